@@ -1,0 +1,71 @@
+# Everything runs in .venv, made on first use. Needs Python 3.11 or newer, git and make.
+# Each stamp file says that one part is installed, so the second run installs nothing.
+
+PYTHON ?= python3
+TORCH  := 2.13.0
+
+VENV   := .venv
+PY     := $(VENV)/bin/python
+PIP    := $(PY) -m pip install --quiet --disable-pip-version-check
+STAMPS := $(VENV)/stamps
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL: # one pip at a time in .venv
+.PHONY: help demo test slow lint bench clean
+
+help:
+	@echo "make demo    run a stream through the controller and print its certificate"
+	@echo "make test    run the tests"
+	@echo "make slow    run the long laws, left out of make test"
+	@echo "make lint    check style, types and import layers"
+	@echo "make bench   time one live step"
+	@echo "make clean   remove .venv, caches and builds"
+
+demo: $(STAMPS)/core
+	$(PY) examples/demo.py
+
+test: $(STAMPS)/test
+	$(PY) -m pytest -n auto --dist worksteal $(ARGS)
+
+slow: $(STAMPS)/test
+	HYPOTHESIS_PROFILE=long $(PY) -m pytest -n auto --dist worksteal -m slow $(ARGS)
+
+lint: $(STAMPS)/lint
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
+
+bench: $(STAMPS)/core
+	$(PY) -m benchmarks live
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "setpoint needs Python 3.11 or newer; '$(PYTHON)' is: $$($(PYTHON) --version 2>&1 | head -n 1)."; \
+	  echo "Name another one, for example: make $(MAKECMDGOALS) PYTHON=python3.12"; \
+	  exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/core: pyproject.toml $(STAMPS)/venv
+	$(PIP) --editable .
+	@touch $@
+
+# On its own and before the rest, so that pip settles on this version. The stamp carries the
+# version: a new one is installed when the number changes, not whenever pyproject.toml does.
+$(STAMPS)/torch-$(TORCH): $(STAMPS)/venv
+	$(PIP) torch==$(TORCH)
+	@touch $@
+
+$(STAMPS)/test: pyproject.toml $(STAMPS)/torch-$(TORCH)
+	$(PIP) --editable '.[test,torch]'
+	@touch $@
+
+$(STAMPS)/lint: pyproject.toml $(STAMPS)/venv
+	$(PIP) --editable '.[lint]'
+	@touch $@

@@ -1,0 +1,68 @@
+"""Validators: one clear sentence with the value got and the values allowed."""
+
+import math
+from typing import Any
+
+from setpoint.errors import InputError, SetpointError
+
+__all__ = ["choice", "finite", "interval", "number", "positive", "whole"]
+
+
+def number(value: Any, name: str, error: type[SetpointError] = InputError) -> float:
+    """A Python float from anything that is one number: int, numpy or torch scalar, array of one.
+
+    Text is refused even when it spells a number: a column read as text is a mistake to report.
+    """
+    if isinstance(value, float):
+        return float(value)
+    if value is None or isinstance(value, (str, bytes, bytearray, complex)):
+        raise error(f"{name} must be a number, got {value!r}")
+    item = getattr(value, "item", None)
+    try:
+        return float(value if item is None else item())
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        shape = getattr(value, "shape", None)
+        got = f"{value!r}" if shape is None else f"an array of shape {tuple(shape)}"
+        raise error(f"{name} must be one number, got {got}") from None
+
+
+def finite(value: Any, name: str, error: type[SetpointError] = InputError) -> float:
+    """A float that is neither NaN nor infinite."""
+    got = number(value, name, error)
+    if not math.isfinite(got):
+        raise error(f"{name} must be finite, got {got}")
+    return got
+
+
+def positive(value: Any, name: str, error: type[SetpointError] = InputError) -> float:
+    """A finite float above zero."""
+    got = finite(value, name, error)
+    if got <= 0.0:
+        raise error(f"{name} must be greater than 0, got {got}")
+    return got
+
+
+def whole(value: Any, name: str, least: int) -> int:
+    """A whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return value
+
+
+def interval(value: Any, name: str) -> tuple[float, float]:
+    """A pair (low, high) with low < high; infinite ends are allowed, NaN is not."""
+    try:
+        low, high = value
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a pair (low, high), got {value!r}") from None
+    low, high = number(low, f"{name}[0]"), number(high, f"{name}[1]")
+    if not low < high:
+        raise InputError(f"{name} must have low < high, got ({low}, {high})")
+    return low, high
+
+
+def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:
+    """One of a few words."""
+    if value not in allowed:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    return str(value)

@@ -1,0 +1,148 @@
+"""The file of a saved state: a zip of one JSON header and plain arrays.
+
+Nothing in it can be executed. Numbers are written so that they come back to the bit, ±inf and NaN
+as words; every member carries a check sum; the file is written beside its place and moved there
+whole. Only what `spec` knows becomes a class again.
+"""
+
+import json
+import os
+import zipfile
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from io import BytesIO
+from math import isfinite
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.lib import format as npy
+
+from setpoint import spec
+from setpoint.errors import StateError
+from setpoint.sets import Interval
+
+__all__ = ["VERSION", "pack", "read", "unpack", "write"]
+
+VERSION = 1
+_HEADER = "header.json"
+
+
+def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The value in JSON's own types; arrays are put aside under a name."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        real = float(value)
+        return real if isfinite(real) else {"$real": str(real)}
+    if isinstance(value, list):
+        return [pack(each, arrays) for each in value]
+    if isinstance(value, tuple):
+        return {"$tuple": [pack(each, arrays) for each in value]}
+    if isinstance(value, dict):
+        return {"$dict": [[pack(k, arrays), pack(v, arrays)] for k, v in value.items()]}
+    if isinstance(value, Interval):
+        return {"$interval": [pack(value.lower, arrays), pack(value.upper, arrays)]}
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        name = f"array{len(arrays)}"
+        arrays[name] = value
+        return {"$array": name}
+    if is_dataclass(value) and spec.known("values", type(value)):
+        packed = {field.name: pack(getattr(value, field.name), arrays) for field in fields(value)}
+        return {"$value": type(value).__name__, "fields": packed}
+    raise StateError(
+        f"a {type(value).__name__} cannot be saved; a dataclass can, once it is made known by "
+        'spec.register("values", …)'
+    )
+
+
+def unpack(plain: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The value that `pack` was given."""
+    if isinstance(plain, list):
+        return [unpack(each, arrays) for each in plain]
+    if not isinstance(plain, dict):
+        return plain
+    tag = next(iter(plain))
+    held = plain[tag]
+    match tag:
+        case "$real":
+            return float(held)
+        case "$tuple":
+            return tuple(unpack(each, arrays) for each in held)
+        case "$dict":
+            return {unpack(k, arrays): unpack(v, arrays) for k, v in held}
+        case "$interval":
+            return Interval(*(unpack(each, arrays) for each in held))
+        case "$array":
+            return arrays[held]
+        case "$value":
+            options = {key: unpack(each, arrays) for key, each in plain["fields"].items()}
+            return spec.make("values", held, options)
+    raise StateError(f"unknown tag {tag!r} in a saved state")
+
+
+def write(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> None:
+    """Writes `content` to `path`, whole or not at all."""
+    target = Path(path)
+    arrays: dict[str, np.ndarray] = {}
+    header = {"format": f"setpoint {kind}", "version": VERSION, "content": pack(content, arrays)}
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_HEADER, json.dumps(header, allow_nan=False))
+        for name, array in arrays.items():
+            member = BytesIO()
+            npy.write_array(member, array, allow_pickle=False)
+            archive.writestr(f"{name}.npy", member.getvalue())
+    _replace(target, buffer.getvalue())
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """Puts `data` at `target` in one move, so that a crash leaves the old file or the new one."""
+    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+        try:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(file.name)
+            raise
+    with suppress(OSError):  # not every system can sync a directory
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def read(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
+    """The content of a saved state, or an error that says what is wrong with the file."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            header = json.loads(archive.read(_HEADER))
+            arrays = {
+                name.removesuffix(".npy"): npy.read_array(
+                    cast(BinaryIO, BytesIO(archive.read(name))), allow_pickle=False
+                )
+                for name in archive.namelist()
+                if name != _HEADER
+            }
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, NotImplementedError) as error:
+        raise StateError(f"{os.fspath(path)} is damaged or not a saved state: {error}") from error
+    found, version = header.get("format"), header.get("version")
+    if found != f"setpoint {kind}":
+        raise StateError(f"{os.fspath(path)} must hold a setpoint {kind}, it holds {found!r}")
+    if not isinstance(version, int) or version > VERSION:
+        raise StateError(
+            f"{os.fspath(path)} has format version {version!r}; this setpoint reads up to "
+            f"{VERSION}: update setpoint to read it"
+        )
+    try:
+        content = unpack(header["content"], arrays)
+    except (KeyError, TypeError, ValueError, StopIteration) as error:
+        raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
+    return cast(dict[str, Any], content)

@@ -1,0 +1,117 @@
+"""Alarms: a hook told when the safeguard acts, or when a window of losses leaves its bound."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from setpoint._check import positive, whole
+from setpoint.errors import InputError
+
+__all__ = ["Alarm", "Watch"]
+
+
+class Alarm(NamedTuple):
+    """What happened: `kind` is "full" or "empty" where the safeguard chose the set, "window" where
+    the mean loss of the last labels left its limit.
+
+    `risk` is the index of the risk, None for the safeguard; `step` the number of labels so far;
+    `value` is |mean loss − level| over the window and `limit` what it should not exceed.
+    """
+
+    kind: str
+    step: int
+    risk: int | None = None
+    value: float | None = None
+    limit: float | None = None
+
+
+class Watch:
+    """Tells a hook when something begins to go wrong: once when it begins, again after it ended.
+
+    Parameters
+    ----------
+    levels
+        The level of each risk.
+    window
+        The number of last labels to look at, None to watch the safeguard only.
+    tolerance
+        What |mean loss − level| over the window should not exceed; None leaves `limits`, one for
+        each risk, to be set, where None means never.
+    """
+
+    def __init__(
+        self, levels: Sequence[float], window: int | None, tolerance: float | None
+    ) -> None:
+        if window is None and tolerance is not None:
+            raise InputError(f"tolerance needs a window, got tolerance={tolerance} without one")
+        self.levels = tuple(levels)
+        self.window = None if window is None else whole(window, "window", 1)
+        self.tolerance = None if tolerance is None else positive(tolerance, "tolerance")
+        self.limits: tuple[float | None, ...] = (self.tolerance,) * len(self.levels)
+        self.step = 0
+        self.losses: list[deque[float]] = [deque(maxlen=window) for _ in levels]
+        self.sums = [0.0] * len(self.levels)
+        self.alarmed = [False] * len(self.levels)
+        self.saturation = ""
+
+    def look(
+        self, lam: float, losses: Sequence[float | None], hook: Callable[[Alarm], Any]
+    ) -> None:
+        """Takes in one label and calls the hook for everything that begins with it."""
+        self.step += 1
+        alarms = [*self._saturation(lam), *self._windows(losses)]
+        for alarm in alarms:
+            hook(alarm)
+
+    def content(self) -> dict[str, Any]:
+        """What a saved state keeps of it."""
+        return {
+            "window": self.window,
+            "tolerance": self.tolerance,
+            "limits": self.limits,
+            "step": self.step,
+            "losses": [list(kept) for kept in self.losses],
+            "sums": self.sums,
+            "alarmed": self.alarmed,
+            "saturation": self.saturation,
+        }
+
+    @classmethod
+    def restore(cls, levels: Sequence[float], content: dict[str, Any]) -> "Watch":
+        """The watch whose content was saved."""
+        watch = cls(levels, content["window"], content["tolerance"])
+        watch.limits = content["limits"]
+        watch.step = content["step"]
+        for kept, losses in zip(watch.losses, content["losses"], strict=True):
+            kept.extend(losses)
+        watch.sums = list(content["sums"])
+        watch.alarmed = list(content["alarmed"])
+        watch.saturation = content["saturation"]
+        return watch
+
+    def _saturation(self, lam: float) -> list[Alarm]:
+        now = "full" if lam == float("inf") else "empty" if lam == -float("inf") else ""
+        before, self.saturation = self.saturation, now
+        return [Alarm(now, self.step)] if now and now != before else []
+
+    def _windows(self, losses: Sequence[float | None]) -> list[Alarm]:
+        if self.window is None:
+            return []
+        found = []
+        for index, (loss, kept) in enumerate(zip(losses, self.losses, strict=True)):
+            limit = self.limits[index]
+            if loss is None or limit is None:
+                continue
+            leaving = kept[0] if len(kept) == self.window else 0.0
+            kept.append(loss)
+            self.sums[index] += loss - leaving
+            if self.step % self.window == 0:  # a running sum would drift
+                self.sums[index] = sum(kept)
+            if len(kept) < self.window:
+                continue
+            value = abs(self.sums[index] / self.window - self.levels[index])
+            beyond = value > limit
+            if beyond and not self.alarmed[index]:
+                found.append(Alarm("window", self.step, index, value, limit))
+            self.alarmed[index] = beyond
+        return found

@@ -1,0 +1,499 @@
+"""The controller: Rolling Risk Control as a description, a state and a recursion.
+
+    λ   = combine(φ(θ_i) for each risk i)      full set if some θ_i > M_i, empty if every θ_i < m_i
+    set = sets.at(prediction, λ)               shown, kept until y arrives
+    l_i = loss_i(set, y)
+    θ_i = step_i(θ_i, l_i − r_i)               the paper: θ_i + γ_i (l_i − r_i)
+    φ   = move(φ)                              adaptive stretching only, once a step
+
+`Controller` and `Risk` say what is to be held and how, by value; `State` is all that survives a
+step; the functions at the end run the lines above. None of them knows x, the model or ids.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from setpoint._check import choice, finite, interval, number
+from setpoint.combine import Combine, Max
+from setpoint.errors import InputError, LossError
+from setpoint.losses import declaration
+from setpoint.sets import Family
+from setpoint.steps import Step
+from setpoint.stretches import Identity, Stretch
+
+__all__ = [
+    "Controller",
+    "Law",
+    "Risk",
+    "RiskState",
+    "State",
+    "aim",
+    "aim_several",
+    "learn",
+    "learn_several",
+]
+
+Memory = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """One risk to hold: a loss, the level its mean is driven to, and how fast.
+
+    Parameters
+    ----------
+    loss
+        From `setpoint.losses`, or any callable of (shown, y) that declares its range.
+    level
+        The paper's r, within the range of the loss.
+    step
+        The step rule, `steps.Fixed(γ)` in the paper. `None` leaves it to `setpoint.burn_in`.
+    start
+        The first θ. `None` takes the family's default.
+    bounds
+        (m, M), in units of θ: above M the full set is shown, below m the empty one. `None` takes
+        the family's default, or a burn-in's; without either there is no safeguard, and the
+        certificate says so.
+    unjudged
+        What a step with nothing to judge (no positive label, no valid pixel) counts as: "skip"
+        leaves it out, "zero" counts a loss of 0, which keeps the upper bound only.
+    """
+
+    loss: Any
+    level: float
+    step: Step | None = None
+    start: float | None = None
+    bounds: tuple[float, float] | None = None
+    unjudged: str = "skip"
+
+    def __post_init__(self) -> None:
+        promise = declaration(self.loss)
+        level = finite(self.level, "level")
+        if not promise.low <= level <= promise.high:
+            raise InputError(
+                f"level must lie in the range of {self.name}, "
+                f"[{promise.low:g}, {promise.high:g}], got {level}"
+            )
+        object.__setattr__(self, "level", level)
+        if self.step is not None and not hasattr(self.step, "rule"):
+            raise InputError(f"step must be a step rule, as steps.Fixed(0.05), got {self.step!r}")
+        if self.bounds is not None:
+            object.__setattr__(self, "bounds", interval(self.bounds, "bounds"))
+        if self.start is not None:
+            object.__setattr__(self, "start", finite(self.start, "start"))
+        choice(self.unjudged, "unjudged", ("skip", "zero"))
+        if self.unjudged == "zero" and not promise.low <= 0.0 <= promise.high:
+            raise InputError(f'unjudged="zero" needs 0 in the range of {self.name}')
+
+    @property
+    def name(self) -> str:
+        """The name of its loss, for people."""
+        return type(self.loss).__name__
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Controller:
+    """Everything Rolling RC is told: which sets, which risks, how θ becomes λ.
+
+    Parameters
+    ----------
+    sets
+        A family of nested sets, such as `sets.Widen()`.
+    risks
+        One `Risk` or several.
+    stretch
+        How θ becomes λ.
+    combine
+        How the λ's of several risks become one.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> controller = sp.Controller(
+    ...     sets=sp.sets.Widen(),
+    ...     risks=sp.Risk(sp.losses.Miscoverage(), level=0.1, step=sp.steps.Fixed(0.05)),
+    ... )
+    >>> controller.starts
+    (0.0,)
+
+    References
+    ----------
+    Feldman, Ringel, Bates and Romano, "Achieving Risk Control in Online Learning Settings",
+    TMLR 2023: sections 3.1 to 3.3.
+    """
+
+    sets: Family
+    risks: tuple[Risk, ...]
+    stretch: Stretch
+    combine: Combine
+
+    def __init__(
+        self,
+        sets: Family,
+        risks: Risk | Iterable[Risk],
+        stretch: Stretch | None = None,
+        combine: Combine | None = None,
+    ) -> None:
+        held = (risks,) if isinstance(risks, Risk) else tuple(risks)
+        if not held or not all(isinstance(risk, Risk) for risk in held):
+            raise InputError(f"risks must be a Risk or several of them, got {risks!r}")
+        object.__setattr__(self, "sets", sets)
+        object.__setattr__(self, "risks", held)
+        object.__setattr__(self, "stretch", Identity() if stretch is None else stretch)
+        object.__setattr__(self, "combine", Max() if combine is None else combine)
+        self._check()
+
+    def _check(self) -> None:
+        risks = self.risks
+        for name, part, wanted in (
+            ("sets", self.sets, ("at", "critical")),
+            ("stretch", self.stretch, ("phi", "inverse")),
+            ("combine", self.combine, ("rule", "anti_windup")),
+        ):
+            if isinstance(part, type) or not all(hasattr(part, method) for method in wanted):
+                raise InputError(f"{name} must be a part with {' and '.join(wanted)}, got {part!r}")
+        if len(risks) > 1 and any(declaration(risk.loss).grows for risk in risks):
+            growing = [risk.name for risk in risks if declaration(risk.loss).grows]
+            raise InputError(
+                f"{', '.join(growing)} grows with the set, so it can be held as the only risk "
+                "or watched as a metric, but not together with other risks"
+            )
+        for risk, start, (low, high) in zip(risks, self.starts, self.bounds, strict=True):
+            if not low <= start <= high:
+                raise InputError(
+                    f"the start of {risk.name} must lie in its bounds [{low:g}, {high:g}], "
+                    f"got {start:g}"
+                )
+        self._check_anti_windup()
+
+    def _check_anti_windup(self) -> None:
+        delta = self.combine.anti_windup
+        if delta is None:
+            return
+        highest = max(high for _, high in self.bounds)
+        for risk, (_, high) in zip(self.risks, self.bounds, strict=True):
+            if high < highest - delta:
+                raise InputError(
+                    f"anti_windup={delta:g} would push {risk.name} into saturation: its upper "
+                    f"bound must be at least {highest - delta:g}, got {high:g}"
+                )
+
+    @property
+    def bounds(self) -> tuple[tuple[float, float], ...]:
+        """(m, M) of each risk, in units of θ; infinite where nothing is known yet."""
+        default = self.sets.bounds()
+        memory = self.stretch.init()
+        if default is None:
+            family = (-inf, inf)
+        else:
+            low, high = (self.stretch.inverse(lam, memory) for lam in default)
+            family = (low, high)
+        return tuple(family if risk.bounds is None else risk.bounds for risk in self.risks)
+
+    @property
+    def starts(self) -> tuple[float, ...]:
+        """The first θ of each risk."""
+        memory = self.stretch.init()
+        return tuple(
+            self.stretch.inverse(self.sets.start(risk.level), memory)
+            if risk.start is None
+            else risk.start
+            for risk in self.risks
+        )
+
+    def init(self) -> "State":
+        """The state before the first step."""
+        return State(
+            [
+                RiskState(start, _init(risk.step), _init(risk.loss))
+                for risk, start in zip(self.risks, self.starts, strict=True)
+            ],
+            self.stretch.init(),
+        )
+
+
+def _init(part: Any) -> Memory:
+    """The first memory of a part, () for one that keeps none."""
+    return tuple(part.init()) if hasattr(part, "init") else ()
+
+
+class RiskState:
+    """What survives a step of one risk.
+
+    `theta`, the memories of its step rule and its loss; then, since the segment began: `first`,
+    the θ it began with; `judged`, `total` and `unjudged`, the number of losses, their sum and
+    how often there was nothing to judge; `lifts` and `lifted`, how often and how far anti-windup
+    raised θ.
+    """
+
+    __slots__ = ("first", "judged", "lifted", "lifts", "loss", "step", "theta", "total", "unjudged")
+
+    def __init__(self, theta: float, step: Memory, loss: Memory) -> None:
+        self.theta = theta
+        self.step = step
+        self.loss = loss
+        self.begin()
+
+    def begin(self) -> None:
+        """Begins a segment here."""
+        self.first = self.theta
+        self.judged = self.unjudged = self.lifts = 0
+        self.total = self.lifted = 0.0
+
+
+class State:
+    """What survives a step: each risk's own, the stretch's memory, and counts for people.
+
+    Since the segment began: `full` and `empty` count the labels whose set the safeguard chose,
+    `torn` those where one risk asked for the full set while another was below its lower bound;
+    `missing`, `dropped` and `expired` count the predictions that were never judged; `peak` is the
+    most that waited for a label at once, and `inherited` how many waited when it began.
+    """
+
+    __slots__ = (
+        "dropped", "empty", "expired", "full", "inherited", "missing", "peak", "risks", "stretch",
+        "torn",
+    )  # fmt: skip
+
+    def __init__(self, risks: list[RiskState], stretch: Memory) -> None:
+        self.risks = risks
+        self.stretch = stretch
+        self.begin(0)
+
+    def begin(self, waiting: int) -> None:
+        """Begins a segment: θ and the memories go on, the counts start again."""
+        self.full = self.empty = self.torn = 0
+        self.missing = self.dropped = self.expired = 0
+        self.inherited = waiting
+        self.peak = max(waiting, 1)
+        for own in self.risks:
+            own.begin()
+
+    def saturated(self, lam: float) -> None:
+        """Counts a label whose set the safeguard chose."""
+        if lam > 0.0:
+            self.full += 1
+        else:
+            self.empty += 1
+
+
+class Law:
+    """One risk with everything a step asks of it looked up once."""
+
+    def __init__(self, controller: Controller, index: int) -> None:
+        risk = controller.risks[index]
+        if risk.step is None:
+            raise InputError(
+                f"the risk {risk.name} has no step rule yet: give step=steps.Fixed(γ), or let "
+                "setpoint.burn_in choose γ from past predictions and labels"
+            )
+        loss, promise = risk.loss, declaration(risk.loss)
+        self.name = risk.name
+        self.level = risk.level
+        self.bottom, self.top = controller.bounds[index]
+        self.promise = promise
+        self.grows = promise.grows
+        self.substitute = 0.0 if risk.unjudged == "zero" else None
+        # A loss with a rule only asks whether y was missed; the library's own need no checking.
+        self.counts = hasattr(loss, "rule")
+        self.doubted = not (self.counts and type(loss).__module__ == declaration.__module__)
+        self.rule: Any = loss.rule if self.counts else None
+        self.params = loss.params if self.counts else ()
+        self.judge = loss.update if hasattr(loss, "init") else _Stateless(loss).update
+        self.step, self.step_params = risk.step.rule, risk.step.params
+        self.step_remembers, self.loss_remembers = bool(_init(risk.step)), bool(_init(loss))
+        self.simple = risk.step.needs == "excess"
+        self.sets, self.stretch = controller.sets, controller.stretch
+        self.critical = controller.sets.critical
+        self.phi, self.phi_params = controller.stretch.phi, controller.stretch.params
+        self.move = controller.stretch.move
+        self.moves = controller.stretch.move is not None
+
+    def check(self, got: Any, lam: float) -> float | None:
+        """The loss as a float, if it keeps the promises made for it."""
+        if got is None:
+            return self.substitute
+        promise, sign = self.promise, -1.0 if self.grows else 1.0
+        value = number(got, f"the loss {self.name}", LossError)
+        if not promise.low <= value <= promise.high:
+            allowed = f"a loss in [{promise.low:g}, {promise.high:g}]"
+        elif lam == inf and (value - promise.full) * sign > 0.0:
+            allowed = f"at {'least' if self.grows else 'most'} {promise.full:g} on the full set"
+        elif lam == -inf and (value - promise.empty) * sign < 0.0:
+            allowed = f"at {'most' if self.grows else 'least'} {promise.empty:g} on the empty set"
+        else:
+            return value
+        raise LossError(f"{self.name} promises {allowed}, got {value}")
+
+    def feedback(
+        self, own: RiskState, memory: Memory, prediction: Any, y: Any
+    ) -> tuple[float, Callable[[float], float]]:
+        """What adaptive step rules ask for: the critical θ, and the loss as a function of θ."""
+
+        def curve(theta: float) -> float:
+            shown = self.sets.at(prediction, self.phi(self.phi_params, memory, theta))
+            return float(judge(self, own, shown, y, 0.0)[0])
+
+        return self.stretch.inverse(self.critical(prediction, y), memory), curve
+
+
+class _Stateless:
+    """A loss without memory in the shape of one with."""
+
+    def __init__(self, loss: Any) -> None:
+        self.loss = loss
+
+    def update(self, memory: Memory, shown: Any, y: Any) -> tuple[Any, Memory]:
+        return self.loss(shown, y), memory
+
+
+# The recursion. Each function ends in its only return, so that a live step can have it written
+# out in place (see _inline); nothing is assigned to the state before everything is computed.
+
+
+def aim(law: Law, own: RiskState, memory: Memory) -> float:
+    """θ → λ for one risk; +inf asks for the full set, −inf for the empty one."""
+    theta = own.theta
+    if theta > law.top:
+        lam = inf
+    elif theta < law.bottom:
+        lam = -inf
+    else:
+        lam = law.phi(law.phi_params, memory, theta)
+    return lam
+
+
+def judge(law: Law, own: RiskState, shown: Any, y: Any, lam: float) -> tuple[Any, Memory]:
+    """The loss of what was shown, None if there is nothing to judge, and its next memory."""
+    if law.counts:
+        covered = shown.contains(y)
+        missed = not covered
+        value, memory = law.rule(law.params, own.loss, missed)
+    else:
+        value, memory = law.judge(own.loss, shown, y)
+    if law.doubted:
+        value = law.check(value, lam)
+    return value, memory
+
+
+def excess_of(law: Law, value: float) -> float:
+    """How far a loss is above its level; a loss that grows with the set counts the other way."""
+    if law.grows:
+        excess = law.level - value
+    else:
+        excess = value - law.level
+    return excess
+
+
+def step_of(
+    law: Law, own: RiskState, excess: float, memory: Memory, prediction: Any, y: Any
+) -> tuple[float, Memory]:
+    """The next θ and the next memory of the step rule."""
+    if law.simple:
+        theta, step = law.step(law.step_params, own.theta, own.step, excess, 0.0, None)
+    else:
+        critical, curve = law.feedback(own, memory, prediction, y)
+        theta, step = law.step(law.step_params, own.theta, own.step, excess, critical, curve)
+    return theta, step
+
+
+def learn(
+    law: Law, own: RiskState, state: State, prediction: Any, shown: Any, lam: float, y: Any
+) -> float | None:
+    """Loss → θ → φ for the only risk."""
+    value: float | None
+    value, loss = judge(law, own, shown, y, lam)
+    if value is None:
+        own.unjudged += 1
+    else:
+        excess = excess_of(law, value)
+        theta, step = step_of(law, own, excess, state.stretch, prediction, y)
+        if -inf < lam < inf:
+            if law.moves:
+                score = law.critical(prediction, y)
+                state.stretch = law.move(law.phi_params, state.stretch, excess, score, lam)
+        else:
+            state.saturated(lam)
+        own.theta = theta
+        if law.step_remembers:
+            own.step = step
+        if law.loss_remembers:
+            own.loss = loss
+        own.judged += 1
+        own.total += value
+    return value
+
+
+TORN = -1
+"""In place of the leading risk: one asked for the full set, another was below its bound."""
+
+
+def aim_several(laws: Sequence[Law], combine: Combine, state: State) -> tuple[float, int]:
+    """θ's → λ for several risks, and the index of the one that asks for the largest set."""
+    above = below = 0
+    for law, own in zip(laws, state.risks, strict=True):
+        above += own.theta > law.top
+        below += own.theta < law.bottom
+    if above:
+        return inf, TORN if below else 0
+    if below == len(laws) or (below and combine.empty_if == "some"):
+        return -inf, 0
+    lams = tuple(
+        law.phi(law.phi_params, state.stretch, own.theta)
+        for law, own in zip(laws, state.risks, strict=True)
+    )
+    return combine.rule(lams), lams.index(max(lams))
+
+
+def learn_several(
+    laws: Sequence[Law],
+    combine: Combine,
+    state: State,
+    prediction: Any,
+    shown: Any,
+    lam: float,
+    leader: int,
+    y: Any,
+) -> tuple[float | None, ...]:
+    """Losses → θ's → φ for several risks; φ moves once, by the excess of the leading risk."""
+    pairs = list(zip(laws, state.risks, strict=True))
+    judged = [judge(law, own, shown, y, lam) for law, own in pairs]
+    values = tuple(value for value, _ in judged)
+    stretch = state.stretch
+    moves = []
+    for (law, own), value in zip(pairs, values, strict=True):
+        if value is None:
+            moves.append((own.theta, own.step))
+        else:
+            moves.append(step_of(law, own, excess_of(law, value), stretch, prediction, y))
+    if laws[0].moves and -inf < lam < inf and values[leader] is not None:
+        law = laws[leader]
+        score, excess = law.critical(prediction, y), excess_of(law, values[leader])
+        state.stretch = law.move(law.phi_params, stretch, excess, score, lam)
+    for own, value, (_, loss), (theta, step) in zip(
+        state.risks, values, judged, moves, strict=True
+    ):
+        if value is None:
+            own.unjudged += 1
+            continue
+        own.theta, own.step, own.loss = theta, step, loss
+        own.judged += 1
+        own.total += value
+    if not -inf < lam < inf:
+        state.saturated(lam)
+        state.torn += leader == TORN
+    if combine.anti_windup is not None:
+        lift(state, combine.anti_windup)
+    return values
+
+
+def lift(state: State, delta: float) -> None:
+    """Anti-windup: no θ stays further than δ below the largest one."""
+    floor = max(own.theta for own in state.risks) - delta
+    for own in state.risks:
+        if own.theta < floor:
+            own.lifts += 1
+            own.lifted += floor - own.theta
+            own.theta = floor

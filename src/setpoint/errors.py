@@ -1,0 +1,87 @@
+"""Every error setpoint raises on purpose, in one tree.
+
+    SetpointError
+    ├── InputError (ValueError)        a value that no part can take
+    │   ├── PredictionError            a prediction the family cannot read
+    │   └── LabelError                 a label that is missing, not finite, or outside the support
+    ├── LossError (ValueError)         a loss left the range it declares
+    ├── ReceiptError (LookupError)     an outcome that matches no open prediction
+    │   ├── UnknownReceipt             no prediction was issued under this id
+    │   ├── AnsweredReceipt            the id already has its label
+    │   ├── ExpiredReceipt             the id waited too long and was dropped
+    │   └── AmbiguousReceipt           several predictions wait, and no id was given
+    ├── PendingFull (RuntimeError)     as many predictions wait as the stream allows
+    ├── SpecError (ValueError)         a description that names no controller
+    └── StateError (RuntimeError)      a saved state that cannot be read, or is of another version
+
+A message names the value got and the values allowed. Whatever is raised, the state of a stream
+is as it was before the call.
+"""
+
+__all__ = [
+    "AmbiguousReceipt",
+    "AnsweredReceipt",
+    "ExpiredReceipt",
+    "InputError",
+    "LabelError",
+    "LossError",
+    "PendingFull",
+    "PredictionError",
+    "ReceiptError",
+    "SetpointError",
+    "SpecError",
+    "StateError",
+    "UnknownReceipt",
+]
+
+
+class SetpointError(Exception):
+    """The root of the tree: catch it to catch all of setpoint's own errors."""
+
+
+class InputError(SetpointError, ValueError):
+    """A value that no part can take."""
+
+
+class PredictionError(InputError):
+    """A prediction the set family cannot read."""
+
+
+class LabelError(InputError):
+    """A label that is missing, not finite, or outside the support of y."""
+
+
+class LossError(SetpointError, ValueError):
+    """A loss left the range it declares."""
+
+
+class ReceiptError(SetpointError, LookupError):
+    """An outcome that matches no open prediction."""
+
+
+class UnknownReceipt(ReceiptError):
+    """No prediction was issued under this id."""
+
+
+class AnsweredReceipt(ReceiptError):
+    """The prediction under this id already has its label."""
+
+
+class ExpiredReceipt(ReceiptError):
+    """The prediction under this id waited too long and was dropped."""
+
+
+class AmbiguousReceipt(ReceiptError):
+    """Several predictions wait, and the outcome came without an id."""
+
+
+class PendingFull(SetpointError, RuntimeError):
+    """As many predictions wait for a label as the stream allows."""
+
+
+class SpecError(SetpointError, ValueError):
+    """A description that names no controller."""
+
+
+class StateError(SetpointError, RuntimeError):
+    """A saved state that cannot be read, or that another version wrote."""

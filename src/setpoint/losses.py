@@ -1,0 +1,190 @@
+"""Losses: how bad a shown set was, once y is known.
+
+A loss is any callable of `(shown, y)` that declares what it promises:
+
+    low, high     its range
+    full          the most it can be on the full set    (default: low)
+    empty         the least it can be on the empty set  (default: high)
+    grows         True if it grows with the set; then `full` is the least it can be on the full
+                  set (default: high) and `empty` the most on the empty one (default: low)
+
+A loss with memory has `init()`, a tuple of floats, and `update(memory, shown, y)`, which returns
+the loss and the next memory, instead of `__call__`. A loss that only asks whether y was missed
+also has `rule`, a pure function of `(params, memory, missed)`, and so runs compiled. A loss may
+return None where there is nothing to judge.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Any, NamedTuple
+
+from setpoint._check import number, positive
+from setpoint.errors import InputError
+
+__all__ = ["Custom", "Declaration", "Miscoverage", "MiscoverageCounter", "declaration"]
+
+Memory = tuple[float, ...]
+
+
+class Declaration(NamedTuple):
+    """What a loss promises; see the module's description."""
+
+    low: float
+    high: float
+    full: float
+    empty: float
+    grows: bool
+
+
+def declaration(loss: Any) -> Declaration:
+    """The promises of a loss, with the defaults filled in.
+
+    >>> declaration(Miscoverage())
+    Declaration(low=0.0, high=1.0, full=0.0, empty=1.0, grows=False)
+    """
+    name = type(loss).__name__
+    if isinstance(loss, type) or not (callable(loss) or hasattr(loss, "update")):
+        raise InputError(f"a loss must be a callable of (shown, y), got {loss!r}")
+    if not (hasattr(loss, "low") and hasattr(loss, "high")):
+        raise InputError(
+            f"a loss must declare its range as `low` and `high`, and {name} does not; "
+            "wrap a plain function as losses.Custom(function, low=…, high=…)"
+        )
+    low, high = number(loss.low, f"{name}.low"), number(loss.high, f"{name}.high")
+    if not (isfinite(low) and low < high):
+        raise InputError(f"{name} must have a finite low < high, got ({low}, {high})")
+    grows = bool(getattr(loss, "grows", False))
+    at_full, at_empty = getattr(loss, "full", None), getattr(loss, "empty", None)
+    full = (high if grows else low) if at_full is None else number(at_full, f"{name}.full")
+    empty = (low if grows else high) if at_empty is None else number(at_empty, f"{name}.empty")
+    if not (low <= full <= high and low <= empty <= high):
+        raise InputError(
+            f"{name} must keep full and empty within [{low}, {high}], got {full} and {empty}"
+        )
+    return Declaration(low, high, full, empty, grows)
+
+
+def miscoverage(params: Memory, memory: Memory, missed: bool) -> tuple[float, Memory]:
+    """1 for a miss, 0 otherwise."""
+    return (1.0 if missed else 0.0), memory
+
+
+def miscoverage_counter(params: Memory, memory: Memory, missed: bool) -> tuple[float, Memory]:
+    """The number of misses in a row until now, at most the cap."""
+    count = memory[0] + 1.0 if missed else 0.0
+    if count > params[0]:
+        count = params[0]
+    return count, (count,)
+
+
+@dataclass(frozen=True, slots=True)
+class Miscoverage:
+    """The 0-1 loss: 1 when y is not in the shown set.
+
+    >>> from setpoint.sets import Interval
+    >>> Miscoverage()(Interval(1.0, 3.0), 4.0)
+    1.0
+    """
+
+    low, high = 0.0, 1.0
+    params = ()
+    rule = staticmethod(miscoverage)
+
+    def __call__(self, shown: Any, y: Any) -> float:
+        return 0.0 if shown.contains(y) else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class MiscoverageCounter:
+    """How many misses in a row there have been until now; its mean is the paper's MC risk.
+
+    Held at `level`, it also holds miscoverage at `level` at the most. For a model that covers
+    1 − α of the time, independently, the right level is α/(1 − α): 1/9 for 90 %.
+
+    Parameters
+    ----------
+    cap
+        The largest value it takes. Without one it is bounded only by the rule that moves θ:
+        for one risk without delay that bound is derived, elsewhere a cap is needed for a
+        guarantee.
+
+    Examples
+    --------
+    >>> from setpoint.sets import Interval
+    >>> counter = MiscoverageCounter()
+    >>> loss, memory = counter.update(counter.init(), Interval(1.0, 3.0), 4.0)
+    >>> loss, memory = counter.update(memory, Interval(1.0, 3.0), 5.0)
+    >>> loss
+    2.0
+    """
+
+    cap: float | None = None
+
+    low = 0.0
+    empty = 1.0
+    rule = staticmethod(miscoverage_counter)
+
+    def __post_init__(self) -> None:
+        if self.cap is not None:
+            cap = positive(self.cap, "cap")
+            if cap < 1.0:
+                raise InputError(f"cap must be at least 1, got {cap}")
+            object.__setattr__(self, "cap", cap)
+
+    @property
+    def high(self) -> float:
+        """The cap, or infinity."""
+        return inf if self.cap is None else self.cap
+
+    @property
+    def params(self) -> Memory:
+        return (self.high,)
+
+    def init(self) -> Memory:
+        """No miss yet."""
+        return (0.0,)
+
+    def update(self, memory: Memory, shown: Any, y: Any) -> tuple[float, Memory]:
+        """The counter after this outcome, and what to remember."""
+        return miscoverage_counter(self.params, memory, not shown.contains(y))
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """Any function of (shown, y), with the promises it makes.
+
+    Parameters
+    ----------
+    function
+        Called as `function(shown, y)`, returns the loss.
+    low, high
+        Its range: a value outside it is an error when it happens.
+    full, empty
+        What it is at the most on the full set and at the least on the empty one; by default
+        `low` and `high`.
+    grows
+        Whether it grows with the set (set size, false positives).
+
+    Examples
+    --------
+    >>> from setpoint.sets import Interval
+    >>> shortfall = Custom(lambda shown, y: min(max(y - shown.upper, 0.0) / 10.0, 1.0))
+    >>> shortfall(Interval(1.0, 3.0), 5.0)
+    0.2
+    """
+
+    function: Callable[[Any, Any], float | None]
+    low: float = 0.0
+    high: float = 1.0
+    full: float | None = None
+    empty: float | None = None
+    grows: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InputError(f"function must be callable, got {self.function!r}")
+        declaration(self)
+
+    def __call__(self, shown: Any, y: Any) -> float | None:
+        return self.function(shown, y)

@@ -1,0 +1,60 @@
+"""How good the sets of a stream were: risk, coverage, length, streaks, groups, scores, windows.
+
+Functions over arrays, `summary` for all of them at once, and `Running` for the same table one step
+at a time. A label or loss of NaN means "not observed": the step is left out and counted.
+"""
+
+from setpoint.metrics.groups import GroupCoverage, delta_coverage, noise_floor
+from setpoint.metrics.hits import (
+    correlation,
+    longest_streak,
+    mc,
+    miscoverage_counter,
+    msl,
+    risk,
+    streaks,
+)
+from setpoint.metrics.intervals import (
+    coverage,
+    covered,
+    empty_share,
+    full_share,
+    lengths,
+    mean_finite_length,
+    mean_length,
+    median_length,
+    pinball,
+    winkler,
+)
+from setpoint.metrics.running import Running
+from setpoint.metrics.summaries import Summary, size_summary, summary
+from setpoint.metrics.windows import WindowErrors, window_errors
+
+__all__ = [
+    "GroupCoverage",
+    "Running",
+    "Summary",
+    "WindowErrors",
+    "correlation",
+    "coverage",
+    "covered",
+    "delta_coverage",
+    "empty_share",
+    "full_share",
+    "lengths",
+    "longest_streak",
+    "mc",
+    "mean_finite_length",
+    "mean_length",
+    "median_length",
+    "miscoverage_counter",
+    "msl",
+    "noise_floor",
+    "pinball",
+    "risk",
+    "size_summary",
+    "streaks",
+    "summary",
+    "window_errors",
+    "winkler",
+]

@@ -1,0 +1,615 @@
+"""One live stream: predictions out, labels in, now or late, and the state in between."""
+
+import operator
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from functools import lru_cache, wraps
+from math import inf
+from typing import Any, NamedTuple
+
+from setpoint import _store, spec
+from setpoint._check import choice, whole
+from setpoint._inline import specialise
+from setpoint.alarms import Alarm, Watch
+from setpoint.controller import (
+    Controller,
+    Law,
+    RiskState,
+    State,
+    aim,
+    aim_several,
+    learn,
+    learn_several,
+)
+from setpoint.errors import (
+    AmbiguousReceipt,
+    AnsweredReceipt,
+    ExpiredReceipt,
+    InputError,
+    PendingFull,
+    ReceiptError,
+    SpecError,
+    StateError,
+    UnknownReceipt,
+)
+from setpoint.guarantee import Certificate, certify
+
+__all__ = ["Info", "Receipt", "Stream"]
+
+Id = int | str
+
+_REMEMBERED = 10_000
+"""How many closed ids are remembered, to tell a second label from an unknown id."""
+
+
+class Receipt(NamedTuple):
+    """A prediction that waits for its label: under which id, what was shown, and why."""
+
+    id: Id
+    prediction: Any
+    shown: Any
+    lam: float
+
+
+class Info(NamedTuple):
+    """What the last label told; for people and metrics, it never feeds back.
+
+    `losses` holds one loss for each risk, None where there was nothing to judge.
+    """
+
+    id: Id
+    shown: Any
+    lam: float
+    y: Any
+    losses: tuple[float | None, ...]
+
+    @property
+    def saturated(self) -> str | None:
+        """ "full" or "empty" if the safeguard chose the set."""
+        return {inf: "full", -inf: "empty"}.get(self.lam)
+
+
+class Stream:
+    """A controller at work on one stream.
+
+    Every `predict` opens a receipt under an id, given or generated; `update` answers it, at once
+    or later, in any order, and takes the loss on the set that was shown. Predicting never moves
+    θ. After any error the stream is as it was before the call.
+
+    A stream belongs to one thread at a time. With `shared=True` its calls lock one another out,
+    and any number of threads may use it.
+
+    Parameters
+    ----------
+    controller
+        What to hold, and how.
+    max_pending
+        How many predictions may wait for their label at once.
+    overflow
+        What happens to one more: "refuse" raises `PendingFull`, "expire" drops the oldest.
+    missing
+        What a NaN label or None does: "raise", or "skip", which closes its prediction unjudged.
+    on_alarm
+        Called with an `Alarm` when the safeguard begins to act, or when the mean loss of the last
+        `window` labels moves further than `tolerance` from its level. Without a tolerance the
+        limit is the guarantee's own, which only a broken premise can exceed. It is called after
+        the label is taken in, and what it raises reaches the caller.
+    window, tolerance
+        See `on_alarm`.
+    shared
+        Whether several threads use the stream.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> risk = sp.Risk(sp.losses.Miscoverage(), level=0.1, step=sp.steps.Fixed(0.5))
+    >>> stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
+    >>> stream.predict((10.0, 14.0))
+    Interval(10.0, 14.0)
+    >>> stream.update(15.0)
+    1.0
+    >>> stream.predict((10.0, 14.0), id="tomorrow")
+    Interval(9.55, 14.45)
+    >>> stream.update(14.2, id="tomorrow")
+    0.0
+    """
+
+    __slots__ = (
+        "_closed", "_controller", "_earlier", "_given", "_hook", "_last", "_law", "_laws", "_limit",
+        "_lock", "_open", "_overflow", "_own", "_pending", "_serial", "_sets", "_single", "_skips",
+        "_state", "_watch", "_watched",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        controller: Controller,
+        *,
+        max_pending: int = 10_000,
+        overflow: str = "refuse",
+        missing: str = "raise",
+        on_alarm: Callable[[Alarm], Any] | None = None,
+        window: int | None = None,
+        tolerance: float | None = None,
+        shared: bool = False,
+    ) -> None:
+        if not isinstance(controller, Controller):
+            raise InputError(f"a stream runs a Controller, got {controller!r}")
+        if on_alarm is not None and not callable(on_alarm):
+            raise InputError(f"on_alarm must be callable, got {on_alarm!r}")
+        self._limit = whole(max_pending, "max_pending", 1)
+        self._overflow = choice(overflow, "overflow", ("refuse", "expire"))
+        self._skips = choice(missing, "missing", ("raise", "skip")) == "skip"
+        self._hook = on_alarm
+        self._lock = threading.RLock() if shared else None
+        self._state = controller.init()
+        # Nothing waits: None. One waits under a generated id: its receipt. Else (): see _pending.
+        self._open: tuple[Any, ...] | None = None
+        self._pending: dict[Id, tuple[Any, ...]] = {}
+        self._serial = 0
+        self._given = False
+        self._closed: dict[Id, str] = {}
+        self._earlier: list[dict[str, Any]] = []
+        self._last: tuple[Any, ...] | None = None
+        self._watch: Watch | None = None
+        self._watched = on_alarm is not None
+        self._adopt(controller)
+        if on_alarm is not None:
+            levels = [risk.level for risk in controller.risks]
+            self._watch = Watch(levels, window, tolerance)
+            self._watch.limits = self._limits(self._watch)
+
+    def _adopt(self, controller: Controller) -> None:
+        """Looks up once what every step needs of a controller."""
+        self._controller = controller
+        self._sets = controller.sets
+        self._laws = tuple(Law(controller, index) for index in range(len(controller.risks)))
+        self._law = self._laws[0]
+        self._single = len(self._laws) == 1
+        self._own = self._state.risks[0]
+        self.__class__ = _class_for(controller, self._watched, self._skips, self._lock is not None)
+
+    # A step
+
+    def predict(self, prediction: Any, id: Id | None = None) -> Any:
+        """The set for a prediction; it waits for its label under `id`, or a generated number."""
+        reading = self._sets.read(prediction)
+        if self._single:
+            lam = aim(self._law, self._own, self._state.stretch)
+            leader = 0
+        else:
+            lam, leader = aim_several(self._laws, self._controller.combine, self._state)
+        shown = self._sets.at(reading, lam)
+        receipt = (self._serial, reading, shown, lam, leader)
+        if id is None and self._open is None:
+            self._open = receipt
+        else:
+            self._queue(receipt, id)
+        self._serial += 1
+        return shown
+
+    def update(self, y: Any, id: Id | None = None) -> Any:
+        """Takes in a label and returns its loss: a tuple if there are several risks.
+
+        Without an id it answers the only prediction that waits.
+        """
+        receipt = self._open
+        if id is not None or not receipt:
+            id, receipt = self._find(id)
+        if self._skips and _is_missing(y):
+            return self._give_up(receipt[0] if id is None else id, "missing")
+        label = self._sets.label(y)
+        _, reading, shown, lam, leader = receipt
+        state = self._state
+        value: Any
+        if self._single:
+            value = learn(self._law, self._own, state, reading, shown, lam, label)
+        else:
+            combine = self._controller.combine
+            value = learn_several(self._laws, combine, state, reading, shown, lam, leader, label)
+        if id is None:
+            self._open = None
+        else:
+            self._close(id, "answered")
+        self._last = (id, receipt, label, value)
+        if self._watched:
+            self._look()
+        return value
+
+    def issue(self, prediction: Any, id: Id | None = None) -> Receipt:
+        """As `predict`, but returns the receipt, with the id to answer and the λ behind the set."""
+        serial = self._serial
+        self.predict(prediction, id)
+        id = serial if id is None else _checked(id)
+        return self._receipt(id, self._waiting()[id])
+
+    def peek(self, prediction: Any) -> Any:
+        """The set `predict` would show now, without waiting for a label."""
+        return self._sets.at(self._sets.read(prediction), self.lam)
+
+    def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
+        """Takes in several labels by id, in the order given: all of them, or none."""
+        pairs = list(labels.items() if isinstance(labels, Mapping) else labels)
+        seen: set[Id] = set()
+        for id, y in pairs:
+            found, _ = self._find(id)
+            if found in seen:
+                raise AnsweredReceipt(f"update_many got two labels for the id {id!r}")
+            seen.add(found)
+            if not (self._skips and _is_missing(y)):
+                self._sets.label(y)
+        before = self._content()
+        try:
+            return {id: self.update(y, id) for id, y in pairs}
+        except BaseException:
+            self._restore(before)
+            raise
+
+    def drop(self, id: Id | None = None) -> None:
+        """Gives up a prediction whose label will not come."""
+        receipt = self._open
+        if id is not None or not receipt:
+            id, receipt = self._find(id)
+        self._give_up(receipt[0] if id is None else id, "dropped")
+
+    # What waits
+
+    def _queue(self, receipt: tuple[Any, ...], id: Id | None) -> None:
+        """Lets a receipt wait beside others, or under a given id."""
+        waiting = self._waiting()
+        given = id is not None
+        id = receipt[0] if id is None else _checked(id)
+        if id in waiting:
+            raise InputError(f"a prediction already waits under the id {id!r}")
+        if len(waiting) >= self._limit:
+            if self._overflow == "refuse":
+                raise PendingFull(
+                    f"{len(waiting):,} predictions wait for their labels, as many as max_pending "
+                    'allows; answer or drop some, or let the oldest go with overflow="expire"'
+                )
+            self._give_up(next(iter(waiting)), "expired")
+            waiting = self._pending
+        self._pending = waiting
+        self._open = ()
+        waiting[id] = receipt
+        self._closed.pop(id, None)
+        if given:
+            self._given = True
+            if isinstance(id, int) and id >= self._serial:
+                self._serial = id
+        self._state.peak = max(self._state.peak, len(waiting))
+
+    def _waiting(self) -> dict[Id, tuple[Any, ...]]:
+        """Every receipt that waits, oldest first."""
+        return {self._open[0]: self._open} if self._open else self._pending
+
+    def _find(self, id: Id | None) -> tuple[Id, tuple[Any, ...]]:
+        """The receipt that waits under an id, or the only one."""
+        waiting = self._waiting()
+        if id is None:
+            if len(waiting) == 1:
+                return next(iter(waiting.items()))
+            if not waiting:
+                raise UnknownReceipt("no prediction waits for a label: call predict first")
+            raise AmbiguousReceipt(
+                f"{len(waiting):,} predictions wait for their labels: say which by update(y, id=…)"
+            )
+        receipt = waiting.get(_checked(id))
+        if receipt is None:
+            raise self._absent(_checked(id))
+        return _checked(id), receipt
+
+    def _absent(self, id: Id) -> ReceiptError:
+        """Why nothing waits under an id."""
+        how = self._closed.get(id)
+        if how is None and not self._given and isinstance(id, int) and 0 <= id < self._serial:
+            how = "answered"
+        if how is None:
+            return UnknownReceipt(f"no prediction waits under the id {id!r}")
+        if how == "answered":
+            return AnsweredReceipt(f"the prediction under the id {id!r} already has its label")
+        return ExpiredReceipt(f"the prediction under the id {id!r} was given up ({how})")
+
+    def _close(self, id: Id, how: str) -> None:
+        """Forgets a receipt, but remembers for a while that there was one."""
+        if self._open:
+            self._open = None
+        else:
+            del self._pending[id]
+            if not self._pending:
+                self._open = None
+        if self._given or how != "answered":
+            self._closed[id] = how
+            if len(self._closed) > _REMEMBERED:
+                del self._closed[next(iter(self._closed))]
+
+    def _give_up(self, id: Id, how: str) -> None:
+        self._close(id, how)
+        setattr(self._state, how, getattr(self._state, how) + 1)
+
+    def _receipt(self, id: Id, held: tuple[Any, ...]) -> Receipt:
+        _, reading, shown, lam, _ = held
+        return Receipt(id, reading, shown, lam)
+
+    @property
+    def pending(self) -> dict[Id, Receipt]:
+        """What waits for a label, oldest first."""
+        return {id: self._receipt(id, held) for id, held in self._waiting().items()}
+
+    # What it knows
+
+    @property
+    def controller(self) -> Controller:
+        """What the stream holds, and how."""
+        return self._controller
+
+    @property
+    def theta(self) -> Any:
+        """θ now; a tuple if there are several risks."""
+        thetas = tuple(own.theta for own in self._state.risks)
+        return thetas[0] if self._single else thetas
+
+    @property
+    def lam(self) -> float:
+        """The λ of the next prediction: +inf means the full set, −inf the empty one."""
+        if self._single:
+            return aim(self._law, self._own, self._state.stretch)
+        return aim_several(self._laws, self._controller.combine, self._state)[0]
+
+    @property
+    def info(self) -> Info | None:
+        """What the last label told, None before the first."""
+        if self._last is None:
+            return None
+        id, receipt, label, value = self._last
+        serial, _, shown, lam, _ = receipt
+        losses = (value,) if self._single else value
+        return Info(serial if id is None else id, shown, lam, label, losses)
+
+    def certificate(self) -> Certificate:
+        """What is guaranteed of this stream, and whether the premises hold."""
+        return certify(
+            self._controller, self._state, waiting=len(self._waiting()), earlier=self._earlier
+        )
+
+    # Its life
+
+    def change(
+        self,
+        *,
+        risk: int = 0,
+        level: float | None = None,
+        step: Any = None,
+        bounds: tuple[float, float] | None = None,
+    ) -> None:
+        """Changes the level, the step rule or the bounds of a risk from now on.
+
+        θ and every memory go on; the certificate begins a new segment, and keeps the earlier ones.
+        """
+        risks = list(self._controller.risks)
+        if whole(risk, "risk", 0) >= len(risks):
+            raise InputError(f"risk must be an index from 0 to {len(risks) - 1}, got {risk!r}")
+        if level is None and step is None and bounds is None:
+            raise InputError("change needs a level, a step or bounds")
+        old, own = risks[risk], self._state.risks[risk]
+        low, high = bounds or self._controller.bounds[risk]
+        risks[risk] = replace(
+            old,
+            level=old.level if level is None else level,
+            step=old.step if step is None else step,
+            bounds=old.bounds if bounds is None else bounds,
+            start=min(max(own.theta, low), high),
+        )
+        controller = replace(self._controller, risks=tuple(risks))
+        earlier = self.certificate().as_dict()
+        del earlier["earlier"]
+        self._adopt(controller)
+        self._earlier.append(earlier)
+        if step is not None:
+            own.step = tuple(step.init())
+        self._state.begin(len(self._waiting()))
+        if self._watch is not None:
+            self._watch.levels = tuple(each.level for each in risks)
+            self._watch.limits = self._limits(self._watch)
+
+    def _limits(self, watch: Watch) -> tuple[float | None, ...]:
+        """What the mean of a window should not exceed: the tolerance, or the guarantee's own."""
+        if watch.window is None or watch.tolerance is not None:
+            return (watch.tolerance,) * len(self._laws)
+        constants = [risk.window for risk in self.certificate().risks]
+        return tuple(None if c is None else c / watch.window for c in constants)
+
+    def _look(self) -> None:
+        info, watch, hook = self.info, self._watch, self._hook
+        if info is not None and watch is not None and hook is not None:
+            watch.look(info.lam, info.losses, hook)
+
+    # Saved and loaded
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes everything the stream needs to go on to one file, whole or not at all."""
+        _store.write(path, "stream", {**self._header(), **self._content()})
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        controller: Controller | None = None,
+        on_alarm: Callable[[Alarm], Any] | None = None,
+        shared: bool = False,
+    ) -> "Stream":
+        """The stream saved at `path`, to the bit.
+
+        `controller` is needed only where a part of it could not be written down, such as a
+        function; `on_alarm` and `shared` are not saved.
+        """
+        content = _store.read(path, "stream")
+        try:
+            stream = cls(
+                _matching(content, controller),
+                max_pending=content["max_pending"],
+                overflow=content["overflow"],
+                missing=content["missing"],
+                on_alarm=on_alarm,
+                shared=shared,
+            )
+            stream._restore(content)
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
+        return stream
+
+    def _header(self) -> dict[str, Any]:
+        try:
+            described = spec.to_dict(self._controller)
+        except SpecError:
+            described = None
+        return {"controller": described, "repr": _address_free(self._controller)}
+
+    def _content(self) -> dict[str, Any]:
+        """The state as plain values, sharing nothing with the stream."""
+        state = self._state
+        return {
+            "max_pending": self._limit,
+            "overflow": self._overflow,
+            "missing": "skip" if self._skips else "raise",
+            "risks": [_slots(own) for own in state.risks],
+            "counts": {name: value for name, value in _slots(state).items() if name != "risks"},
+            "serial": self._serial,
+            "given": self._given,
+            "receipts": [(id, *held) for id, held in self._waiting().items()],
+            "queued": self._open == (),
+            "closed": list(self._closed.items()),
+            "last": self._last,
+            "earlier": deepcopy(self._earlier),
+            "watch": None if self._watch is None else self._watch.content(),
+        }
+
+    def _restore(self, content: dict[str, Any]) -> None:
+        """Takes over a state that `_content` gave."""
+        self._limit = content["max_pending"]
+        self._overflow = content["overflow"]
+        self._skips = content["missing"] == "skip"
+        for own, saved in zip(self._state.risks, content["risks"], strict=True):
+            for name, value in saved.items():
+                setattr(own, name, value)
+        for name, value in content["counts"].items():
+            setattr(self._state, name, value)
+        self._serial, self._given = content["serial"], content["given"]
+        receipts = {id: tuple(held) for id, *held in content["receipts"]}
+        self._pending, self._open = {}, None
+        if content["queued"]:
+            self._pending, self._open = receipts, ()
+        elif receipts:
+            self._open = next(iter(receipts.values()))
+        self._closed = dict(content["closed"])
+        self._last = content["last"]
+        self._earlier = list(content["earlier"])
+        if self._watched and content["watch"] is not None:
+            levels = [risk.level for risk in self._controller.risks]
+            self._watch = Watch.restore(levels, content["watch"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revive, (self._controller, self._hook, self._lock is not None, self._content())
+
+    def __repr__(self) -> str:
+        return f"<Stream of {self._controller!r} at θ = {self.theta}>"
+
+
+def _revive(controller: Controller, hook: Any, shared: bool, content: dict[str, Any]) -> Stream:
+    """A copy of a stream, for `copy` and `pickle`."""
+    stream = Stream(controller, missing=content["missing"], on_alarm=hook, shared=shared)
+    stream._restore(deepcopy(content))
+    return stream
+
+
+def _slots(record: RiskState | State) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__slots__}
+
+
+def _checked(id: Any) -> Id:
+    """An id as a plain int or str."""
+    if isinstance(id, str):
+        return id
+    try:
+        return operator.index(id)
+    except TypeError:
+        raise InputError(f"an id must be a whole number or a string, got {id!r}") from None
+
+
+def _is_missing(y: Any) -> bool:
+    """Whether a label is None or NaN."""
+    return y is None or bool(y != y)
+
+
+def _address_free(controller: Controller) -> str:
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(controller))
+
+
+def _matching(content: dict[str, Any], given: Controller | None) -> Controller:
+    """The controller of a saved state: the saved one, or the one given if it is the same."""
+    if given is None:
+        if content["controller"] is None:
+            raise StateError(
+                "the controller of this state has a part that could not be written down; give it "
+                f"again by load(path, controller=…): {content['repr']}"
+            )
+        return spec.from_dict(content["controller"])
+    if _address_free(given) != content["repr"]:
+        raise StateError(
+            f"the state belongs to {content['repr']}, the controller given is "
+            f"{_address_free(given)}"
+        )
+    return given
+
+
+# Classes made to measure: a step of a single risk with everything constant written out.
+
+
+def _class_for(controller: Controller, watched: bool, skips: bool, shared: bool) -> type[Stream]:
+    try:
+        return _made(controller, watched, skips, shared)
+    except TypeError:  # a part that cannot be hashed
+        return _made.__wrapped__(controller, watched, skips, shared)
+
+
+@lru_cache(maxsize=128)
+def _made(controller: Controller, watched: bool, skips: bool, shared: bool) -> type[Stream]:
+    known = {
+        "self._sets": controller.sets,
+        "self._single": len(controller.risks) == 1,
+        "self._law": Law(controller, 0),
+        "self._watched": watched,
+        "self._skips": skips,
+    }
+    kind = getattr(controller.sets, "shows", None)
+    kinds = {"shown": kind} if isinstance(kind, type) else {}
+    methods: dict[str, Any] = {
+        name: specialise(getattr(Stream, name), known, kinds) for name in ("predict", "update")
+    }
+    if shared:
+        for name in _LOCKED:
+            methods[name] = _locked(methods.get(name, Stream.__dict__[name]))
+    return type("Stream", (Stream,), {"__slots__": (), "__doc__": Stream.__doc__, **methods})
+
+
+_LOCKED = (
+    "predict", "update", "issue", "peek", "update_many", "drop", "change", "certificate", "save",
+    "pending", "theta", "lam", "info", "__reduce__",
+)  # fmt: skip
+
+
+def _locked(method: Any) -> Any:
+    """A method or property that waits for its turn."""
+    if isinstance(method, property):
+        return property(_locked(method.fget))
+
+    @wraps(method)
+    def turn(self: Stream, *args: Any, **options: Any) -> Any:
+        with self._lock:  # type: ignore[union-attr]
+            return method(self, *args, **options)
+
+    return turn

@@ -1,0 +1,315 @@
+"""Stretching functions φ: how far a step of θ moves λ.
+
+A stretch has `params` and a memory (`init()`, a tuple of floats); `phi(params, memory, theta)`
+is a pure function. One that adapts also has `move(params, memory, excess, score, lam)`, called
+once a step with the excess l − r, the critical value of y and the λ that was shown; it returns
+the next memory. Saturation is decided on θ, so no stretch can break the guarantee.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from math import exp, expm1, log1p
+from typing import Any, Protocol
+
+from setpoint._check import choice, finite, positive
+from setpoint.errors import InputError
+
+__all__ = [
+    "ErrorAdaptive",
+    "Exponential",
+    "Identity",
+    "ScoreAdaptive",
+    "Stretch",
+    "clip_bounds",
+]
+
+Memory = tuple[float, ...]
+
+LARGEST_EXPONENT = 709.0
+"""e to a larger power overflows: plain Python raises, compiled code gives inf."""
+
+
+class Stretch(Protocol):
+    """What the controller asks of a stretch."""
+
+    @property
+    def params(self) -> Memory: ...
+    @property
+    def phi(self) -> Any: ...
+    @property
+    def move(self) -> Any: ...
+    def init(self) -> Memory: ...
+    def inverse(self, lam: float, memory: Memory) -> float: ...
+
+
+def identity(params: Memory, memory: Memory, theta: float) -> float:
+    """φ(θ) = θ."""
+    return theta
+
+
+def exponential(params: Memory, memory: Memory, theta: float) -> float:
+    """φ(θ) = sign(θ)(e^|θ| − 1)."""
+    size = theta if theta >= 0.0 else -theta
+    grown = expm1(size if size < LARGEST_EXPONENT else LARGEST_EXPONENT)
+    return grown if theta >= 0.0 else -grown
+
+
+def shifted_identity(params: Memory, memory: Memory, theta: float) -> float:
+    """φ(θ) = θ + memory."""
+    return theta + memory[0]
+
+
+def shifted_exponential(params: Memory, memory: Memory, theta: float) -> float:
+    """φ(θ) = sign(θ)(e^|θ| − 1) + memory."""
+    grown = exponential(params, memory, theta)
+    return grown + memory[0]
+
+
+def _clip(value: float, low: float, high: float) -> float:
+    return low if value < low else high if value > high else value
+
+
+def score_paper(params: Memory, memory: Memory, excess: float, score: float, lam: float) -> Memory:
+    """memory + β_score·s, clipped."""
+    beta, low, high = params
+    moved = _clip(memory[0] + beta * score, low, high)
+    return (moved,)
+
+
+def score_authors(
+    params: Memory, memory: Memory, excess: float, score: float, lam: float
+) -> Memory:
+    """memory + β_score·sign(l − r)·|s − λ|, clipped."""
+    beta, low, high = params
+    moved = memory[0]
+    if excess != 0.0:
+        distance = beta * abs(score - lam)
+        moved = _clip(moved + (distance if excess > 0.0 else -distance), low, high)
+    return (moved,)
+
+
+def _growth(beta: float, excess: float) -> float:
+    """exp(β|l − r|), with the exponent clamped."""
+    power = beta * (excess if excess >= 0.0 else -excess)
+    return exp(power if power < LARGEST_EXPONENT else LARGEST_EXPONENT)
+
+
+def error_paper(params: Memory, memory: Memory, excess: float, score: float, lam: float) -> Memory:
+    """memory + β_score·s·exp(β_loss|l − r|), clipped."""
+    beta_score, beta_loss, low, high = params
+    growth = _growth(beta_loss, excess)
+    moved = _clip(memory[0] + beta_score * score * growth, low, high)
+    return (moved,)
+
+
+def error_authors(
+    params: Memory, memory: Memory, excess: float, score: float, lam: float
+) -> Memory:
+    """memory + β_score·exp(β_loss|l − r|)·sign(l − r)·|s − λ|, clipped."""
+    beta_score, beta_loss, low, high = params
+    moved = memory[0]
+    if excess != 0.0:
+        growth = _growth(beta_loss, excess)
+        distance = beta_score * growth * abs(score - lam)
+        moved = _clip(moved + (distance if excess > 0.0 else -distance), low, high)
+    return (moved,)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """No stretching: λ = θ.
+
+    >>> stretch = Identity()
+    >>> stretch.phi(stretch.params, stretch.init(), 2.0)
+    2.0
+    """
+
+    params = ()
+    phi = staticmethod(identity)
+    move = None
+
+    def init(self) -> Memory:
+        """Nothing to remember."""
+        return ()
+
+    def inverse(self, lam: float, memory: Memory = ()) -> float:
+        """The θ whose λ is `lam`."""
+        return lam
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """Gentle near zero, fast away from it: λ = sign(θ)(e^|θ| − 1).
+
+    >>> stretch = Exponential()
+    >>> round(stretch.phi(stretch.params, stretch.init(), -2.0), 4)
+    -6.3891
+    >>> round(stretch.inverse(-6.3890561), 4)
+    -2.0
+    """
+
+    params = ()
+    phi = staticmethod(exponential)
+    move = None
+
+    def init(self) -> Memory:
+        """Nothing to remember."""
+        return ()
+
+    def inverse(self, lam: float, memory: Memory = ()) -> float:
+        """The θ whose λ is `lam`, at most 709 in size: beyond it φ would overflow."""
+        size = min(log1p(abs(lam)), LARGEST_EXPONENT)
+        return size if lam >= 0.0 else -size
+
+
+Inner = Identity | Exponential
+
+
+def _check_adaptive(part: Any) -> None:
+    """Checks the options that score and error adaptive stretching share."""
+    name = type(part).__name__
+    object.__setattr__(part, "score", positive(part.score, f"{name}.score"))
+    if (part.low is None) != (part.high is None):
+        raise InputError(f"{name} takes both low and high or neither, got {part.low}, {part.high}")
+    if part.low is not None:
+        low, high = finite(part.low, f"{name}.low"), finite(part.high, f"{name}.high")
+        if not low <= 0.0 <= high:
+            raise InputError(f"{name} must have low ≤ 0 ≤ high, got ({low}, {high})")
+        object.__setattr__(part, "low", low)
+        object.__setattr__(part, "high", high)
+    choice(part.reading, f"{name}.reading", ("paper", "authors"))
+    if not isinstance(part.inner, Inner):
+        raise InputError(f"{name}.inner must be Identity() or Exponential(), got {part.inner!r}")
+
+
+def _clips(part: "ScoreAdaptive | ErrorAdaptive") -> tuple[float, float]:
+    if part.low is None or part.high is None:
+        raise InputError(
+            f"{type(part).__name__} has no clip bounds yet: give low and high, for example by "
+            "stretches.clip_bounds(y), or let setpoint.burn_in choose them"
+        )
+    return part.low, part.high
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreAdaptive:
+    """An offset that follows the scores: λ = inner(θ) + memory.
+
+    After each step, memory ← clip(memory + β·s, low, high), where s is the signed distance of y
+    from the nearer end of the uncalibrated interval, positive outside.
+
+    Parameters
+    ----------
+    score
+        The paper's β_score.
+    low, high
+        What the memory is clipped to; `clip_bounds(y)` gives the paper's choice. `None` leaves
+        the choice to `setpoint.burn_in`.
+    inner
+        `Identity()` or `Exponential()`.
+    reading
+        "paper", with the sign that follows from its own argument (the printed minus shrinks the
+        set after a miss), or "authors": β·sign(l − r)·|s − λ|, as in the code behind the
+        printed figures.
+    """
+
+    score: float
+    low: float | None = None
+    high: float | None = None
+    inner: Inner = Identity()
+    reading: str = "paper"
+
+    def __post_init__(self) -> None:
+        _check_adaptive(self)
+
+    @property
+    def params(self) -> Memory:
+        return (self.score, *_clips(self))
+
+    @property
+    def phi(self) -> Any:
+        return shifted_identity if self.inner == Identity() else shifted_exponential
+
+    @property
+    def move(self) -> Any:
+        return score_paper if self.reading == "paper" else score_authors
+
+    def init(self) -> Memory:
+        """No offset."""
+        return (0.0,)
+
+    def inverse(self, lam: float, memory: Memory = (0.0,)) -> float:
+        """The θ whose λ is `lam` under this memory."""
+        return self.inner.inverse(lam - memory[0])
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorAdaptive:
+    """An offset that follows the scores, more so after a loss far from its level.
+
+    As `ScoreAdaptive`, with the score's part multiplied by exp(β_loss·|l − r|).
+
+    Parameters
+    ----------
+    score, loss
+        The paper's β_score and β_loss.
+    low, high, inner, reading
+        As for `ScoreAdaptive`.
+
+    Examples
+    --------
+    >>> stretch = ErrorAdaptive(score=0.1, loss=0.1, low=-1.0, high=1.0)
+    >>> memory = stretch.move(stretch.params, stretch.init(), 0.9, 2.0, 0.0)
+    >>> round(stretch.phi(stretch.params, memory, 0.5), 6)
+    0.718835
+    """
+
+    score: float
+    loss: float
+    low: float | None = None
+    high: float | None = None
+    inner: Inner = Identity()
+    reading: str = "paper"
+
+    def __post_init__(self) -> None:
+        _check_adaptive(self)
+        loss = finite(self.loss, "ErrorAdaptive.loss")
+        if loss < 0.0:
+            raise InputError(f"ErrorAdaptive.loss must be at least 0, got {loss}")
+        object.__setattr__(self, "loss", loss)
+
+    @property
+    def params(self) -> Memory:
+        return (self.score, self.loss, *_clips(self))
+
+    @property
+    def phi(self) -> Any:
+        return shifted_identity if self.inner == Identity() else shifted_exponential
+
+    @property
+    def move(self) -> Any:
+        return error_paper if self.reading == "paper" else error_authors
+
+    def init(self) -> Memory:
+        """No offset."""
+        return (0.0,)
+
+    def inverse(self, lam: float, memory: Memory = (0.0,)) -> float:
+        """The θ whose λ is `lam` under this memory."""
+        return self.inner.inverse(lam - memory[0])
+
+
+def clip_bounds(y: Iterable[float]) -> tuple[float, float]:
+    """The paper's clip bounds, ±mean |y_t − y_{t−1}|; steps over a NaN label are left out.
+
+    >>> clip_bounds([1.0, 2.0, 4.0])
+    (-1.5, 1.5)
+    """
+    values = [float(value) for value in y]
+    gaps = [abs(after - before) for before, after in pairwise(values)]
+    gaps = [gap for gap in gaps if gap == gap]
+    if not gaps:
+        raise InputError(f"clip bounds need two consecutive labels, got {len(values)} values")
+    mean = sum(gaps) / len(gaps)
+    return -mean, mean

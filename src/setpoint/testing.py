@@ -1,0 +1,1 @@
+"""Conformance checks for parts, the library's own and its users'."""

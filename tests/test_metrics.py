@@ -1,0 +1,648 @@
+"""Metrics: values worked by hand, slow loops beside fast code, and arrays beside the stream."""
+
+import dataclasses
+import math
+import pickle
+from itertools import pairwise, product
+from types import ModuleType
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import setpoint.metrics as sm
+from setpoint.errors import InputError
+
+INF, NAN = math.inf, math.nan
+
+FIRST = [1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1]  # the two sequences of the paper's appendix
+SECOND = [1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0]  # printed as 15 steps at 80 %: it has 12, at 75 %
+
+# Eighths add up exactly, so tests of equality test the rule and not the rounding.
+eighths = st.integers(-80, 80).map(lambda k: k / 8)
+labels = st.one_of(eighths, st.just(NAN))
+intervals = st.one_of(
+    st.tuples(eighths, eighths),  # crossed ones included
+    st.sampled_from([(-INF, INF), (INF, -INF), (0.0, INF), (-INF, 0.0), (INF, INF), (-INF, -INF)]),
+)
+keys = st.sampled_from(["mon", "tue", 3, None, NAN])
+losses = st.one_of(st.none(), st.floats(-1e3, 1e3), st.just(NAN))
+steps = st.lists(st.tuples(intervals, labels, losses, keys), max_size=60)
+hits = st.lists(st.sampled_from([0.0, 1.0, NAN]), max_size=60)
+levels = st.floats(0.0, 1.0)
+
+
+def same(left: float | None, right: float | None, tolerance: float = 1e-9) -> bool:
+    if left is None or right is None:
+        return left is right
+    if math.isnan(left) or math.isnan(right):
+        return math.isnan(left) and math.isnan(right)
+    return math.isclose(left, right, rel_tol=tolerance, abs_tol=tolerance)
+
+
+def assert_same(got: sm.Summary, want: sm.Summary) -> None:
+    for name, value in got.as_dict().items():
+        assert same(value, want.as_dict()[name]), (name, value, want.as_dict()[name])
+
+
+def without_nan(values: list[float]) -> list[float]:
+    return [value for value in values if not math.isnan(value)]
+
+
+def slow_streaks(covered: list[float]) -> list[int]:
+    word = "".join("m" if hit == 0.0 else "." for hit in without_nan(covered))
+    return [len(streak) for streak in word.split(".") if streak]
+
+
+def slow_pinball(end: float, y: float, tau: float) -> float:
+    if y >= end:
+        return tau * (y - end) if tau else 0.0
+    return (1 - tau) * (end - y) if tau < 1 else 0.0
+
+
+# Worked by hand
+
+
+def test_the_first_sequence_of_the_paper_has_msl_one_and_a_half() -> None:
+    assert sm.msl(FIRST) == 1.5
+    assert sm.mc(FIRST) == pytest.approx(4 / 15)
+    assert sm.miscoverage_counter(FIRST).tolist() == [0] * 6 + [1, 0, 1, 2] + [0] * 5
+    assert sm.streaks(FIRST).tolist() == [1, 2]
+    assert np.mean(FIRST) == 0.8
+
+
+def test_the_second_sequence_of_the_paper_has_msl_three_though_the_end_cuts_it() -> None:
+    assert sm.msl(SECOND) == 3.0
+    assert sm.mc(SECOND) == (1 + 2 + 3) / 12
+    assert sm.longest_streak(SECOND) == 3
+    assert np.mean(SECOND) == 0.75
+
+
+def test_a_stream_without_a_miss_has_msl_zero() -> None:
+    assert sm.msl([1, 1, 1]) == 0.0
+    assert sm.msl([]) == 0.0
+    assert sm.longest_streak([1, 1, 1]) == 0
+    assert sm.streaks([]).tolist() == []
+
+
+def test_a_streak_goes_on_across_a_step_that_was_not_observed() -> None:
+    assert sm.streaks([1, 0, NAN, 0, 1]).tolist() == [2]
+    assert sm.msl([NAN, 0, NAN]) == 1.0
+
+
+def test_winkler_is_the_length_plus_the_miss_over_half_of_alpha() -> None:
+    assert sm.winkler([2], [5], [3], 0.9) == 3.0
+    assert sm.winkler([2], [5], [7], 0.9) == pytest.approx(3 + 2 / 0.1 * 2)
+    assert sm.winkler([2], [5], [1], 0.5) == pytest.approx(3 + 2 / 0.5 * 1)
+    assert sm.winkler([2, 2], [5, 5], [3, 7], 0.9) == pytest.approx((3 + 43) / 2)
+    assert sm.winkler([2], [1], [1.5], 0.5) == pytest.approx(4 * (0.5 + 0.5))
+
+
+def test_a_miss_at_confidence_one_costs_winkler_everything_and_a_hit_only_the_length() -> None:
+    assert sm.winkler([0], [1], [0.5], 1.0) == 1.0
+    assert sm.winkler([0], [1], [2.0], 1.0) == INF
+    assert sm.pinball([-INF], [INF], [0.0], 1.0) == 0.0
+
+
+def test_pinball_is_the_average_of_the_two_ends() -> None:
+    inside = (0.05 * 1 + 0.05 * 2) / 2
+    above = (0.05 * 5 + 0.95 * 2) / 2
+    assert sm.pinball([2], [5], [3], 0.9) == pytest.approx(inside)
+    assert sm.pinball([2], [5], [7], 0.9) == pytest.approx(above)
+    assert sm.pinball([2, 2, 2], [5, 5, 5], [3, 7, NAN], 0.9) == pytest.approx((inside + above) / 2)
+
+
+def test_the_empty_and_the_full_interval_cost_pinball_and_winkler_everything() -> None:
+    for lower, upper in [(-INF, INF), (INF, -INF)]:
+        assert sm.pinball([lower], [upper], [0.0], 0.9) == INF
+        assert sm.winkler([lower], [upper], [0.0], 0.9) == INF
+
+
+def test_lengths_are_never_negative() -> None:
+    lower, upper = [0, 3, INF, -INF, 1, INF, 0], [2, 1, -INF, INF, 1, INF, INF]
+    got = sm.lengths(lower, upper)
+    assert got.tolist() == [2, 0, 0, INF, 0, 0, INF]
+    assert sm.mean_length(got) == INF
+    assert sm.mean_finite_length(got) == 0.4
+    assert sm.median_length(got) == 0.0
+    assert sm.median_length([1.0, INF]) == sm.median_length([INF, INF]) == INF
+    assert sm.full_share(lower, upper) == pytest.approx(1 / 7)
+    assert sm.empty_share(lower, upper) == pytest.approx(3 / 7)
+
+
+def test_the_full_set_of_a_supported_y_is_its_support() -> None:
+    assert sm.full_share([0, 1], [INF, INF]) == 0.0
+    assert sm.full_share([0, 1], [INF, INF], support=(0, INF)) == 0.5
+    running = sm.Running(0.1, support=(0.0, 10.0))
+    running.update(0.0, 10.0, 3.0)
+    assert running.summary().full == 1.0
+    assert sm.summary([0], [10], [3], 0.1, support=(0, 10)).full == 1.0
+
+
+def test_lengths_that_overflow_are_infinite_and_warn_of_nothing() -> None:
+    assert sm.lengths([-1e308], [1e308]).tolist() == [INF]
+    assert sm.mean_length([1.5e308, 1.5e308]) == INF
+    assert math.isnan(sm.correlation([0, 1, 1], [1e200, 2e200, 5e200]))
+
+
+def test_delta_coverage_is_the_mean_distance_of_the_groups_from_nominal() -> None:
+    got = sm.delta_coverage([1, 1, 0, 1, 0, NAN], ["a", "a", "b", "b", None, "c"], 0.9)
+    assert got.coverage == {"a": 1.0, "b": 0.5}
+    assert got.sizes == {"a": 2, "b": 2}
+    assert got.delta == pytest.approx((0.1 + 0.4) / 2)
+
+
+def test_groups_may_be_arrays_of_numbers_or_of_dates() -> None:
+    days = np.array(["2024-01-01", "2024-01-02", "2024-01-01", "NaT"], dtype="datetime64[ns]")
+    assert sm.delta_coverage([1, 0, 0, 1], days, 0.5).sizes == {days[0]: 2, days[1]: 1}
+    assert sm.delta_coverage([1, 0, 0], np.array([4.0, NAN, 4.0]), 0.5).sizes == {4.0: 2}
+    assert sm.delta_coverage([1, 0, 0], np.array(["a", "b", "a"]), 0.5).sizes == {"a": 2, "b": 1}
+
+
+def test_the_noise_floor_of_the_papers_weekdays_is_what_it_reported() -> None:
+    assert 100 * sm.noise_floor([1714] * 7, 0.9) == pytest.approx(0.578, abs=5e-4)
+
+
+def test_the_noise_floor_of_many_steps_is_that_of_the_normal_law() -> None:
+    n, p = 1_000_000, 0.9
+    assert sm.noise_floor([n], p) == pytest.approx(math.sqrt(2 * p * (1 - p) / (math.pi * n)), 1e-5)
+
+
+def test_windows_are_judged_by_their_distance_from_the_level() -> None:
+    got = sm.window_errors([0, 0, 1, 1, 1, 0], 0.5, 3)
+    assert got.worst == 0.5  # the window 1, 1, 1
+    assert got.start == 2
+    assert got.windows == 4
+    assert got.rms == pytest.approx(math.sqrt((3 * (1 / 6) ** 2 + 0.25) / 4))
+
+
+def test_a_stream_shorter_than_the_window_is_one_window() -> None:
+    got = sm.window_errors([NAN, 1, 0, 0], 0.1, 250)
+    assert (got.start, got.windows) == (1, 1)
+    assert got.worst == got.rms == pytest.approx(1 / 3 - 0.1)
+
+
+def test_the_place_of_the_worst_window_counts_steps_that_were_not_observed() -> None:
+    values = [NAN, 0.0, NAN, 1.0, NAN, 1.0, 0.0]
+    assert sm.window_errors(values, 0.0, 2).start == 3
+    running = sm.Running(0.0, window=2)
+    for value in values:
+        running.update(0.0, 1.0, 0.5, loss=value)
+    assert running.summary().worst_window_start == 3
+
+
+def test_correlation_is_zero_where_nothing_varies_and_leaves_infinite_lengths_out() -> None:
+    assert sm.correlation([], []) == 0.0
+    assert sm.correlation([1], [2.0]) == 0.0
+    assert sm.correlation([1, 1], [1.0, 2.0]) == 0.0
+    assert sm.correlation([0, 1, 1], [0.1, 0.1, 0.1]) == 0.0
+    assert sm.correlation([0, 1, 1], [1.0, 2.0, INF]) == pytest.approx(1.0)
+    assert sm.correlation([0, 1, NAN], [1.0, 2.0, -0.0]) == pytest.approx(1.0)
+
+
+# De Moivre beside brute force
+
+
+@given(st.integers(1, 40), st.floats(0.0, 1.0))
+def test_the_noise_floor_is_the_mean_absolute_deviation_of_the_binomial(n: int, p: float) -> None:
+    slow = math.fsum(
+        math.comb(n, k) * p**k * (1 - p) ** (n - k) * abs(k / n - p) for k in range(n + 1)
+    )
+    assert sm.noise_floor([n], p) == pytest.approx(slow, rel=1e-9, abs=1e-12)
+
+
+def test_the_noise_floor_is_the_mean_of_delta_coverage_over_every_outcome() -> None:
+    nominal, groups = 0.7, ["a", "a", "a", "b", "b"]
+    expected = 0.0
+    for outcome in product([0, 1], repeat=len(groups)):
+        chance = math.prod(nominal if hit else 1 - nominal for hit in outcome)
+        expected += chance * sm.delta_coverage(outcome, groups, nominal).delta
+    assert sm.noise_floor([3, 2], nominal) == pytest.approx(expected)
+
+
+# Slow loops beside fast code
+
+
+@given(hits)
+def test_the_counter_is_the_papers_recursion(covered: list[float]) -> None:
+    counter, slow = 0, []
+    for hit in covered:
+        if not math.isnan(hit):
+            counter = 0 if hit else counter + 1
+        slow.append(NAN if math.isnan(hit) else float(counter))
+    np.testing.assert_array_equal(sm.miscoverage_counter(covered), slow)
+    assert same(sm.mc(covered), float(np.mean(without_nan(slow))) if without_nan(slow) else NAN)
+
+
+@given(hits)
+def test_streaks_are_the_runs_of_misses(covered: list[float]) -> None:
+    slow = slow_streaks(covered)
+    assert sm.streaks(covered).tolist() == slow
+    assert sm.msl(covered) == pytest.approx(sum(slow) / len(slow) if slow else 0.0)
+    assert sm.longest_streak(covered) == max(slow, default=0)
+
+
+@given(hits)
+def test_the_largest_counter_is_the_longest_streak(covered: list[float]) -> None:
+    counter = without_nan(sm.miscoverage_counter(covered).tolist())
+    assert sm.longest_streak(covered) == max(counter, default=0)
+
+
+@given(hits)
+def test_the_mean_counter_is_never_below_miscoverage(covered: list[float]) -> None:
+    seen = without_nan(covered)
+    if seen:
+        assert sm.mc(covered) >= 1.0 - sum(seen) / len(seen) - 1e-12
+
+
+@given(st.lists(st.tuples(intervals, labels), max_size=40), levels)
+def test_interval_metrics_are_those_of_a_loop(
+    rows: list[tuple[tuple[float, float], float]], nominal: float
+) -> None:
+    lower, upper = [ends[0] for ends, _ in rows], [ends[1] for ends, _ in rows]
+    y = [label for _, label in rows]
+    tail = (1.0 - nominal) / 2
+    inside, balls, scores = [], [], []
+    for (low, high), label in rows:
+        if math.isnan(label):
+            continue
+        inside.append(low <= label <= high)
+        balls.append((slow_pinball(low, label, tail) + slow_pinball(high, label, 1.0 - tail)) / 2)
+        score = high - low if high > low else 0.0
+        for miss in (low - label, label - high):
+            if miss > 0:
+                score += miss * 2 / (1.0 - nominal) if nominal < 1.0 else INF
+        scores.append(score)
+    n = len(inside)
+    assert same(sm.coverage(lower, upper, y), sum(inside) / n if n else NAN)
+    assert same(sm.pinball(lower, upper, y, nominal), sum(balls) / n if n else NAN)
+    assert same(sm.winkler(lower, upper, y, nominal), sum(scores) / n if n else NAN)
+    assert sm.lengths(lower, upper).tolist() == [
+        high - low if high > low else 0.0 for (low, high), _ in rows
+    ]
+
+
+@given(st.tuples(eighths, eighths).map(sorted), eighths, st.floats(0.01, 0.99))
+def test_pinball_is_a_quarter_of_alpha_times_winkler(
+    ends: list[float], y: float, nominal: float
+) -> None:
+    ball = sm.pinball(ends[:1], ends[1:], [y], nominal)
+    assert ball == pytest.approx((1 - nominal) / 4 * sm.winkler(ends[:1], ends[1:], [y], nominal))
+
+
+@given(
+    st.lists(st.one_of(st.floats(-1e6, 1e6), st.just(NAN)), max_size=60),
+    st.floats(-10, 10),
+    st.integers(1, 70),
+)
+def test_window_errors_are_those_of_a_loop(values: list[float], level: float, window: int) -> None:
+    kept = [(step, value) for step, value in enumerate(values) if not math.isnan(value)]
+    width = min(window, len(kept))
+    slow = {
+        kept[i][0]: abs(math.fsum(value for _, value in kept[i : i + width]) / width - level)
+        for i in range(len(kept) - width + 1)
+        if kept
+    }
+    got = sm.window_errors(values, level, window)
+    assert got.windows == len(slow)
+    if not slow:
+        assert math.isnan(got.worst)
+        assert math.isnan(got.rms)
+        assert got.start is None
+        return
+    scale = 1e-9 * max(1.0, *map(abs, without_nan(values)))
+    assert got.start is not None
+    assert got.worst == pytest.approx(max(slow.values()), rel=1e-9, abs=scale)
+    assert slow[got.start] == pytest.approx(got.worst, rel=1e-9, abs=scale)  # a tie may move it
+    mean_square = sum(error**2 for error in slow.values()) / len(slow)
+    assert got.rms == pytest.approx(math.sqrt(mean_square), rel=1e-9, abs=scale)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 100)), min_size=2, max_size=50))
+def test_correlation_is_numpys(rows: list[tuple[bool, int]]) -> None:
+    covered, size = [hit for hit, _ in rows], [length / 8 for _, length in rows]
+    if len(set(covered)) > 1 and len(set(size)) > 1:
+        want = float(np.corrcoef(np.array(covered, float), size)[0, 1])
+        assert sm.correlation(covered, size) == pytest.approx(want, abs=1e-9)
+    else:
+        assert sm.correlation(covered, size) == 0.0
+
+
+# The stream beside the arrays
+
+
+@given(steps, levels, st.integers(1, 70), st.booleans())
+def test_the_stream_agrees_with_the_arrays(
+    rows: list[tuple[tuple[float, float], float, float | None, object]],
+    level: float,
+    window: int,
+    own_losses: bool,
+) -> None:
+    lower, upper = [row[0][0] for row in rows], [row[0][1] for row in rows]
+    y, groups = [row[1] for row in rows], [row[3] for row in rows]
+    costs = [0.0 if row[2] is None else row[2] for row in rows] if own_losses else None
+    running = sm.Running(level, window)
+    for t, (ends, label, _, group) in enumerate(rows):
+        running.update(*ends, label, None if costs is None else costs[t], group)
+    want = sm.summary(lower, upper, y, level, losses=costs, groups=groups, window=window)
+    got = running.summary()
+    assert_same(got, want)
+    assert (got.worst_window, got.worst_window_start) == (
+        pytest.approx(want.worst_window, rel=0, abs=0, nan_ok=True),
+        want.worst_window_start,
+    )
+    assert (
+        running.by_group().sizes
+        == sm.delta_coverage(
+            [
+                hit if costs is None or not math.isnan(costs[t]) else NAN
+                for t, hit in enumerate(sm.covered(lower, upper, y))
+            ],
+            groups,
+            got.confidence_level,
+        ).sizes
+    )
+
+
+@given(steps, levels)
+def test_every_number_of_the_summary_is_the_one_of_its_function(
+    rows: list[tuple[tuple[float, float], float, float | None, object]], level: float
+) -> None:
+    seen = [row for row in rows if not math.isnan(row[1])]
+    lower, upper = [row[0][0] for row in seen], [row[0][1] for row in seen]
+    y, groups = [row[1] for row in seen], [row[3] for row in seen]
+    got = sm.summary(
+        [row[0][0] for row in rows],
+        [row[0][1] for row in rows],
+        [row[1] for row in rows],
+        level,
+        groups=[row[3] for row in rows],
+        window=7,
+    )
+    inside, length = sm.covered(lower, upper, y), sm.lengths(lower, upper)
+    by_group = sm.delta_coverage(inside, groups, 1.0 - level)
+    windows = sm.window_errors(1.0 - inside, level, 7)
+    want = {
+        "level": level,
+        "confidence_level": 1.0 - level,
+        "window": 7,
+        "steps": len(seen),
+        "missing": len(rows) - len(seen),
+        "risk": sm.risk(1.0 - inside),
+        "coverage": sm.coverage(lower, upper, y),
+        "mean_length": sm.mean_length(length),
+        "median_length": sm.median_length(length),
+        "mean_finite_length": sm.mean_finite_length(length),
+        "full": sm.full_share(lower, upper),
+        "empty": sm.empty_share(lower, upper),
+        "mc": sm.mc(inside),
+        "msl": sm.msl(inside),
+        "streaks": len(sm.streaks(inside)),
+        "longest_streak": sm.longest_streak(inside),
+        "delta_coverage": by_group.delta,
+        "noise_floor": by_group.noise_floor,
+        "groups": len(by_group.sizes),
+        "pinball": sm.pinball(lower, upper, y, 1.0 - level),
+        "winkler": sm.winkler(lower, upper, y, 1.0 - level),
+        "worst_window": windows.worst,
+        "rms_window": windows.rms,
+        "correlation": sm.correlation(inside, length),
+    }
+    place = got.as_dict()
+    del place["worst_window_start"]
+    assert list(place) == list(want)
+    for name, value in want.items():
+        assert same(place[name], value), name
+
+
+sizes = st.one_of(st.integers(0, 20).map(float), st.just(INF))
+
+
+@given(
+    st.lists(st.tuples(sizes, st.sampled_from([0.0, 1.0, NAN]), losses, keys), max_size=40),
+    st.integers(1, 50),
+    st.booleans(),
+)
+def test_the_stream_agrees_with_the_arrays_for_sets_without_ends(
+    rows: list[tuple[float, float, float | None, object]], window: int, own_losses: bool
+) -> None:
+    costs = [0.0 if row[2] is None else row[2] for row in rows] if own_losses else None
+    running = sm.Running(0.1, window)
+    for t, (size, hit, _, group) in enumerate(rows):
+        running.update_size(size, hit, None if costs is None else costs[t], group)
+    want = sm.size_summary(
+        [row[0] for row in rows],
+        [row[1] for row in rows],
+        0.1,
+        losses=costs,
+        groups=[row[3] for row in rows],
+        window=window,
+    )
+    assert_same(running.summary(), want)
+    assert math.isnan(want.pinball)
+    assert math.isnan(want.winkler)
+
+
+def test_label_sets_say_themselves_when_they_are_full_or_empty() -> None:
+    want = sm.size_summary([3, 1, 0], [1, 0, 0], 0.1, full=[1, 0, 0], empty=[0, 0, 1])
+    running = sm.Running(0.1)
+    running.update_size(3, True, full=True, empty=False)
+    running.update_size(1, False, full=False, empty=False)
+    running.update_size(0, None, empty=True)
+    running.update_size(0, False, empty=True)
+    assert (want.full, want.empty) == (1 / 3, 1 / 3)
+    assert_same(running.summary(), dataclasses.replace(want, missing=1))
+
+
+def test_a_stream_of_no_step_has_a_summary() -> None:
+    got = sm.Running(0.1).summary()
+    assert_same(got, sm.summary([], [], [], 0.1))
+    assert (got.steps, got.missing, got.msl, got.longest_streak, got.correlation) == (0, 0, 0, 0, 0)
+    assert math.isnan(got.risk)
+    assert got.worst_window_start is None
+
+
+def test_without_lengths_only_the_median_is_lost() -> None:
+    frugal, full = sm.Running(0.1, keep_lengths=False), sm.Running(0.1)
+    for running in (frugal, full):
+        running.update(0.0, 1.0, 2.0)
+        running.update(0.0, 3.0, 2.0)
+    assert full.summary().median_length == 2.0
+    assert math.isnan(frugal.summary().median_length)
+    assert_same(dataclasses.replace(frugal.summary(), median_length=2.0), full.summary())
+
+
+def test_the_windows_of_a_long_stream_do_not_drift() -> None:
+    rng = np.random.default_rng(7)
+    values = np.concatenate([[1e12], rng.random(20_000), [-1e12], rng.random(20_000)])
+    running = sm.Running(0.5, window=100)
+    for value in values.tolist():
+        running.update_size(1.0, True, loss=value)
+    tail = sm.window_errors(values[20_200:], 0.5, 100)
+    late = sm.Running(0.5, window=100)
+    for value in values[20_200:].tolist():
+        late.update_size(1.0, True, loss=value)
+    exact = [abs(math.fsum(values[i : i + 100]) / 100 - 0.5) for i in range(20_200, 39_900)]
+    assert tail.worst == late.summary().worst_window
+    assert tail.worst == pytest.approx(max(exact), rel=1e-13)
+    assert running.summary().worst_window == sm.window_errors(values, 0.5, 100).worst
+
+
+def test_a_summary_in_mid_stream_changes_nothing() -> None:
+    plain, asked = sm.Running(0.2, window=3), sm.Running(0.2, window=3)
+    for t in range(20):
+        for running in (plain, asked):
+            running.update(0.0, float(t % 4), 1.0, group=t % 2)
+        asked.summary()
+    assert plain.summary() == asked.summary()
+
+
+def test_a_running_table_survives_a_copy() -> None:
+    running = sm.Running(0.2, window=3)
+    for t in range(10):
+        running.update(0.0, float(t % 4), 1.0, group=t % 2)
+    twin = pickle.loads(pickle.dumps(running))
+    for table in (running, twin):
+        table.update(0.0, 1.0, 5.0, group=1)
+    assert running.summary() == twin.summary()
+
+
+# True quantiles, by simulation
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.3])
+def test_independent_misses_reach_the_papers_msl_and_mc(alpha: float) -> None:
+    covered = np.random.default_rng(3).random(200_000) >= alpha
+    assert sm.msl(covered) == pytest.approx(1 / (1 - alpha), rel=0.02)
+    assert sm.mc(covered) == pytest.approx(alpha / (1 - alpha), rel=0.03)
+
+
+def test_delta_coverage_of_independent_misses_is_about_the_noise_floor() -> None:
+    covered = np.random.default_rng(5).random(70_000) < 0.9
+    got = sm.delta_coverage(covered, np.arange(70_000) % 700, 0.9)
+    assert got.delta == pytest.approx(got.noise_floor, rel=0.1)
+
+
+@given(hnp.arrays(np.float64, 20, elements=st.floats(0.001, 0.999)))
+def test_the_noise_floor_falls_as_groups_grow(nominals: np.ndarray) -> None:
+    for nominal in nominals:
+        floors = [sm.noise_floor([n], nominal) for n in (1, 10, 100, 1000)]
+        assert all(left >= right for left, right in pairwise(floors))
+
+
+# What comes from outside
+
+
+def test_a_summary_prints_every_number_on_a_line_of_its_own() -> None:
+    got = sm.summary([0, -INF], [1, INF], [0.5, 2.0], 0.1)
+    lines = str(got).splitlines()
+    assert [line.split()[0] for line in lines] == list(got.as_dict())
+    assert "mean_length         inf" in lines
+    assert list(got.as_dict()) == [field.name for field in dataclasses.fields(sm.Summary)]
+
+
+def test_numbers_of_any_kind_are_read() -> None:
+    running = sm.Running(np.float32(0.5), window=np.int64(2))
+    running.update(np.float32(0.0), np.array(1.0), 1)
+    running.update(0, 1, None)
+    got = running.summary()
+    assert (got.steps, got.missing, got.coverage) == (1, 1, 1.0)
+    assert sm.coverage([0, 0], np.ones(2, np.float32), [1, None]) == 1.0
+    assert sm.msl([True, False]) == 1.0
+
+
+def test_a_level_that_is_no_fraction_needs_a_confidence_level() -> None:
+    with pytest.raises(InputError, match="confidence_level must be given"):
+        sm.Running(2.0)
+    with pytest.raises(InputError, match=r"got level=-0\.5"):
+        sm.summary([0], [1], [0], -0.5)
+    got = sm.summary([0], [1], [0], 2.0, losses=[5.0], confidence_level=0.9)
+    assert (got.risk, got.worst_window, got.confidence_level) == (5.0, 3.0, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: sm.coverage([0], [1, 2], [0]), "upper must have one value for each of the 1"),
+        (lambda: sm.coverage([0], [1], [0, 1]), "y must have one value for each of the 1 steps"),
+        (lambda: sm.coverage([[0]], [[1]], [[0]]), r"one dimension.*got shape \(1, 1\)"),
+        (lambda: sm.coverage(["0"], [1], [0]), "lower must hold numbers, got values of type <U1"),
+        (lambda: sm.coverage([object()], [1], [0]), "lower must be a column of numbers"),
+        (lambda: sm.coverage([0, [1]], [1, 1], [0, 0]), "lower must be a column of numbers"),
+        (lambda: sm.coverage([0, NAN], [1, 1], [0, 0]), "lower must be .* got nan at step 1"),
+        (lambda: sm.coverage([0], [1], [INF]), "y must be finite, or NaN .* got inf at step 0"),
+        (lambda: sm.risk([0, INF]), "losses must be finite, or NaN .* got inf at step 1"),
+        (lambda: sm.msl([1, 0.5]), r"covered must be 0, 1, or NaN .* got 0\.5 at step 1"),
+        (lambda: sm.mean_length([1, -1]), r"lengths must be 0 or more, got -1\.0 at step 1"),
+        (lambda: sm.pinball([0], [1], [0], 90), r"confidence_level .* 0 and 1, got 90\.0"),
+        (lambda: sm.winkler([0], [1], [0], NAN), "confidence_level .* 0 and 1, got nan"),
+        (lambda: sm.noise_floor([0], 0.9), "a group size must be a whole number, 1 or more; got 0"),
+        (lambda: sm.noise_floor([2.5], 0.9), r"a group size must be a whole number.*got 2\.5"),
+        (lambda: sm.noise_floor(7, 0.9), "sizes must be a column"),
+        (lambda: sm.noise_floor([7], 9), r"nominal must lie between 0 and 1, got 9\.0"),
+        (lambda: sm.delta_coverage([1], ["a", "b"], 0.9), "one key for each of the 1 steps, got 2"),
+        (lambda: sm.delta_coverage([1], 3, 0.9), "groups must hold one key a step, got 3"),
+        (lambda: sm.delta_coverage([1], [[]], 0.9), r"a group must be hashable.*got \[\]"),
+        (lambda: sm.window_errors([1], 0.1, 0), "window must be a whole number, 1 or more; got 0"),
+        (lambda: sm.window_errors([1], 0.1, 2.0), r"window must be a whole number.*got 2\.0"),
+        (lambda: sm.window_errors([1], 0.1, True), "window must be a whole number.*got True"),
+        (lambda: sm.window_errors([1], INF, 2), "level must be finite, got inf"),
+        (lambda: sm.full_share([0], [1], support=(1, 0)), "support must have low < high"),
+        (lambda: sm.size_summary([1], [1], 0.1, full=[NAN]), "full must be 0 or 1, got nan"),
+        (lambda: sm.size_summary([NAN], [1], 0.1), "size must be 0 or more, got nan"),
+        (lambda: sm.Running("0.1"), "level must be a number, got '0.1'"),
+        (lambda: sm.Running(0.1, window=-3), "window must be a whole number, 1 or more; got -3"),
+        (lambda: sm.Running(0.1, confidence_level=1.5), "confidence_level must lie between"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_what_is_allowed(call: object, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        call()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (NAN, 1.0, 0.0),
+        (0.0, "1", 0.0),
+        (0.0, None, 0.0),
+        (0.0, 1.0, INF),
+        (0.0, 1.0, "0"),
+        (0.0, 1.0, np.zeros(2)),
+        (0.0, 1.0, 0.0, INF),
+        (0.0, 1.0, 0.0, "x"),
+        (0.0, 1.0, 0.0, None, []),
+    ],
+)
+def test_an_update_that_raises_changes_nothing(arguments: tuple[object, ...]) -> None:
+    running = sm.Running(0.1)
+    running.update(0.0, 1.0, 2.0, group="a")
+    before = running.summary()
+    with pytest.raises(InputError):
+        running.update(*arguments)
+    assert running.summary() == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [(-1.0, True), (NAN, True), (1.0, 0.5), (1.0, INF), (1.0, True, INF), ("1", True)]
+)
+def test_an_update_by_size_that_raises_changes_nothing(arguments: tuple[object, ...]) -> None:
+    running = sm.Running(0.1)
+    running.update(0.0, 1.0, 2.0, group="a")
+    before = running.summary()
+    with pytest.raises(InputError):
+        running.update_size(*arguments)
+    assert running.summary() == before
+
+
+def test_every_public_name_is_exported_and_documented() -> None:
+    public = {
+        name
+        for name, value in vars(sm).items()
+        if not name.startswith("_") and not isinstance(value, ModuleType)
+    }
+    assert public == set(sm.__all__)
+    assert sorted(sm.__all__) == sm.__all__
+    assert all(getattr(sm, name).__doc__ for name in sm.__all__)
