@@ -7,6 +7,7 @@ from setpoint import (
     losses,
     metrics,
     predictions,
+    search,
     sets,
     spec,
     steps,
@@ -15,8 +16,12 @@ from setpoint import (
 from setpoint.alarms import Alarm
 from setpoint.burn_in import burn_in
 from setpoint.controller import Controller, Risk
+from setpoint.fleet import Fleet
 from setpoint.guarantee import Certificate
+from setpoint.replay import Trace, replay, sweep
 from setpoint.stream import Info, Receipt, Stream
+from setpoint.tape import Tape
+from setpoint.tune import Tuned, tune
 
 __version__ = "0.1.0"
 
@@ -24,10 +29,14 @@ __all__ = [
     "Alarm",
     "Certificate",
     "Controller",
+    "Fleet",
     "Info",
     "Receipt",
     "Risk",
     "Stream",
+    "Tape",
+    "Trace",
+    "Tuned",
     "burn_in",
     "combine",
     "errors",
@@ -35,8 +44,12 @@ __all__ = [
     "losses",
     "metrics",
     "predictions",
+    "replay",
+    "search",
     "sets",
     "spec",
     "steps",
     "stretches",
+    "sweep",
+    "tune",
 ]

@@ -33,6 +33,7 @@ __all__ = [
     "aim_several",
     "learn",
     "learn_several",
+    "matching",
 ]
 
 Memory = tuple[float, ...]
@@ -271,12 +272,37 @@ class State:
         for own in self.risks:
             own.begin()
 
+    def copy(self) -> "State":
+        """A state that shares nothing with this one."""
+        made = State([RiskState(own.theta, own.step, own.loss) for own in self.risks], self.stretch)
+        for name in State.__slots__:
+            if name != "risks":
+                setattr(made, name, getattr(self, name))
+        for mine, own in zip(made.risks, self.risks, strict=True):
+            for name in RiskState.__slots__:
+                setattr(mine, name, getattr(own, name))
+        return made
+
     def saturated(self, lam: float) -> None:
         """Counts a label whose set the safeguard chose."""
         if lam > 0.0:
             self.full += 1
         else:
             self.empty += 1
+
+
+def matching(controller: Controller, state: State) -> State:
+    """The state, if it has the shape of the controller's own."""
+    ours = controller.init()
+    shapes = [
+        (len(each.stretch), [(len(own.step), len(own.loss)) for own in each.risks])
+        for each in (state, ours)
+    ]
+    if shapes[0] != shapes[1]:
+        raise InputError(
+            f"the state does not fit {controller!r}: it was made by another controller"
+        )
+    return state
 
 
 class Law:

@@ -3,7 +3,8 @@
     SetpointError
     ├── InputError (ValueError)        a value that no part can take
     │   ├── PredictionError            a prediction the family cannot read
-    │   └── LabelError                 a label that is missing, not finite, or outside the support
+    │   ├── LabelError                 a label that is missing, not finite, or outside the support
+    │   └── TapeError                  a tape that cannot be made, read or written
     ├── LossError (ValueError)         a loss left the range it declares
     ├── ReceiptError (LookupError)     an outcome that matches no open prediction
     │   ├── UnknownReceipt             no prediction was issued under this id
@@ -31,6 +32,7 @@ __all__ = [
     "SetpointError",
     "SpecError",
     "StateError",
+    "TapeError",
     "UnknownReceipt",
 ]
 
@@ -49,6 +51,10 @@ class PredictionError(InputError):
 
 class LabelError(InputError):
     """A label that is missing, not finite, or outside the support of y."""
+
+
+class TapeError(InputError):
+    """A tape that cannot be made, read or written."""
 
 
 class LossError(SetpointError, ValueError):

@@ -26,7 +26,9 @@ class Family(Protocol):
     values; `at` and `critical` may rely on that. `start` and `bounds` are the family's defaults
     in units of λ; bounds of `None` mean "from a burn-in", for which `unit` says how far one unit
     of λ moves a set in units of y. A family whose sets are always of one
-    class may name it as `shows`, which makes a live step faster.
+    class may name it as `shows`, which makes a live step faster. A family of intervals may also
+    have `ends(prediction, lam)`, `score(prediction, y)` and `columns`, the names of the numbers
+    in a prediction: pure functions of floats, which run compiled over tapes.
     """
 
     def read(self, prediction: Any) -> Any: ...
@@ -192,6 +194,9 @@ class Widen:
     support: tuple[float, float] = (-inf, inf)
 
     shows = Interval
+    columns = ("lower", "upper")
+    ends = staticmethod(widen)
+    score = staticmethod(widen_critical)
 
     @property
     def _cuts(self) -> bool:
@@ -285,6 +290,9 @@ class Scale:
     support: tuple[float, float] = (-inf, inf)
 
     shows = Interval
+    columns = ("centre", "low", "high")
+    ends = staticmethod(scale)
+    score = staticmethod(scale_critical)
 
     @property
     def _cuts(self) -> bool:

@@ -24,6 +24,7 @@ from setpoint.controller import (
     aim_several,
     learn,
     learn_several,
+    matching,
 )
 from setpoint.errors import (
     AmbiguousReceipt,
@@ -102,6 +103,8 @@ class Stream:
         See `on_alarm`.
     shared
         Whether several threads use the stream.
+    state
+        Where to go on from, such as the state a replay ended in; by default the beginning.
 
     Examples
     --------
@@ -135,6 +138,7 @@ class Stream:
         window: int | None = None,
         tolerance: float | None = None,
         shared: bool = False,
+        state: State | None = None,
     ) -> None:
         if not isinstance(controller, Controller):
             raise InputError(f"a stream runs a Controller, got {controller!r}")
@@ -145,7 +149,7 @@ class Stream:
         self._skips = choice(missing, "missing", ("raise", "skip")) == "skip"
         self._hook = on_alarm
         self._lock = threading.RLock() if shared else None
-        self._state = controller.init()
+        self._state = controller.init() if state is None else matching(controller, state).copy()
         # Nothing waits: None. One waits under a generated id: its receipt. Else (): see _pending.
         self._open: tuple[Any, ...] | None = None
         self._pending: dict[Id, tuple[Any, ...]] = {}
@@ -345,6 +349,11 @@ class Stream:
     def controller(self) -> Controller:
         """What the stream holds, and how."""
         return self._controller
+
+    @property
+    def state(self) -> State:
+        """A copy of all that survives a step, what waits for labels apart."""
+        return self._state.copy()
 
     @property
     def theta(self) -> Any:
@@ -598,7 +607,7 @@ def _made(controller: Controller, watched: bool, skips: bool, shared: bool) -> t
 
 _LOCKED = (
     "predict", "update", "issue", "peek", "update_many", "drop", "change", "certificate", "save",
-    "pending", "theta", "lam", "info", "__reduce__",
+    "pending", "state", "theta", "lam", "info", "__reduce__",
 )  # fmt: skip
 
 

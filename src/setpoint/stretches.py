@@ -9,7 +9,7 @@ the next memory. Saturation is decided on θ, so no stretch can break the guaran
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from math import exp, expm1, log1p
+from math import exp, log1p
 from typing import Any, Protocol
 
 from setpoint._check import choice, finite, positive
@@ -51,7 +51,7 @@ def identity(params: Memory, memory: Memory, theta: float) -> float:
 def exponential(params: Memory, memory: Memory, theta: float) -> float:
     """φ(θ) = sign(θ)(e^|θ| − 1)."""
     size = theta if theta >= 0.0 else -theta
-    grown = expm1(size if size < LARGEST_EXPONENT else LARGEST_EXPONENT)
+    grown = exp(size if size < LARGEST_EXPONENT else LARGEST_EXPONENT) - 1.0
     return grown if theta >= 0.0 else -grown
 
 

@@ -1,0 +1,11 @@
+"""Benchmarks: `python -m benchmarks NAME`, each beside a rival measured in the same run.
+
+A benchmark is a module of this package with a `main()` that prints its tables and, as its last
+line, one JSON object. Give it a line in `KNOWN` and it can be called by name.
+"""
+
+KNOWN = {
+    "live": "one live step, predict and update, beside the same recursion written by hand",
+    "bulk": "replay beside C, fleets beside a memory copy, sweeps, rolling windows, memory",
+}
+"""The name of each benchmark, and what it measures."""

@@ -1,0 +1,381 @@
+"""Columns of a tape, from arrays, lists, series, data frames, dates or text, and what they share.
+
+Here a column is an array with a name; which one plays which part is the business of `tape`.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from importlib import import_module
+from itertools import chain
+from operator import index
+from typing import Any, overload
+
+import numpy as np
+
+from setpoint.errors import TapeError
+
+__all__ = [
+    "CHUNK",
+    "KEYS",
+    "Column",
+    "Ragged",
+    "check_columns",
+    "checked_names",
+    "column",
+    "extra",
+    "floats",
+    "frame_columns",
+    "is_missing",
+    "number_keys",
+    "numbers",
+    "refuse",
+    "repeated_times",
+    "segment",
+    "several",
+    "times",
+]
+
+KEYS = ("id", "time", "group")
+CHUNK = 1 << 17
+"""How many rows become Python values at once."""
+_ISO = re.compile(
+    r"(\d{4}-\d\d(?:-\d\d(?:[T ]\d\d(?::\d\d(?::\d\d(?:\.\d{1,9})?)?)?)?)?)"
+    r"(?:Z|([+-]\d\d):?(\d\d))?"
+)
+
+
+def column(values: Any, name: str) -> np.ndarray:
+    """One value a row as an array, without a copy where that can be."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.where(np.ma.getmaskarray(values), np.array(None), values.data.astype(object))
+    if hasattr(getattr(values, "type", None), "index_type"):
+        values = values.cast(values.type.value_type)  # numpy would get words for Arrow's nulls
+    try:
+        if hasattr(values, "__array__"):
+            return np.asarray(values)
+        listed = list(values)
+        plain = (int, float, np.number, np.datetime64)
+        if all(issubclass(kind, plain) for kind in set(map(type, listed))):
+            return np.asarray(listed)
+        # numpy would turn [1.0, "a"] into text, and a list of pairs into a matrix.
+        return np.fromiter(listed, object, len(listed))
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise TapeError(f"{name} must hold one value a row, got {values!r}: {error}") from None
+
+
+def numbers(values: Any, name: str) -> np.ndarray:
+    """A column of floats: float32 stays, the rest becomes float64, a missing value NaN."""
+    raw = column(values, name)
+    if raw.ndim != 1:
+        raise TapeError(f"{name} must have one number a row, got shape {raw.shape}")
+    if raw.dtype in (np.float64, np.float32):
+        return raw
+    if raw.dtype.kind in "biuf":
+        single = raw.dtype.kind == "f" and raw.dtype.itemsize == 4
+        return raw.astype(np.float32 if single else np.float64)
+    if len(raw) and raw.dtype.kind not in "OUST":
+        raise TapeError(f"{name} must hold numbers, got values of type {raw.dtype}")
+    made = np.empty(len(raw))
+    for row, value in enumerate(raw.tolist()):
+        try:
+            if isinstance(value, str | bytes):
+                raise TypeError
+            made[row] = np.nan if is_missing(value) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise TapeError(f"{name} must hold numbers, got {value!r} at row {row}") from None
+    return made
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a Python value stands for none: None, NaN, pandas' NA and NaT."""
+    return (
+        value is None
+        or (isinstance(value, float) and value != value)
+        or type(value).__name__ in ("NAType", "NaTType")
+    )
+
+
+def times(values: Any) -> np.ndarray:
+    """A column of numbers or datetime64. Dates and ISO text are read; offsets go to UTC."""
+    raw = column(values, "time")
+    if raw.ndim != 1:
+        raise TapeError(f"time must have one value a row, got shape {raw.shape}")
+    if raw.dtype.kind in "OUT":
+        listed = raw.tolist()
+        numeric = all(isinstance(value, int | float) for value in listed[:1])
+        raw = numbers(raw, "time") if numeric else _moments(listed)
+    if raw.dtype.kind not in "iufM":
+        raise TapeError(f"time must hold numbers or dates, got values of type {raw.dtype}")
+    unknown = np.isnat(raw) if raw.dtype.kind == "M" else raw != raw
+    if unknown.any():
+        row = int(unknown.argmax())
+        raise TapeError(f"time must be known in every row, got {raw[row]} at row {row}")
+    return raw
+
+
+def _moments(listed: list[Any]) -> np.ndarray:
+    """Dates of Python and pandas and ISO text as datetime64."""
+    made: list[Any] = []
+    shifts: list[int | None] = []  # minutes ahead of UTC, None without an offset
+    for row, value in enumerate(listed):
+        moment, shift = value, None
+        if isinstance(value, str) and (found := _ISO.fullmatch(value)):
+            moment = found[1]
+            if found.end() > found.end(1):
+                hours, minutes = int(found[2] or 0), int(found[3] or 0)
+                shift = 60 * hours + (-minutes if (found[2] or "").startswith("-") else minutes)
+        elif hasattr(value, "to_datetime64"):
+            moment = value.to_datetime64()  # in UTC where pandas knows the zone
+        elif isinstance(value, datetime) and value.tzinfo is not None:
+            moment = value.astimezone(UTC).replace(tzinfo=None)
+        elif not isinstance(value, date | np.datetime64):
+            raise TapeError(
+                "time must hold numbers, dates or ISO text such as 2012-10-02 09:00:00, got "
+                f"{value!r} at row {row}"
+            )
+        made.append(moment)
+        shifts.append(shift)
+    if None in shifts and set(shifts) != {None}:
+        raise TapeError("time must have an offset from UTC in every row or in none, got both")
+    try:
+        moments = np.array(made, dtype="datetime64")
+    except (ValueError, OverflowError) as error:
+        raise TapeError(f"time must hold dates that exist: {error}") from None
+    return moments if None in shifts else moments - np.array(shifts, dtype="timedelta64[m]")
+
+
+def number_keys(keys: np.ndarray, name: str) -> tuple[dict[Any, int], np.ndarray, np.ndarray]:
+    """The keys numbered as they first appear; where each run of equal keys starts; its number."""
+    seen: defaultdict[Any, int] = defaultdict()
+    seen.default_factory = seen.__len__
+    try:
+        starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))[: len(keys)]
+        heads = keys if len(starts) == len(keys) else keys[starts]
+        pieces = (heads[i : i + CHUNK].tolist() for i in range(0, len(heads), CHUNK))
+        each = map(seen.__getitem__, chain.from_iterable(pieces))
+        codes = np.fromiter(each, np.int64, len(heads))
+    except (TypeError, ValueError) as error:
+        raise TapeError(f"{name} must hold plain keys, known in every row: {error}") from None
+    return dict(seen), starts, codes
+
+
+def segment(keys: np.ndarray) -> tuple[dict[Any, int], np.ndarray | None, np.ndarray]:
+    """The keys numbered as they first appear, a stable order that groups them, and offsets.
+
+    The order is None where equal keys already follow each other.
+    """
+    places, starts, codes = number_keys(keys, "id")
+    if len(starts) == len(places):
+        return places, None, np.append(starts, len(keys))
+    codes = np.repeat(codes, np.diff(starts, append=len(keys)))
+    small = codes.astype(np.uint16) if len(places) <= 1 << 16 else codes  # sorted by radix
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(codes))))
+    return places, np.argsort(small, kind="stable"), offsets
+
+
+def repeated_times(
+    time: np.ndarray,
+    id: np.ndarray | None,
+    order: np.ndarray | None,
+    offsets: np.ndarray,
+    strict: bool,
+) -> int:
+    """How many rows have the time of the row before in their stream: an error if strict.
+
+    It is always an error that time goes back within a stream.
+    """
+    if order is not None:
+        time = time[order]
+    inside = np.ones(max(len(time) - 1, 0), bool)
+    inside[offsets[1:-1] - 1] = False  # the step from one stream to the next
+
+    def told(wrong: np.ndarray) -> str:
+        at = int(wrong.argmax())
+        before, after = (at, at + 1) if order is None else map(int, order[at : at + 2])
+        of = "" if id is None else f" of stream {id[after : after + 1].tolist()[0]!r}"
+        return f"row {after}{of} has {time[at + 1]}, row {before} before it has {time[at]}"
+
+    falls = inside & (time[1:] < time[:-1])
+    if falls.any():
+        raise TapeError(f"time must not go back within a stream: {told(falls)}")
+    repeats = inside & (time[1:] == time[:-1])
+    count = int(repeats.sum())
+    if count and strict:
+        raise TapeError(f"{count:,} rows repeat the time of the row before: {told(repeats)}")
+    return count
+
+
+def refuse(test: Any, held: "np.ndarray | Ragged", name: str, allowed: str) -> None:
+    """One error for the first row that has a value it must not have."""
+    values = held.values if isinstance(held, Ragged) else held
+    wrong = test(values)
+    if wrong.any():
+        row = at = int(wrong.argmax())
+        if isinstance(held, Ragged):
+            row = int(np.searchsorted(held.offsets, at, "right")) - 1
+        raise TapeError(f"{name} must be {allowed}, got {values[at]} at row {row}")
+
+
+def frame_columns(
+    frame: Any, wanted: Iterable[Any], where: str = "the frame"
+) -> dict[Any, np.ndarray]:
+    """Columns of a data frame of any make, or of a mapping from names to arrays."""
+    if not isinstance(frame, Mapping) and not hasattr(frame, "__len__"):
+        if hasattr(frame, "__arrow_c_stream__"):
+            frame = extra("pyarrow", "a frame of this kind").table(frame)
+        elif hasattr(frame, "__dataframe__"):
+            frame = extra("pyarrow.interchange", "a frame of this kind").from_dataframe(frame)
+    found = None
+    if isinstance(frame, Mapping):
+        found = frame
+    elif hasattr(frame, "__len__"):  # a lazy frame has none
+        found = getattr(frame, "column_names", getattr(frame, "columns", None))
+    if found is None:
+        raise TapeError(
+            "a frame must be a data frame (pandas, polars, Arrow) or a mapping from names to "
+            f"arrays, got a {type(frame).__name__}"
+        )
+    check_columns(wanted, list(found), where)
+    return {name: column(frame[name], f"column {name!r}") for name in wanted}
+
+
+def check_columns(wanted: Iterable[Any], found: Sequence[Any], where: str) -> None:
+    """An error for the first column that is not there, or there twice."""
+    for name in wanted:
+        if found.count(name) != 1:
+            count = "more than one column" if name in found else "no column"
+            shown = ", ".join(map(repr, found[:20])) + (", …" if len(found) > 20 else "")
+            raise TapeError(f"{where} has {count} {name!r}; its columns are {shown or 'none'}")
+
+
+def extra(module: str, use: str) -> Any:
+    """A module of the extra `data`, imported where it is used."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise TapeError(f"{use} needs pyarrow: pip install setpoint[data]") from error
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ragged:
+    """A column whose rows have different lengths, such as the critical values of label sets.
+
+    Parameters
+    ----------
+    values
+        The numbers of all rows, one row after the other.
+    offsets
+        Row i is `values[offsets[i]:offsets[i + 1]]`: whole numbers from 0 to `len(values)` that
+        never fall, one more than there are rows.
+
+    Examples
+    --------
+    >>> ragged = Ragged.from_rows([[0.5, 0.2], [], [0.9]])
+    >>> ragged
+    Ragged(3 rows, 3 values)
+    >>> ragged[0]
+    array([0.5, 0.2])
+    >>> ragged[1:].offsets
+    array([0, 0, 1])
+    """
+
+    values: np.ndarray
+    offsets: np.ndarray
+
+    def __post_init__(self) -> None:
+        values, offsets = column(self.values, "values"), column(self.offsets, "offsets")
+        if values.ndim != 1 or values.dtype.kind not in "biuf":
+            raise TapeError(
+                f"values must be numbers in one dimension, got {values.dtype} in {values.shape}"
+            )
+        if offsets.ndim != 1 or offsets.dtype.kind not in "iu" or not len(offsets):
+            raise TapeError(
+                "offsets must be whole numbers in one dimension, one more than there are rows; "
+                f"got {offsets.dtype} in {offsets.shape}"
+            )
+        offsets = offsets.astype(np.int64, copy=False)
+        if offsets[0] != 0 or offsets[-1] != len(values) or (offsets[1:] < offsets[:-1]).any():
+            raise TapeError(
+                f"offsets must go from 0 to {len(values)} and never fall, got "
+                f"{offsets[0]} to {offsets[-1]}"
+            )
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "offsets", offsets)
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Any]) -> "Ragged":
+        """A column from its rows, each of which is a sequence of numbers."""
+        made = [column(row, f"row {i}") for i, row in enumerate(rows)]
+        for i, row in enumerate(made):
+            if row.ndim != 1:
+                raise TapeError(f"row {i} must have one dimension, got shape {row.shape}")
+        filled = [row for row in made if len(row)]  # an empty list has no type of its own
+        values = np.concatenate(filled) if filled else np.empty(0)
+        return cls(values, np.cumsum([0, *map(len, made)]))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """How many values each row has."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[row] for row in range(len(self)))
+
+    @overload
+    def __getitem__(self, rows: int) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, rows: slice | np.ndarray) -> "Ragged": ...
+    def __getitem__(self, rows: int | slice | np.ndarray) -> "np.ndarray | Ragged":
+        """A row, as a view; several, as a view if they follow each other."""
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(len(self))
+            if step == 1:
+                offsets = self.offsets[start : max(start, stop) + 1]
+                return Ragged(self.values[offsets[0] : offsets[-1]], offsets - offsets[0])
+            rows = np.arange(start, stop, step)
+        if isinstance(rows, np.ndarray):
+            first, lengths = self.offsets[:-1][rows], self.lengths[rows]
+            offsets = np.concatenate(([0], np.cumsum(lengths)))
+            inside = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+            return Ragged(self.values[np.repeat(first, lengths) + inside], offsets)
+        row = range(len(self))[index(rows)]
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+    def __repr__(self) -> str:
+        return f"Ragged({len(self):,} rows, {len(self.values):,} values)"
+
+
+Column = np.ndarray | Ragged
+
+
+def several(names: str | Sequence[str]) -> tuple[str, ...]:
+    """One name or several, as a tuple."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def checked_names(names: Any, size: int, extras: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the prediction: one a column, and no name twice in the tape."""
+    made = several(names)
+    if len(made) != size or not made:
+        raise TapeError(f"names must name the {size} columns of the prediction, got {made}")
+    every: list[Any] = [*made, "y", *KEYS, *extras]
+    for name in every:
+        if not isinstance(name, str) or every.count(name) > 1:
+            raise TapeError(
+                f"names must be strings, all different and none of y, id, time, group; got {name!r}"
+            )
+    return made
+
+
+def floats(held: Any, name: str) -> Column:
+    """A column of a prediction, in floats."""
+    if isinstance(held, Ragged):
+        values = numbers(held.values, f"column {name!r}")
+        return held if values is held.values else Ragged(values, held.offsets)
+    return numbers(held, f"column {name!r}")

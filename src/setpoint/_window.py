@@ -1,0 +1,122 @@
+"""The last n numbers, kept in order: their ranks and quantiles without sorting again."""
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterable
+from math import ceil, inf
+
+from setpoint._check import whole
+
+__all__ = ["Window"]
+
+
+class Window:
+    """A rolling window of numbers that knows its order.
+
+    Adding one costs a binary search and a move within a list: less than a microsecond for a few
+    hundred numbers.
+
+    Parameters
+    ----------
+    size
+        How many of the last numbers it holds.
+    values
+        Numbers to begin with, oldest first.
+
+    Examples
+    --------
+    >>> window = Window(3, [5.0, 1.0, 4.0])
+    >>> window.add(2.0)
+    >>> window.smallest(1), window.smallest(3), window.smallest(4)
+    (1.0, 4.0, inf)
+    >>> window.below(4.0)
+    2
+    """
+
+    __slots__ = ("_age", "_chunks", "_order", "_tops", "size")
+
+    def __init__(self, size: int, values: Iterable[float] = ()) -> None:
+        self.size = whole(size, "size", 1)
+        self._age = deque(values, maxlen=self.size)
+        order = sorted(self._age)
+        # One sorted list; for a large window several, one after the other, because moving the
+        # numbers of one long list would take most of the time.
+        self._order = order if self.size <= 2 * _CHUNK else None
+        self._chunks = [order[i : i + _CHUNK] for i in range(0, len(order), _CHUNK)] or [[]]
+        self._tops = [chunk[-1] if chunk else inf for chunk in self._chunks]
+
+    def __len__(self) -> int:
+        return len(self._age)
+
+    @property
+    def values(self) -> list[float]:
+        """The numbers, oldest first."""
+        return list(self._age)
+
+    def add(self, value: float) -> None:
+        """Takes in a number; when the window is full the oldest leaves."""
+        age, order = self._age, self._order
+        if order is None:
+            self._add_to_chunks(value)
+            return
+        if len(order) == self.size:
+            del order[bisect_left(order, age[0])]
+        age.append(value)
+        insort(order, value)
+
+    def _add_to_chunks(self, value: float) -> None:
+        age, chunks, tops = self._age, self._chunks, self._tops
+        if len(age) == self.size:
+            oldest = age[0]
+            place = bisect_left(tops, oldest)
+            chunk = chunks[place]
+            del chunk[bisect_left(chunk, oldest)]
+            if chunk:
+                tops[place] = chunk[-1]
+            elif len(chunks) > 1:
+                del chunks[place], tops[place]
+        age.append(value)
+        place = min(bisect_left(tops, value), len(tops) - 1)
+        chunk = chunks[place]
+        insort(chunk, value)
+        tops[place] = chunk[-1]
+        if len(chunk) > 2 * _CHUNK:
+            chunks.insert(place, chunk[:_CHUNK])
+            del chunk[:_CHUNK]
+            tops.insert(place, chunks[place][-1])
+
+    def smallest(self, rank: int) -> float:
+        """The rank-th smallest number: −inf below 1, +inf above the number held."""
+        held = len(self._age)
+        if rank < 1 or rank > held:
+            return -inf if rank < 1 else inf
+        if self._order is not None:
+            return self._order[rank - 1]
+        if 2 * rank <= held:
+            for chunk in self._chunks:
+                if rank <= len(chunk):
+                    return chunk[rank - 1]
+                rank -= len(chunk)
+        rank -= held + 1  # from the end: −1 is the largest
+        for chunk in reversed(self._chunks):
+            if -rank <= len(chunk):
+                return chunk[rank]
+            rank += len(chunk)
+        raise AssertionError("a rank within the window lies in one of its chunks")
+
+    def quantile(self, share: float) -> float:
+        """The ⌈share·(n + 1)⌉-th smallest number, ±inf beyond the ends."""
+        return self.smallest(ceil(share * (len(self._age) + 1)))
+
+    def below(self, value: float) -> int:
+        """How many numbers are smaller."""
+        if self._order is not None:
+            return bisect_left(self._order, value)
+        place = bisect_left(self._tops, value)
+        before = sum(map(len, self._chunks[:place]))
+        return (
+            before + bisect_left(self._chunks[place], value) if place < len(self._tops) else before
+        )
+
+
+_CHUNK = 1024

@@ -1,0 +1,519 @@
+"""Tapes: a base model's predictions with their labels, recorded once and replayed at will.
+
+A base model does not see θ, so its predictions serve every controller. A tape holds them in
+columns, for one stream or many.
+"""
+
+import os
+import sys
+import warnings
+from array import array
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
+from functools import cached_property
+from math import inf, nan
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from setpoint import _tape_io
+from setpoint._check import number
+from setpoint._tape_columns import (
+    KEYS,
+    Column,
+    Ragged,
+    checked_names,
+    column,
+    floats,
+    frame_columns,
+    numbers,
+    refuse,
+    repeated_times,
+    segment,
+    several,
+    times,
+)
+from setpoint._tape_io import Plan
+from setpoint.errors import LabelError, PredictionError, TapeError
+
+__all__ = ["Matrix", "Ragged", "Recorder", "Segments", "Tape", "TapeNotice"]
+
+_USUAL = {1: ("prediction",), 2: ("lower", "upper"), 3: ("centre", "low", "high")}
+
+
+class TapeNotice(UserWarning):
+    """Something in a tape is unusual but allowed."""
+
+
+class Segments(NamedTuple):
+    """Where each stream is, once a permutation has made the streams contiguous.
+
+    Stream number s holds the rows `order[offsets[s]:offsets[s + 1]]`. `order` is None where the
+    rows already lie so: use the columns as they are.
+    """
+
+    order: np.ndarray | None
+    offsets: np.ndarray
+
+
+class Matrix(NamedTuple):
+    """Streams of equal length side by side: every array is (T, S), one row a time step.
+
+    `streams` names the S columns.
+    """
+
+    prediction: tuple[np.ndarray, ...]
+    y: np.ndarray
+    streams: list[Any]
+    time: np.ndarray | None
+    group: np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tape:
+    """Predictions and labels in columns, one row a step, in the order the steps happened.
+
+    Arrays are taken as they are, without a copy: whoever changes them changes the tape. Make a
+    tape by `from_arrays`, `from_frame`, `read` or a `Recorder`.
+
+    Parameters
+    ----------
+    prediction
+        The columns of the prediction, float64 or float32, of equal length; a column may be
+        `Ragged`. ±inf is allowed, NaN is not.
+    names
+        Their names.
+    y
+        The labels; NaN where a label was not observed.
+    id
+        The stream of each row, whole numbers or strings; None for a single stream.
+    time
+        Numbers or datetime64 that never fall within a stream. Where some repeat, the order of
+        the rows counts, and one `TapeNotice` says how many.
+    group
+        A key for each row, for metrics by group.
+    extras
+        Whatever else is to be carried along, by name: arrays with one entry a row, or `Ragged`.
+    strict
+        Whether repeated times are an error.
+
+    Examples
+    --------
+    >>> tape = Tape.from_arrays(
+    ...     {"lower": [1.0, 5.0, 2.0], "upper": [3.0, 9.0, 4.0]},
+    ...     y=[2.5, 7.0, float("nan")],
+    ...     id=["north", "south", "north"],
+    ... )
+    >>> tape
+    Tape(3 rows, 2 streams: lower, upper; y, 1 missing; id)
+    >>> tape.streams
+    ['north', 'south']
+    >>> tape.stream("north").prediction[0]
+    array([1., 2.])
+    >>> tape.segments
+    Segments(order=array([0, 2, 1]), offsets=array([0, 2, 3]))
+    """
+
+    prediction: tuple[Column, ...]
+    names: tuple[str, ...]
+    y: np.ndarray
+    id: np.ndarray | None = None
+    time: np.ndarray | None = None
+    group: np.ndarray | None = None
+    extras: dict[str, Column] = field(default_factory=dict)
+    strict: InitVar[bool] = False
+
+    def __post_init__(self, strict: bool) -> None:
+        names = checked_names(self.names, len(self.prediction), self.extras)
+        prediction = tuple(map(floats, self.prediction, names))
+        _fill(
+            self,
+            prediction=prediction,
+            names=names,
+            y=numbers(self.y, "y"),
+            id=None if self.id is None else column(self.id, "id"),
+            time=None if self.time is None else times(self.time),
+            group=None if self.group is None else column(self.group, "group"),
+            extras={
+                name: held if isinstance(held, Ragged) else column(held, f"column {name!r}")
+                for name, held in self.extras.items()
+            },
+        )
+        self._check_shapes()
+        for name, held in zip(names, prediction, strict=True):
+            refuse(np.isnan, held, f"column {name!r}", "a number or ±inf")
+        refuse(np.isinf, self.y, "y", "finite, or NaN where not observed")
+        if self.id is not None and self.id.dtype.kind not in "iuOUT" and len(self.id):
+            raise TapeError(f"id must hold whole numbers or strings, got {self.id.dtype}")
+        for key in self._segmented[0] if self.id is not None and self.id.dtype == object else ():
+            if not isinstance(key, str | int | np.integer) or isinstance(key, bool):
+                row = int(self.rows(key)[0])
+                raise TapeError(f"id must hold whole numbers or strings, got {key!r} at row {row}")
+        if self.time is not None:
+            count = repeated_times(self.time, self.id, *self.segments, strict)
+            if count:
+                _notify(
+                    f"{count:,} of {len(self):,} rows repeat the time of the row before in their "
+                    "stream; the order of the rows is kept (strict=True refuses)"
+                )
+
+    # Made
+
+    @classmethod
+    def from_arrays(
+        cls,
+        prediction: Any,
+        y: Any,
+        *,
+        names: Sequence[str] | None = None,
+        id: Any = None,
+        time: Any = None,
+        group: Any = None,
+        extras: Mapping[str, Any] | None = None,
+        strict: bool = False,
+    ) -> "Tape":
+        """A tape from arrays, series or lists.
+
+        Parameters
+        ----------
+        prediction
+            A mapping from names to columns, `Quantiles` or `Spread` of columns, any sequence of
+            columns, or an array of shape (n, k); one array or `Ragged` is one column.
+        names
+            The names, where the prediction does not bring its own. Two columns are lower and
+            upper and three are centre, low and high, unless they are named.
+        """
+        if isinstance(prediction, Mapping):
+            columns, own = list(prediction.values()), tuple(prediction)
+        else:
+            columns = _columns(prediction)
+            own = getattr(prediction, "_fields", _USUAL.get(len(columns), ()))
+            own = getattr(prediction, "columns", own)  # a frame's
+        made = tuple(own if names is None else names)
+        if columns and not made:
+            raise TapeError(f"names must be given for a prediction of {len(columns)} columns")
+        return cls(tuple(columns), made, y, id, time, group, dict(extras or {}), strict)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        prediction: str | Sequence[str] = ("lower", "upper"),
+        target: str = "y",
+        *,
+        id: str | None = None,
+        time: str | None = None,
+        group: str | None = None,
+        extras: Sequence[str] = (),
+        strict: bool = False,
+    ) -> "Tape":
+        """A tape from columns of a data frame: pandas, polars, Arrow or a mapping of arrays.
+
+        Every argument but the first and last names columns of the frame.
+        """
+        plan = Plan(several(prediction), target, id, time, group, several(extras))
+        columns = frame_columns(frame, plan.kinds())
+        return cls.from_arrays(**plan.arguments(columns), strict=strict)
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        prediction: str | Sequence[str] | None = None,
+        target: str | None = None,
+        *,
+        id: str | None = None,
+        time: str | None = None,
+        group: str | None = None,
+        extras: Sequence[str] | None = None,
+        strict: bool = False,
+    ) -> "Tape":
+        """A tape from a .csv, .csv.gz, .parquet or .npz file.
+
+        Columns are named as in `from_frame`. If none is named, the file must be laid out as
+        `write` does: id, time and group where there are any, the prediction, y, extras.
+
+        A CSV has no types. There an id or group is a whole number if every one of them is
+        written as one (007 is not), else text; an empty label, or NaN, NA, null and None, is not
+        observed.
+        """
+        named = (prediction, target, id, time, group, extras)
+        plan = None
+        if any(each is not None for each in named):
+            names = several(("lower", "upper") if prediction is None else prediction)
+            target = "y" if target is None else target
+            plan = Plan(names, target, id, time, group, several(extras or ()))
+        return cls.from_arrays(**_tape_io.read(path, plan), strict=strict)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes a .csv, .csv.gz, .parquet or .npz file, whole or not at all.
+
+        Every number comes back to the bit; from a CSV, which has no types, as float64. An .npz
+        keeps everything; the others have one value a cell and take no `Ragged` column.
+        """
+        prediction = dict(zip(self.names, self.prediction, strict=True))
+        _tape_io.write(path, self._keys(), prediction, self.y, self.extras)
+
+    def _keys(self) -> dict[str, np.ndarray]:
+        """Those of id, time and group that there are."""
+        keys = {"id": self.id, "time": self.time, "group": self.group}
+        return {name: held for name, held in keys.items() if held is not None}
+
+    # Looked at
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __repr__(self) -> str:
+        missing = int(np.isnan(self.y).sum())
+        parts = [", ".join(self.names), f"y, {missing:,} missing" if missing else "y"]
+        parts += self._keys()
+        parts += [", ".join(self.extras)] if self.extras else []
+        count = len(self.streams)
+        streams = f"{count:,} stream{'' if count == 1 else 's'}"
+        return f"Tape({len(self):,} rows, {streams}: {'; '.join(parts)})"
+
+    @cached_property
+    def _segmented(self) -> tuple[dict[Any, int], np.ndarray | None, np.ndarray]:
+        if self.id is None:
+            return {None: 0}, None, np.array([0, len(self)])
+        return segment(self.id)
+
+    @property
+    def streams(self) -> list[Any]:
+        """The ids in order of first appearance; [None] for a single stream without one."""
+        return list(self._segmented[0])
+
+    @property
+    def segments(self) -> Segments:
+        """Where each of `streams` is: an order of the rows that makes them contiguous, offsets."""
+        return Segments(*self._segmented[1:])
+
+    def rows(self, stream: Hashable = None) -> np.ndarray:
+        """The numbers of the rows of a stream, in order."""
+        rows = self._rows(stream)
+        return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+
+    def _rows(self, stream: Hashable) -> slice | np.ndarray:
+        places, order, offsets = self._segmented
+        if stream not in places:
+            shown = ", ".join(map(repr, self.streams[:5])) + (", …" if len(places) > 5 else "")
+            raise TapeError(f"no stream {stream!r}; the tape has {shown or 'none'}")
+        start, stop = map(int, offsets[places[stream] : places[stream] + 2])
+        return slice(start, stop) if order is None else order[start:stop]
+
+    def stream(self, id: Hashable = None) -> "Tape":
+        """The tape of one stream; of views where its rows follow each other."""
+        return self._take(self._rows(id))
+
+    def __getitem__(self, rows: slice) -> "Tape":
+        """The rows from start to stop, as views."""
+        step = getattr(rows, "step", 0)
+        if step is not None and step < 1:
+            raise TapeError(f"rows of a tape are taken by a slice that goes forward, got {rows!r}")
+        return self._take(rows)
+
+    def between(self, start: Any = None, stop: Any = None) -> "Tape":
+        """The rows with start ≤ time < stop; None leaves an end open.
+
+        >>> tape = Tape.from_arrays([[0.0] * 3, [1.0] * 3], [0.5] * 3, time=[1, 2, 3])
+        >>> len(tape.between(2))
+        2
+        """
+        if self.time is None:
+            raise TapeError("between needs a tape with times, this one has none")
+        keep = np.ones(len(self), bool)
+        for end, sign in ((start, np.greater_equal), (stop, np.less)):
+            if end is not None:
+                bound = times([end])
+                if (bound.dtype.kind == "M") != (self.time.dtype.kind == "M"):
+                    raise TapeError(f"times are {self.time.dtype} in this tape, got {end!r}")
+                keep &= sign(self.time, bound[0])
+        rows = np.flatnonzero(keep)
+        if len(rows) == 0 or rows[-1] - rows[0] + 1 == len(rows):
+            return self._take(slice(rows[0], rows[-1] + 1) if len(rows) else slice(0))
+        return self._take(rows)
+
+    def _take(self, rows: slice | np.ndarray) -> "Tape":
+        """Some of the rows; what was checked once is not checked again."""
+        made = object.__new__(Tape)
+        keys = self._keys()
+        _fill(
+            made,
+            prediction=tuple(held[rows] for held in self.prediction),
+            names=self.names,
+            y=self.y[rows],
+            extras={name: held[rows] for name, held in self.extras.items()},
+            **{name: keys[name][rows] if name in keys else None for name in KEYS},
+        )
+        return made
+
+    def matrix(self) -> Matrix:
+        """Streams of equal length side by side, each array (T, S) and contiguous.
+
+        Views where the rows already are in that order, step by step over all streams; copies
+        otherwise.
+
+        >>> tape = Tape.from_arrays([[1, 2, 3, 4], [5, 6, 7, 8]], [0] * 4, id=["a", "b"] * 2)
+        >>> tape.matrix().prediction[0]
+        array([[1., 2.],
+               [3., 4.]])
+        """
+        places, order, offsets = self._segmented
+        lengths = np.diff(offsets)
+        for name, held in zip(self.names, self.prediction, strict=True):
+            if isinstance(held, Ragged):
+                raise TapeError(f"a matrix takes one number a row, column {name!r} is ragged")
+        if len(places) and lengths.min() != lengths.max():
+            short, long = int(lengths.argmin()), int(lengths.argmax())
+            raise TapeError(
+                "a matrix takes streams of equal length: "
+                f"{self.streams[short]!r} has {lengths[short]:,} rows and "
+                f"{self.streams[long]!r} has {lengths[long]:,}"
+            )
+        shape = (len(places), len(self) // max(len(places), 1))
+        stepwise = order is not None and bool(
+            (order.reshape(shape).T.ravel() == np.arange(len(self))).all()
+        )
+
+        def turned(held: Any) -> Any:
+            if held is None or stepwise:
+                return held if held is None else held.reshape(shape[::-1])
+            return np.ascontiguousarray((held if order is None else held[order]).reshape(shape).T)
+
+        return Matrix(
+            tuple(map(turned, self.prediction)),
+            turned(self.y),
+            self.streams,
+            turned(self.time),
+            turned(self.group),
+        )
+
+    # Checked
+
+    def _check_shapes(self) -> None:
+        """One entry a row in every column."""
+        sizes = dict(zip(self.names, map(len, self.prediction), strict=True)) | {"y": len(self.y)}
+        keys = self._keys()
+        for name, held in {**keys, **self.extras}.items():
+            if not isinstance(held, Ragged) and held.ndim != 1 and (name in keys or not held.ndim):
+                raise TapeError(f"{name} must have one value a row, got shape {held.shape}")
+            sizes[name] = len(held)
+        if len(set(sizes.values())) > 1:
+            told = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
+            raise TapeError(f"columns must be of equal length: {told} rows")
+
+
+class Recorder:
+    """Collects the rows of a tape one by one, beside a live stream.
+
+    Parameters
+    ----------
+    names
+        The names of the prediction's columns; those of the first prediction if it has names
+        (`Quantiles`, `Spread`), else the usual ones for one, two or three numbers.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> risk = sp.Risk(sp.losses.Miscoverage(), level=0.1, step=sp.steps.Fixed(0.5))
+    >>> stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
+    >>> recorder = Recorder()
+    >>> for lower, upper, y in [(10.0, 14.0, 15.0), (9.0, 12.0, 11.0)]:
+    ...     receipt = stream.issue((lower, upper))
+    ...     loss = stream.update(y)
+    ...     recorder.add(receipt.prediction, y)
+    >>> recorder.tape()
+    Tape(2 rows, 1 stream: lower, upper; y)
+    """
+
+    def __init__(self, names: Sequence[str] | None = None) -> None:
+        self._names = None if names is None else tuple(names)
+        self._prediction: tuple[array[float], ...] = ()
+        self._y = array("d")
+        self._keys: dict[str, list[Any]] = {}
+        self._last: dict[Any, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self._y)
+
+    def add(
+        self, prediction: Any, y: Any, *, id: Any = None, time: Any = None, group: Any = None
+    ) -> None:
+        """Adds a row. `prediction` is one number or several; y is None or NaN if not observed.
+
+        Whether rows have an id, a time or a group is settled by the first one.
+        """
+        try:
+            held = list(prediction)
+        except TypeError:
+            held = [prediction]
+        reals = [number(each, "a prediction", PredictionError) for each in held]
+        if any(real != real for real in reals):
+            raise PredictionError(f"a prediction must not be NaN, got {prediction!r}")
+        label = nan if y is None else number(y, "a label", LabelError)
+        if label in (inf, -inf):
+            raise LabelError(f"a label must be finite, or NaN if not observed; got {label}")
+        if id is not None and (not isinstance(id, str | int | np.integer) or isinstance(id, bool)):
+            raise TapeError(f"an id must be a whole number or a string, got {id!r}")
+        if time is not None and id in self._last and time < self._last[id]:
+            raise TapeError(f"time must not go back within a stream: {time} after {self._last[id]}")
+        keys = zip(KEYS, (id, time, group), strict=True)
+        given = {name: key for name, key in keys if key is not None}
+        if not self._y:
+            self._begin(prediction, len(reals), given)
+        if len(reals) != len(self._prediction) or given.keys() != self._keys.keys():
+            raise TapeError(
+                f"every row must be like the first, with {len(self._prediction)} numbers and "
+                f"{list(self._keys) or 'no key'}; got {len(reals)} and {list(given) or 'no key'}"
+            )
+        for real, recorded in zip(reals, self._prediction, strict=True):
+            recorded.append(real)
+        self._y.append(label)
+        for name, key in given.items():
+            self._keys[name].append(key)
+        if time is not None:
+            self._last[id] = time
+
+    def _begin(self, prediction: Any, size: int, given: dict[str, Any]) -> None:
+        usual = getattr(prediction, "_fields", None) or _USUAL.get(size)
+        names = self._names or usual
+        if names is None or len(names) != size:
+            raise TapeError(f"names must name the {size} numbers of a prediction, got {names}")
+        self._names, self._keys = tuple(names), {name: [] for name in given}
+        self._prediction = tuple(array("d") for _ in range(size))
+
+    def tape(self, *, strict: bool = False) -> Tape:
+        """The rows so far; what is added later does not change it."""
+        names = self._names or _USUAL[2]
+        columns = self._prediction or [()] * len(names)
+        arrays = [np.array(held, np.float64) for held in columns]
+        keys: dict[str, Any] = self._keys
+        return Tape.from_arrays(arrays, np.array(self._y), names=names, strict=strict, **keys)
+
+
+def _fill(made: Any, **fields: Any) -> None:
+    """Sets the fields of a frozen dataclass."""
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+
+
+def _notify(message: str) -> None:
+    """A `TapeNotice` that points at the first caller outside this module."""
+    depth = 2
+    while sys._getframe(depth - 1).f_globals.get("__name__") == __name__:
+        depth += 1
+    warnings.warn(message, TapeNotice, stacklevel=depth)
+
+
+def _columns(prediction: Any) -> list[Any]:
+    """The columns of a prediction that is not a mapping."""
+    axes = 1 if isinstance(prediction, Ragged) else getattr(prediction, "ndim", 0)
+    if axes == 2:
+        return list(np.asarray(prediction).T)
+    try:
+        return [prediction] if axes == 1 else list(prediction)
+    except TypeError:
+        raise TapeError(
+            f"a prediction must be columns with one row a step, got {prediction!r}"
+        ) from None
