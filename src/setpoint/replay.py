@@ -227,7 +227,7 @@ def check_labels(controller: Controller, y: Array) -> None:
 
 
 def _ordered(column: Array, order: Array | None) -> Array:
-    return column if order is None else column[order]
+    return np.ascontiguousarray(column if order is None else column[order])
 
 
 def _compiled(
