@@ -5,7 +5,7 @@ from typing import Any
 
 from setpoint.errors import InputError, SetpointError
 
-__all__ = ["choice", "finite", "interval", "number", "positive", "whole"]
+__all__ = ["choice", "finite", "interval", "is_missing", "number", "positive", "whole"]
 
 
 def number(value: Any, name: str, error: type[SetpointError] = InputError) -> float:
@@ -19,10 +19,13 @@ def number(value: Any, name: str, error: type[SetpointError] = InputError) -> fl
         raise error(f"{name} must be a number, got {value!r}")
     item = getattr(value, "item", None)
     try:
-        return float(value if item is None else item())
+        one = value if item is None else item()
+        if isinstance(one, str | bytes):
+            raise TypeError
+        return float(one)
     except (TypeError, ValueError, RuntimeError, OverflowError):
         shape = getattr(value, "shape", None)
-        got = f"{value!r}" if shape is None else f"an array of shape {tuple(shape)}"
+        got = f"{value!r}" if not shape else f"an array of shape {tuple(shape)}"
         raise error(f"{name} must be one number, got {got}") from None
 
 
@@ -59,6 +62,17 @@ def interval(value: Any, name: str) -> tuple[float, float]:
     if not low < high:
         raise InputError(f"{name} must have low < high, got ({low}, {high})")
     return low, high
+
+
+def is_missing(y: Any) -> bool:
+    """Whether a label is None or one NaN."""
+    if y is None:
+        return True
+    try:
+        found = number(y, "a label")
+    except InputError:
+        return False
+    return found != found
 
 
 def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:

@@ -1,68 +1,114 @@
-"""Specialises a function to values that never change, by writing out the calls it makes.
+"""Specialises a function to what never changes of its objects, by writing out the calls it makes.
 
 A live step is a dozen small pure functions, and in plain Python calling them costs more than
-what they compute. `specialise` takes the readable function, evaluates what is constant, puts the
-bodies of the small functions in place of their calls and compiles the result. The meaning is
+what they compute. `specialise` takes the readable function, decides what is decided already, puts
+the bodies of the small functions in place of their calls and compiles the result. The meaning is
 that of the original, which also runs where no source is at hand.
 
 A function is written out if it ends in its only `return` and its call is a whole statement:
-`x = f(…)`, `x, y = f(…)`, `return f(…)` or `f(…)`; `if constant:` keeps one branch.
+`x = f(…)`, `x, y = f(…)`, `return f(…)` or `f(…)`; `if decided:` keeps one branch. Which functions
+are called, and what is true or false, is decided once and remembered as facts; numbers are looked
+up at every call, so that one text serves all objects of which the same facts hold.
 """
 
 import ast
 import inspect
 import linecache
+import re
 import textwrap
+from collections import deque
+from collections.abc import Mapping
+from functools import reduce
 from itertools import count
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["specialise"]
+__all__ = ["Specialised", "specialise"]
+
+Path = tuple[str, ...]
 
 _serial = count(1)
+_written: deque[str] = deque()
+_MOST_WRITTEN = 512
+
+
+class Specialised(NamedTuple):
+    """A function made to measure, and the facts it takes for granted: what is found where."""
+
+    function: FunctionType
+    facts: tuple[tuple[Path, Any], ...]
+
+    def fits(self, known: Mapping[str, Any]) -> bool:
+        """Whether the same facts hold of these objects."""
+        return all(_fact(_found(known, path)) is fact for path, fact in self.facts)
 
 
 def specialise(
-    function: FunctionType, known: dict[str, Any], kinds: dict[str, type] | None = None
-) -> FunctionType:
-    """`function` with some names taken as constants.
+    function: FunctionType, known: Mapping[str, Any], kinds: Mapping[str, type] | None = None
+) -> Specialised:
+    """`function` with some names taken as known objects.
 
-    `known` maps names such as "self._law" to their values; `kinds` maps the name of a local
-    variable to its class where that never changes, so that its methods can be written out.
-    Without source at hand the function comes back as it is.
+    `known` maps names such as "self._law" to objects; `kinds` maps the name of a local variable to
+    its class where that never changes, so that its methods can be written out. Without source at
+    hand the function comes back as it is.
     """
     source = _source(function)
     if source is None:
-        return function
+        return Specialised(function, ())
     writer = _Writer(known, kinds or {})
     body = _statements(source)
-    own: dict[str, ast.expr] = {
-        name: ast.Name(name) for name in _stored(body) | _parameters(source)
-    }
-    source.body = writer.block(writer.rename(body, function.__globals__, own))
+    own: dict[str, ast.expr] = {name: ast.Name(name) for name in _stored(body) | _names(source)}
+    source.body = writer.block(writer.rename(body, function.__globals__, own, known))
+    while _Sweeper(source).swept:
+        pass
     source.decorator_list = []
     source.returns = None
     for argument in source.args.args:
         argument.annotation = None
     text = ast.unparse(ast.fix_missing_locations(source))
-    name = f"<setpoint {function.__qualname__} {next(_serial)}>"
-    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     namespace: dict[str, Any] = dict(writer.constants)
-    exec(compile(text, name, "exec"), namespace)
+    exec(compile(text, _remembered(text, function.__qualname__), "exec"), namespace)
     made: FunctionType = namespace[function.__name__]
     made.__defaults__ = function.__defaults__
     made.__doc__ = function.__doc__
     made.__qualname__ = function.__qualname__
-    return made
+    return Specialised(made, tuple(writer.facts.items()))
+
+
+def _remembered(text: str, name: str) -> str:
+    """A file name under which tracebacks find the text; the oldest texts are forgotten."""
+    file = f"<setpoint {name} {next(_serial)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    _written.append(file)
+    if len(_written) > _MOST_WRITTEN:
+        linecache.cache.pop(_written.popleft(), None)
+    return file
+
+
+def _found(known: Mapping[str, Any], path: Path) -> Any:
+    return reduce(getattr, path[1:], known[path[0]])
+
+
+def _fact(value: Any) -> Any:
+    """What is decided once: a function, a method's function, a word, true, false or nothing."""
+    if isinstance(value, MethodType):
+        return value.__func__
+    return value if value is None or isinstance(value, bool | str | FunctionType | type) else ...
 
 
 def _source(function: Any) -> ast.FunctionDef | None:
+    """The text of a function that means by itself what it says: no closure, no decorator."""
+    if function.__code__.co_freevars or hasattr(function, "__wrapped__"):
+        return None
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
         return None
     found = tree.body[0]
-    return found if isinstance(found, ast.FunctionDef) else None
+    if not isinstance(found, ast.FunctionDef) or found.name != function.__name__:
+        return None
+    kinds = [ast.unparse(decorator) for decorator in found.decorator_list]
+    return found if kinds in ([], ["staticmethod"]) else None
 
 
 def _statements(function: ast.FunctionDef) -> list[ast.stmt]:
@@ -72,13 +118,8 @@ def _statements(function: ast.FunctionDef) -> list[ast.stmt]:
     return function.body[1:] if documented else function.body
 
 
-def _writable(value: Any) -> bool:
-    if type(value) is tuple:
-        return all(_writable(each) for each in value)
-    return value is None or type(value) in (bool, int, float, str)
-
-
-def _parameters(function: ast.FunctionDef) -> set[str]:
+def _names(function: ast.FunctionDef) -> set[str]:
+    """The names of a function's parameters."""
     return {argument.arg for argument in function.args.args}
 
 
@@ -88,7 +129,12 @@ def _stored(body: list[ast.stmt]) -> set[str]:
     return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
-_ODD = (ast.FunctionDef, ast.Lambda, ast.Yield, ast.Global, ast.Nonlocal, ast.comprehension)
+# What a body may not hold: scopes of its own, and statements that bind names which are not Names.
+_ODD = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.comprehension, ast.Yield,
+    ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.Match,
+    ast.Delete,
+)  # fmt: skip
 
 
 def _plain(function: ast.FunctionDef) -> bool:
@@ -101,35 +147,53 @@ def _plain(function: ast.FunctionDef) -> bool:
         and body[-1].value is not None
         and sum(isinstance(node, ast.Return) for node in nodes) == 1
         and not any(isinstance(node, _ODD) for node in nodes)
+        and not any(isinstance(node, ast.ExceptHandler) and node.name for node in nodes)
         and not (function.args.vararg or function.args.kwarg or function.args.kwonlyargs)
     )
 
 
-class _Writer:
-    """Writes out calls, and collects the constants the text refers to."""
+def _path(node: ast.AST) -> Path | None:
+    """Where the object is found that this text stands for, if that is known."""
+    return getattr(node, "path", None)
 
-    def __init__(self, known: dict[str, Any], kinds: dict[str, type]) -> None:
+
+def _with_path(node: ast.expr, path: Path | None) -> ast.expr:
+    node.path = path  # type: ignore[attr-defined]
+    return node
+
+
+class _Writer:
+    """Writes out calls, and collects the constants and the facts the text relies on."""
+
+    def __init__(self, known: Mapping[str, Any], kinds: Mapping[str, type]) -> None:
         self.known = known
         self.kinds = kinds
         self.constants: dict[str, Any] = {}
+        self.facts: dict[Path, Any] = {}
+        self._within: list[Any] = []
         self._fresh = count(1)
 
     def constant(self, value: Any) -> ast.expr:
         """The value itself where it can be written down, else a name under which it is found."""
-        if _writable(value):
+        if value is None or type(value) in (bool, int, float, str):
             return ast.Constant(value)
         for name, held in self.constants.items():
             if held is value:
                 return ast.Name(name, ast.Load())
-        name = f"k{len(self.constants)}_{getattr(value, '__name__', type(value).__name__)}"
+        word = re.sub(r"\W", "_", getattr(value, "__name__", type(value).__name__))
+        name = f"k{len(self.constants)}_{word}"
         self.constants[name] = value
         return ast.Name(name, ast.Load())
 
     def rename(
-        self, body: list[ast.stmt], found: dict[str, Any], names: dict[str, ast.expr]
+        self,
+        body: list[ast.stmt],
+        found: Mapping[str, Any],
+        names: Mapping[str, ast.expr],
+        known: Mapping[str, Any],
     ) -> list[ast.stmt]:
         """The text of one function in the names of the function it becomes part of."""
-        return [_Renamer(self, found, names).visit(statement) for statement in body]
+        return [_Renamer(self, found, names, known).visit(statement) for statement in body]
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         """The statements with every known call written out."""
@@ -157,71 +221,82 @@ class _Writer:
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
             return None
         function: Any = self.constants.get(call.func.id)
-        given = call.args
-        if isinstance(function, MethodType):
-            given = [self.constant(function.__self__), *given]
-            function = function.__func__
-        source = _source(function) if isinstance(function, FunctionType) else None
+        if not isinstance(function, FunctionType) or function in self._within:
+            return None
+        source = _source(function)
         if source is None or call.keywords or not _plain(source):
             return None
         parameters = [argument.arg for argument in source.args.args]
-        if len(parameters) != len(given):
+        if len(parameters) != len(call.args):
             return None
         body = _statements(source)
         stored = _stored(body)
         mark = next(self._fresh)
         names: dict[str, ast.expr] = {name: ast.Name(f"{name}_{mark}") for name in stored}
         out: list[ast.stmt] = []
-        for parameter, value in zip(parameters, given, strict=True):
+        for parameter, value in zip(parameters, call.args, strict=True):
             if parameter not in stored and isinstance(value, ast.Name | ast.Constant):
                 names[parameter] = value
             else:
-                names[parameter] = ast.Name(f"{parameter}_{mark}")
+                names[parameter] = _with_path(ast.Name(f"{parameter}_{mark}"), _path(value))
                 out.append(ast.Assign([ast.Name(f"{parameter}_{mark}", ast.Store())], value))
-        body = _unpack(body, names)
-        *first, last = self.rename(body, function.__globals__, names)
+        *first, last = self.rename(body, function.__globals__, names, {})
         node.value = last.value  # type: ignore[attr-defined]
-        return [*out, *self.block([*first, node])]
+        self._within.append(function)
+        out += self.block([*first, node])
+        self._within.pop()
+        return out
 
 
 def _decided(test: ast.expr) -> ast.expr:
-    """`constant and x` without its constant."""
+    """`decided and x` without what is decided."""
     if not (isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)):
         return test
-    open_ = [part for part in test.values if not isinstance(part, ast.Constant)]
+    undecided = [part for part in test.values if not isinstance(part, ast.Constant)]
     if not all(part.value for part in test.values if isinstance(part, ast.Constant)):
         return ast.Constant(False)
-    return ast.BoolOp(test.op, open_) if len(open_) > 1 else open_[0]
+    return ast.BoolOp(test.op, undecided) if len(undecided) > 1 else undecided[0]
 
 
-def _unpack(body: list[ast.stmt], names: dict[str, ast.expr]) -> list[ast.stmt]:
-    """The body without `a, b = params` where params is constant: a and b are, too."""
-    kept = []
-    for statement in body:
-        match statement:
-            case ast.Assign([ast.Tuple(targets)], ast.Name(source)) if isinstance(
-                names.get(source), ast.Constant
-            ):
-                values = names[source].value  # type: ignore[attr-defined]
-                for target, value in zip(targets, values, strict=True):
-                    names[target.id] = ast.Constant(value)  # type: ignore[attr-defined]
-            case _:
-                kept.append(statement)
-    return kept
+class _Sweeper(ast.NodeTransformer):
+    """Takes out what is looked up and never used."""
+
+    def __init__(self, function: ast.FunctionDef) -> None:
+        nodes = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+        self.used = {node.id for node in nodes if isinstance(node.ctx, ast.Load)}
+        self.swept = False
+        self.visit(function)
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign | None:
+        target, value = node.targets[0], node.value
+        while isinstance(value, ast.Attribute):
+            value = value.value
+        idle = isinstance(target, ast.Name) and target.id not in self.used
+        if idle and len(node.targets) == 1 and isinstance(value, ast.Name | ast.Constant):
+            self.swept = True
+            return None
+        return node
 
 
 class _Renamer(ast.NodeTransformer):
-    """Gives local names their new ones, and evaluates what is constant."""
+    """Gives local names their new ones, and puts in what is decided."""
 
-    def __init__(self, writer: _Writer, found: dict[str, Any], names: dict[str, ast.expr]) -> None:
+    def __init__(
+        self,
+        writer: _Writer,
+        found: Mapping[str, Any],
+        names: Mapping[str, ast.expr],
+        known: Mapping[str, Any],
+    ) -> None:
         self.writer = writer
         self.found = found
         self.names = names
+        self.known = known
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         new = self.names.get(node.id)
         if isinstance(new, ast.Name):
-            return ast.Name(new.id, node.ctx)
+            return _with_path(ast.Name(new.id, node.ctx), _path(new))
         if new is not None:
             return new
         if isinstance(node.ctx, ast.Load) and node.id in self.found:
@@ -229,25 +304,18 @@ class _Renamer(ast.NodeTransformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        if isinstance(node.value, ast.Name):
-            dotted = f"{node.value.id}.{node.attr}"
-            if dotted in self.writer.known:
-                return self.writer.constant(self.writer.known[dotted])
-            kind = self.writer.kinds.get(node.value.id)
-            if kind is not None and isinstance(getattr(kind, node.attr, None), FunctionType):
-                return node
+        dotted = f"{node.value.id}.{node.attr}" if isinstance(node.value, ast.Name) else ""
         node.value = self.visit(node.value)
-        held = node.value.id if isinstance(node.value, ast.Name) else ""
-        if held in self.writer.constants and isinstance(node.ctx, ast.Load):
-            return self.writer.constant(getattr(self.writer.constants[held], node.attr))
-        return node
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        self.generic_visit(node)
-        held, index = node.value, node.slice
-        if isinstance(held, ast.Constant) and isinstance(index, ast.Constant):
-            return self.writer.constant(held.value[index.value])  # type: ignore[index]
-        return node
+        base = _path(node.value)
+        path = (dotted,) if dotted in self.known else (*base, node.attr) if base else None
+        if path is None or not isinstance(node.ctx, ast.Load):
+            return node
+        value = _found(self.writer.known, path)
+        fact = _fact(value)
+        if fact is ... or isinstance(value, MethodType):
+            return _with_path(node, path)
+        self.writer.facts[path] = fact
+        return self.writer.constant(fact)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         func = node.func
@@ -258,4 +326,14 @@ class _Renamer(ast.NodeTransformer):
                 node.args = [self.visit(each) for each in [func.value, *node.args]]
                 return node
         self.generic_visit(node)
+        path = _path(node.func)
+        if path is None or not isinstance(node.func, ast.Attribute):
+            return node
+        method = _found(self.writer.known, path)
+        if isinstance(method, MethodType) and len(path) > 1:
+            holder = _found(self.writer.known, path[:-1])
+            if method.__self__ is holder:
+                self.writer.facts[path] = method.__func__
+                node.args = [node.func.value, *node.args]
+                node.func = self.writer.constant(method.__func__)
         return node

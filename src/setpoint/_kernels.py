@@ -13,7 +13,6 @@ from functools import lru_cache, partial
 from inspect import getsource
 from math import inf, nan
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
@@ -110,9 +109,9 @@ def _module(layout: Layout, text: str) -> ModuleType | None:
     try:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as file:
-                file.write(whole)
-            os.replace(file.name, path)
+            beside = path.with_suffix(f".{os.urandom(6).hex()}")
+            beside.write_text(whole, encoding="utf-8")
+            os.replace(beside, path)
         spec = importlib.util.spec_from_file_location(path.stem, path)
         if spec is None or spec.loader is None:
             return None

@@ -13,14 +13,13 @@ from dataclasses import fields, is_dataclass
 from io import BytesIO
 from math import isfinite
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.lib import format as npy
 
 from setpoint import spec
-from setpoint.errors import StateError
+from setpoint.errors import SetpointError, StateError
 from setpoint.sets import Interval
 
 __all__ = ["VERSION", "pack", "read", "unpack", "write"]
@@ -40,7 +39,7 @@ def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return real if isfinite(real) else {"$real": str(real)}
     if isinstance(value, list):
         return [pack(each, arrays) for each in value]
-    if isinstance(value, tuple):
+    if type(value) is tuple:
         return {"$tuple": [pack(each, arrays) for each in value]}
     if isinstance(value, dict):
         return {"$dict": [[pack(k, arrays), pack(v, arrays)] for k, v in value.items()]}
@@ -101,16 +100,17 @@ def write(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> N
 
 def _replace(target: Path, data: bytes) -> None:
     """Puts `data` at `target` in one move, so that a crash leaves the old file or the new one."""
-    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-        try:
+    beside = target.with_name(f".{target.name}.{os.urandom(6).hex()}")
+    try:
+        with open(beside, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-            os.replace(file.name, target)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(file.name)
-            raise
+        os.replace(beside, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise
     with suppress(OSError):  # not every system can sync a directory
         folder = os.open(target.parent, os.O_RDONLY)
         try:
@@ -121,8 +121,9 @@ def _replace(target: Path, data: bytes) -> None:
 
 def read(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
     """The content of a saved state, or an error that says what is wrong with the file."""
+    data = Path(path).read_bytes()
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(BytesIO(data)) as archive:
             header = json.loads(archive.read(_HEADER))
             arrays = {
                 name.removesuffix(".npy"): npy.read_array(
@@ -131,7 +132,9 @@ def read(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
                 for name in archive.namelist()
                 if name != _HEADER
             }
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, NotImplementedError) as error:
+            if not isinstance(header, dict):
+                raise TypeError(f"its header is {header!r}")
+    except Exception as error:  # damage shows itself in many ways
         raise StateError(f"{os.fspath(path)} is damaged or not a saved state: {error}") from error
     found, version = header.get("format"), header.get("version")
     if found != f"setpoint {kind}":
@@ -143,6 +146,8 @@ def read(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
         )
     try:
         content = unpack(header["content"], arrays)
-    except (KeyError, TypeError, ValueError, StopIteration) as error:
+    except SetpointError:
+        raise
+    except Exception as error:
         raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
     return cast(dict[str, Any], content)

@@ -15,7 +15,8 @@ class Alarm(NamedTuple):
     the mean loss of the last labels left its limit.
 
     `risk` is the index of the risk, None for the safeguard; `step` the number of labels so far;
-    `value` is |mean loss − level| over the window and `limit` what it should not exceed.
+    `value` is |mean loss − level| over the window and `limit` what it should not exceed. Of
+    several risks one may well stay below its level, so there `value` is mean loss − level.
     """
 
     kind: str
@@ -48,6 +49,7 @@ class Watch:
         self.window = None if window is None else whole(window, "window", 1)
         self.tolerance = None if tolerance is None else positive(tolerance, "tolerance")
         self.limits: tuple[float | None, ...] = (self.tolerance,) * len(self.levels)
+        self.peak = 1
         self.step = 0
         self.losses: list[deque[float]] = [deque(maxlen=window) for _ in levels]
         self.sums = [0.0] * len(self.levels)
@@ -63,16 +65,25 @@ class Watch:
         for alarm in alarms:
             hook(alarm)
 
+    def begin(self, levels: Sequence[float]) -> None:
+        """Begins again with other levels: the losses so far were judged by the old ones."""
+        self.levels = tuple(levels)
+        for kept in self.losses:
+            kept.clear()
+        self.sums = [0.0] * len(self.levels)
+        self.alarmed = [False] * len(self.levels)
+
     def content(self) -> dict[str, Any]:
         """What a saved state keeps of it."""
         return {
             "window": self.window,
             "tolerance": self.tolerance,
             "limits": self.limits,
+            "peak": self.peak,
             "step": self.step,
             "losses": [list(kept) for kept in self.losses],
-            "sums": self.sums,
-            "alarmed": self.alarmed,
+            "sums": list(self.sums),
+            "alarmed": list(self.alarmed),
             "saturation": self.saturation,
         }
 
@@ -81,7 +92,7 @@ class Watch:
         """The watch whose content was saved."""
         watch = cls(levels, content["window"], content["tolerance"])
         watch.limits = content["limits"]
-        watch.step = content["step"]
+        watch.peak, watch.step = content["peak"], content["step"]
         for kept, losses in zip(watch.losses, content["losses"], strict=True):
             kept.extend(losses)
         watch.sums = list(content["sums"])
@@ -109,7 +120,8 @@ class Watch:
                 self.sums[index] = sum(kept)
             if len(kept) < self.window:
                 continue
-            value = abs(self.sums[index] / self.window - self.levels[index])
+            above = self.sums[index] / self.window - self.levels[index]
+            value = abs(above) if len(self.levels) == 1 else above
             beyond = value > limit
             if beyond and not self.alarmed[index]:
                 found.append(Alarm("window", self.step, index, value, limit))

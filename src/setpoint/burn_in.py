@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
-from setpoint._check import positive
+from setpoint._check import is_missing, positive
 from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError
 from setpoint.losses import declaration
@@ -55,10 +55,13 @@ def burn_in(
     """
     reach, follow = positive(reach, "reach"), positive(follow, "follow")
     sets = controller.sets
+    past, outcomes = list(predictions), list(y)
+    if len(past) != len(outcomes):
+        raise InputError(f"got {len(past):,} predictions and {len(outcomes):,} labels")
     rows = [
         (sets.read(prediction), sets.label(label))
-        for prediction, label in zip(predictions, y, strict=True)
-        if label is not None and label == label
+        for prediction, label in zip(past, outcomes, strict=True)
+        if not is_missing(label)
     ]
     if len(rows) < 2:
         raise InputError(f"a burn-in needs at least 2 labelled steps, got {len(rows)}")

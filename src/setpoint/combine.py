@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from setpoint._check import choice, finite
 from setpoint.errors import InputError
 
-__all__ = ["Combine", "Max", "Mean"]
+__all__ = ["Combine", "Max", "Mean", "average", "largest"]
 
 
 class Combine(Protocol):
@@ -45,7 +45,12 @@ def average(lams: tuple[float, ...]) -> float:
     total = 0.0
     for lam in lams:
         total += lam
-    return total / len(lams)
+    mean = total / len(lams)
+    if mean - mean != 0.0:  # the sum of huge λ's overflows, their mean does not
+        mean = 0.0
+        for lam in lams:
+            mean += lam / len(lams)
+    return mean
 
 
 def _check(part: "Max | Mean") -> None:

@@ -31,9 +31,13 @@ __all__ = [
     "State",
     "aim",
     "aim_several",
+    "excess_of",
+    "judge",
     "learn",
     "learn_several",
+    "lift",
     "matching",
+    "step_of",
 ]
 
 Memory = tuple[float, ...]
@@ -78,7 +82,8 @@ class Risk:
                 f"[{promise.low:g}, {promise.high:g}], got {level}"
             )
         object.__setattr__(self, "level", level)
-        if self.step is not None and not hasattr(self.step, "rule"):
+        step: Any = self.step
+        if isinstance(step, type) or not (step is None or hasattr(step, "rule")):
             raise InputError(f"step must be a step rule, as steps.Fixed(0.05), got {self.step!r}")
         if self.bounds is not None:
             object.__setattr__(self, "bounds", interval(self.bounds, "bounds"))
@@ -332,7 +337,6 @@ class Law:
         self.step_remembers, self.loss_remembers = bool(_init(risk.step)), bool(_init(loss))
         self.simple = risk.step.needs == "excess"
         self.sets, self.stretch = controller.sets, controller.stretch
-        self.critical = controller.sets.critical
         self.phi, self.phi_params = controller.stretch.phi, controller.stretch.params
         self.move = controller.stretch.move
         self.moves = controller.stretch.move is not None
@@ -340,7 +344,7 @@ class Law:
     def check(self, got: Any, lam: float) -> float | None:
         """The loss as a float, if it keeps the promises made for it."""
         if got is None:
-            return self.substitute
+            return None
         promise, sign = self.promise, -1.0 if self.grows else 1.0
         value = number(got, f"the loss {self.name}", LossError)
         if not promise.low <= value <= promise.high:
@@ -362,7 +366,7 @@ class Law:
             shown = self.sets.at(prediction, self.phi(self.phi_params, memory, theta))
             return float(judge(self, own, shown, y, 0.0)[0])
 
-        return self.stretch.inverse(self.critical(prediction, y), memory), curve
+        return self.stretch.inverse(self.sets.critical(prediction, y), memory), curve
 
 
 class _Stateless:
@@ -431,6 +435,10 @@ def learn(
     """Loss → θ → φ for the only risk."""
     value: float | None
     value, loss = judge(law, own, shown, y, lam)
+    unjudged = 0
+    if law.doubted and value is None:
+        unjudged = 1
+        value = law.substitute
     if value is None:
         own.unjudged += 1
     else:
@@ -438,7 +446,7 @@ def learn(
         theta, step = step_of(law, own, excess, state.stretch, prediction, y)
         if -inf < lam < inf:
             if law.moves:
-                score = law.critical(prediction, y)
+                score = law.sets.critical(prediction, y)
                 state.stretch = law.move(law.phi_params, state.stretch, excess, score, lam)
         else:
             state.saturated(lam)
@@ -449,6 +457,8 @@ def learn(
             own.loss = loss
         own.judged += 1
         own.total += value
+        if law.doubted:
+            own.unjudged += unjudged
     return value
 
 
@@ -458,18 +468,19 @@ TORN = -1
 
 def aim_several(laws: Sequence[Law], combine: Combine, state: State) -> tuple[float, int]:
     """θ's → λ for several risks, and the index of the one that asks for the largest set."""
+    risks = state.risks
     above = below = 0
-    for law, own in zip(laws, state.risks, strict=True):
-        above += own.theta > law.top
-        below += own.theta < law.bottom
+    for law, own in zip(laws, risks, strict=True):
+        if own.theta > law.top:
+            above += 1
+        elif own.theta < law.bottom:
+            below += 1
     if above:
         return inf, TORN if below else 0
     if below == len(laws) or (below and combine.empty_if == "some"):
         return -inf, 0
-    lams = tuple(
-        law.phi(law.phi_params, state.stretch, own.theta)
-        for law, own in zip(laws, state.risks, strict=True)
-    )
+    phi, params, memory = laws[0].phi, laws[0].phi_params, state.stretch
+    lams = tuple([phi(params, memory, own.theta) for own in risks])
     return combine.rule(lams), lams.index(max(lams))
 
 
@@ -484,35 +495,36 @@ def learn_several(
     y: Any,
 ) -> tuple[float | None, ...]:
     """Losses → θ's → φ for several risks; φ moves once, by the excess of the leading risk."""
-    pairs = list(zip(laws, state.risks, strict=True))
-    judged = [judge(law, own, shown, y, lam) for law, own in pairs]
-    values = tuple(value for value, _ in judged)
-    stretch = state.stretch
-    moves = []
-    for (law, own), value in zip(pairs, values, strict=True):
+    moves: list[tuple[RiskState, Any, float | None, float, float, Memory, Memory]] = []
+    for law, own in zip(laws, state.risks, strict=True):
+        found, loss = judge(law, own, shown, y, lam)
+        value = law.substitute if found is None else found
         if value is None:
-            moves.append((own.theta, own.step))
+            moves.append((own, found, None, 0.0, own.theta, own.step, own.loss))
         else:
-            moves.append(step_of(law, own, excess_of(law, value), stretch, prediction, y))
-    if laws[0].moves and -inf < lam < inf and values[leader] is not None:
-        law = laws[leader]
-        score, excess = law.critical(prediction, y), excess_of(law, values[leader])
-        state.stretch = law.move(law.phi_params, stretch, excess, score, lam)
-    for own, value, (_, loss), (theta, step) in zip(
-        state.risks, values, judged, moves, strict=True
-    ):
-        if value is None:
-            own.unjudged += 1
-            continue
-        own.theta, own.step, own.loss = theta, step, loss
-        own.judged += 1
-        own.total += value
-    if not -inf < lam < inf:
+            excess = excess_of(law, value)
+            theta, step = step_of(law, own, excess, state.stretch, prediction, y)
+            moves.append((own, found, value, excess, theta, step, loss))
+    stretch = state.stretch
+    if -inf < lam < inf:
+        if laws[0].moves and moves[leader][2] is not None:
+            law, excess = laws[leader], moves[leader][3]
+            score = law.sets.critical(prediction, y)
+            stretch = law.move(law.phi_params, stretch, excess, score, lam)
+    else:
         state.saturated(lam)
         state.torn += leader == TORN
+    state.stretch = stretch
+    for own, found, value, _, theta, step, loss in moves:
+        own.theta, own.step, own.loss = theta, step, loss
+        if found is None:
+            own.unjudged += 1
+        if value is not None:
+            own.judged += 1
+            own.total += value
     if combine.anti_windup is not None:
         lift(state, combine.anti_windup)
-    return values
+    return tuple([move[2] for move in moves])
 
 
 def lift(state: State, delta: float) -> None:

@@ -28,7 +28,9 @@ __all__ = ["Certificate", "Premise", "RiskCertificate", "certify", "counter_boun
 class Premise:
     """One condition of the guarantee, and whether it holds here.
 
-    `needed` says for what: "both" bounds, the "upper" or the "lower" one, or nothing ("note").
+    `needed` says for what: for θ to stay within "both" ends of its range, the "upper" or the
+    "lower" one, or for nothing ("note"). The upper end of θ keeps a loss down; one that grows with
+    the set, it keeps up.
     """
 
     text: str
@@ -219,7 +221,8 @@ def counter_bound(level: float, span: float, gamma: float) -> float:
     40.0
     """
     half = 0.5 + level
-    return float(floor(half + sqrt(half * half + 2.0 * span / gamma)))
+    most = half + sqrt(half * half + 2.0 * span / gamma)
+    return float(floor(most)) if isfinite(most) else inf
 
 
 def certify(
@@ -340,11 +343,13 @@ def _window(
     delta = controller.combine.anti_windup
     if len(ranges) == 1 or delta is None:
         return None
-    lowest = min(
-        risk.step.reach(other)[0]
-        for risk, other in zip(controller.risks, ranges, strict=True)
-        if isinstance(risk.step, Fixed)
-    )
+    # Anti-windup holds θ near the largest one, and that stays up only if on the empty set every
+    # loss is at its level or above.
+    lowest = inf
+    for risk, other in zip(controller.risks, ranges, strict=True):
+        if not isinstance(risk.step, Fixed) or declaration(risk.loss).empty < risk.level:
+            return None
+        lowest = min(lowest, risk.step.reach(other)[0])
     return (step.reach(within)[1] - lowest + delta) / step.gamma
 
 
@@ -396,8 +401,10 @@ def _premises(
                     "note",
                 )
             )
-    if own.unjudged and risk.unjudged == "zero":
-        found.append(Premise("steps with nothing to judge count as 0", False, "lower"))
+    excess = risk.level if promise.grows else -risk.level
+    if own.unjudged and risk.unjudged == "zero" and excess != 0.0:
+        side = "lower" if excess < 0.0 else "upper"
+        found.append(Premise("no step with nothing to judge counted as a loss of 0", False, side))
     return tuple(found)
 
 
@@ -440,4 +447,4 @@ def _lower_side(combine: Any, state: State) -> Premise:
             state.torn == 0,
             "lower",
         )
-    return Premise("several risks: each is kept at its level or below", False, "lower")
+    return Premise("several risks: nothing keeps one from staying below its level", False, "lower")

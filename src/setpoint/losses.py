@@ -22,7 +22,15 @@ from typing import Any, NamedTuple
 from setpoint._check import number, positive
 from setpoint.errors import InputError
 
-__all__ = ["Custom", "Declaration", "Miscoverage", "MiscoverageCounter", "declaration"]
+__all__ = [
+    "Custom",
+    "Declaration",
+    "Miscoverage",
+    "MiscoverageCounter",
+    "declaration",
+    "miscoverage",
+    "miscoverage_counter",
+]
 
 Memory = tuple[float, ...]
 

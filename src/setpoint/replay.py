@@ -191,7 +191,7 @@ def _state(
     return matching(controller, given[stream]).copy() if stream in given else controller.init()
 
 
-def columns_of(controller: Controller, tape: Tape) -> list[Array]:
+def _columns_of(controller: Controller, tape: Tape) -> list[Array]:
     """The numbers of the predictions as a scalar family wants them, checked as a whole."""
     wanted = controller.sets.columns  # type: ignore[attr-defined]
     given = [column for column in tape.prediction if isinstance(column, np.ndarray)]
@@ -215,7 +215,7 @@ def columns_of(controller: Controller, tape: Tape) -> list[Array]:
     return found
 
 
-def check_labels(controller: Controller, y: Array) -> None:
+def _check_labels(controller: Controller, y: Array) -> None:
     """Raises the error of the first label outside the support."""
     low, high = controller.sets.support  # type: ignore[attr-defined]
     bad = (y < low) | (y > high)
@@ -234,8 +234,8 @@ def _compiled(
     controller: Controller, tape: Tape, states: Sequence[State], order: Array | None, offsets: Array
 ) -> Trace:
     layout = layout_of(controller)
-    columns = columns_of(controller, tape)
-    check_labels(controller, tape.y)
+    columns = _columns_of(controller, tape)
+    _check_labels(controller, tape.y)
     rows, risks = len(tape), layout.risks
     ends = np.result_type(*(column.dtype for column in columns))
     lower, upper = np.empty(rows, ends), np.empty(rows, ends)
@@ -386,8 +386,8 @@ def _side_by_side(
     """Controllers of one layout, in one compiled pass over the tape."""
     layout = layout_of(controllers[0])
     for controller in controllers:
-        check_labels(controller, tape.y)
-    columns = columns_of(controllers[0], tape)
+        _check_labels(controller, tape.y)
+    columns = _columns_of(controllers[0], tape)
     params = np.array(
         [layout.params_of(controller) for controller in controllers], dtype=np.float64
     ).T.copy()

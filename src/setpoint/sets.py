@@ -16,7 +16,16 @@ from typing import Any, Protocol
 from setpoint._check import finite, interval, number
 from setpoint.errors import InputError, LabelError, PredictionError
 
-__all__ = ["Family", "Interval", "Scale", "Widen"]
+__all__ = [
+    "Family",
+    "Interval",
+    "Scale",
+    "Widen",
+    "scale",
+    "scale_critical",
+    "widen",
+    "widen_critical",
+]
 
 
 class Family(Protocol):
@@ -212,6 +221,8 @@ class Widen:
         except (TypeError, ValueError):
             lower = upper = self._point(prediction)
         if type(lower) is not float or type(upper) is not float:
+            if isinstance(prediction, bytes | bytearray):
+                raise PredictionError(f"a prediction must be numbers, got {prediction!r}")
             lower = number(lower, "the lower quantile", PredictionError)
             upper = number(upper, "the upper quantile", PredictionError)
         if lower != lower or upper != upper:
@@ -310,6 +321,8 @@ class Scale:
                 f"Scale takes a triple (centre, low, high), got {_describe(prediction)}"
             ) from None
         if type(centre) is not float or type(low) is not float or type(high) is not float:
+            if isinstance(prediction, bytes | bytearray):
+                raise PredictionError(f"a prediction must be numbers, got {prediction!r}")
             centre = number(centre, "the centre", PredictionError)
             low = number(low, "the uncertainty below", PredictionError)
             high = number(high, "the uncertainty above", PredictionError)

@@ -4,7 +4,9 @@ A part is written as its name under `part` and its options beside it; options le
 left out. Users' own parts are known only after `register`, never by an import path.
 """
 
+import re
 import tomllib
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from math import isinf, isnan
 from types import ModuleType
@@ -128,13 +130,25 @@ def _part_to_dict(role: str, part: Any) -> dict[str, Any]:
 
 
 def _value_to_plain(role: str, part: str, option: str, value: Any) -> Any:
-    if isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, tuple | list):
-        return [_value_to_plain(role, part, option, each) for each in value]
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         return _part_to_dict(role, value)
-    raise SpecError(f"{part}.{option} cannot be written down: got {value!r}")
+    return _plain(value, f"{part}.{option}")
+
+
+def _plain(value: Any, where: str) -> Any:
+    """Numbers, words, and lists of them."""
+    if isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | float) or type(value).__module__ == "numpy":
+        with suppress(AttributeError, ValueError):
+            value = value.item()
+        if isinstance(value, bool | str):
+            return value
+        if isinstance(value, int | float):
+            return float(value) if isinstance(value, float) else int(value)
+    if isinstance(value, tuple | list):
+        return [_plain(each, where) for each in value]
+    raise SpecError(f"{where} cannot be written down: got {value!r}")
 
 
 def from_dict(described: dict[str, Any]) -> Controller:
@@ -188,7 +202,7 @@ def _part(role: str, described: Any, where: str) -> Any:
     if not isinstance(described, dict) or "part" not in described:
         raise SpecError(f"{where} must be a table with a `part`, got {described!r}")
     name = described["part"]
-    cls = _known[role].get(name)
+    cls = _known[role].get(name) if isinstance(name, str) else None
     if cls is None:
         raise SpecError(f"{where}.part must be one of {_names(_known[role])}, got {name!r}")
     _keys(described, where, {"part", *(field.name for field in fields(cls) if field.init)}, set())
@@ -274,7 +288,8 @@ def _table(header: str, path: str, options: dict[str, Any]) -> list[str]:
         if isinstance(value, dict):
             inner += _table(f"[{path}.{key}]", f"{path}.{key}", value)
         else:
-            lines.append(f"{key} = {_toml_value(value)}")
+            bare = re.fullmatch(r"[A-Za-z0-9_-]+", key)
+            lines.append(f"{key if bare else _toml_string(key)} = {_toml_value(value)}")
     return ["\n".join(lines), *inner]
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from setpoint._check import positive
 
-__all__ = ["Fixed", "Range", "Step"]
+__all__ = ["Fixed", "Range", "Step", "fixed"]
 
 Memory = tuple[float, ...]
 Curve = Callable[[float], float]

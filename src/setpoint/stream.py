@@ -7,13 +7,13 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
-from functools import lru_cache, wraps
+from functools import wraps
 from math import inf
 from typing import Any, NamedTuple
 
 from setpoint import _store, spec
-from setpoint._check import choice, whole
-from setpoint._inline import specialise
+from setpoint._check import choice, interval, is_missing, whole
+from setpoint._inline import Specialised, specialise
 from setpoint.alarms import Alarm, Watch
 from setpoint.controller import (
     Controller,
@@ -33,6 +33,7 @@ from setpoint.errors import (
     InputError,
     PendingFull,
     ReceiptError,
+    SetpointError,
     SpecError,
     StateError,
     UnknownReceipt,
@@ -122,7 +123,8 @@ class Stream:
     """
 
     __slots__ = (
-        "_closed", "_controller", "_earlier", "_given", "_hook", "_last", "_law", "_laws", "_limit",
+        "_closed", "_controller", "_earlier",
+        "_forgetful", "_given", "_hook", "_last", "_law", "_laws", "_limit",
         "_lock", "_open", "_overflow", "_own", "_pending", "_serial", "_sets", "_single", "_skips",
         "_state", "_watch", "_watched",
     )  # fmt: skip
@@ -154,7 +156,8 @@ class Stream:
         self._open: tuple[Any, ...] | None = None
         self._pending: dict[Id, tuple[Any, ...]] = {}
         self._serial = 0
-        self._given = False
+        self._given: int | None = None
+        self._forgetful = False
         self._closed: dict[Id, str] = {}
         self._earlier: list[dict[str, Any]] = []
         self._last: tuple[Any, ...] | None = None
@@ -174,7 +177,7 @@ class Stream:
         self._law = self._laws[0]
         self._single = len(self._laws) == 1
         self._own = self._state.risks[0]
-        self.__class__ = _class_for(controller, self._watched, self._skips, self._lock is not None)
+        self.__class__ = _class_for(self)
 
     # A step
 
@@ -203,7 +206,7 @@ class Stream:
         receipt = self._open
         if id is not None or not receipt:
             id, receipt = self._find(id)
-        if self._skips and _is_missing(y):
+        if self._skips and is_missing(y):
             return self._give_up(receipt[0] if id is None else id, "missing")
         label = self._sets.label(y)
         _, reading, shown, lam, leader = receipt
@@ -243,14 +246,39 @@ class Stream:
             if found in seen:
                 raise AnsweredReceipt(f"update_many got two labels for the id {id!r}")
             seen.add(found)
-            if not (self._skips and _is_missing(y)):
+            if not (self._skips and is_missing(y)):
                 self._sets.label(y)
-        before = self._content()
+        before, last = self._state.copy(), self._last
+        watched = None if self._watch is None else self._watch.content()
+        losses: dict[Id, Any] = {}
+        held = dict(self._find(id) for id, _ in pairs)
         try:
-            return {id: self.update(y, id) for id, y in pairs}
+            for id, y in pairs:
+                losses[id] = self.update(y, id)
         except BaseException:
-            self._restore(before)
+            waiting = self._waiting()
+            answered = {id: each for id, each in held.items() if id not in waiting}
+            if answered:
+                self._take_back(before, last, watched, answered)
             raise
+        return losses
+
+    def _take_back(
+        self,
+        state: State,
+        last: tuple[Any, ...] | None,
+        watched: dict[str, Any] | None,
+        answered: dict[Id, tuple[Any, ...]],
+    ) -> None:
+        """Undoes the first labels of several, after one that could not be taken in."""
+        self._state, self._own, self._last = state, state.risks[0], last
+        if watched is not None:
+            self._watch = Watch.restore([risk.level for risk in self._controller.risks], watched)
+        waiting = {**self._waiting(), **answered}
+        self._pending = dict(sorted(waiting.items(), key=lambda each: each[1][0]))
+        self._open = ()
+        for id in answered:
+            self._closed.pop(id, None)
 
     def drop(self, id: Id | None = None) -> None:
         """Gives up a prediction whose label will not come."""
@@ -264,27 +292,36 @@ class Stream:
     def _queue(self, receipt: tuple[Any, ...], id: Id | None) -> None:
         """Lets a receipt wait beside others, or under a given id."""
         waiting = self._waiting()
-        given = id is not None
-        id = receipt[0] if id is None else _checked(id)
+        if id is None:
+            id = receipt[0]
+        elif type(id) is not str:
+            id = _checked(id)
         if id in waiting:
             raise InputError(f"a prediction already waits under the id {id!r}")
         if len(waiting) >= self._limit:
-            if self._overflow == "refuse":
-                raise PendingFull(
-                    f"{len(waiting):,} predictions wait for their labels, as many as max_pending "
-                    'allows; answer or drop some, or let the oldest go with overflow="expire"'
-                )
-            self._give_up(next(iter(waiting)), "expired")
-            waiting = self._pending
+            self._make_room()
+            waiting = self._waiting()
         self._pending = waiting
         self._open = ()
         waiting[id] = receipt
-        self._closed.pop(id, None)
-        if given:
-            self._given = True
-            if isinstance(id, int) and id >= self._serial:
+        if id != receipt[0]:
+            if self._given is None:
+                self._given = receipt[0]
+            self._closed.pop(id, None)
+            if type(id) is int and id > self._serial:
                 self._serial = id
-        self._state.peak = max(self._state.peak, len(waiting))
+        if len(waiting) > self._state.peak:
+            self._state.peak = len(waiting)
+
+    def _make_room(self) -> None:
+        """Lets the oldest receipt go, if that is what the stream was told."""
+        waiting = self._waiting()
+        if self._overflow == "refuse":
+            raise PendingFull(
+                f"{len(waiting):,} predictions wait for their labels, as many as max_pending "
+                'allows; answer or drop some, or let the oldest go with overflow="expire"'
+            )
+        self._give_up(next(iter(waiting)), "expired")
 
     def _waiting(self) -> dict[Id, tuple[Any, ...]]:
         """Every receipt that waits, oldest first."""
@@ -301,15 +338,19 @@ class Stream:
             raise AmbiguousReceipt(
                 f"{len(waiting):,} predictions wait for their labels: say which by update(y, id=…)"
             )
-        receipt = waiting.get(_checked(id))
+        id = id if type(id) is str else _checked(id)
+        receipt = waiting.get(id)
         if receipt is None:
-            raise self._absent(_checked(id))
-        return _checked(id), receipt
+            raise self._absent(id)
+        return id, receipt
 
     def _absent(self, id: Id) -> ReceiptError:
         """Why nothing waits under an id."""
         how = self._closed.get(id)
-        if how is None and not self._given and isinstance(id, int) and 0 <= id < self._serial:
+        generated = self._serial if self._given is None else self._given
+        if how is None and isinstance(id, int) and 0 <= id < generated:
+            if self._forgetful:
+                return UnknownReceipt(f"the prediction {id!r} was answered or given up long ago")
             how = "answered"
         if how is None:
             return UnknownReceipt(f"no prediction waits under the id {id!r}")
@@ -325,10 +366,11 @@ class Stream:
             del self._pending[id]
             if not self._pending:
                 self._open = None
-        if self._given or how != "answered":
+        if self._given is not None or how != "answered":
             self._closed[id] = how
             if len(self._closed) > _REMEMBERED:
-                del self._closed[next(iter(self._closed))]
+                oldest = next(iter(self._closed))
+                self._forgetful |= self._closed.pop(oldest) != "answered"
 
     def _give_up(self, id: Id, how: str) -> None:
         self._close(id, how)
@@ -404,7 +446,7 @@ class Stream:
         if level is None and step is None and bounds is None:
             raise InputError("change needs a level, a step or bounds")
         old, own = risks[risk], self._state.risks[risk]
-        low, high = bounds or self._controller.bounds[risk]
+        low, high = self._controller.bounds[risk] if bounds is None else interval(bounds, "bounds")
         risks[risk] = replace(
             old,
             level=old.level if level is None else level,
@@ -421,7 +463,7 @@ class Stream:
             own.step = tuple(step.init())
         self._state.begin(len(self._waiting()))
         if self._watch is not None:
-            self._watch.levels = tuple(each.level for each in risks)
+            self._watch.begin([each.level for each in risks])
             self._watch.limits = self._limits(self._watch)
 
     def _limits(self, watch: Watch) -> tuple[float | None, ...]:
@@ -434,6 +476,9 @@ class Stream:
     def _look(self) -> None:
         info, watch, hook = self.info, self._watch, self._hook
         if info is not None and watch is not None and hook is not None:
+            if watch.peak != self._state.peak:  # the guarantee's limit grows with the delay
+                watch.peak = self._state.peak
+                watch.limits = self._limits(watch)
             watch.look(info.lam, info.losses, hook)
 
     # Saved and loaded
@@ -467,7 +512,9 @@ class Stream:
                 shared=shared,
             )
             stream._restore(content)
-        except (KeyError, TypeError, IndexError, AttributeError) as error:
+        except SetpointError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
         return stream
 
@@ -489,6 +536,7 @@ class Stream:
             "counts": {name: value for name, value in _slots(state).items() if name != "risks"},
             "serial": self._serial,
             "given": self._given,
+            "forgetful": self._forgetful,
             "receipts": [(id, *held) for id, held in self._waiting().items()],
             "queued": self._open == (),
             "closed": list(self._closed.items()),
@@ -508,6 +556,7 @@ class Stream:
         for name, value in content["counts"].items():
             setattr(self._state, name, value)
         self._serial, self._given = content["serial"], content["given"]
+        self._forgetful = content["forgetful"]
         receipts = {id: tuple(held) for id, *held in content["receipts"]}
         self._pending, self._open = {}, None
         if content["queued"]:
@@ -549,11 +598,6 @@ def _checked(id: Any) -> Id:
         raise InputError(f"an id must be a whole number or a string, got {id!r}") from None
 
 
-def _is_missing(y: Any) -> bool:
-    """Whether a label is None or NaN."""
-    return y is None or bool(y != y)
-
-
 def _address_free(controller: Controller) -> str:
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(controller))
 
@@ -575,34 +619,40 @@ def _matching(content: dict[str, Any], given: Controller | None) -> Controller:
     return given
 
 
-# Classes made to measure: a step of a single risk with everything constant written out.
+# Classes made to measure: a step with everything decided and written out.
 
 
-def _class_for(controller: Controller, watched: bool, skips: bool, shared: bool) -> type[Stream]:
-    try:
-        return _made(controller, watched, skips, shared)
-    except TypeError:  # a part that cannot be hashed
-        return _made.__wrapped__(controller, watched, skips, shared)
+_classes: dict[Any, list[tuple[tuple[Specialised, ...], type[Stream]]]] = {}
 
 
-@lru_cache(maxsize=128)
-def _made(controller: Controller, watched: bool, skips: bool, shared: bool) -> type[Stream]:
+def _class_for(stream: Stream) -> type[Stream]:
+    """A class whose step is written for controllers like this stream's."""
+    controller = stream._controller
     known = {
-        "self._sets": controller.sets,
-        "self._single": len(controller.risks) == 1,
-        "self._law": Law(controller, 0),
-        "self._watched": watched,
-        "self._skips": skips,
+        "self._sets": stream._sets,
+        "self._law": stream._law,
+        "self._single": stream._single,
+        "self._watched": stream._watched,
+        "self._skips": stream._skips,
     }
+    shared = stream._lock is not None
     kind = getattr(controller.sets, "shows", None)
+    made = _classes.setdefault((type(controller.sets), kind, shared), [])
+    for steps, cls in made:
+        if all(step.fits(known) for step in steps):
+            return cls
     kinds = {"shown": kind} if isinstance(kind, type) else {}
-    methods: dict[str, Any] = {
-        name: specialise(getattr(Stream, name), known, kinds) for name in ("predict", "update")
-    }
+    steps = tuple(
+        specialise(method, known, kinds)
+        for method in (Stream.__dict__["predict"], Stream.__dict__["update"])
+    )
+    methods: dict[str, Any] = {step.function.__name__: step.function for step in steps}
     if shared:
-        for name in _LOCKED:
-            methods[name] = _locked(methods.get(name, Stream.__dict__[name]))
-    return type("Stream", (Stream,), {"__slots__": (), "__doc__": Stream.__doc__, **methods})
+        methods["_unlocked"] = {**Stream.__dict__, **methods}
+        methods |= {name: _locked(name) for name in _LOCKED}
+    cls = type("Stream", (Stream,), {"__slots__": (), "__doc__": Stream.__doc__, **methods})
+    made.append((steps, cls))
+    return cls
 
 
 _LOCKED = (
@@ -611,14 +661,15 @@ _LOCKED = (
 )  # fmt: skip
 
 
-def _locked(method: Any) -> Any:
-    """A method or property that waits for its turn."""
-    if isinstance(method, property):
-        return property(_locked(method.fget))
+def _locked(name: str) -> Any:
+    """A method or property that waits for its turn, and then is what it has become meanwhile."""
+    original = Stream.__dict__[name]
 
-    @wraps(method)
-    def turn(self: Stream, *args: Any, **options: Any) -> Any:
-        with self._lock:  # type: ignore[union-attr]
+    def turn(self: Any, *args: Any, **options: Any) -> Any:
+        with self._lock:
+            method = type(self)._unlocked[name]
+            if isinstance(method, property):
+                return method.fget(self)  # type: ignore[misc]
             return method(self, *args, **options)
 
-    return turn
+    return property(turn) if isinstance(original, property) else wraps(original)(turn)

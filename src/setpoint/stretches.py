@@ -9,10 +9,10 @@ the next memory. Saturation is decided on θ, so no stretch can break the guaran
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from math import exp, log1p
+from math import exp, inf, log1p
 from typing import Any, Protocol
 
-from setpoint._check import choice, finite, positive
+from setpoint._check import choice, finite, number, positive
 from setpoint.errors import InputError
 
 __all__ = [
@@ -22,6 +22,14 @@ __all__ = [
     "ScoreAdaptive",
     "Stretch",
     "clip_bounds",
+    "error_authors",
+    "error_paper",
+    "exponential",
+    "identity",
+    "score_authors",
+    "score_paper",
+    "shifted_exponential",
+    "shifted_identity",
 ]
 
 Memory = tuple[float, ...]
@@ -306,7 +314,9 @@ def clip_bounds(y: Iterable[float]) -> tuple[float, float]:
     >>> clip_bounds([1.0, 2.0, 4.0])
     (-1.5, 1.5)
     """
-    values = [float(value) for value in y]
+    values = [number(value, "a label") for value in y]
+    if any(value in (inf, -inf) for value in values):
+        raise InputError("labels for clip bounds must be finite or NaN, got an infinite one")
     gaps = [abs(after - before) for before, after in pairwise(values)]
     gaps = [gap for gap in gaps if gap == gap]
     if not gaps:

@@ -1,0 +1,226 @@
+"""A year and a half of hourly electricity demand, forecast by a model that learns as it goes.
+
+The world does not hold still: seasons, a trend, a heat wave, a recalibrated sensor, weeks that are
+calm and weeks that are not, and for eight weeks a meter that reports only once a day. The model is
+a linear quantile regression that sees the calendar, the temperature, and the demand a day and a
+week ago; it takes one gradient step for each label. Its 90 % intervals are shown twice: as they
+are, and held at their level by setpoint.
+
+Run it with `make demo`, or `python examples/demo.py`. It needs numpy and setpoint alone.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import setpoint as sp
+from setpoint import metrics
+
+Floats = NDArray[np.float64]
+
+LEVEL = 0.1
+DAY, WEEK = 24, 7 * 24
+WEEKS = 78
+WARM_UP, BURN_IN = 4 * WEEK, 8 * WEEK  # the model learns alone, then the burn-in, then the stream
+HEAT_WAVE = range(54 * WEEK, 56 * WEEK)
+RECALIBRATED = 67 * WEEK
+ONCE_A_DAY = range(40 * WEEK, 48 * WEEK)
+WINDOW = 250
+
+
+class World(NamedTuple):
+    """Hourly demand in GW, the temperature in °C, and which hours are volatile."""
+
+    demand: Floats
+    temperature: Floats
+    volatile: NDArray[np.bool_]
+
+
+def world(seed: int = 0) -> World:
+    """The drifting stream."""
+    random = np.random.default_rng(seed)
+    hour = np.arange(WEEKS * WEEK)
+    clock = 2 * np.pi * (hour % DAY) / DAY
+    year = 2 * np.pi * hour / (365.25 * DAY)
+
+    temperature = 15 + 9 * np.cos(year - 3.4) + 4 * np.sin(clock - 2.4)
+    temperature += autoregressive(0.98, 0.45 * random.standard_normal(len(hour)))
+    temperature[HEAT_WAVE] += 9
+
+    weekend = hour // DAY % 7 >= 5
+    demand = 38 + 6 * np.sin(clock - 2.0) + 2.5 * np.sin(2 * clock - 0.6)
+    demand -= 4.5 * weekend * (1 + 0.3 * np.sin(clock))
+    demand += 0.25 * np.maximum(12 - temperature, 0)  # heating
+    demand += 0.02 * np.maximum(temperature - 20, 0) ** 2  # cooling
+    demand += 0.04 * hour / WEEK  # more of everything, every week
+
+    volatile = hour // WEEK % 9 >= 6
+    volatile[HEAT_WAVE] = True
+    spread = np.where(volatile, 1.5, 0.5)
+    demand += autoregressive(0.6, spread * random.standard_normal(len(hour)))
+    demand[RECALIBRATED:] += 5
+    return World(demand, temperature, volatile)
+
+
+def autoregressive(share: float, noise: Floats) -> Floats:
+    """Noise that remembers a share of its last value."""
+    value, values = 0.0, []
+    for shock in noise.tolist():
+        value = share * value + shock
+        values.append(value)
+    return np.array(values)
+
+
+def features(known: World) -> Floats:
+    """What the model sees of each hour; the demand a day ago is known even when labels are late."""
+    hour = np.arange(len(known.demand))
+    clock = 2 * np.pi * (hour % DAY) / DAY
+    weekend = (hour // DAY % 7 >= 5).astype(float)
+    warmth = (known.temperature - 15) / 10
+    scaled = (known.demand - 38) / 8
+    columns = [
+        np.ones(len(hour)),
+        *(np.sin(clock), np.cos(clock), np.sin(2 * clock), np.cos(2 * clock)),
+        *(weekend, weekend * np.sin(clock), weekend * np.cos(clock)),
+        *(warmth, warmth**2),
+        *(np.concatenate([np.zeros(lag), scaled[:-lag]]) for lag in (DAY, WEEK)),
+    ]
+    return np.column_stack(columns)
+
+
+class LinearQuantiles:
+    """Two quantiles, linear in x, by online gradient steps on the pinball loss (AdaGrad)."""
+
+    def __init__(self, size: int, levels: tuple[float, float], rate: float = 0.3) -> None:
+        self.levels = np.array(levels)
+        self.weights = np.zeros((2, size))
+        self.weights[:, 0] = 33.0, 43.0  # a guess of the range, where a model must start somewhere
+        self.squares = np.full((2, size), 1e-8)
+        self.rate = rate
+
+    def predict(self, x: Floats) -> sp.predictions.Quantiles:
+        lower, upper = (self.weights @ x).tolist()
+        return sp.predictions.Quantiles(lower, upper)
+
+    def learn(self, x: Floats, y: float) -> None:
+        above = y > self.weights @ x
+        step = np.outer(np.where(above, self.levels, self.levels - 1), x)
+        self.squares += step * step
+        self.weights += self.rate * step / np.sqrt(self.squares)
+
+
+class Outcome(NamedTuple):
+    """The intervals of each hour of the stream, the labels, and the stream itself."""
+
+    own: list[sp.predictions.Quantiles]
+    held: list[sp.sets.Interval]
+    y: Floats
+    stream: sp.Stream
+
+
+def run(known: World) -> Outcome:
+    """The model alone, then a burn-in, then the stream."""
+    x, y = features(known), known.demand.tolist()
+    model = LinearQuantiles(x.shape[1], (LEVEL / 2, 1 - LEVEL / 2))
+    past = []
+    for hour in range(BURN_IN):
+        past.append(model.predict(x[hour]))
+        model.learn(x[hour], y[hour])
+
+    # Start, bounds, step size and clip bounds come from the last weeks of the burn-in. With the
+    # exponential inside, θ is on a logarithmic scale and the bound of the certificate is tight.
+    controller = sp.Controller(
+        sp.sets.Widen(support=(0.0, np.inf)),
+        sp.Risk(sp.losses.Miscoverage(), level=LEVEL),
+        sp.stretches.ErrorAdaptive(score=0.1, loss=0.2, inner=sp.stretches.Exponential()),
+    )
+    controller = sp.burn_in(controller, past[WARM_UP:], y[WARM_UP:BURN_IN])
+
+    stream = sp.Stream(controller)
+    own, held = [], []
+    waiting: dict[int, float] = {}
+    for hour in range(BURN_IN, len(y)):
+        own.append(model.predict(x[hour]))
+        held.append(stream.predict(own[-1], id=hour))
+        waiting[hour] = y[hour]
+        if hour in ONCE_A_DAY and hour % DAY != DAY - 1:
+            continue  # the meter is silent until midnight
+        for late, label in waiting.items():
+            stream.update(label, id=late)
+            model.learn(x[late], label)
+        waiting.clear()
+    return Outcome(own, held, known.demand[BURN_IN:], stream)
+
+
+def rolling(values: Floats) -> Floats:
+    """The mean of the last `WINDOW` values at the end of each week."""
+    ends = range(WEEK, len(values) + 1, WEEK)
+    return np.array([values[max(0, end - WINDOW) : end].mean() for end in ends])
+
+
+def sparkline(values: Floats, low: float, step: float) -> str:
+    """One sign a value: ▁ below `low`, and one sign higher for each `step` above it."""
+    places = np.clip(1 + (values - low) // step, 0, 7).astype(int)
+    return "".join("▁▂▃▄▅▆▇█"[place] for place in places)
+
+
+def events(known: World) -> str:
+    """One sign a week for what happens in it."""
+    signs = []
+    for first in range(BURN_IN, len(known.demand), WEEK):
+        if first == RECALIBRATED:
+            signs.append("S")
+        elif first in HEAT_WAVE:
+            signs.append("H")
+        elif first in ONCE_A_DAY:
+            signs.append("D" if known.volatile[first] else "d")
+        else:
+            signs.append("v" if known.volatile[first] else "·")
+    return "".join(signs)
+
+
+def main() -> None:
+    """Runs the stream and prints what came out."""
+    known = world()
+    own, held, y, stream = run(known)
+    ends = {
+        "the model alone": np.array(own).T,
+        "with setpoint": np.array([tuple(interval) for interval in held]).T,
+    }
+    tables, covered, length = {}, {}, {}
+    for name, (lower, upper) in ends.items():
+        tables[name] = metrics.summary(lower, upper, y, LEVEL, window=WINDOW)
+        covered[name] = metrics.covered(lower, upper, y)
+        length[name] = metrics.lengths(lower, upper)
+
+    noise = 100 * math.sqrt(LEVEL * (1 - LEVEL) / WINDOW)  # even of the true quantiles
+    print(f"Hourly electricity demand, {len(y):,} hours; 90 % intervals of an online model.\n")
+    print(f"{'':<36}{'the model alone':>17}{'with setpoint':>17}{'ideal':>9}")
+    for title, field, scale, digits, ideal in (
+        ("coverage, %", "coverage", 100, 2, "90"),
+        (f"worst {WINDOW} hours, points from 90", "worst_window", 100, 1, ""),
+        (f"RMS of all {WINDOW}-hour windows, points", "rms_window", 100, 1, f"{noise:.1f}"),
+        ("mean streak of misses (MSL)", "msl", 1, 2, f"{1 / (1 - LEVEL):.2f}"),
+        ("longest streak of misses", "longest_streak", 1, 0, ""),
+        ("mean length, GW", "mean_length", 1, 2, ""),
+    ):
+        cells = "".join(f"{scale * getattr(t, field):>17.{digits}f}" for t in tables.values())
+        print(f"{title:<36}{cells}{ideal:>9}")
+
+    print(
+        f"\nCoverage of the last {WINDOW} hours, one sign a week, 5 points a sign; ▇ is 90 ± 2.5 %"
+    )
+    for name, hits in covered.items():
+        print(f"  {name:<16}{sparkline(rolling(hits), 0.625, 0.05)}")
+    print(f"  {'':<16}{events(known)}")
+    print(f"Mean length of the last {WINDOW} hours, 1 GW a sign; ▁ is below 3 GW")
+    for name, width in length.items():
+        print(f"  {name:<16}{sparkline(rolling(width), 3.0, 1.0)}")
+    print("  v volatile, d labels once a day, D both, H heat wave, S the sensor is recalibrated\n")
+    print(stream.certificate())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""A ledger of losses, held against the bounds of the theorems written out by hand."""
+
+from typing import Any
+
+from setpoint import Stream
+from setpoint.guarantee import counter_bound
+from setpoint.losses import MiscoverageCounter, declaration
+
+EPSILON = 2.0**-52
+
+
+class Ledger:
+    """The sums Σ(l − r) of every risk at every time of a segment, and what bounds them.
+
+    Call `note` after every label; `hold` asserts that everything promised so far is true.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.controller = stream.controller
+        self.begin = _tuple(stream.theta)
+        self.inherited = len(stream.pending)
+        self.fresh = not stream.certificate().earlier
+        self.sums = [[0.0] for _ in self.controller.risks]
+        self.most_waiting = max(self.inherited, 1)
+
+    def note(self, losses: Any) -> None:
+        """Takes in what `update` returned."""
+        for risk, sums, loss in zip(self.controller.risks, self.sums, _tuple(losses), strict=True):
+            if loss is not None:
+                sums.append(sums[-1] + (loss - risk.level))
+
+    def waited(self) -> None:
+        """Takes in how many labels are awaited now."""
+        self.most_waiting = max(self.most_waiting, len(self.stream.pending))
+
+    def excess(self, index: int) -> tuple[float, float]:
+        """The least and the most the excess of a risk can be, in the direction of θ."""
+        risk = self.controller.risks[index]
+        promise = declaration(risk.loss)
+        most = promise.high
+        alone = self.fresh and len(self.sums) == 1 and self.most_waiting == 1
+        if alone and isinstance(risk.loss, MiscoverageCounter):
+            low, high = self.controller.bounds[index]
+            most = min(most, counter_bound(risk.level, high - low, risk.step.gamma))
+        fall, rise = promise.low - risk.level, most - risk.level
+        return (-rise, -fall) if promise.grows else (fall, rise)
+
+    def reach(self, index: int) -> tuple[float, float]:
+        """[m − Pγ(r − l_min), M + Pγ(l_max − r)], and a start outside [m, M] with what waited."""
+        gamma = self.controller.risks[index].step.gamma
+        (low, high), (fall, rise) = self.controller.bounds[index], self.excess(index)
+        begin, held = self.begin[index], self.inherited
+        bottom, top = (
+            low + self.most_waiting * gamma * fall,
+            high + self.most_waiting * gamma * rise,
+        )
+        if begin < low:
+            bottom = min(bottom, begin + held * gamma * fall)
+        if begin > high:
+            top = max(top, begin + held * gamma * rise)
+        return bottom, top
+
+    def rounding(self, index: int) -> float:
+        """What rounding can make of the sums: an ulp of θ, and of the sum, for every step."""
+        sums, gamma = self.sums[index], self.controller.risks[index].step.gamma
+        size = max(abs(self.begin[index]), *map(abs, self.reach(index)))
+        return 4.0 * EPSILON * len(sums) * (size / gamma + max(map(abs, sums)) + 1.0)
+
+    def hold_identity(self) -> None:
+        """Σ(l − r) is what the path of θ says, lifts subtracted."""
+        certificate = self.stream.certificate()
+        for index, (risk, sums) in enumerate(zip(certificate.risks, self.sums, strict=True)):
+            gamma = self.controller.risks[index].step.gamma
+            sign = -1.0 if declaration(self.controller.risks[index].loss).grows else 1.0
+            moved = (_tuple(self.stream.theta)[index] - self.begin[index] - risk.lifted) / gamma
+            slack = self.rounding(index) + 8.0 * EPSILON * len(sums) * risk.lifted / gamma
+            assert abs(sums[-1] - sign * moved) <= slack
+            assert risk.judged == len(sums) - 1
+            if risk.judged:
+                assert abs(risk.mean - risk.level - sums[-1] / risk.judged) <= slack
+                assert abs(risk.identity - risk.mean) <= slack / risk.judged + 4.0 * EPSILON
+
+    def hold_range(self) -> None:
+        """θ is where the theorem for one risk says."""
+        for index, theta in enumerate(_tuple(self.stream.theta)):
+            bottom, top = self.reach(index)
+            slack = self.rounding(index) * self.controller.risks[index].step.gamma
+            assert bottom - slack <= theta <= top + slack
+
+    def hold_upper(self, index: int) -> None:
+        """Σ(l − r) ≤ (M + Pγ(l_max − r) − θ_1)/γ now, for a loss that shrinks as the set grows."""
+        gamma = self.controller.risks[index].step.gamma
+        limit = (self.reach(index)[1] - self.begin[index]) / gamma
+        assert self.sums[index][-1] <= limit + self.rounding(index)
+
+    def hold_claims(self) -> None:
+        """Whatever the certificate claims of this moment is true."""
+        certificate = self.stream.certificate()
+        assert certificate.pending == self.most_waiting
+        for index, (risk, sums) in enumerate(zip(certificate.risks, self.sums, strict=True)):
+            slack = self.rounding(index)
+            if risk.constant_upper is not None:
+                assert sums[-1] <= risk.constant_upper + slack
+            if risk.constant_lower is not None:
+                assert sums[-1] >= risk.constant_lower - slack
+            assert risk.within
+            assert "BROKEN" not in risk.verdict
+
+    def hold_windows(self) -> None:
+        """So is what it claims of every window until now."""
+        for index, risk in enumerate(self.stream.certificate().risks):
+            if risk.window is not None:
+                rise, fall = self.extremes(index)
+                worst = max(rise, fall) if risk.window_sided == "both" else rise
+                assert worst <= risk.window + 2.0 * self.rounding(index)
+
+    def extremes(self, index: int) -> tuple[float, float]:
+        """The largest Σ(l − r) and the largest −Σ(l − r) over all windows."""
+        rise = fall = 0.0
+        low = high = 0.0
+        for total in self.sums[index]:
+            low, high = min(low, total), max(high, total)
+            rise, fall = max(rise, total - low), max(fall, high - total)
+        return rise, fall
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)

@@ -1,0 +1,531 @@
+"""Live, replay, fleet and sweep are four ways to run one definition: they give the same numbers.
+
+In plain Python every combination of scalar rules is tried, bit for bit. As machine code every
+pair of rules meets; there numbers that come from an exponential may differ in their last bits.
+"""
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from math import inf, nan, nextafter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import setpoint as sp
+from setpoint import _inline, combine
+from setpoint import stream as streaming
+from setpoint._layout import layout_of, scalar
+from setpoint.guarantee import certify
+from setpoint.losses import Miscoverage, MiscoverageCounter
+from setpoint.sets import Scale, Widen
+from setpoint.stretches import ErrorAdaptive, Exponential, Identity
+from tests.laws.bulk import (
+    CUT,
+    FLEETS,
+    LOSSES,
+    REAL,
+    ROWS,
+    STRETCHES,
+    Row,
+    Run,
+    as_run,
+    assert_same_fleet,
+    assert_same_metrics,
+    assert_same_run,
+    assert_same_state,
+    controller_of,
+    covering,
+    cuts,
+    fleet_at_once,
+    has_exp,
+    live,
+    loss_lists,
+    plain,
+    play,
+    replayed,
+    side_by_side,
+    slower,
+    swept,
+    tape_of,
+)
+from tests.laws.parts import between, families, stretches
+
+
+@pytest.fixture
+def without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bulk loops run as the text they are."""
+    monkeypatch.setenv("SETPOINT_PLAIN", "1")
+
+
+@pytest.fixture
+def readable_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams of several risks run as they are written: writing out a step takes longer."""
+    made = streaming._class_for
+
+    def class_for(controller: sp.Controller, *options: bool) -> Any:
+        return made(controller, *options) if len(controller.risks) == 1 else sp.Stream
+
+    monkeypatch.setattr(streaming, "_class_for", class_for)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _sources_are_read_once() -> Iterator[None]:
+    """Thousands of streams are made here, and looking up the source of a rule takes longest."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_inline.inspect, "getsource", cache(inspect.getsource))
+        yield
+
+
+def hold_every_way(
+    controller: sp.Controller,
+    ways: Any = FLEETS,
+    *,
+    rows: int,
+    seed: int,
+    streams: int,
+    exact: bool,
+    ties: bool,
+    sweeps: bool = True,
+) -> list[Run]:
+    """All ways to run a controller agree with a live stream, on rows made to be hard."""
+    played = [play(controller, rows, seed + i, ties=ties) for i in range(streams)]
+    tapes, runs = [tape for tape, _ in played], [run for _, run in played]
+    trace = sp.replay(controller, tapes[0])
+    assert_same_run(as_run(trace), runs[0], exact=exact)
+    for tape, run in played:
+        assert_same_run(replayed(controller, tape), run, exact=exact)
+    for way in ways:
+        assert_same_fleet(way(controller, tapes), runs, exact=exact)
+    if sweeps:
+        hold_sweep([trace, sp.replay(slower(controller), tapes[0])], exact=exact)
+    return runs
+
+
+def hold_sweep(traces: list[sp.Trace], *, exact: bool) -> None:
+    """Side by side, controllers end where they end alone, and their metrics say the same."""
+    found, states = swept([trace.controller for trace in traces], traces[0].tape)
+    for i, (trace, state) in enumerate(zip(traces, states, strict=True)):
+        assert_same_state(state, trace.state, exact=exact)
+        assert_same_metrics({name: values[i] for name, values in found.items()}, trace)
+
+
+def assert_wide_awake(runs: list[Run], *, torn: bool) -> None:
+    """The rows did what they were made for: saturation both ways, misses, hits, missing labels."""
+    assert any(run.state.full for run in runs)
+    assert any(run.state.empty for run in runs)
+    assert any(run.state.missing for run in runs)
+    assert any(run.state.torn for run in runs) or not torn
+    assert any((run.losses == 0.0).any() for run in runs)
+    assert any((run.losses >= 1.0).any() for run in runs)
+
+
+# Every combination, in plain Python
+
+FAMILIES = {"widen": Widen, "scale": Scale}
+
+
+def hold_all_risks(family: Any, support: tuple[float, float], name: str, *, ordered: bool) -> None:
+    runs = []
+    for seed, (losses, merge) in enumerate(loss_lists(ordered=ordered)):
+        controller = controller_of(family, support, STRETCHES[name], losses, merge)
+        runs += hold_every_way(controller, rows=24, seed=seed, streams=2, exact=True, ties=True)
+    assert_wide_awake(runs, torn=True)
+
+
+@pytest.mark.usefixtures("without_numba", "readable_streams")
+@pytest.mark.parametrize("name", STRETCHES)
+@pytest.mark.parametrize("support", [REAL, CUT], ids=["real", "cut"])
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_every_combination_of_scalar_rules_runs_the_same_four_ways(
+    family: Any, support: tuple[float, float], name: str
+) -> None:
+    hold_all_risks(family, support, name, ordered=False)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("without_numba", "readable_streams")
+@pytest.mark.parametrize("name", STRETCHES)
+@pytest.mark.parametrize("support", [(0.0, inf), (-inf, 2.0), CUT])
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_every_ordered_combination_runs_the_same_four_ways(
+    family: Any, support: tuple[float, float], name: str
+) -> None:
+    hold_all_risks(family, support, name, ordered=True)
+
+
+@st.composite
+def scalar_controllers(draw: Any) -> sp.Controller:
+    """Controllers of scalar rules with any numbers in them."""
+    sets, count = draw(families()), draw(st.integers(1, 3))
+    delta = draw(st.sampled_from([None, 0.0, 0.5]) | st.floats(0.0, 4.0))
+    top, risks = draw(st.floats(-2.0, 5.0)), []
+    for _ in range(count):
+        loss = draw(st.sampled_from([*LOSSES.values(), MiscoverageCounter(cap=1.0)]))
+        low = top - draw(st.sampled_from([0.1, 1.0, 6.0]) | st.floats(0.01, 20.0))
+        risks.append(
+            sp.Risk(
+                loss,
+                level=draw(between(0.0, 1.0)),
+                step=sp.steps.Fixed(draw(st.sampled_from([0.05, 0.5, 1.0, 40.0]))),
+                start=draw(between(low, top)),
+                bounds=(low, top),
+            )
+        )
+    kind = draw(st.sampled_from([combine.Max, combine.Mean]))
+    empty_if = draw(st.sampled_from(["every", "some"]))
+    return sp.Controller(sets, risks, draw(stretches()), kind(anti_windup=delta, empty_if=empty_if))
+
+
+@given(scalar_controllers(), st.integers(0, 2**16))
+def test_whatever_the_numbers_every_way_is_the_same(controller: sp.Controller, seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SETPOINT_PLAIN", "1")
+        played = [play(controller, 20, seed + i) for i in range(2)]
+        tapes, runs = [tape for tape, _ in played], [run for _, run in played]
+        assert_same_run(replayed(controller, tapes[0]), runs[0], exact=True)
+        for way in FLEETS:
+            assert_same_fleet(way(controller, tapes), runs, exact=True)
+        if all(0.0 < risk.level < 1.0 for risk in controller.risks):
+            hold_sweep([sp.replay(controller, tapes[0])], exact=True)
+
+
+# Every pair of rules, as machine code
+
+PAIRS = covering(ROWS, 2)
+ONCE = covering(PAIRS, 1)
+
+
+def test_every_pair_of_rules_meets_in_the_compiled_rows() -> None:
+    for count, rows in ((2, PAIRS), (1, ONCE)):
+        met = set().union(*(row.meetings(count) for row in rows))
+        assert met == set().union(*(row.meetings(count) for row in ROWS))
+    assert len(PAIRS) <= 20
+
+
+def compiled_controllers(row: Row) -> list[sp.Controller]:
+    """The controller of a row, and others that share its machine code.
+
+    A cap is a number like others; so is β_loss = 0, for which e^0 = 1 leaves no last bit open.
+    """
+    first = row.controller()
+    capped = [
+        replace(risk, loss=LOSSES["K"]) if risk.loss == LOSSES["C"] else risk
+        for risk in first.risks
+    ]
+    found = [first]
+    if tuple(capped) != first.risks:
+        found.append(replace(first, risks=tuple(capped)))
+    if isinstance(first.stretch, ErrorAdaptive) and first.stretch.inner == Identity():
+        found.append(replace(first, stretch=replace(first.stretch, loss=0.0)))
+    return found
+
+
+def hold_row(row: Row, ways: Any, *, sweeps: bool) -> None:
+    pytest.importorskip("numba")
+    controllers = compiled_controllers(row)
+    assert len({layout_of(each).key for each in controllers}) == 1
+    runs = []
+    for seed, controller in enumerate(controllers):
+        sure = not has_exp(controller.stretch)
+        runs += hold_every_way(
+            controller, ways, rows=150, seed=seed, streams=3, exact=sure, ties=sure, sweeps=sweeps
+        )
+    assert_wide_awake(runs, torn=False)
+
+
+@pytest.mark.parametrize("row", PAIRS, ids=str)
+def test_every_pair_of_rules_runs_the_same_live_replayed_and_in_a_fleet_compiled(row: Row) -> None:
+    hold_row(row, [fleet_at_once], sweeps=False)
+
+
+@pytest.mark.parametrize("row", ONCE, ids=str)
+def test_every_rule_runs_the_same_four_ways_compiled(row: Row) -> None:
+    hold_row(row, FLEETS, sweeps=True)
+
+
+def rest() -> list[Row]:
+    """All pairs, then each stretch with each list of losses, the other parts taking turns."""
+    kept = {}
+    for turn, row in enumerate(ROWS):
+        key = (row.inner, row.move, row.count, row.first, row.lifts if row.count > 1 else "")
+        if key not in kept or turn % 7 == 0:
+            kept[key] = row
+    return [row for row in dict.fromkeys([*PAIRS, *kept.values()]) if row not in ONCE]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", rest(), ids=str)
+def test_the_rest_of_the_rules_run_the_same_four_ways_compiled(row: Row) -> None:
+    hold_row(row, FLEETS, sweeps=True)
+
+
+# Going on from a state
+
+CONTINUED = {
+    "one risk": controller_of(Widen, REAL, Identity(), "M"),
+    "three risks that are lifted": controller_of(
+        Scale, CUT, STRETCHES["score authors, identity"], "MCK", combine.Max(anti_windup=0.3)
+    ),
+}
+
+
+@pytest.mark.parametrize("controller", CONTINUED.values(), ids=CONTINUED)
+@pytest.mark.parametrize("mode", ["plain", "compiled"])
+def test_a_replay_in_pieces_is_the_replay_of_the_whole(
+    controller: sp.Controller, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SETPOINT_PLAIN", "1" if mode == "plain" else "")
+    tape, run = play(controller, 60, seed=3)
+    traces, state = [], None
+    for start, stop in cuts(len(tape)):
+        before = None if state is None else state.copy()
+        traces.append(sp.replay(controller, tape[start:stop], state))
+        if before is not None:
+            assert_same_state(state, before, exact=True)  # what was given is left as it was
+        state = traces[-1].state
+    told = [
+        np.concatenate([getattr(trace, name) for trace in traces], axis=-1)
+        for name in ("lower", "upper", "lam", "theta", "losses")
+    ]
+    assert_same_run(Run(*told, state), run, exact=True)
+
+
+@pytest.mark.parametrize("controller", CONTINUED.values(), ids=CONTINUED)
+@pytest.mark.parametrize("mode", ["plain", "compiled"])
+def test_a_stream_goes_on_from_the_state_of_a_replay_and_of_a_fleet(
+    controller: sp.Controller, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SETPOINT_PLAIN", "1" if mode == "plain" else "")
+    tapes, runs = zip(*(play(controller, 60, seed=seed) for seed in (5, 6)), strict=True)
+    heads = [tape[:25] for tape in tapes]
+    fleet = fleet_at_once(controller, heads).fleet
+    for i, (tape, run) in enumerate(zip(tapes, runs, strict=True)):
+        rest = tape[25:]
+        for state in (sp.replay(controller, heads[i]).state, fleet.state(i)):
+            went_on, _ = live(controller, plain(rest), state)
+            whole = live(controller, plain(heads[i]))[0].state
+            assert_same_state(state, whole, exact=True)
+            assert_same_state(went_on.state, run.state, exact=True)
+            assert np.array_equal(went_on.lower, run.lower[25:])
+    # And a fleet goes on from the states of streams.
+    joined = sp.Fleet(controller, [])
+    joined.add(["a", "b"], [live(controller, plain(head))[0].state for head in heads])
+    columns, y = side_by_side([tape[25:] for tape in tapes])
+    joined.run(columns, y)
+    for id, run in zip(joined.ids, runs, strict=True):
+        assert_same_state(joined.state(id), run.state, exact=True)
+
+
+@pytest.mark.parametrize("controller", CONTINUED.values(), ids=CONTINUED)
+@pytest.mark.parametrize("mode", ["plain", "compiled"])
+def test_the_certificate_is_the_same_whichever_way_a_stream_was_run(
+    controller: sp.Controller, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SETPOINT_PLAIN", "1" if mode == "plain" else "")
+    tapes, runs = zip(*(play(controller, 60, seed=seed) for seed in (7, 8)), strict=True)
+    fleets = [way(controller, tapes).fleet for way in FLEETS]
+    for i, (tape, run) in enumerate(zip(tapes, runs, strict=True)):
+        stream = sp.Stream(controller, missing="skip")
+        for prediction, y in plain(tape):
+            stream.predict(prediction)
+            stream.update(y)
+        wanted = stream.certificate()
+        assert sp.replay(controller, tape).certificate() == wanted
+        assert certify(controller, run.state) == wanted
+        for fleet in fleets:
+            assert fleet.certificate(fleet.ids[i]) == wanted
+        assert str(sp.replay(controller, tape).certificate()) == str(wanted)
+
+
+# Numbers at the edge
+
+
+def assert_same_four_ways(controller: sp.Controller, rows: list[Any]) -> Run:
+    """A live run of given rows, equal to every other way to run them."""
+    run, labels = live(controller, rows)
+    tape = tape_of([prediction for prediction, _ in rows], labels)
+    assert_same_run(as_run(sp.replay(controller, tape)), run, exact=True)
+    assert_same_run(replayed(controller, tape), run, exact=True)
+    for way in FLEETS:
+        assert_same_fleet(way(controller, [tape, tape]), [run, run], exact=True)
+    _, (state,) = swept([controller], tape)
+    assert_same_state(state, run.state, exact=True)
+    return run
+
+
+@pytest.mark.parametrize("mode", ["plain", "compiled"])
+def test_a_label_on_a_shown_end_is_covered_and_one_ulp_outside_is_missed(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SETPOINT_PLAIN", "1" if mode == "plain" else "")
+    controller = sp.Controller(
+        Widen(), sp.Risk(Miscoverage(), 0.1, sp.steps.Fixed(0.3), bounds=(-5.0, 5.0))
+    )
+    picks = [
+        lambda stream, shown: shown.upper,
+        lambda stream, shown: nextafter(shown.upper, inf),
+        lambda stream, shown: shown.lower,
+        lambda stream, shown: nextafter(shown.lower, -inf),
+    ]
+    rows = [((0.1 * i, 0.1 * i + 1.7), picks[i % 4]) for i in range(40)]
+    run = assert_same_four_ways(controller, rows)
+    assert run.losses[0].tolist() == [0.0, 1.0, 0.0, 1.0] * 10
+
+
+@pytest.mark.parametrize("mode", ["plain", "compiled"])
+@pytest.mark.parametrize("kind", [combine.Max, combine.Mean])
+def test_λ_that_overflows_is_the_full_set_in_every_way(
+    kind: Any, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mean of three of the largest λ is +inf, and so is one with a large offset added."""
+    monkeypatch.setenv("SETPOINT_PLAIN", "1" if mode == "plain" else "")
+    risks = [
+        sp.Risk(Miscoverage(), 0.1, sp.steps.Fixed(0.5), start=1000.0, bounds=(-2000.0, 2000.0))
+        for _ in range(3)
+    ]
+    controller = sp.Controller(Scale(), risks, Exponential(), kind(anti_windup=1.0))
+    rows = [((0.0, 1.0, 0.0), 1.0), ((0.0, 0.0, 1.0), -1.0), ((1.0, 2.0, 3.0), 4.0)]
+    run = assert_same_four_ways(controller, rows)
+    assert run.state.full == (3 if kind is combine.Mean else 0)
+
+
+@pytest.mark.parametrize("mode", ["plain", "compiled"])
+def test_a_step_without_a_label_moves_nothing_in_any_way(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SETPOINT_PLAIN", "1" if mode == "plain" else "")
+    controller = CONTINUED["three risks that are lifted"]
+    rows = [((0.0, 1.0, 1.0), nan)] * 7
+    run = assert_same_four_ways(controller, rows)
+    wanted = controller.init()
+    wanted.missing = 7
+    assert_same_state(run.state, wanted, exact=True)
+
+
+# Data in float32
+
+
+def in_float32(rows: int, seed: int, controller: sp.Controller) -> tuple[sp.Tape, Run]:
+    """A float32 tape with labels on the float32 ends, and the run it must give.
+
+    Written out for one risk and λ = θ: predictions are read as float64, the ends are rounded to
+    float32 because that is what is shown, and θ stays float64.
+    """
+    rng = np.random.default_rng(seed)
+    risk = controller.risks[0]
+    (bottom, top), (low, high) = risk.bounds, controller.sets.support
+    columns = np.sort(rng.normal(size=(2, rows)), axis=0).astype(np.float32)
+    theta, state, told = risk.start, controller.init(), []
+    for lower, upper in columns.T.tolist():
+        lam = inf if theta > top else -inf if theta < bottom else theta
+        first, last = max(lower - lam, low), min(upper + lam, high)
+        if first > last:
+            first, last = inf, -inf
+        first, last = float(np.float32(first)), float(np.float32(last))
+        if lam == inf:
+            first, last = controller.sets.support
+        y = rng.choice([first, last, nextafter(last, inf), nextafter(first, -inf), 0.1])
+        y = float(min(max(y if np.isfinite(y) else 0.3, low), high))
+        missed = not first <= y <= last
+        told.append((first, last, lam, theta, y, float(missed)))
+        state.full += lam == inf
+        state.empty += lam == -inf
+        theta += risk.step.gamma * (missed - risk.level)
+    lowers, uppers, lams, thetas, labels, losses = np.array(told).T
+    own = state.risks[0]
+    own.theta, own.judged, own.total = theta, rows, float(losses.sum())
+    run = Run(lowers, uppers, lams, thetas[None], losses[None], state)
+    return sp.Tape.from_arrays(list(columns), labels), run
+
+
+@pytest.mark.parametrize("support", [REAL, (-2.0, 3.0)], ids=["real", "cut"])
+@pytest.mark.parametrize("mode", ["plain", "compiled"])
+def test_float32_data_are_decided_by_the_float32_ends_that_were_shown(
+    mode: str, support: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SETPOINT_PLAIN", "1" if mode == "plain" else "")
+    controller = controller_of(Widen, support, Identity(), "M")
+    tapes, runs = zip(*(in_float32(80, seed, controller) for seed in (1, 2)), strict=True)
+    for tape, run in zip(tapes, runs, strict=True):
+        trace = sp.replay(controller, tape)
+        assert trace.lower.dtype == trace.upper.dtype == np.float32
+        assert trace.theta.dtype == np.float64
+        assert_same_run(as_run(trace), run, exact=True)
+        assert_same_run(replayed(controller, tape), run, exact=True)
+        hold_sweep([trace, sp.replay(slower(controller), tape)], exact=True)
+    for way in FLEETS:
+        got = way(controller, tapes)
+        assert got.lower.dtype == np.float32
+        assert got.fleet.theta.dtype == np.float64
+        assert_same_fleet(got, runs, exact=True)
+    assert any(run.state.full and run.state.empty for run in runs)
+
+
+@pytest.mark.parametrize("labels", [np.float32, np.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_float32_data_are_computed_with_in_float64(
+    family: Any, labels: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the ends that are shown are rounded: scores, memories and metrics are not."""
+    controller = controller_of(family, REAL, STRETCHES["score authors, identity"], "M")
+    tapes = []
+    for seed in (1, 2):
+        tape, _ = play(controller, 60, seed, ties=False)
+        columns = [column.astype(np.float32) for column in tape.prediction]
+        y = np.where(np.abs(tape.y) < 1e30, tape.y, np.sign(tape.y) * 1e30)
+        tapes.append(sp.Tape.from_arrays(columns, y.astype(labels)))
+    monkeypatch.setenv("SETPOINT_PLAIN", "1")
+    runs = [replayed(controller, tape) for tape in tapes]
+    tables = [swept([controller], tape) for tape in tapes]
+    monkeypatch.setenv("SETPOINT_PLAIN", "")
+    for tape, run, (table, states) in zip(tapes, runs, tables, strict=True):
+        assert_same_run(as_run(sp.replay(controller, tape)), run, exact=True)
+        found, ended = swept([controller], tape)
+        assert_same_state(ended[0], run.state, exact=True)
+        assert_same_state(states[0], run.state, exact=True)
+        for name, values in table.items():
+            assert np.allclose(found[name], values, rtol=1e-12, equal_nan=True), name
+    for way in FLEETS:
+        assert_same_fleet(way(controller, tapes), runs, exact=True)
+
+
+@pytest.mark.parametrize("mode", ["plain", "compiled"])
+def test_the_full_set_holds_the_whole_support_in_float32_too(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """float32(0.7) < 0.7 and float32(0.1) > 0.1: rounded ends would lose labels there."""
+    monkeypatch.setenv("SETPOINT_PLAIN", "1" if mode == "plain" else "")
+    support = (0.1, 0.7)
+    assert support[0] < float(np.float32(support[0]))
+    assert support[1] > float(np.float32(support[1]))
+    risk = sp.Risk(Miscoverage(), 0.1, sp.steps.Fixed(1.0), start=0.5, bounds=(-1.0, 0.5))
+    controller = sp.Controller(Widen(support=support), risk)
+    rows = np.full(6, 0.4, dtype=np.float32)
+    labels = np.array([0.1, 0.7] * 3)
+    tape = sp.Tape.from_arrays([rows, rows], labels)
+    state = controller.init()
+    state.risks[0].theta = 5.0
+    trace = sp.replay(controller, tape, state)
+    assert trace.full.all()
+    assert not trace.losses.any()
+    fleet = sp.Fleet(controller, 0)
+    fleet.add(["a"], [state])
+    fleet.run((rows[:, None], rows[:, None]), labels[:, None])
+    assert fleet.state("a").risks[0].total == 0.0
+    fleet.add(["b"], [state])
+    for t in range(6):
+        fleet.predict((rows[t : t + 1], rows[t : t + 1]), ["b"])
+        assert fleet.update(labels[t : t + 1]) == 0.0
+
+
+def test_every_part_here_is_a_scalar_rule() -> None:
+    for row in PAIRS:
+        assert scalar(row.controller())
+    assert scalar(sp.Controller(Widen(), sp.Risk(Miscoverage(), 0.1, sp.steps.Fixed(1.0))))
+    custom = sp.losses.Custom(lambda shown, y: 0.0)
+    assert not scalar(sp.Controller(Widen(), sp.Risk(custom, 0.1, sp.steps.Fixed(1.0))))

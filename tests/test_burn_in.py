@@ -1,0 +1,156 @@
+"""A burn-in: what it chooses, worked by hand, and what it leaves alone."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint.errors import InputError
+
+NAN = math.nan
+LABELS = [1.0, -2.0, 3.0, -4.0, 5.0]
+POINTS = [(0.0, 0.0)] * 5  # critical values 1, 2, 3, 4, 5
+
+
+def controller(
+    family: Any = None, stretch: Any = None, loss: Any = None, **options: Any
+) -> sp.Controller:
+    risk = sp.Risk(loss or sp.losses.Miscoverage(), **{"level": 0.25, **options})
+    return sp.Controller(family or sp.sets.Widen(), risk, stretch)
+
+
+def gamma(risk: sp.Risk) -> float:
+    assert isinstance(risk.step, sp.steps.Fixed)
+    return risk.step.gamma
+
+
+def test_bounds_start_and_step_are_chosen_from_the_past() -> None:
+    ready = sp.burn_in(controller(), POINTS, LABELS)
+    risk = ready.risks[0]
+    assert risk.bounds == (-900.0, 900.0)  # 100 × the range of y
+    assert risk.start == 4.0  # one miss in five
+    assert gamma(risk) == pytest.approx(0.1)  # 5 % of 4 − 2
+    sp.Stream(ready)
+
+
+def test_reach_and_follow_scale_what_is_chosen() -> None:
+    risk = sp.burn_in(controller(), POINTS, LABELS, reach=2.0, follow=1.0).risks[0]
+    assert risk.bounds == (-18.0, 18.0)
+    assert gamma(risk) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("level", [0.0, 0.2, 0.4, 0.5, 0.8, 1.0])
+def test_the_start_is_the_smallest_that_would_have_kept_the_level(level: float) -> None:
+    start = sp.burn_in(controller(level=level), POINTS, LABELS).risks[0].start
+    wanted = min(lam for lam in range(1, 6) if sum(s > lam for s in range(1, 6)) / 5 <= level)
+    assert start == wanted
+
+
+def test_exponential_stretching_maps_what_is_chosen() -> None:
+    risk = sp.burn_in(controller(stretch=sp.stretches.Exponential()), POINTS, LABELS).risks[0]
+    assert risk.bounds == pytest.approx((-math.log(901.0), math.log(901.0)))
+    assert risk.start == pytest.approx(math.log(5.0))
+    assert gamma(risk) == pytest.approx(math.log(5.1) - math.log(5.0))
+
+
+@pytest.mark.parametrize("reading", ["paper", "authors"])
+def test_clip_bounds_are_chosen_if_left_open(reading: str) -> None:
+    for stretch in (
+        sp.stretches.ScoreAdaptive(0.1, reading=reading),
+        sp.stretches.ErrorAdaptive(0.1, 0.1, reading=reading),
+    ):
+        ready = sp.burn_in(controller(stretch=stretch), POINTS, LABELS)
+        assert (ready.stretch.low, ready.stretch.high) == (-6.0, 6.0)  # type: ignore[attr-defined]
+        sp.Stream(ready)
+
+
+def test_scale_is_measured_in_its_own_units() -> None:
+    spreads = [(0.0, 1.0, 3.0)] * 5  # critical values 1/3, 2, 1, 4, 5/3; a unit is 2 of y
+    stretch = sp.stretches.ScoreAdaptive(0.1)
+    ready = sp.burn_in(controller(sp.sets.Scale(), stretch), spreads, LABELS)
+    assert ready.risks[0].bounds == (-450.0, 450.0)
+    assert ready.risks[0].start == 2.0
+    assert gamma(ready.risks[0]) == pytest.approx(0.05)
+    assert (ready.stretch.low, ready.stretch.high) == (-3.0, 3.0)  # type: ignore[attr-defined]
+
+
+def test_what_is_stated_is_kept() -> None:
+    stretch = sp.stretches.ScoreAdaptive(0.1, -0.5, 0.5)
+    stated = controller(stretch=stretch, start=1.5, bounds=(-7.0, 7.0), step=sp.steps.Fixed(0.3))
+    assert sp.burn_in(stated, POINTS, LABELS) == stated
+
+
+def test_a_start_is_moved_into_stated_bounds() -> None:
+    assert sp.burn_in(controller(bounds=(-1.0, 1.0)), POINTS, LABELS).risks[0].start == 1.0
+
+
+def test_missing_labels_are_left_out() -> None:
+    y = [1.0, NAN, -2.0, None, 3.0, -4.0, np.float64(NAN), 5.0]
+    assert sp.burn_in(controller(), [(0.0, 0.0)] * 8, y) == sp.burn_in(controller(), POINTS, LABELS)
+
+
+def test_arrays_do_as_well_as_lists() -> None:
+    wanted = sp.burn_in(controller(), POINTS, LABELS)
+    assert sp.burn_in(controller(), np.zeros((5, 2)), np.array(LABELS)) == wanted
+    assert sp.burn_in(controller(), np.zeros(5), iter(LABELS)) == wanted
+
+
+@pytest.mark.parametrize("y", [[], [1.0], [NAN, 1.0, NAN]])
+def test_two_labelled_steps_are_needed(y: list[float]) -> None:
+    with pytest.raises(InputError, match=r"at least 2 labelled steps, got \d"):
+        sp.burn_in(controller(), [(0.0, 0.0)] * len(y), y)
+
+
+def test_predictions_and_labels_must_be_as_many() -> None:
+    with pytest.raises(InputError):
+        sp.burn_in(controller(), POINTS[:4], LABELS)
+
+
+@pytest.mark.parametrize("option", [{"reach": 0.0}, {"follow": -1.0}, {"reach": NAN}])
+def test_reach_and_follow_are_above_zero(option: dict[str, float]) -> None:
+    with pytest.raises(InputError, match="must be"):
+        sp.burn_in(controller(), POINTS, LABELS, **option)
+
+
+def test_a_bad_row_is_refused_in_words() -> None:
+    with pytest.raises(sp.errors.PredictionError, match="NaN"):
+        sp.burn_in(controller(), [(NAN, 0.0)] * 5, LABELS)
+    with pytest.raises(sp.errors.LabelError, match="got 'a'"):
+        sp.burn_in(controller(), POINTS, ["a"] * 5)
+
+
+def test_constant_labels_are_measured_by_their_critical_values() -> None:
+    risk = sp.burn_in(controller(), [(0.0, 1.0)] * 3, [4.0] * 3).risks[0]
+    assert risk.bounds == (-300.0, 300.0)
+    assert risk.start == 3.0
+    assert gamma(risk) == pytest.approx(0.15)
+    still = sp.burn_in(controller(), [(4.0, 4.0)] * 3, [4.0] * 3).risks[0]
+    assert still.bounds == (-100.0, 100.0)
+    sp.Stream(sp.burn_in(controller(), [(4.0, 4.0)] * 3, [4.0] * 3))
+
+
+def test_every_risk_is_filled_in() -> None:
+    risks = [
+        sp.Risk(sp.losses.Miscoverage(), 0.25),
+        sp.Risk(sp.losses.MiscoverageCounter(cap=3), 0.4, sp.steps.Fixed(0.3)),
+    ]
+    ready = sp.burn_in(sp.Controller(sp.sets.Widen(), risks), POINTS, LABELS)
+    assert [risk.bounds for risk in ready.risks] == [(-900.0, 900.0)] * 2
+    assert ready.risks[1].step == sp.steps.Fixed(0.3)
+    # λ = 3 misses the last two in a row: 1 + 2 over five steps is 0.6; λ = 4 misses one: 0.2.
+    assert ready.risks[1].start == 4.0
+
+
+def test_a_growing_loss_starts_at_the_largest_set_it_allows() -> None:
+    size = sp.losses.Custom(lambda shown, y: min(shown.length / 10.0, 1.0), grows=True)
+    risk = sp.burn_in(controller(loss=size, level=0.65), POINTS, LABELS).risks[0]
+    assert risk.start == 3.0  # 2λ/10 ≤ 0.65
+
+
+def test_all_scales_zero_still_gives_a_stream() -> None:
+    ready = sp.burn_in(controller(sp.sets.Scale()), [(0.0, 0.0, 0.0)] * 5, LABELS)
+    stream = sp.Stream(ready)
+    stream.predict((0.0, 1.0, 1.0))
+    stream.update(0.5)

@@ -1,0 +1,983 @@
+"""Every public part keeps its promises, and a part that breaks one is found out."""
+
+import math
+import pickle
+import re
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint import combine, losses, sets, spec, steps, stretches
+from setpoint.errors import SetpointError
+from setpoint.sets import Interval, Widen
+from setpoint.testing import (
+    ConformanceError,
+    check_loss,
+    check_set,
+    check_step,
+    check_stretch,
+)
+
+INF, NAN = math.inf, math.nan
+
+
+def shortfall(shown: Any, y: Any) -> float:
+    return min(max(y - shown.upper, 0.0) / 10.0, 1.0)
+
+
+def size(shown: Any, y: Any) -> float:
+    return min(shown.length / 10.0, 1.0)
+
+
+def named(part: Any) -> str:
+    """The part as it prints, the same in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(part))
+
+
+# Every class that can be a part, with the options to try. A class without an entry fails a test.
+EXAMPLES: dict[type, list[Any]] = {
+    sets.Widen: [sets.Widen(), sets.Widen((0.0, INF)), sets.Widen((-5.0, 5.0))],
+    sets.Scale: [sets.Scale(), sets.Scale((0.0, INF)), sets.Scale((-5.0, 5.0))],
+    losses.Miscoverage: [losses.Miscoverage()],
+    losses.MiscoverageCounter: [losses.MiscoverageCounter(), losses.MiscoverageCounter(cap=3)],
+    losses.Custom: [losses.Custom(shortfall), losses.Custom(size, grows=True)],
+    steps.Fixed: [steps.Fixed(0.05), steps.Fixed(3), steps.Fixed(1e-6)],
+    stretches.Identity: [stretches.Identity()],
+    stretches.Exponential: [stretches.Exponential()],
+    stretches.ScoreAdaptive: [
+        stretches.ScoreAdaptive(0.1, low, high, inner, reading)
+        for low, high in [(-1.0, 1.0), (-20, 0), (0.0, 0.0)]
+        for inner in (stretches.Identity(), stretches.Exponential())
+        for reading in ("paper", "authors")
+    ],
+    stretches.ErrorAdaptive: [
+        stretches.ErrorAdaptive(0.1, loss, -1.0, 2.0, inner, reading)
+        for loss in (0.0, 0.1, 100.0)
+        for inner in (stretches.Identity(), stretches.Exponential())
+        for reading in ("paper", "authors")
+    ],
+    combine.Max: [combine.Max(), combine.Max(anti_windup=1), combine.Max(empty_if="some")],
+    combine.Mean: [combine.Mean(), combine.Mean(anti_windup=0.5)],
+}
+
+
+def parts_of(module: ModuleType) -> list[type]:
+    """The parts a module exports: its dataclasses."""
+    exported = [getattr(module, name) for name in module.__all__]
+    return [each for each in exported if isinstance(each, type) and is_dataclass(each)]
+
+
+FOUND = [cls for role in (sets, losses, steps, stretches, combine) for cls in parts_of(role)]
+
+
+def examples(module: ModuleType) -> list[Any]:
+    return [part for cls in parts_of(module) for part in EXAMPLES.get(cls, [])]
+
+
+@pytest.mark.parametrize("cls", FOUND, ids=lambda cls: cls.__name__)
+def test_every_public_part_has_examples_to_check(cls: type) -> None:
+    assert EXAMPLES.get(cls), f"{cls.__name__} is exported: give EXAMPLES some of it to check"
+
+
+@pytest.mark.parametrize("family", examples(sets), ids=named)
+def test_every_family_keeps_its_promises(family: Any) -> None:
+    check_set(family)
+
+
+@pytest.mark.parametrize("loss", examples(losses), ids=named)
+@pytest.mark.parametrize("family", [sets.Widen(), sets.Scale()], ids=named)
+def test_every_loss_keeps_its_promises(loss: Any, family: Any) -> None:
+    check_loss(loss, sets=family)
+
+
+@pytest.mark.parametrize("stretch", examples(stretches), ids=named)
+def test_every_stretch_keeps_its_promises(stretch: Any) -> None:
+    check_stretch(stretch)
+
+
+@pytest.mark.parametrize("step", examples(steps), ids=named)
+def test_every_step_rule_keeps_its_promises(step: Any) -> None:
+    check_step(step)
+
+
+@pytest.mark.parametrize("part", examples(combine), ids=named)
+def test_every_combination_lies_between_the_smallest_and_the_largest(part: Any) -> None:
+    rng = np.random.default_rng(0)
+    for count in (1, 2, 5):
+        for lams in rng.normal(scale=10.0, size=(50, count)).tolist():
+            got = part.rule(tuple(lams))
+            assert min(lams) - 1e-12 <= got <= max(lams) + 1e-12
+            assert part.rule(tuple(reversed(lams))) == pytest.approx(got)
+            assert part.rule(tuple(lam + 1.0 for lam in lams)) >= got
+
+
+ALL = [part for module in (sets, losses, steps, stretches, combine) for part in examples(module)]
+
+
+@pytest.mark.parametrize("part", ALL, ids=named)
+def test_a_part_is_a_value(part: Any) -> None:
+    for twin in (replace(part), deepcopy(part), pickle.loads(pickle.dumps(part))):
+        assert twin == part
+        assert hash(twin) == hash(part)
+        assert repr(twin) == repr(part)
+    assert part != object()
+    for option in fields(part):
+        with pytest.raises(AttributeError):
+            setattr(part, option.name, getattr(part, option.name))
+    with pytest.raises((AttributeError, TypeError)):
+        part.nonsense = 1
+
+
+@pytest.mark.parametrize("part", [p for p in ALL if not isinstance(p, losses.Custom)], ids=named)
+def test_a_part_prints_as_the_call_that_makes_it(part: Any) -> None:
+    names = {cls.__name__: cls for cls in FOUND} | {"inf": INF}
+    assert eval(repr(part), names) == part
+
+
+@pytest.mark.parametrize("cls", FOUND, ids=lambda cls: cls.__name__)
+def test_an_unknown_option_is_a_type_error(cls: type) -> None:
+    with pytest.raises(TypeError, match="nonsense"):
+        cls(nonsense=1)
+
+
+# Users' own parts
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """The loss of DESIGN.md, as written there."""
+
+    scale: float
+    low, high = 0.0, 1.0
+
+    def __call__(self, shown: Any, y: Any) -> float:
+        return min(max(y - shown.upper, 0.0) / self.scale, 1.0)
+
+
+def test_the_loss_of_the_design_passes() -> None:
+    check_loss(Shortfall(10.0))
+    check_loss(Shortfall(10.0), sets=sets.Scale())
+    check_loss(Shortfall(10.0), sets=Widen((0.0, INF)), predictions=[(1.0, 2.0)], labels=[0.5, 3])
+
+
+@dataclass(frozen=True)
+class Fading:
+    """A user's loss with memory: misses, averaged with what came before."""
+
+    share: float = 0.5
+    low, high, full, empty = 0.0, 1.0, 1.0, 0.0
+
+    def init(self) -> tuple[float, ...]:
+        return (0.0,)
+
+    def update(
+        self, memory: tuple[float, ...], shown: Any, y: Any
+    ) -> tuple[float, tuple[float, ...]]:
+        value = self.share * memory[0] + (1 - self.share) * (0.0 if shown.contains(y) else 1.0)
+        return value, (value,)
+
+
+def test_a_loss_with_memory_passes() -> None:
+    check_loss(Fading())
+    with pytest.raises(ConformanceError, match="at most 0 on the full set"):
+        check_loss(losses.Custom(lambda shown, y: 0.5, empty=0.0))
+
+    @dataclass(frozen=True)
+    class Boast(Fading):
+        full = 0.0
+
+    with pytest.raises(ConformanceError, match="at most 0 on the full set"):
+        check_loss(Boast())
+
+
+def test_a_loss_that_grows_passes_as_one_and_fails_as_the_other() -> None:
+    check_loss(losses.Custom(size, grows=True))
+    with pytest.raises(ConformanceError, match="at least 1 on the empty set"):
+        check_loss(losses.Custom(size))
+    with pytest.raises(ConformanceError, match="does not grow with the set"):
+        check_loss(losses.Custom(size, full=1.0, empty=0.0))
+    with pytest.raises(ConformanceError, match="does not shrink with the set"):
+        check_loss(losses.Custom(shortfall, grows=True, full=0.0, empty=1.0))
+
+
+def test_a_plain_function_that_declares_its_range_is_a_loss() -> None:
+    def late(shown: Any, y: Any) -> float:
+        return float(y > shown.upper)
+
+    late.low, late.high = 0.0, 1.0  # type: ignore[attr-defined]
+    check_loss(late)
+
+
+def test_a_loss_may_have_nothing_to_judge() -> None:
+    check_loss(losses.Custom(lambda shown, y: None if y < 0 else shortfall(shown, y)))
+
+
+class LabelSet(frozenset[int]):
+    """The shown set of a user's label family: anything that answers `in`."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A user's own family with its own predictions: {k : p_k ≥ −λ}."""
+
+    def read(self, prediction: Any) -> tuple[float, ...]:
+        if any(isinstance(p, str) for p in prediction):
+            raise sp.errors.PredictionError(f"probabilities must be numbers, got {prediction!r}")
+        values = tuple(float(p) for p in prediction)
+        if not all(math.isfinite(p) for p in values):
+            raise sp.errors.PredictionError(f"probabilities must be finite, got {prediction!r}")
+        return values
+
+    def label(self, y: Any) -> int:
+        if isinstance(y, (str, float)) or y is None:
+            raise sp.errors.LabelError(f"a label is a class index, got {y!r}")
+        return int(y.item() if hasattr(y, "item") else y)
+
+    def at(self, prediction: tuple[float, ...], lam: float) -> LabelSet:
+        if lam == -INF:
+            return LabelSet()
+        return LabelSet(k for k, p in enumerate(prediction) if lam == INF or -p <= lam)
+
+    def critical(self, prediction: tuple[float, ...], y: int) -> float:
+        return -prediction[y]
+
+    def start(self, level: float) -> float:
+        return -level
+
+    def bounds(self) -> tuple[float, float]:
+        return (-1.0, 0.0)
+
+    def unit(self, prediction: tuple[float, ...]) -> float:
+        return 1.0
+
+
+PROBABILITIES = [np.array([0.5, 0.25, 0.25]), np.array([1.0, 0.0, 0.0])]
+
+
+def test_a_users_family_passes_with_its_own_predictions() -> None:
+    check_set(Threshold(), predictions=PROBABILITIES, labels=[0, 1, 2], exact=True)
+    check_set(Threshold(), predictions=[(0.1, 0.7, 0.2)], labels=[0, np.int64(2)], exact=True)
+    loss = losses.Custom(lambda shown, y: float(y not in shown))
+    check_loss(loss, sets=Threshold(), predictions=PROBABILITIES, labels=[0, 1, 2])
+
+
+def test_the_checks_are_the_same_every_time() -> None:
+    def told(check: Callable[[], None]) -> str:
+        with pytest.raises(ConformanceError) as caught:
+            check()
+        return str(caught.value)
+
+    bad = losses.Custom(lambda shown, y: shown.upper - y)
+    assert told(lambda: check_loss(bad)) == told(lambda: check_loss(bad))
+    assert told(lambda: check_step(Overstep())) == told(lambda: check_step(Overstep()))
+
+
+def test_a_broken_promise_is_told_in_one_sentence_with_the_values() -> None:
+    with pytest.raises(ConformanceError) as caught:
+        check_loss(losses.Custom(lambda shown, y: 2.0))
+    assert str(caught.value) == (
+        "Custom does not keep a promise: it lies in [0, 1], got 2.0 on Interval(empty) with y = 0.0"
+    )
+    assert isinstance(caught.value, AssertionError)
+    assert isinstance(caught.value, SetpointError)
+
+
+# Bad families, one for each promise
+
+
+@dataclass(frozen=True)
+class Sides:
+    """A family that keeps every promise; each bad one below breaks one."""
+
+    def read(self, prediction: Any) -> Any:
+        return Widen().read(prediction)
+
+    def label(self, y: Any) -> Any:
+        return Widen().label(y)
+
+    def at(self, prediction: Any, lam: float) -> Any:
+        return Widen().at(prediction, lam)
+
+    def critical(self, prediction: Any, y: Any) -> Any:
+        return Widen().critical(prediction, y)
+
+    def start(self, level: float) -> Any:
+        return 0.0
+
+    def bounds(self) -> Any:
+        return None
+
+    def unit(self, prediction: Any) -> float:
+        return 1.0
+
+
+def test_the_pattern_of_the_bad_families_is_good() -> None:
+    check_set(Sides())
+
+
+counts = {"calls": 0}
+
+
+class ShrinksAboveOne(Sides):
+    def at(self, prediction: Any, lam: float) -> Any:
+        return Widen().at(prediction, lam if lam <= 1.0 or lam == INF else 1.0 - lam)
+
+
+class FullIsNotFull(Sides):
+    def at(self, prediction: Any, lam: float) -> Any:
+        return Interval(-1.0, 1.0) if lam == INF else Widen().at(prediction, lam)
+
+
+class EmptyIsNotEmpty(Sides):
+    def at(self, prediction: Any, lam: float) -> Any:
+        return Interval(-1.0, 1.0) if lam == -INF else Widen().at(prediction, lam)
+
+
+class OpenAtTheEnds(Sides):
+    def at(self, prediction: Any, lam: float) -> Any:
+        shown = Widen().at(prediction, lam)
+        if not math.isfinite(lam) or shown.empty:
+            return shown
+        return Interval(math.nextafter(shown.lower, INF), math.nextafter(shown.upper, -INF))
+
+
+class OffByALittle(Sides):
+    def critical(self, prediction: Any, y: Any) -> Any:
+        return Widen().critical(prediction, y) + 1e-3
+
+
+class CriticalIsNaN(Sides):
+    def critical(self, prediction: Any, y: Any) -> Any:
+        return NAN
+
+
+class CriticalIsAnInt(Sides):
+    def critical(self, prediction: Any, y: Any) -> Any:
+        return 0
+
+
+class CriticalForgets(Sides):
+    def critical(self, prediction: Any, y: Any) -> Any:
+        counts["calls"] += 1
+        return Widen().critical(prediction, y) + 1e-12 * counts["calls"]
+
+
+class AtForgets(Sides):
+    def at(self, prediction: Any, lam: float) -> Any:
+        counts["calls"] += 1
+        return Widen().at(prediction, lam + counts["calls"] % 2)
+
+
+class KeepsNumpy(Sides):
+    def read(self, prediction: Any) -> Any:
+        Widen().read(prediction)
+        return tuple(prediction) if isinstance(prediction, (tuple, list)) else prediction
+
+
+class KeepsTheList(Sides):
+    def read(self, prediction: Any) -> Any:
+        reading = Widen().read(prediction)
+        return prediction if isinstance(prediction, list) else reading
+
+
+class ReadsNaN(Sides):
+    def read(self, prediction: Any) -> Any:
+        if isinstance(prediction, list) and NAN in prediction:
+            return (0.0, 0.0)
+        return Widen().read(prediction)
+
+
+class ReadsText(Sides):
+    def read(self, prediction: Any) -> Any:
+        if isinstance(prediction, list):
+            prediction = [NAN if v is None else float(v) for v in prediction]
+        return Widen().read(prediction)
+
+
+class ReadsNothing(Sides):
+    def read(self, prediction: Any) -> Any:
+        return (0.0, 0.0) if prediction is None else Widen().read(prediction)
+
+
+class LabelsNaN(Sides):
+    def label(self, y: Any) -> Any:
+        return Widen().label(0.0 if y != y else y)
+
+
+class LabelsText(Sides):
+    def label(self, y: Any) -> Any:
+        return Widen().label(float(y) if isinstance(y, str) else y)
+
+
+class LabelsNone(Sides):
+    def label(self, y: Any) -> Any:
+        return Widen().label(0.0 if y is None else y)
+
+
+class LabelsKeepNumpy(Sides):
+    def label(self, y: Any) -> Any:
+        got = Widen().label(y)
+        return y if isinstance(y, np.floating) else got
+
+
+class SpoilsThePrediction(Sides):
+    def critical(self, prediction: Any, y: Any) -> Any:
+        got = Widen().critical(prediction, y)
+        SPOILT[0][0] = 99.0
+        return got
+
+
+SPOILT: list[list[float]] = [[0.0, 1.0]]
+
+
+class StartsAtInfinity(Sides):
+    def start(self, level: float) -> Any:
+        return INF
+
+
+class StartsOutside(Sides):
+    def bounds(self) -> Any:
+        return (1.0, 2.0)
+
+
+class CrossedBounds(Sides):
+    def bounds(self) -> Any:
+        return (1.0, -1.0)
+
+
+class NegativeUnit(Sides):
+    def unit(self, prediction: Any) -> float:
+        return -1.0
+
+
+class ShowsAnotherClass(Sides):
+    shows = tuple
+
+
+class Raises(Sides):
+    def at(self, prediction: Any, lam: float) -> Any:
+        raise ZeroDivisionError("division by zero")
+
+
+@dataclass(eq=False, frozen=True)
+class ComparedByIdentity(Sides):
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return 1
+
+
+@dataclass(frozen=True)
+class HashedByIdentity(Sides):
+    def __hash__(self) -> int:
+        return id(self)
+
+
+@dataclass(frozen=True)
+class Unhashable(Sides):
+    options: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class PrintedBadly(Sides):
+    def __repr__(self) -> str:
+        return "<a family>"
+
+
+@dataclass(frozen=True)
+class PrintedWrong(Sides):
+    width: float = 1.0
+
+    def __repr__(self) -> str:
+        return "PrintedWrong(width=2.0)"
+
+
+class NoDataclass:
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "shows":
+            raise AttributeError(name)
+        return getattr(Sides(), name)
+
+
+@dataclass(frozen=True)
+class Remembers(Sides):
+    seen: Any = None
+
+    def start(self, level: float) -> Any:
+        object.__setattr__(self, "seen", level)
+        return 0.0
+
+
+@pytest.mark.parametrize(
+    ("family", "promise"),
+    [
+        (ShrinksAboveOne(), "larger λ gives a larger set"),
+        (FullIsNotFull(), r"λ = \+inf gives the full set"),
+        (EmptyIsNotEmpty(), "λ = −inf gives the empty set"),
+        (OpenAtTheEnds(), "from its critical value"),
+        (OffByALittle(), "from its critical value"),
+        (CriticalIsNaN(), "critical value is a float, got nan"),
+        (CriticalIsAnInt(), "critical value is a float, got 0"),
+        (CriticalForgets(), "critical gives one answer"),
+        (AtForgets(), "`at` gives one answer"),
+        (KeepsNumpy(), "reads numpy scalars as plain numbers"),
+        (KeepsTheList(), "shares nothing with the prediction"),
+        (ReadsNaN(), "nan.* is refused"),
+        (ReadsText(), r"'3\.5'.* is refused"),
+        (ReadsNothing(), "prediction None is refused"),
+        (LabelsNaN(), "label nan is refused"),
+        (LabelsText(), r"label '3\.5' is refused"),
+        (LabelsNone(), "label None is refused"),
+        (LabelsKeepNumpy(), "reads numpy scalars as labels"),
+        (StartsAtInfinity(), "starts in .* got inf"),
+        (StartsOutside(), r"starts in \[1.0, 2.0\] .* got 0.0"),
+        (CrossedBounds(), r"low < high, got \(1.0, -1.0\)"),
+        (NegativeUnit(), "unit is finite and not negative, got -1.0"),
+        (ShowsAnotherClass(), "shows tuple, got Interval"),
+        (Raises(), "works on what it reads, got ZeroDivisionError: division by zero"),
+        (ComparedByIdentity(), "equals its twin"),
+        (HashedByIdentity(), "hash is that of its twin"),
+        (Unhashable(), "can be hashed"),
+        (PrintedBadly(), "prints as the call that makes it"),
+        (PrintedWrong(), "prints as the call that makes it"),
+        (NoDataclass(), "frozen dataclass"),
+        (Remembers(), "stays the same in use"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
+)
+def test_a_family_that_breaks_a_promise_is_found_out(family: Any, promise: str) -> None:
+    with pytest.raises(ConformanceError, match=promise) as caught:
+        check_set(family)
+    assert type(family).__name__ in str(caught.value)
+
+
+def test_a_family_that_spoils_its_prediction_is_found_out() -> None:
+    SPOILT[0] = [0.0, 1.0]
+    with pytest.raises(ConformanceError, match="leaves a prediction as it is, got"):
+        check_set(SpoilsThePrediction(), predictions=SPOILT)
+
+
+def test_an_open_family_is_found_out_without_exact_arithmetic() -> None:
+    with pytest.raises(ConformanceError, match="next float up"):
+        check_set(OpenAtTheEnds(), predictions=[(0.1, 0.7), (1 / 3, 2 / 3)], exact=False)
+
+
+def test_an_open_family_with_the_next_float_up_passes() -> None:
+    @dataclass(frozen=True)
+    class Open(Threshold):
+        def at(self, prediction: tuple[float, ...], lam: float) -> LabelSet:
+            if lam == -INF:
+                return LabelSet()
+            return LabelSet(k for k, p in enumerate(prediction) if lam == INF or -p < lam)
+
+        def critical(self, prediction: tuple[float, ...], y: int) -> float:
+            return math.nextafter(-prediction[y], INF)
+
+    check_set(Open(), predictions=PROBABILITIES, labels=[0, 1, 2], exact=True)
+
+
+def test_a_family_that_reads_none_of_the_usual_predictions_asks_for_its_own() -> None:
+    @dataclass(frozen=True)
+    class Odd(Sides):
+        def read(self, prediction: Any) -> Any:
+            raise sp.errors.PredictionError("odd")
+
+    with pytest.raises(ConformanceError, match="given its own predictions"):
+        check_set(Odd())
+
+
+# Bad losses
+
+
+def bad(function: Callable[[Any, Any], Any], **options: Any) -> losses.Custom:
+    return losses.Custom(function, **options)
+
+
+def counted(shown: Any, y: Any) -> float:
+    counts["calls"] += 1
+    return counts["calls"] % 2 / 2
+
+
+def spoiling(shown: Any, y: Any) -> float:
+    shown.lower = -5.0
+    return 0.5
+
+
+@pytest.mark.parametrize(
+    ("loss", "promise"),
+    [
+        (bad(lambda shown, y: -0.1), r"lies in \[0, 1\], got -0.1"),
+        (bad(lambda shown, y: NAN), r"lies in \[0, 1\], got nan"),
+        (bad(lambda shown, y: 1.0), "at most 0 on the full set, got 1.0"),
+        (bad(lambda shown, y: 0.0), "at least 1 on the empty set, got 0.0"),
+        (bad(lambda shown, y: 0.0, grows=True), "at least 1 on the full set, got 0.0"),
+        (bad(lambda shown, y: 1.0, grows=True), "at most 0 on the empty set, got 1.0"),
+        (bad(size, full=1.0, empty=0.0), "does not grow with the set"),
+        (bad(counted, full=1.0, empty=0.0), "gives one answer"),
+        (bad(spoiling, full=1.0, empty=0.0), "leaves the set as it is"),
+        (bad(lambda shown, y: "0.5"), "one number or None"),
+        (bad(lambda shown, y: [0.5]), "one number or None"),
+        (bad(lambda shown, y: 1 / 0), "got ZeroDivisionError"),
+        (object(), "callable of"),
+        (shortfall, "declare its range"),
+    ],
+)
+def test_a_loss_that_breaks_a_promise_is_found_out(loss: Any, promise: str) -> None:
+    with pytest.raises(ConformanceError, match=promise):
+        check_loss(loss)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A loss with a memory that is bad in the way that `first` and `then` say."""
+
+    first: Any = (0.0,)
+    then: Any = None
+    low, high, full, empty = 0.0, 1.0, 1.0, 0.0
+
+    def init(self) -> Any:
+        return self.first
+
+    def update(self, memory: Any, shown: Any, y: Any) -> Any:
+        return 0.5, memory if self.then is None else self.then
+
+
+@pytest.mark.parametrize(
+    ("loss", "promise"),
+    [
+        (Memory([0.0]), "memory is a tuple of finite floats"),
+        (Memory((0,)), "memory is a tuple of finite floats"),
+        (Memory((0.0,), [0.0]), "memory is a tuple of finite floats"),
+        (Memory((0.0,), (INF,)), "memory is a tuple of finite floats"),
+        (Memory((0.0,), (np.float64(0.0),)), "memory is a tuple of finite floats"),
+        (Memory((0.0,), (0.0, 0.0)), "memory keeps its length"),
+        (Memory((0.0,), ()), "memory keeps its length"),
+    ],
+)
+def test_a_loss_with_a_bad_memory_is_found_out(loss: Any, promise: str) -> None:
+    with pytest.raises(ConformanceError, match=promise):
+        check_loss(loss)
+
+
+def test_a_memory_that_leads_out_of_the_range_is_found_out() -> None:
+    @dataclass(frozen=True)
+    class Growing(Memory):
+        def update(self, memory: Any, shown: Any, y: Any) -> Any:
+            return memory[0] / 5.0, (memory[0] + 1.0,)
+
+    with pytest.raises(ConformanceError, match=r"lies in \[0, 1\], got 1.2"):
+        check_loss(Growing())
+
+
+def test_a_loss_without_init_is_found_out() -> None:
+    class Half:
+        low, high = 0.0, 1.0
+
+        def update(self, memory: Any, shown: Any, y: Any) -> Any:
+            return 0.0, memory
+
+    with pytest.raises(ConformanceError, match="has `init` beside `update`"):
+        check_loss(Half())
+
+
+def test_a_rule_that_disagrees_with_the_call_is_found_out() -> None:
+    @dataclass(frozen=True)
+    class Twofold:
+        low, high = 0.0, 1.0
+        params = ()
+        rule = staticmethod(lambda params, memory, missed: (float(not missed), memory))
+
+        def __call__(self, shown: Any, y: Any) -> float:
+            return float(not shown.contains(y))
+
+    with pytest.raises(ConformanceError, match="rule and call agree"):
+        check_loss(Twofold())
+
+
+# Bad stretches
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A stretch that keeps every promise; each bad one below breaks one."""
+
+    low: float = -1.0
+    high: float = 1.0
+
+    @property
+    def params(self) -> Any:
+        return (self.low, self.high)
+
+    def init(self) -> Any:
+        return (0.0,)
+
+    def phi(self, params: Any, memory: Any, theta: float) -> Any:
+        return theta + memory[0]
+
+    def inverse(self, lam: float, memory: Any = (0.0,)) -> Any:
+        return lam - memory[0]
+
+    def move(self, params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
+        return (min(max(memory[0] + 0.1 * score, params[0]), params[1]),)
+
+
+def test_the_pattern_of_the_bad_stretches_is_good() -> None:
+    check_stretch(Shift())
+
+
+class FallsSomewhere(Shift):
+    def phi(self, params: Any, memory: Any, theta: float) -> Any:
+        return abs(theta) + memory[0]
+
+
+class Overflows(Shift):
+    def phi(self, params: Any, memory: Any, theta: float) -> Any:
+        return theta * 1e300
+
+
+class RaisesAtHugeTheta(Shift):
+    def phi(self, params: Any, memory: Any, theta: float) -> Any:
+        return math.copysign(math.expm1(abs(theta)), theta)
+
+
+class NotAFloat(Shift):
+    def phi(self, params: Any, memory: Any, theta: float) -> Any:
+        return np.float64(theta)
+
+
+class WrongInverse(Shift):
+    def inverse(self, lam: float, memory: Any = (0.0,)) -> Any:
+        return lam
+
+
+class InfiniteInverse(Shift):
+    def inverse(self, lam: float, memory: Any = (0.0,)) -> Any:
+        return INF if lam > 1e100 else lam - memory[0]
+
+
+class PhiForgets(Shift):
+    def phi(self, params: Any, memory: Any, theta: float) -> Any:
+        counts["calls"] += 1
+        return theta + counts["calls"]
+
+
+class MoveForgets(Shift):
+    def move(self, params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
+        counts["calls"] += 1
+        return (counts["calls"] % 7 / 10,)
+
+
+class LeavesItsClip(Shift):
+    def move(self, params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
+        return (min(max(memory[0] + 0.1 * score, -2.0), 1.0),)
+
+
+class NotFinite(Shift):
+    def move(self, params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
+        return (score - score,)
+
+
+class MemoryGrows(Shift):
+    def move(self, params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
+        return (*memory, 0.0)
+
+
+class MemoryIsAList(Shift):
+    def init(self) -> Any:
+        return [0.0]
+
+
+class ParamsAreAList(Shift):
+    @property
+    def params(self) -> Any:
+        return [1.0]
+
+
+class InitForgets(Shift):
+    def init(self) -> Any:
+        counts["calls"] += 1
+        return (float(counts["calls"]),)
+
+
+@pytest.mark.parametrize(
+    ("stretch", "promise"),
+    [
+        (FallsSomewhere(), "φ does not fall with θ"),
+        (Overflows(), r"φ\(θ\) is a finite float, got -inf at θ = -1e\+300"),
+        (RaisesAtHugeTheta(), "got OverflowError"),
+        (NotAFloat(), r"φ\(θ\) is a finite float, got np.float64"),
+        (WrongInverse(), r"inverse\(φ\(θ\)\) = θ"),
+        (InfiniteInverse(), r"inverse\(λ\) is a finite float, got inf"),
+        (PhiForgets(), "φ gives one answer"),
+        (MoveForgets(), "move gives one answer"),
+        (LeavesItsClip(), r"memory stays in \[-1.0, 1.0\]"),
+        (NotFinite(), "memory.* is a tuple of finite floats, got .nan"),
+        (MemoryGrows(), "keeps its length"),
+        (MemoryIsAList(), "memory is a tuple of finite floats"),
+        (ParamsAreAList(), "params is a tuple"),
+        (InitForgets(), "begins with one memory"),
+        (stretches.ScoreAdaptive(0.1), "has no clip bounds yet"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
+)
+def test_a_stretch_that_breaks_a_promise_is_found_out(stretch: Any, promise: str) -> None:
+    with pytest.raises(ConformanceError, match=promise):
+        check_stretch(stretch)
+
+
+def test_a_stretch_that_is_flat_beyond_a_point_passes() -> None:
+    @dataclass(frozen=True)
+    class Capped(Shift):
+        def phi(self, params: Any, memory: Any, theta: float) -> Any:
+            return min(max(theta, -50.0), 50.0) + memory[0]
+
+    check_stretch(Capped())
+
+
+# Bad step rules
+
+
+@dataclass(frozen=True)
+class Steady:
+    """A step rule that keeps every promise; each bad one below breaks one."""
+
+    gamma: float = 0.5
+
+    needs = "excess"
+
+    @property
+    def params(self) -> Any:
+        return (self.gamma,)
+
+    def init(self) -> Any:
+        return (0.0,)
+
+    def rule(
+        self, params: Any, theta: float, memory: Any, excess: float, critical: float, curve: Any
+    ) -> Any:
+        return theta + params[0] * excess, memory
+
+
+def test_the_pattern_of_the_bad_steps_is_good() -> None:
+    check_step(Steady())
+
+
+class Backwards(Steady):
+    def rule(self, params: Any, theta: float, memory: Any, excess: float, *rest: Any) -> Any:
+        return theta - excess, memory
+
+
+class Drifts(Steady):
+    def rule(self, params: Any, theta: float, memory: Any, excess: float, *rest: Any) -> Any:
+        return theta + (0.1 if excess == 0.0 else excess), memory
+
+
+class ReturnsTheta(Steady):
+    def rule(self, params: Any, theta: float, memory: Any, excess: float, *rest: Any) -> Any:
+        return theta
+
+
+class NumpyTheta(Steady):
+    def rule(self, params: Any, theta: float, memory: Any, excess: float, *rest: Any) -> Any:
+        return np.float64(theta), memory
+
+
+class Endless(Steady):
+    def rule(self, params: Any, theta: float, memory: Any, excess: float, *rest: Any) -> Any:
+        return theta + excess * INF if excess else theta, memory
+
+
+class RuleForgets(Steady):
+    def rule(self, params: Any, theta: float, memory: Any, excess: float, *rest: Any) -> Any:
+        counts["calls"] += 1
+        return theta + excess * counts["calls"], memory
+
+
+class StepMemoryGrows(Steady):
+    def rule(self, params: Any, theta: float, memory: Any, excess: float, *rest: Any) -> Any:
+        return theta, (*memory, 1.0)
+
+
+class UpdateDisagrees(Steady):
+    def update(self, theta: float, memory: Any, excess: float, *rest: Any) -> Any:
+        return theta, memory
+
+
+class NeedsTheMoon(Steady):
+    needs = "moon"
+
+
+class Overstep(Steady):
+    def bound(self, within: steps.Range) -> tuple[float, float]:
+        low, high = steps.Fixed(self.gamma).bound(within._replace(pending=1))
+        return low, high
+
+
+class OverReach(Overstep):
+    def bound(self, within: steps.Range) -> tuple[float, float]:
+        return steps.Fixed(self.gamma).bound(within)
+
+    def reach(self, within: steps.Range) -> tuple[float, float]:
+        return within.low, within.high
+
+
+class NarrowWindow(OverReach):
+    def reach(self, within: steps.Range) -> tuple[float, float]:
+        return steps.Fixed(self.gamma).reach(within)
+
+    def window(self, within: steps.Range) -> float:
+        return (within.high - within.low) / self.gamma * 0.5
+
+
+@pytest.mark.parametrize(
+    ("step", "promise"),
+    [
+        (Backwards(), "θ moves with the excess or not at all"),
+        (Drifts(), "θ moves with the excess or not at all, got 0.1"),
+        (ReturnsTheta(), r"rule returns \(θ, memory\)"),
+        (NumpyTheta(), r"rule returns \(θ, memory\), θ a float"),
+        (Endless(), "θ moves with the excess or not at all, got inf"),
+        (RuleForgets(), "rule gives one answer"),
+        (StepMemoryGrows(), "keeps its length"),
+        (UpdateDisagrees(), "rule and update agree"),
+        (NeedsTheMoon(), "`needs` is .* got 'moon'"),
+        (Overstep(), "its bound holds, .* pending=4"),
+        (OverReach(), "θ stays in its reach"),
+        (NarrowWindow(), "its window bound holds"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
+)
+def test_a_step_rule_that_breaks_a_promise_is_found_out(step: Any, promise: str) -> None:
+    with pytest.raises(ConformanceError, match=promise):
+        check_step(step)
+
+
+# Parts made known to spec are checked against it
+
+
+@dataclass(frozen=True)
+class Forgetful(Steady):
+    """A registered step whose options do not come back from TOML."""
+
+    name: str = "a"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.name + "a" if len(self.name) < 4 else self.name)
+
+
+def test_a_known_part_that_its_spec_does_not_describe_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(spec._known, "steps", dict(spec._known["steps"]))
+    spec.register("steps", Steady)
+    check_step(Steady())
+    spec.register("steps", Forgetful)
+    with pytest.raises(ConformanceError, match=r"twin|makes it|spec describes it"):
+        check_step(Forgetful())

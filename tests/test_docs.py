@@ -1,0 +1,151 @@
+"""The pages tell the truth: names import, tests exist, links lead somewhere, nothing is missing."""
+
+import ast
+import doctest
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import setpoint
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+NAMING_PAGES = [
+    page for page in PAGES if page.name not in ("CHANGELOG.md", "why.md", "paper-map.md")
+]
+PAPER_MAP = ROOT / "docs" / "paper-map.md"
+
+CODE = re.compile(r"`([^`\n]+)`")
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def read(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+# The paper map
+
+
+def rows() -> Iterator[tuple[str, str, str]]:
+    """What, code and tests of every row of every table of the paper map."""
+    for line in read(PAPER_MAP).splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if len(cells) < 3 or cells[0] == "paper" or set(cells[0]) <= set("-: "):
+            continue
+        yield cells[0], cells[1], cells[2]
+
+
+def found(dotted: str) -> Any:
+    """What a dotted name below `setpoint` stands for."""
+    value: Any = setpoint
+    place = "setpoint"
+    for part in dotted.removeprefix("setpoint.").split("."):
+        place += f".{part}"
+        if isinstance(value, ModuleType) and not hasattr(value, part):
+            importlib.import_module(place)
+        fields = getattr(value, "__dataclass_fields__", {}) if isinstance(value, type) else {}
+        value = fields[part] if part in fields else getattr(value, part)
+    return value
+
+
+def names_of_tests() -> set[str]:
+    return {
+        node.name
+        for path in (ROOT / "tests").rglob("*.py")
+        for node in ast.walk(ast.parse(read(path)))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }
+
+
+def test_the_paper_map_has_rows_with_names_and_tests() -> None:
+    every = list(rows())
+    assert len(every) > 30
+    assert sum(bool(CODE.search(code)) for _, code, _ in every) > 20
+    assert sum("`test_" in tests for _, _, tests in every) > 20
+
+
+@pytest.mark.parametrize(
+    ("dotted", "what"),
+    sorted({(name, what) for what, code, _ in rows() for name in CODE.findall(code)}),
+)
+def test_every_name_of_the_paper_map_is_in_the_code(dotted: str, what: str) -> None:
+    try:
+        found(dotted)
+    except (AttributeError, ImportError, KeyError) as error:
+        pytest.fail(f"the paper map names {dotted!r} for {what!r}, and {error}")
+
+
+def test_every_test_of_the_paper_map_exists() -> None:
+    named = set(re.findall(r"`(test_\w+)`", read(PAPER_MAP)))
+    named |= {name for _, _, tests in rows() for name in CODE.findall(tests)}
+    assert sorted(named - names_of_tests()) == []
+
+
+# Public names
+
+
+def public_names() -> Iterator[tuple[str, str]]:
+    """(where, name) of everything a user is meant to find."""
+    modules = {name: getattr(setpoint, name) for name in setpoint.__all__}
+    modules["testing"] = importlib.import_module("setpoint.testing")
+    for name, value in modules.items():
+        yield "setpoint", name
+        if isinstance(value, ModuleType):
+            yield from ((f"setpoint.{name}", inner) for inner in value.__all__)
+    for name, _ in inspect.getmembers(setpoint.Stream):
+        if not name.startswith("_"):
+            yield "setpoint.Stream", name
+
+
+def written_code() -> str:
+    """Everything set as code in the pages that name things."""
+    text = "\n".join(map(read, NAMING_PAGES))
+    fences = FENCE.findall(text)
+    return "\n".join([*fences, *CODE.findall(FENCE.sub("", text))])
+
+
+def test_every_public_name_is_in_the_pages() -> None:
+    words = set(re.findall(r"\w+", written_code()))
+    missing = sorted({f"{where}.{name}" for where, name in public_names() if name not in words})
+    assert missing == [], f"in none of {[page.name for page in NAMING_PAGES]}: {missing}"
+
+
+# Links and the certificate
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    dead = []
+    for link in LINK.findall(FENCE.sub("", read(page))):
+        if re.match(r"[a-z]+:", link):
+            continue
+        target, _, anchor = link.partition("#")
+        there = (page.parent / target).resolve() if target else page
+        if not there.exists() or (anchor and anchor not in anchors(there)):
+            dead.append(link)
+    assert dead == []
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that headings of a page make."""
+    headings = re.findall(r"^#+ +(.+)$", FENCE.sub("", read(page)), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_certificate_in_the_readme_is_the_real_one() -> None:
+    text = read(ROOT / "README.md")
+    (printed,) = re.findall(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    test = doctest.DocTestParser().get_doctest(text, {}, "README", "README.md", 0)
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(
+        test, out=lambda _: None, clear_globs=False
+    )
+    got = str(test.globs["certificate"]) + "\n"
+    rounding = re.compile(r"\S+ away$", re.MULTILINE)  # how far the identity is off: rounding only
+    assert rounding.sub("", printed) == rounding.sub("", got)

@@ -1,0 +1,128 @@
+"""What `import setpoint` loads, what it exports, and what a wheel must carry."""
+
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import setpoint
+
+ROOT = Path(__file__).resolve().parents[1]
+OPTIONAL = (
+    "cv2", "hypothesis", "matplotlib", "numba", "pandas", "plotly", "pooch", "pyarrow", "pytest",
+    "rich", "river", "scipy", "skimage", "sklearn", "torch", "typer",
+)  # fmt: skip
+
+MODULES = sorted(
+    found.name
+    for found in pkgutil.walk_packages(setpoint.__path__, "setpoint.")
+    if not any(part.startswith("_") for part in found.name.split("."))
+)
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The top-level modules that a fresh interpreter holds after a statement."""
+    script = f"import sys; {statement}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    command = [sys.executable, "-W", "error", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_loads_numpy_and_the_standard_library_and_nothing_else() -> None:
+    # What an interpreter of this environment loads by itself (.pth files, site) is not ours.
+    found = loaded_by("import setpoint") - loaded_by("pass")
+    assert found - sys.stdlib_module_names == {"numpy", "setpoint"}
+
+
+def test_importing_the_conformance_checks_loads_no_test_library() -> None:
+    assert not loaded_by("import setpoint.testing") & set(OPTIONAL)
+
+
+def test_a_step_and_a_saved_state_load_nothing_more() -> None:
+    found = loaded_by(
+        "import setpoint as sp, tempfile, pathlib;"
+        "risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.1));"
+        "stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk));"
+        "stream.predict((0.0, 1.0)); stream.update(2.0);"
+        "path = pathlib.Path(tempfile.mkdtemp()) / 'state'; stream.save(path);"
+        "sp.Stream.load(path); str(stream.certificate())"
+    )
+    assert not found & set(OPTIONAL)
+
+
+def test_no_optional_library_is_imported() -> None:
+    assert not loaded_by("import setpoint") & set(OPTIONAL)
+
+
+def defined_in(module: ModuleType) -> set[str]:
+    """The classes and functions a module itself defines under a public name."""
+    return {
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (inspect.isclass(value) or inspect.isfunction(value))
+        and getattr(value, "__module__", None) == module.__name__
+    }
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_all_of_a_module_equals_its_public_names(name: str) -> None:
+    module = importlib.import_module(name)
+    exported = list(module.__all__)
+    assert len(exported) == len(set(exported)), "each name once"  # ruff keeps them in order
+    assert all(hasattr(module, each) for each in exported)
+    assert not [each for each in exported if each.startswith("_")]
+    missing = defined_in(module) - set(exported)
+    assert not missing, f"{name}.__all__ lacks {sorted(missing)}: export them, or begin with _"
+
+
+def test_all_of_the_package_equals_its_public_names() -> None:
+    exported = list(setpoint.__all__)
+    assert exported == sorted(set(exported))
+    held = {name for name in vars(setpoint) if not name.startswith("_")}
+    # A submodule is an attribute of its package once it is imported, exported or not.
+    inner = {
+        name
+        for name in held
+        if isinstance(getattr(setpoint, name), ModuleType) and name not in exported
+    }
+    assert held - inner == set(exported)
+    assert all(f"setpoint.{name}" in sys.modules for name in inner)
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    bare = [
+        f"{module}.{name}"
+        for module in MODULES
+        for name in importlib.import_module(module).__all__
+        if inspect.isclass(value := getattr(importlib.import_module(module), name))
+        or inspect.isfunction(value)
+        if not value.__doc__
+    ]
+    assert not bare
+
+
+def test_every_module_tells_its_purpose_in_its_first_line() -> None:
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        assert path.read_text(encoding="utf-8").startswith('"""'), path
+
+
+def test_types_are_shipped() -> None:
+    assert Path(setpoint.__file__).with_name("py.typed").is_file()
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert setpoint.__version__ == project["version"] == metadata.version("setpoint")
+
+
+def test_the_core_depends_on_numpy_alone() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert [each.partition(">")[0] for each in project["dependencies"]] == ["numpy"]

@@ -1,0 +1,216 @@
+"""Losses: values worked by hand, and what they declare."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import setpoint as sp
+from setpoint.errors import InputError
+from setpoint.losses import Custom, Declaration, Miscoverage, MiscoverageCounter, declaration
+from setpoint.sets import Interval
+
+INF = math.inf
+SHOWN, FULL, EMPTY = Interval(1.0, 3.0), Interval(-INF, INF), Interval(INF, -INF)
+
+
+def counted(counter: MiscoverageCounter, labels: list[float]) -> list[float]:
+    memory, values = counter.init(), []
+    for y in labels:
+        value, memory = counter.update(memory, SHOWN, y)
+        values.append(value)
+    return values
+
+
+def test_miscoverage_is_one_for_a_miss() -> None:
+    loss = Miscoverage()
+    assert [loss(SHOWN, y) for y in (0.9, 1.0, 2.0, 3.0, 3.1)] == [1.0, 0.0, 0.0, 0.0, 1.0]
+    assert loss(FULL, 1e300) == 0.0
+    assert loss(EMPTY, 0.0) == 1.0
+
+
+def test_the_counter_counts_misses_in_a_row() -> None:
+    labels = [5.0, 5.0, 2.0, 5.0, 5.0, 5.0, 2.0, 2.0, 5.0]
+    assert counted(MiscoverageCounter(), labels) == [1, 2, 0, 1, 2, 3, 0, 0, 1]
+    assert counted(MiscoverageCounter(cap=2), labels) == [1, 2, 0, 1, 2, 2, 0, 0, 1]
+    assert counted(MiscoverageCounter(cap=1), labels) == [1, 1, 0, 1, 1, 1, 0, 0, 1]
+
+
+@given(st.lists(st.booleans(), max_size=50), st.integers(1, 5))
+def test_a_capped_counter_is_the_counter_cut_at_its_cap(misses: list[bool], cap: int) -> None:
+    labels = [9.0 if missed else 2.0 for missed in misses]
+    free = counted(MiscoverageCounter(), labels)
+    assert counted(MiscoverageCounter(cap), labels) == [min(value, cap) for value in free]
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=50))
+def test_the_counter_is_never_below_miscoverage(misses: list[bool]) -> None:
+    labels = [9.0 if missed else 2.0 for missed in misses]
+    pairs = zip(counted(MiscoverageCounter(), labels), labels, strict=True)
+    assert all(value >= Miscoverage()(SHOWN, y) for value, y in pairs)
+
+
+def test_what_the_built_in_losses_declare() -> None:
+    assert declaration(Miscoverage()) == Declaration(0.0, 1.0, 0.0, 1.0, False)
+    assert declaration(MiscoverageCounter()) == Declaration(0.0, INF, 0.0, 1.0, False)
+    assert declaration(MiscoverageCounter(cap=5)) == Declaration(0.0, 5.0, 0.0, 1.0, False)
+
+
+def test_the_defaults_of_a_declaration_follow_its_direction() -> None:
+    assert declaration(Custom(max, -1, 4)) == Declaration(-1.0, 4.0, -1.0, 4.0, False)
+    assert declaration(Custom(max, -1, 4, grows=True)) == Declaration(-1.0, 4.0, 4.0, -1.0, True)
+    assert declaration(Custom(max, 0, 4, full=1, empty=2)) == Declaration(0.0, 4.0, 1.0, 2.0, False)
+
+
+def test_a_loss_that_declares_nothing_is_told_how() -> None:
+    with pytest.raises(InputError, match=r"losses.Custom\(function, low=…, high=…\)"):
+        declaration(lambda shown, y: 0.0)
+
+    class Half:
+        low = 0.0
+
+        def __call__(self, shown: Any, y: Any) -> float:
+            return 0.0
+
+    with pytest.raises(InputError, match="and Half does not"):
+        declaration(Half())
+
+
+def test_an_infinite_lower_end_is_refused_and_an_infinite_upper_one_is_not() -> None:
+    with pytest.raises(InputError, match="finite low"):
+        Custom(max, low=-INF)
+    assert declaration(Custom(max, high=INF, empty=1.0)).high == INF
+
+
+def test_custom_calls_its_function() -> None:
+    loss = Custom(lambda shown, y: min(max(y - shown.upper, 0.0) / 10.0, 1.0))
+    assert loss(SHOWN, 5.0) == 0.2
+    assert loss(FULL, 5.0) == 0.0
+    assert loss(EMPTY, 5.0) == 1.0
+
+
+def test_the_rule_of_a_loss_is_its_call() -> None:
+    for missed, y in ((True, 9.0), (False, 2.0)):
+        assert Miscoverage.rule((), (), missed) == (Miscoverage()(SHOWN, y), ())
+        counter = MiscoverageCounter(2)
+        for memory in ((0.0,), (1.0,), (2.0,)):
+            assert counter.rule(counter.params, memory, missed) == counter.update(memory, SHOWN, y)
+
+
+# Losses at work in a stream
+
+
+def run(risk: sp.Risk, steps: list[tuple[Any, float]]) -> tuple[sp.Stream, list[Any]]:
+    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
+    values = []
+    for prediction, y in steps:
+        stream.predict(prediction)
+        values.append(stream.update(y))
+    return stream, values
+
+
+def test_a_stateless_loss_of_the_users_moves_theta_by_its_excess() -> None:
+    loss = Custom(lambda shown, y: min(max(y - shown.upper, 0.0) / 10.0, 1.0))
+    stream, values = run(
+        sp.Risk(loss, 0.1, sp.steps.Fixed(2.0)), [((0.0, 1.0), 6.0), ((0.0, 1.0), -5.0)]
+    )
+    assert values == [0.5, 0.0]
+    assert stream.theta == pytest.approx(0.0 + 2.0 * 0.4 - 2.0 * 0.1)
+
+
+@dataclass(frozen=True)
+class Fading:
+    """A user's loss with memory."""
+
+    share: float
+    low, high, full, empty = 0.0, 1.0, 1.0, 0.0
+
+    def init(self) -> tuple[float, ...]:
+        return (0.0,)
+
+    def update(
+        self, memory: tuple[float, ...], shown: Any, y: Any
+    ) -> tuple[float, tuple[float, ...]]:
+        value = self.share * memory[0] + (1.0 - self.share) * (0.0 if shown.contains(y) else 1.0)
+        return value, (value,)
+
+
+def test_a_users_loss_with_memory_carries_it_from_label_to_label() -> None:
+    stream, values = run(
+        sp.Risk(Fading(0.5), 0.5, sp.steps.Fixed(1e-9)), [((0.0, 1.0), y) for y in (9, 9, 0.5, 9)]
+    )
+    assert values == [0.5, 0.75, 0.375, 0.6875]
+    assert stream._own.loss == (0.6875,)
+
+
+def test_a_loss_that_grows_with_the_set_is_held_from_above() -> None:
+    size = Custom(lambda shown, y: min(shown.length / 10.0, 1.0), grows=True)
+    risk = sp.Risk(size, 0.5, sp.steps.Fixed(1.0), bounds=(-20.0, 20.0))
+    stream, values = run(risk, [((0.0, 1.0), 0.5)] * 300)
+    assert values[0] == 0.1
+    assert stream.theta == pytest.approx(2.0, abs=1e-6)  # 1 + 2λ = 5
+    certificate = stream.certificate().risks[0]
+    assert certificate.identity == pytest.approx(certificate.mean)
+    assert certificate.verdict in ("holds", "holds from one side") or "nothing" in (
+        certificate.verdict
+    )
+
+
+def test_a_step_with_nothing_to_judge_is_skipped_and_counted() -> None:
+    loss = Custom(lambda shown, y: None if y < 0 else 0.5)
+    stream, values = run(
+        sp.Risk(loss, 0.1, sp.steps.Fixed(1.0)), [((0.0, 1.0), y) for y in (-1.0, 1.0, -1.0)]
+    )
+    assert values == [None, 0.5, None]
+    assert stream.theta == pytest.approx(0.4)
+    certificate = stream.certificate().risks[0]
+    assert (certificate.judged, certificate.unjudged, certificate.mean) == (1, 2, 0.5)
+    assert not stream.pending
+
+
+def test_a_step_with_nothing_to_judge_counts_as_zero_if_asked() -> None:
+    loss = Custom(lambda shown, y: None if y < 0 else 0.5)
+    risk = sp.Risk(loss, 0.1, sp.steps.Fixed(1.0), unjudged="zero")
+    stream, values = run(risk, [((0.0, 1.0), y) for y in (-1.0, 1.0)])
+    assert values == [0.0, 0.5]
+    assert stream.theta == pytest.approx(-0.1 + 0.4)
+    with pytest.raises(InputError, match="needs 0 in the range"):
+        sp.Risk(Custom(max, 1.0, 2.0), 1.5, unjudged="zero")
+
+
+def test_the_memory_of_a_loss_waits_out_a_step_with_nothing_to_judge() -> None:
+    @dataclass(frozen=True)
+    class Count:
+        low, high, full, empty = 0.0, 100.0, 100.0, 0.0
+
+        def init(self) -> tuple[float, ...]:
+            return (0.0,)
+
+        def update(self, memory: Any, shown: Any, y: Any) -> Any:
+            return (None if y < 0 else memory[0]), (memory[0] + 1.0,)
+
+    steps = [((0.0, 1.0), y) for y in (1.0, -1.0, 1.0)]
+    stream, values = run(sp.Risk(Count(), 1.0, sp.steps.Fixed(0.1)), steps)
+    assert values == [0.0, None, 1.0]
+    assert stream._own.loss == (2.0,)
+
+
+def test_a_users_loss_with_a_rule_runs_by_its_rule() -> None:
+    @dataclass(frozen=True)
+    class Half:
+        low, high, full, empty = 0.0, 0.5, 0.0, 0.5
+        params = (0.5,)
+
+        @staticmethod
+        def rule(params: Any, memory: Any, missed: bool) -> Any:
+            value = params[0] if missed else 0.0
+            return value, memory
+
+        def __call__(self, shown: Any, y: Any) -> float:
+            return 0.0 if shown.contains(y) else 0.5
+
+    _, values = run(sp.Risk(Half(), 0.1, sp.steps.Fixed(0.1)), [((0, 1), 5.0), ((0, 1), 0.5)])
+    assert values == [0.5, 0.0]

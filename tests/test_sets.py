@@ -1,0 +1,230 @@
+"""Families and intervals: values worked by hand, and the fine print of DESIGN.md."""
+
+import math
+import pickle
+from copy import copy, deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from setpoint.errors import InputError
+from setpoint.predictions import Quantiles, Spread
+from setpoint.sets import Interval, Scale, Widen
+
+INF, NAN = math.inf, math.nan
+EMPTY, FULL = Interval(INF, -INF), Interval(-INF, INF)
+
+numbers = st.floats(-1e6, 1e6)
+scales = st.one_of(st.just(0.0), st.floats(0.0, 1e6))
+lams = st.one_of(st.floats(allow_nan=False), st.floats(-10.0, 10.0))
+
+
+# Intervals
+
+
+def test_an_interval_holds_its_ends() -> None:
+    interval = Interval(1.0, 3.0)
+    assert [interval.contains(y) for y in (0.999, 1.0, 2.0, 3.0, 3.001)] == [
+        *(False, True, True, True, False)
+    ]
+    assert 1.0 in interval
+    assert 4.0 not in interval
+    assert (interval.lower, interval.upper) == tuple(interval) == (1.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "length", "empty"),
+    [
+        (1.0, 3.0, 2.0, False),
+        (1.0, 1.0, 0.0, False),
+        (3.0, 1.0, 0.0, True),
+        (INF, -INF, 0.0, True),
+        (-INF, INF, INF, False),
+        (0.0, INF, INF, False),
+        (-INF, 0.0, INF, False),
+        (INF, INF, 0.0, False),
+        (-INF, -INF, 0.0, False),
+    ],
+)
+def test_the_length_is_never_negative(
+    lower: float, upper: float, length: float, empty: bool
+) -> None:
+    interval = Interval(lower, upper)
+    assert interval.length == length
+    assert interval.empty is empty
+
+
+def test_crossed_ends_are_the_one_empty_interval() -> None:
+    assert Interval(3.0, 1.0) == Interval(2.0, -5.0) == EMPTY
+    assert hash(Interval(3.0, 1.0)) == hash(EMPTY)
+    assert (EMPTY.lower, EMPTY.upper) == (INF, -INF)
+    assert repr(Interval(3.0, 1.0)) == "Interval(empty)"
+    assert repr(Interval(1.0, INF)) == "Interval(1.0, inf)"
+    assert not any(y in EMPTY for y in (-INF, -1.0, 0.0, INF))
+
+
+def test_intervals_compare_by_value() -> None:
+    assert Interval(1.0, 2.0) == Interval(1.0, 2.0)
+    assert Interval(1.0, 2.0) != Interval(1.0, 3.0)
+    assert Interval(1.0, 2.0) != (1.0, 2.0)
+    assert len({Interval(1.0, 2.0), Interval(1.0, 2.0), EMPTY}) == 2
+
+
+@pytest.mark.parametrize("interval", [Interval(1.0, 2.0), EMPTY, FULL], ids=repr)
+def test_intervals_are_copied_and_pickled(interval: Interval) -> None:
+    for twin in (copy(interval), deepcopy(interval), pickle.loads(pickle.dumps(interval))):
+        assert twin == interval
+
+
+@pytest.mark.parametrize("ends", [(NAN, 1.0), (1.0, NAN), (NAN, NAN)])
+def test_an_interval_with_a_nan_end_does_not_exist(ends: tuple[float, float]) -> None:
+    with pytest.raises(InputError, match="the ends of an interval must be numbers"):
+        Interval(*ends)
+
+
+# Widen
+
+
+@pytest.mark.parametrize(
+    ("lam", "wanted"),
+    [
+        (0.0, Interval(10.0, 14.0)),
+        (0.5, Interval(9.5, 14.5)),
+        (-1.0, Interval(11.0, 13.0)),
+        (-2.0, Interval(12.0, 12.0)),
+        (-2.5, EMPTY),
+        (INF, FULL),
+        (-INF, EMPTY),
+    ],
+)
+def test_widen_moves_both_ends_by_lambda(lam: float, wanted: Interval) -> None:
+    assert Widen().at(Quantiles(10.0, 14.0), lam) == wanted
+
+
+@pytest.mark.parametrize(
+    ("y", "wanted"),
+    [(16.0, 2.0), (14.0, 0.0), (12.0, -2.0), (11.0, -1.0), (10.0, 0.0), (7.0, 3.0)],
+)
+def test_the_critical_value_of_widen_is_the_cqr_score(y: float, wanted: float) -> None:
+    assert Widen().critical((10.0, 14.0), y) == wanted
+
+
+def test_crossed_quantiles_have_critical_values_too() -> None:
+    assert Widen().critical((5.0, 3.0), 4.0) == 1.0
+    assert Widen().at((5.0, 3.0), 1.0) == Interval(4.0, 4.0)
+    assert Widen().at((5.0, 3.0), 0.9).empty
+
+
+# Scale
+
+
+@pytest.mark.parametrize(
+    ("spread", "lam", "wanted"),
+    [
+        (Spread(12.0, 1.5, 2.0), 2.0, Interval(9.0, 16.0)),
+        (Spread(12.0, 1.5, 2.0), 0.0, Interval(12.0, 12.0)),
+        (Spread(12.0, 1.5, 2.0), -0.1, EMPTY),
+        (Spread(12.0, 0.0, 2.0), 1.0, Interval(12.0, 14.0)),
+        (Spread(12.0, 0.0, 2.0), -1.0, EMPTY),
+        (Spread(12.0, 0.0, 0.0), 1e300, Interval(12.0, 12.0)),
+        (Spread(12.0, 0.0, 0.0), -1e300, Interval(12.0, 12.0)),
+        (Spread(12.0, 0.0, 0.0), INF, FULL),
+        (Spread(12.0, 0.0, 0.0), -INF, EMPTY),
+        (Spread(12.0, 1.0, 0.0), INF, FULL),
+    ],
+)
+def test_scale_moves_each_end_in_its_own_units(spread: Spread, lam: float, wanted: Any) -> None:
+    assert Scale().at(spread, lam) == wanted
+
+
+@pytest.mark.parametrize(
+    ("spread", "y", "wanted"),
+    [
+        ((12.0, 1.5, 2.0), 16.0, 2.0),
+        ((12.0, 1.5, 2.0), 9.0, 2.0),
+        ((12.0, 1.5, 2.0), 12.0, 0.0),
+        ((12.0, 1.5, 0.0), 16.0, INF),
+        ((12.0, 0.0, 2.0), 11.0, INF),
+        ((12.0, 0.0, 2.0), 12.0, 0.0),
+        ((12.0, 0.0, 0.0), 12.0, -INF),
+        ((12.0, 0.0, 0.0), 12.5, INF),
+    ],
+)
+def test_the_critical_value_of_scale_counts_nought_by_nought_as_minus_infinity(
+    spread: tuple[float, float, float], y: float, wanted: float
+) -> None:
+    assert Scale().critical(spread, y) == wanted
+
+
+def test_both_start_where_the_model_is_right() -> None:
+    assert (Widen().start(0.1), Scale().start(0.1)) == (0.0, 1.0)
+    assert Widen().bounds() is Scale().bounds() is None
+    assert Widen().unit((0.0, 1.0)) == 1.0
+    assert Scale().unit((0.0, 1.0, 3.0)) == 2.0
+
+
+# Support
+
+
+@pytest.mark.parametrize(
+    ("support", "lam", "wanted"),
+    [
+        ((0.0, INF), 3.0, Interval(0.0, 7.0)),
+        ((0.0, INF), INF, Interval(0.0, INF)),
+        ((0.0, 6.0), 3.0, Interval(0.0, 6.0)),
+        ((0.0, 6.0), INF, Interval(0.0, 6.0)),
+        ((0.0, 6.0), -INF, EMPTY),
+        ((0.0, 6.0), -2.0, EMPTY),
+        ((-INF, 2.0), 0.0, Interval(1.0, 2.0)),
+        ((5.0, 6.0), 0.0, EMPTY),
+    ],
+)
+def test_sets_are_cut_to_the_support_which_is_the_full_set(
+    support: tuple[float, float], lam: float, wanted: Interval
+) -> None:
+    assert Widen(support).at((1.0, 4.0), lam) == wanted
+
+
+def test_scale_is_cut_to_the_support_too() -> None:
+    assert Scale((0.0, 5.0)).at((1.0, 1.0, 1.0), 3.0) == Interval(0.0, 4.0)
+    assert Scale((0.0, 5.0)).at((1.0, 0.0, 0.0), INF) == Interval(0.0, 5.0)
+
+
+def test_a_support_of_whole_numbers_is_kept_as_floats() -> None:
+    assert Widen((0, 10)) == Widen((0.0, 10.0))
+    assert repr(Widen([0, 10])) == "Widen(support=(0.0, 10.0))"  # type: ignore[arg-type]
+
+
+# Laws
+
+
+@given(st.tuples(numbers, numbers), numbers, lams, lams)
+def test_widen_is_nested(prediction: Any, y: float, one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    assert Widen().at(prediction, low).contains(y) <= Widen().at(prediction, high).contains(y)
+
+
+@given(st.tuples(numbers, scales, scales), numbers, lams, lams)
+def test_scale_is_nested(prediction: Any, y: float, one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    assert Scale().at(prediction, low).contains(y) <= Scale().at(prediction, high).contains(y)
+
+
+@given(st.tuples(numbers, numbers), numbers, lams)
+def test_widen_holds_y_from_its_critical_value_on(prediction: Any, y: float, lam: float) -> None:
+    critical = Widen().critical(prediction, y)
+    if math.isinf(lam) or abs(lam - critical) > 1e-9 * max(1.0, *map(abs, prediction), abs(y)):
+        assert Widen().at(prediction, lam).contains(y) == (lam >= critical)
+
+
+@given(st.tuples(numbers, scales, scales), numbers, st.floats(-1e6, 1e6))
+def test_scale_holds_y_from_its_critical_value_on(prediction: Any, y: float, lam: float) -> None:
+    critical = Scale().critical(prediction, y)
+    held = Scale().at(prediction, lam).contains(y)
+    if held != (lam >= critical):
+        # Only rounding of the ends may decide otherwise.
+        shown = Scale().at(prediction, lam)
+        near = min(abs(shown.lower - y), abs(shown.upper - y))
+        assert near <= 1e-9 * max(1.0, abs(y), abs(prediction[0]))

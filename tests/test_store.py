@@ -1,0 +1,436 @@
+"""The file of a saved state: what it holds, that it is whole or not there, and damage in words."""
+
+import io
+import json
+import math
+import os
+import random
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint import _store, spec
+from setpoint.errors import SetpointError, StateError
+from setpoint.sets import Interval
+
+INF, NAN = math.inf, math.nan
+
+
+@pytest.fixture(autouse=True)
+def _forget_registrations(monkeypatch: pytest.MonkeyPatch) -> None:
+    for role, known in spec._known.items():
+        monkeypatch.setitem(spec._known, role, dict(known))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a user's family might read."""
+
+    values: Any
+    name: str = "a"
+
+
+CONTENT: dict[str, Any] = {
+    "none": None,
+    "yes": True,
+    "whole": 2**70,
+    "real": 0.1,
+    "tiny": 5e-324,
+    "minus zero": -0.0,
+    "infinities": [INF, -INF],
+    "text": 'naïve "λ" \n',
+    "pair": (1.0, (2, "three")),
+    "list": [1, [2.0, []]],
+    "ids": {1: "a", "1": "b"},
+    "empty": {},
+    "interval": Interval(1.0, INF),
+    "nothing": Interval(INF, -INF),
+    "array": np.array([[1.0, INF], [NAN, -0.0]]),
+    "bytes": np.arange(5, dtype=np.uint8),
+    "flags": np.array([True, False]),
+    "no array": np.zeros((0, 3), dtype=np.float32),
+    "scalar": np.array(3.5),
+}
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal to the bit, and of the same types."""
+    if isinstance(right, np.ndarray):
+        return (
+            isinstance(left, np.ndarray)
+            and (left.dtype, left.shape) == (right.dtype, right.shape)
+            and left.tobytes() == right.tobytes()
+        )
+    if isinstance(right, dict):
+        return list(left) == list(right) and all(same(left[key], right[key]) for key in right)
+    if isinstance(right, tuple | list):
+        return type(left) is type(right) and len(left) == len(right) and all(map(same, left, right))
+    if isinstance(right, float):
+        return type(left) is float and (
+            np.float64(left).tobytes() == np.float64(right).tobytes() or left != left
+        )
+    return type(left) is type(right) and left == right
+
+
+def test_everything_comes_back_to_the_bit(tmp_path: Path) -> None:
+    _store.write(tmp_path / "state", "thing", CONTENT)
+    assert same(_store.read(tmp_path / "state", "thing"), CONTENT)
+
+
+def test_nan_comes_back(tmp_path: Path) -> None:
+    _store.write(tmp_path / "state", "thing", {"x": NAN})
+    assert math.isnan(_store.read(tmp_path / "state", "thing")["x"])
+
+
+def test_numpy_numbers_come_back_as_plain_ones(tmp_path: Path) -> None:
+    numbers = {"x": np.float64(0.1), "n": np.int32(3), "f": np.float32(0.5)}
+    _store.write(tmp_path / "state", "thing", numbers)
+    assert same(_store.read(tmp_path / "state", "thing"), {"x": 0.1, "n": 3, "f": 0.5})
+
+
+def test_the_file_is_a_zip_of_json_and_npy_and_nothing_else(tmp_path: Path) -> None:
+    _store.write(tmp_path / "state", "thing", CONTENT)
+    with zipfile.ZipFile(tmp_path / "state") as archive:
+        assert archive.testzip() is None
+        header = archive.read("header.json").decode()
+        for name in set(archive.namelist()) - {"header.json"}:
+            data = archive.read(name)
+            assert name.endswith(".npy")
+            assert data.startswith(b"\x93NUMPY")
+            np.load(io.BytesIO(data), allow_pickle=False)
+
+    def no_constant(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    plain = json.loads(header, parse_constant=no_constant)
+    assert plain["format"] == "setpoint thing"
+    assert plain["version"] == _store.VERSION
+    assert '{"$real": "inf"}' in header
+    assert '{"$real": "-inf"}' in header
+
+
+def test_nothing_in_the_file_can_be_executed(tmp_path: Path) -> None:
+    stream = example()
+    stream.save(tmp_path / "state")
+    with zipfile.ZipFile(tmp_path / "state") as archive:
+        content = b"".join(archive.read(name) for name in archive.namelist())
+    words = (b"pickle", b"__reduce__", b"builtins", b"\x80\x04", b"setpoint.")
+    assert not [word for word in words if word in content]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), {1, 2}, 1j, b"raw", np.array([object()]), lambda: 0, Reading(1), np.array],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_cannot_be_written_down_is_refused_in_words(tmp_path: Path, value: Any) -> None:
+    _store.write(tmp_path / "state", "thing", {"x": 1})
+    with pytest.raises(StateError, match=r"cannot be saved; .* spec.register\(\"values\", …\)"):
+        _store.write(tmp_path / "state", "thing", {"x": value})
+    assert _store.read(tmp_path / "state", "thing") == {"x": 1}
+    assert os.listdir(tmp_path) == ["state"]
+
+
+def test_a_users_value_comes_back_once_it_is_registered(tmp_path: Path) -> None:
+    spec.register("values", Reading)
+    value = Reading(((1.0, INF), Reading(None, "inner")), "outer")
+    _store.write(tmp_path / "state", "thing", {"x": [value]})
+    assert _store.read(tmp_path / "state", "thing") == {"x": [value]}
+    spec._known["values"].clear()
+    with pytest.raises(SetpointError, match="'Reading' is not known in values"):
+        _store.read(tmp_path / "state", "thing")
+
+
+# Refused in words
+
+
+def rewritten(path: Path, **changes: Any) -> None:
+    """The same file with another header."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(members["header.json"])
+    header.update(changes)
+    members["header.json"] = json.dumps(header).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
+def test_a_newer_version_is_refused(tmp_path: Path) -> None:
+    example().save(tmp_path / "state")
+    rewritten(tmp_path / "state", version=_store.VERSION + 1)
+    with pytest.raises(StateError, match="version 2; this setpoint reads up to 1: update setpoint"):
+        sp.Stream.load(tmp_path / "state")
+
+
+@pytest.mark.parametrize("version", [None, "1", 1.5, [1]])
+def test_a_version_that_is_none_is_refused(tmp_path: Path, version: Any) -> None:
+    example().save(tmp_path / "state")
+    rewritten(tmp_path / "state", version=version)
+    with pytest.raises(StateError, match="has format version"):
+        sp.Stream.load(tmp_path / "state")
+
+
+def test_the_state_of_something_else_is_refused(tmp_path: Path) -> None:
+    _store.write(tmp_path / "state", "fleet", {"x": 1})
+    with pytest.raises(StateError, match="must hold a setpoint stream, it holds 'setpoint fleet'"):
+        sp.Stream.load(tmp_path / "state")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"$nonsense": 1},
+        {},
+        [],
+        3,
+        None,
+        {"$dict": 3},
+        {"$dict": [[1]]},
+        {"$tuple": 3},
+        {"$array": "array9"},
+        {"$interval": [1.0]},
+        {"$real": "much"},
+        {"$value": "Nothing", "fields": {}},
+        {"$dict": []},
+        {"$dict": [["controller", None]]},
+    ],
+    ids=repr,
+)
+def test_a_header_that_makes_no_sense_is_refused(tmp_path: Path, content: Any) -> None:
+    example().save(tmp_path / "state")
+    rewritten(tmp_path / "state", content=content)
+    with pytest.raises(SetpointError):
+        sp.Stream.load(tmp_path / "state")
+
+
+def saved_content(path: Path) -> dict[str, Any]:
+    return _store.read(path, "stream")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("risks", []),
+        ("risks", [{}, {}]),
+        ("risks", 3),
+        ("counts", None),
+        ("receipts", [()]),
+        ("receipts", 3),
+        ("closed", [("a",)]),
+        ("closed", 3),
+        ("earlier", 3),
+        ("max_pending", 0),
+        ("max_pending", "many"),
+        ("overflow", "drop"),
+        ("missing", 3),
+        ("controller", {}),
+        ("controller", 3),
+    ],
+    ids=repr,
+)
+def test_a_state_with_a_wrong_field_is_refused_in_words(
+    tmp_path: Path, key: str, value: Any
+) -> None:
+    example().save(tmp_path / "state")
+    content = saved_content(tmp_path / "state")
+    _store.write(tmp_path / "state", "stream", {**content, key: value})
+    with pytest.raises(SetpointError):
+        sp.Stream.load(tmp_path / "state").certificate()
+
+
+FIELDS = (
+    "closed", "controller", "counts", "earlier", "given", "last", "max_pending", "missing",
+    "overflow", "queued", "receipts", "risks", "serial",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("key", FIELDS)
+def test_a_state_that_lacks_a_field_is_refused_in_words(tmp_path: Path, key: str) -> None:
+    example().save(tmp_path / "state")
+    content = saved_content(tmp_path / "state")
+    del content[key]
+    _store.write(tmp_path / "state", "stream", content)
+    with pytest.raises(StateError, match=f"damaged: .*{key}"):
+        sp.Stream.load(tmp_path / "state")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"not a zip", b"PK\x03\x04", b"PK\x05\x06" + bytes(18), bytes(1000), b"{}", b"\x93NUMPY"],
+    ids=repr,
+)
+def test_what_is_no_saved_state_is_refused_in_words(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "state").write_bytes(data)
+    with pytest.raises(StateError, match="is damaged or not a saved state"):
+        sp.Stream.load(tmp_path / "state")
+
+
+def test_a_zip_without_a_header_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "state", "w") as archive:
+        archive.writestr("other.txt", "hello")
+    with pytest.raises(StateError, match="is damaged or not a saved state"):
+        sp.Stream.load(tmp_path / "state")
+
+
+@pytest.mark.parametrize("header", [b"[]", b"3", b'"x"', b"null", b"{", b"\xff\xfe", b""])
+def test_a_header_that_is_no_table_is_refused(tmp_path: Path, header: bytes) -> None:
+    with zipfile.ZipFile(tmp_path / "state", "w") as archive:
+        archive.writestr("header.json", header)
+    with pytest.raises(StateError):
+        sp.Stream.load(tmp_path / "state")
+
+
+def test_a_pickled_array_is_never_opened(tmp_path: Path) -> None:
+    _store.write(tmp_path / "state", "thing", {"x": np.arange(3.0)})
+    with zipfile.ZipFile(tmp_path / "state") as archive:
+        header = archive.read("header.json")
+    member = io.BytesIO()
+    np.save(member, np.array([object()], dtype=object), allow_pickle=True)
+    with zipfile.ZipFile(tmp_path / "state", "w") as archive:
+        archive.writestr("header.json", header)
+        archive.writestr("array0.npy", member.getvalue())
+    with pytest.raises(StateError, match="is damaged or not a saved state"):
+        _store.read(tmp_path / "state", "thing")
+
+
+def test_a_file_that_is_not_there_is_the_systems_own_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        sp.Stream.load(tmp_path / "state")
+    with pytest.raises(FileNotFoundError):
+        example().save(tmp_path / "nowhere" / "state")
+
+
+# Damage
+
+
+def example() -> sp.Stream:
+    """A stream with everything in it: memories, counts, segments, ids, a queue."""
+    risk = sp.Risk(sp.losses.MiscoverageCounter(5), 0.2, sp.steps.Fixed(0.5), bounds=(-2.0, 2.0))
+    stretch = sp.stretches.ErrorAdaptive(0.1, 0.1, -1.0, 1.0)
+    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk, stretch), missing="skip")
+    for k in range(12):
+        stream.predict((0.0, 1.0))
+        stream.update(k * 0.3)
+    stream.change(level=0.3)
+    stream.predict((0.0, 1.0), id="a")
+    stream.predict((-INF, 1.0), id="b")
+    stream.predict((0.0, INF))
+    stream.update(NAN, id="a")
+    return stream
+
+
+def outcome(path: Path, wanted: Any) -> str:
+    """What loading a damaged file comes to."""
+    try:
+        got = sp.Stream.load(path)._content()
+    except StateError:
+        return "refused"
+    return "the same" if got == wanted else "ANOTHER STATE"
+
+
+def test_a_file_cut_short_at_any_length_is_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    example().save(path)
+    data = path.read_bytes()
+    wanted = example()._content()
+    assert outcome(path, wanted) == "the same"
+    for length in range(len(data)):
+        path.write_bytes(data[:length])
+        assert outcome(path, wanted) == "refused", length
+
+
+def test_a_flipped_bit_is_refused_in_words_or_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    example().save(path)
+    data = path.read_bytes()
+    wanted = example()._content()
+    bits = range(8 * len(data))
+    # Every bit of the zip's own records at both ends, and a sample of those between.
+    ends = [*bits[: 8 * 64], *bits[-8 * 128 :]]
+    for bit in (*ends, *random.Random(0).sample(bits, 400)):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        assert outcome(path, wanted) in ("refused", "the same"), f"bit {bit} of {len(bits)}"
+
+
+def test_a_block_of_rubbish_is_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    example().save(path)
+    data = path.read_bytes()
+    wanted = example()._content()
+    rng = random.Random(1)
+    for _ in range(200):
+        start, length = rng.randrange(len(data)), rng.randrange(1, 64)
+        rubbish = rng.choice([bytes(length), rng.randbytes(length), b"\xff" * length])
+        path.write_bytes(data[:start] + rubbish + data[start + length :])
+        assert outcome(path, wanted) in ("refused", "the same"), (start, rubbish)
+
+
+# Whole or not at all
+
+
+def test_a_crash_before_the_move_leaves_the_old_file_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state"
+    stream = example()
+    stream.save(path)
+    old = path.read_bytes()
+    stream.update(0.5, id="b")
+
+    def crash(source: Any, target: Any) -> None:
+        assert Path(source).parent == path.parent, "a move within one folder is atomic"
+        assert Path(source).read_bytes() != old
+        raise OSError("crash")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", crash)
+        with pytest.raises(OSError, match="crash"):
+            stream.save(path)
+    assert path.read_bytes() == old
+    assert os.listdir(tmp_path) == ["state"]
+    stream.save(path)
+    assert path.read_bytes() != old
+    assert os.listdir(tmp_path) == ["state"]
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state"
+    example().save(path)
+    old = path.read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            example().save(path)
+    assert path.read_bytes() == old
+    assert os.listdir(tmp_path) == ["state"]
+
+
+def test_a_save_that_fails_leaves_the_stream_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = example()
+    before = stream._content()
+    with pytest.raises(OSError, match="directory"):
+        stream.save(tmp_path / "nowhere" / "state")
+    assert stream._content() == before
+
+
+def test_saving_twice_writes_the_same_state(tmp_path: Path) -> None:
+    stream = example()
+    stream.save(tmp_path / "one")
+    stream.save(str(tmp_path / "two"))
+    assert saved_content(tmp_path / "one") == saved_content(tmp_path / "two")

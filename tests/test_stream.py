@@ -1,0 +1,561 @@
+"""One stream: ids, and labels that come at once, late, out of order, together or not at all."""
+
+import math
+import random
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint.errors import (
+    AmbiguousReceipt,
+    AnsweredReceipt,
+    ExpiredReceipt,
+    InputError,
+    LabelError,
+    PendingFull,
+    ReceiptError,
+    SetpointError,
+    UnknownReceipt,
+)
+from setpoint.sets import Interval
+
+INF, NAN = math.inf, math.nan
+PAIR = (0.0, 1.0)
+
+
+def make(loss: Any = None, stretch: Any = None, **options: Any) -> sp.Stream:
+    loss = sp.losses.Miscoverage() if loss is None else loss
+    risk = sp.Risk(loss, 0.1, sp.steps.Fixed(0.5), bounds=(-20.0, 20.0))
+    return sp.Stream(sp.Controller(sp.sets.Widen(), risk, stretch), **options)
+
+
+def snapshot(stream: sp.Stream) -> Any:
+    return deepcopy(stream._content())
+
+
+def refused(
+    stream: sp.Stream, error: type[Exception], call: Callable[[], Any], say: str | None = None
+) -> None:
+    """The call raises this error in these words, and changes nothing."""
+    before = snapshot(stream)
+    with pytest.raises(error, match=say) as caught:
+        call()
+    assert isinstance(caught.value, SetpointError)
+    assert snapshot(stream) == before
+
+
+# A step
+
+
+def test_one_step_after_another_by_hand() -> None:
+    stream = make()
+    assert stream.predict(PAIR) == Interval(0.0, 1.0)
+    assert stream.update(2.0) == 1.0
+    assert stream.theta == 0.45
+    assert stream.predict(PAIR) == Interval(-0.45, 1.45)
+    assert stream.update(1.4) == 0.0
+    assert stream.theta == pytest.approx(0.4)
+
+
+def test_the_loss_is_taken_on_the_set_that_was_shown() -> None:
+    stream = make()
+    stream.predict(PAIR, id="early")
+    for _ in range(5):
+        stream.predict(PAIR, id="now")
+        stream.update(9.0, id="now")
+    assert stream.predict(PAIR, id="late").contains(2.0)
+    assert stream.update(2.0, id="early") == 1.0  # [0, 1] was shown
+    assert stream.update(2.0, id="late") == 0.0
+
+
+def test_predicting_asking_and_looking_do_not_move_theta() -> None:
+    stream = make(stretch=sp.stretches.ErrorAdaptive(0.1, 0.1, -1.0, 1.0))
+    stream.predict(PAIR)
+    stream.update(5.0)
+    theta, memory, lam = stream.theta, stream._state.stretch, stream.lam
+    shown = stream.peek(PAIR)
+    assert not stream.pending
+    for _ in range(3):
+        assert stream.peek(PAIR) == shown
+        assert stream.predict(PAIR) == shown
+        assert stream.issue(PAIR).shown == shown
+        str(stream.certificate())
+        repr(stream)
+    assert (stream.theta, stream._state.stretch, stream.lam) == (theta, memory, lam)
+    assert len(stream.pending) == 6
+
+
+def test_peeking_leaves_no_trace() -> None:
+    stream = make()
+    stream.predict(PAIR, id="a")
+    before = snapshot(stream)
+    stream.peek(PAIR)
+    assert snapshot(stream) == before
+
+
+def test_a_receipt_says_what_was_shown_and_why() -> None:
+    stream = make()
+    stream.predict(PAIR)
+    stream.update(5.0)
+    receipt = stream.issue((1, 2))
+    assert receipt == sp.Receipt(1, (1.0, 2.0), Interval(0.55, 2.45), 0.45)
+    assert stream.pending == {1: receipt}
+    named = stream.issue(PAIR, id="x")
+    assert named.id == "x"
+    assert list(stream.pending) == [1, "x"]
+
+
+def test_info_tells_of_the_last_label() -> None:
+    stream = make()
+    assert stream.info is None
+    stream.predict(PAIR)
+    stream.update(5)
+    assert stream.info == sp.Info(0, Interval(0.0, 1.0), 0.0, 5.0, (1.0,))
+    assert stream.info.saturated is None
+    stream.predict(PAIR, id="x")
+    assert stream.info.id == 0
+    stream.update(1.0, id="x")
+    assert stream.info.id == "x"
+    with pytest.raises(AttributeError):
+        stream.info.lam = 3.0  # type: ignore[misc]
+
+
+def test_several_risks_answer_with_tuples() -> None:
+    risks = [sp.Risk(sp.losses.Miscoverage(), level, sp.steps.Fixed(1.0)) for level in (0.1, 0.2)]
+    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risks))
+    stream.predict(PAIR)
+    assert stream.update(5.0) == (1.0, 1.0)
+    assert stream.theta == (0.9, 0.8)
+    assert stream.info is not None
+    assert stream.info.losses == (1.0, 1.0)
+
+
+# Ids
+
+
+def test_ids_are_generated_in_order() -> None:
+    stream = make()
+    assert [stream.issue(PAIR).id for _ in range(3)] == [0, 1, 2]
+    stream.update(0.5, id=1)
+    assert stream.issue(PAIR).id == 3
+
+
+def test_generated_ids_keep_clear_of_given_ones() -> None:
+    stream = make()
+    given = [5, 2, -3, 40, 60, 7]
+    generated = []
+    for id in given:
+        assert stream.issue(PAIR, id=id).id == id
+        generated.append(stream.issue(PAIR).id)
+    assert len({*given, *generated}) == 12
+    assert generated == sorted(generated)
+    assert generated[0] == 6
+
+
+def test_numpy_ids_are_plain_ids() -> None:
+    stream = make()
+    stream.predict(PAIR, id=np.int64(7))
+    assert list(stream.pending) == [7]
+    assert type(next(iter(stream.pending))) is int
+    assert stream.update(0.5, id=np.uint8(7)) == 0.0
+    stream.predict(PAIR, id=np.str_("x"))
+    assert stream.update(0.5, id="x") == 0.0
+
+
+def test_a_number_and_its_text_are_two_ids() -> None:
+    stream = make()
+    stream.predict(PAIR, id=1)
+    stream.predict((5.0, 6.0), id="1")
+    assert stream.update(5.5, id="1") == 0.0
+    assert list(stream.pending) == [1]
+
+
+def test_an_open_id_is_not_given_twice() -> None:
+    stream = make()
+    stream.predict(PAIR, id="a")
+    refused(stream, InputError, lambda: stream.predict(PAIR, id="a"), "already waits under .*'a'")
+    stream.predict(PAIR)
+    stream.drop("a")
+    refused(stream, InputError, lambda: stream.issue(PAIR, id=1), "already waits under .*1")
+
+
+def test_the_only_generated_id_that_waits_is_not_given_twice() -> None:
+    stream = make()
+    stream.predict(PAIR)
+    refused(stream, InputError, lambda: stream.predict(PAIR, id=0), "already waits under the id 0")
+
+
+def test_a_closed_id_may_be_used_again() -> None:
+    stream = make()
+    for y, loss in ((5.0, 1.0), (0.5, 0.0), (0.5, 0.0)):
+        stream.predict(PAIR, id="day")
+        assert stream.update(y, id="day") == loss
+    assert stream.certificate().risks[0].judged == 3
+
+
+# Labels late and out of order
+
+
+def test_labels_may_come_late_and_in_any_order() -> None:
+    stream = make()
+    for id in "abc":
+        stream.predict(PAIR, id=id)
+    assert stream.update(0.5, id="c") == 0.0
+    assert stream.update(5.0, id="a") == 1.0
+    stream.predict(PAIR, id="d")
+    assert stream.update(5.0, id="b") == 1.0
+    assert list(stream.pending) == ["d"]
+    assert stream.update(0.5) == 0.0  # the only one left
+    assert stream.certificate().pending == 3
+
+
+def test_the_order_of_labels_shown_together_does_not_change_theta() -> None:
+    labels = {k: 5.0 if k % 3 == 0 else 0.5 for k in range(8)}
+    thetas = set()
+    for seed in range(10):
+        stream = make()
+        for k in labels:
+            stream.predict(PAIR, id=k)
+        order = list(labels)
+        random.Random(seed).shuffle(order)
+        for k in order:
+            stream.update(labels[k], id=k)
+        thetas.add(round(stream.theta, 12))
+    assert len(thetas) == 1
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_stream_answered_at_once_is_the_same_with_and_without_ids(given: bool) -> None:
+    plain, named = make(), make()
+    rng = np.random.default_rng(0)
+    for k, y in enumerate(rng.normal(size=100).tolist()):
+        id = f"step {k}" if given else None
+        assert plain.predict(PAIR) == named.predict(PAIR, id)
+        assert plain.update(y) == named.update(y, id if given else k)
+        assert plain.theta == named.theta
+    assert str(plain.certificate()) == str(named.certificate())
+
+
+# Labels that match nothing
+
+
+def test_a_label_before_any_prediction_is_unknown() -> None:
+    stream = make()
+    refused(stream, UnknownReceipt, lambda: stream.update(1.0), "call predict first")
+    refused(stream, UnknownReceipt, lambda: stream.update(1.0, id=0), "under the id 0")
+    refused(stream, UnknownReceipt, stream.drop, "call predict first")
+
+
+@pytest.mark.parametrize("id", [1, -1, 99, "0", "nonsense"])
+def test_an_id_never_issued_is_unknown(id: Any) -> None:
+    stream = make()
+    stream.predict(PAIR)
+    say = f"no prediction waits under the id {id!r}"
+    refused(stream, UnknownReceipt, lambda: stream.update(1.0, id), say)
+    refused(stream, UnknownReceipt, lambda: stream.drop(id), say)
+    refused(stream, UnknownReceipt, lambda: stream.update_many({0: 1.0, id: 1.0}), say)
+
+
+def test_a_second_label_is_refused() -> None:
+    stream = make()
+    stream.predict(PAIR)
+    stream.update(0.5)
+    refused(stream, AnsweredReceipt, lambda: stream.update(0.5, id=0), "id 0 already has its label")
+    refused(stream, UnknownReceipt, lambda: stream.update(0.5), "call predict first")
+    stream.predict(PAIR, id="a")
+    stream.update(0.5, id="a")
+    refused(
+        stream, AnsweredReceipt, lambda: stream.update(0.5, id="a"), "'a' already has its label"
+    )
+    refused(stream, AnsweredReceipt, lambda: stream.drop("a"), "'a' already has its label")
+
+
+def test_a_second_label_is_told_even_after_an_id_was_given() -> None:
+    stream = make()
+    stream.predict(PAIR)
+    stream.update(0.5)
+    stream.predict(PAIR, id="a")
+    refused(stream, AnsweredReceipt, lambda: stream.update(0.5, id=0), "id 0 already has its label")
+
+
+def test_a_dropped_prediction_has_expired() -> None:
+    stream = make()
+    stream.predict(PAIR)
+    stream.drop()
+    refused(
+        stream, ExpiredReceipt, lambda: stream.update(0.5, id=0), r"id 0 was given up \(dropped"
+    )
+    stream.predict(PAIR, id="a")
+    stream.predict(PAIR, id="b")
+    stream.drop("a")
+    refused(stream, ExpiredReceipt, lambda: stream.drop("a"), r"'a' was given up \(dropped")
+    assert stream.certificate().dropped == 2
+    assert stream.update(0.5) == 0.0
+
+
+def test_a_skipped_label_closes_its_prediction() -> None:
+    stream = make(missing="skip")
+    stream.predict(PAIR, id="a")
+    assert stream.update(NAN, id="a") is None
+    refused(stream, ExpiredReceipt, lambda: stream.update(0.5, id="a"), r"given up \(missing\)")
+    assert stream.certificate().missing == 1
+    assert stream.info is None
+
+
+def test_with_several_waiting_a_label_needs_an_id() -> None:
+    stream = make()
+    stream.predict(PAIR)
+    stream.predict(PAIR)
+    say = r"2 predictions wait for their labels: say which by update\(y, id=…\)"
+    refused(stream, AmbiguousReceipt, lambda: stream.update(0.5), say)
+    refused(stream, AmbiguousReceipt, stream.drop, "2 predictions wait")
+    stream.update(0.5, id=0)
+    assert stream.update(0.5) == 0.0
+
+
+def test_every_receipt_error_is_a_lookup_error() -> None:
+    for error in (UnknownReceipt, AnsweredReceipt, ExpiredReceipt, AmbiguousReceipt):
+        assert issubclass(error, ReceiptError)
+        assert issubclass(error, LookupError)
+
+
+# How many may wait
+
+
+def test_one_more_than_may_wait_is_refused() -> None:
+    stream = make(max_pending=2)
+    stream.predict(PAIR)
+    stream.predict(PAIR, id="b")
+    say = "2 predictions wait for their labels, as many as max_pending allows"
+    refused(stream, PendingFull, lambda: stream.predict(PAIR), say)
+    refused(stream, PendingFull, lambda: stream.issue(PAIR, id="c"), say)
+    stream.update(0.5, id=0)
+    assert stream.issue(PAIR).id == 2
+
+
+def test_the_oldest_makes_room_if_asked() -> None:
+    stream = make(max_pending=2, overflow="expire")
+    for id in ("a", None, "c", None):
+        stream.predict(PAIR, id=id)
+    assert list(stream.pending) == ["c", 3]
+    assert stream.certificate().expired == 2
+    assert stream.certificate().pending == 2
+    refused(stream, ExpiredReceipt, lambda: stream.update(0.5, id="a"), r"given up \(expired\)")
+    refused(stream, ExpiredReceipt, lambda: stream.update(0.5, id=1), r"given up \(expired\)")
+    assert stream.update(0.5, id=3) == 0.0
+
+
+def test_one_may_wait_at_the_least() -> None:
+    stream = make(max_pending=1, overflow="expire")
+    for k in range(5):
+        assert stream.issue(PAIR).id == k
+    assert list(stream.pending) == [4]
+    assert stream.update(0.5) == 0.0
+    strict = make(max_pending=1)
+    strict.predict(PAIR)
+    refused(strict, PendingFull, lambda: strict.predict(PAIR), "1 predictions wait")
+    strict.update(0.5)
+    strict.predict(PAIR)
+
+
+def test_a_duplicate_id_does_not_push_out_the_oldest() -> None:
+    stream = make(max_pending=2, overflow="expire")
+    stream.predict(PAIR, id="a")
+    stream.predict(PAIR, id="b")
+    refused(stream, InputError, lambda: stream.predict(PAIR, id="b"), "already waits")
+    refused(stream, InputError, lambda: stream.predict((NAN, 1.0), id="c"), "NaN")
+    refused(stream, InputError, lambda: stream.predict(PAIR, id=2.5), "whole number or a string")
+
+
+def test_an_expired_id_is_never_called_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("setpoint.stream._REMEMBERED", 3)
+    stream = make(max_pending=1, overflow="expire")
+    for _ in range(10):
+        stream.predict(PAIR)
+    refused(stream, ExpiredReceipt, lambda: stream.update(0.5, id=8), "given up")
+    with pytest.raises(ReceiptError) as caught:
+        stream.update(0.5, id=0)
+    assert not isinstance(caught.value, AnsweredReceipt)
+
+
+def test_closed_ids_are_remembered_for_a_while_and_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("setpoint.stream._REMEMBERED", 3)
+    stream = make()
+    for k in range(10):
+        stream.predict(PAIR, id=f"{k}")
+        stream.update(0.5, id=f"{k}")
+    assert len(stream._closed) == 3
+    refused(stream, AnsweredReceipt, lambda: stream.update(0.5, id="9"), "already has its label")
+    refused(stream, UnknownReceipt, lambda: stream.update(0.5, id="0"), "no prediction waits")
+
+
+# Missing labels
+
+
+@pytest.mark.parametrize("y", [NAN, None])
+def test_a_missing_label_is_an_error_unless_asked(y: Any) -> None:
+    stream = make()
+    stream.predict(PAIR)
+    refused(stream, LabelError, lambda: stream.update(y), "label must be")
+    assert list(stream.pending) == [0]
+
+
+def test_a_missing_label_without_a_prediction_is_still_an_error() -> None:
+    stream = make(missing="skip")
+    refused(stream, UnknownReceipt, lambda: stream.update(NAN), "call predict first")
+    stream.predict(PAIR)
+    stream.predict(PAIR)
+    refused(stream, AmbiguousReceipt, lambda: stream.update(NAN), "say which")
+    refused(stream, UnknownReceipt, lambda: stream.update(None, id="x"), "'x'")
+
+
+# Several together
+
+
+def waiting(**options: Any) -> sp.Stream:
+    stream = make(**options)
+    for id in "abcd":
+        stream.predict(PAIR, id=id)
+    return stream
+
+
+def test_several_labels_are_taken_in_the_order_given() -> None:
+    together, apart = waiting(), waiting()
+    labels = {"c": 5.0, "a": 0.5, "d": np.float64(7.0)}
+    assert together.update_many(labels) == {"c": 1.0, "a": 0.0, "d": 1.0}
+    for id, y in labels.items():
+        apart.update(y, id)
+    assert snapshot(together) == snapshot(apart)
+    assert list(together.pending) == ["b"]
+    assert together.update_many([("b", 0.5)]) == {"b": 0.0}
+    assert together.update_many({}) == {}
+    assert together.update_many(iter([])) == {}
+
+
+@pytest.mark.parametrize(
+    ("labels", "error"),
+    [
+        ([("a", 0.5), ("x", 0.5)], UnknownReceipt),
+        ([("a", 0.5), ("a", 0.5)], AnsweredReceipt),
+        ([("a", 0.5), ("b", NAN)], LabelError),
+        ([("a", 0.5), ("b", "0.5")], LabelError),
+        ([("a", 0.5), (None, 0.5)], ReceiptError),
+        ([("a", 5.0), (1.5, 0.5)], InputError),
+    ],
+)
+def test_several_labels_are_taken_all_or_none(labels: Any, error: type[Exception]) -> None:
+    stream = waiting()
+    refused(stream, error, lambda: stream.update_many(labels))
+    refused(stream, error, lambda: stream.update_many(iter(labels)))
+    assert list(stream.pending) == list("abcd")
+
+
+def test_two_spellings_of_one_id_are_one_id() -> None:
+    stream = make()
+    stream.predict(PAIR)
+    stream.predict(PAIR)
+    say = "two labels for the id"
+    refused(
+        stream, AnsweredReceipt, lambda: stream.update_many([(0, 0.5), (np.int64(0), 5.0)]), say
+    )
+
+
+class Thirteen(Exception):
+    pass
+
+
+def superstitious(shown: Any, y: Any) -> Any:
+    if y == 13.0:
+        raise Thirteen
+    if y == 14.0:
+        return 99.0
+    return None if y == 15.0 else 0.0 if shown.contains(y) else 1.0
+
+
+@pytest.mark.parametrize(("y", "error"), [(13.0, Thirteen), (14.0, sp.errors.LossError)])
+@pytest.mark.parametrize("alarmed", [False, True])
+def test_a_loss_that_fails_midway_takes_none_of_several_labels(
+    y: float, error: type[Exception], alarmed: bool
+) -> None:
+    alarms: list[Any] = []
+    watch = {"on_alarm": alarms.append, "window": 2, "tolerance": 0.1} if alarmed else {}
+    stream = waiting(
+        loss=sp.losses.Custom(superstitious),
+        stretch=sp.stretches.ErrorAdaptive(0.1, 0.1, -1.0, 1.0),
+        **watch,
+    )
+    before = snapshot(stream)
+    with pytest.raises(error):
+        stream.update_many({"b": 5.0, "a": 15.0, "c": y, "d": 5.0})
+    assert snapshot(stream) == before
+    assert list(stream.pending) == list("abcd")
+    twin = waiting(
+        loss=sp.losses.Custom(superstitious),
+        stretch=sp.stretches.ErrorAdaptive(0.1, 0.1, -1.0, 1.0),
+        **watch,
+    )
+    labels = {"b": 5.0, "a": 15.0, "c": 0.5, "d": 5.0}
+    assert stream.update_many(labels) == twin.update_many(labels)
+    assert snapshot(stream) == snapshot(twin)
+
+
+def test_a_single_open_prediction_is_restored_too() -> None:
+    stream = make(loss=sp.losses.Custom(superstitious))
+    stream.predict(PAIR)
+    before = snapshot(stream)
+    with pytest.raises(Thirteen):
+        stream.update_many({0: 13.0})
+    assert snapshot(stream) == before
+    assert stream.update(0.5) == 0.0
+
+
+@pytest.mark.parametrize("window", [1, 2, 3])
+def test_a_hook_that_raises_takes_back_all_of_several_labels(window: int) -> None:
+    def hook(alarm: Any) -> None:
+        raise Thirteen
+
+    stream = waiting(on_alarm=hook, window=window, tolerance=0.1)
+    before = snapshot(stream)
+    with pytest.raises(Thirteen):
+        stream.update_many({"a": 5.0, "b": 5.0, "c": 5.0})
+    assert snapshot(stream) == before
+
+
+def test_skipped_labels_may_be_among_several() -> None:
+    stream = waiting(missing="skip")
+    assert stream.update_many({"a": NAN, "b": 5.0, "c": None}) == {"a": None, "b": 1.0, "c": None}
+    assert stream.certificate().missing == 2
+    assert stream.certificate().risks[0].judged == 1
+
+
+def test_after_any_mixture_of_calls_the_counts_add_up() -> None:
+    stream = make(max_pending=20, overflow="expire", missing="skip")
+    rng = random.Random(0)
+    issued = judged = 0
+    excess = 0.0
+    for _ in range(3000):
+        act, ids = rng.random(), list(stream.pending)
+        if act < 0.5:
+            stream.predict(PAIR, id=rng.choice([None, None, f"n{issued}"]))
+            issued += 1
+        elif ids and act < 0.9:
+            loss = stream.update(rng.gauss(0.5, 3.0), id=rng.choice(ids))
+            judged += 1
+            excess += loss - 0.1
+        elif ids and act < 0.95:
+            stream.update(NAN, id=rng.choice(ids))
+        elif ids:
+            stream.drop(rng.choice(ids))
+        got = stream.certificate()
+        assert got.risks[0].judged == judged
+        assert got.waiting == len(stream.pending) <= 20
+        assert judged + got.missing + got.dropped + got.expired + got.waiting == issued
+    assert stream.theta == pytest.approx(0.5 * excess)
+    risk = stream.certificate().risks[0]
+    assert risk.identity == pytest.approx(risk.mean)
