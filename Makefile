@@ -19,7 +19,7 @@ help:
 	@echo "make test    run the tests"
 	@echo "make slow    run the long laws, left out of make test"
 	@echo "make lint    check style, types and import layers"
-	@echo "make bench   time one live step"
+	@echo "make bench   time one live step, and bulk work"
 	@echo "make clean   remove .venv, caches and builds"
 
 demo: $(STAMPS)/core
@@ -37,8 +37,9 @@ lint: $(STAMPS)/lint
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
 
-bench: $(STAMPS)/core
+bench: $(STAMPS)/fast
 	$(PY) -m benchmarks live
+	$(PY) -m benchmarks bulk
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
@@ -63,7 +64,11 @@ $(STAMPS)/torch-$(TORCH): $(STAMPS)/venv
 	@touch $@
 
 $(STAMPS)/test: pyproject.toml $(STAMPS)/torch-$(TORCH)
-	$(PIP) --editable '.[test,torch]'
+	$(PIP) --editable '.[test,torch,fast,data]'
+	@touch $@
+
+$(STAMPS)/fast: pyproject.toml $(STAMPS)/venv
+	$(PIP) --editable '.[fast]'
 	@touch $@
 
 $(STAMPS)/lint: pyproject.toml $(STAMPS)/venv

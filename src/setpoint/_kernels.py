@@ -71,11 +71,22 @@ def _compile(layout: Layout, text: str, name: str) -> Callable[..., None]:
 
     _register()
     module = _module(layout, text)
-    if module is None:
-        for rule in layout.rules.values():
-            numba.extending.register_jitable(rule)
-        return cast(Callable[..., None], numba.njit(_plain(layout, text, name)))
-    return cast(Callable[..., None], numba.njit(cache=True)(getattr(module, name)))
+    if module is not None:
+        return cast(Callable[..., None], numba.njit(cache=True)(getattr(module, name)))
+    for rule in layout.rules.values():
+        numba.extending.register_jitable(rule)
+    plain = _plain(layout, text, name)
+    loop = numba.njit(plain)
+
+    def run(*arguments: Any) -> None:
+        nonlocal loop
+        try:
+            loop(*arguments)
+        except numba.core.errors.NumbaError:  # a user's rule that cannot be compiled
+            loop = plain
+            loop(*arguments)
+
+    return run
 
 
 @lru_cache(maxsize=1)

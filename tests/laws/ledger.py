@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from setpoint import Stream
+import setpoint as sp
 from setpoint.guarantee import counter_bound
 from setpoint.losses import MiscoverageCounter, declaration
 
@@ -15,24 +15,36 @@ class Ledger:
     Call `note` after every label; `hold` asserts that everything promised so far is true.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: sp.Stream) -> None:
         self.stream = stream
         self.controller = stream.controller
         self.begin = _tuple(stream.theta)
         self.inherited = len(stream.pending)
         self.fresh = not stream.certificate().earlier
         self.sums = [[0.0] for _ in self.controller.risks]
+        self.weight = [1.0 for _ in self.controller.risks]
         self.most_waiting = max(self.inherited, 1)
+        self._certificate: sp.Certificate | None = None
 
     def note(self, losses: Any) -> None:
         """Takes in what `update` returned."""
-        for risk, sums, loss in zip(self.controller.risks, self.sums, _tuple(losses), strict=True):
+        self._certificate = None
+        for index, (sums, loss) in enumerate(zip(self.sums, _tuple(losses), strict=True)):
             if loss is not None:
-                sums.append(sums[-1] + (loss - risk.level))
+                sums.append(sums[-1] + (loss - self.controller.risks[index].level))
+                self.weight[index] += abs(loss) + abs(self.controller.risks[index].level)
 
     def waited(self) -> None:
         """Takes in how many labels are awaited now."""
+        self._certificate = None
         self.most_waiting = max(self.most_waiting, len(self.stream.pending))
+
+    @property
+    def certificate(self) -> sp.Certificate:
+        """What the stream certifies now."""
+        if self._certificate is None:
+            self._certificate = self.stream.certificate()
+        return self._certificate
 
     def excess(self, index: int) -> tuple[float, float]:
         """The least and the most the excess of a risk can be, in the direction of θ."""
@@ -62,15 +74,14 @@ class Ledger:
         return bottom, top
 
     def rounding(self, index: int) -> float:
-        """What rounding can make of the sums: an ulp of θ, and of the sum, for every step."""
+        """What rounding can make of the sums: some ulps of θ and of the sum at every step."""
         sums, gamma = self.sums[index], self.controller.risks[index].step.gamma
         size = max(abs(self.begin[index]), *map(abs, self.reach(index)))
-        return 4.0 * EPSILON * len(sums) * (size / gamma + max(map(abs, sums)) + 1.0)
+        return 4.0 * EPSILON * len(sums) * (size / gamma + self.weight[index])
 
     def hold_identity(self) -> None:
         """Σ(l − r) is what the path of θ says, lifts subtracted."""
-        certificate = self.stream.certificate()
-        for index, (risk, sums) in enumerate(zip(certificate.risks, self.sums, strict=True)):
+        for index, (risk, sums) in enumerate(zip(self.certificate.risks, self.sums, strict=True)):
             gamma = self.controller.risks[index].step.gamma
             sign = -1.0 if declaration(self.controller.risks[index].loss).grows else 1.0
             moved = (_tuple(self.stream.theta)[index] - self.begin[index] - risk.lifted) / gamma
@@ -96,9 +107,8 @@ class Ledger:
 
     def hold_claims(self) -> None:
         """Whatever the certificate claims of this moment is true."""
-        certificate = self.stream.certificate()
-        assert certificate.pending == self.most_waiting
-        for index, (risk, sums) in enumerate(zip(certificate.risks, self.sums, strict=True)):
+        assert self.certificate.pending == self.most_waiting
+        for index, (risk, sums) in enumerate(zip(self.certificate.risks, self.sums, strict=True)):
             slack = self.rounding(index)
             if risk.constant_upper is not None:
                 assert sums[-1] <= risk.constant_upper + slack
@@ -109,7 +119,7 @@ class Ledger:
 
     def hold_windows(self) -> None:
         """So is what it claims of every window until now."""
-        for index, risk in enumerate(self.stream.certificate().risks):
+        for index, risk in enumerate(self.certificate.risks):
             if risk.window is not None:
                 rise, fall = self.extremes(index)
                 worst = max(rise, fall) if risk.window_sided == "both" else rise

@@ -24,7 +24,7 @@ class Loop:
         inner = kind if kind in ("Identity", "Exponential") else type(stretch.inner).__name__
         lam = theta
         if inner == "Exponential":
-            lam = math.copysign(math.expm1(min(abs(theta), 709.0)), theta)
+            lam = math.copysign(math.exp(min(abs(theta), 709.0)) - 1.0, theta)
         return lam if kind in ("Identity", "Exponential") else lam + self.offset
 
     def lam(self) -> tuple[float, int]:

@@ -4,10 +4,7 @@ In plain Python every combination of scalar rules is tried, bit for bit. As mach
 pair of rules meets; there numbers that come from an exponential may differ in their last bits.
 """
 
-import inspect
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from math import inf, nan, nextafter
 from typing import Any
 
@@ -17,13 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint import _inline, combine
-from setpoint import stream as streaming
+from setpoint import combine
 from setpoint._layout import layout_of, scalar
 from setpoint.guarantee import certify
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.sets import Scale, Widen
-from setpoint.stretches import ErrorAdaptive, Exponential, Identity
+from setpoint.stretches import ErrorAdaptive, Exponential, Identity, ScoreAdaptive
 from tests.laws.bulk import (
     CUT,
     FLEETS,
@@ -60,25 +56,6 @@ from tests.laws.parts import between, families, stretches
 def without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bulk loops run as the text they are."""
     monkeypatch.setenv("SETPOINT_PLAIN", "1")
-
-
-@pytest.fixture
-def readable_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streams of several risks run as they are written: writing out a step takes longer."""
-    made = streaming._class_for
-
-    def class_for(controller: sp.Controller, *options: bool) -> Any:
-        return made(controller, *options) if len(controller.risks) == 1 else sp.Stream
-
-    monkeypatch.setattr(streaming, "_class_for", class_for)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _sources_are_read_once() -> Iterator[None]:
-    """Thousands of streams are made here, and looking up the source of a rule takes longest."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_inline.inspect, "getsource", cache(inspect.getsource))
-        yield
 
 
 def hold_every_way(
@@ -133,11 +110,11 @@ def hold_all_risks(family: Any, support: tuple[float, float], name: str, *, orde
     runs = []
     for seed, (losses, merge) in enumerate(loss_lists(ordered=ordered)):
         controller = controller_of(family, support, STRETCHES[name], losses, merge)
-        runs += hold_every_way(controller, rows=24, seed=seed, streams=2, exact=True, ties=True)
+        runs += hold_every_way(controller, rows=20, seed=seed, streams=2, exact=True, ties=True)
     assert_wide_awake(runs, torn=True)
 
 
-@pytest.mark.usefixtures("without_numba", "readable_streams")
+@pytest.mark.usefixtures("without_numba")
 @pytest.mark.parametrize("name", STRETCHES)
 @pytest.mark.parametrize("support", [REAL, CUT], ids=["real", "cut"])
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
@@ -148,7 +125,7 @@ def test_every_combination_of_scalar_rules_runs_the_same_four_ways(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("without_numba", "readable_streams")
+@pytest.mark.usefixtures("without_numba")
 @pytest.mark.parametrize("name", STRETCHES)
 @pytest.mark.parametrize("support", [(0.0, inf), (-inf, 2.0), CUT])
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
@@ -190,8 +167,7 @@ def test_whatever_the_numbers_every_way_is_the_same(controller: sp.Controller, s
         assert_same_run(replayed(controller, tapes[0]), runs[0], exact=True)
         for way in FLEETS:
             assert_same_fleet(way(controller, tapes), runs, exact=True)
-        if all(0.0 < risk.level < 1.0 for risk in controller.risks):
-            hold_sweep([sp.replay(controller, tapes[0])], exact=True)
+        hold_sweep([sp.replay(controller, tapes[0])], exact=True)
 
 
 # Every pair of rules, as machine code
@@ -268,8 +244,8 @@ def test_the_rest_of_the_rules_run_the_same_four_ways_compiled(row: Row) -> None
 
 CONTINUED = {
     "one risk": controller_of(Widen, REAL, Identity(), "M"),
-    "three risks that are lifted": controller_of(
-        Scale, CUT, STRETCHES["score authors, identity"], "MCK", combine.Max(anti_windup=0.3)
+    "several that are lifted": next(
+        row.controller() for row in ONCE if row.lifts == "lifts" and row.inner == "identity"
     ),
 }
 
@@ -377,21 +353,16 @@ def test_a_label_on_a_shown_end_is_covered_and_one_ulp_outside_is_missed(
     assert run.losses[0].tolist() == [0.0, 1.0, 0.0, 1.0] * 10
 
 
-@pytest.mark.parametrize("mode", ["plain", "compiled"])
-@pytest.mark.parametrize("kind", [combine.Max, combine.Mean])
-def test_λ_that_overflows_is_the_full_set_in_every_way(
-    kind: Any, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The mean of three of the largest λ is +inf, and so is one with a large offset added."""
-    monkeypatch.setenv("SETPOINT_PLAIN", "1" if mode == "plain" else "")
-    risks = [
-        sp.Risk(Miscoverage(), 0.1, sp.steps.Fixed(0.5), start=1000.0, bounds=(-2000.0, 2000.0))
-        for _ in range(3)
-    ]
-    controller = sp.Controller(Scale(), risks, Exponential(), kind(anti_windup=1.0))
-    rows = [((0.0, 1.0, 0.0), 1.0), ((0.0, 0.0, 1.0), -1.0), ((1.0, 2.0, 3.0), 4.0)]
-    run = assert_same_four_ways(controller, rows)
-    assert run.state.full == (3 if kind is combine.Mean else 0)
+@pytest.mark.usefixtures("without_numba")
+def test_λ_that_overflows_is_the_full_set_in_every_way() -> None:
+    """The largest φ(θ) and a huge offset add up to +inf, which asks for the full set."""
+    stretch = ScoreAdaptive(0.3, low=-1e308, high=1e308, inner=Exponential())
+    risk = sp.Risk(Miscoverage(), 0.1, sp.steps.Fixed(0.5), start=1000.0, bounds=(-2000.0, 2000.0))
+    controller = sp.Controller(Scale(), risk, stretch)
+    far = ((0.0, 0.0, 0.0), 1e6)  # s = +inf takes the offset to its end
+    run = assert_same_four_ways(controller, [far, ((0.0, 0.0, 0.0), 1.0), ((1.0, 2.0, 0.0), 4.0)])
+    assert run.lam.tolist()[1:] == [inf, inf]
+    assert run.state.full == 2
 
 
 @pytest.mark.parametrize("mode", ["plain", "compiled"])
@@ -399,8 +370,8 @@ def test_a_step_without_a_label_moves_nothing_in_any_way(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SETPOINT_PLAIN", "1" if mode == "plain" else "")
-    controller = CONTINUED["three risks that are lifted"]
-    rows = [((0.0, 1.0, 1.0), nan)] * 7
+    controller = CONTINUED["several that are lifted"]
+    rows = [((0.0, 1.0, 1.0)[: len(controller.sets.columns)], nan)] * 7
     run = assert_same_four_ways(controller, rows)
     wanted = controller.init()
     wanted.missing = 7
@@ -443,8 +414,7 @@ def in_float32(rows: int, seed: int, controller: sp.Controller) -> tuple[sp.Tape
     return sp.Tape.from_arrays(list(columns), labels), run
 
 
-@pytest.mark.parametrize("support", [REAL, (-2.0, 3.0)], ids=["real", "cut"])
-@pytest.mark.parametrize("mode", ["plain", "compiled"])
+@pytest.mark.parametrize(("mode", "support"), [("plain", REAL), ("plain", CUT), ("compiled", REAL)])
 def test_float32_data_are_decided_by_the_float32_ends_that_were_shown(
     mode: str, support: tuple[float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -466,19 +436,15 @@ def test_float32_data_are_decided_by_the_float32_ends_that_were_shown(
     assert any(run.state.full and run.state.empty for run in runs)
 
 
-@pytest.mark.parametrize("labels", [np.float32, np.float64], ids=["float32", "float64"])
-@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
-def test_float32_data_are_computed_with_in_float64(
-    family: Any, labels: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_float32_data_are_computed_with_in_float64(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the ends that are shown are rounded: scores, memories and metrics are not."""
-    controller = controller_of(family, REAL, STRETCHES["score authors, identity"], "M")
+    controller = controller_of(Scale, REAL, STRETCHES["score authors, identity"], "M")
     tapes = []
     for seed in (1, 2):
         tape, _ = play(controller, 60, seed, ties=False)
         columns = [column.astype(np.float32) for column in tape.prediction]
         y = np.where(np.abs(tape.y) < 1e30, tape.y, np.sign(tape.y) * 1e30)
-        tapes.append(sp.Tape.from_arrays(columns, y.astype(labels)))
+        tapes.append(sp.Tape.from_arrays(columns, y.astype(np.float32)))
     monkeypatch.setenv("SETPOINT_PLAIN", "1")
     runs = [replayed(controller, tape) for tape in tapes]
     tables = [swept([controller], tape) for tape in tapes]

@@ -1,0 +1,139 @@
+"""The rolling window: what a sorted list of the last n numbers would say, however it is kept."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from math import ceil, inf, nextafter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from setpoint import _window
+from setpoint._window import Window
+from setpoint.errors import InputError
+
+
+class SortedList:
+    """The same window, sorted again whenever it is asked."""
+
+    def __init__(self, size: int, values: list[float]) -> None:
+        self.size, self.values = size, values[-size:]
+
+    def add(self, value: float) -> None:
+        self.values = [*self.values, value][-self.size :]
+
+    def smallest(self, rank: int) -> float:
+        order = sorted(self.values)
+        return -inf if rank < 1 else order[rank - 1] if rank <= len(order) else inf
+
+    def below(self, value: float) -> int:
+        return sum(held < value for held in self.values)
+
+
+NUMBERS = (
+    st.sampled_from([0.0, -0.0, 1.0, 2.0, -1.0, 0.5, inf, -inf, 5e-324])
+    | st.integers(-3, 3).map(float)
+    | st.floats(allow_nan=False)
+)
+
+
+@pytest.fixture(params=[1, 2, 3, 1024], autouse=True)
+def chunk(request: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """How long the sorted pieces are: short ones are split and emptied all the time."""
+    monkeypatch.setattr(_window, "_CHUNK", request.param)
+    return request.param
+
+
+def hold(window: Window, reference: SortedList, shares: list[float]) -> None:
+    """Every question has the same answer."""
+    values = reference.values
+    assert len(window) == len(values)
+    assert window.values == values
+    for rank in range(-1, len(values) + 3):
+        assert window.smallest(rank) == reference.smallest(rank)
+    for value in {*values, -inf, inf, 0.0, *(nextafter(held, inf) for held in values[:3])}:
+        assert window.below(value) == reference.below(value)
+    for share in shares:
+        rank = ceil(share * (len(values) + 1))
+        assert window.quantile(share) == reference.smallest(rank)
+
+
+@given(
+    st.integers(1, 9),
+    st.lists(NUMBERS, max_size=14),
+    st.lists(NUMBERS, max_size=40),
+    st.lists(st.floats(-0.5, 1.5), max_size=3),
+)
+def test_a_window_answers_as_a_sorted_list_would(
+    size: int, begin: list[float], added: list[float], shares: list[float]
+) -> None:
+    window, reference = Window(size, begin), SortedList(size, begin)
+    hold(window, reference, shares)
+    for value in added:
+        window.add(value)
+        reference.add(value)
+        hold(window, reference, shares)
+
+
+def test_a_long_window_of_many_equal_numbers_answers_as_a_sorted_list_would() -> None:
+    rng = np.random.default_rng(0)
+    window, order = Window(500), []
+    values = rng.integers(0, 20, 3000).astype(float).tolist()
+    for step, value in enumerate(values):
+        window.add(value)
+        if step % 97 == 0:
+            order = sorted(values[max(0, step - 499) : step + 1])
+            assert [window.smallest(rank) for rank in range(1, len(order) + 1)] == order
+            assert [window.below(float(k)) for k in range(22)] == [
+                bisect_left(order, float(k)) for k in range(22)
+            ]
+
+
+def test_a_window_that_rises_and_one_that_falls_keep_their_order() -> None:
+    for sign in (1.0, -1.0):
+        window = Window(7)
+        for step in range(100):
+            window.add(sign * step)
+            held = sorted(sign * k for k in range(max(0, step - 6), step + 1))
+            assert [window.smallest(rank) for rank in range(1, len(held) + 1)] == held
+
+
+def test_ranks_beyond_the_ends_are_infinite() -> None:
+    window = Window(3, [5.0, 1.0, 4.0])
+    assert window.smallest(0) == window.smallest(-7) == -inf
+    assert window.smallest(4) == window.smallest(1000) == inf
+    assert Window(3).smallest(1) == inf
+    assert Window(3).below(inf) == 0
+
+
+def test_quantiles_follow_the_convention_of_split_conformal_prediction() -> None:
+    """The ⌈share·(n + 1)⌉-th smallest: at n = 9, 0.9 is the largest and more is +inf."""
+    window = Window(9, [float(k) for k in range(1, 10)])
+    assert [window.quantile(share) for share in (0.0, 0.1, 0.5, 0.9, 0.91, 1.0)] == [
+        -inf, 1.0, 5.0, 9.0, inf, inf,
+    ]  # fmt: skip
+    assert window.quantile(-0.2) == -inf
+    assert window.quantile(1.3) == inf
+    assert Window(9).quantile(0.5) == inf  # nothing seen: everything may come
+
+
+def test_the_same_quantile_as_numpys_higher_one() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=400)
+    window = Window(299)
+    for step, value in enumerate(values.tolist()):
+        window.add(value)
+        held = values[max(0, step - 298) : step + 1]
+        n = len(held)
+        for share in (0.1, 0.5, 0.9):
+            rank = ceil(share * (n + 1))
+            wanted = np.sort(held)[rank - 1] if rank <= n else inf
+            assert window.quantile(share) == wanted
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.0, True, None])
+def test_a_window_holds_a_whole_number_of_numbers(size: Any) -> None:
+    with pytest.raises(InputError, match="size must be a whole number of at least 1"):
+        Window(size)
