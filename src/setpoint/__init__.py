@@ -1,13 +1,14 @@
 """setpoint keeps the risk of any online model at the level its user sets."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from setpoint import (
     combine,
     errors,
     guarantee,
     losses,
-    metrics,
     predictions,
-    search,
     sets,
     spec,
     steps,
@@ -15,13 +16,16 @@ from setpoint import (
 )
 from setpoint.alarms import Alarm
 from setpoint.burn_in import burn_in
-from setpoint.controller import Controller, Risk
-from setpoint.fleet import Fleet
+from setpoint.controller import Controller, Risk, State
 from setpoint.guarantee import Certificate
-from setpoint.replay import Trace, replay, sweep
 from setpoint.stream import Info, Receipt, Stream
-from setpoint.tape import Tape
-from setpoint.tune import Tuned, tune
+
+if TYPE_CHECKING:
+    from setpoint import metrics, search, testing
+    from setpoint.fleet import Fleet
+    from setpoint.replaying import Sweep, Trace, replay, sweep
+    from setpoint.tape import Ragged, Recorder, Tape
+    from setpoint.tuning import Tuned, tune
 
 __version__ = "0.1.0"
 
@@ -31,9 +35,13 @@ __all__ = [
     "Controller",
     "Fleet",
     "Info",
+    "Ragged",
     "Receipt",
+    "Recorder",
     "Risk",
+    "State",
     "Stream",
+    "Sweep",
     "Tape",
     "Trace",
     "Tuned",
@@ -51,5 +59,35 @@ __all__ = [
     "steps",
     "stretches",
     "sweep",
+    "testing",
     "tune",
 ]
+
+# Bulk work and metrics are imported when they are first asked for: a live stream needs none.
+_LATER = {
+    "Fleet": "fleet",
+    "Ragged": "tape",
+    "Recorder": "tape",
+    "Sweep": "replaying",
+    "Tape": "tape",
+    "Trace": "replaying",
+    "Tuned": "tuning",
+    "replay": "replaying",
+    "sweep": "replaying",
+    "tune": "tuning",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        value = getattr(import_module(f"setpoint.{_LATER[name]}"), name)
+    elif name in ("metrics", "search", "testing"):
+        value = import_module(f"setpoint.{name}")
+    else:
+        raise AttributeError(f"module 'setpoint' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,7 +8,7 @@ from typing import Protocol
 from setpoint._check import finite, positive
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.replay import nominal
+from setpoint.replaying import nominal
 
 __all__ = [
     "BETA_LOSS",

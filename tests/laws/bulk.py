@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from importlib import import_module
 from itertools import combinations, combinations_with_replacement, pairwise, product
 from math import inf, isfinite, nan
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import setpoint as sp
-from setpoint import _kernels
+from setpoint import _kernels, replaying
 from setpoint._layout import layout_of
 from setpoint._loops import TALLIES
 from setpoint.combine import Max, Mean
@@ -19,8 +18,6 @@ from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.sets import Scale, Widen
 from setpoint.stretches import ErrorAdaptive, Exponential, Identity, ScoreAdaptive
 from tests.laws.adversary import Adversary
-
-replaying = import_module("setpoint.replay")  # `setpoint.replay` is the function of that name
 
 # Parts
 

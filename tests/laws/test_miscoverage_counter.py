@@ -28,16 +28,15 @@ def streak(risk: sp.Risk, stretch: Any = None) -> tuple[sp.Stream, float]:
     """The longest streak: covered until θ has fallen below m, then missed until it is above M."""
     stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk, stretch))
     low, high = risk.bounds
-    for _ in range(10_000):
-        if stream.theta < low:
-            break
-        shown = stream.predict((-1e100, 1e100))
-        stream.update(min(max(0.0, shown.lower), shown.upper))
     count = 0.0
-    while stream.theta <= high:
-        stream.predict((0.0, 0.0))
-        count = stream.update(1e300)
-    return stream, count
+    falling = True
+    for _ in range(10_000):
+        falling = falling and stream.theta >= low
+        if not falling and stream.theta > high:
+            return stream, count
+        shown = stream.predict((-1e100, 1e100) if falling else (0.0, 0.0))
+        count = stream.update(min(max(0.0, shown.lower), shown.upper) if falling else 1e300)
+    return pytest.fail("θ never fell below m and rose above M")
 
 
 @given(counters(), adversaries(), st.integers(1, 150))

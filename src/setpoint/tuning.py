@@ -18,7 +18,7 @@ import numpy as np
 from setpoint._check import whole
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.replay import Sweep, sweep
+from setpoint.replaying import Sweep, sweep
 from setpoint.search import LogUniform, Pinball, Uniform
 from setpoint.tape import Tape
 

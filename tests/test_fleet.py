@@ -1,0 +1,728 @@
+"""Fleets: many streams in one call, each as it would be alone, whatever comes late or wrong."""
+
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import setpoint as sp
+from setpoint.errors import (
+    AmbiguousReceipt,
+    AnsweredReceipt,
+    InputError,
+    LabelError,
+    PendingFull,
+    PredictionError,
+    ReceiptError,
+    SpecError,
+    StateError,
+    UnknownReceipt,
+)
+from setpoint.fleet import Intervals
+from setpoint.losses import Miscoverage, MiscoverageCounter
+from setpoint.sets import Scale, Widen
+from tests.laws.bulk import assert_same_state, numbers_of
+
+
+def risk_of(loss: Any = None, level: float = 0.25, gamma: float = 0.5, **options: Any) -> sp.Risk:
+    options.setdefault("bounds", (-1.0, 1.0))
+    return sp.Risk(loss or Miscoverage(), level, sp.steps.Fixed(gamma), **options)
+
+
+ONE = sp.Controller(Widen(), risk_of())
+TWO = sp.Controller(Widen(), (risk_of(), risk_of(MiscoverageCounter(cap=2.0), 0.5)))
+SPREAD = sp.Controller(Scale(), risk_of(start=0.5))
+
+
+@pytest.fixture(params=["compiled", "plain"], autouse=True)
+def mode(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With numba and without."""
+    monkeypatch.setenv("SETPOINT_PLAIN", "1" if request.param == "plain" else "")
+    return request.param
+
+
+def pair(*lower: float, length: float = 1.0) -> tuple[Any, Any]:
+    """A prediction for each stream."""
+    ends = np.array(lower)
+    return ends, ends + length
+
+
+def everything(fleet: sp.Fleet) -> list[Any]:
+    """All that a fleet knows, to be compared before and after."""
+    return [
+        fleet.ids,
+        fleet.pending,
+        [numbers_of(fleet.state(id)) for id in fleet.ids],
+        [str(fleet.certificate(id)) for id in fleet.ids],
+    ]
+
+
+# Streams by id
+
+
+def test_a_fleet_counts_its_streams_or_is_told_their_ids() -> None:
+    assert sp.Fleet(ONE, 3).ids == (0, 1, 2)
+    assert sp.Fleet(ONE, ["b", "a", 7]).ids == ("b", "a", 7)
+    assert len(sp.Fleet(ONE, 0)) == 0
+    assert sp.Fleet(ONE, (f"s{i}" for i in range(2))).ids == ("s0", "s1")
+    assert sp.Fleet(ONE, 3).controller is ONE
+    assert repr(sp.Fleet(ONE, 1_000)).startswith("<Fleet of 1,000 streams of Controller(")
+
+
+@pytest.mark.parametrize("count", [-1, True, 2.0, None])
+def test_a_fleet_has_a_whole_number_of_streams(count: Any) -> None:
+    with pytest.raises((InputError, TypeError)):
+        sp.Fleet(ONE, count)
+
+
+@pytest.mark.parametrize("ids", [["a", "a"], [1.5], [None], [True], [("a", 1)]])
+def test_every_stream_has_an_id_of_its_own(ids: Any) -> None:
+    with pytest.raises(InputError):
+        sp.Fleet(ONE, ids)
+
+
+def test_whole_numbers_of_numpy_are_ids_and_batches_as_in_a_stream() -> None:
+    fleet = sp.Fleet(ONE, np.arange(3))
+    assert fleet.ids == (0, 1, 2)
+    fleet.predict(pair(0.0), [np.int64(1)], batch=np.int64(5))
+    fleet.update([0.5], batch=5)
+    assert fleet.state(np.int64(1)).risks[0].judged == 1
+
+
+def test_a_controller_that_is_not_made_of_scalar_rules_is_refused() -> None:
+    custom = sp.losses.Custom(lambda shown, y: 0.0)
+    with pytest.raises(InputError, match="made of scalar rules"):
+        sp.Fleet(sp.Controller(Widen(), risk_of(custom)), 3)
+
+
+def test_a_risk_without_a_step_rule_is_named() -> None:
+    with pytest.raises(InputError, match="no step rule yet"):
+        sp.Fleet(sp.Controller(Widen(), sp.Risk(Miscoverage(), 0.1)), 3)
+
+
+def test_streams_are_added_at_the_end() -> None:
+    fleet = sp.Fleet(ONE, ["a"])
+    fleet.predict(pair(0.0))
+    fleet.update([5.0])
+    fleet.add(["b", 3])
+    assert fleet.ids == ("a", "b", 3)
+    assert fleet.theta.tolist() == [0.375, 0.0, 0.0]
+    assert fleet.predict(pair(0.0, 0.0, 0.0)).upper.tolist() == [1.375, 1.0, 1.0]
+
+
+def test_a_stream_is_added_in_the_state_of_another() -> None:
+    stream = sp.Stream(TWO, missing="skip")
+    for y in (5.0, 0.5, nan, 7.0):
+        stream.predict((0.0, 1.0))
+        stream.update(y)
+    fleet = sp.Fleet(TWO, ["a"])
+    fleet.add(["b"], [stream.state])
+    assert_same_state(fleet.state("b"), stream.state, exact=True)
+    assert_same_state(fleet.state("a"), TWO.init(), exact=True)
+    assert fleet.certificate("b") == stream.certificate()
+
+
+def test_the_state_of_a_stream_that_changed_keeps_its_certificate_in_a_fleet() -> None:
+    """What waited when its segment began, and what expired, is part of its guarantee."""
+    stream = sp.Stream(ONE, max_pending=3, overflow="expire")
+    for y in (5.0, 5.0, 5.0):  # θ leaves its bounds
+        stream.predict((0.0, 1.0))
+        stream.update(y)
+    for _ in range(4):
+        stream.predict((0.0, 1.0))
+    stream.change(bounds=(-1.0, 0.5))
+    for id in list(stream.pending):
+        stream.update(5.0, id)
+    stream.predict((0.0, 1.0))
+    stream.drop()
+    fleet = sp.Fleet(stream.controller, [])
+    fleet.add(["a"], [stream.state])
+    assert_same_state(fleet.state("a"), stream.state, exact=True)
+
+
+def test_states_of_another_controller_or_too_few_are_refused() -> None:
+    fleet = sp.Fleet(ONE, ["a"])
+    before = everything(fleet)
+    for ids, states in (
+        (["b"], [TWO.init()]),
+        (["b", "c"], [ONE.init()]),
+        (["a"], [ONE.init()]),
+        (["b", "b"], None),
+        (["b", 1.5], None),
+    ):
+        with pytest.raises(InputError):
+            fleet.add(ids, states)
+        assert everything(fleet) == before
+
+
+def test_a_retired_stream_hands_back_its_state_and_the_others_go_on() -> None:
+    fleet, twin = sp.Fleet(ONE, ["a", "b", "c"]), sp.Fleet(ONE, ["a", "b", "c"])
+    for each in (fleet, twin):
+        each.predict(pair(0.0, 0.0, 0.0))
+        each.update([5.0, 0.5, nan])
+    states = fleet.retire(["b"])
+    assert list(states) == ["b"]
+    assert_same_state(states["b"], twin.state("b"), exact=True)
+    assert fleet.ids == ("a", "c")
+    fleet.predict(pair(0.0, 0.0))
+    twin.predict(pair(0.0, 0.0), ["a", "c"])
+    assert fleet.update([5.0, 5.0]).tolist() == twin.update([5.0, 5.0]).tolist()
+    for id in ("a", "c"):
+        assert_same_state(fleet.state(id), twin.state(id), exact=True)
+    fleet.add(["b"], [states["b"]])
+    assert_same_state(fleet.state("b"), twin.state("b"), exact=True)
+
+
+def test_what_a_retired_stream_awaited_is_given_up_and_counted() -> None:
+    fleet = sp.Fleet(ONE, ["a", "b", "c"])
+    fleet.predict(pair(0.0, 0.0, 0.0), batch="first")
+    fleet.predict(pair(0.0, 0.0), ["c", "b"], batch="second")
+    states = fleet.retire(["b"])
+    assert fleet.pending == {"first": ("a", "c"), "second": ("c",)}
+    assert states["b"].dropped == 2
+    assert fleet.update([5.0, nan], batch="second")[0] == 1.0
+    assert fleet.update([5.0, nan, 0.5], batch="first").tolist()[::2] == [1.0, 0.0]
+    assert fleet.means.tolist() == [1.0, 0.5]
+
+
+def test_a_label_for_a_retired_stream_is_refused_by_its_own_name() -> None:
+    fleet = sp.Fleet(ONE, ["a", "b", "c"])
+    fleet.predict(pair(0.0, 0.0, 0.0))
+    fleet.retire(["b"])
+    before = everything(fleet)
+    with pytest.raises(ReceiptError) as caught:
+        fleet.update([0.5, 0.5, 0.5])
+    assert "'a'" not in str(caught.value)
+    assert everything(fleet) == before
+
+
+def test_a_batch_of_retired_streams_only_is_gone() -> None:
+    fleet = sp.Fleet(ONE, ["a", "b"])
+    fleet.predict(pair(0.0), ["b"], batch="b only")
+    fleet.retire(["b"])
+    assert fleet.pending == {}
+    fleet.retire(["a"])
+    assert len(fleet) == 0
+    assert fleet.predict(pair()).upper.tolist() == []
+
+
+@pytest.mark.parametrize("ids", [["z"], ["a", "z"], ["a", "a"]])
+def test_streams_that_are_not_there_cannot_be_retired(ids: list[str]) -> None:
+    fleet = sp.Fleet(ONE, ["a", "b"])
+    fleet.predict(pair(0.0, 0.0))
+    before = everything(fleet)
+    with pytest.raises((UnknownReceipt, InputError)):
+        fleet.retire(ids)
+    assert everything(fleet) == before
+
+
+# Predictions and labels
+
+
+def test_a_step_by_hand() -> None:
+    fleet = sp.Fleet(ONE, ["north", "south"])
+    shown = fleet.predict(pair(10.0, 20.0, length=4.0))
+    assert shown.lower.tolist() == [10.0, 20.0]
+    assert shown.upper.tolist() == [14.0, 24.0]
+    assert shown.lengths.tolist() == [4.0, 4.0]
+    assert np.array_equal(fleet.update([15.0, nan]), [1.0, nan], equal_nan=True)
+    assert fleet.theta.tolist() == [0.375, 0.0]
+    assert np.array_equal(fleet.means, [1.0, nan], equal_nan=True)
+    state = fleet.state("south")
+    assert (state.missing, state.risks[0].judged) == (1, 0)
+
+
+def test_lengths_of_full_and_empty_intervals() -> None:
+    shown = Intervals(np.array([-inf, inf, 0.0]), np.array([inf, -inf, 2.0]))
+    assert shown.lengths.tolist() == [inf, 0.0, 2.0]
+
+
+def test_several_risks_have_a_row_each() -> None:
+    fleet = sp.Fleet(TWO, 3)
+    fleet.predict(pair(0.0, 0.0, 0.0))
+    assert fleet.update([5.0, 0.5, nan]).shape == (2, 3)
+    assert fleet.theta.tolist() == [[0.375, -0.125, 0.0], [0.25, -0.25, 0.0]]
+    assert np.array_equal(fleet.means, [[1.0, 0.0, nan], [1.0, 0.0, nan]], equal_nan=True)
+    assert [risk.mean for risk in fleet.certificate(0).risks] == [1.0, 1.0]
+
+
+def test_what_is_handed_out_or_given_cannot_be_changed_to_its_harm() -> None:
+    fleet = sp.Fleet(ONE, 2)
+    lower, upper = pair(0.0, 0.0)
+    shown = fleet.predict((lower, upper))
+    for array in (lower, upper):
+        array[:] = 1e9
+    for array in (shown.lower, shown.upper):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 1e9
+    assert fleet.update([0.5, 2.0]).tolist() == [0.0, 1.0]
+    fleet.theta[:] = 5.0
+    fleet.means[:] = 5.0
+    fleet.state(0).risks[0].theta = 5.0
+    assert fleet.theta.tolist() == [-0.125, 0.375]
+
+
+def test_streams_may_be_taken_in_any_order_and_number() -> None:
+    fleet, twin = sp.Fleet(ONE, list("abc")), sp.Fleet(ONE, list("abc"))
+    fleet.predict(pair(3.0, 1.0), ["c", "a"])
+    fleet.update([3.5, 9.0])
+    fleet.predict(pair(2.0), ["b"])
+    fleet.update([9.0])
+    twin.predict(pair(1.0, 2.0, 3.0))
+    twin.update([9.0, 9.0, 3.5])
+    assert everything(fleet) == everything(twin)
+    assert fleet.predict(pair(), []).lower.tolist() == []
+
+
+def test_lists_whole_numbers_and_point_forecasts_are_taken() -> None:
+    fleet = sp.Fleet(ONE, 2)
+    assert fleet.predict(([0, 1], [2, 3])).upper.tolist() == [2.0, 3.0]
+    fleet.update([1, 9])
+    assert fleet.predict(np.array([5.0, 5.0])).lower.tolist() == [inf, 4.625]
+    fleet.drop()
+    assert fleet.run(np.zeros((2, 2)), np.zeros((2, 2))).lower.shape == (2, 2)
+
+
+WRONG_PREDICTIONS = {
+    "too few streams": pair(0.0),
+    "too many streams": pair(0.0, 0.0, 0.0),
+    "one array of two dimensions": np.zeros((2, 2)),
+    "three arrays": (np.zeros(2),) * 3,
+    "arrays of different lengths": (np.zeros(2), np.zeros(1)),
+    "a NaN": (np.array([0.0, nan]), np.ones(2)),
+    "a NaN beside an infinity": (np.array([0.0, nan]), np.array([1.0, inf])),
+    "text": (np.array(["0", "1"]), np.ones(2)),
+    "objects": (np.array([None, 1.0]), np.ones(2)),
+    "complex numbers": (np.array([1j, 0]), np.ones(2)),
+    "nothing": None,
+    "a number": 5.0,
+}
+
+
+@pytest.mark.parametrize("prediction", WRONG_PREDICTIONS.values(), ids=WRONG_PREDICTIONS)
+def test_a_wrong_prediction_is_refused_and_changes_nothing(prediction: Any) -> None:
+    fleet = sp.Fleet(ONE, 2)
+    fleet.predict(pair(0.0, 0.0))
+    before = everything(fleet)
+    with pytest.raises(PredictionError):
+        fleet.predict(prediction)
+    assert everything(fleet) == before
+    fleet.update([5.0, 0.5])
+    assert fleet.theta.tolist() == [0.375, -0.125]
+
+
+@pytest.mark.parametrize("spread", [(inf, 1.0, 1.0), (0.0, -1.0, 1.0), (0.0, 1.0, inf)])
+def test_a_spread_that_is_none_is_refused(spread: tuple[float, ...]) -> None:
+    fleet = sp.Fleet(SPREAD, 2)
+    columns = tuple(np.array([1.0, each]) for each in spread)
+    with pytest.raises(PredictionError, match="stream 1"):
+        fleet.predict(columns)
+    with pytest.raises(PredictionError, match="stream 1"):
+        fleet.run(tuple(column[None] for column in columns), np.zeros((1, 2)))
+    assert fleet.pending == {}
+
+
+def test_the_stream_of_a_wrong_prediction_is_named() -> None:
+    fleet = sp.Fleet(ONE, ["a", "b"])
+    wrong = (np.array([nan, 0.0]), np.ones(2))
+    with pytest.raises(PredictionError, match="stream 'a'"):
+        fleet.predict(wrong)
+    with pytest.raises(PredictionError, match="stream 'b'"):
+        fleet.predict(wrong, ["b", "a"])
+    with pytest.raises(PredictionError, match="stream 'b'"):
+        fleet.predict((np.array([nan]), np.ones(1)), ["b"])
+
+
+def test_infinite_and_huge_predictions_are_fine() -> None:
+    fleet = sp.Fleet(ONE, 4)
+    lower, upper = np.array([-inf, inf, -inf, 1.2e308]), np.array([inf, -inf, -inf, 1.3e308])
+    shown = fleet.predict((lower, upper))
+    assert shown.lower.tolist() == [-inf, inf, -inf, 1.2e308]
+    assert fleet.update([0.0, 0.0, 0.0, 1.25e308]).tolist() == [0.0, 1.0, 1.0, 0.0]
+
+
+WRONG_LABELS = {
+    "too few": np.zeros(1),
+    "too many": np.zeros(3),
+    "two dimensions": np.zeros((1, 2)),
+    "one number": 5.0,
+    "infinite": np.array([0.0, inf]),
+    "text": np.array(["0", "1"]),
+    "None": [None, 1.0],
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("labels", WRONG_LABELS.values(), ids=WRONG_LABELS)
+def test_wrong_labels_are_refused_and_change_nothing(labels: Any) -> None:
+    fleet = sp.Fleet(ONE, 2)
+    fleet.predict(pair(0.0, 0.0))
+    before = everything(fleet)
+    with pytest.raises(LabelError):
+        fleet.update(labels)
+    assert everything(fleet) == before
+    assert fleet.update([5.0, 0.5]).tolist() == [1.0, 0.0]
+
+
+def test_a_label_outside_the_support_is_refused() -> None:
+    fleet = sp.Fleet(sp.Controller(Widen(support=(0.0, 5.0)), risk_of()), 2)
+    fleet.predict(pair(1.0, 1.0))
+    with pytest.raises(LabelError, match=r"lie in \[0.0, 5.0\], got -1.0"):
+        fleet.update([2.0, -1.0])
+    with pytest.raises(LabelError, match=r"got 6\.0"):
+        fleet.update([6.0, 2.0])
+    assert fleet.theta.tolist() == [0.0, 0.0]
+    assert len(fleet.pending) == 1
+
+
+def test_unknown_and_repeated_streams_are_refused() -> None:
+    fleet = sp.Fleet(ONE, ["a", "b"])
+    with pytest.raises(UnknownReceipt, match="no stream 'z'"):
+        fleet.predict(pair(0.0), ["z"])
+    with pytest.raises(InputError, match="each stream once"):
+        fleet.predict(pair(0.0, 0.0), ["a", "a"])
+    with pytest.raises(UnknownReceipt, match="no stream 'z'"):
+        fleet.state("z")
+    with pytest.raises(UnknownReceipt, match="no stream 'z'"):
+        fleet.certificate("z")
+    assert fleet.pending == {}
+
+
+# Batches that wait
+
+
+def test_batches_are_answered_late_and_in_any_order() -> None:
+    """Each loss is taken on the sets that were shown, as in a stream with receipts."""
+    rng = np.random.default_rng(0)
+    fleet, streams = sp.Fleet(TWO, 3), [sp.Stream(TWO, missing="skip") for _ in range(3)]
+    waiting: list[int] = []
+    for serial in range(60):
+        lower = rng.normal(size=3)
+        shown = fleet.predict((lower, lower + 1.0), batch=serial)
+        for i, stream in enumerate(streams):
+            alone = stream.predict((lower[i], lower[i] + 1.0), id=serial)
+            assert (shown.lower[i], shown.upper[i]) == tuple(alone)
+        waiting.append(serial)
+        while len(waiting) > rng.integers(0, 5):
+            name = waiting.pop(int(rng.integers(len(waiting))))
+            y = rng.normal(size=3)
+            y[rng.random(3) < 0.2] = nan
+            losses = fleet.update(y, batch=name)
+            for i, stream in enumerate(streams):
+                alone = stream.update(y[i], id=name)
+                assert alone is None or losses[:, i].tolist() == list(alone)
+    for i, stream in enumerate(streams):
+        assert_same_state(fleet.state(i), stream.state, exact=True)
+        assert fleet.certificate(i) == stream.certificate()
+    assert fleet.state(0).peak > 1
+
+
+def test_labels_that_are_late_keep_their_predictions_waiting() -> None:
+    fleet = sp.Fleet(ONE, ["a", "b", "c"])
+    fleet.predict(pair(0.0, 0.0, 0.0), batch="monday")
+    first = fleet.update([nan, 5.0, nan], batch="monday", late=True)
+    assert np.array_equal(first, [nan, 1.0, nan], equal_nan=True)
+    assert fleet.pending == {"monday": ("a", "c")}
+    fleet.predict(pair(0.0, 0.0, 0.0), batch="tuesday")
+    fleet.update([0.5, nan, nan], batch="monday", late=True)
+    with pytest.raises(AnsweredReceipt, match="stream 'b' already has its label in batch 'monday'"):
+        fleet.update([nan, 0.5, nan], batch="monday", late=True)
+    assert fleet.pending == {"monday": ("c",), "tuesday": ("a", "b", "c")}
+    fleet.update([nan, nan, nan], batch="monday")  # no longer late: given up as not observed
+    assert fleet.pending == {"tuesday": ("a", "b", "c")}
+    assert [fleet.state(id).missing for id in "abc"] == [0, 0, 1]
+    assert [fleet.state(id).peak for id in "abc"] == [2, 1, 2]
+    assert fleet.certificate("c").waiting == 1
+
+
+def test_an_answer_to_a_label_that_came_before_changes_nothing() -> None:
+    fleet = sp.Fleet(ONE, 2)
+    fleet.predict(pair(0.0, 0.0))
+    fleet.update([5.0, nan], late=True)
+    before = everything(fleet)
+    with pytest.raises(AnsweredReceipt):
+        fleet.update([5.0, 5.0])
+    assert everything(fleet) == before
+
+
+def test_dropped_predictions_are_counted_and_move_nothing() -> None:
+    fleet = sp.Fleet(ONE, ["a", "b"])
+    fleet.predict(pair(0.0, 0.0), batch="x")
+    fleet.update([5.0, nan], batch="x", late=True)
+    fleet.drop("x")
+    assert fleet.pending == {}
+    assert [fleet.state(id).dropped for id in "ab"] == [0, 1]
+    assert fleet.theta.tolist() == [0.375, 0.0]
+    assert fleet.certificate("b").dropped == 1
+
+
+def test_a_batch_without_a_name_is_the_only_one() -> None:
+    fleet = sp.Fleet(ONE, 1)
+    with pytest.raises(UnknownReceipt, match="call predict first"):
+        fleet.update([0.5])
+    with pytest.raises(UnknownReceipt, match="call predict first"):
+        fleet.drop()
+    fleet.predict(pair(0.0))
+    fleet.predict(pair(0.0))
+    with pytest.raises(AmbiguousReceipt, match="2 batches wait"):
+        fleet.update([0.5])
+    with pytest.raises(AmbiguousReceipt):
+        fleet.drop()
+    with pytest.raises(AmbiguousReceipt, match="before run"):
+        fleet.run(np.zeros((1, 1)), np.zeros((1, 1)))
+    assert list(fleet.pending) == [0, 1]
+    fleet.update([0.5], batch=1)
+    fleet.update([0.5])
+    with pytest.raises(UnknownReceipt, match="may be answered"):
+        fleet.update([0.5], batch=1)
+
+
+def test_names_of_batches_are_whole_numbers_or_strings_and_never_double() -> None:
+    fleet = sp.Fleet(ONE, 1)
+    fleet.predict(pair(0.0), batch="x")
+    with pytest.raises(InputError, match="already waits under the id 'x'"):
+        fleet.predict(pair(0.0), batch="x")
+    for name in (True, 1.5, ("x",)):
+        with pytest.raises(InputError, match="whole number or a string"):
+            fleet.predict(pair(0.0), batch=name)
+    fleet.update([0.5], batch="x")
+    fleet.predict(pair(0.0), batch="x")  # answered names may be used again
+    fleet.predict(pair(0.0), batch=7)
+    fleet.predict(pair(0.0))
+    assert list(fleet.pending) == ["x", 7, 8]
+
+
+def test_a_generated_name_is_never_one_that_waits() -> None:
+    fleet = sp.Fleet(ONE, 1)
+    for name in (1, 0, 5, None, 2, None, -4, None):
+        fleet.predict(pair(0.0), batch=name)
+    assert len(fleet.pending) == 8
+
+
+def test_no_more_batches_wait_than_allowed() -> None:
+    fleet = sp.Fleet(ONE, 1, max_pending=2)
+    fleet.predict(pair(0.0))
+    fleet.predict(pair(0.0))
+    before = everything(fleet)
+    with pytest.raises(PendingFull, match="2 batches wait"):
+        fleet.predict(pair(0.0))
+    assert everything(fleet) == before
+    for count in (0, True, 1.5):
+        with pytest.raises(InputError):
+            sp.Fleet(ONE, 1, max_pending=count)
+
+
+# Many steps at once
+
+
+@pytest.mark.parametrize("controller", [ONE, TWO], ids=["one risk", "two risks"])
+def test_run_does_what_predict_and_update_do_row_after_row(controller: sp.Controller) -> None:
+    rng = np.random.default_rng(2)
+    lower = rng.normal(size=(50, 4))
+    y = rng.normal(size=(50, 4))
+    y[rng.random((50, 4)) < 0.1] = nan
+    y[7] = nan
+    fused, pairs = sp.Fleet(controller, 4), sp.Fleet(controller, 4)
+    shown = fused.run((lower[:30], lower[:30] + 1.0), y[:30])
+    more = fused.run((lower[30:], lower[30:] + 1.0), y[30:])
+    for t in range(50):
+        row = pairs.predict((lower[t], lower[t] + 1.0))
+        part, place = (shown, t) if t < 30 else (more, t - 30)
+        assert np.array_equal(part.lower[place], row.lower)
+        assert np.array_equal(part.upper[place], row.upper)
+        pairs.update(y[t])
+    assert everything(fused) == everything(pairs)
+
+
+def test_run_takes_no_rows_and_no_streams() -> None:
+    fleet = sp.Fleet(ONE, 2)
+    before = everything(fleet)
+    assert fleet.run((np.zeros((0, 2)), np.ones((0, 2))), np.zeros((0, 2))).lower.shape == (0, 2)
+    assert everything(fleet) == before
+    nobody = sp.Fleet(ONE, 0)
+    assert nobody.run((np.zeros((3, 0)), np.ones((3, 0))), np.zeros((3, 0))).lower.shape == (3, 0)
+
+
+def test_run_takes_views_of_any_stride() -> None:
+    rng = np.random.default_rng(3)
+    wide = rng.normal(size=(3, 20, 6))
+    lower, width, y = wide[:, :, ::2]
+    whole, strided = sp.Fleet(ONE, 3), sp.Fleet(ONE, 3)
+    upper = lower + np.abs(width)
+    strided.run((lower, np.asfortranarray(upper)), y)
+    whole.run((lower.copy(), upper.copy()), y.copy())
+    assert everything(strided) == everything(whole)
+
+
+def test_run_refuses_what_is_wrong_and_changes_nothing() -> None:
+    fleet = sp.Fleet(ONE, 2)
+    before = everything(fleet)
+    good = (np.zeros((3, 2)), np.ones((3, 2)))
+    for prediction, y, error in (
+        (good, np.zeros((2, 2)), LabelError),
+        (good, np.zeros(2), LabelError),
+        (good, np.full((3, 2), inf), LabelError),
+        ((np.zeros((3, 3)), np.ones((3, 3))), np.zeros((3, 3)), PredictionError),
+        ((np.zeros((3, 2)), np.ones((2, 2))), np.zeros((3, 2)), PredictionError),
+        ((np.full((3, 2), nan), np.ones((3, 2))), np.zeros((3, 2)), PredictionError),
+        ((np.zeros(2), np.ones(2)), np.zeros((1, 2)), PredictionError),
+    ):
+        with pytest.raises(error):
+            fleet.run(prediction, y)
+        assert everything(fleet) == before
+
+
+# Saved and loaded
+
+
+@pytest.mark.parametrize("controller", [ONE, TWO], ids=["one risk", "two risks"])
+def test_a_fleet_that_is_saved_and_loaded_goes_on_to_the_bit(
+    controller: sp.Controller, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(4)
+    fleet = sp.Fleet(controller, ["a", "b", 3], max_pending=5)
+    for _ in range(20):
+        lower = rng.normal(size=3)
+        fleet.predict((lower, lower + 1.0))
+        fleet.update(rng.normal(size=3))
+    fleet.predict(pair(0.1, 0.2, 0.3), batch="monday")
+    fleet.update([nan, 5.0, nan], batch="monday", late=True)
+    fleet.predict(pair(0.3, 0.1), [3, "a"], batch=9)
+    fleet.save(tmp_path / "fleet")
+    twin = sp.Fleet.load(tmp_path / "fleet")
+    assert twin.controller == controller
+    assert everything(twin) == everything(fleet)
+    for each in (fleet, twin):
+        each.predict(pair(0.5, 0.5, 0.5), batch="tuesday")
+        each.update([nan, 5.0], batch=9)
+        each.update([0.7, 0.1, 5.0], batch="tuesday")
+        each.update([0.7, nan, 5.0], batch="monday")
+        each.add(["new"])
+        each.run((np.zeros((5, 4)), np.ones((5, 4))), np.full((5, 4), 3.0))
+    assert everything(twin) == everything(fleet)
+    assert np.array_equal(twin.theta, fleet.theta)
+    for _ in range(4):
+        twin.predict(pair(0.0, 0.0, 0.0, 0.0))
+    twin.predict(pair(0.0, 0.0, 0.0, 0.0))
+    with pytest.raises(PendingFull):
+        twin.predict(pair(0.0, 0.0, 0.0, 0.0))
+
+
+def test_an_empty_fleet_and_an_adaptive_one_are_saved_too(tmp_path: Path) -> None:
+    adaptive = sp.Controller(Widen(), risk_of(), sp.stretches.ErrorAdaptive(0.1, 0.1, -1.0, 1.0))
+    for count in (0, 2):
+        fleet = sp.Fleet(adaptive, count)
+        fleet.predict((np.zeros(count, np.float32), np.ones(count, np.float32)))
+        fleet.save(tmp_path / "fleet")
+        twin = sp.Fleet.load(tmp_path / "fleet")
+        assert everything(twin) == everything(fleet)
+        if count:
+            for each in (fleet, twin):
+                each.update([3.0, nan])
+            assert everything(twin) == everything(fleet)
+
+
+def test_a_file_that_is_no_fleet_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no")
+    with pytest.raises(StateError, match="damaged"):
+        sp.Fleet.load(tmp_path / "text")
+    sp.Stream(ONE).save(tmp_path / "stream")
+    with pytest.raises(StateError, match="must hold a setpoint fleet"):
+        sp.Fleet.load(tmp_path / "stream")
+    sp.Fleet(ONE, 1).save(tmp_path / "fleet")
+    with pytest.raises(StateError, match="must hold a setpoint stream"):
+        sp.Stream.load(tmp_path / "fleet")
+
+
+def test_a_fleet_with_a_part_that_spec_does_not_know_says_so_when_saved(tmp_path: Path) -> None:
+    class Own(Miscoverage):
+        pass
+
+    fleet = sp.Fleet(sp.Controller(Widen(), risk_of(Own())), 1)
+    with pytest.raises(SpecError):
+        fleet.save(tmp_path / "fleet")
+    assert list(tmp_path.iterdir()) == []
+
+
+# Certificates
+
+
+def test_each_stream_has_its_own_certificate_with_its_own_delay() -> None:
+    """P is the most labels that one stream awaited at once, not the number of batches."""
+    fleet = sp.Fleet(ONE, ["slow", "quick"])
+    fleet.predict(pair(0.0), ["slow"], batch=0)
+    fleet.predict(pair(0.0, 0.0), batch=1)
+    fleet.predict(pair(0.0), ["slow"], batch=2)
+    for name, labels in ((1, [5.0, 5.0]), (0, [5.0]), (2, [0.5])):
+        fleet.update(labels, batch=name)
+    slow, quick = fleet.certificate("slow"), fleet.certificate("quick")
+    assert (slow.pending, quick.pending) == (3, 1)
+    # (M + Pγ(l_max − r) − θ_1)/γ
+    assert slow.risks[0].constant_upper == pytest.approx((1.0 + 3 * 0.5 * 0.75) / 0.5)
+    assert quick.risks[0].constant_upper == pytest.approx((1.0 + 0.5 * 0.75) / 0.5)
+    assert slow.risks[0].judged == 3
+    assert slow.risks[0].identity == pytest.approx(slow.risks[0].mean)
+
+
+POLICIES = ("up", "down", "random", "swing")
+
+
+@given(
+    st.sampled_from([ONE, TWO, sp.Controller(Widen(support=(-2.0, 2.0)), risk_of())]),
+    st.sampled_from(POLICIES),
+    st.integers(1, 4),
+    st.integers(0, 2**16),
+)
+def test_no_adversary_takes_a_stream_out_of_its_certificate(
+    controller: sp.Controller, policy: str, delay: int, seed: int
+) -> None:
+    """Labels are chosen for all streams at once, after their sets are shown, and come late."""
+    rng = np.random.default_rng(seed)
+    fleet, streams = sp.Fleet(controller, 6), np.arange(6)
+    low, high = controller.sets.support
+    shown: dict[int, Any] = {}
+    up = np.full(6, policy != "down")
+    for serial in range(80):
+        lower = rng.choice([0.0, -1.0, 0.5], size=6)
+        shown[serial] = fleet.predict((lower, lower + rng.choice([0.0, 1.0, 3.0], size=6)))
+        if policy == "random":
+            up = rng.random(6) < 0.5
+        elif policy == "swing":
+            theta = np.atleast_2d(fleet.theta)
+            up = np.where((theta > 1.0).any(axis=0), False, up)
+            up = np.where((theta < -1.0).any(axis=0), True, up)
+        while len(shown) >= delay:
+            name = rng.choice(list(shown))
+            lower, upper = shown.pop(name)
+            inside = np.where(lower <= upper, np.clip(lower, -1e3, 1e3), 0.0)
+            outside = np.where(lower > -1e3, np.clip(lower, -1e3, 1e3) - 0.5, 0.0)
+            outside = np.where(upper < 1e3, np.clip(upper, -1e3, 1e3) + 0.5, outside)
+            y = np.clip(np.where(up, outside, inside), low, high)
+            y[streams == rng.integers(12)] = nan
+            fleet.update(y, batch=int(name))
+    for id in fleet.ids:
+        certificate = fleet.certificate(id)
+        assert certificate.pending <= delay
+        for risk in certificate.risks:
+            assert risk.within
+            assert "BROKEN" not in risk.verdict
+            assert risk.upper is not None
+            assert risk.identity == pytest.approx(risk.mean, abs=1e-9)
+
+
+# Without numba
+
+
+def test_nothing_warns_in_a_saturated_step_of_an_adaptive_stretch() -> None:
+    """Plain Python or machine code, infinities cancel in silence (warnings are errors here)."""
+    stretch = sp.stretches.ScoreAdaptive(0.3, -0.7, 0.9, reading="authors")
+    fleet = sp.Fleet(sp.Controller(Widen(), risk_of(gamma=9.0), stretch), 2)
+    for y in (9.0, 9.0, 0.0, 0.0):
+        fleet.predict((np.array([-inf, inf]), np.array([inf, inf])))
+        fleet.update([y, y])
+    assert fleet.state(0).full + fleet.state(1).full > 0
+    assert np.isfinite(fleet.theta).all()

@@ -1,0 +1,700 @@
+"""Replay and sweep: what a trace tells, which controllers and tapes they take, what they cost."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from math import inf, isnan, nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint.errors import InputError, LabelError, PredictionError, SetpointError, TapeError
+from setpoint.losses import Custom, Miscoverage, MiscoverageCounter
+from setpoint.metrics import Running
+from setpoint.replaying import Sweep, nominal
+from setpoint.sets import Scale, Widen
+from setpoint.tape import Ragged
+from tests.laws.bulk import (
+    as_run,
+    assert_same_metrics,
+    assert_same_run,
+    assert_same_state,
+    live,
+    plain,
+)
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def risk_of(loss: Any = None, level: float = 0.2, gamma: float = 0.3, **options: Any) -> sp.Risk:
+    options.setdefault("bounds", (-1.0, 1.0))
+    return sp.Risk(loss or Miscoverage(), level, sp.steps.Fixed(gamma), **options)
+
+
+ONE = sp.Controller(Widen(), risk_of())
+TWO = sp.Controller(Widen(), (risk_of(), risk_of(MiscoverageCounter(cap=3.0), 0.3, 0.2)))
+
+
+def tape_of(rows: int, seed: int = 0, **columns: Any) -> sp.Tape:
+    """Quantiles that are too narrow, labels of which some are missing, groups."""
+    rng = np.random.default_rng(seed)
+    centre = np.cumsum(rng.normal(size=rows))
+    y = centre + rng.normal(size=rows)
+    y[rng.random(rows) < 0.1] = nan
+    columns.setdefault("group", rng.integers(0, 4, rows))
+    return sp.Tape.from_arrays([centre - 0.8, centre + 0.8], y, **columns)
+
+
+def small(y: list[float], **columns: Any) -> sp.Tape:
+    """Predictions that never change."""
+    return sp.Tape.from_arrays([[0.0] * len(y), [1.0] * len(y)], y, **columns)
+
+
+@pytest.fixture(params=["compiled", "plain"])
+def mode(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With numba and without."""
+    monkeypatch.setenv("SETPOINT_PLAIN", "1" if request.param == "plain" else "")
+    return request.param
+
+
+# What a trace tells
+
+
+def test_a_trace_by_hand(mode: str) -> None:
+    controller = sp.Controller(Widen(), risk_of(level=0.25, gamma=2.0, start=0.0))
+    trace = sp.replay(controller, small([1.5, 0.5, nan, 3.0, 2.5, 2.0]))
+    # θ: 0, 1.5 (full: above 1), 1, 1, 2.5 (full), 2 (full)
+    assert trace.theta.tolist() == [[0.0, 1.5, 1.0, 1.0, 2.5, 2.0]]
+    assert trace.lam.tolist() == [0.0, inf, 1.0, 1.0, inf, inf]
+    assert trace.lower.tolist() == [0.0, -inf, -1.0, -1.0, -inf, -inf]
+    assert trace.upper.tolist() == [1.0, inf, 2.0, 2.0, inf, inf]
+    assert np.array_equal(trace.losses, [[1.0, 0.0, nan, 1.0, 0.0, 0.0]], equal_nan=True)
+    assert trace.covered.tolist() == [False, True, False, False, True, True]
+    assert trace.full.tolist() == [False, True, False, False, True, True]
+    assert not trace.empty.any()
+    assert trace.shown is None
+    own, state = trace.state.risks[0], trace.state
+    assert (own.theta, own.first, own.judged, own.total) == (1.5, 0.0, 5, 2.0)
+    assert (state.full, state.empty, state.missing) == (3, 0, 1)
+    assert repr(trace) == "<Trace of 6 rows, 1 streams>"
+    assert trace.controller is controller
+
+
+def test_a_trace_knows_where_the_safeguard_chose_the_empty_set(mode: str) -> None:
+    controller = sp.Controller(Widen(), risk_of(level=0.5, gamma=1.0, bounds=(-0.4, 1.0)))
+    trace = sp.replay(controller, small([0.5, 0.5, 0.5]))
+    assert trace.lam.tolist() == [0.0, -inf, 0.0]
+    assert trace.empty.tolist() == [False, True, False]
+    assert (trace.lower[1], trace.upper[1]) == (inf, -inf)
+    assert trace.losses[0].tolist() == [0.0, 1.0, 0.0]
+
+
+def test_with_several_risks_a_trace_has_a_row_for_each(mode: str) -> None:
+    trace = sp.replay(TWO, tape_of(50))
+    assert trace.theta.shape == trace.losses.shape == (2, 50)
+    run, _ = live(TWO, plain(trace.tape))
+    assert_same_run(as_run(trace), run, exact=True)
+
+
+@pytest.mark.parametrize("risk", [0, 1])
+@pytest.mark.parametrize("support", [(-inf, inf), (-100.0, inf)])
+def test_the_summary_of_a_trace_is_what_a_live_stream_would_have_counted(
+    risk: int, support: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SETPOINT_PLAIN", "" if support == (-inf, inf) else "1")
+    controller = replace(TWO, sets=Widen(support=support))
+    tape = tape_of(400)
+    got = sp.replay(controller, tape).summary(risk, window=50)
+    level = controller.risks[risk].level
+    running = Running(level, window=50, confidence_level=0.8, support=support)
+    stream = sp.Stream(controller, missing="skip")
+    for (prediction, y), group in zip(plain(tape), tape.group.tolist(), strict=True):
+        shown = stream.predict(prediction)
+        losses = stream.update(y)
+        running.update(*shown, y, None if losses is None else losses[risk], group)
+    for name, value in running.summary().as_dict().items():
+        assert getattr(got, name) == pytest.approx(value, rel=1e-9, nan_ok=True), name
+    assert got.missing == int(np.isnan(tape.y).sum())
+
+
+def test_the_nominal_coverage_comes_from_the_first_risk_or_is_given() -> None:
+    assert nominal(ONE) == 0.8
+    counter = sp.Controller(Widen(), risk_of(MiscoverageCounter(), 0.25))
+    assert nominal(counter) == 0.8
+    other = sp.Controller(Widen(), risk_of(Custom(lambda shown, y: 0.0, empty=0.0), 0.0))
+    assert nominal(other) == 0.9
+    assert sp.replay(ONE, tape_of(9)).summary().confidence_level == 0.8
+    assert sp.replay(ONE, tape_of(9)).summary(confidence_level=0.5).confidence_level == 0.5
+
+
+def test_a_trace_has_the_certificate_of_a_live_stream(mode: str) -> None:
+    tape = tape_of(300)
+    stream = sp.Stream(TWO, missing="skip")
+    for prediction, y in plain(tape):
+        stream.predict(prediction)
+        stream.update(y)
+    certificate = sp.replay(TWO, tape).certificate()
+    assert certificate == stream.certificate()
+    assert all(risk.within for risk in certificate.risks)
+
+
+# Several streams in one tape
+
+
+def interleaved(mode: str) -> tuple[sp.Tape, dict[Any, sp.Tape]]:
+    """Three streams of different lengths whose rows come in any order."""
+    parts = {"north": tape_of(120, 1), "south": tape_of(7, 2), "west": tape_of(60, 3)}
+    rng = np.random.default_rng(4)
+    ids = np.repeat(list(parts), [len(part) for part in parts.values()])
+    rng.shuffle(ids)
+    rows = {name: iter(range(len(part))) for name, part in parts.items()}
+    taken = [(name, next(rows[name])) for name in ids.tolist()]
+
+    def column(pick: Any) -> Any:
+        return np.array([pick(parts[name])[row] for name, row in taken])
+
+    tape = sp.Tape.from_arrays(
+        [column(lambda part: part.prediction[0]), column(lambda part: part.prediction[1])],
+        column(lambda part: part.y),
+        id=ids.tolist(), group=column(lambda part: part.group),
+    )  # fmt: skip
+    return tape, parts
+
+
+@pytest.mark.parametrize("controller", [ONE, TWO], ids=["one risk", "two risks"])
+def test_streams_that_share_a_tape_are_as_they_are_alone(
+    controller: sp.Controller, mode: str
+) -> None:
+    tape, parts = interleaved(mode)
+    trace = sp.replay(controller, tape)
+    assert set(trace.states) == set(parts)
+    for name, part in parts.items():
+        alone, rows = sp.replay(controller, part), tape.rows(name)
+        for field in ("lower", "upper", "lam", "covered", "theta", "losses"):
+            together = getattr(trace, field)[..., rows]
+            assert np.array_equal(together, getattr(alone, field), equal_nan=True), field
+        assert_same_state(trace.states[name], alone.state, exact=True)
+        assert trace.certificate(name) == alone.certificate()
+
+
+def test_streaks_end_where_their_stream_does(mode: str) -> None:
+    tape = small([9.0, 9.0, 9.0, 0.5, 0.5, 9.0], id=list("abaabb"))
+    still = sp.Controller(Widen(), risk_of(level=0.2, gamma=1e-9))
+    got = sp.replay(still, tape).summary()
+    # a: 9, 9, 0.5: a streak of two; b: 9, 0.5, 9: two of one
+    assert (got.streaks, got.longest_streak) == (3, 2)
+    assert got.msl == pytest.approx(4 / 3)
+    assert got.mc == pytest.approx((1 + 2 + 0 + 1 + 0 + 1) / 6)
+    assert got.coverage == pytest.approx(2 / 6)
+
+
+def test_one_state_of_several_is_asked_for_by_its_id(mode: str) -> None:
+    trace = sp.replay(ONE, small([0.5, 0.5], id=["a", "b"]))
+    with pytest.raises(InputError, match="the trace has 2 streams"):
+        _ = trace.state
+    with pytest.raises(SetpointError, match=r"a, b|'a', 'b'|2 streams"):
+        trace.certificate()
+    with pytest.raises(SetpointError, match="c"):
+        trace.certificate("c")
+    assert trace.certificate("b").risks[0].judged == 1
+
+
+def test_each_stream_goes_on_from_its_own_state(mode: str) -> None:
+    tape, parts = interleaved(mode)
+    whole = sp.replay(TWO, tape)
+    first = sp.replay(TWO, tape[:90])
+    second = sp.replay(TWO, tape[90:], first.states)
+    for name in parts:
+        ended = second.states.get(name, first.states[name])
+        assert_same_state(ended, whole.states[name], exact=True)
+    assert np.array_equal(second.upper, whole.upper[90:])
+
+
+def test_a_stream_without_a_state_begins_at_the_beginning(mode: str) -> None:
+    state = sp.replay(ONE, small([9.0])).state
+    trace = sp.replay(ONE, small([0.5, 0.5], id=["a", "b"]), {"a": state})
+    assert trace.theta.tolist() == [[state.risks[0].theta, 0.0]]
+
+
+def test_one_state_serves_every_stream_and_stays_as_it_was(mode: str) -> None:
+    state = sp.replay(ONE, small([9.0])).state
+    before = state.copy()
+    trace = sp.replay(ONE, small([9.0, 9.0], id=["a", "b"]), state)
+    assert trace.theta.tolist() == [[state.risks[0].theta] * 2]
+    assert_same_state(state, before, exact=True)
+    assert trace.states["a"] is not trace.states["b"]
+
+
+def test_the_state_of_another_controller_is_refused(mode: str) -> None:
+    with pytest.raises(InputError, match="made by another controller"):
+        sp.replay(TWO, tape_of(5), ONE.init())
+    with pytest.raises(InputError, match="made by another controller"):
+        sp.replay(TWO, tape_of(5), {None: ONE.init()})
+
+
+# Parts that are no scalar rules
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A set of whole numbers."""
+
+    held: frozenset[int]
+
+    def contains(self, y: int) -> bool:
+        return y in self.held
+
+    @property
+    def size(self) -> int:
+        return len(self.held)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Classes whose probability is at least −λ."""
+
+    classes: int = 3
+
+    def read(self, prediction: Any) -> tuple[float, ...]:
+        return tuple(float(each) for each in prediction)
+
+    def label(self, y: Any) -> int:
+        return int(y)
+
+    def at(self, prediction: Any, lam: float) -> Labels:
+        return Labels(frozenset(k for k, p in enumerate(prediction) if -p <= lam))
+
+    def critical(self, prediction: Any, y: int) -> float:
+        return -prediction[y]
+
+    def start(self, level: float) -> float:
+        return -level
+
+    def bounds(self) -> tuple[float, float]:
+        return -1.0, 0.0
+
+    def unit(self, prediction: Any) -> float:
+        return 1.0
+
+
+def classes_tape(rows: int = 60, seed: int = 0, **columns: Any) -> sp.Tape:
+    """Probabilities of three classes, one ragged row each."""
+    rng = np.random.default_rng(seed)
+    chances = rng.dirichlet([1.0, 1.0, 1.0], rows)
+    labels = np.array([rng.choice(3, p=chance) for chance in chances], dtype=float)
+    labels[::11] = nan
+    column = Ragged(chances.ravel(), np.arange(0, 3 * rows + 1, 3))
+    return sp.Tape.from_arrays({"probabilities": column}, labels, **columns)
+
+
+def shortfall(shown: Any, y: float) -> float:
+    return min(max(y - shown.upper, 0.0) / 2.0, 1.0)
+
+
+def mostly(shown: Any, y: float) -> float | None:
+    """Nothing to judge where y is negative."""
+    return None if y < 0.0 else shortfall(shown, y)
+
+
+@dataclass(frozen=True)
+class Toward:
+    """A step rule that asks for the critical θ, and so cannot run in bulk."""
+
+    share: float = 0.3
+    needs = "critical"
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        return (self.share,)
+
+    def init(self) -> tuple[float, ...]:
+        return ()
+
+    def rule(
+        self, params: Any, theta: float, memory: Any, excess: float, critical: float, curve: Any
+    ) -> tuple[float, Any]:
+        return theta + params[0] * excess * abs(critical - theta), memory
+
+
+OTHERS = {
+    "a callable loss": sp.Controller(Widen(), risk_of(Custom(shortfall))),
+    "a loss with nothing to judge": sp.Controller(Widen(), risk_of(Custom(mostly))),
+    "two risks, one a callable": sp.Controller(
+        Widen(), (risk_of(), risk_of(Custom(shortfall), 0.1)), combine=sp.combine.Max(0.5)
+    ),
+    "a step rule that asks for more": sp.Controller(
+        Widen(), sp.Risk(Miscoverage(), 0.2, Toward(), bounds=(-1.0, 1.0))
+    ),
+}
+
+
+@pytest.mark.parametrize("controller", OTHERS.values(), ids=OTHERS)
+def test_parts_that_are_no_scalar_rules_run_step_by_step_like_a_live_stream(
+    controller: sp.Controller,
+) -> None:
+    tape = tape_of(80)
+    run, _ = live(controller, plain(tape))
+    trace = sp.replay(controller, tape)
+    run = run._replace(losses=np.where(np.isnan(run.losses), nan, run.losses))
+    assert_same_run(as_run(trace), run, exact=True)
+    assert str(trace.certificate()) == str(sp.guarantee.certify(controller, run.state))
+    table = sp.sweep([controller, controller], tape)
+    for index in range(2):
+        assert_same_metrics(table.row(index), trace)
+
+
+def test_a_family_of_label_sets_keeps_the_sets_it_showed() -> None:
+    controller = sp.Controller(Threshold(), sp.Risk(Miscoverage(), 0.3, sp.steps.Fixed(0.05)))
+    tape = classes_tape()
+    trace = sp.replay(controller, tape)
+    stream = sp.Stream(controller, missing="skip")
+    for row, y in enumerate(tape.y.tolist()):
+        shown = stream.predict(tape.prediction[0][row])
+        assert trace.shown[row] == shown
+        loss = stream.update(y)
+        assert loss is None if isnan(y) else trace.losses[0, row] == loss
+        assert trace.covered[row] == (not isnan(y) and shown.contains(int(y)))
+    assert np.isnan(trace.lower).all()
+    assert np.isnan(trace.upper).all()
+    assert_same_state(trace.state, stream.state, exact=True)
+    got = trace.summary()
+    seen = ~np.isnan(tape.y)
+    sizes = np.array([shown.size for shown in trace.shown])
+    assert got.steps == int(seen.sum())
+    assert got.mean_length == pytest.approx(sizes[seen].mean())
+    assert got.coverage == pytest.approx(1.0 - np.nanmean(trace.losses))
+    assert isnan(got.pinball)
+    assert sp.sweep([controller], tape).row(0)["coverage"] == pytest.approx(got.coverage)
+
+
+def test_streaks_of_label_sets_end_where_their_stream_does_too() -> None:
+    never = Custom(lambda shown, y: 0.0 if shown.contains(y) else 1.0)
+    controller = sp.Controller(
+        Threshold(), sp.Risk(never, 0.3, sp.steps.Fixed(1e-9), start=-0.5, bounds=(-1.0, 0.0))
+    )
+    chances = Ragged.from_rows([[0.9, 0.1, 0.0]] * 4)
+    missed = sp.Tape.from_arrays({"p": chances}, [1.0, 1.0, 1.0, 1.0], id=["a", "b", "a", "b"])
+    got = sp.replay(controller, missed).summary()
+    assert (got.streaks, got.longest_streak, got.msl) == (2, 2, 2.0)
+    assert got.mc == pytest.approx(1.5)
+
+
+# Sweeps
+
+
+def gammas(*values: float, base: sp.Controller = ONE) -> list[sp.Controller]:
+    return [
+        replace(
+            base,
+            risks=tuple(replace(risk, step=sp.steps.Fixed(gamma)) for risk in base.risks),
+        )
+        for gamma in values
+    ]
+
+
+@pytest.mark.parametrize("base", [ONE, TWO], ids=["one risk", "two risks"])
+def test_a_sweep_says_of_each_controller_what_its_replay_says(
+    base: sp.Controller, mode: str
+) -> None:
+    controllers, tape = gammas(0.01, 0.2, 1.0, 7.0, base=base), tape_of(300)
+    table = sp.sweep(controllers, tape)
+    for index, controller in enumerate(controllers):
+        assert_same_metrics(table.row(index), sp.replay(controller, tape))
+
+
+@pytest.mark.parametrize("base", [ONE, TWO], ids=["one risk", "two risks"])
+def test_a_sweep_over_several_streams_is_about_all_of_their_rows(
+    base: sp.Controller, mode: str
+) -> None:
+    tape, _ = interleaved(mode)
+    controllers = gammas(0.05, 0.5, base=base)
+    table = sp.sweep(controllers, tape)
+    for index, controller in enumerate(controllers):
+        assert_same_metrics(table.row(index), sp.replay(controller, tape))
+
+
+def test_controllers_of_any_kind_share_a_sweep_and_keep_their_places(mode: str) -> None:
+    tape = tape_of(120)
+    mixed = [
+        *gammas(0.1), OTHERS["a callable loss"], *gammas(0.2, base=TWO), *gammas(0.4),
+        sp.Controller(Widen(), risk_of(), sp.stretches.ScoreAdaptive(0.1, -1.0, 1.0)),
+    ]  # fmt: skip
+    table = sp.sweep(mixed, tape)
+    assert table.controllers == tuple(mixed)
+    assert len(table) == 5
+    for index, controller in enumerate(mixed):
+        row, alone = table.row(index), sp.sweep([controller], tape).row(0)
+        assert_same_metrics(row, sp.replay(controller, tape))
+        for name, value in alone.items():
+            assert row[name] == pytest.approx(value, nan_ok=True), name
+    assert np.isnan(table.columns["risk1"]).tolist() == [True, True, False, True, True]
+
+
+def test_the_nominal_coverage_of_a_sweep_can_be_given(mode: str) -> None:
+    tape = tape_of(100)
+    table = sp.sweep([ONE], tape, confidence_level=0.5)
+    wanted = sp.replay(ONE, tape).summary(confidence_level=0.5)
+    assert table.row(0)["pinball"] == pytest.approx(wanted.pinball)
+    assert table.row(0)["winkler"] == pytest.approx(wanted.winkler)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0])
+def test_a_level_at_the_end_of_its_range_can_be_swept(level: float, mode: str) -> None:
+    """At a nominal coverage of 1 a miss costs an infinite Winkler score, and nothing raises."""
+    controller = sp.Controller(Widen(), risk_of(level=level))
+    tape = tape_of(60)
+    table = sp.sweep([controller], tape)
+    assert_same_metrics(table.row(0), sp.replay(controller, tape))
+
+
+def test_intervals_that_hold_no_number_are_empty_in_a_sweep_too(mode: str) -> None:
+    tape = sp.Tape.from_arrays([[inf, -inf, 0.0, 2.0], [inf, -inf, 1.0, 1.0]], [0.5] * 4)
+    still = sp.Controller(Widen(), risk_of(gamma=1e-9, bounds=None))
+    assert sp.replay(still, tape).summary().empty == 0.75
+    assert sp.sweep([still], tape).row(0)["empty"] == 0.75
+
+
+def test_a_sweep_of_nothing_is_empty(mode: str) -> None:
+    table = sp.sweep([], tape_of(5))
+    assert len(table) == 0
+    assert table.columns == {}
+
+
+def test_a_sweep_tells_its_columns() -> None:
+    table = sp.sweep(gammas(0.1, 0.2), tape_of(20))
+    assert isinstance(table, Sweep)
+    assert repr(table).startswith("<Sweep of 2 controllers: steps, risk, risk0, coverage")
+    assert set(table.row(1)) == set(table.columns)
+
+
+# Odd tapes
+
+
+@pytest.mark.parametrize("controller", [ONE, TWO, OTHERS["a callable loss"]])
+def test_an_empty_tape_gives_an_empty_trace(controller: sp.Controller, mode: str) -> None:
+    tape = sp.Tape.from_arrays([[], []], [])
+    trace = sp.replay(controller, tape)
+    assert len(trace.lower) == 0
+    assert trace.theta.shape == (len(controller.risks), 0)
+    assert_same_state(trace.state, controller.init(), exact=True)
+    got = trace.summary()
+    assert got.steps == 0
+    assert isnan(got.risk)
+    assert trace.certificate().risks[0].judged == 0
+    row = sp.sweep([controller], tape).row(0)
+    assert row["steps"] == 0
+    assert isnan(row["risk"])
+    assert row["msl"] == 0.0
+
+
+@pytest.mark.parametrize("controller", [ONE, TWO, OTHERS["a callable loss"]])
+def test_an_empty_tape_of_no_streams_gives_an_empty_trace(
+    controller: sp.Controller, mode: str
+) -> None:
+    tape = sp.Tape.from_arrays([[], []], [], id=[])
+    trace = sp.replay(controller, tape)
+    assert trace.states == {}
+    assert len(trace.upper) == 0
+    assert trace.summary().steps == 0
+    assert sp.sweep([controller], tape).row(0)["steps"] == 0
+
+
+def test_a_tape_of_one_row_is_one_step(mode: str) -> None:
+    trace = sp.replay(ONE, small([0.5]))
+    assert trace.losses.tolist() == [[0.0]]
+    assert trace.state.risks[0].theta == 0.0 + 0.3 * (0.0 - 0.2)
+    assert_same_metrics(sp.sweep([ONE], small([0.5])).row(0), trace)
+
+
+@pytest.mark.parametrize("controller", [ONE, TWO, OTHERS["a callable loss"]])
+def test_without_a_label_nothing_moves_and_nothing_is_judged(
+    controller: sp.Controller, mode: str
+) -> None:
+    tape = small([nan] * 4)
+    trace = sp.replay(controller, tape)
+    wanted = controller.init()
+    wanted.missing = 4
+    assert_same_state(trace.state, wanted, exact=True)
+    assert np.isnan(trace.losses).all()
+    assert not trace.covered.any()
+    assert (trace.lower == trace.lower[0]).all()
+    assert isnan(trace.summary().coverage)
+    assert trace.summary().missing == 4
+    row = sp.sweep([controller], tape).row(0)
+    assert isnan(row["risk"])
+    assert isnan(row["mean_length"])
+
+
+def test_constant_predictions_are_replayed_like_any(mode: str) -> None:
+    y = np.random.default_rng(0).normal(size=500)
+    tape = sp.Tape.from_arrays([np.zeros(500), np.zeros(500)], y)
+    run, _ = live(ONE, plain(tape))
+    trace = sp.replay(ONE, tape)
+    assert_same_run(as_run(trace), run, exact=True)
+    assert trace.certificate().risks[0].within
+
+
+def test_one_stream_may_be_much_longer_than_the_others(mode: str) -> None:
+    rows = 2_000 if mode == "plain" else 50_000
+    ids = np.zeros(rows + 40, dtype=np.int64)
+    ids[rows // 2 : rows // 2 + 40] = np.arange(1, 41)
+    rng = np.random.default_rng(1)
+    tape = sp.Tape.from_arrays(
+        [np.zeros(len(ids)), np.ones(len(ids))], rng.normal(size=len(ids)), id=ids
+    )
+    trace = sp.replay(ONE, tape)
+    assert len(trace.states) == 41
+    assert trace.states[0].risks[0].judged == rows
+    assert all(trace.states[k].risks[0].judged == 1 for k in range(1, 41))
+    long = tape.stream(0)
+    assert_same_state(trace.states[0], sp.replay(ONE, long).state, exact=True)
+    assert_same_metrics(sp.sweep([ONE], tape).row(0), trace)
+
+
+def test_a_label_outside_the_support_is_refused(mode: str) -> None:
+    controller = sp.Controller(Widen(support=(0.0, 5.0)), risk_of())
+    with pytest.raises(LabelError, match=r"support \[0.0, 5.0\].*got -1.0"):
+        sp.replay(controller, small([1.0, nan, -1.0]))
+    with pytest.raises(LabelError, match=r"support \[0.0, 5.0\].*got 6.0"):
+        sp.sweep([controller], small([6.0]))
+
+
+def test_columns_that_a_family_cannot_read_are_refused(mode: str) -> None:
+    three = sp.Tape.from_arrays([[0.0], [1.0], [1.0]], [0.5])
+    with pytest.raises(InputError):
+        sp.replay(ONE, three)
+    with pytest.raises(InputError):
+        sp.replay(replace(ONE, sets=Scale()), small([0.5]))
+    with pytest.raises(InputError):
+        sp.sweep([ONE], three)
+
+
+def test_columns_are_told_by_their_names(mode: str) -> None:
+    """A tape whose columns are called upper and lower, in this order, is not read crosswise."""
+    right = sp.Tape.from_arrays({"lower": [0.0, 0.0], "upper": [1.0, 1.0]}, [0.5, 0.7])
+    turned = sp.Tape.from_arrays({"upper": [1.0, 1.0], "lower": [0.0, 0.0]}, [0.5, 0.7])
+    assert sp.replay(ONE, turned).upper.tolist() == sp.replay(ONE, right).upper.tolist()
+    assert sp.sweep([ONE], turned).row(0) == sp.sweep([ONE], right).row(0)
+
+
+def test_columns_of_any_other_name_are_taken_in_their_order(mode: str) -> None:
+    tape = sp.Tape.from_arrays({"q05": [0.0], "q95": [1.0]}, [0.5])
+    assert sp.replay(ONE, tape).upper.tolist() == [1.0]
+
+
+def test_one_column_is_a_point_forecast(mode: str) -> None:
+    point = sp.Tape.from_arrays(np.array([1.0, 2.0]), [1.5, 5.0])
+    pair = sp.Tape.from_arrays([[1.0, 2.0], [1.0, 2.0]], [1.5, 5.0])
+    assert_same_run(as_run(sp.replay(ONE, point)), as_run(sp.replay(ONE, pair)), exact=True)
+    assert sp.sweep([ONE], point).row(0) == sp.sweep([ONE], pair).row(0)
+
+
+def test_a_point_forecast_must_be_finite(mode: str) -> None:
+    with pytest.raises(PredictionError, match="finite"):
+        sp.replay(ONE, sp.Tape.from_arrays(np.array([1.0, inf]), [1.5, 5.0]))
+
+
+@pytest.mark.parametrize("spread", [(nan, 1.0, 1.0), (0.0, -1.0, 1.0), (0.0, 1.0, inf)])
+def test_a_spread_that_is_none_is_refused(spread: tuple[float, ...], mode: str) -> None:
+    controller = sp.Controller(Scale(), risk_of(start=0.0))
+    columns = [[0.0, each] for each in spread]
+    with pytest.raises((PredictionError, TapeError)):
+        sp.replay(controller, sp.Tape.from_arrays(columns, [0.5, 0.5]))
+
+
+def test_a_risk_without_a_step_rule_is_named(mode: str) -> None:
+    bare = sp.Controller(Widen(), sp.Risk(Miscoverage(), 0.1))
+    with pytest.raises(InputError, match="Miscoverage has no step rule yet"):
+        sp.replay(bare, small([0.5]))
+
+
+def test_replaying_changes_no_tape(mode: str) -> None:
+    tape, _ = interleaved(mode)
+    before = [column.copy() for column in (*tape.prediction, tape.y)]
+    for column in (*tape.prediction, tape.y):
+        column.flags.writeable = False
+    sp.replay(TWO, tape)
+    sp.sweep([TWO], tape)
+    for column, kept in zip((*tape.prediction, tape.y), before, strict=True):
+        assert np.array_equal(column, kept, equal_nan=True)
+
+
+# What it costs
+
+MEMORY = """
+import json, resource, sys
+import numpy as np
+import setpoint as sp
+
+rows, configurations = int(sys.argv[1]), int(sys.argv[2])
+
+def used():
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
+
+def controller(gamma):
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(gamma), bounds=(-9.0, 9.0))
+    return sp.Controller(sp.sets.Widen(), risk)
+
+def tape(rows):
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=rows)
+    return sp.Tape.from_arrays([np.full(rows, -1.0), np.full(rows, 1.0)], y)
+
+small, long = tape(100), tape(rows)
+many = [controller(0.001 * (1 + i)) for i in range(configurations)]
+sp.replay(many[0], small), sp.sweep(many, small)
+before = used()
+if configurations == 1:
+    trace = sp.replay(many[0], long)
+    judged = trace.state.risks[0].judged
+    right = trace.certificate().risks[0].within
+else:
+    table = sp.sweep(many, long)
+    judged, right = int(table.columns["steps"][0]), bool((table.columns["risk"] < 0.11).all())
+print(json.dumps({"more": used() - before, "tape": 24 * rows, "judged": judged, "right": right}))
+"""
+
+
+def measured(rows: int, configurations: int) -> dict[str, Any]:
+    """The memory that a replay or a sweep needs beyond its tape, in a process of its own."""
+    pytest.importorskip("numba")
+    pytest.importorskip("resource")
+    kept = {name: value for name, value in os.environ.items() if name != "SETPOINT_PLAIN"}
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY, str(rows), str(configurations)],
+        env=kept, capture_output=True, text=True, cwd=ROOT, timeout=900, check=True,
+    )  # fmt: skip
+    return json.loads(done.stdout)
+
+
+def test_a_replay_needs_a_small_constant_times_its_tape() -> None:
+    got = measured(1_000_000, 1)
+    assert got["judged"] == 1_000_000
+    assert got["more"] < 3 * got["tape"]
+
+
+def test_a_sweep_needs_no_memory_for_steps_times_configurations() -> None:
+    got = measured(300_000, 100)
+    assert got["judged"] == 300_000
+    assert got["more"] < got["tape"] + 20_000_000  # all λ's alone would be 240 MB
+
+
+@pytest.mark.slow
+def test_ten_million_rows_are_replayed_within_a_small_constant_times_the_tape() -> None:
+    got = measured(10_000_000, 1)
+    assert got["judged"] == 10_000_000
+    assert got["right"]
+    assert got["more"] < 3 * got["tape"]
+
+
+@pytest.mark.slow
+def test_a_thousand_configurations_on_a_long_tape_need_little_memory() -> None:
+    got = measured(1_000_000, 1_000)
+    assert got["right"]
+    assert got["more"] < 2 * got["tape"] + 50_000_000
