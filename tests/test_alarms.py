@@ -173,9 +173,11 @@ def test_a_hook_sees_the_stream_after_the_label() -> None:
 
 def test_without_a_hook_nothing_is_watched() -> None:
     risk = sp.Risk(sp.losses.Miscoverage(), 0.5, sp.steps.Fixed(4.0), bounds=(-1.0, 1.0))
-    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk), window=10, tolerance=0.1)
+    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
     answer(stream, miss=True)
     assert stream._watch is None
+    with pytest.raises(InputError, match="need on_alarm"):
+        sp.Stream(sp.Controller(sp.sets.Widen(), risk), window=10, tolerance=0.1)
 
 
 def test_labels_that_are_not_judged_do_not_count_as_steps() -> None:

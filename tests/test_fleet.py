@@ -275,7 +275,13 @@ def test_streams_may_be_taken_in_any_order_and_number() -> None:
     twin.predict(pair(1.0, 2.0, 3.0))
     twin.update([9.0, 9.0, 3.5])
     assert everything(fleet) == everything(twin)
+
+
+def test_a_call_without_streams_waits_for_nothing() -> None:
+    fleet = sp.Fleet(ONE, list("abc"))
     assert fleet.predict(pair(), []).lower.tolist() == []
+    assert fleet.pending == {}
+    fleet.run((np.zeros((2, 3)), np.ones((2, 3))), np.zeros((2, 3)))
 
 
 def test_lists_whole_numbers_and_point_forecasts_are_taken() -> None:

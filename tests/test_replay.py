@@ -193,6 +193,21 @@ def test_streaks_end_where_their_stream_does(mode: str) -> None:
     assert got.coverage == pytest.approx(2 / 6)
 
 
+def test_a_tape_that_holds_a_stream_twice_has_its_streaks_twice() -> None:
+    """Also where some labels have nothing to judge: those steps are in no number."""
+    once = tape_of(80)
+    columns = [np.repeat(column, 2) for column in (*once.prediction, once.y)]
+    twice = sp.Tape.from_arrays(columns[:2], columns[2], id=["a", "b"] * 80)
+    for controller in (ONE, OTHERS["a loss with nothing to judge"]):
+        alone = sp.replay(controller, once).summary()
+        both = sp.replay(controller, twice).summary()
+        assert both.steps == 2 * alone.steps
+        assert both.streaks == 2 * alone.streaks
+        assert both.longest_streak == alone.longest_streak
+        assert both.mc == pytest.approx(alone.mc)
+        assert both.msl == pytest.approx(alone.msl)
+
+
 def test_one_state_of_several_is_asked_for_by_its_id(mode: str) -> None:
     trace = sp.replay(ONE, small([0.5, 0.5], id=["a", "b"]))
     with pytest.raises(InputError, match="the trace has 2 streams"):

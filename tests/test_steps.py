@@ -113,7 +113,7 @@ def curious(
 
 @dataclass(frozen=True)
 class Curious:
-    """Moves to the critical θ, and remembers the loss there and a little below."""
+    """Moves to the critical θ, and remembers the excess there and a little below."""
 
     needs: str = "curve"
 
@@ -134,4 +134,4 @@ def test_a_rule_that_asks_for_more_is_told_the_critical_theta_and_the_curve(stre
     stream.predict((0.0, 1.0))
     stream.update(4.0)
     assert stream.theta == pytest.approx(stretch.inverse(3.0, stretch.init()))
-    assert stream._own.step == (0.0, 1.0)
+    assert stream._own.step == (-0.1, 0.9)

@@ -1,6 +1,7 @@
 """Validators: one clear sentence with the value got and the values allowed."""
 
 import math
+from operator import index
 from typing import Any
 
 from setpoint.errors import InputError, SetpointError
@@ -17,6 +18,8 @@ def number(value: Any, name: str, error: type[SetpointError] = InputError) -> fl
         return float(value)
     if value is None or isinstance(value, (str, bytes, bytearray, complex)):
         raise error(f"{name} must be a number, got {value!r}")
+    if getattr(getattr(value, "dtype", None), "kind", "") in ("m", "M"):
+        raise error(f"{name} must be a number, got the time {value}")
     item = getattr(value, "item", None)
     try:
         one = value if item is None else item()
@@ -47,9 +50,13 @@ def positive(value: Any, name: str, error: type[SetpointError] = InputError) -> 
 
 def whole(value: Any, name: str, least: int) -> int:
     """A whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    try:
+        found = least - 1 if isinstance(value, bool) else index(value)
+    except TypeError:
+        found = least - 1
+    if found < least:
         raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return value
+    return found
 
 
 def interval(value: Any, name: str) -> tuple[float, float]:
@@ -65,8 +72,8 @@ def interval(value: Any, name: str) -> tuple[float, float]:
 
 
 def is_missing(y: Any) -> bool:
-    """Whether a label is None or one NaN."""
-    if y is None:
+    """Whether a label is None, NaN, or what data frames have for a missing value."""
+    if y is None or type(y).__name__ in ("NAType", "NaTType"):
         return True
     try:
         found = number(y, "a label")

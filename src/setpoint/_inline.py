@@ -15,12 +15,11 @@ import ast
 import inspect
 import linecache
 import re
-import textwrap
 from collections import deque
 from collections.abc import Mapping
 from functools import reduce
 from itertools import count
-from types import FunctionType, MethodType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 __all__ = ["Specialised", "specialise"]
@@ -101,14 +100,42 @@ def _source(function: Any) -> ast.FunctionDef | None:
     if function.__code__.co_freevars or hasattr(function, "__wrapped__"):
         return None
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        text = inspect.getsource(function)
+        # A method's text is indented; taking that away would change the strings within.
+        tree = ast.parse(f"if True:\n{text}" if text[0].isspace() else text)
     except (OSError, TypeError, SyntaxError):
         return None
     found = tree.body[0]
+    if isinstance(found, ast.If):
+        found = found.body[0]
     if not isinstance(found, ast.FunctionDef) or found.name != function.__name__:
         return None
     kinds = [ast.unparse(decorator) for decorator in found.decorator_list]
-    return found if kinds in ([], ["staticmethod"]) else None
+    found.decorator_list = []
+    return found if kinds in ([], ["staticmethod"]) and _same(tree, function) else None
+
+
+def _same(tree: ast.Module, function: FunctionType) -> bool:
+    """Whether a text is still that of the function: a file may change while its code runs."""
+    compiled = compile(tree, "<text>", "exec")
+    codes = [each for each in compiled.co_consts if isinstance(each, CodeType)]
+    return any(_essence(code) == _essence(function.__code__) for code in codes)
+
+
+def _essence(code: CodeType) -> tuple[Any, ...]:
+    inner = [
+        _essence(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts
+    ]
+    return code.co_code, inner, code.co_names, code.co_varnames
+
+
+def _steady(function: FunctionType) -> bool:
+    """Whether all a function refers to stays as it is: a user's may look up numbers that change."""
+    if (function.__module__ or "").split(".")[0] == __name__.split(".")[0]:
+        return True
+    found = [function.__globals__.get(name) for name in function.__code__.co_names]
+    fixed = FunctionType | BuiltinFunctionType | ModuleType | type
+    return all(each is None or isinstance(each, fixed) for each in found)
 
 
 def _statements(function: ast.FunctionDef) -> list[ast.stmt]:
@@ -206,6 +233,8 @@ class _Writer:
                 return self.block(node.body if node.test.value else node.orelse)
         if isinstance(node, ast.Pass) or (isinstance(node, ast.AnnAssign) and not node.value):
             return []
+        if isinstance(node, ast.AnnAssign) and node.value is not None:
+            node = ast.Assign([node.target], node.value)
         if isinstance(node, ast.Assign | ast.Return | ast.Expr):
             return self._written(node) or [node]
         for field in ("body", "orelse", "finalbody"):
@@ -223,7 +252,7 @@ class _Writer:
         function: Any = self.constants.get(call.func.id)
         if not isinstance(function, FunctionType) or function in self._within:
             return None
-        source = _source(function)
+        source = _source(function) if _steady(function) else None
         if source is None or call.keywords or not _plain(source):
             return None
         parameters = [argument.arg for argument in source.args.args]

@@ -9,11 +9,13 @@ from math import inf
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from setpoint.controller import Controller, State
 from setpoint.errors import InputError
 from setpoint.losses import declaration
 
-__all__ = ["Layout", "layout_of", "scalar"]
+__all__ = ["Layout", "layout_of", "outward", "scalar"]
 
 
 def scalar(controller: Controller) -> bool:
@@ -45,6 +47,8 @@ def _rules(controller: Controller) -> dict[str, Any]:
 
 
 _layouts: dict[Any, "Layout"] = {}
+_MOST = 256
+"""How many layouts are remembered; the oldest is forgotten."""
 
 
 def layout_of(controller: Controller) -> "Layout":
@@ -63,6 +67,7 @@ def layout_of(controller: Controller) -> "Layout":
         *(
             (
                 bool(getattr(risk.loss, "grows", False)),
+                _doubted(risk.loss),
                 len(risk.loss.params),
                 len(risk.step.params),  # type: ignore[union-attr]
                 len(_init(risk.loss)),
@@ -71,9 +76,32 @@ def layout_of(controller: Controller) -> "Layout":
             for risk in controller.risks
         ),
     )
-    if key not in _layouts:
-        _layouts[key] = Layout(controller, rules, key)
-    return _layouts[key]
+    found = _layouts.get(key)
+    if found is None:
+        while len(_layouts) >= _MOST:
+            _layouts.pop(next(iter(_layouts)), None)
+        found = _layouts[key] = Layout(controller, rules, key)
+    return found
+
+
+def _doubted(loss: Any) -> bool:
+    """Whether a loss is not the library's own, so that its promises are checked."""
+    return type(loss).__module__ != declaration.__module__
+
+
+def outward(support: tuple[float, float]) -> tuple[float, float]:
+    """The smallest interval with float32 ends that holds the support.
+
+    >>> outward((0.1, 2.0)) == (float(np.nextafter(np.float32(0.1), np.float32(0))), 2.0)
+    True
+    """
+    with np.errstate(over="ignore"):
+        low, high = (np.float32(end) for end in support)
+        if low > support[0]:
+            low = np.nextafter(low, np.float32(-inf))
+        if high < support[1]:
+            high = np.nextafter(high, np.float32(inf))
+    return float(low), float(high)
 
 
 class Layout:
@@ -84,8 +112,11 @@ class Layout:
         self.key = key
         self.risks = len(controller.risks)
         self.columns: tuple[str, ...] = controller.sets.columns  # type: ignore[attr-defined]
+        # What the columns are called in the text of a loop: a user's names might be its own.
+        self.locals = tuple(f"x{i}" for i in range(len(self.columns)))
         self.moves = controller.stretch.move is not None
         self.grows = tuple(declaration(risk.loss).grows for risk in controller.risks)
+        self.doubted = tuple(_doubted(risk.loss) for risk in controller.risks)
         self.some = controller.combine.empty_if == "some"
         self.cuts = controller.sets.support != (-inf, inf)  # type: ignore[attr-defined]
         self.lifts = self.risks > 1 and controller.combine.anti_windup is not None
@@ -97,7 +128,7 @@ class Layout:
         self.fields = tuple(self._fields())
 
     def _params(self, controller: Controller) -> Iterator[str]:
-        yield from ("cut_low", "cut_high", "delta")
+        yield from ("cut_low", "cut_high", "out_low", "out_high", "delta")
         yield from (f"phi_{i}" for i in range(len(controller.stretch.params)))
         for i, risk in enumerate(controller.risks):
             yield from (f"level{i}", f"bottom{i}", f"top{i}")
@@ -120,8 +151,10 @@ class Layout:
 
     def params_of(self, controller: Controller) -> list[float]:
         """The numbers of a controller."""
+        support = controller.sets.support  # type: ignore[attr-defined]
         numbers = [
-            *controller.sets.support,  # type: ignore[attr-defined]
+            *support,
+            *outward(support),
             controller.combine.anti_windup or 0.0,
             *controller.stretch.params,
         ]
@@ -151,6 +184,23 @@ class Layout:
             own.judged = int(held["judged"])
         into.full, into.empty = int(held["full"]), int(held["empty"])
         into.torn, into.missing = int(held["torn"]), int(held["missing"])
+        return into
+
+    def pack_rest(self, state: State) -> list[float]:
+        """The numbers of a state that no step of a bulk loop changes."""
+        numbers = [number for own in state.risks for number in (own.first, own.unjudged)]
+        return [
+            *numbers, state.dropped, state.expired, state.inherited, state.peak, state.fresh
+        ]  # fmt: skip
+
+    def unpack_rest(self, vector: Iterable[float], into: State) -> State:
+        """Puts the numbers of `pack_rest` into a state."""
+        numbers = iter(map(float, vector))
+        for own in into.risks:
+            own.first, own.unjudged = next(numbers), int(next(numbers))
+        dropped, expired, inherited, peak, fresh = map(int, numbers)
+        into.dropped, into.expired, into.inherited = dropped, expired, inherited
+        into.peak, into.fresh = peak, bool(fresh)
         return into
 
 

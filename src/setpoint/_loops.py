@@ -73,7 +73,7 @@ def _saturation(layout: Layout) -> list[str]:
 
 def _ends(layout: Layout) -> list[str]:
     """λ → the ends, cut to the support."""
-    lines = [f"lo, hi = ends({_tuple(layout.columns)}, lam)"]
+    lines = [f"lo, hi = ends({_tuple(layout.locals)}, lam)"]
     if layout.cuts:
         lines.append(_choose("lo", "lo < cut_low", "cut_low"))
         lines.append(_choose("hi", "hi > cut_high", "cut_high"))
@@ -141,7 +141,7 @@ def _move(layout: Layout, condition: str) -> list[str]:
     return [
         "excess = excess0",
         *(_choose("excess", f"leader == {i}", f"excess{i}") for i in range(1, layout.risks)),
-        f"distance = score({_tuple(layout.columns)}, y)",
+        f"distance = score({_tuple(layout.locals)}, y)",
         f"after_stretch = move({params}, {_tuple(stretch)}, excess, distance, lam)",
         *(_choose(name, condition, f"after_stretch[{i}]") for i, name in enumerate(stretch)),
     ]
@@ -244,12 +244,12 @@ def along(layout: Layout, *, narrow: bool = False) -> str:
 
     `out_covered` must come filled with True.
     """
-    risks, columns = range(layout.risks), (*layout.columns, "y")
+    risks, columns = range(layout.risks), (*layout.locals, "y")
     counts = ["judged", "full", "empty", "torn", "missing"]
     inner = [
-        *(f"{name} = float({name}_in[t])" for name in (*layout.columns, "y")),
+        *(f"{name} = float({name}_in[t])" for name in (*layout.locals, "y")),
         *_aim_and_show(layout),
-        *_narrowed(narrow),
+        *_narrowed(layout, narrow),
         "lower_[t], upper_[t], lam_[t] = lo, hi, lam",
         *(f"theta_{i}[t] = theta{i}" for i in risks),
         "if not (y == y):",
@@ -295,9 +295,6 @@ def along(layout: Layout, *, narrow: bool = False) -> str:
     )
 
 
-def _narrowed(narrow: bool) -> list[str]:
-    """The ends as they are shown where the data are float32."""
-    return ["lo, hi = float(float32(lo)), float(float32(hi))"] if narrow else []
 
 
 def fleet(layout: Layout, *, narrow: bool = False) -> str:
@@ -311,7 +308,7 @@ def sweep(layout: Layout, *, narrow: bool = False) -> str:
 
 
 def _across(layout: Layout, name: str, narrow: bool, *, own_data: bool, tallies: bool) -> str:
-    columns = (*layout.columns, "y")
+    columns = (*layout.locals, "y")
     changed = _changed(layout)
     rows = [f"z_{n} = z[{k}]" for k, n in enumerate(layout.fields)]
     params = _load(layout.params, "p", "" if own_data else ", j")
@@ -338,7 +335,7 @@ def _across(layout: Layout, name: str, narrow: bool, *, own_data: bool, tallies:
         *(f"{n} = z_{n}[j]" for n in changed),
         *_aim(layout),
         *_show(layout),
-        *_narrowed(narrow),
+        *_narrowed(layout, narrow),
         *(["out_lower[t, j], out_upper[t, j] = lo, hi"] if own_data else []),
         *_learn(layout),
         *(f"z_{n}[j] = {n}" for n in changed),
@@ -392,17 +389,17 @@ def _across(layout: Layout, name: str, narrow: bool, *, own_data: bool, tallies:
 def aim(layout: Layout, *, rows: bool = False, narrow: bool = False) -> str:
     """One row of sets for many streams: all in their order, or those in `rows`."""
     step = [
-        *(f"{n} = float(col_{n}[j])" for n in layout.columns),
+        *(f"{n} = float(col_{n}[j])" for n in layout.locals),
         "s = rows[j]" if rows else "s = j",
         *(f"{n} = z[{layout.fields.index(n)}, s]" for n in layout.memory("stretch")),
         *(f"theta{i} = z[{layout.fields.index(f'theta{i}')}, s]" for i in range(layout.risks)),
         *_aim(layout),
         *_show(layout),
-        *_narrowed(narrow),
+        *_narrowed(layout, narrow),
         "out_lower[j], out_upper[j], out_lam[j] = lo, hi, lam",
         *(["out_leader[j] = leader"] if layout.risks > 1 else []),
     ]
-    arguments = ["p", "z", "rows", *(f"col_{n}" for n in layout.columns)]
+    arguments = ["p", "z", "rows", *(f"col_{n}" for n in layout.locals)]
     arguments += ["out_lower", "out_upper", "out_lam", "out_leader"]
     return "\n".join(
         [
@@ -418,7 +415,7 @@ def learn(layout: Layout, *, rows: bool = False, narrow: bool = False) -> str:
     """One row of labels for many streams: NaN leaves a stream as it is."""
     place = {name: f"z[{k}, s]" for k, name in enumerate(layout.fields)}
     step = [
-        *(f"{n} = float(pre_{n}[j])" for n in layout.columns),
+        *(f"{n} = float(pre_{n}[j])" for n in layout.locals),
         "s = rows[j]" if rows else "s = j",
         "y, lam = float(col_y[j]), col_lam[j]",
         "lo, hi = float(col_lower[j]), float(col_upper[j])",
@@ -434,7 +431,7 @@ def learn(layout: Layout, *, rows: bool = False, narrow: bool = False) -> str:
     ]
     if layout.risks > 1:
         step.append(f"{place['torn']} += 1.0 if seen & (leader < 0) else 0.0")
-    arguments = ["p", "z", "rows", *(f"pre_{n}" for n in layout.columns), "col_y"]
+    arguments = ["p", "z", "rows", *(f"pre_{n}" for n in layout.locals), "col_y"]
     arguments += ["col_lower", "col_upper", "col_lam", "col_leader", "out_loss"]
     return "\n".join(
         [

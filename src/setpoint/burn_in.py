@@ -72,7 +72,9 @@ def burn_in(
 
     stretch = controller.stretch
     if isinstance(stretch, ScoreAdaptive | ErrorAdaptive) and stretch.low is None:
-        low, high = clip_bounds(labels)
+        low, high = clip_bounds(
+            [float("nan") if is_missing(label) else label for label in outcomes]
+        )
         stretch = replace(stretch, low=low / unit, high=high / unit)
 
     def fill(risk: Risk) -> Risk:

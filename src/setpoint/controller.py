@@ -38,6 +38,7 @@ __all__ = [
     "lift",
     "matching",
     "step_of",
+    "stretch_of",
 ]
 
 Memory = tuple[float, ...]
@@ -83,8 +84,12 @@ class Risk:
             )
         object.__setattr__(self, "level", level)
         step: Any = self.step
-        if isinstance(step, type) or not (step is None or hasattr(step, "rule")):
-            raise InputError(f"step must be a step rule, as steps.Fixed(0.05), got {self.step!r}")
+        wanted = ("rule", "params", "needs")
+        if isinstance(step, type) or not (step is None or all(hasattr(step, w) for w in wanted)):
+            raise InputError(
+                f"step must be a step rule, as steps.Fixed(0.05), with {', '.join(wanted)}, "
+                f"got {step!r}"
+            )
         if self.bounds is not None:
             object.__setattr__(self, "bounds", interval(self.bounds, "bounds"))
         if self.start is not None:
@@ -142,7 +147,8 @@ class Controller:
         stretch: Stretch | None = None,
         combine: Combine | None = None,
     ) -> None:
-        held = (risks,) if isinstance(risks, Risk) else tuple(risks)
+        several = isinstance(risks, Iterable) and not isinstance(risks, str)
+        held = tuple(risks) if several else (risks,)  # type: ignore[arg-type]
         if not held or not all(isinstance(risk, Risk) for risk in held):
             raise InputError(f"risks must be a Risk or several of them, got {risks!r}")
         object.__setattr__(self, "sets", sets)
@@ -209,15 +215,29 @@ class Controller:
             for risk in self.risks
         )
 
+    @property
+    def terms(self) -> tuple[Any, ...]:
+        """What a certificate's segment is about: each risk's level, step and bounds."""
+        steps = [
+            (type(risk.step).__name__, getattr(risk.step, "params", ())) for risk in self.risks
+        ]
+        return tuple(
+            (risk.level, *step, *bounds)
+            for risk, step, bounds in zip(self.risks, steps, self.bounds, strict=True)
+        )
+
     def init(self) -> "State":
         """The state before the first step."""
-        return State(
+        state = State(
             [
                 RiskState(start, _init(risk.step), _init(risk.loss))
                 for risk, start in zip(self.risks, self.starts, strict=True)
             ],
             self.stretch.init(),
+            self.terms,
         )
+        state.fresh = True
+        return state
 
 
 def _init(part: Any) -> Memory:
@@ -255,21 +275,24 @@ class State:
     Since the segment began: `full` and `empty` count the labels whose set the safeguard chose,
     `torn` those where one risk asked for the full set while another was below its lower bound;
     `missing`, `dropped` and `expired` count the predictions that were never judged; `peak` is the
-    most that waited for a label at once, and `inherited` how many waited when it began.
+    most that waited for a label at once, and `inherited` how many waited when it began. `terms`
+    are those of the controller in force, and `fresh` says that the segment is the first.
     """
 
     __slots__ = (
-        "dropped", "empty", "expired", "full", "inherited", "missing", "peak", "risks", "stretch",
-        "torn",
+        "dropped", "empty", "expired", "fresh", "full", "inherited", "missing", "peak", "risks",
+        "stretch", "terms", "torn",
     )  # fmt: skip
 
-    def __init__(self, risks: list[RiskState], stretch: Memory) -> None:
+    def __init__(self, risks: list[RiskState], stretch: Memory, terms: tuple[Any, ...]) -> None:
         self.risks = risks
         self.stretch = stretch
-        self.begin(0)
+        self.begin(0, terms)
 
-    def begin(self, waiting: int) -> None:
+    def begin(self, waiting: int, terms: tuple[Any, ...]) -> None:
         """Begins a segment: θ and the memories go on, the counts start again."""
+        self.terms = terms
+        self.fresh = False
         self.full = self.empty = self.torn = 0
         self.missing = self.dropped = self.expired = 0
         self.inherited = waiting
@@ -279,7 +302,8 @@ class State:
 
     def copy(self) -> "State":
         """A state that shares nothing with this one."""
-        made = State([RiskState(own.theta, own.step, own.loss) for own in self.risks], self.stretch)
+        risks = [RiskState(own.theta, own.step, own.loss) for own in self.risks]
+        made = State(risks, self.stretch, self.terms)
         for name in State.__slots__:
             if name != "risks":
                 setattr(made, name, getattr(self, name))
@@ -297,7 +321,7 @@ class State:
 
 
 def matching(controller: Controller, state: State) -> State:
-    """The state, if it has the shape of the controller's own."""
+    """The state to go on from: a copy, with a new segment if its controller had other terms."""
     ours = controller.init()
     shapes = [
         (len(each.stretch), [(len(own.step), len(own.loss)) for own in each.risks])
@@ -307,7 +331,10 @@ def matching(controller: Controller, state: State) -> State:
         raise InputError(
             f"the state does not fit {controller!r}: it was made by another controller"
         )
-    return state
+    taken = state.copy()
+    if taken.terms != controller.terms:
+        taken.begin(0, controller.terms)
+    return taken
 
 
 class Law:
@@ -321,7 +348,7 @@ class Law:
                 "setpoint.burn_in choose γ from past predictions and labels"
             )
         loss, promise = risk.loss, declaration(risk.loss)
-        self.name = risk.name
+        self.risk, self.name = risk, risk.name
         self.level = risk.level
         self.bottom, self.top = controller.bounds[index]
         self.promise = promise
@@ -336,6 +363,12 @@ class Law:
         self.step, self.step_params = risk.step.rule, risk.step.params
         self.step_remembers, self.loss_remembers = bool(_init(risk.step)), bool(_init(loss))
         self.simple = risk.step.needs == "excess"
+        # The library's own parts keep their promises; what a user's give back is checked.
+        ours = __name__.split(".")[0]
+        self.step_name, self.step_size = type(risk.step).__name__, len(_init(risk.step))
+        self.loss_size = len(_init(loss))
+        self.step_doubted = type(risk.step).__module__.split(".")[0] != ours
+        self.stretch_doubted = type(controller.stretch).__module__.split(".")[0] != ours
         self.sets, self.stretch = controller.sets, controller.stretch
         self.phi, self.phi_params = controller.stretch.phi, controller.stretch.params
         self.move = controller.stretch.move
@@ -357,16 +390,68 @@ class Law:
             return value
         raise LossError(f"{self.name} promises {allowed}, got {value}")
 
+    def first_step_memory(self) -> Memory:
+        """What the step rule remembers at first."""
+        return _init(self.risk.step)
+
+    def check_memory(self, memory: Any, size: int, whose: str) -> Memory:
+        """A memory a user's part gave back, if it has the size it declared."""
+        if not isinstance(memory, tuple) or len(memory) != size:
+            raise InputError(f"{whose} must keep a memory of {size} floats, got {memory!r}")
+        return memory
+
+    def check_step(self, theta: Any, memory: Any) -> tuple[float, Memory]:
+        """What a user's step rule gave back, if it is a finite θ and a memory of its size."""
+        return finite(theta, f"the θ of {self.step_name}"), self.check_memory(
+            memory, self.step_size, self.step_name
+        )
+
     def feedback(
         self, own: RiskState, memory: Memory, prediction: Any, y: Any
     ) -> tuple[float, Callable[[float], float]]:
-        """What adaptive step rules ask for: the critical θ, and the loss as a function of θ."""
+        """What adaptive step rules ask for, under φ as it is now: the smallest θ whose set would
+        have kept the loss at its level, and the excess as a function of θ."""
 
         def curve(theta: float) -> float:
-            shown = self.sets.at(prediction, self.phi(self.phi_params, memory, theta))
-            return float(judge(self, own, shown, y, 0.0)[0])
+            if theta > self.top:
+                lam = inf
+            elif theta < self.bottom:
+                lam = -inf
+            else:
+                lam = self.phi(self.phi_params, memory, theta)
+            value, _ = judge(self, own, self.sets.at(prediction, lam), y, 0.0)
+            value = self.substitute if value is None else value
+            return 0.0 if value is None else excess_of(self, value)
 
-        return self.stretch.inverse(self.sets.critical(prediction, y), memory), curve
+        covering = self.stretch.inverse(self.sets.critical(prediction, y), memory)
+        if self.counts and not self.grows:
+            miss, _ = self.rule(self.params, own.loss, True)
+            hit, _ = self.rule(self.params, own.loss, False)
+            if hit <= self.level < miss:
+                return covering, curve
+        return _first_calm(curve, self.bottom, self.top, covering), curve
+
+
+def _first_calm(curve: Callable[[float], float], low: float, high: float, near: float) -> float:
+    """The smallest θ at which a curve that does not rise is 0 or below, ±inf if there is none."""
+    near = near if -inf < near < inf else 0.0
+    reach = 1.0
+    while low == -inf or high == inf:
+        left = near - reach if low == -inf else low
+        right = near + reach if high == inf else high
+        if (curve(left) > 0.0 >= curve(right)) or reach > 1e300:
+            low, high = left, right
+        reach *= 2.0
+    if curve(low) <= 0.0:
+        return -inf
+    if curve(high) > 0.0:
+        return inf
+    while low < (middle := low + 0.5 * (high - low)) < high:
+        if curve(middle) <= 0.0:
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 class _Stateless:
@@ -405,6 +490,7 @@ def judge(law: Law, own: RiskState, shown: Any, y: Any, lam: float) -> tuple[Any
         value, memory = law.judge(own.loss, shown, y)
     if law.doubted:
         value = law.check(value, lam)
+        memory = law.check_memory(memory, law.loss_size, law.name)
     return value, memory
 
 
@@ -426,7 +512,20 @@ def step_of(
     else:
         critical, curve = law.feedback(own, memory, prediction, y)
         theta, step = law.step(law.step_params, own.theta, own.step, excess, critical, curve)
+    if law.step_doubted:
+        theta, step = law.check_step(theta, step)
     return theta, step
+
+
+def stretch_of(
+    law: Law, memory: Memory, excess: float, prediction: Any, y: Any, lam: float
+) -> Memory:
+    """The next memory of the stretch."""
+    score = law.sets.critical(prediction, y)
+    moved: Memory = law.move(law.phi_params, memory, excess, score, lam)
+    if law.stretch_doubted:
+        moved = law.check_memory(moved, len(memory), "the stretch")
+    return moved
 
 
 def learn(
@@ -446,8 +545,8 @@ def learn(
         theta, step = step_of(law, own, excess, state.stretch, prediction, y)
         if -inf < lam < inf:
             if law.moves:
-                score = law.sets.critical(prediction, y)
-                state.stretch = law.move(law.phi_params, state.stretch, excess, score, lam)
+                moved = stretch_of(law, state.stretch, excess, prediction, y, lam)
+                state.stretch = moved
         else:
             state.saturated(lam)
         own.theta = theta
@@ -508,10 +607,8 @@ def learn_several(
     stretch = state.stretch
     if -inf < lam < inf:
         if laws[0].moves and moves[leader][2] is not None:
-            law, excess = laws[leader], moves[leader][3]
-            score = law.sets.critical(prediction, y)
-            stretch = law.move(law.phi_params, stretch, excess, score, lam)
-    else:
+            stretch = stretch_of(laws[leader], stretch, moves[leader][3], prediction, y, lam)
+    elif any(value is not None for _, _, value, *_ in moves):
         state.saturated(lam)
         state.torn += leader == TORN
     state.stretch = stretch

@@ -12,7 +12,7 @@ have the upper bound each; with anti-windup also on every window. `docs/why.md` 
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from math import ceil, floor, inf, isfinite, sqrt
 from typing import Any
 
@@ -110,13 +110,15 @@ class RiskCertificate:
     @property
     def verdict(self) -> str:
         """The state of the guarantee in a sentence."""
-        decisive = self.lower if self.upper is None else self.upper
-        if decisive is None:
+        if self.constant_lower is None and self.constant_upper is None:
             failed = [p.text for p in self.premises if not p.holds and p.needed != "note"]
             return "no guarantee, because this does not hold: " + "; ".join(failed)
+        decisive = self.lower if self.upper is None else self.upper
+        if decisive is None:
+            return f"no label yet; within 0.01 after T = {self.steps_until(0.01):,}"
         if not self.within:
             return "BROKEN: the mean is outside its bound, so some premise is not true"
-        if not self.judged or abs(decisive) >= self.spread:
+        if abs(decisive) >= self.spread:
             return f"says nothing yet; within 0.01 after T = {self.steps_until(0.01):,}"
         two_sided = self.lower is not None and self.upper is not None
         return "holds" if two_sided else "holds from one side"
@@ -152,12 +154,15 @@ class Certificate:
     earlier: tuple[dict[str, Any], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain dicts, lists and numbers, with the verdicts."""
-        plain = asdict(self)
+        """Everything as plain dicts, lists and finite numbers, with the verdicts.
+
+        What is not a finite number, such as a mean of nothing, is None: JSON has no other word.
+        """
+        plain = {each.name: getattr(self, each.name) for each in fields(self)}
         plain["earlier"] = list(self.earlier)
         plain["risks"] = [
             {
-                **asdict(risk),
+                **{name: _jsonable(value) for name, value in asdict(risk).items()},
                 "premises": [asdict(premise) for premise in risk.premises],
                 "verdict": risk.verdict,
             }
@@ -183,6 +188,10 @@ class Certificate:
         return "\n".join(lines)
 
 
+def _jsonable(value: Any) -> Any:
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
 def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -190,9 +199,12 @@ def _counted(number: int, noun: str) -> str:
 def _risk_lines(number: int, risk: RiskCertificate) -> list[str]:
     lines = [
         f"  {number}. {risk.name} at level {risk.level:g}: {risk.verdict}",
-        f"     mean loss   {risk.mean:.6g} over {_counted(risk.judged, 'label')}"
-        f" ({risk.mean - risk.level:+.2g} from the level)",
     ]
+    if risk.judged:
+        lines.append(
+            f"     mean loss   {risk.mean:.6g} over {_counted(risk.judged, 'label')}"
+            f" ({risk.mean - risk.level:+.2g} from the level)"
+        )
     if risk.unjudged:
         lines.append(f"     unjudged    {risk.unjudged:,} labels had nothing to judge")
     if risk.identity is not None and risk.judged:
@@ -222,7 +234,8 @@ def counter_bound(level: float, span: float, gamma: float) -> float:
     """
     half = 0.5 + level
     most = half + sqrt(half * half + 2.0 * span / gamma)
-    return float(floor(most)) if isfinite(most) else inf
+    slack = 1e-9 * (1.0 + most)  # a streak may end on the very bound, and rounding must not deny it
+    return float(floor(most + slack)) if isfinite(most) else inf
 
 
 def certify(
@@ -233,10 +246,7 @@ def certify(
     earlier: Sequence[dict[str, Any]] = (),
 ) -> Certificate:
     """The certificate of a state."""
-    ranges = [
-        _range(controller, index, state, fresh=not earlier)
-        for index in range(len(controller.risks))
-    ]
+    ranges = [_range(controller, index, state) for index in range(len(controller.risks))]
     return Certificate(
         tuple(_certify(controller, index, state, ranges) for index in range(len(ranges))),
         state.full,
@@ -250,7 +260,7 @@ def certify(
     )
 
 
-def _range(controller: Controller, index: int, state: State, *, fresh: bool) -> Range:
+def _range(controller: Controller, index: int, state: State) -> Range:
     """The surroundings of one risk, in terms of its excess."""
     risk, own = controller.risks[index], state.risks[index]
     promise = declaration(risk.loss)
@@ -261,7 +271,7 @@ def _range(controller: Controller, index: int, state: State, *, fresh: bool) -> 
         and isinstance(risk.step, Fixed)
         and len(controller.risks) == 1
         and state.peak == 1
-        and fresh
+        and state.fresh
     ):
         most = min(most, counter_bound(risk.level, high - low, risk.step.gamma))
     fall, rise = promise.low - risk.level, most - risk.level
@@ -288,7 +298,7 @@ def _certify(
         low, high = step.bound(within)
         least, most = (low if sides["lower"] else None), (high if sides["upper"] else None)
         if sides["upper"]:
-            window = _window(controller, index, ranges, two_sided=sides["lower"])
+            window = _window(controller, index, state, ranges, two_sided=sides["lower"])
     sided = "both" if sides["lower"] else "upper"
     mean = own.total / own.judged if own.judged else float("nan")
     if promise.grows:
@@ -316,9 +326,7 @@ def _certify(
 
 
 def _over(constant: float | None, steps: int) -> float | None:
-    if constant is None:
-        return None
-    return constant / steps if steps else (inf if constant > 0 else -inf)
+    return constant / steps if constant is not None and steps else None
 
 
 def _identity(risk: Risk, own: RiskState, promise: Declaration) -> float | None:
@@ -332,25 +340,35 @@ def _identity(risk: Risk, own: RiskState, promise: Declaration) -> float | None:
 
 
 def _window(
-    controller: Controller, index: int, ranges: Sequence[Range], *, two_sided: bool
+    controller: Controller,
+    index: int,
+    state: State,
+    ranges: Sequence[Range],
+    *,
+    two_sided: bool,
 ) -> float | None:
     """The most |Σ(l − r)|, or Σ(l − r), can be on a window."""
     step, within = controller.risks[index].step, ranges[index]
     if not isinstance(step, Fixed):
         return None
     if two_sided:
-        return step.window(within)
+        constant = step.window(within)
+        return constant if isfinite(constant) else None
     delta = controller.combine.anti_windup
     if len(ranges) == 1 or delta is None:
         return None
     # Anti-windup holds θ near the largest one, and that stays up only if on the empty set every
-    # loss is at its level or above.
+    # loss is at its level or above, which a step counted as 0 is not.
     lowest = inf
-    for risk, other in zip(controller.risks, ranges, strict=True):
-        if not isinstance(risk.step, Fixed) or declaration(risk.loss).empty < risk.level:
+    for risk, own, other in zip(controller.risks, state.risks, ranges, strict=True):
+        sinks = declaration(risk.loss).empty < risk.level or (
+            risk.unjudged == "zero" and own.unjudged > 0 and risk.level > 0.0
+        )
+        if not isinstance(risk.step, Fixed) or sinks:
             return None
         lowest = min(lowest, risk.step.reach(other)[0])
-    return (step.reach(within)[1] - lowest + delta) / step.gamma
+    constant = (step.reach(within)[1] - lowest + delta) / step.gamma
+    return constant if isfinite(constant) else None
 
 
 def _premises(
@@ -362,9 +380,6 @@ def _premises(
     within: Range,
 ) -> tuple[Premise, ...]:
     several, combine = len(controller.risks) > 1, controller.combine
-    inside = within.low <= within.start <= within.high
-    finite = isfinite(within.low) and isfinite(within.high)
-    bounds = f"[{within.low:g}, {within.high:g}]"
     found = [
         Premise(
             f"step size fixed at γ = {risk.step.gamma:g}"
@@ -372,14 +387,7 @@ def _premises(
             else f"the step rule {type(risk.step).__name__} states a bound",
             hasattr(risk.step, "bound"),
         ),
-        Premise(
-            f"θ_1 = {within.start:g} in its bounds {bounds}"
-            if finite and inside
-            else f"the segment began at θ = {within.start:g}, outside {bounds}: accounted for"
-            if finite
-            else f"bounds of θ are set (they are {bounds}: give bounds or a burn-in)",
-            finite,
-        ),
+        *_bounds(within),
         Premise(
             f"losses in [{promise.low:g}, {promise.high:g}]"
             if isfinite(promise.high)
@@ -406,6 +414,27 @@ def _premises(
         side = "lower" if excess < 0.0 else "upper"
         found.append(Premise("no step with nothing to judge counted as a loss of 0", False, side))
     return tuple(found)
+
+
+def _bounds(within: Range) -> list[Premise]:
+    """Where θ began, and what keeps it from running away."""
+    bounds = f"[{within.low:g}, {within.high:g}]"
+    if within.low == -inf and within.high == inf:
+        return [Premise("bounds of θ are set (there are none: give bounds or a burn-in)", False)]
+    inside = within.low <= within.start <= within.high
+    found = [
+        Premise(
+            f"θ_1 = {within.start:g} in its bounds {bounds}"
+            if inside
+            else f"the segment began at θ = {within.start:g}, outside {bounds}: accounted for",
+            True,
+        )
+    ]
+    if within.high == inf:
+        found.append(Premise("θ has an upper bound, beyond which the set is full", False, "upper"))
+    if within.low == -inf:
+        found.append(Premise("θ has a lower bound, beyond which the set is empty", False, "lower"))
+    return found
 
 
 def _ends(risk: Risk, promise: Declaration) -> tuple[Premise, Premise]:

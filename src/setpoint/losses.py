@@ -54,6 +54,8 @@ def declaration(loss: Any) -> Declaration:
     name = type(loss).__name__
     if isinstance(loss, type) or not (callable(loss) or hasattr(loss, "update")):
         raise InputError(f"a loss must be a callable of (shown, y), got {loss!r}")
+    if not callable(loss) and not hasattr(loss, "init"):
+        raise InputError(f"a loss with memory needs init() beside update(), {name} has none")
     if not (hasattr(loss, "low") and hasattr(loss, "high")):
         raise InputError(
             f"a loss must declare its range as `low` and `high`, and {name} does not; "

@@ -167,6 +167,20 @@ def _label(y: Any, support: tuple[float, float], cuts: bool) -> float:
     return got
 
 
+def _by_name(prediction: Any, names: tuple[str, ...], found: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The numbers of a prediction that has names of its own: a dict, or the row of a frame."""
+    if isinstance(prediction, bytes | bytearray | set | frozenset):
+        raise PredictionError(f"a prediction must be numbers in order, got {prediction!r}")
+    if not hasattr(prediction, "keys"):
+        return found
+    keys = list(prediction.keys())
+    if set(keys) == set(names):
+        return tuple(prediction[name] for name in names)
+    if any(isinstance(key, str) for key in keys):
+        raise PredictionError(f"a prediction with names must have {', '.join(names)}, got {keys}")
+    return found
+
+
 def _describe(prediction: Any) -> str:
     shape = getattr(prediction, "shape", None)
     return repr(prediction) if shape is None else f"an array of shape {tuple(shape)}"
@@ -221,8 +235,7 @@ class Widen:
         except (TypeError, ValueError):
             lower = upper = self._point(prediction)
         if type(lower) is not float or type(upper) is not float:
-            if isinstance(prediction, bytes | bytearray):
-                raise PredictionError(f"a prediction must be numbers, got {prediction!r}")
+            lower, upper = _by_name(prediction, ("lower", "upper"), (lower, upper))
             lower = number(lower, "the lower quantile", PredictionError)
             upper = number(upper, "the upper quantile", PredictionError)
         if lower != lower or upper != upper:
@@ -232,13 +245,12 @@ class Widen:
     @staticmethod
     def _point(prediction: Any) -> float:
         try:
-            return finite(prediction, "a point forecast", PredictionError)
-        except PredictionError as error:
-            if "finite" in str(error):
-                raise
+            point = number(prediction, "a point forecast", PredictionError)
+        except PredictionError:
             raise PredictionError(
                 f"Widen takes a pair (lower, upper) or one number, got {_describe(prediction)}"
             ) from None
+        return finite(point, "a point forecast", PredictionError)
 
     def label(self, y: Any) -> float:
         """The label as a finite float within the support."""
@@ -321,8 +333,8 @@ class Scale:
                 f"Scale takes a triple (centre, low, high), got {_describe(prediction)}"
             ) from None
         if type(centre) is not float or type(low) is not float or type(high) is not float:
-            if isinstance(prediction, bytes | bytearray):
-                raise PredictionError(f"a prediction must be numbers, got {prediction!r}")
+            names = ("centre", "low", "high")
+            centre, low, high = _by_name(prediction, names, (centre, low, high))
             centre = number(centre, "the centre", PredictionError)
             low = number(low, "the uncertainty below", PredictionError)
             high = number(high, "the uncertainty above", PredictionError)

@@ -4,9 +4,11 @@ A step rule has `params`, a memory (`init()`, a tuple of floats) and
 
     rule(params, theta, memory, excess, critical, curve) -> (theta, memory)
 
-a pure function of floats. `excess` is l − r. `needs` names what else the rule wants: "excess"
-for nothing more, "critical" for the smallest θ that would have kept the loss at its level,
-"curve" for the loss as a function of θ. `bound` is what the rule guarantees, if anything.
+a pure function of floats. `excess` is l − r, turned for a loss that grows with the set. `needs`
+names what else the rule wants: "excess" for nothing more, "critical" for the smallest θ that would
+have kept the loss at its level (±inf if all or none would), "curve" for the excess as a function of
+θ, the safeguard included; both under φ as it is when the label arrives. `bound` is what the rule
+guarantees, if anything.
 """
 
 from collections.abc import Callable

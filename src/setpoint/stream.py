@@ -9,6 +9,7 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import wraps
 from math import inf
+from types import new_class
 from typing import Any, NamedTuple
 
 from setpoint import _store, spec
@@ -43,6 +44,9 @@ from setpoint.guarantee import Certificate, certify
 __all__ = ["Info", "Receipt", "Stream"]
 
 Id = int | str
+
+_MOST_EARLIER = 100
+"""How many segments before the last change a certificate remembers."""
 
 _REMEMBERED = 10_000
 """How many closed ids are remembered, to tell a second label from an unknown id."""
@@ -123,11 +127,34 @@ class Stream:
     """
 
     __slots__ = (
-        "_closed", "_controller", "_earlier",
-        "_forgetful", "_given", "_hook", "_last", "_law", "_laws", "_limit",
-        "_lock", "_open", "_overflow", "_own", "_pending", "_serial", "_sets", "_single", "_skips",
-        "_state", "_watch", "_watched",
+        "__weakref__",
+        "_closed",
+        "_controller",
+        "_earlier",
+        "_forgetful",
+        "_given",
+        "_hook",
+        "_last",
+        "_law",
+        "_laws",
+        "_limit",
+        "_lock",
+        "_open",
+        "_overflow",
+        "_own",
+        "_pending",
+        "_serial",
+        "_sets",
+        "_single",
+        "_skips",
+        "_state",
+        "_watch",
+        "_watched",
     )  # fmt: skip
+
+    def __init_subclass__(cls, *, made_to_measure: bool = False) -> None:
+        if not made_to_measure:
+            raise TypeError("a Stream cannot be subclassed: wrap it, or write a part of your own")
 
     def __init__(
         self,
@@ -151,7 +178,7 @@ class Stream:
         self._skips = choice(missing, "missing", ("raise", "skip")) == "skip"
         self._hook = on_alarm
         self._lock = threading.RLock() if shared else None
-        self._state = controller.init() if state is None else matching(controller, state).copy()
+        self._state = controller.init() if state is None else matching(controller, state)
         # Nothing waits: None. One waits under a generated id: its receipt. Else (): see _pending.
         self._open: tuple[Any, ...] | None = None
         self._pending: dict[Id, tuple[Any, ...]] = {}
@@ -163,17 +190,23 @@ class Stream:
         self._last: tuple[Any, ...] | None = None
         self._watch: Watch | None = None
         self._watched = on_alarm is not None
-        self._adopt(controller)
+        if on_alarm is None and not (window is None and tolerance is None):
+            raise InputError("window and tolerance need on_alarm, a function to call")
+        self._adopt(controller, self._laws_of(controller))
         if on_alarm is not None:
             levels = [risk.level for risk in controller.risks]
             self._watch = Watch(levels, window, tolerance)
             self._watch.limits = self._limits(self._watch)
 
-    def _adopt(self, controller: Controller) -> None:
+    @staticmethod
+    def _laws_of(controller: Controller) -> tuple[Law, ...]:
+        return tuple(Law(controller, index) for index in range(len(controller.risks)))
+
+    def _adopt(self, controller: Controller, laws: tuple[Law, ...]) -> None:
         """Looks up once what every step needs of a controller."""
         self._controller = controller
         self._sets = controller.sets
-        self._laws = tuple(Law(controller, index) for index in range(len(controller.risks)))
+        self._laws = laws
         self._law = self._laws[0]
         self._single = len(self._laws) == 1
         self._own = self._state.risks[0]
@@ -239,7 +272,12 @@ class Stream:
 
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
         """Takes in several labels by id, in the order given: all of them, or none."""
-        pairs = list(labels.items() if isinstance(labels, Mapping) else labels)
+        try:
+            pairs = [(id, y) for id, y in (labels.items() if hasattr(labels, "items") else labels)]
+        except (TypeError, ValueError):
+            raise InputError(
+                f"labels must be a mapping or pairs of (id, y), got {labels!r}"
+            ) from None
         seen: set[Id] = set()
         for id, y in pairs:
             found, _ = self._find(id)
@@ -252,15 +290,23 @@ class Stream:
         watched = None if self._watch is None else self._watch.content()
         losses: dict[Id, Any] = {}
         held = dict(self._find(id) for id, _ in pairs)
+        hook = self._hook
+        alarms: list[Alarm] = []
+        self._hook = alarms.append
         try:
             for id, y in pairs:
                 losses[id] = self.update(y, id)
         except BaseException:
+            self._hook = hook
             waiting = self._waiting()
             answered = {id: each for id, each in held.items() if id not in waiting}
             if answered:
                 self._take_back(before, last, watched, answered)
             raise
+        self._hook = hook
+        if hook is not None:
+            for alarm in alarms:
+                hook(alarm)
         return losses
 
     def _take_back(
@@ -446,22 +492,24 @@ class Stream:
         if level is None and step is None and bounds is None:
             raise InputError("change needs a level, a step or bounds")
         old, own = risks[risk], self._state.risks[risk]
+        start = self._controller.starts[risk]
         low, high = self._controller.bounds[risk] if bounds is None else interval(bounds, "bounds")
         risks[risk] = replace(
             old,
             level=old.level if level is None else level,
             step=old.step if step is None else step,
             bounds=old.bounds if bounds is None else bounds,
-            start=min(max(own.theta, low), high),
+            start=old.start if low <= start <= high else min(max(start, low), high),
         )
         controller = replace(self._controller, risks=tuple(risks))
-        earlier = self.certificate().as_dict()
+        laws = self._laws_of(controller)
+        memory = own.step if step is None else laws[risk].first_step_memory()
+        earlier = certify(self._controller, self._state, waiting=len(self._waiting())).as_dict()
         del earlier["earlier"]
-        self._adopt(controller)
-        self._earlier.append(earlier)
-        if step is not None:
-            own.step = tuple(step.init())
-        self._state.begin(len(self._waiting()))
+        self._adopt(controller, laws)
+        self._earlier = [*self._earlier, earlier][-_MOST_EARLIER:]
+        own.step = memory
+        self._state.begin(len(self._waiting()), controller.terms)
         if self._watch is not None:
             self._watch.begin([each.level for each in risks])
             self._watch.limits = self._limits(self._watch)
@@ -566,7 +614,7 @@ class Stream:
         self._closed = dict(content["closed"])
         self._last = content["last"]
         self._earlier = list(content["earlier"])
-        if self._watched and content["watch"] is not None:
+        if content["watch"] is not None:
             levels = [risk.level for risk in self._controller.risks]
             self._watch = Watch.restore(levels, content["watch"])
 
@@ -591,11 +639,13 @@ def _slots(record: RiskState | State) -> dict[str, Any]:
 def _checked(id: Any) -> Id:
     """An id as a plain int or str."""
     if isinstance(id, str):
-        return id
+        return str(id)
     try:
-        return operator.index(id)
+        if not isinstance(id, bool):
+            return operator.index(id)
     except TypeError:
-        raise InputError(f"an id must be a whole number or a string, got {id!r}") from None
+        pass
+    raise InputError(f"an id must be a whole number or a string, got {id!r}")
 
 
 def _address_free(controller: Controller) -> str:
@@ -622,6 +672,7 @@ def _matching(content: dict[str, Any], given: Controller | None) -> Controller:
 # Classes made to measure: a step with everything decided and written out.
 
 
+_MOST_CLASSES = 64
 _classes: dict[Any, list[tuple[tuple[Specialised, ...], type[Stream]]]] = {}
 
 
@@ -650,8 +701,12 @@ def _class_for(stream: Stream) -> type[Stream]:
     if shared:
         methods["_unlocked"] = {**Stream.__dict__, **methods}
         methods |= {name: _locked(name) for name in _LOCKED}
-    cls = type("Stream", (Stream,), {"__slots__": (), "__doc__": Stream.__doc__, **methods})
+    methods |= {"__slots__": (), "__doc__": Stream.__doc__, "__module__": Stream.__module__}
+    cls = new_class(
+        "Stream", (Stream,), {"made_to_measure": True}, lambda body: body.update(methods)
+    )
     made.append((steps, cls))
+    del made[:-_MOST_CLASSES]
     return cls
 
 

@@ -1,0 +1,262 @@
+"""Edges where a guarantee, a state or a number was once wrong."""
+
+import json
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import setpoint as sp
+from setpoint.errors import InputError, PredictionError, StateError
+from setpoint.guarantee import counter_bound
+
+
+def controller(step: Any = None, loss: Any = None, level: float = 0.1, **options: Any) -> Any:
+    risk = sp.Risk(
+        sp.losses.Miscoverage() if loss is None else loss,
+        level,
+        sp.steps.Fixed(0.5) if step is None else step,
+        bounds=options.pop("bounds", (-2.0, 2.0)),
+    )
+    return sp.Controller(sp.sets.Widen(), risk, **options)
+
+
+RULE = """
+from dataclasses import dataclass
+
+def rule(params, theta, memory, excess, critical, curve):
+    return theta + {factor} * excess, memory
+
+@dataclass(frozen=True)
+class Own:
+    rule = staticmethod(rule)
+    params = ()
+    needs = "excess"
+"""
+
+
+def test_the_code_that_runs_is_the_code_that_was_imported_not_the_file_of_today(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "own_rule.py"
+    file.write_text(RULE.format(factor="1.0"))
+    module = ModuleType("own_rule")
+    exec(compile(file.read_text(), str(file), "exec"), module.__dict__)
+    file.write_text(RULE.format(factor="100.0"))
+    stream = sp.Stream(controller(module.Own()))
+    stream.predict((0.0, 1.0))
+    stream.update(5.0)
+    assert stream.theta == 0.9
+
+
+SCALE = 1.0
+
+
+def scaled(
+    params: Any, theta: float, memory: Any, excess: float, critical: Any, curve: Any
+) -> tuple[float, Any]:
+    return theta + SCALE * excess, memory
+
+
+@dataclass(frozen=True)
+class Scaled:
+    rule = staticmethod(scaled)
+    params = ()
+    needs = "excess"
+
+
+def test_a_users_rule_sees_its_module_as_it_is_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = sp.Stream(controller(Scaled()))
+    monkeypatch.setitem(scaled.__globals__, "SCALE", 10.0)
+    stream.predict((0.0, 1.0))
+    stream.update(5.0)
+    assert stream.theta == 9.0
+
+
+def test_the_counter_bound_is_not_denied_by_rounding() -> None:
+    assert counter_bound(0.1, span=2.72, gamma=0.1) == 8.0
+    loss = sp.losses.MiscoverageCounter()
+    stream = sp.Stream(controller(sp.steps.Fixed(0.1), loss, bounds=(0.0, 2.72)))
+    for y in [0.5] + [1e9] * 60:
+        stream.predict((0.0, 1.0))
+        stream.update(y)
+        assert "BROKEN" not in stream.certificate().risks[0].verdict
+
+
+def test_a_state_of_other_terms_begins_a_new_segment() -> None:
+    old = sp.Stream(controller(level=0.1))
+    for y in (5.0, 5.0, 0.5):
+        old.predict((0.0, 1.0))
+        old.update(y)
+    same = sp.Stream(controller(level=0.1), state=old.state)
+    assert same.certificate().risks[0].judged == 3
+    other = sp.Stream(controller(level=0.3), state=old.state)
+    assert other.theta == old.theta
+    assert other.certificate().risks[0].judged == 0
+    other.predict((0.0, 1.0))
+    other.update(0.5)
+    found = other.certificate().risks[0]
+    assert found.identity == pytest.approx(found.mean)
+
+
+def test_one_bound_gives_one_side_of_the_guarantee() -> None:
+    above = sp.Stream(controller(bounds=(float("-inf"), 2.0))).certificate().risks[0]
+    assert above.constant_upper is not None
+    assert above.constant_lower is None
+    assert above.window is None
+    below = sp.Stream(controller(bounds=(-2.0, float("inf")))).certificate().risks[0]
+    assert below.constant_upper is None
+    assert below.constant_lower is not None
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A step rule that gives back what it should not."""
+
+    answer: Any
+    rule = staticmethod(lambda params, theta, memory, excess, critical, curve: params[0])
+    needs = "excess"
+
+    @property
+    def params(self) -> tuple[Any, ...]:
+        return (self.answer,)
+
+
+@pytest.mark.parametrize("answer", [(float("nan"), ()), (1.0, 3.0), (1.0, (0.0,)), ("a", ())])
+def test_a_step_rule_that_breaks_its_word_harms_nothing(answer: Any) -> None:
+    stream = sp.Stream(controller(Broken(answer)))
+    stream.predict((0.0, 1.0), id="a")
+    with pytest.raises(InputError):
+        stream.update(5.0)
+    assert stream.theta == 0.0
+    assert list(stream.pending) == ["a"]
+
+
+@dataclass(frozen=True)
+class Rude:
+    rule = staticmethod(scaled)
+    params = ()
+    needs = "excess"
+
+    def init(self) -> Any:
+        raise RuntimeError("no")
+
+
+def test_a_change_that_fails_changes_nothing() -> None:
+    stream = sp.Stream(controller())
+    before = stream._content()
+    with pytest.raises(RuntimeError):
+        stream.change(step=Rude())
+    assert stream._content() == before
+    assert stream.controller == controller()
+
+
+def test_a_changed_stream_with_a_function_in_it_can_be_loaded(tmp_path: Path) -> None:
+    loss = sp.losses.Custom(lambda shown, y: float(y not in shown))
+    stream = sp.Stream(controller(loss=loss))
+    stream.predict((0.0, 1.0))
+    stream.update(5.0)
+    stream.change(level=0.2)
+    stream.save(tmp_path / "state")
+    with pytest.raises(StateError):
+        sp.Stream.load(tmp_path / "state", controller=controller(loss=loss))
+    again = sp.Stream.load(tmp_path / "state", controller=controller(loss=loss, level=0.2))
+    assert again.theta == stream.theta
+
+
+def test_a_watch_survives_being_loaded_without_a_hook(tmp_path: Path) -> None:
+    stream = sp.Stream(controller(), on_alarm=print, window=10, tolerance=0.2)
+    stream.save(tmp_path / "state")
+    sp.Stream.load(tmp_path / "state").save(tmp_path / "state")
+    again = sp.Stream.load(tmp_path / "state", on_alarm=print)
+    assert again._watch is not None
+    assert (again._watch.window, again._watch.tolerance) == (10, 0.2)
+
+
+def test_many_changes_keep_the_state_small() -> None:
+    stream = sp.Stream(controller())
+    for k in range(150):
+        stream.change(level=0.1 + k / 1000)
+    assert len(stream.certificate().earlier) == 100
+
+
+def test_clip_bounds_of_a_burn_in_leave_out_steps_over_a_missing_label() -> None:
+    stretch = sp.stretches.ScoreAdaptive(0.1)
+    y = [0.0, 1.0, float("nan"), 101.0, 102.0]
+    ready = sp.burn_in(controller(stretch=stretch), [(0.0, 1.0)] * 5, y)
+    assert ready.stretch == sp.stretches.ScoreAdaptive(0.1, -1.0, 1.0)
+
+
+def test_a_certificate_is_plain_enough_for_json() -> None:
+    stream = sp.Stream(controller())
+    json.dumps(stream.certificate().as_dict(), allow_nan=False)
+    assert "nan" not in str(stream.certificate())
+    stream.change(level=0.2)
+    json.dumps(stream.certificate().as_dict(), allow_nan=False)
+
+
+def test_a_prediction_with_names_is_read_by_its_names() -> None:
+    stream = sp.Stream(controller())
+    assert stream.predict({"upper": 2.0, "lower": 1.0}) == sp.sets.Interval(1.0, 2.0)
+    with pytest.raises(PredictionError, match="lower, upper"):
+        stream.predict({"up": 2.0, "low": 1.0})
+
+
+def test_the_row_of_a_frame_is_read_by_its_names() -> None:
+    pandas = pytest.importorskip("pandas")
+    stream = sp.Stream(controller(), missing="skip")
+    row = pandas.Series({"upper": 2.0, "lower": 1.0})
+    assert stream.predict(row, id="a") == sp.sets.Interval(1.0, 2.0)
+    assert stream.update(pandas.NA, id="a") is None
+    stream.predict(row, id="b")
+    stream.predict(row, id="c")
+    assert stream.update_many(pandas.Series({"b": 1.5, "c": 9.0})) == {"b": 0.0, "c": 1.0}
+
+
+def test_a_stream_is_not_subclassed_but_may_be_referred_to_weakly() -> None:
+    with pytest.raises(TypeError, match="wrap it"):
+        type("Mine", (sp.Stream,), {})
+    stream = sp.Stream(controller())
+    assert weakref.ref(stream)() is stream
+
+
+def at_the_crossing(
+    params: Any, theta: float, memory: Any, excess: float, critical: float, curve: Any
+) -> tuple[float, Any]:
+    return theta, (critical, curve(critical), curve(1e6))
+
+
+@dataclass(frozen=True)
+class Crossing:
+    rule = staticmethod(at_the_crossing)
+    params = ()
+    needs = "critical"
+
+    def init(self) -> tuple[float, ...]:
+        return (0.0, 0.0, 0.0)
+
+
+def test_the_critical_theta_is_where_the_loss_is_at_its_level() -> None:
+    shortfall = sp.losses.Custom(lambda shown, y: min(max(y - shown.upper, 0.0) / 10.0, 1.0))
+    stream = sp.Stream(controller(Crossing(), shortfall, bounds=(-50.0, 50.0)))
+    stream.predict((0.0, 1.0))
+    stream.update(5.0)
+    critical, there, beyond = stream.state.risks[0].step
+    assert critical == pytest.approx(3.0)
+    assert there <= 0.0
+    assert beyond == pytest.approx(-0.1)
+
+
+def test_nothing_to_judge_counts_no_saturation_whatever_the_number_of_risks() -> None:
+    loss = sp.losses.Custom(lambda shown, y: None)
+    for risks in (1, 2):
+        risk = sp.Risk(loss, 0.1, sp.steps.Fixed(0.5), start=2.0, bounds=(-2.0, 2.0))
+        stream = sp.Stream(sp.Controller(sp.sets.Widen(), [risk] * risks))
+        for own in stream._state.risks:
+            own.theta = 3.0
+        stream.predict((0.0, 1.0))
+        stream.update(0.5)
+        assert stream.certificate().full == 0
