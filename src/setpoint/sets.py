@@ -234,8 +234,9 @@ class Widen:
             lower, upper = prediction
         except (TypeError, ValueError):
             lower = upper = self._point(prediction)
-        if type(lower) is not float or type(upper) is not float:
+        if type(prediction) is not tuple:
             lower, upper = _by_name(prediction, ("lower", "upper"), (lower, upper))
+        if type(lower) is not float or type(upper) is not float:
             lower = number(lower, "the lower quantile", PredictionError)
             upper = number(upper, "the upper quantile", PredictionError)
         if lower != lower or upper != upper:
@@ -332,9 +333,10 @@ class Scale:
             raise PredictionError(
                 f"Scale takes a triple (centre, low, high), got {_describe(prediction)}"
             ) from None
-        if type(centre) is not float or type(low) is not float or type(high) is not float:
+        if type(prediction) is not tuple:
             names = ("centre", "low", "high")
             centre, low, high = _by_name(prediction, names, (centre, low, high))
+        if type(centre) is not float or type(low) is not float or type(high) is not float:
             centre = number(centre, "the centre", PredictionError)
             low = number(low, "the uncertainty below", PredictionError)
             high = number(high, "the uncertainty above", PredictionError)

@@ -119,7 +119,7 @@ def error_authors(
     moved = memory[0]
     if excess != 0.0:
         growth = _growth(beta_loss, excess)
-        distance = beta_score * growth * abs(score - lam)
+        distance = beta_score * abs(score - lam) * growth
         moved = _clip(moved + (distance if excess > 0.0 else -distance), low, high)
     return (moved,)
 

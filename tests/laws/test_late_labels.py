@@ -152,7 +152,7 @@ def test_the_bound_with_late_labels_is_attained(waiting: int) -> None:
 def test_an_uncapped_counter_claims_nothing_once_labels_are_late(waiting: int) -> None:
     risk = sp.Risk(MiscoverageCounter(), 0.1, sp.steps.Fixed(0.5), 0.0, (-3.0, 3.0))
     stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
-    assert stream.certificate().risks[0].upper is not None
+    assert stream.certificate().risks[0].constant_upper is not None
     for _ in range(waiting):
         stream.predict((0.0, 1.0))
     (claim,) = stream.certificate().risks

@@ -63,7 +63,7 @@ def test_steps_left_out_keep_every_bound(
     ledger.hold_range()
     (risk,) = ledger.stream.certificate().risks
     assert risk.judged + risk.unjudged == steps
-    assert None not in (risk.lower, risk.upper, risk.window)
+    assert None not in (risk.constant_lower, risk.constant_upper, risk.window)
 
 
 @given(partial("zero"), adversaries(), st.integers(1, 100))

@@ -262,8 +262,8 @@ def test_without_a_cap_the_counter_of_several_risks_claims_nothing() -> None:
         for loss in (MiscoverageCounter(), Miscoverage())
     ]
     counter, plain = sp.Stream(sp.Controller(sp.sets.Widen(), held)).certificate().risks
-    assert counter.upper is None
-    assert plain.upper is not None
+    assert counter.constant_upper is None
+    assert plain.constant_upper is not None
 
 
 def test_mean_without_anti_windup_says_that_it_holds_a_sum_only() -> None:
