@@ -1,7 +1,9 @@
 """Fleets: many streams in one call, each as it would be alone, whatever comes late or wrong."""
 
+from dataclasses import dataclass
 from math import inf, nan
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -10,11 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import setpoint as sp
+from setpoint import _kernels
+from setpoint._layout import layout_of
+from setpoint.controller import State
 from setpoint.errors import (
     AmbiguousReceipt,
     AnsweredReceipt,
     InputError,
     LabelError,
+    LossError,
     PendingFull,
     PredictionError,
     ReceiptError,
@@ -24,6 +30,7 @@ from setpoint.errors import (
 )
 from setpoint.fleet import Intervals
 from setpoint.losses import Miscoverage, MiscoverageCounter
+from setpoint.predictions import Quantiles
 from setpoint.sets import Scale, Widen
 from tests.laws.bulk import assert_same_state, numbers_of
 
@@ -296,7 +303,11 @@ def test_lists_whole_numbers_and_point_forecasts_are_taken() -> None:
 WRONG_PREDICTIONS = {
     "too few streams": pair(0.0),
     "too many streams": pair(0.0, 0.0, 0.0),
-    "one array of two dimensions": np.zeros((2, 2)),
+    "an array of three columns": np.zeros((2, 3)),
+    "an array of three dimensions": np.zeros((2, 2, 2)),
+    "columns of other names": {"low": np.zeros(2), "high": np.ones(2)},
+    "an infinite point forecast": np.array([0.0, inf]),
+    "a list of lists that are not equally long": ([0.0, [1.0]], np.ones(2)),
     "three arrays": (np.zeros(2),) * 3,
     "arrays of different lengths": (np.zeros(2), np.zeros(1)),
     "a NaN": (np.array([0.0, nan]), np.ones(2)),
@@ -387,13 +398,13 @@ def test_a_label_outside_the_support_is_refused() -> None:
 
 def test_unknown_and_repeated_streams_are_refused() -> None:
     fleet = sp.Fleet(ONE, ["a", "b"])
-    with pytest.raises(UnknownReceipt, match="no stream 'z'"):
+    with pytest.raises(InputError, match="no stream 'z'"):
         fleet.predict(pair(0.0), ["z"])
     with pytest.raises(InputError, match="each stream once"):
         fleet.predict(pair(0.0, 0.0), ["a", "a"])
-    with pytest.raises(UnknownReceipt, match="no stream 'z'"):
+    with pytest.raises(InputError, match="no stream 'z'"):
         fleet.state("z")
-    with pytest.raises(UnknownReceipt, match="no stream 'z'"):
+    with pytest.raises(InputError, match="no stream 'z'"):
         fleet.certificate("z")
     assert fleet.pending == {}
 
@@ -732,3 +743,384 @@ def test_nothing_warns_in_a_saturated_step_of_an_adaptive_stretch() -> None:
         fleet.update([y, y])
     assert fleet.state(0).full + fleet.state(1).full > 0
     assert np.isfinite(fleet.theta).all()
+
+
+class Breaks(RuntimeError):
+    """What a rule raises half way."""
+
+
+def fragile(
+    _params: Any, theta: float, memory: Any, excess: float, _critical: float, _curve: Any
+) -> tuple[float, Any]:
+    if theta == 0.5:
+        raise Breaks
+    return theta + 0.5 * excess, memory
+
+
+@dataclass(frozen=True)
+class Fragile:
+    """A step rule of a user's own that breaks at θ = 0.5."""
+
+    rule, needs, params = staticmethod(fragile), "excess", ()
+
+
+def test_a_rule_that_raises_half_way_changes_nothing() -> None:
+    controller = sp.Controller(Widen(), sp.Risk(Miscoverage(), 0.25, Fragile(), bounds=(-1.0, 1.0)))
+    states = [controller.init() for _ in range(3)]
+    states[1].risks[0].theta = 0.5
+    fleet = sp.Fleet(controller, [])
+    fleet.add(["a", "b", "c"], states)
+    fleet.predict(pair(0.0, 0.0, 0.0))
+    before = everything(fleet)
+    with pytest.raises(Breaks):
+        fleet.update([5.0, 5.0, 5.0])
+    assert everything(fleet) == before
+    fleet.drop()
+    before = everything(fleet)
+    with pytest.raises(Breaks):
+        fleet.run((np.zeros((2, 3)), np.ones((2, 3))), np.full((2, 3), 5.0))
+    assert everything(fleet) == before
+
+
+def breaks_its_promise(params: Any, memory: Any, missed: bool) -> tuple[float, Any]:
+    return (2.0 if missed else 0.0), memory
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A loss that promises at most 1 and says 2."""
+
+    low, high, params, rule = 0.0, 1.0, (), staticmethod(breaks_its_promise)
+
+    def __call__(self, shown: Any, y: float) -> float:
+        return 0.0 if y in shown else 2.0
+
+
+def test_a_users_own_loss_is_held_to_its_promises_and_nothing_is_changed() -> None:
+    fleet = sp.Fleet(sp.Controller(Widen(), risk_of(Broken())), 2)
+    assert fleet.run((np.zeros((2, 2)), np.ones((2, 2))), np.full((2, 2), 0.5)).lower.shape == (
+        2,
+        2,
+    )
+    before = everything(fleet)
+    with pytest.raises(LossError, match="Broken promises a loss in"):
+        fleet.run((np.zeros((3, 2)), np.ones((3, 2))), [[0.5, 0.5], [0.5, 9.0], [0.5, 0.5]])
+    assert everything(fleet) == before
+    fleet.predict(pair(0.0, 0.0))
+    before = everything(fleet)
+    with pytest.raises(LossError):
+        fleet.update([0.5, 9.0])
+    assert everything(fleet) == before
+
+
+# Labels by id
+
+
+def test_labels_come_by_id_for_some_streams_of_a_batch() -> None:
+    fleet, twin = sp.Fleet(TWO, list("abcd")), sp.Fleet(TWO, list("abcd"))
+    for each in (fleet, twin):
+        each.predict(pair(0.0, 0.0, 0.0, 0.0), batch=1)
+        each.predict(pair(0.0, 0.0, 0.0), ["d", "b", "a"], batch=2)
+    assert fleet.update([5.0, 0.5], ["c", "a"], batch=1).tolist() == [[1.0, 0.0], [1.0, 0.0]]
+    assert fleet.pending == {1: ("b", "d"), 2: ("d", "b", "a")}
+    assert fleet.update({"a": 9.0}, batch=2).tolist() == [[1.0], [1.0]]
+    twin.update([0.5, nan, 5.0, nan], batch=1, late=True)
+    twin.update([nan, nan, 9.0], batch=2, late=True)
+    assert everything(fleet) == everything(twin)
+    assert np.isnan(fleet.update({"b": nan, "d": 0.5}, batch=1)[0, 0])
+    assert np.isnan(fleet.update({"b": nan}, batch=2, late=True)).all()
+    assert fleet.pending == {2: ("d", "b")}
+    assert [fleet.state(id).missing for id in "abcd"] == [0, 1, 0, 0]
+    assert fleet.update({}, batch=2).shape == (2, 0)
+
+
+def test_after_a_stream_is_retired_the_labels_of_the_others_come_by_id() -> None:
+    fleet = sp.Fleet(ONE, ["a", "b", "c"])
+    fleet.predict(pair(0.0, 0.0, 0.0), batch="x")
+    fleet.retire(["a"])
+    fleet.add(["d"])
+    fleet.retire(["c"])
+    before = everything(fleet)
+    for labels in ({"b": 0.5, "a": 0.5}, [0.5, nan, nan]):
+        with pytest.raises(UnknownReceipt, match="stream 'a' was retired"):
+            fleet.update(labels)
+    with pytest.raises(UnknownReceipt, match="stream 'c' was retired"):
+        fleet.update([nan, nan, 0.5])
+    with pytest.raises(UnknownReceipt, match="stream 'd' has no prediction in batch 'x'"):
+        fleet.update({"d": 0.5})
+    with pytest.raises(InputError, match="no stream 'z'"):
+        fleet.update({"z": 0.5})
+    assert everything(fleet) == before
+    assert fleet.update({"b": 5.0}).tolist() == [1.0]
+    assert fleet.pending == {}
+    assert fleet.means.tolist()[0] == 1.0
+
+
+def test_a_retired_stream_is_named_after_the_fleet_was_saved_and_loaded(tmp_path: Path) -> None:
+    fleet = sp.Fleet(ONE, ["a", "b", "c"])
+    fleet.predict(pair(0.0, 0.0, 0.0))
+    fleet.retire(["b"])
+    fleet.save(tmp_path / "fleet")
+    twin = sp.Fleet.load(tmp_path / "fleet")
+    assert everything(twin) == everything(fleet)
+    with pytest.raises(UnknownReceipt, match="stream 'b' was retired"):
+        twin.update([0.5, 0.5, 0.5])
+    assert twin.update([5.0, nan, 0.5])[::2].tolist() == [1.0, 0.0]
+
+
+def test_streams_that_come_and_go_while_batches_wait_keep_their_names() -> None:
+    fleet = sp.Fleet(ONE, range(8))
+    fleet.predict(np.zeros(8), batch="old")
+    for k in range(1, 8):
+        fleet.retire([k])
+        fleet.add([f"new {k}"])
+        if k == 4:
+            fleet.predict(np.zeros(8), batch="young")
+    assert fleet.pending["old"] == (0,)
+    assert fleet.pending["young"] == (0, "new 1", "new 2", "new 3", "new 4")
+    for place in range(1, 8):
+        labels = np.full(8, nan)
+        labels[place] = 0.5
+        with pytest.raises(UnknownReceipt, match=f"stream {place} was retired"):
+            fleet.update(labels, batch="old", late=True)
+    fleet.drop("old")
+    with pytest.raises(UnknownReceipt, match="stream 6 was retired"):
+        fleet.update({6: 0.5})
+    fleet.update({"new 4": 5.0, 0: 5.0})
+    assert fleet.theta.tolist() == [0.375, 0.0, 0.0, 0.0, 0.375, 0.0, 0.0, 0.0]
+    fleet.retire([0, "new 1", "new 2", "new 3"])
+    assert fleet.pending == {}
+    assert fleet._retired == []
+
+
+def test_wrong_labels_by_id_change_nothing() -> None:
+    fleet = sp.Fleet(ONE, ["a", "b"])
+    fleet.predict(pair(0.0, 0.0))
+    fleet.update({"a": 0.5})
+    before = everything(fleet)
+    for error, labels, ids in (
+        (AnsweredReceipt, {"b": 0.5, "a": 0.5}, None),
+        (LabelError, {"b": inf}, None),
+        (LabelError, [0.5, 0.5], ["b"]),
+        (InputError, [0.5, 0.5], ["b", "b"]),
+        (InputError, {"b": 0.5}, ["b"]),
+        (InputError, [0.5], "b"),
+    ):
+        with pytest.raises(error):
+            fleet.update(labels, ids)
+        assert everything(fleet) == before
+
+
+def test_many_batches_that_wait_are_counted_for_each_stream() -> None:
+    rng = np.random.default_rng(5)
+    fleet, held = sp.Fleet(ONE, range(5)), dict.fromkeys(range(5), 0)
+    peak = dict.fromkeys(held, 1)
+    for _ in range(60):
+        ids = rng.permutation(5)[: rng.integers(1, 6)].tolist()
+        fleet.predict(np.zeros(len(ids)), ids)
+        for id in ids:
+            held[id] += 1
+            peak[id] = max(peak[id], held[id])
+        name = list(fleet.pending)[rng.integers(len(fleet.pending))]
+        some = [id for id in fleet.pending[name] if rng.random() < 0.5]
+        if rng.random() < 0.2:
+            some = list(fleet.pending[name])
+            fleet.drop(name)
+        else:
+            fleet.update(dict.fromkeys(some, 0.5), batch=name)
+        for id in some:
+            held[id] -= 1
+    assert [fleet.certificate(id).waiting for id in range(5)] == list(held.values())
+    assert [fleet.state(id).peak for id in range(5)] == list(peak.values())
+
+
+# What a prediction may come as
+
+
+def test_predictions_come_by_name_and_by_column() -> None:
+    import pandas as pd
+    import polars as pl
+
+    lower, upper = np.array([0.0, 1.0, 2.0]), np.array([1.0, 3.0, 5.0])
+    columns = {"upper": upper, "lower": lower, "time": np.arange(3)}
+    wide = np.stack([lower, upper], axis=1)
+    for each in (
+        (lower, upper), [lower.tolist(), upper.tolist()], columns, pd.DataFrame(columns),
+        pl.DataFrame(columns), wide, np.asfortranarray(wide),
+        (pd.Series(lower), pd.Series(upper)), Quantiles(lower, upper),
+    ):  # fmt: skip
+        shown = sp.Fleet(ONE, 3).predict(each)
+        assert shown.lower.tolist() == lower.tolist()
+        assert shown.upper.tolist() == upper.tolist()
+    rows = sp.Fleet(ONE, 3).run(np.stack([wide, wide]), np.full((2, 3), nan))
+    assert rows.upper.tolist() == [upper.tolist()] * 2
+    assert sp.Fleet(ONE, 3).predict(pd.Series(lower)).upper.tolist() == lower.tolist()
+    with pytest.raises(PredictionError, match=r"lower, upper.* got a DataFrame of a, b"):
+        sp.Fleet(ONE, 3).predict(pd.DataFrame({"a": lower, "b": upper}))
+    with pytest.raises(PredictionError, match=r"got an array of shape \(3, 3\)"):
+        sp.Fleet(ONE, 3).predict(np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("point", [inf, -inf, nan])
+def test_a_point_forecast_is_finite_as_in_a_stream(point: float) -> None:
+    fleet = sp.Fleet(ONE, 2)
+    with pytest.raises(PredictionError, match="a point forecast must be finite"):
+        fleet.predict(np.array([0.0, point]))
+    with pytest.raises(PredictionError, match="a point forecast must be finite"):
+        fleet.run(np.array([[0.0, 0.0], [0.0, point]]), np.zeros((2, 2)))
+
+
+def test_ids_come_in_arrays_and_never_as_one_string() -> None:
+    assert sp.Fleet(ONE, np.int64(3)).ids == (0, 1, 2)
+    fleet = sp.Fleet(ONE, np.array(["a", "b", "c"]))
+    assert fleet.ids == ("a", "b", "c")
+    assert {type(id) for id in fleet.ids} == {str}
+    fleet.predict(pair(0.0, 0.0), np.array(["c", "a"]))
+    fleet.update([5.0, 0.5])
+    assert fleet.theta.tolist() == [-0.125, 0.0, 0.375]
+    assert list(fleet.retire(np.array(["a"]))) == ["a"]
+    for wrong in ("bc", b"bc", -5, None, np.bool_(True), 2.5):
+        with pytest.raises(InputError):
+            sp.Fleet(ONE, wrong)
+    with pytest.raises(InputError, match="in a list or an array, got 'bc'"):
+        fleet.predict(pair(0.0, 0.0), "bc")
+    with pytest.raises(InputError, match="in a list or an array, got 'bc'"):
+        fleet.retire("bc")
+
+
+# Arrays of the caller's
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_run_writes_into_arrays_that_are_given(dtype: Any) -> None:
+    rng = np.random.default_rng(6)
+    lower = rng.normal(size=(20, 3)).astype(dtype)
+    y = rng.normal(size=(20, 3)).astype(dtype)
+    fleet, twin = sp.Fleet(ONE, 3), sp.Fleet(ONE, 3)
+    out = np.empty_like(lower), np.empty_like(lower)
+    shown, wanted = fleet.run((lower, lower + 1), y, out=out), twin.run((lower, lower + 1), y)
+    assert shown.lower is out[0]
+    assert shown.upper is out[1]
+    assert np.array_equal(shown, wanted)
+    assert everything(fleet) == everything(twin)
+
+
+def test_arrays_that_cannot_be_written_to_are_refused() -> None:
+    fleet = sp.Fleet(ONE, 2)
+    lower, upper, y = np.zeros((3, 2)), np.ones((3, 2)), np.zeros((3, 2))
+    fixed = np.empty((3, 2))
+    fixed.flags.writeable = False
+    fine = np.empty((3, 2))
+    for out in (
+        fine, (fine,), (fine, np.empty((2, 3))), (fine, np.empty((3, 2), np.float32)),
+        (fine, fixed), (fine, np.empty((3, 4))[:, ::2]), (fine, np.asfortranarray(fine)),
+        (fine, fine), (lower, np.empty((3, 2))), (y, np.empty((3, 2))), (fine, [[0.0] * 2] * 3),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=r"^out must"):
+            fleet.run((lower, upper), y, out=out)
+    assert fleet.state(0).risks[0].judged == 0
+
+
+def test_the_first_wrong_number_of_a_run_is_named_and_nothing_is_changed() -> None:
+    fleet = sp.Fleet(sp.Controller(Widen(support=(-9.0, 9.0)), risk_of()), ["a", "b", "c"])
+    lower, y = np.zeros((6, 3)), np.zeros((6, 3))
+    y[1, 1] = nan  # no label: nothing is wrong with it
+    before = everything(fleet)
+    y[4, 2] = 10.0
+    with pytest.raises(LabelError, match=r"got 10\.0 for stream 'c'"):
+        fleet.run((lower, lower + 1), y)
+    y[3, 1] = -inf
+    with pytest.raises(LabelError, match="got -inf for stream 'b'"):
+        fleet.run((lower, lower + 1), y)
+    lower[2, 0] = nan
+    with pytest.raises(PredictionError, match="stream 'a'"):
+        fleet.run((lower, np.ones((6, 3))), y)
+    assert everything(fleet) == before
+
+
+def test_one_signature_serves_arrays_of_every_make(mode: str, tmp_path: Path) -> None:
+    """A loop that is compiled anew keeps a service waiting for most of a second."""
+    import pandas as pd
+
+    if mode == "plain":
+        pytest.skip("nothing is compiled")
+    fleet = sp.Fleet(ONE, 4)
+    names = ("aim", "learn", "fleet")
+    loops = [_kernels.kernel(layout_of(ONE), name) for name in names]
+
+    def signatures() -> list[int]:
+        return [len(loop.signatures) for loop in loops]
+
+    wide = np.zeros((4, 2))
+    tall = np.zeros((5, 4))
+    fixed = np.ones(4)
+    fixed.flags.writeable = False
+    fleet.predict((np.zeros(4), np.ones(4)))
+    fleet.update(np.zeros(4))
+    fleet.run((tall, tall), tall)
+    counted = signatures()
+    for prediction in (
+        (wide[:, 0], wide[:, 1]), (np.zeros(4, np.float32), np.ones(4)), (fixed, fixed),
+        pd.DataFrame({"lower": np.zeros(4), "upper": np.ones(4)}), np.zeros(4), [[0] * 4, [1] * 4],
+        np.asfortranarray(wide), (np.zeros(4, ">f8"), np.ones(4, np.float16)),
+    ):  # fmt: skip
+        for y in (fixed, wide[:, 0], np.zeros(4, np.float32), [0] * 4):
+            fleet.predict(prediction)
+            fleet.update(y)
+    for rows in (np.asfortranarray(tall), tall.astype(int), np.zeros((5, 8))[:, ::2]):
+        fleet.run((rows, tall), rows)
+        fleet.run((tall.astype(np.float32), rows), tall.astype(np.float32))
+    fleet.predict((np.zeros(4), np.ones(4)))
+    fleet.save(tmp_path / "fleet")
+    twin = sp.Fleet.load(tmp_path / "fleet")
+    twin.update(np.zeros(4))
+    twin.run((tall, tall), tall)
+    assert signatures() == counted
+
+
+def test_what_waits_cannot_be_changed_after_loading(tmp_path: Path) -> None:
+    fleet = sp.Fleet(ONE, 2)
+    fleet.predict(pair(0.0, 0.0), batch=1)
+    fleet.predict(pair(0.0), [1], batch=2)
+    fleet.save(tmp_path / "fleet")
+    twin = sp.Fleet.load(tmp_path / "fleet")
+    for held in twin._waiting.values():
+        for array in (held.lower, held.upper, held.rows):
+            assert not array.flags.writeable
+    twin.update([5.0], batch=2)
+    twin.update([5.0, 0.5], batch=1)
+    assert twin.theta.tolist() == [0.375, 0.25]
+
+
+# States
+
+
+def test_a_fleet_gives_back_every_number_of_a_state() -> None:
+    state = TWO.init()
+    names = [name for name in State.__slots__ if name not in ("risks", "stretch", "terms", "fresh")]
+    for number, name in enumerate(names, 3):
+        setattr(state, name, number)
+    state.fresh = False
+    for i, own in enumerate(state.risks):
+        for number, name in enumerate(("lifts", "unjudged"), 5):
+            setattr(own, name, number + i)
+        for number, name in enumerate(("first", "lifted", "theta", "total"), 1):
+            setattr(own, name, number / 8 + i)
+        own.judged = 77
+    fleet = sp.Fleet(TWO, ["before"])
+    fleet.add(["a"], [state])
+    assert numbers_of(fleet.state("a")) == numbers_of(state)
+    assert numbers_of(fleet.retire(["a"])["a"]) == numbers_of(state)
+
+
+def test_many_streams_retire_quickly() -> None:
+    """Their states are made when they are asked for; a loop over streams took most of a second."""
+    fleet = sp.Fleet(ONE, 100_000)
+    fleet.predict(np.zeros(100_000))
+    began = perf_counter()
+    states = fleet.retire(range(0, 100_000, 5))
+    assert perf_counter() - began < 0.5
+    assert len(states) == 20_000
+    assert states[5].dropped == 1
+    assert 5 in states
+    assert 6 not in states

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint import _kernels
+from setpoint import _kernels, _layout
 from setpoint._layout import layout_of, scalar
 from tests.laws.bulk import as_run, assert_same_run, live, plain, replayed, swept
 
@@ -49,7 +49,7 @@ SCRIPT = """
 import json, sys
 import numpy as np
 import setpoint as sp
-from setpoint import _kernels
+from setpoint import _kernels, _layout
 from setpoint._layout import layout_of
 
 risk = sp.Risk(sp.losses.Miscoverage(), level=0.2, step=sp.steps.Fixed(0.5))
@@ -139,6 +139,51 @@ def test_the_cache_folder_is_the_one_named_or_the_users(monkeypatch: pytest.Monk
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/someone")
     assert _kernels.cache_folder() == Path("/home/someone/.cache/setpoint/kernels")
+
+
+def test_a_kept_text_that_is_not_ours_is_written_anew(fresh: Path) -> None:
+    pytest.importorskip("numba")
+    controller, tape = controller_of(), tape_of()
+    wanted = sp.replay(controller, tape).upper
+    (text,) = fresh.glob("*.py")
+    right = text.read_text()
+    text.write_text(right.replace("lam = lam0", "lam = lam0 + 1.0"))
+    _kernels._made.clear()
+    assert np.array_equal(sp.replay(controller, tape).upper, wanted)
+    assert text.read_text() == right
+
+
+def test_without_the_source_of_the_rules_nothing_is_kept(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where only byte code is installed: a change of the rules could not be seen."""
+
+    def sourceless(module: Any) -> str:
+        raise OSError("could not get source code")
+
+    wanted = sp.replay(controller_of(), tape_of()).upper
+    monkeypatch.setattr(_kernels, "_made", {})
+    monkeypatch.setenv("SETPOINT_CACHE", str(fresh / "other"))
+    monkeypatch.setattr(_kernels, "getsource", sourceless)
+    _kernels._fingerprint.cache_clear()
+    try:
+        assert np.array_equal(sp.replay(controller_of(), tape_of()).upper, wanted)
+    finally:
+        _kernels._fingerprint.cache_clear()
+    assert files(fresh / "other") == []
+
+
+def test_only_so_many_loops_and_layouts_are_kept_ready(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SETPOINT_PLAIN", "1")
+    monkeypatch.setattr(_kernels, "_MOST", 3)
+    monkeypatch.setattr(_layout, "_MOST", 3)
+    monkeypatch.setattr(_layout, "_layouts", {})
+    for stretch in (sp.stretches.Identity(), sp.stretches.Exponential(), Root(), LookedUp()):
+        layout = layout_of(controller_of(stretch=stretch))
+        assert _kernels.kernel(layout, "along") is _kernels.kernel(layout, "along")
+    assert len(_kernels._made) == len(_layout._layouts) == 3
 
 
 # Named by what it was made from

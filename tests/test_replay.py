@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, replace
 from math import inf, isnan, nan
 from pathlib import Path
@@ -13,7 +14,14 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint.errors import InputError, LabelError, PredictionError, SetpointError, TapeError
+from setpoint.errors import (
+    InputError,
+    LabelError,
+    LossError,
+    PredictionError,
+    SetpointError,
+    TapeError,
+)
 from setpoint.losses import Custom, Miscoverage, MiscoverageCounter
 from setpoint.metrics import Running
 from setpoint.replaying import Sweep, nominal
@@ -713,3 +721,246 @@ def test_a_thousand_configurations_on_a_long_tape_need_little_memory() -> None:
     got = measured(1_000_000, 1_000)
     assert got["right"]
     assert got["more"] < 2 * got["tape"] + 50_000_000
+
+
+# Several streams as one table
+
+
+def test_the_worst_window_is_that_of_the_worst_stream_however_the_rows_lie(mode: str) -> None:
+    tape, parts = interleaved(mode)
+    after_each_other = sp.Tape.from_arrays(
+        [np.concatenate([part.prediction[i] for part in parts.values()]) for i in range(2)],
+        np.concatenate([part.y for part in parts.values()]),
+        id=np.repeat(list(parts), [len(part) for part in parts.values()]).tolist(),
+    )
+    for window in (1, 5, 30, 250):
+        alone = {name: sp.replay(ONE, part).summary(window=window) for name, part in parts.items()}
+        worst = max(found.worst_window for found in alone.values())
+        for each in (tape, after_each_other):
+            got = sp.replay(ONE, each).summary(window=window)
+            assert got.worst_window == pytest.approx(worst, rel=1e-12)
+            assert got.worst_window_start in [
+                each.rows(name)[found.worst_window_start]
+                for name, found in alone.items()
+                if found.worst_window == pytest.approx(worst, rel=1e-12)
+            ]
+            counts = {name: max(found.steps - window + 1, 1) for name, found in alone.items()}
+            squares = sum(counts[name] * alone[name].rms_window ** 2 for name in alone)
+            assert got.rms_window == pytest.approx((squares / sum(counts.values())) ** 0.5)
+
+
+def test_many_short_streams_are_replayed_swept_and_summed_up_fast() -> None:
+    """As arrays: a loop of Python over 100,000 streams would take far longer than this."""
+    pytest.importorskip("numba")
+    count, length = 100_000, 10
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=count * length)
+    columns = [np.full(len(y), -1.0), np.full(len(y), 1.0)]
+    tape = sp.Tape.from_arrays(columns, y, id=np.repeat(np.arange(count), length))
+    begun = sp.replay(ONE, tape[:100]), sp.sweep([ONE], tape[:100]), tape.segments
+    clock = time.process_time()
+    trace, table = sp.replay(ONE, tape), sp.sweep([ONE], tape)
+    assert time.process_time() - clock < 1.5  # about 0.2 s on an idle machine
+    assert begun
+    assert len(trace.states) == count
+    assert trace.states[77].risks[0].judged == length
+    assert_same_metrics(table.row(0), trace)
+
+
+# Going on
+
+
+@pytest.mark.parametrize("base", [ONE, TWO], ids=["one risk", "two risks"])
+def test_a_sweep_goes_on_from_states(base: sp.Controller, mode: str) -> None:
+    tape, _ = interleaved(mode)
+    states = dict(sp.replay(base, tape[:90]).states)
+    rest = tape[90:]
+    states = {id: state for id, state in states.items() if id in rest.streams}
+    controllers = gammas(0.05, 0.5, base=base)
+    some = dict(list(states.items())[:1])
+    for state in (states, some, next(iter(states.values()))):
+        table = sp.sweep(controllers, rest, state=state)
+        for index, controller in enumerate(controllers):
+            assert_same_metrics(table.row(index), sp.replay(controller, rest, state))
+
+
+def test_a_sweep_can_keep_the_traces(mode: str) -> None:
+    tape, _ = interleaved(mode)
+    mixed = [*gammas(0.1, 0.4), OTHERS["a callable loss"]]
+    table = sp.sweep(mixed, tape, traces=True)
+    assert sp.sweep(mixed, tape).traces is None
+    for index, (trace, controller) in enumerate(zip(table.traces, mixed, strict=True)):
+        assert np.array_equal(trace.upper, sp.replay(controller, tape).upper)
+        assert_same_metrics(table.row(index), trace)
+
+
+def test_a_state_that_is_none_is_refused(mode: str) -> None:
+    tape, state = small([0.5, 0.5], id=["a", "b"]), ONE.init()
+
+    def swept(controller: sp.Controller, tape: sp.Tape, state: Any) -> Sweep:
+        return sp.sweep([controller], tape, state=state)
+
+    for run in (sp.replay, swept):
+        with pytest.raises(InputError, match="state must be a State or a mapping"):
+            run(ONE, tape, 3.0)
+        with pytest.raises(InputError, match=r"no stream 'c', .* it has 'a', 'b'"):
+            run(ONE, tape, {"a": state, "c": state})
+        with pytest.raises(InputError, match="the state of 'a' must be a State"):
+            run(ONE, tape, {"a": None})
+
+
+def test_what_a_state_counted_before_goes_on_in_a_replay(mode: str) -> None:
+    stream = sp.Stream(ONE)
+    for step in range(4):
+        stream.predict((0.0, 1.0), id=step)
+    stream.drop(0)
+    for step in range(1, 4):
+        stream.update(0.5, id=step)
+    trace = sp.replay(ONE, small([0.5, 2.0]), stream.state)
+    live_on = sp.Stream(ONE, state=stream.state)
+    for y in (0.5, 2.0):
+        live_on.predict((0.0, 1.0))
+        live_on.update(y)
+    assert_same_state(trace.state, live_on.state, exact=True)
+    assert trace.state.peak == 4
+    assert trace.state.dropped == 1
+
+
+# A user's own loss must keep its promises
+
+
+def breaking(params: Any, memory: Any, missed: bool) -> tuple[float, Any]:
+    """Grows with every miss, beyond its range."""
+    count = memory[0] + 1.0 if missed else memory[0]
+    return (count if missed else 0.0), (count,)
+
+
+def costly(params: Any, memory: Any, missed: bool) -> tuple[float, Any]:
+    """0.5 even on the full set."""
+    return (1.0 if missed else 0.5), memory
+
+
+@dataclass(frozen=True)
+class Own:
+    """A loss of the user's with a rule."""
+
+    rule: Any
+    held: tuple[float, ...] = ()
+    low, high = 0.0, 2.0
+    empty = 1.0
+    params = ()
+
+    def init(self) -> tuple[float, ...]:
+        return self.held
+
+    def update(self, memory: Any, shown: Any, y: Any) -> tuple[float, Any]:
+        return self.rule((), memory, not shown.contains(y))
+
+
+def test_a_loss_with_a_rule_that_leaves_its_range_is_an_error(mode: str) -> None:
+    still = sp.Controller(Widen(), risk_of(Own(breaking, (0.0,)), gamma=1e-9))
+    fine, wrong = small([9.0, 0.5, 9.0, nan]), small([9.0, 0.5, 9.0, nan, 9.0])
+    assert sp.replay(still, fine).losses[0, :3].tolist() == [1.0, 0.0, 2.0]
+    assert sp.sweep([still], fine).row(0)["risk"] == 1.0
+    for run in (lambda: sp.replay(still, wrong), lambda: sp.sweep([still], wrong)):
+        with pytest.raises(LossError, match=r"Own promises a loss in \[0, 2\], got 3.0"):
+            run()
+
+
+def test_a_loss_with_a_rule_that_is_too_large_on_the_full_set_is_an_error(mode: str) -> None:
+    up = sp.Controller(Widen(), risk_of(Own(costly), level=0.2, gamma=2.0))
+    assert sp.replay(up, small([0.5])).losses.tolist() == [[0.5]]
+    wrong = small([9.0, 0.5])
+    for run in (lambda: sp.replay(up, wrong), lambda: sp.sweep([up], wrong)):
+        with pytest.raises(LossError, match=r"at most 0 on the full set, got 0\.5"):
+            run()
+
+
+# Which labels were seen
+
+
+def test_coverage_is_the_share_of_the_labels_that_were_seen(mode: str) -> None:
+    trace = sp.replay(ONE, small([0.5, nan, 9.0, nan]))
+    assert trace.observed.tolist() == [True, False, True, False]
+    assert trace.coverage == 0.5
+    assert isnan(sp.replay(ONE, small([nan])).coverage)
+
+
+# Names of columns
+
+
+def test_columns_whose_names_contradict_their_places_are_refused(mode: str) -> None:
+    for names in (("upper", "q05"), ("q95", "lower")):
+        tape = sp.Tape.from_arrays({name: [0.0] for name in names}, [0.5])
+        with pytest.raises(InputError, match="needs the columns lower, upper, the tape has"):
+            sp.replay(ONE, tape)
+    with pytest.raises(InputError, match="needs the columns lower, upper"):
+        sp.replay(ONE, sp.Tape.from_arrays({"lower": [0.0]}, [0.5]))
+
+
+# Images: ragged rows of critical values
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """What is shown of an image: the λ of its intervals, and how wide they are on average."""
+
+    lam: float
+    scale: float
+    critical: Any
+
+    @property
+    def size(self) -> float:
+        return max(2.0 * self.lam * self.scale, 0.0)
+
+
+@dataclass(frozen=True)
+class Images:
+    """Predictions are the critical values of an image's pixels and their mean scale."""
+
+    def read(self, prediction: Any) -> Any:
+        critical, scale = prediction
+        return np.asarray(critical), float(scale)
+
+    def label(self, y: Any) -> float:
+        return float(y)
+
+    def at(self, prediction: Any, lam: float) -> Any:
+        return Pixels(lam, prediction[1], prediction[0])
+
+    def critical(self, prediction: Any, y: Any) -> float:
+        return float(np.max(prediction[0]))
+
+    def start(self, level: float) -> float:
+        return 1.0
+
+    def bounds(self) -> tuple[float, float]:
+        return -10.0, 10.0
+
+    def unit(self, prediction: Any) -> float:
+        return 2.0 * prediction[1]
+
+
+def share(shown: Any, y: Any) -> float | None:
+    """The share of the pixels outside their intervals, None without a pixel."""
+    return float(np.mean(shown.critical > shown.lam)) if len(shown.critical) else None
+
+
+def test_images_are_replayed_swept_and_tuned_from_ragged_rows() -> None:
+    rng = np.random.default_rng(0)
+    rows = [np.abs(rng.normal(size=rng.integers(0, 40))) for _ in range(300)]
+    scale = rng.uniform(0.5, 1.0, 300)
+    tape = sp.Tape.from_arrays(
+        {"critical": Ragged.from_rows(rows), "scale": scale}, np.zeros(300),
+        extras={"image": np.arange(300)}, id=np.arange(300) % 3,
+    )  # fmt: skip
+    risk = sp.Risk(Custom(share), level=0.2, step=sp.steps.Fixed(0.1))
+    controller = sp.Controller(Images(), risk)
+    trace = sp.replay(controller, tape)
+    judged = ~np.isnan(trace.losses[0])
+    assert judged.tolist() == [len(row) > 0 for row in rows]
+    assert all(each.within for k in range(3) for each in trace.certificate(k).risks)
+    table = sp.sweep([controller], tape)
+    assert_same_metrics(table.row(0), trace)
+    tuned = sp.tune(controller, tape, {"gamma": [0.01, 0.1, 1.0]}, sp.search.Narrowest(0.01))
+    assert tuned.index is not None

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint.errors import InputError, LabelError, PredictionError, TapeError
+from setpoint.errors import InputError, LabelError, PredictionError, TapeError, UnknownReceipt
 from setpoint.predictions import Quantiles, Spread
 from setpoint.tape import Ragged, Recorder, Tape, TapeNotice
 
@@ -888,6 +888,33 @@ def test_a_recorder_refuses_a_bad_row_and_stays_as_it_was() -> None:
         Recorder().add((1.0, 2.0, 3.0, 4.0), 1.0)
     with pytest.raises(TapeError, match="names must name the 2 numbers"):
         Recorder(("p",)).add((1.0, 2.0), 1.0)
+
+
+def test_a_recorder_takes_labels_when_they_come() -> None:
+    recorder = Recorder()
+    for step in range(4):
+        recorder.predicted(step, (0.0, step), id="a", time=step)
+    recorder.predicted(0, (0.0, 9.0), id="b", time=0)
+    recorder.add((0.0, 10.0), 3.0, id="b", time=1)
+    before = recorder.tape()
+    recorder.observed(2, 0.5, id="a")
+    recorder.observed(0, 0.1, id="a")
+    recorder.observed(0, 7.0, id="b")
+    recorder.observed(1, None, id="a")
+    tape = recorder.tape()
+    assert np.array_equal(tape.y, [0.1, NAN, 0.5, NAN, 7.0, 3.0], equal_nan=True)
+    assert tape.prediction[1].tolist() == [0.0, 1.0, 2.0, 3.0, 9.0, 10.0]
+    assert np.isnan(before.y).tolist() == [True] * 5 + [False]
+    with pytest.raises(TapeError, match="already waits for its label under 3"):
+        recorder.predicted(3, (0.0, 1.0), id="a", time=9)
+    for receipt, id in ((2, "a"), (7, "a"), (3, "b")):
+        with pytest.raises(UnknownReceipt, match="no prediction waits"):
+            recorder.observed(receipt, 0.5, id=id)
+    with pytest.raises(LabelError, match="finite"):
+        recorder.observed(3, INF, id="a")
+    recorder.observed(3, 0.25, id="a")
+    assert recorder.tape().y[3] == 0.25
+    assert len(recorder) == 6
 
 
 def test_a_recorder_beside_a_stream_records_what_the_stream_was_given() -> None:

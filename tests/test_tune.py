@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint import search
+from setpoint import search, tuning
 from setpoint.errors import InputError
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.replaying import Sweep
 from setpoint.sets import Widen
-from setpoint.tuning import Tuned, _spread
+from setpoint.tuning import Tuned, TuneNotice, _spread
 
 
 def risk_of(loss: Any = None, level: float = 0.1, gamma: float = 0.1) -> sp.Risk:
@@ -183,7 +183,8 @@ def test_any_function_of_the_controller_and_its_metrics_is_an_objective(tape: sp
 
 def test_where_everything_is_rejected_the_given_controller_stays(tape: sp.Tape) -> None:
     for objective in (lambda controller, found: inf, lambda controller, found: nan):
-        tuned = sp.tune(ONE, tape, {"gamma": [0.1, 0.2]}, objective)
+        with pytest.warns(TuneNotice, match="rejects all of 2 controllers"):
+            tuned = sp.tune(ONE, tape, {"gamma": [0.1, 0.2]}, objective)
         assert tuned.best is ONE
         assert tuned.index is None
         assert tuned.objective.tolist() == [inf, inf]
@@ -337,10 +338,53 @@ def test_a_space_that_fits_no_controller_is_refused_in_words(
         sp.tune(TWO, tape, space)
 
 
-def test_a_risk_without_a_step_rule_is_named(tape: sp.Tape) -> None:
+def test_a_risk_without_a_step_rule_gets_the_step_sizes_that_are_tried(tape: sp.Tape) -> None:
     bare = sp.Controller(Widen(), replace(risk_of(), step=None))
+    for name in ("gamma", "risks.0.step.gamma"):
+        tuned = sp.tune(bare, tape, {name: [0.1, 0.2]})
+        assert [each.risks[0].step for each in tuned.table.controllers] == [
+            sp.steps.Fixed(0.1),
+            sp.steps.Fixed(0.2),
+        ]
     with pytest.raises(InputError, match="no step rule yet"):
-        sp.tune(bare, tape, {"gamma": [0.1, 0.2]})
+        sp.tune(bare, tape, {"risks.0.start": [0.1, 0.2]})
+
+
+def test_options_of_one_part_are_changed_together(tape: sp.Tape) -> None:
+    """Alone, each of these would make a part that cannot be."""
+    unclipped = replace(ADAPTIVE, stretch=sp.stretches.ErrorAdaptive(0.1, 0.1))
+    tuned = sp.tune(unclipped, tape, {"low": [-2.0, -1.0], "high": [3.0]})
+    assert tuned.table.controllers[1].stretch == sp.stretches.ErrorAdaptive(0.1, 0.1, -1.0, 3.0)
+    moved = sp.tune(ONE, tape, {"risks.0.start": [70.0], "risks.0.bounds": [(60.0, 80.0)]})
+    assert moved.best.risks[0].bounds == (60.0, 80.0)
+
+
+def test_a_part_and_its_options_are_tuned_in_one_space(tape: sp.Tape) -> None:
+    parts = [sp.stretches.ScoreAdaptive(0.1, -1.0, 1.0), ADAPTIVE.stretch]
+    tuned = sp.tune(ONE, tape, {"stretch.score": [0.2, 0.3], "stretch": parts})
+    assert [each.stretch for each in tuned.table.controllers] == [
+        replace(part, score=score) for score in (0.2, 0.3) for part in parts
+    ]
+
+
+def test_bounds_for_short_are_those_of_every_risk(tape: sp.Tape) -> None:
+    tuned = sp.tune(TWO, tape, {"bounds": [(-5, 5), (-10, 10)]})
+    assert [risk.bounds for risk in tuned.table.controllers[0].risks] == [(-5.0, 5.0)] * 2
+    assert {row["bounds"] for row in tuned.rows()} == {(-5, 5), (-10, 10)}
+    assert "(-5, 5)" in repr(tuned)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 1.5, nan, "0.9"])
+def test_the_nominal_coverage_lies_between_0_and_1(level: Any, tape: sp.Tape) -> None:
+    with pytest.raises(InputError, match="confidence_level"):
+        sp.tune(ONE, tape, {"gamma": [0.1]}, confidence_level=level)
+    with pytest.raises(InputError, match="confidence_level"):
+        sp.sweep([ONE], tape, confidence_level=level)
+
+
+def test_an_objective_that_is_no_number_is_named(tape: sp.Tape) -> None:
+    with pytest.raises(InputError, match="the objective must be a number, got None"):
+        sp.tune(ONE, tape, {"gamma": [0.1]}, lambda controller, found: None)
 
 
 @pytest.mark.parametrize("options", [{"budget": 0}, {"budget": 1.5}, {"seed": -1}, {"seed": "a"}])
@@ -350,7 +394,8 @@ def test_budgets_and_seeds_are_whole_numbers(options: Any, tape: sp.Tape) -> Non
 
 
 def test_an_empty_tape_rejects_everything() -> None:
-    tuned = sp.tune(ONE, sp.Tape.from_arrays([[], []], []), {"gamma": [0.1, 0.2]})
+    with pytest.warns(TuneNotice, match="the one given stays"):
+        tuned = sp.tune(ONE, sp.Tape.from_arrays([[], []], []), {"gamma": [0.1, 0.2]})
     assert tuned.index is None
     assert tuned.best is ONE
 
@@ -373,6 +418,17 @@ def test_progress_goes_to_stderr_and_only_when_asked(
     quiet = sp.tune(ONE, tape, many, budget=600)
     assert watched.best == quiet.best
     assert watched.objective.tolist() == quiet.objective.tolist()
+
+
+def test_slow_controllers_tell_of_each_one_that_is_done(
+    tape: sp.Tape, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SETPOINT_PLAIN", "1")
+    clock = iter(range(1000))
+    monkeypatch.setattr(tuning.time, "monotonic", lambda: float(next(clock)))
+    sp.tune(ONE, tape[:20], {"gamma": [0.1, 0.2, 0.3]}, progress=True)
+    told = capsys.readouterr().err
+    assert [f"{done} of 3" in told for done in (1, 2, 3)] == [True] * 3
 
 
 # The frontier

@@ -21,7 +21,7 @@ import numpy as np
 from setpoint import _loops, combine, losses, sets, steps, stretches
 from setpoint._layout import Layout
 
-__all__ = ["cache_folder", "compiled", "kernel"]
+__all__ = ["cache_folder", "compiled", "kernel", "tally"]
 
 _MODULES = (combine, losses, sets, steps, stretches)
 
@@ -50,20 +50,75 @@ def kernel(layout: Layout, name: str, *, narrow: bool = False) -> Callable[..., 
     """
     fast = compiled()
     key = (layout.key, name, narrow, fast)
-    if key not in _made:
+    made = _made.get(key)
+    if made is None:
         text = _TEXTS[name](layout, narrow=narrow)
-        _made[key] = _compile(layout, text, name) if fast else _plain(layout, text, name)
-    return _made[key]
+        made = _compile(layout, text, name) if fast else _quiet(_plain(layout.rules, text, name))
+        while len(_made) >= _MOST:
+            _made.pop(next(iter(_made)), None)
+        _made[key] = made
+    return made
 
 
 _made: dict[Any, Callable[..., None]] = {}
+_MOST = 256
+"""How many loops are kept ready; the oldest is forgotten."""
 
 
-def _plain(layout: Layout, text: str, name: str) -> Callable[..., None]:
-    namespace: dict[str, Any] = {"inf": inf, "nan": nan, "float32": np.float32, **layout.rules}
+@lru_cache(maxsize=1)
+def tally() -> Callable[..., None]:
+    """Counts one step of a sweep in plain Python."""
+    return _plain({}, _loops.tally(), "tally")
+
+
+def _plain(
+    rules: dict[str, Any], text: str, name: str, float64: type = float
+) -> Callable[..., None]:
+    """The text as a Python function.
+
+    There float64 is Python's own float, which is faster than numpy's; compiled it must be
+    numpy's, because a float of a float32 is a float32 to numba.
+    """
+    namespace: dict[str, Any] = {"inf": inf, "nan": nan, "float32": np.float32, **rules}
+    namespace["float64"] = float64
     exec(compile(text, f"<setpoint {name}>", "exec"), namespace)
     made: Callable[..., None] = namespace[name]
     return made
+
+
+def _quiet(loop: Callable[..., None]) -> Callable[..., None]:
+    """The loop without warnings: where it has choices, it also computes what it does not take."""
+
+    def run(*arguments: Any) -> None:
+        with np.errstate(all="ignore"):
+            loop(*map(_floats, arguments))
+
+    return run
+
+
+class _Table:
+    """An array of two dimensions whose entries are Python's own numbers, which are faster."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.shape = array.shape
+        self._rows: list[Any] = [memoryview(row) for row in array]
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, tuple):
+            row, rest = place
+            return self._rows[row][rest]
+        return self._rows[place]
+
+    def __setitem__(self, place: tuple[int, int], value: float) -> None:
+        row, column = place
+        self._rows[row][column] = value
+
+
+def _floats(argument: Any) -> Any:
+    """The argument of a loop, with Python's own numbers instead of numpy's if it is an array."""
+    if not isinstance(argument, np.ndarray):
+        return argument
+    return _Table(argument) if argument.ndim == 2 else memoryview(argument)  # type: ignore[arg-type]
 
 
 def _compile(layout: Layout, text: str, name: str) -> Callable[..., None]:
@@ -72,18 +127,21 @@ def _compile(layout: Layout, text: str, name: str) -> Callable[..., None]:
     _register()
     module = _module(layout, text)
     if module is not None:
-        return cast(Callable[..., None], numba.njit(cache=True)(getattr(module, name)))
+        try:
+            return cast(Callable[..., None], numba.njit(cache=True)(getattr(module, name)))
+        except RuntimeError:  # the text can be read there, but no machine code written beside it
+            return cast(Callable[..., None], numba.njit(getattr(module, name)))
     for rule in layout.rules.values():
         numba.extending.register_jitable(rule)
-    plain = _plain(layout, text, name)
-    loop = numba.njit(plain)
+    plain = _plain(layout.rules, text, name)
+    loop = numba.njit(_plain(layout.rules, text, name, np.float64))
 
     def run(*arguments: Any) -> None:
         nonlocal loop
         try:
             loop(*arguments)
         except numba.core.errors.NumbaError:  # a user's rule that cannot be compiled
-            loop = plain
+            loop = _quiet(plain)
             loop(*arguments)
 
     return run
@@ -103,7 +161,8 @@ def _register() -> None:
 def _module(layout: Layout, text: str) -> ModuleType | None:
     """The text as a module in the cache folder, where numba can keep its machine code beside it.
 
-    None where a rule is a user's own, or the folder cannot be written.
+    None where a rule is a user's own, the folder cannot be written, or the source of the rules,
+    by which machine code is told from that of other versions, is not at hand.
     """
     ours = {module.__name__ for module in _MODULES}
     if any(rule.__module__ not in ours for rule in layout.rules.values()):
@@ -113,24 +172,30 @@ def _module(layout: Layout, text: str) -> ModuleType | None:
         for name, rule in layout.rules.items()
     ]
     whole = "\n".join(
-        ["from math import inf, nan", "from numpy import float32", *imports, "", "", text, ""]
+        [
+            "from math import inf, nan",
+            "from numpy import float32, float64",
+            *imports,
+            "",
+            "",
+            text,
+            "",
+        ]
     )
-    digest = hashlib.sha256((_fingerprint() + whole).encode()).hexdigest()[:24]
-    path = cache_folder() / f"kernel_{digest}.py"
     try:
-        if not path.exists():
+        digest = hashlib.sha256((_fingerprint() + whole).encode()).hexdigest()[:24]
+        path = cache_folder() / f"kernel_{digest}.py"
+        if not path.exists() or path.read_bytes() != whole.encode():
             path.parent.mkdir(parents=True, exist_ok=True)
             beside = path.with_suffix(f".{os.urandom(6).hex()}")
-            beside.write_text(whole, encoding="utf-8")
+            beside.write_bytes(whole.encode())
             os.replace(beside, path)
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        if spec is None or spec.loader is None:
-            return None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = module
-        spec.loader.exec_module(module)
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: there is no home folder
         return None
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
+    sys.modules[path.stem] = module  # where numba looks for it
+    exec(compile(whole, path, "exec"), vars(module))
     return module
 
 

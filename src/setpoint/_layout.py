@@ -5,6 +5,7 @@ their numbers differ, their text does not.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from math import inf
 from types import FunctionType
 from typing import Any
@@ -89,6 +90,7 @@ def _doubted(loss: Any) -> bool:
     return type(loss).__module__ != declaration.__module__
 
 
+@lru_cache(maxsize=64)
 def outward(support: tuple[float, float]) -> tuple[float, float]:
     """The smallest interval with float32 ends that holds the support.
 
@@ -97,9 +99,9 @@ def outward(support: tuple[float, float]) -> tuple[float, float]:
     """
     with np.errstate(over="ignore"):
         low, high = (np.float32(end) for end in support)
-        if low > support[0]:
+        if float(low) > support[0]:
             low = np.nextafter(low, np.float32(-inf))
-        if high < support[1]:
+        if float(high) < support[1]:
             high = np.nextafter(high, np.float32(inf))
     return float(low), float(high)
 

@@ -7,7 +7,7 @@ guess the outcome and run ahead.
 
     along     time runs innermost, the state stays in registers: replaying tapes
     fleet     streams run innermost, each with its own data
-    sweep     configurations run innermost, all on the same data
+    sweep     the same for one configuration after the other, with tallies instead of traces
     aim       one row of sets for many streams, and
     learn     one row of labels
 """
@@ -16,8 +16,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from setpoint._layout import Layout
+from setpoint.stretches import exponential, identity, shifted_exponential, shifted_identity
 
-__all__ = ["TALLIES", "aim", "along", "fleet", "learn", "sweep"]
+__all__ = ["TALLIES", "aim", "along", "fleet", "learn", "sweep", "tally"]
 
 
 # A step. Every name is a local float.
@@ -71,6 +72,30 @@ def _saturation(layout: Layout) -> list[str]:
     return lines
 
 
+# φ of a large θ or memory may be infinite; then the set is the full or the empty one, although
+# θ is within its bounds. Below these sizes the library's stretches are finite.
+_LARGE = {shifted_identity: 1e300, exponential: 600.0, shifted_exponential: 600.0}
+
+
+def _overflows(layout: Layout) -> bool:
+    """Whether λ can be infinite although θ is within its bounds."""
+    phi = layout.rules["phi"]
+    return not (phi is identity or (phi is exponential and layout.risks == 1))
+
+
+def _outside(layout: Layout) -> str:
+    """Whether the safeguard may choose the next set; True where that cannot be told."""
+    risks = range(layout.risks)
+    found = [f"(theta{i} > top{i}) | (theta{i} < bottom{i})" for i in risks]
+    if _overflows(layout):
+        large = _LARGE.get(layout.rules["phi"])
+        if large is None:
+            return "True"
+        found += [f"(theta{i} > {large}) | (theta{i} < -{large})" for i in risks]
+        found += [f"({n} > 1e300) | ({n} < -1e300)" for n in layout.memory("stretch")]
+    return " | ".join(found)
+
+
 def _ends(layout: Layout) -> list[str]:
     """λ → the ends, cut to the support."""
     lines = [f"lo, hi = ends({_tuple(layout.locals)}, lam)"]
@@ -87,6 +112,7 @@ def _aim(layout: Layout) -> list[str]:
         *_lams(layout),
         *([_choose("leader", "is_torn", "-1")] if layout.risks > 1 else []),
         "lam = inf if is_full else (-inf if is_empty else lam)",
+        *(["is_full, is_empty = lam == inf, lam == -inf"] if _overflows(layout) else []),
     ]
 
 
@@ -113,9 +139,37 @@ def _aim_and_show(layout: Layout) -> list[str]:
         *(["    leader = 0"] if several else []),
         "else:",
         *_indent(_lams(layout), 1),
-        *_indent(_ends(layout), 1),
-        "    if lo > hi:",
-        "        lo, hi = inf, -inf",
+        *_indent(_set(layout), 1),
+    ]
+
+
+def _set(layout: Layout) -> list[str]:
+    """λ → the ends of the set, with branches."""
+    found = [*_ends(layout), "if lo > hi:", "    lo, hi = inf, -inf"]
+    if not _overflows(layout):
+        return found
+    return [
+        "if (lam < inf) & (lam > -inf):",
+        *_indent(found, 1),
+        "elif lam > 0.0:",
+        "    is_full, lo, hi = True, cut_low, cut_high",
+        "else:",
+        "    is_empty, lo, hi = True, inf, -inf",
+    ]
+
+
+def _narrowed(layout: Layout, narrow: bool) -> list[str]:
+    """The ends as they are shown where the data are float32: the support is rounded outwards."""
+    if not narrow:
+        return []
+    rounded = "lo, hi = float64(float32(lo)), float64(float32(hi))"
+    if not layout.cuts:
+        return [rounded]
+    return [
+        "is_lowest, is_highest = lo <= cut_low, hi >= cut_high",
+        rounded,
+        _choose("lo", "is_lowest", "out_low"),
+        _choose("hi", "is_highest", "out_high"),
     ]
 
 
@@ -199,29 +253,60 @@ def _learn_known(layout: Layout, missed: bool) -> list[str]:
     return [*lines, *_keep(layout, "")]
 
 
-_TALLY = """
+# What a loop without traces keeps of each cell. The first part reads an interval, the second
+# counts it; a set without ends has a size for its length, and nothing below or above it.
+_MEASURE = """
 length = hi - lo if lo < hi else 0.0
+is_whole = (lo <= cut_low) & (hi >= cut_high)
+is_nothing = (lo > hi) | (lo == inf) | (hi == -inf)
+below, above = lo - y, y - hi
+apart = (below if below > 0.0 else 0.0) + (above if above > 0.0 else 0.0)
+near = (-below if below < 0.0 else 0.0) + (-above if above < 0.0 else 0.0)
+"""
+
+_TALLY = """
 is_finite = length < inf
 tally_observed += 1.0
-tally_misses += 1.0 if missed else 0.0
 tally_length += length if is_finite else 0.0
 tally_finite += 1.0 if is_finite else 0.0
-tally_full += 1.0 if (lo <= cut_low) & (hi >= cut_high) else 0.0
-tally_empty += 1.0 if lo > hi else 0.0
-below, above = lo - y, y - hi
-low_part = (1.0 - tail) * below if below > 0.0 else tail * -below
-high_part = (1.0 - tail) * above if above > 0.0 else tail * -above
-tally_pinball += 0.5 * (low_part + high_part)
-apart = (below if below > 0.0 else 0.0) + (above if above > 0.0 else 0.0)
-tally_winkler += length + apart / tail
-tally_streaks += 1.0 if missed & (tally_counter == 0.0) else 0.0
-tally_counter = tally_counter + 1.0 if missed else 0.0
+tally_full += 1.0 if is_whole else 0.0
+tally_empty += 1.0 if is_nothing else 0.0
+tally_near += near
+tally_apart += apart
+"""
+
+_MISSED = """
+tally_misses += 1.0
+tally_streaks += 1.0 if tally_counter == 0.0 else 0.0
+tally_counter += 1.0
 tally_counters += tally_counter
 tally_longest = tally_counter if tally_counter > tally_longest else tally_longest
 """
 
-TALLIES = tuple(dict.fromkeys(re.findall(r"^tally_(\w+)", _TALLY, re.MULTILINE)))
-"""What a loop without traces keeps of each cell; `tail` is half the nominal miscoverage."""
+TALLIES = tuple(dict.fromkeys(re.findall(r"^tally_(\w+)", _TALLY + _MISSED, re.MULTILINE)))
+"""What a loop without traces keeps of each cell: `near` and `apart` are how far y was from the ends
+inside and outside, `counter` the misses in a row until now and `counters` their sum."""
+
+
+def tally() -> str:
+    """One step counted in plain Python: of an interval, or of a set that has a size."""
+    arguments = "held, lo, hi, y, missed, cut_low, cut_high, size, is_whole, is_nothing"
+    loaded = [f"tally_{n} = held[{k}]" for k, n in enumerate(TALLIES)]
+    return "\n".join(
+        [
+            f"def tally({arguments}):",
+            "    if size is None:",
+            *_indent(_MEASURE.strip().splitlines(), 2),
+            "    else:",
+            "        length, near, apart = size, nan, nan",
+            *_indent([*loaded, *_TALLY.strip().splitlines()], 1),
+            "    if missed:",
+            *_indent(_MISSED.strip().splitlines(), 2),
+            "    else:",
+            "        tally_counter = 0.0",
+            f"    held[:] = {_tuple(f'tally_{n}' for n in TALLIES)}",
+        ]
+    )
 
 
 # The loops.
@@ -247,7 +332,7 @@ def along(layout: Layout, *, narrow: bool = False) -> str:
     risks, columns = range(layout.risks), (*layout.locals, "y")
     counts = ["judged", "full", "empty", "torn", "missing"]
     inner = [
-        *(f"{name} = float({name}_in[t])" for name in (*layout.locals, "y")),
+        *(f"{name} = float64({name}_in[t])" for name in (*layout.locals, "y")),
         *_aim_and_show(layout),
         *_narrowed(layout, narrow),
         "lower_[t], upper_[t], lam_[t] = lo, hi, lam",
@@ -295,32 +380,122 @@ def along(layout: Layout, *, narrow: bool = False) -> str:
     )
 
 
+def sweep(layout: Layout, *, narrow: bool = False) -> str:
+    """One configuration after the other over the same tape, with tallies instead of traces.
+
+    A stream begins in `begin`, where each configuration has a state of its own, or, if `which`
+    is not negative, in that column of `given`. What the last one ends in is left in `z`.
+    """
+    risks, columns = range(layout.risks), (*layout.locals, "y")
+    doubted = [i for i in risks if layout.doubted[i]]
+    kept = [f"{name}{i}" for i in doubted for name in ("least", "most", "at_full", "at_empty")]
+    inner = [
+        *(f"{name} = float64(col_{name}[t])" for name in columns),
+        *_aim_and_show(layout),
+        *_narrowed(layout, narrow),
+        "if not (y == y):",
+        "    missing += 1.0",
+        "    continue",
+        *_MEASURE.strip().splitlines(),
+        *_TALLY.strip().splitlines(),
+        "if (lo <= y) & (y <= hi):",
+        *_indent(_learn_known(layout, False), 1),
+        "    tally_counter = 0.0",
+        "else:",
+        *_indent(_learn_known(layout, True), 1),
+        *_indent(_MISSED.strip().splitlines(), 1),
+        "judged += 1.0",
+        *(line for i in doubted for line in _extremes(layout, i)),
+        "if is_full:",
+        "    full += 1.0",
+        *(["    torn += 1.0 if leader < 0 else 0.0"] if layout.risks > 1 else []),
+        "elif is_empty:",
+        "    empty += 1.0",
+    ]
+    arguments = ["p", "z", "begin", "given", "which", "offsets", *(f"col_{n}" for n in columns)]
+    return "\n".join(
+        [
+            f"def sweep({', '.join([*arguments, 'tally', 'totals', 'extremes'])}):",
+            "    for j in range(z.shape[1]):",
+            *_indent(_load(layout.params, "p", ", j"), 2),
+            *_indent([f"tally_{n} = tally[{k}, j]" for k, n in enumerate(TALLIES)], 2),
+            *_indent([f"{n} = extremes[{k}, j]" for k, n in enumerate(kept)], 2),
+            *_indent(_load(layout.fields, "begin", ", j"), 2),
+            "        for s in range(len(offsets) - 1):",
+            "            own = which[s]",
+            "            if own < 0:",
+            *_indent(_load(layout.fields, "begin", ", j"), 4),
+            "            else:",
+            *_indent(_load(layout.fields, "given", ", own"), 4),
+            "            tally_counter = 0.0",
+            "            for t in range(offsets[s], offsets[s + 1]):",
+            *_indent(inner, 4),
+            *_indent([f"totals[{i}, j] += total{i}" for i in risks], 3),
+            *_indent([f"z[{k}, j] = {n}" for k, n in enumerate(layout.fields)], 2),
+            *_indent([f"tally[{k}, j] = tally_{n}" for k, n in enumerate(TALLIES)], 2),
+            *_indent([f"extremes[{k}, j] = {n}" for k, n in enumerate(kept)], 2),
+        ]
+    )
+
+
+def _extremes(layout: Layout, i: int) -> list[str]:
+    """The least and the largest value of a loss that is a user's own, and its worst value on full
+    and on empty sets: what its promises are held against."""
+    full, empty = ("<", ">") if layout.grows[i] else (">", "<")
+    asked = {"least": ("<", ""), "most": (">", "")}
+    asked |= {"at_full": (full, "is_full & "), "at_empty": (empty, "is_empty & ")}
+    return [
+        _choose(f"{name}{i}", f"{where}(value{i} {sign} {name}{i})", f"value{i}")
+        for name, (sign, where) in asked.items()
+    ]
+
+
+def _wrong_prediction(layout: Layout) -> str:
+    """Whether a prediction is none: NaN, or an uncertainty that is not finite or negative."""
+    if layout.columns == ("centre", "low", "high"):
+        scales = " | ".join(f"(not (x{i} >= 0.0)) | (x{i} == inf)" for i in (1, 2))
+        return f"(x0 - x0 != 0.0) | {scales}"
+    return " | ".join(f"({name} != {name})" for name in layout.locals)
+
+
+def _wrong_label(layout: Layout) -> str:
+    """Whether a label is infinite or outside the support; NaN is not wrong."""
+    return f"(y == inf) | (y == -inf){_beyond(layout)}"
+
+
+def _beyond(layout: Layout) -> str:
+    return " | (y < cut_low) | (y > cut_high)" if layout.cuts else ""
 
 
 def fleet(layout: Layout, *, narrow: bool = False) -> str:
-    """Many streams side by side, one row of a time-major tape after the other."""
-    return _across(layout, "fleet", narrow, own_data=True, tallies=False)
+    """Many streams side by side, one row of a time-major tape after the other.
 
+    `told[0]` is 0 at the end, or the number of the row, from 1, at which a wrong prediction or
+    label ended it. As long as no θ is outside its bounds, and almost always none is, nothing
+    asks for the safeguard; whatever is rare is looked for with one question a stream.
+    """
+    columns, changed = (*layout.locals, "y"), _changed(layout)
+    risks, stretch = range(layout.risks), layout.memory("stretch")
+    data = [f"{n} = float64(row_{n}[j])" for n in columns]
+    thetas = [f"{n} = z_{n}[j]" for n in (*stretch, *(f"theta{i}" for i in risks))]
+    wrong = _wrong_prediction(layout)
+    rare = f"{_outside(layout)} | {wrong} | (y - y != 0.0){_beyond(layout)}"
 
-def sweep(layout: Layout, *, narrow: bool = False) -> str:
-    """Many configurations side by side on one tape, with tallies instead of traces."""
-    return _across(layout, "sweep", narrow, own_data=False, tallies=True)
+    def step(aim: list[str]) -> list[str]:
+        return [
+            *data,
+            *(f"{n} = z_{n}[j]" for n in dict.fromkeys([*stretch, *changed])),
+            *aim,
+            *_show(layout),
+            *_narrowed(layout, narrow),
+            "lower_[j], upper_[j] = lo, hi",
+            *_learn(layout),
+            *(f"z_{n}[j] = {n}" for n in changed),
+            f"rare += 1 if {rare} else 0",
+        ]
 
-
-def _across(layout: Layout, name: str, narrow: bool, *, own_data: bool, tallies: bool) -> str:
-    columns = (*layout.locals, "y")
-    changed = _changed(layout)
-    rows = [f"z_{n} = z[{k}]" for k, n in enumerate(layout.fields)]
-    params = _load(layout.params, "p", "" if own_data else ", j")
-    data = [f"{n} = float(col_{n}[t{', j' if own_data else ''}])" for n in columns]
-    thetas = [f"theta{i} = z_theta{i}[j]" for i in range(layout.risks)]
-    outside = " | ".join(
-        f"(theta{i} > top{i}) | (theta{i} < bottom{i})" for i in range(layout.risks)
-    )
     count = [
-        *([] if own_data else params),
-        *(data if own_data else []),
-        *(f"{n} = z_{n}[j]" for n in layout.memory("stretch")),
+        *data,
         *thetas,
         *_aim(layout),
         "seen = y == y",
@@ -328,58 +503,43 @@ def _across(layout: Layout, name: str, narrow: bool, *, own_data: bool, tallies:
         "z_empty[j] += 1.0 if seen & is_empty else 0.0",
         *(["z_torn[j] += 1.0 if seen & (leader < 0) else 0.0"] if layout.risks > 1 else []),
     ]
-    step = [
-        *([] if own_data else params),
-        *(data if own_data else []),
-        *(f"{n} = z_{n}[j]" for n in layout.memory("stretch") if n not in changed),
-        *(f"{n} = z_{n}[j]" for n in changed),
-        *_aim(layout),
-        *_show(layout),
-        *_narrowed(layout, narrow),
-        *(["out_lower[t, j], out_upper[t, j] = lo, hi"] if own_data else []),
-        *_learn(layout),
-        *(f"z_{n}[j] = {n}" for n in changed),
-        f"outside += 1 if {outside} else 0",
-        *(["unseen += 0 if seen else 1"] if own_data else []),
+    sort = [
+        *data,
+        *thetas,
+        f"outside += 1 if {_outside(layout)} else 0",
+        f"wrong += 1 if {wrong} | {_wrong_label(layout)} else 0",
+        "hidden = 0.0 if y == y else 1.0",
+        "z_missing[j] += hidden",
+        "z_judged[j] -= hidden",
     ]
-    if tallies:
-        step += [f"tally_{n} = tally[{k}, j]" for k, n in enumerate(TALLIES)]
-        step += _TALLY.strip().splitlines()
-        step += [f"tally[{k}, j] = tally_{n}" for k, n in enumerate(TALLIES)]
-    arguments = ["p", "z", *(f"col_{n}" for n in columns)]
-    arguments += ["out_lower", "out_upper"] if own_data else ["tally", "tails"]
-    unseen = [
-        "if unseen > 0:",
-        "    for j in range(cells):",
-        "        hidden = 0.0 if col_y[t, j] == col_y[t, j] else 1.0",
-        "        z_missing[j] += hidden",
-        "        z_judged[j] -= hidden",
-    ]
-    skipped = [
-        "if not (y == y):",
-        "    for j in range(cells):",
-        "        z_missing[j] += 1.0",
-        "        z_judged[j] -= 1.0",
-        "    continue",
-    ]
+    arguments = ["p", "z", *(f"col_{n}" for n in columns), "out_lower", "out_upper", "told"]
     return "\n".join(
         [
-            f"def {name}({', '.join(arguments)}):",
-            *_indent(rows, 1),
-            *_indent(params if own_data else [], 1),
-            "    cells = z.shape[1]",
-            "    steps = col_y.shape[0]",
-            "    outside, unseen = 1, 0",
+            f"def fleet({', '.join(arguments)}):",
+            *_indent([f"z_{n} = z[{k}]" for k, n in enumerate(layout.fields)], 1),
+            *_indent(_load(layout.params, "p", ""), 1),
+            "    steps, cells = col_y.shape",
+            "    outside = 1",
             "    for t in range(steps):",
-            *_indent([] if own_data else [*data, *skipped], 2),
+            *_indent([f"row_{n} = col_{n}[t]" for n in columns], 2),
+            "        lower_, upper_ = out_lower[t], out_upper[t]",
+            "        rare = 0",
             "        if outside > 0:",
             "            for j in range(cells):",
             *_indent(count, 4),
-            "        outside, unseen = 0, 0",
-            "        for j in range(cells):",
-            *_indent(["tail = tails[j]"] if tallies else [], 3),
-            *_indent(step, 3),
-            *_indent(unseen if own_data else [], 2),
+            "            for j in range(cells):",
+            *_indent(step(_aim(layout)), 4),
+            "        else:",
+            "            for j in range(cells):",
+            *_indent(step(["is_full, is_empty = False, False", *_lams(layout)]), 4),
+            "        outside = 0",
+            "        if rare > 0:",
+            "            wrong = 0",
+            "            for j in range(cells):",
+            *_indent(sort, 4),
+            "            if wrong > 0:",
+            "                told[0] = t + 1",
+            "                return",
             "    for j in range(cells):",
             "        z_judged[j] += steps",
         ]
@@ -387,9 +547,12 @@ def _across(layout: Layout, name: str, narrow: bool, *, own_data: bool, tallies:
 
 
 def aim(layout: Layout, *, rows: bool = False, narrow: bool = False) -> str:
-    """One row of sets for many streams: all in their order, or those in `rows`."""
+    """One row of sets for many streams: all in their order, or those in `rows`.
+
+    `told[0]` is the number of wrong predictions.
+    """
     step = [
-        *(f"{n} = float(col_{n}[j])" for n in layout.locals),
+        *(f"{n} = float64(col_{n}[j])" for n in layout.locals),
         "s = rows[j]" if rows else "s = j",
         *(f"{n} = z[{layout.fields.index(n)}, s]" for n in layout.memory("stretch")),
         *(f"theta{i} = z[{layout.fields.index(f'theta{i}')}, s]" for i in range(layout.risks)),
@@ -398,27 +561,38 @@ def aim(layout: Layout, *, rows: bool = False, narrow: bool = False) -> str:
         *_narrowed(layout, narrow),
         "out_lower[j], out_upper[j], out_lam[j] = lo, hi, lam",
         *(["out_leader[j] = leader"] if layout.risks > 1 else []),
+        f"wrong += 1 if {_wrong_prediction(layout)} else 0",
     ]
     arguments = ["p", "z", "rows", *(f"col_{n}" for n in layout.locals)]
-    arguments += ["out_lower", "out_upper", "out_lam", "out_leader"]
+    arguments += ["out_lower", "out_upper", "out_lam", "out_leader", "told"]
     return "\n".join(
         [
             f"def {'aim_rows' if rows else 'aim'}({', '.join(arguments)}):",
             *_indent(_load(layout.params, "p", ""), 1),
+            "    wrong = 0",
             "    for j in range(len(rows)):",
             *_indent(step, 2),
+            "    told[0] = wrong",
         ]
     )
 
 
 def learn(layout: Layout, *, rows: bool = False, narrow: bool = False) -> str:
-    """One row of labels for many streams: NaN leaves a stream as it is."""
+    """One row of labels for many streams: NaN leaves a stream as it is.
+
+    `told[0]` is the number of labels that are wrong or answer what does not wait; if there are
+    any, nothing is done. `told[1]` is how many still wait.
+    """
     place = {name: f"z[{k}, s]" for k, name in enumerate(layout.fields)}
+    check = [
+        "y = float64(col_y[j])",
+        f"wrong += 1 if {_wrong_label(layout)} | ((y == y) & (not waits[j])) else 0",
+    ]
     step = [
-        *(f"{n} = float(pre_{n}[j])" for n in layout.locals),
+        *(f"{n} = float64(pre_{n}[j])" for n in layout.locals),
         "s = rows[j]" if rows else "s = j",
-        "y, lam = float(col_y[j]), col_lam[j]",
-        "lo, hi = float(col_lower[j]), float(col_upper[j])",
+        "y, lam = float64(col_y[j]), col_lam[j]",
+        "lo, hi = float64(col_lower[j]), float64(col_upper[j])",
         "is_full, is_empty = lam == inf, lam == -inf",
         *(["leader = col_leader[j]"] if layout.risks > 1 else []),
         *(f"{n} = {place[n]}" for n in _changed(layout)),
@@ -431,13 +605,27 @@ def learn(layout: Layout, *, rows: bool = False, narrow: bool = False) -> str:
     ]
     if layout.risks > 1:
         step.append(f"{place['torn']} += 1.0 if seen & (leader < 0) else 0.0")
-    arguments = ["p", "z", "rows", *(f"pre_{n}" for n in layout.locals), "col_y"]
-    arguments += ["col_lower", "col_upper", "col_lam", "col_leader", "out_loss"]
+    step += [
+        "is_open = waits[j] & (not seen)",
+        f"{place['missing']} += 1.0 if is_open & (not late) else 0.0",
+        "is_open = is_open & late",
+        "waits[j] = is_open",
+        "left += 1 if is_open else 0",
+    ]
+    arguments = ["p", "z", "rows", *(f"pre_{n}" for n in layout.locals), "col_y", "late"]
+    arguments += ["waits", "col_lower", "col_upper", "col_lam", "col_leader", "out_loss", "told"]
     return "\n".join(
         [
             f"def {'learn_rows' if rows else 'learn'}({', '.join(arguments)}):",
             *_indent(_load(layout.params, "p", ""), 1),
+            "    wrong, left = 0, 0",
+            "    for j in range(len(rows)):",
+            *_indent(check, 2),
+            "    told[0] = wrong",
+            "    if wrong > 0:",
+            "        return",
             "    for j in range(len(rows)):",
             *_indent(step, 2),
+            "    told[1] = left",
         ]
     )

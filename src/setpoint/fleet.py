@@ -5,9 +5,10 @@ labels come as arrays with one entry for each stream.
 """
 
 import os
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from setpoint import _kernels, _store, spec
 from setpoint._check import whole
 from setpoint._layout import layout_of, scalar
-from setpoint.controller import Controller, State, matching
+from setpoint.controller import Controller, Law, State, matching
 from setpoint.errors import (
     AmbiguousReceipt,
     AnsweredReceipt,
@@ -49,7 +50,10 @@ class Intervals(NamedTuple):
 
 @dataclass(slots=True)
 class _Batch:
-    """The predictions of one call that wait for labels."""
+    """The predictions of one call that wait for labels.
+
+    A row below 0 is that of a stream that was retired: −1 − its place in the fleet's list.
+    """
 
     rows: Array
     columns: tuple[Array, ...]
@@ -59,13 +63,55 @@ class _Batch:
     leader: Array
     open: Array
 
+    def taken(self, places: Array) -> "_Batch":
+        """Some of its predictions."""
+        return _Batch(
+            self.rows[places],
+            tuple(_fixed(column[places]) for column in self.columns),
+            _fixed(self.lower[places]),
+            _fixed(self.upper[places]),
+            self.lam[places],
+            self.leader[places] if len(self.leader) else self.leader,
+            self.open[places],
+        )
+
+
+class _States(Mapping[Id, State]):
+    """The states of streams by id, each made when it is asked for."""
+
+    def __init__(
+        self, controller: Controller, ids: Sequence[Id], vectors: Array, rest: Array
+    ) -> None:
+        self._first, self._layout = controller.init(), layout_of(controller)
+        self._vectors, self._rest = vectors, rest
+        self._places = {id: place for place, id in enumerate(ids)}
+
+    def __getitem__(self, id: Id) -> State:
+        place = self._places[id]
+        state = self._layout.unpack(self._vectors[:, place].tolist(), self._first.copy())
+        return self._layout.unpack_rest(self._rest[:, place].tolist(), state)
+
+    def __iter__(self) -> Iterator[Id]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __repr__(self) -> str:
+        return f"<the states of {len(self):,} streams>"
+
+
+# Where the counts lie that change between steps, in the numbers of `Layout.pack_rest`.
+_DROPPED, _PEAK = -5, -2
+
 
 class Fleet:
     """A controller at work on many streams.
 
-    `predict` opens a batch of predictions under an id, given or generated; `update` answers it.
-    A NaN label says that there is none now: by default the prediction is closed as not observed,
-    with `late=True` it goes on waiting. θ is kept in float64 whatever the data are.
+    `predict` opens a batch of predictions under an id, given or generated; `update` answers it,
+    as a whole or for some streams by their ids. A NaN label says that there is none now: by
+    default the prediction is closed as not observed, with `late=True` it goes on waiting. θ is
+    kept in float64 whatever the data are. A call that raises leaves the fleet as it was.
 
     Parameters
     ----------
@@ -97,6 +143,9 @@ class Fleet:
     def __init__(
         self, controller: Controller, streams: int | Iterable[Id], *, max_pending: int = 1_000
     ) -> None:
+        for place, risk in enumerate(controller.risks):
+            if risk.step is None:
+                Law(controller, place)  # says what is missing
         if not scalar(controller):
             raise InputError(
                 "a fleet needs a controller made of scalar rules (interval families, losses of "
@@ -107,15 +156,26 @@ class Fleet:
         self._params = np.array(self._layout.params_of(controller))
         self._limit = whole(max_pending, "max_pending", 1)
         self._ids: list[Id] = []
-        self._everyone = np.arange(0)
+        self._everyone = _fixed(np.arange(0))
         self._places: dict[Id, int] = {}
         self._vectors = np.empty((len(self._layout.fields), 0))
-        self._first = np.empty((len(controller.risks), 0))
-        self._peak = np.empty(0, dtype=np.int64)
-        self._dropped = np.empty(0, dtype=np.int64)
+        self._rest = np.empty((len(self._layout.pack_rest(controller.init())), 0))
         self._waiting: dict[Id, _Batch] = {}
+        self._awaits: Array | None = None
+        self._retired: list[Id] = []
         self._serial = 0
-        self.add(range(whole(streams, "streams", 0)) if isinstance(streams, int) else streams)
+        # A user's rule may raise half way, and a user's loss break its promise; ours do not.
+        self._doubted = {
+            place: Law(controller, place)
+            for place, doubted in enumerate(self._layout.doubted)
+            if doubted
+        }
+        self._ours = not self._doubted and all(
+            rule.__module__.split(".")[0] == __name__.split(".")[0]
+            for rule in self._layout.rules.values()
+        )
+        count = hasattr(type(streams), "__index__") and not np.ndim(streams)  # type: ignore[arg-type]
+        self.add(range(whole(streams, "streams", 0)) if count else streams)  # type: ignore[arg-type]
 
     # The streams
 
@@ -134,67 +194,73 @@ class Fleet:
 
     def add(self, ids: Iterable[Id], states: Sequence[State] | None = None) -> None:
         """Adds streams at the end, at the beginning of their lives or in given states."""
-        new = list(ids)
-        for id in new:
-            if isinstance(id, bool) or not isinstance(id, int | str):
-                raise InputError(
-                    f"the id of a stream must be a whole number or a string, got {id!r}"
-                )
+        new = _ids_of(ids)
         taken = [id for id in new if id in self._places]
         if taken or len(set(new)) < len(new):
             raise InputError(f"every stream needs an id of its own, got {taken or new!r} again")
-        if states is not None and len(states) != len(new):
-            raise InputError(f"got {len(states)} states for {len(new)} streams")
         if states is None:
             given, repeats = [self._controller.init()], len(new)
         else:
             given, repeats = [matching(self._controller, state) for state in states], 1
+            if len(given) != len(new):
+                raise InputError(f"got {len(given)} states for {len(new)} streams")
 
-        def joined(old: Array, values: list[Any]) -> Array:
-            shape = (len(given), *old.shape[:-1])
-            added = np.repeat(np.array(values, old.dtype).reshape(shape), repeats, axis=0)
-            return np.ascontiguousarray(np.concatenate([old, added.T], axis=-1))
+        def joined(old: Array, values: list[list[float]]) -> Array:
+            added = np.array(values, np.float64).reshape(len(given), len(old))
+            both = np.concatenate([old, np.repeat(added, repeats, axis=0).T], axis=1)
+            return np.ascontiguousarray(both)
 
-        self._vectors = joined(self._vectors, [self._layout.pack(state) for state in given])
-        self._first = joined(self._first, [[own.first for own in s.risks] for s in given])
-        self._peak = joined(self._peak, [state.peak for state in given])
-        self._dropped = joined(self._dropped, [state.dropped + state.expired for state in given])
-        for place, id in enumerate(new, len(self._ids)):
-            self._places[id] = place
+        vectors = joined(self._vectors, [self._layout.pack(state) for state in given])
+        self._rest = joined(self._rest, [self._layout.pack_rest(state) for state in given])
+        self._vectors = vectors
+        self._places.update((id, place) for place, id in enumerate(new, len(self._ids)))
         self._ids += new
+        self._awaits = None
 
-    def retire(self, ids: Iterable[Id]) -> dict[Id, State]:
-        """Takes streams out and hands back their states; what they awaited is given up."""
-        gone = list(ids)
-        states = {id: self.state(id) for id in gone}
+    def retire(self, ids: Iterable[Id]) -> Mapping[Id, State]:
+        """Takes streams out and hands back their states; what they awaited is given up.
+
+        Each state is made when it is asked for, by the id of its stream.
+        """
+        gone = _ids_of(ids)
         leaving = self._rows(gone)
+        self._rest[_DROPPED, leaving] += self._awaited()[leaving]
+        states = _States(self._controller, gone, self._vectors[:, leaving], self._rest[:, leaving])
         keep = np.ones(len(self), dtype=bool)
         keep[leaving] = False
         new_place = np.cumsum(keep) - 1
+        if self._waiting:
+            new_place[leaving] = -1 - len(self._retired) - np.arange(len(gone))
+            self._retired += gone
         self._vectors = np.ascontiguousarray(self._vectors[:, keep])
-        self._everyone = np.arange(0)
-        self._first = np.ascontiguousarray(self._first[:, keep])
-        self._peak, self._dropped = self._peak[keep], self._dropped[keep]
-        for batch in self._waiting.values():
-            batch.open &= keep[batch.rows]
-            batch.rows = np.where(keep[batch.rows], new_place[batch.rows], 0)
-        self._sweep_out()
-        self._ids = [id for id, kept in zip(self._ids, keep, strict=True) if kept]
+        self._rest = np.ascontiguousarray(self._rest[:, keep])
+        self._ids = [id for id, kept in zip(self._ids, keep.tolist(), strict=True) if kept]
         self._places = {id: place for place, id in enumerate(self._ids)}
+        self._everyone, self._awaits = _fixed(np.arange(len(self))), None
+        for batch in self._waiting.values():
+            there = np.maximum(batch.rows, 0)
+            batch.rows = np.where(batch.rows < 0, batch.rows, new_place[there])
+            batch.open &= batch.rows >= 0
+        self._sweep_out()
         return states
 
     def _rows(self, ids: Iterable[Id] | None) -> Array:
+        """The places of streams in the arrays."""
         if ids is None:
             if len(self._everyone) != len(self):
-                self._everyone = np.arange(len(self))
+                self._everyone = _fixed(np.arange(len(self)))
             return self._everyone
         try:
-            rows = np.array([self._places[id] for id in ids], dtype=np.int64)
+            rows = np.array([self._places[id] for id in _ids_of(ids)], dtype=np.int64)
         except KeyError as error:
-            raise UnknownReceipt(f"the fleet has no stream {error.args[0]!r}") from None
+            raise InputError(f"the fleet has no stream {error.args[0]!r}") from None
         if len(np.unique(rows)) < len(rows):
             raise InputError("a call takes each stream once, and some id came twice")
-        return rows
+        return _fixed(rows)
+
+    def _name(self, row: int) -> Id:
+        """The id of the stream in a row of a batch, retired or not."""
+        return self._ids[row] if row >= 0 else self._retired[-1 - row]
 
     # A step
 
@@ -206,8 +272,9 @@ class Fleet:
         Parameters
         ----------
         prediction
-            A tuple of arrays (lower, upper) or (centre, low, high), one entry for each stream; an
-            array of point forecasts for `sets.Widen`.
+            The columns (lower, upper) or (centre, low, high), one entry for each stream: a tuple
+            of arrays, a mapping or a data frame with these names, or one array with these
+            columns. For `sets.Widen` an array of point forecasts will do.
         ids
             Which streams; all of them by default.
         batch
@@ -215,9 +282,7 @@ class Fleet:
         """
         rows = self._rows(ids)
         columns = self._columns(prediction, len(rows), 1)
-        name = self._serial if batch is None else batch
-        if isinstance(name, bool) or not isinstance(name, int | str):
-            raise InputError(f"batch must be a whole number or a string, got {name!r}")
+        name = self._serial if batch is None else _id(batch, "a batch")
         if name in self._waiting:
             raise InputError(f"a batch already waits under the id {name!r}")
         if len(self._waiting) >= self._limit:
@@ -225,141 +290,239 @@ class Fleet:
                 f"{len(self._waiting):,} batches wait for labels, as many as max_pending allows; "
                 "answer or drop some"
             )
-        dtype = np.result_type(*(column.dtype for column in columns))
-        lower, upper, lam = (
-            np.empty(len(rows), dtype),
-            np.empty(len(rows), dtype),
-            np.empty(len(rows)),
-        )
+        dtype = columns[0].dtype
+        lower, upper = np.empty(len(rows), dtype), np.empty(len(rows), dtype)
+        lam = np.empty(len(rows))
         leader = np.zeros(len(rows) if self._layout.risks > 1 else 0, dtype=np.int64)
-        name_of = "aim" if ids is None else "aim_rows"
-        kernel = _kernels.kernel(self._layout, name_of, narrow=dtype == np.float32)
-        kernel(self._params, self._vectors, rows, *columns, lower, upper, lam, leader)
-        held = tuple(column.copy() for column in columns) if self._layout.moves else ()
+        told = np.zeros(2, dtype=np.int64)
+        kernel = _kernels.kernel(
+            self._layout, "aim" if ids is None else "aim_rows", narrow=dtype == np.float32
+        )
+        kernel(self._params, self._vectors, rows, *columns, lower, upper, lam, leader, told)
+        if told[0]:
+            self._refuse_prediction(rows, columns)
+        shown = Intervals(_fixed(lower), _fixed(upper))  # the losses will be taken on them
+        if not len(rows):
+            return shown
+        held = tuple(_fixed(column.copy()) for column in columns) if self._layout.moves else ()
         waits = np.ones(len(rows), dtype=bool)
-        for shown in (lower, upper):
-            shown.flags.writeable = False  # the losses will be taken on what was shown
-        self._waiting[name] = _Batch(rows, held, lower, upper, lam, leader, waits)
+        self._waiting[name] = _Batch(rows, held, *shown, lam, leader, waits)
         if isinstance(name, int):
-            self._serial = max(self._serial, name) + 1
+            self._serial = max(self._serial, name + 1)
+        if self._awaits is not None:
+            self._awaits[rows] += 1
         if len(self._waiting) > 1:
-            self._peak = np.maximum(self._peak, self._awaited())
-        return Intervals(lower, upper)
+            np.maximum(self._rest[_PEAK], self._awaited(), out=self._rest[_PEAK])
+        return shown
 
-    def update(self, y: Any, *, batch: Id | None = None, late: bool = False) -> Array:
+    def update(
+        self,
+        y: Any,
+        ids: Iterable[Id] | None = None,
+        *,
+        batch: Id | None = None,
+        late: bool = False,
+    ) -> Array:
         """Takes in labels and returns their losses, NaN where there was no label.
 
         Parameters
         ----------
         y
             One label for each prediction of the batch, in its order; NaN where there is none now.
+            With `ids`, one for each of them; a mapping from ids to labels says both at once.
+        ids
+            The streams that `y` is about; all others of the batch go on waiting.
         batch
             Which batch; it may be left out if only one waits.
         late
             Whether predictions without a label go on waiting, instead of being closed as not
             observed.
         """
-        name, held = self._find(batch)
-        labels = np.array(_numbers(y, "the labels", LabelError), dtype=np.float64)
+        name, whole_batch = self._find(batch)
+        if isinstance(y, Mapping):
+            if ids is not None:
+                raise InputError("labels by id need no ids beside them")
+            ids, y = list(y), list(y.values())
+        places = None if ids is None else self._places_in(name, whole_batch, ids)
+        held = whole_batch if places is None else whole_batch.taken(places)
+        labels = _inputs([_numbers(y, "the labels", LabelError)], np.dtype(np.float64))[0]
         if labels.shape != held.rows.shape:
             raise LabelError(
                 f"the batch has {len(held.rows):,} predictions, got labels of shape {labels.shape}"
+                if places is None
+                else f"got labels of shape {labels.shape} for {len(held.rows):,} ids"
             )
-        self._check(labels)
-        again = ~held.open & (labels == labels)
-        if again.any():
-            row = int(held.rows[again.argmax()])
-            raise AnsweredReceipt(
-                f"stream {self._ids[row]!r} already has its label in batch {name!r}"
-            )
-        losses = np.empty((self._layout.risks, len(labels)))
-        whole_fleet = held.rows is self._everyone
+        everyone = held.rows is self._everyone
+        rows = held.rows if everyone else _fixed(np.maximum(held.rows, 0))
         columns = held.columns or (held.lower,) * len(self._layout.columns)
-        kernel = _kernels.kernel(self._layout, "learn" if whole_fleet else "learn_rows")
+        losses = np.empty((self._layout.risks, len(labels)))
+        told = np.zeros(2, dtype=np.int64)
+        in_place = self._ours and _kernels.compiled()
+        vectors = self._vectors if in_place else self._vectors.copy()
+        waits = held.open.copy()
+        kernel = _kernels.kernel(self._layout, "learn" if everyone else "learn_rows")
         kernel(
-            self._params, self._vectors, held.rows, *columns, labels, held.lower, held.upper,
-            held.lam, held.leader, losses,
+            self._params, vectors, rows, *columns, labels, bool(late), waits, held.lower,
+            held.upper, held.lam, held.leader, losses, told,
         )  # fmt: skip
-        held.open &= labels != labels
-        if not late:
-            self._vectors[self._layout.fields.index("missing"), held.rows[held.open]] += 1.0
-            held.open[:] = False
-        self._sweep_out()
+        if told[0]:
+            self._refuse_label(name, held, labels)
+        if self._doubted:
+            seen = labels == labels
+            self._check_losses(losses[:, seen], held.lam[seen])
+        self._vectors = vectors
+        closed = held.open if not told[1] else held.open & ~waits
+        self._close(name, whole_batch, places, closed)
         return losses if self._layout.risks > 1 else losses[0]
 
-    def run(self, prediction: Any, y: Any) -> Intervals:
+    def run(self, prediction: Any, y: Any, *, out: tuple[Array, Array] | None = None) -> Intervals:
         """Many steps at once: arrays with one row for each time and one column for each stream.
 
         It does what `predict` and `update` do row after row, in one pass over the memory.
+
+        Parameters
+        ----------
+        prediction
+            As for `predict`, with an axis of time before that of the streams.
+        y
+            The labels; NaN where there is none.
+        out
+            Two arrays for the ends, which saves making new ones: contiguous, of the shape of `y`
+            and the type of the predictions, apart from both. If the call raises, what they hold
+            means nothing.
         """
         if self._waiting:
             raise AmbiguousReceipt(
                 f"{len(self._waiting):,} batches wait: answer or drop them before run"
             )
         columns = self._columns(prediction, len(self), 2)
-        labels = _numbers(y, "the labels", LabelError)
-        if labels.shape != columns[0].shape:
-            raise LabelError(f"labels must have shape {columns[0].shape}, got {labels.shape}")
-        self._check(labels)
-        dtype = np.result_type(*(column.dtype for column in columns))
-        lower, upper = np.empty(labels.shape, dtype), np.empty(labels.shape, dtype)
+        dtype = columns[0].dtype
+        numbers = _numbers(y, "the labels", LabelError)
+        if numbers.shape != columns[0].shape:
+            raise LabelError(f"labels must have shape {columns[0].shape}, got {numbers.shape}")
+        narrow = dtype == numbers.dtype == np.float32
+        (labels,) = _inputs([numbers], dtype if narrow else np.dtype(np.float64))
+        if out is None:
+            lower, upper = np.empty(labels.shape, dtype), np.empty(labels.shape, dtype)
+        else:
+            lower, upper = _outputs(out, labels.shape, dtype, (*columns, labels))
+        if self._doubted:
+            self._run_by_rows(columns, labels, lower, upper)
+            return Intervals(lower, upper)
+        told = np.zeros(2, dtype=np.int64)
+        vectors = self._vectors.copy()
         kernel = _kernels.kernel(self._layout, "fleet", narrow=dtype == np.float32)
-        kernel(self._params, self._vectors, *columns, labels, lower, upper)
+        kernel(self._params, vectors, *columns, labels, lower, upper, told)
+        if told[0]:
+            row = int(told[0]) - 1
+            self._refuse_prediction(self._rows(None), tuple(column[row] for column in columns))
+            self._refuse_number(self._rows(None), labels[row])
+        self._vectors = vectors
         return Intervals(lower, upper)
+
+    def _run_by_rows(
+        self, columns: tuple[Array, ...], labels: Array, lower: Array, upper: Array
+    ) -> None:
+        """The same by calls, in which a user's own loss is held to its promises."""
+        before = self._vectors
+        try:
+            for t in range(len(labels)):
+                lower[t], upper[t] = self.predict(tuple(column[t] for column in columns))
+                if len(self):
+                    self.update(labels[t])
+        except BaseException:
+            self._vectors = before
+            self._waiting.clear()
+            self._awaits = None
+            raise
 
     def drop(self, batch: Id | None = None) -> None:
         """Gives up what still waits in a batch."""
-        _, held = self._find(batch)
-        self._dropped[held.rows[held.open]] += 1
-        held.open[:] = False
-        self._sweep_out()
+        name, held = self._find(batch)
+        self._rest[_DROPPED, held.rows[held.open]] += 1
+        self._close(name, held, None, held.open)
+
+    # What comes from outside
 
     def _columns(self, prediction: Any, streams: int, dimensions: int) -> tuple[Array, ...]:
+        """The columns of a prediction as a loop takes them: of one type, and not to be changed."""
         wanted = self._layout.columns
-        point = wanted == ("lower", "upper") and getattr(prediction, "ndim", None) == dimensions
-        given = (prediction, prediction) if point else prediction
-        if not isinstance(given, tuple | list) or len(given) != len(wanted):
-            raise PredictionError(f"a prediction must be the arrays ({', '.join(wanted)})")
-        columns = tuple(
+        shape = f"({streams:,},)" if dimensions == 1 else f"(steps, {streams:,})"
+        given = _by_column(prediction, wanted, dimensions)
+        if given is None:
+            raise PredictionError(
+                f"a prediction must be the arrays ({', '.join(wanted)}) of shape {shape}, in a "
+                f"tuple, by name or as the last axis of one array, got {_described(prediction)}"
+            )
+        point = len(given) < len(wanted)
+        numbers = [
             _numbers(column, f"the column {name}", PredictionError)
-            for name, column in zip(wanted, given, strict=True)
-        )
-        for name, column in zip(wanted, columns, strict=True):
+            for name, column in zip(("point",) if point else wanted, given, strict=True)
+        ]
+        for name, column in zip(wanted, numbers, strict=False):
             if (
                 column.ndim != dimensions
                 or column.shape[-1] != streams
-                or (column.shape != columns[0].shape)
+                or column.shape != numbers[0].shape
             ):
-                shape = f"({streams:,},)" if dimensions == 1 else f"(steps, {streams:,})"
                 raise PredictionError(
                     f"the column {name} must have shape {shape}, got {column.shape}"
                 )
-        with np.errstate(invalid="ignore"):
-            if wanted[0] == "centre":
-                fine = np.isfinite(columns[0])
-                for column in columns[1:]:
-                    fine &= (column >= 0.0) & (column < inf)
-                rule = "a finite centre and finite uncertainties of at least 0"
-            else:
-                fine, rule = ~np.isnan(columns[0] + columns[1]), "no NaN"
-                fine |= np.isinf(columns[0]) & np.isinf(columns[1])
-        if not fine.all():
-            place = np.unravel_index(int((~fine).argmax()), fine.shape)
-            got = ", ".join(str(column[place]) for column in columns)
-            stream = self._ids[place[-1]] if streams == len(self) else place[-1]
-            raise PredictionError(
-                f"a prediction must have {rule}, got ({got}) for stream {stream!r}"
-            )
+        columns = _inputs(numbers, np.result_type(*numbers))
+        if point:
+            for row in columns[0] if dimensions == 2 else columns:
+                if not np.isfinite(row).all():
+                    got = row[int((~np.isfinite(row)).argmax())]
+                    raise PredictionError(f"a point forecast must be finite, got {got}")
+            columns *= len(wanted)
         return columns
 
-    def _check(self, labels: Array) -> None:
+    def _refuse_prediction(self, rows: Array, columns: tuple[Array, ...]) -> None:
+        """Raises the error of the first prediction that is none."""
+        if self._layout.columns == ("centre", "low", "high"):
+            fine = np.isfinite(columns[0])
+            for column in columns[1:]:
+                fine &= (column >= 0.0) & (column < inf)
+            rule = "a finite centre and finite uncertainties of at least 0"
+        else:
+            fine, rule = ~np.any([np.isnan(column) for column in columns], axis=0), "no NaN"
+        if not fine.all():
+            place = int((~fine).argmax())
+            got = ", ".join(str(column[place]) for column in columns)
+            raise PredictionError(
+                f"a prediction must have {rule}, got ({got}) for stream "
+                f"{self._name(int(rows[place]))!r}"
+            )
+
+    def _refuse_number(self, rows: Array, labels: Array) -> None:
+        """Raises the error of the first number that is no label."""
         low, high = self._controller.sets.support  # type: ignore[attr-defined]
-        bad = np.isinf(labels)
-        if (low, high) != (-inf, inf):
-            bad |= (labels < low) | (labels > high)
+        bad = np.isinf(labels) | (labels < low) | (labels > high)
         if bad.any():
-            got = labels[np.unravel_index(int(bad.argmax()), bad.shape)]
-            raise LabelError(f"a label must be finite and lie in [{low}, {high}], got {got}")
+            place = int(bad.argmax())
+            raise LabelError(
+                f"a label must be finite and lie in [{low}, {high}], got {labels[place]} "
+                f"for stream {self._name(int(rows[place]))!r}"
+            )
+
+    def _check_losses(self, losses: Array, lam: Array) -> None:
+        """Raises the error of a user's own loss that broke its promises."""
+        for place, law in self._doubted.items():
+            values = losses[place]
+            for at, where in ((inf, lam == inf), (-inf, lam == -inf), (0.0, np.isfinite(lam))):
+                if where.any():
+                    law.check(float(values[where].min()), at)
+                    law.check(float(values[where].max()), at)
+
+    def _refuse_label(self, name: Id, held: _Batch, labels: Array) -> None:
+        """Raises the error of the first label that is none, or that nothing waits for."""
+        self._refuse_number(held.rows, labels)
+        row = int(held.rows[int((~held.open & (labels == labels)).argmax())])
+        if row < 0:
+            raise UnknownReceipt(
+                f"stream {self._name(row)!r} was retired and awaits no label in batch {name!r}"
+            )
+        raise AnsweredReceipt(f"stream {self._name(row)!r} already has its label in batch {name!r}")
 
     # What waits
 
@@ -372,26 +535,68 @@ class Fleet:
                     f"{len(self._waiting):,} batches wait for labels: say which by batch=…"
                 )
             raise UnknownReceipt("no batch waits for labels: call predict first")
-        if batch not in self._waiting:
-            raise UnknownReceipt(f"no batch waits under the id {batch!r}; it may be answered")
-        return batch, self._waiting[batch]
+        name = _id(batch, "a batch")
+        if name not in self._waiting:
+            raise UnknownReceipt(f"no batch waits under the id {name!r}; it may be answered")
+        return name, self._waiting[name]
+
+    def _places_in(self, name: Id, held: _Batch, ids: Iterable[Id]) -> Array:
+        """Where the predictions of some streams lie in a batch."""
+        listed = _ids_of(ids)
+        for id in listed:
+            if id not in self._places and id in self._retired:
+                raise UnknownReceipt(
+                    f"stream {id!r} was retired and awaits no label in batch {name!r}"
+                )
+        rows = self._rows(listed)
+        if held.rows is self._everyone:
+            return rows
+        place_of = np.full(len(self), -1)
+        alive = np.flatnonzero(held.rows >= 0)
+        place_of[held.rows[alive]] = alive
+        places: Array = place_of[rows]
+        if (places < 0).any():
+            id = listed[int((places < 0).argmax())]
+            raise UnknownReceipt(f"stream {id!r} has no prediction in batch {name!r}")
+        return places
+
+    def _close(self, name: Id, held: _Batch, places: Array | None, closed: Array) -> None:
+        """Takes what is no longer awaited out of a batch, and the batch out if nothing waits."""
+        if self._awaits is not None:
+            rows = held.rows if places is None else held.rows[places]
+            self._awaits[rows[closed]] -= 1
+        if places is None:
+            held.open &= ~closed
+        else:
+            held.open[places[closed]] = False
+        if not held.open.any():
+            del self._waiting[name]
 
     def _sweep_out(self) -> None:
-        """Forgets the batches in which nothing waits."""
+        """Forgets the batches in which nothing waits, and who is retired and in none that do."""
         self._waiting = {name: held for name, held in self._waiting.items() if held.open.any()}
+        batches = self._waiting.values()
+        rows = [np.empty(0, np.int64), *(held.rows[held.rows < 0] for held in batches)]
+        named = np.unique(np.concatenate(rows))
+        self._retired = [self._retired[-1 - row] for row in named.tolist()]
+        for held in batches:
+            gone = held.rows < 0
+            if gone.any():
+                held.rows[gone] = -1 - np.searchsorted(named, held.rows[gone])
 
     def _awaited(self) -> Array:
-        """How many labels each stream awaits."""
-        counts = np.zeros(len(self), dtype=np.int64)
-        for held in self._waiting.values():
-            counts[held.rows[held.open]] += 1
-        return counts
+        """How many labels each stream awaits; counted anew only after streams came or went."""
+        if self._awaits is None:
+            self._awaits = np.zeros(len(self), dtype=np.int64)
+            for held in self._waiting.values():
+                self._awaits[held.rows[held.open]] += 1
+        return self._awaits
 
     @property
     def pending(self) -> dict[Id, tuple[Id, ...]]:
         """The ids of the streams that await a label, by batch."""
         return {
-            name: tuple(self._ids[row] for row in held.rows[held.open])
+            name: tuple(self._ids[row] for row in held.rows[held.open].tolist())
             for name, held in self._waiting.items()
         }
 
@@ -416,19 +621,13 @@ class Fleet:
 
     def state(self, id: Id) -> State:
         """The state of one stream, as a `Stream` can go on from."""
-        (place,) = self._rows([id])
-        state = self._layout.unpack(self._vectors[:, place], self._controller.init())
-        for own, first in zip(state.risks, self._first[:, place], strict=True):
-            own.first = float(first)
-        state.peak, state.dropped = int(self._peak[place]), int(self._dropped[place])
-        return state
+        rows = self._rows([id])
+        return _States(self._controller, [0], self._vectors[:, rows], self._rest[:, rows])[0]
 
-    def certificate(self, id: Hashable) -> Certificate:
+    def certificate(self, id: Id) -> Certificate:
         """What is guaranteed of one stream."""
-        (place,) = self._rows([id])  # type: ignore[list-item]
-        return certify(
-            self._controller, self.state(self._ids[place]), waiting=int(self._awaited()[place])
-        )
+        (place,) = self._rows([id])
+        return certify(self._controller, self.state(id), waiting=int(self._awaited()[place]))
 
     # Saved and loaded
 
@@ -443,9 +642,8 @@ class Fleet:
                 "ids": self._ids,
                 "fields": self._layout.fields,
                 "vectors": self._vectors,
-                "first": self._first,
-                "peak": self._peak,
-                "dropped": self._dropped,
+                "rest": self._rest,
+                "retired": self._retired,
                 "serial": self._serial,
                 "waiting": [
                     (name, *(getattr(held, each) for each in _Batch.__slots__))
@@ -466,21 +664,116 @@ class Fleet:
             )
             if content["fields"] != fleet._layout.fields:
                 raise StateError(f"{os.fspath(path)} was written by a setpoint with other rules")
-            fleet._vectors, fleet._first = content["vectors"], content["first"]
-            fleet._peak, fleet._dropped = content["peak"], content["dropped"]
-            fleet._serial = content["serial"]
-            fleet._waiting = {name: _Batch(*parts) for name, *parts in content["waiting"]}
+            fleet._vectors, fleet._rest = (
+                np.array(content[each], np.float64, order="C") for each in ("vectors", "rest")
+            )
+            fleet._serial, fleet._retired = content["serial"], content["retired"]
+            for name, *parts in content["waiting"]:
+                fleet._waiting[name] = fleet._restored(_Batch(*parts))
         except (KeyError, TypeError) as error:
             raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
         return fleet
+
+    def _restored(self, held: _Batch) -> _Batch:
+        """A batch as `predict` leaves it: the same types of arrays run the same machine code."""
+        everyone = self._rows(None)
+        held.rows = everyone if np.array_equal(held.rows, everyone) else _fixed(held.rows)
+        held.columns = tuple(_fixed(column) for column in held.columns)
+        held.lower, held.upper = _fixed(held.lower), _fixed(held.upper)
+        return held
 
     def __repr__(self) -> str:
         return f"<Fleet of {len(self):,} streams of {self._controller!r}>"
 
 
+def _id(value: Any, what: str) -> Id:
+    """An id as a plain whole number or string."""
+    if isinstance(value, str):
+        return str(value)
+    try:
+        if not isinstance(value, bool | np.bool_):
+            return index(value)
+    except TypeError:
+        pass
+    raise InputError(f"the id of {what} must be a whole number or a string, got {value!r}")
+
+
+def _ids_of(ids: Any) -> list[Id]:
+    """The ids of streams in a list."""
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise InputError(f"ids of streams must come in a list or an array, got {ids!r}")
+    found = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+    return [each if type(each) in (int, str) else _id(each, "a stream") for each in found]
+
+
+def _by_column(prediction: Any, wanted: tuple[str, ...], dimensions: int) -> list[Any] | None:
+    """The columns of a prediction, one alone for a point forecast, None if it has none."""
+    if isinstance(prediction, Mapping) or hasattr(prediction, "columns"):
+        found = prediction if isinstance(prediction, Mapping) else list(prediction.columns)
+        return [prediction[name] for name in wanted] if set(wanted) <= set(found) else None
+    if isinstance(prediction, tuple | list):
+        return list(prediction) if len(prediction) == len(wanted) else None
+    if getattr(prediction, "ndim", None) == dimensions:
+        return [prediction] if wanted == ("lower", "upper") else None
+    if getattr(prediction, "ndim", None) == dimensions + 1:
+        array = np.asarray(prediction)
+        if array.shape[-1] == len(wanted):
+            return list(np.moveaxis(array, -1, 0))
+    return None
+
+
+def _described(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    if isinstance(value, Mapping) or hasattr(value, "columns"):
+        names = list(value) if isinstance(value, Mapping) else list(value.columns)
+        return f"a {type(value).__name__} of {', '.join(map(str, names))}"
+    if shape is not None:
+        return f"an array of shape {tuple(shape)}"
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    return repr(value)
+
+
 def _numbers(values: Any, name: str, error: type[InputError]) -> Array:
     """An array of floats; float32 stays as it is."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as wrong:  # a list of lists that are not equally long
+        raise error(f"{name} must be numbers: {wrong}") from None
     if array.dtype.kind not in "fiub":
         raise error(f"{name} must be numbers, got an array of {array.dtype}")
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
+
+def _fixed(array: Array) -> Array:
+    """A view that cannot be written through."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _inputs(arrays: Sequence[Array], dtype: np.dtype[Any]) -> tuple[Array, ...]:
+    """The arrays in the one form for which a loop is compiled, copied only where they differ."""
+    return tuple(_fixed(np.require(array, dtype, ("C", "A"))) for array in arrays)
+
+
+def _outputs(
+    out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], inputs: Iterable[Array]
+) -> tuple[Array, Array]:
+    """Two arrays of the caller's, if they can be written to."""
+    if not isinstance(out, tuple | list) or len(out) != 2:
+        raise InputError(f"out must be two arrays (lower, upper), got {_described(out)}")
+    lower, upper = out
+    for array in (lower, upper):
+        if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
+            raise InputError(
+                f"out must be arrays of shape {shape} and type {dtype}, got {_described(array)}"
+                f"{getattr(array, 'dtype', '') and f' and type {array.dtype}'}"
+            )
+        if not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable):
+            raise InputError("out must be contiguous arrays that can be written to")
+    if np.may_share_memory(lower, upper) or any(
+        np.may_share_memory(mine, given) for mine in (lower, upper) for given in inputs
+    ):
+        raise InputError("out must not share memory with itself, the predictions or the labels")
+    return lower, upper

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setpoint import _tape_io
-from setpoint._check import number
+from setpoint._check import is_missing, number
 from setpoint._tape_columns import (
     KEYS,
     Column,
@@ -34,7 +34,7 @@ from setpoint._tape_columns import (
     times,
 )
 from setpoint._tape_io import Plan
-from setpoint.errors import LabelError, PredictionError, TapeError
+from setpoint.errors import LabelError, PredictionError, TapeError, UnknownReceipt
 
 __all__ = ["Matrix", "Ragged", "Recorder", "Segments", "Tape", "TapeNotice"]
 
@@ -407,6 +407,10 @@ class Tape:
 class Recorder:
     """Collects the rows of a tape one by one, beside a live stream.
 
+    `add` takes a prediction with its label. Where labels come late, `predicted` takes the
+    prediction when it is issued and `observed` its label when it comes: rows stay in the order of
+    the predictions, and one that has no label yet is one without a label.
+
     Parameters
     ----------
     names
@@ -419,12 +423,16 @@ class Recorder:
     >>> risk = sp.Risk(sp.losses.Miscoverage(), level=0.1, step=sp.steps.Fixed(0.5))
     >>> stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
     >>> recorder = Recorder()
-    >>> for lower, upper, y in [(10.0, 14.0, 15.0), (9.0, 12.0, 11.0)]:
-    ...     receipt = stream.issue((lower, upper))
-    ...     loss = stream.update(y)
-    ...     recorder.add(receipt.prediction, y)
+    >>> for day, prediction in [("mon", (10.0, 14.0)), ("tue", (9.0, 12.0)), ("wed", (8.0, 11.0))]:
+    ...     receipt = stream.issue(prediction, id=day)
+    ...     recorder.predicted(receipt.id, receipt.prediction)
+    >>> for day, y in [("tue", 11.0), ("mon", 15.0)]:
+    ...     loss = stream.update(y, id=day)
+    ...     recorder.observed(day, y)
     >>> recorder.tape()
-    Tape(2 rows, 1 stream: lower, upper; y)
+    Tape(3 rows, 1 stream: lower, upper; y, 1 missing)
+    >>> recorder.tape().y
+    array([15., 11., nan])
     """
 
     def __init__(self, names: Sequence[str] | None = None) -> None:
@@ -433,9 +441,42 @@ class Recorder:
         self._y = array("d")
         self._keys: dict[str, list[Any]] = {}
         self._last: dict[Any, Any] = {}
+        self._open: dict[Any, int] = {}
 
     def __len__(self) -> int:
         return len(self._y)
+
+    def predicted(
+        self,
+        receipt: Hashable,
+        prediction: Any,
+        *,
+        id: Any = None,
+        time: Any = None,
+        group: Any = None,
+    ) -> None:
+        """Adds a row whose label is still to come.
+
+        `receipt` is what the label will be told by, such as the id of a stream's receipt; it must
+        not wait already. With several streams, `id` names the stream, as in `add`.
+        """
+        if (id, receipt) in self._open:
+            raise TapeError(f"a prediction already waits for its label under {receipt!r}")
+        self.add(prediction, None, id=id, time=time, group=group)
+        self._open[id, receipt] = len(self._y) - 1
+
+    def observed(self, receipt: Hashable, y: Any, *, id: Any = None) -> None:
+        """The label of a prediction that was recorded under `receipt`; None or NaN if it had none.
+
+        Nothing waits under this receipt any more.
+        """
+        if (id, receipt) not in self._open:
+            raise UnknownReceipt(
+                f"no prediction waits for its label under {receipt!r}: "
+                "it was never recorded, or has its label"
+            )
+        label = self._label(y)
+        self._y[self._open.pop((id, receipt))] = label
 
     def add(
         self, prediction: Any, y: Any, *, id: Any = None, time: Any = None, group: Any = None
@@ -451,9 +492,7 @@ class Recorder:
         reals = [number(each, "a prediction", PredictionError) for each in held]
         if any(real != real for real in reals):
             raise PredictionError(f"a prediction must not be NaN, got {prediction!r}")
-        label = nan if y is None else number(y, "a label", LabelError)
-        if label in (inf, -inf):
-            raise LabelError(f"a label must be finite, or NaN if not observed; got {label}")
+        label = self._label(y)
         if id is not None and (not isinstance(id, str | int | np.integer) or isinstance(id, bool)):
             raise TapeError(f"an id must be a whole number or a string, got {id!r}")
         if time is not None and id in self._last and time < self._last[id]:
@@ -474,6 +513,13 @@ class Recorder:
             self._keys[name].append(key)
         if time is not None:
             self._last[id] = time
+
+    @staticmethod
+    def _label(y: Any) -> float:
+        label = nan if is_missing(y) else number(y, "a label", LabelError)
+        if label in (inf, -inf):
+            raise LabelError(f"a label must be finite, or NaN if not observed; got {label}")
+        return label
 
     def _begin(self, prediction: Any, size: int, given: dict[str, Any]) -> None:
         usual = getattr(prediction, "_fields", None) or _USUAL.get(size)

@@ -7,24 +7,31 @@ tuned.table          everything that was tried
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import product
-from math import inf, isfinite
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from setpoint._check import whole
-from setpoint.controller import Controller
+from setpoint._check import number, whole
+from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError
-from setpoint.replaying import Sweep, sweep
+from setpoint.replaying import Sweep, _run_sweep
 from setpoint.search import LogUniform, Pinball, Uniform
+from setpoint.steps import Fixed
 from setpoint.tape import Tape
 
-__all__ = ["Tuned", "tune"]
+__all__ = ["TuneNotice", "Tuned", "tune"]
 
 Array = np.ndarray[Any, Any]
+Choice = Iterable[Any] | Uniform | LogUniform
+
+
+class TuneNotice(UserWarning):
+    """A search found nothing that its objective accepts."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,7 +45,8 @@ class Tuned:
     index
         Its place in the table, None if every one was rejected.
     options
-        What was tried: the values of each option, in the order of the table.
+        What was tried: the values of each option, in the order of the table. Numbers are an array
+        of them, anything else (bounds, whole parts) an array of objects.
     objective
         What was made small.
     table
@@ -54,12 +62,13 @@ class Tuned:
     def __len__(self) -> int:
         return len(self.objective)
 
-    def rows(self) -> list[dict[str, float]]:
+    def rows(self) -> list[dict[str, Any]]:
         """Everything tried, best first: its options, its objective, its metrics."""
         order = np.argsort(self.objective, kind="stable")
+        options = {name: values.tolist() for name, values in self.options.items()}
         return [
             {
-                **{name: float(values[i]) for name, values in self.options.items()},
+                **{name: values[i] for name, values in options.items()},
                 "objective": float(self.objective[i]),
                 **self.table.row(int(i)),
             }
@@ -86,19 +95,29 @@ class Tuned:
 
     def __str__(self) -> str:
         names = [*self.options, "objective", "risk", "coverage", "mean_length", "msl"]
-        shown = self.rows()[:10]
-        lines = [f"{len(self):,} controllers tried, best first"]
-        lines.append("  ".join(f"{name:>12}" for name in names))
-        lines += ["  ".join(f"{row[name]:12.5g}" for name in names) for row in shown]
-        return "\n".join(lines)
+        shown = [[_told(row[name]) for name in names] for row in self.rows()[:10]]
+        widths = [max(12, *map(len, column)) for column in zip(names, *shown, strict=True)]
+        lines = [
+            "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+            for cells in (names, *shown)
+        ]
+        return "\n".join([f"{len(self):,} controllers tried, best first", *lines])
 
     __repr__ = __str__
+
+
+def _told(value: Any) -> str:
+    """A number in few digits, a pair of them, or a part as it prints."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_told, value))})"
+    is_number = isinstance(value, float | int) and not isinstance(value, bool)
+    return f"{value:.5g}" if is_number else repr(value)
 
 
 def tune(
     controller: Controller,
     tape: Tape,
-    space: Mapping[str, Sequence[float] | Uniform | LogUniform],
+    space: Mapping[str, Choice],
     objective: Callable[[Controller, Mapping[str, float]], float] | None = None,
     *,
     budget: int = 256,
@@ -116,10 +135,15 @@ def tune(
         The validation part only: what is tuned on must not be tested on.
     space
         What to try: the path of an option, such as "risks.0.step.gamma", "risks.1.bounds" or
-        "stretch.score", or for short "gamma" for the step sizes of all risks and "score", "loss",
-        "low", "high" for the stretch, with the values to try or a range to draw from.
+        "stretch.score", or for short "gamma" and "bounds" for the step sizes and bounds of all
+        risks and "score", "loss", "low", "high" for the stretch, with the values to try or a
+        range to draw from. A value may be whatever the option takes: a number, a pair, None, or
+        a whole part, as in {"stretch": [Identity(), Exponential()]}. A risk without a step rule
+        gets a fixed one with the γ that is tried.
     objective
         What to make small, called with a controller and its metrics; `search.Pinball()` by default.
+        +inf and NaN reject a controller. If every one is rejected, a `TuneNotice` says so, and
+        the controller given is the best.
     budget
         How many settings to try if there is a range in the space; grids are tried whole.
     seed
@@ -127,7 +151,7 @@ def tune(
     confidence_level
         The nominal coverage behind pinball; by default what the controller aims at.
     progress
-        Whether to show how far a long search is, by default if someone watches.
+        Whether to show how far a long search is on stderr, by default if someone watches.
 
     Examples
     --------
@@ -150,24 +174,41 @@ def tune(
     controllers = [
         _with(controller, dict(zip(names, setting, strict=True))) for setting in settings
     ]
-    table = _swept(controllers, tape, confidence_level, progress)
+    told = _Progress(len(controllers), progress)
+    table = _run_sweep(controllers, tape, None, False, confidence_level, told)
     values = np.array(
-        [float(wanted(each, table.row(index))) for index, each in enumerate(controllers)]
+        [
+            number(wanted(each, table.row(index)), "the objective")
+            for index, each in enumerate(controllers)
+        ]
     )
     values[np.isnan(values)] = inf
-    index = int(np.argmin(values)) if len(values) and isfinite(values.min()) else None
+    index = int(np.argmin(values)) if values.min() < inf else None
+    if index is None:
+        warnings.warn(
+            f"the objective {wanted!r} rejects all of {len(values):,} controllers (it is +inf or "
+            "NaN), so the one given stays the best",
+            TuneNotice,
+            stacklevel=2,
+        )
     return Tuned(
         controller if index is None else controllers[index],
         index,
-        {name: np.array([setting[i] for setting in settings]) for i, name in enumerate(names)},
+        {name: _column([setting[i] for setting in settings]) for i, name in enumerate(names)},
         values,
         table,
     )
 
 
-def _settings(
-    space: Mapping[str, Sequence[float] | Uniform | LogUniform], budget: int, seed: int
-) -> list[tuple[Any, ...]]:
+def _column(values: list[Any]) -> Array:
+    """Numbers as an array of them, anything else as an array of objects."""
+    plain = (int, float, np.integer, np.floating)
+    if all(isinstance(value, plain) and not isinstance(value, bool) for value in values):
+        return np.array(values, dtype=np.float64)
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def _settings(space: Mapping[str, Choice], budget: int, seed: int) -> list[tuple[Any, ...]]:
     """The settings to try: the whole grid, or `budget` points spread evenly over the space."""
     if not space:
         raise InputError("the space is empty: name at least one option to try")
@@ -177,7 +218,7 @@ def _settings(
             choices.append(values)
             continue
         try:
-            listed = list(values)
+            listed = [] if isinstance(values, str) else list(values)
         except TypeError:
             listed = []
         if not listed:
@@ -209,6 +250,8 @@ def _spread(count: int, dimensions: int, seed: int) -> Array:
 
 
 _SHORT = {
+    "gamma": "risks.*.step.gamma",
+    "bounds": "risks.*.bounds",
     "score": "stretch.score",
     "loss": "stretch.loss",
     "low": "stretch.low",
@@ -216,53 +259,76 @@ _SHORT = {
 }
 
 
+@dataclass(slots=True)
+class _Change:
+    """What becomes of a part: another in its place, or other options, or both in this order."""
+
+    name: str
+    whole: tuple[Any, ...] = ()
+    options: dict[str, "_Change"] = field(default_factory=dict)
+
+
 def _with(controller: Controller, options: Mapping[str, Any]) -> Controller:
-    """The controller with some options changed."""
+    """The controller with some options changed, all those of one part together."""
+    change = _Change("")
     for name, value in options.items():
-        if name == "gamma":
-            for index in range(len(controller.risks)):
-                controller = _replaced(
-                    controller, ["risks", str(index), "step", "gamma"], value, name
+        path = _SHORT.get(name, name)
+        places = [str(i) for i in range(len(controller.risks))] if "*" in path else [""]
+        for place in places:
+            inner = change
+            for step in path.replace("*", place).split("."):
+                inner = inner.options.setdefault(step, _Change(name))
+            inner.whole = (value,)
+    changed: Controller = _changed(controller, change)
+    return changed
+
+
+def _changed(part: Any, change: _Change) -> Any:
+    """The part after a change of it or of its options."""
+    made = change.whole[0] if change.whole else part
+    if not change.options:
+        return made
+    if isinstance(made, tuple) and not hasattr(made, "_fields"):
+        items = list(made)
+        for place, inner in change.options.items():
+            if not place.isdigit() or int(place) >= len(items):
+                raise InputError(
+                    f"{inner.name}: {place!r} must be an index from 0 to {len(items) - 1}"
                 )
-        else:
-            controller = _replaced(controller, _SHORT.get(name, name).split("."), value, name)
-    return controller
+            items[int(place)] = _changed(items[int(place)], inner)
+        return tuple(items)
+    allowed = [option.name for option in fields(made)] if is_dataclass(made) else []
+    for option, inner in change.options.items():
+        if option not in allowed:
+            raise InputError(
+                f"{inner.name}: {type(made).__name__} has no option {option!r}; "
+                f"it has {', '.join(allowed) or 'none'}"
+            )
+    return replace(
+        made, **{option: _option(made, option, inner) for option, inner in change.options.items()}
+    )
 
 
-def _replaced(part: Any, path: Sequence[str], value: Any, name: str) -> Any:
-    """The part with the option at `path` changed."""
-    head, *rest = path
-    if isinstance(part, tuple):
-        if not head.isdigit() or int(head) >= len(part):
-            raise InputError(f"{name}: {head!r} must be an index from 0 to {len(part) - 1}")
-        place = int(head)
-        inner = _replaced(part[place], rest, value, name) if rest else value
-        return (*part[:place], inner, *part[place + 1 :])
-    allowed = [field.name for field in fields(part)] if is_dataclass(part) else []
-    if head not in allowed:
-        raise InputError(
-            f"{name}: {type(part).__name__} has no option {head!r}; it has {', '.join(allowed)}"
-        )
-    inner = _replaced(getattr(part, head), rest, value, name) if rest else value
-    return replace(part, **{head: inner})
+def _option(part: Any, option: str, change: _Change) -> Any:
+    held = getattr(part, option)
+    missing = isinstance(part, Risk) and option == "step" and held is None and not change.whole
+    if missing and set(change.options) == {"gamma"}:
+        return Fixed(*change.options["gamma"].whole)
+    return _changed(held, change)
 
 
-def _swept(
-    controllers: Sequence[Controller],
-    tape: Tape,
-    confidence_level: float | None,
-    progress: bool | None,
-) -> Sweep:
-    """A sweep in pieces, so that someone who watches sees it move."""
-    watched = sys.stderr.isatty() if progress is None else progress
-    size = 256 if watched else max(len(controllers), 1)
-    began, columns = time.monotonic(), []
-    for start in range(0, len(controllers), size):
-        part = sweep(controllers[start : start + size], tape, confidence_level=confidence_level)
-        columns.append(part.columns)
-        done = min(start + size, len(controllers))
-        if watched and (progress or time.monotonic() - began > 1.0):
-            end = "\n" if done == len(controllers) else ""
-            print(f"\r{done:,} of {len(controllers):,} controllers", end=end, file=sys.stderr)
-    joined = {name: np.concatenate([part[name] for part in columns]) for name in columns[0]}
-    return Sweep(tuple(controllers), joined)
+class _Progress:
+    """Shows on stderr how many controllers are done."""
+
+    def __init__(self, count: int, wanted: bool | None) -> None:
+        self.count, self.wanted = count, wanted
+        self.watched = sys.stderr.isatty() if wanted is None else wanted
+        self.began, self.last = time.monotonic(), -inf
+
+    def __call__(self, done: int) -> None:
+        now, finished = time.monotonic(), done == self.count
+        due = finished or done % 256 == 0 or now - self.last > 0.2
+        if self.watched and due and (self.wanted or now - self.began > 1.0):
+            end = "\n" if finished else ""
+            print(f"\r{done:,} of {self.count:,} controllers", end=end, file=sys.stderr, flush=True)
+            self.last = now

@@ -107,10 +107,18 @@ FAMILIES = {"widen": Widen, "scale": Scale}
 
 
 def hold_all_risks(family: Any, support: tuple[float, float], name: str, *, ordered: bool) -> None:
-    runs = []
-    for seed, (losses, merge) in enumerate(loss_lists(ordered=ordered)):
+    """Every combination, replayed and in a fleet; every text of a loop, also call by call and in
+    a sweep: with a cap or without, the text is the same."""
+    runs, texts = [], set()
+    for seed, (losses, merge) in enumerate(loss_lists(family, ordered=ordered)):
         controller = controller_of(family, support, STRETCHES[name], losses, merge)
-        runs += hold_every_way(controller, rows=20, seed=seed, streams=2, exact=True, ties=True)
+        new = layout_of(controller).key not in texts
+        texts.add(layout_of(controller).key)
+        runs += hold_every_way(
+            controller,
+            FLEETS if new else [fleet_at_once],
+            rows=15, seed=seed, streams=2, exact=True, ties=True, sweeps=new,
+        )  # fmt: skip
     assert_wide_awake(runs, torn=True)
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint.errors import InputError
-from setpoint.losses import Miscoverage, declaration
+from setpoint.guarantee import counter_bound
+from setpoint.losses import Miscoverage, MiscoverageCounter, declaration
 from setpoint.steps import Fixed
 from tests.laws.adversary import Adversary, adversaries
 from tests.laws.late import Clerk, Habit, delayed, habits
@@ -116,20 +117,56 @@ def test_every_segment_of_a_long_stream_keeps_its_own_bounds(
     hold_every_segment(controller, adversary, habit, events)
 
 
-@pytest.mark.parametrize("waiting", [0, 1, 3])
-def test_the_bound_of_a_segment_that_began_outside_its_bounds_is_attained(waiting: int) -> None:
-    """What was awaited at the change pushes θ further out, and nothing else does."""
-    risk = sp.Risk(Miscoverage(), 0.25, Fixed(0.5), 3.0, (-4.0, 4.0))
+def awaiting(waiting: int, start: float) -> tuple[sp.Stream, list[Any]]:
+    """A stream that a change leaves outside its bounds, with labels awaited since before."""
+    risk = sp.Risk(Miscoverage(), 0.25, Fixed(0.5), start, (-4.0, 4.0))
     stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
-    late = [stream.issue((0.0, 0.0)).id for _ in range(waiting)]
+    late = [stream.issue((-9.0, 9.0)).id for _ in range(waiting)]
     stream.change(bounds=(-1.0, 1.0))
-    assert stream.theta == 3.0
+    assert stream.theta == start
+    return stream, late
+
+
+@pytest.mark.parametrize("waiting", [0, 1, 3])
+def test_what_was_awaited_at_a_change_pushes_theta_further_up_and_nothing_else_does(
+    waiting: int,
+) -> None:
+    stream, late = awaiting(waiting, 3.0)
     stream.update_many((id, 1e300) for id in late)
     (claim,) = stream.certificate().risks
     assert stream.theta == 3.0 + waiting * 0.375
     assert claim.constant_upper == waiting * 0.75
-    if waiting:
-        assert claim.mean - claim.level == claim.upper
     stream.predict((0.0, 0.0))
     assert stream.update(1e300) == 0.0
     assert stream.certificate().risks[0].within
+
+
+@pytest.mark.parametrize("waiting", [0, 1, 3])
+def test_what_was_awaited_at_a_change_pushes_theta_further_down_and_nothing_else_does(
+    waiting: int,
+) -> None:
+    stream, late = awaiting(waiting, -3.0)
+    stream.update_many((id, 0.0) for id in late)
+    (claim,) = stream.certificate().risks
+    assert stream.theta == -3.0 - waiting * 0.125
+    assert claim.constant_lower == -waiting * 0.25
+    stream.predict((-9.0, 9.0))
+    assert stream.update(0.0) == 1.0
+    assert stream.certificate().risks[0].within
+
+
+def test_a_streak_that_runs_on_through_a_change_is_not_bounded_by_the_new_terms() -> None:
+    risk = sp.Risk(MiscoverageCounter(), 0.25, Fixed(0.125), -4.0, (-4.0, 4.0))
+    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
+    for _ in range(7):
+        stream.predict((0.0, 0.0))
+        stream.update(1e300)
+    assert stream.theta == -0.71875
+    stream.change(bounds=(-1.0, 0.0))
+    assert counter_bound(0.25, 1.0, 0.125) == 4.0
+    ledger = Ledger(stream)
+    stream.predict((0.0, 0.0))
+    ledger.note(stream.update(1e300))
+    assert stream.info.losses == (8.0,)
+    ledger.hold_claims()
+    assert stream.certificate().risks[0].upper is None

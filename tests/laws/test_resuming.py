@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,10 +15,17 @@ import setpoint as sp
 from setpoint.errors import LabelError, SetpointError
 from tests.laws.adversary import Adversary, adversaries
 from tests.laws.late import Habit, delayed, habits
-from tests.laws.parts import several, single
+from tests.laws.parts import families, risks, several, single, stretches
 from tests.laws.record import everything, record, repeat
 
 controllers = st.one_of(single(), several())
+
+
+class Told(list[Any]):
+    """A hook that keeps what it is told."""
+
+    def __call__(self, alarm: sp.Alarm) -> None:
+        self.append(alarm)
 
 
 @pytest.fixture(scope="module")
@@ -95,11 +103,13 @@ def test_a_copy_goes_on_by_itself(
 
 
 @st.composite
-def batches(draw: Any) -> tuple[sp.Stream, sp.Stream, list[tuple[int, float]]]:
-    """Two streams at the same place with the same predictions open, and labels for some."""
+def batches(draw: Any, controllers: Any = controllers) -> Any:
+    """Two streams at one place with the same predictions open, labels for some, and their hooks."""
     controller = draw(controllers)
+    hooks = [Told(), Told()]
     policy, seed = draw(adversaries())
-    player, streams = Adversary(controller, policy, seed), [sp.Stream(controller) for _ in "12"]
+    player = Adversary(controller, policy, seed)
+    streams = [sp.Stream(controller, on_alarm=hook, window=3, tolerance=0.1) for hook in hooks]
     labels = {}
     for step in range(draw(st.integers(1, 25))):
         prediction = player.prediction()
@@ -111,22 +121,42 @@ def batches(draw: Any) -> tuple[sp.Stream, sp.Stream, list[tuple[int, float]]]:
                 stream.update(labels[one.id], one.id)
             del labels[one.id]
     pairs = draw(st.permutations(list(labels.items())))
-    return streams[0], streams[1], pairs[: draw(st.integers(0, len(pairs)))]
+    return (*streams, pairs[: draw(st.integers(0, len(pairs)))], hooks)
+
+
+BOOM = 1.0625
+
+
+@dataclass(frozen=True)
+class Fragile:
+    """A counter of misses that breaks down at one label, as a user's own loss may."""
+
+    low, high, empty = 0.0, 3.0, 1.0
+
+    def init(self) -> tuple[float, ...]:
+        return (0.0,)
+
+    def update(self, memory: Any, shown: Any, y: float) -> tuple[float, tuple[float, ...]]:
+        if y == BOOM:
+            raise ZeroDivisionError("the loss broke down")
+        count = 0.0 if shown.contains(y) else min(memory[0] + 1.0, 3.0)
+        return count, (count,)
 
 
 @settings(max_examples=60)
 @given(batches(), st.booleans())
 def test_many_labels_at_once_are_as_many_one_by_one(batch: Any, as_mapping: bool) -> None:
-    together, apart, pairs = batch
+    together, apart, pairs, hooks = batch
     costs = together.update_many(dict(pairs) if as_mapping else iter(pairs))
     assert costs == {id: apart.update(y, id) for id, y in pairs}
     assert everything(together) == everything(apart)
+    assert hooks[0] == hooks[1]
 
 
 @settings(max_examples=60)
 @given(batches(), st.data())
 def test_many_labels_are_taken_in_together_or_not_at_all(batch: Any, data: st.DataObject) -> None:
-    stream, twin, pairs = batch
+    stream, twin, pairs, _ = batch
     place = data.draw(st.integers(0, len(pairs)))
     wrong = data.draw(st.sampled_from([("never issued", 1.0), (0, 1.0), *pairs[:1]]))
     broken = [*pairs[:place], wrong, *pairs[place:]]
@@ -141,3 +171,35 @@ def test_many_labels_are_taken_in_together_or_not_at_all(batch: Any, data: st.Da
     assert everything(stream) == everything(twin)
     assert stream.update_many(pairs) == twin.update_many(pairs)
     assert everything(stream) == everything(twin)
+
+
+@st.composite
+def fragile(draw: Any) -> sp.Controller:
+    """One risk or several, all of which break down at one label."""
+    sets, stretch = draw(families()), draw(stretches())
+    held = draw(st.lists(risks(Fragile()), min_size=1, max_size=3))
+    tops = [risk.bounds[1] for risk in held]
+    delta = draw(st.sampled_from([None, 1.0]))
+    combine = sp.combine.Max(None if delta is None else delta + max(tops) - min(tops))
+    return sp.Controller(sets, held, stretch, combine)
+
+
+@settings(max_examples=60)
+@given(batches(fragile()), st.data())
+def test_a_loss_that_breaks_down_in_the_middle_leaves_the_stream_as_it_was(
+    batch: Any, data: st.DataObject
+) -> None:
+    stream, twin, pairs, hooks = batch
+    if pairs:
+        place = data.draw(st.integers(0, len(pairs) - 1))
+        broken = [*pairs[:place], (pairs[place][0], BOOM), *pairs[place + 1 :]]
+        with pytest.raises(ZeroDivisionError):
+            stream.update_many(broken)
+        with pytest.raises(ZeroDivisionError):
+            stream.update(BOOM, pairs[place][0])
+    assert everything(stream) == everything(twin)
+    for hook in hooks:
+        hook.clear()
+    assert stream.update_many(pairs) == twin.update_many(pairs)
+    assert everything(stream) == everything(twin)
+    assert hooks[0] == hooks[1]  # the alarms that follow

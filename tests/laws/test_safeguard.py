@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import setpoint as sp
+from setpoint.errors import InputError
 from setpoint.losses import Miscoverage
 from setpoint.steps import Fixed
 
@@ -80,3 +81,20 @@ def test_beyond_its_bounds_theta_shows_the_full_set_or_the_empty_one_and_within_
         assert tuple(shown) == sets.support
     if start < -1.0:
         assert shown.empty
+
+
+@pytest.mark.parametrize(("gamma", "size"), [(1e-8, 1e9), (1e-300, 1.0), (0.05, 1e18)])
+def test_a_step_too_small_to_move_theta_is_refused_or_promises_nothing(
+    gamma: float, size: float
+) -> None:
+    """At M the next float may be further away than γ(l − r): θ then stays, whatever is missed."""
+    risk = sp.Risk(Miscoverage(), 0.1, Fixed(gamma), size, (-size, size))
+    try:
+        stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
+    except InputError:
+        return
+    for _ in range(50):
+        stream.predict((0.0, 0.0))
+        stream.update(1e300)
+    (claim,) = stream.certificate().risks
+    assert claim.upper is None or claim.mean - claim.level <= claim.upper + 1e-9

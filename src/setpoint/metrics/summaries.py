@@ -225,11 +225,12 @@ def _summarise(
     winklers: Floats | None,
 ) -> Summary:
     loss = 1.0 - hits if losses is None else observed(losses, "losses", len(hits))
-    keys = [None] * len(hits) if groups is None else group_keys(groups, len(hits))
+    keys = None if groups is None else group_keys(groups, len(hits))
     seen = ~(np.isnan(hits) | np.isnan(loss))
     hit = hits[seen]
     size = length[seen]
-    by_group = delta_coverage(np.where(seen, hits, np.nan), keys, nominal)
+    grouped = () if keys is None else np.where(seen, hits, np.nan)
+    by_group = delta_coverage(grouped, keys or (), nominal)
     errors = window_errors(np.where(seen, loss, np.nan), level, window)
     missed = streaks(hit)
     return Summary(
