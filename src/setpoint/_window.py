@@ -56,16 +56,13 @@ class Window:
     def add(self, value: float) -> None:
         """Takes in a number; when the window is full the oldest leaves."""
         age, order = self._age, self._order
-        if order is None:
-            self._add_to_chunks(value)
+        if order is not None:
+            if len(order) == self.size:
+                del order[bisect_left(order, age[0])]
+            age.append(value)
+            insort(order, value)
             return
-        if len(order) == self.size:
-            del order[bisect_left(order, age[0])]
-        age.append(value)
-        insort(order, value)
-
-    def _add_to_chunks(self, value: float) -> None:
-        age, chunks, tops = self._age, self._chunks, self._tops
+        chunks, tops = self._chunks, self._tops
         if len(age) == self.size:
             oldest = age[0]
             place = bisect_left(tops, oldest)
@@ -76,7 +73,9 @@ class Window:
             elif len(chunks) > 1:
                 del chunks[place], tops[place]
         age.append(value)
-        place = min(bisect_left(tops, value), len(tops) - 1)
+        place = bisect_left(tops, value)
+        if place == len(tops):
+            place -= 1
         chunk = chunks[place]
         insort(chunk, value)
         tops[place] = chunk[-1]
