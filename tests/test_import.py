@@ -86,6 +86,8 @@ def test_all_of_a_module_equals_its_public_names(name: str) -> None:
 def test_all_of_the_package_equals_its_public_names() -> None:
     exported = list(setpoint.__all__)
     assert exported == sorted(set(exported))
+    later = {name for name in exported if getattr(setpoint, name) is not None}
+    assert later == set(exported)  # asking for a name imports what it needs
     held = {name for name in vars(setpoint) if not name.startswith("_")}
     # A submodule is an attribute of its package once it is imported, exported or not.
     inner = {

@@ -1,7 +1,7 @@
 """setpoint keeps the risk of any online model at the level its user sets."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import importlib as _importlib
+import typing as _typing
 
 from setpoint import (
     combine,
@@ -20,7 +20,7 @@ from setpoint.controller import Controller, Risk, State
 from setpoint.guarantee import Certificate
 from setpoint.stream import Info, Receipt, Stream
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from setpoint import metrics, search, testing
     from setpoint.fleet import Fleet
     from setpoint.replaying import Sweep, Trace, replay, sweep
@@ -78,11 +78,11 @@ _LATER = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     if name in _LATER:
-        value = getattr(import_module(f"setpoint.{_LATER[name]}"), name)
+        value = getattr(_importlib.import_module(f"setpoint.{_LATER[name]}"), name)
     elif name in ("metrics", "search", "testing"):
-        value = import_module(f"setpoint.{name}")
+        value = _importlib.import_module(f"setpoint.{name}")
     else:
         raise AttributeError(f"module 'setpoint' has no attribute {name!r}")
     globals()[name] = value

@@ -13,7 +13,7 @@ have the upper bound each; with anti-windup also on every window. `docs/why.md` 
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from math import ceil, floor, inf, isfinite, sqrt
+from math import ceil, floor, inf, isfinite, sqrt, ulp
 from typing import Any
 
 from setpoint.combine import Mean
@@ -388,6 +388,7 @@ def _premises(
             hasattr(risk.step, "bound"),
         ),
         *_bounds(within),
+        *_rounding(risk, within),
         Premise(
             f"losses in [{promise.low:g}, {promise.high:g}]"
             if isfinite(promise.high)
@@ -435,6 +436,17 @@ def _bounds(within: Range) -> list[Premise]:
     if within.low == -inf:
         found.append(Premise("θ has a lower bound, beyond which the set is empty", False, "lower"))
     return found
+
+
+def _rounding(risk: Risk, within: Range) -> list[Premise]:
+    """A step must not be lost to rounding where θ is largest."""
+    ends = [abs(end) for end in (within.low, within.high, within.start) if isfinite(end)]
+    if not isinstance(risk.step, Fixed) or ulp(max(ends)) <= 1e-6 * risk.step.gamma:
+        return []
+    text = (
+        f"θ moves by γ = {risk.step.gamma:g} wherever it is (at {max(ends):g} rounding swallows it)"
+    )
+    return [Premise(text, False)]
 
 
 def _ends(risk: Risk, promise: Declaration) -> tuple[Premise, Premise]:
