@@ -964,3 +964,15 @@ def test_images_are_replayed_swept_and_tuned_from_ragged_rows() -> None:
     assert_same_metrics(table.row(0), trace)
     tuned = sp.tune(controller, tape, {"gamma": [0.01, 0.1, 1.0]}, sp.search.Narrowest(0.01))
     assert tuned.index is not None
+
+
+def test_streams_that_have_ended_since_are_no_obstacle_to_going_on() -> None:
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), bounds=(-5.0, 5.0))
+    made = sp.Controller(sp.sets.Widen(), risk)
+    columns = {"lower": [0.0] * 4, "upper": [1.0] * 4}
+    first = sp.replay(made, sp.Tape.from_arrays(columns, [5.0] * 4, id=["a", "b", "a", "b"]))
+    second = sp.Tape.from_arrays(columns, [0.5] * 4, id=["b", "c", "b", "c"])
+    for going_on in (made, sp.Controller(sp.sets.Widen(), replace(risk, level=0.2))):
+        found = sp.replay(going_on, second, first.states)
+        assert found.theta[0, 0] == first.states["b"].risks[0].theta
+        assert found.theta[0, 1] == 0.0

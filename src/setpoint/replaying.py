@@ -205,7 +205,9 @@ class _Begin:
             self.common = matching(controller, given)
         elif isinstance(given, Mapping):
             known = set(self.streams)
-            if strange := {id: None for id in given if id not in known}:
+            strange = {id: None for id in given if id not in known}
+            # The states of an earlier trace may be those of streams that have ended since.
+            if strange and not isinstance(given, _States):
                 raise InputError(
                     f"the tape has no stream {_listed(strange)}, for which a state was given; "
                     f"it has {_listed(dict.fromkeys(self.streams))}"
@@ -214,6 +216,8 @@ class _Begin:
                 self.ended = given
             else:
                 for id, state in given.items():
+                    if id in strange:
+                        continue
                     if not isinstance(state, State):
                         raise InputError(f"the state of {id!r} must be a State, got {state!r}")
                     self.own[id] = matching(controller, state)
