@@ -105,7 +105,11 @@ class Window:
 
     def quantile(self, share: float) -> float:
         """The ⌈share·(n + 1)⌉-th smallest number, ±inf beyond the ends."""
-        return self.smallest(ceil(share * (len(self._age) + 1)))
+        held, order = len(self._age), self._order
+        rank = ceil(share * (held + 1))
+        if order is not None and 0 < rank <= held:
+            return order[rank - 1]
+        return self.smallest(rank)
 
     def below(self, value: float) -> int:
         """How many numbers are smaller."""

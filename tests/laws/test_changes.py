@@ -74,12 +74,15 @@ def hold_every_segment(
         if rng.random() < 0.05:
             ledger.hold_windows()
             thetas, waiting, seen = stream.theta, stream.pending, everything(stream)
+            terms = a_change(stream.controller, rng)
             try:
-                stream.change(**a_change(stream.controller, rng))
+                stream.change(**terms)
             except InputError:  # anti-windup refuses bounds that it would push a risk beyond
                 assert everything(stream) == seen
                 continue
             assert (stream.theta, stream.pending) == (thetas, waiting)
+            changed = stream.controller.risks[terms.pop("risk")]
+            assert {name: getattr(changed, name) for name in terms} == terms
             ledgers.append(ledger)
             ledger, player.controller = Ledger(stream), stream.controller
             assert ledger.inherited == len(waiting)
