@@ -365,7 +365,10 @@ LOSS = sp.losses.Miscoverage()
         ({"start": NAN}, "start must be finite, got nan"),
         ({"start": INF}, "start must be finite, got inf"),
         ({"start": "0"}, "start must be a number, got '0'"),
-        ({"step": 0.05}, r"a step rule, as steps.Fixed\(0.05\), .*got 0.05"),
+        (
+            {"step": 0.05},
+            r"a step rule, as steps.Fixed\(0.05\), with rule, params, needs, got 0.05",
+        ),
         ({"step": "Fixed"}, "a step rule, .* got 'Fixed'"),
         ({"step": sp.steps.Fixed}, "a step rule, .* got <class"),
         ({"unjudged": "ignore"}, "one of 'skip', 'zero', got 'ignore'"),
