@@ -64,7 +64,7 @@ $(STAMPS)/torch-$(TORCH): $(STAMPS)/venv
 	@touch $@
 
 $(STAMPS)/test: pyproject.toml $(STAMPS)/torch-$(TORCH)
-	$(PIP) --editable '.[test,torch,fast,data]'
+	$(PIP) --editable '.[test,torch,fast,data,plots,river,sklearn,cli,experiments]'
 	@touch $@
 
 $(STAMPS)/fast: pyproject.toml $(STAMPS)/venv
