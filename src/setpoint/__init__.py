@@ -9,6 +9,7 @@ from setpoint import (
     guarantee,
     losses,
     predictions,
+    presets,
     sets,
     spec,
     steps,
@@ -21,8 +22,9 @@ from setpoint.guarantee import Certificate
 from setpoint.stream import Info, Receipt, Stream
 
 if _typing.TYPE_CHECKING:
-    from setpoint import metrics, search, testing
+    from setpoint import datasets, layouts, metrics, models, search, testing
     from setpoint.fleet import Fleet
+    from setpoint.groups import GroupCertificate, Groups
     from setpoint.replaying import Sweep, Trace, replay, sweep
     from setpoint.tape import Ragged, Recorder, Tape
     from setpoint.tuning import Tuned, tune
@@ -34,6 +36,8 @@ __all__ = [
     "Certificate",
     "Controller",
     "Fleet",
+    "GroupCertificate",
+    "Groups",
     "Info",
     "Ragged",
     "Receipt",
@@ -47,11 +51,15 @@ __all__ = [
     "Tuned",
     "burn_in",
     "combine",
+    "datasets",
     "errors",
     "guarantee",
+    "layouts",
     "losses",
     "metrics",
+    "models",
     "predictions",
+    "presets",
     "replay",
     "search",
     "sets",
@@ -66,6 +74,8 @@ __all__ = [
 # Bulk work and metrics are imported when they are first asked for: a live stream needs none.
 _LATER = {
     "Fleet": "fleet",
+    "GroupCertificate": "groups",
+    "Groups": "groups",
     "Ragged": "tape",
     "Recorder": "tape",
     "Sweep": "replaying",
@@ -81,7 +91,7 @@ _LATER = {
 def __getattr__(name: str) -> _typing.Any:
     if name in _LATER:
         value = getattr(_importlib.import_module(f"setpoint.{_LATER[name]}"), name)
-    elif name in ("metrics", "search", "testing"):
+    elif name in ("datasets", "layouts", "metrics", "models", "search", "testing"):
         value = _importlib.import_module(f"setpoint.{name}")
     else:
         raise AttributeError(f"module 'setpoint' has no attribute {name!r}")

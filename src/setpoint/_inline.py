@@ -339,7 +339,10 @@ class _Renamer(ast.NodeTransformer):
         path = (dotted,) if dotted in self.known else (*base, node.attr) if base else None
         if path is None or not isinstance(node.ctx, ast.Load):
             return node
-        value = _found(self.writer.known, path)
+        try:
+            value = _found(self.writer.known, path)
+        except AttributeError:  # in a branch that does not concern these objects
+            return node
         fact = _fact(value)
         if fact is ... or isinstance(value, MethodType):
             return _with_path(node, path)

@@ -18,12 +18,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from setpoint import _loops, combine, losses, sets, steps, stretches
+from setpoint import _loops, combine, losses, steps, stretches
 from setpoint._layout import Layout
+from setpoint.sets import intervals
 
 __all__ = ["cache_folder", "compiled", "kernel", "tally"]
 
-_MODULES = (combine, losses, sets, steps, stretches)
+_MODULES = (combine, losses, intervals, steps, stretches)
 
 _TEXTS: dict[str, Callable[..., str]] = {
     "along": _loops.along,

@@ -11,15 +11,18 @@ from setpoint._layout import outward
 from setpoint._tape_columns import Column
 from setpoint.controller import (
     Controller,
-    Law,
     State,
     aim,
+    aim_each,
     aim_several,
     excess_of,
+    laws_of,
     learn,
+    learn_each,
     learn_several,
 )
 from setpoint.errors import InputError
+from setpoint.predictions import Probabilities
 from setpoint.sets import Interval
 from setpoint.tape import Tape
 
@@ -78,33 +81,47 @@ def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterat
     `states` has the state each stream begins in; the steps change it.
     """
     risks = len(controller.risks)
-    laws = tuple(Law(controller, index) for index in range(risks))
-    sets, combine, single = controller.sets, controller.combine, risks == 1
+    family: Any = controller.sets
+    combine, single, split = controller.combine, risks == 1, hasattr(family, "sides")
     columns = columns_of(controller, tape)
-    narrowed = _Narrowed(sets) if is_narrow(controller, columns) else None
+    narrowed = _Narrowed(family) if is_narrow(controller, columns) else None
+    taped = getattr(family, "taped", family.label)
+    draws = getattr(family, "draws", False)
+    chances = tape.extras.get("u") if draws else None
     nothing = (nan,) * risks
     order, offsets = tape.segments
     rows = _rows(columns, tape.y, order)
     for state, length in zip(states, np.diff(offsets).tolist(), strict=True):
-        own = state.risks[0]
-        for row, prediction, y in islice(rows, length):
+        own, laws = state.risks[0], laws_of(controller, state)
+        sets = family if state.sets is None else state.sets
+        for serial, (row, prediction, y) in enumerate(islice(rows, length)):
+            if chances is not None:
+                prediction = Probabilities(prediction, u=float(chances[row]))
             reading = sets.read(prediction)
+            if draws:
+                reading = sets.draw(reading, serial)
             theta = [each.theta for each in state.risks]
+            lam: Any
             if single:
                 lam, leader = aim(laws[0], own, state.stretch), 0
+            elif split:
+                lam, leader = aim_each(laws, state), 0
             else:
                 lam, leader = aim_several(laws, combine, state)
             shown = sets.at(reading, lam)
             if narrowed is not None:
                 shown = narrowed(shown)
+            widest = max(lam) if split else lam
             if y != y:
                 state.missing += 1
-                yield Step(row, lam, theta, shown, False, nothing)
+                yield Step(row, widest, theta, shown, False, nothing)
                 continue
-            label = sets.label(y)
+            label = taped(y)
             values: Any
             if single:
                 values = (learn(laws[0], own, state, reading, shown, lam, label),)
+            elif split:
+                values = learn_each(laws, sets, state, reading, shown, label)
             else:
                 values = learn_several(laws, combine, state, reading, shown, lam, leader, label)
             if hasattr(shown, "contains"):
@@ -112,7 +129,7 @@ def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterat
             else:  # the set did its duty if its loss is at its level
                 covered = values[0] is not None and excess_of(laws[0], values[0]) <= 0.0
             losses = [nan if value is None else value for value in values]
-            yield Step(row, lam, theta, shown, covered, losses)
+            yield Step(row, widest, theta, shown, covered, losses)
         yield None
 
 

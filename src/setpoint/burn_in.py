@@ -54,34 +54,31 @@ def burn_in(
     Feldman et al. 2023, appendix C, on the bounds m and M, the initial θ and the clip bounds.
     """
     reach, follow = positive(reach, "reach"), positive(follow, "follow")
-    sets = controller.sets
     past, outcomes = list(predictions), list(y)
     if len(past) != len(outcomes):
         raise InputError(f"got {len(past):,} predictions and {len(outcomes):,} labels")
-    rows = [
-        (sets.read(prediction), sets.label(label))
-        for prediction, label in zip(past, outcomes, strict=True)
-        if not is_missing(label)
-    ]
+    sets = controller.sets
+    rows = _rows(sets, past, outcomes)
     if len(rows) < 2:
         raise InputError(f"a burn-in needs at least 2 labelled steps, got {len(rows)}")
-    labels = [label for _, label in rows]
     unit = sum(sets.unit(prediction) for prediction, _ in rows) / len(rows) or 1.0
-    criticals = sorted(s for s in (sets.critical(*row) for row in rows) if isfinite(s))
-    span = (max(labels) - min(labels)) / unit or max(map(abs, criticals), default=0.0) or 1.0
-
     stretch = controller.stretch
     if isinstance(stretch, ScoreAdaptive | ErrorAdaptive) and stretch.low is None:
-        low, high = clip_bounds(
-            [float("nan") if is_missing(label) else label for label in outcomes]
-        )
+        # λ is in units of y, or else of the critical values themselves.
+        labels = [float("nan") if is_missing(label) else label for label in outcomes]
+        low, high = clip_bounds(labels if sets.bounds() is None else _criticals(sets, rows))
         stretch = replace(stretch, low=low / unit, high=high / unit)
 
-    def fill(risk: Risk) -> Risk:
+    def fill(risk: Risk, family: Any, own: list[tuple[Any, Any]]) -> Risk:
+        criticals = sorted(_criticals(family, own))
+        span = max(map(abs, criticals), default=0.0) or 1.0
+        if sets.bounds() is None:
+            labels = [label for _, label in own]
+            span = (max(labels) - min(labels)) / unit or span
         bounds = risk.bounds
         if bounds is None and sets.bounds() is None:
             bounds = (_theta(-reach * span), _theta(reach * span))
-        lam = _calm(sets, risk, rows, criticals)
+        lam = _calm(family, risk, own, criticals)
         start = _theta(lam) if risk.start is None else risk.start
         if risk.start is None and bounds is not None:
             start = min(max(start, bounds[0]), bounds[1])
@@ -94,7 +91,39 @@ def burn_in(
     def _theta(lam: float) -> float:
         return stretch.inverse(lam, stretch.init())
 
-    return replace(controller, stretch=stretch, risks=tuple(map(fill, controller.risks)))
+    filled = [fill(risk, *_side(sets, i, rows)) for i, risk in enumerate(controller.risks)]
+    return replace(controller, stretch=stretch, risks=tuple(filled))
+
+
+def _rows(sets: Any, past: Sequence[Any], outcomes: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Every labelled step as the family reads it."""
+    rows = []
+    for serial, (prediction, label) in enumerate(zip(past, outcomes, strict=True)):
+        if not is_missing(label):
+            reading = sets.read(prediction)
+            if getattr(sets, "draws", False):
+                reading = sets.draw(reading, serial)
+            rows.append((reading, sets.label(label)))
+    return rows
+
+
+def _side(sets: Any, index: int, rows: list[tuple[Any, Any]]) -> tuple[Any, list[tuple[Any, Any]]]:
+    """The family and the rows that one risk is judged on."""
+    if not hasattr(sets, "sides"):
+        return sets, rows
+    return sets.side(index), [(sets.part(prediction, index), label) for prediction, label in rows]
+
+
+def _criticals(sets: Any, rows: Sequence[tuple[Any, Any]]) -> list[float]:
+    """The finite critical values, row by row as a family that remembers would find them."""
+    remembers = hasattr(sets, "bind")
+    family = sets.bind() if remembers else sets
+    found = []
+    for row in rows:
+        found.append(family.critical(*row))
+        if remembers:
+            family.observe(*row)
+    return [s for s in found if isfinite(s)]
 
 
 def _spread(criticals: Sequence[float]) -> float:
@@ -107,7 +136,7 @@ def _calm(
     sets: Any, risk: Risk, rows: Sequence[tuple[Any, Any]], criticals: Sequence[float]
 ) -> float:
     """The smallest λ that would have kept the mean loss at its level (largest, if it grows)."""
-    if not criticals:
+    if not criticals or hasattr(sets, "bind"):  # with a window λ is a share: the level itself
         return float(sets.start(risk.level))
     grows = declaration(risk.loss).grows
     low, high = 0, len(criticals)

@@ -12,6 +12,7 @@ step; the functions at the end run the lines above. None of them knows x, the mo
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 from typing import Any
 
@@ -30,10 +31,13 @@ __all__ = [
     "RiskState",
     "State",
     "aim",
+    "aim_each",
     "aim_several",
     "excess_of",
     "judge",
+    "laws_of",
     "learn",
+    "learn_each",
     "learn_several",
     "lift",
     "matching",
@@ -178,7 +182,27 @@ class Controller:
                     f"the start of {risk.name} must lie in its bounds [{low:g}, {high:g}], "
                     f"got {start:g}"
                 )
+        self._check_sides()
         self._check_anti_windup()
+
+    def _check_sides(self) -> None:
+        """What a family asks whose sets have a λ each."""
+        sides = getattr(self.sets, "sides", None)
+        if sides is None:
+            return
+        name, levels = type(self.sets).__name__, [risk.level for risk in self.risks]
+        if len(levels) != sides:
+            raise InputError(f"{name} needs {sides} risks, one for each set, got {len(levels)}")
+        if self.stretch.move is not None:
+            raise InputError(
+                f"{name} has a λ for each set, which a stretch with one memory cannot serve: use "
+                f"stretches.Identity() or stretches.Exponential(), got {self.stretch!r}"
+            )
+        if self.combine != Max():
+            raise InputError(f"{name} combines nothing: leave out combine, got {self.combine!r}")
+        rising = any(low < high for low, high in pairwise(levels))
+        if rising and not all(self.sets.alone(i) for i in range(sides)):  # type: ignore[attr-defined]
+            raise InputError(f"{name} takes the smallest set first: levels must fall, got {levels}")
 
     def _check_anti_windup(self) -> None:
         delta = self.combine.anti_windup
@@ -235,6 +259,7 @@ class Controller:
             ],
             self.stretch.init(),
             self.terms,
+            self.sets.bind() if hasattr(self.sets, "bind") else None,
         )
         state.fresh = True
         return state
@@ -270,23 +295,27 @@ class RiskState:
 
 
 class State:
-    """What survives a step: each risk's own, the stretch's memory, and counts for people.
+    """What survives a step: each risk's own, the memories of stretch and family, and counts.
 
-    Since the segment began: `full` and `empty` count the labels whose set the safeguard chose,
-    `torn` those where one risk asked for the full set while another was below its lower bound;
-    `missing`, `dropped` and `expired` count the predictions that were never judged; `peak` is the
-    most that waited for a label at once, and `inherited` how many waited when it began. `terms`
-    are those of the controller in force, and `fresh` says that the segment is the first.
+    `sets` is the family at work, if it is one that remembers, else None. Since the segment began:
+    `full` and `empty` count the labels whose set the safeguard chose, `torn` those where one risk
+    asked for the full set while another was below its lower bound; `missing`, `dropped` and
+    `expired` count the predictions that were never judged; `peak` is the most that waited for a
+    label at once, and `inherited` how many waited when it began. `terms` are those of the
+    controller in force, and `fresh` says that the segment is the first.
     """
 
     __slots__ = (
         "dropped", "empty", "expired", "fresh", "full", "inherited", "missing", "peak", "risks",
-        "stretch", "terms", "torn",
+        "sets", "stretch", "terms", "torn",
     )  # fmt: skip
 
-    def __init__(self, risks: list[RiskState], stretch: Memory, terms: tuple[Any, ...]) -> None:
+    def __init__(
+        self, risks: list[RiskState], stretch: Memory, terms: tuple[Any, ...], sets: Any = None
+    ) -> None:
         self.risks = risks
         self.stretch = stretch
+        self.sets = sets
         self.begin(0, terms)
 
     def begin(self, waiting: int, terms: tuple[Any, ...]) -> None:
@@ -307,6 +336,8 @@ class State:
         for name in State.__slots__:
             if name != "risks":
                 setattr(made, name, getattr(self, name))
+        if self.sets is not None:
+            made.sets = self.sets.copy()
         for mine, own in zip(made.risks, self.risks, strict=True):
             for name in RiskState.__slots__:
                 setattr(mine, name, getattr(own, name))
@@ -324,7 +355,11 @@ def matching(controller: Controller, state: State) -> State:
     """The state to go on from: a copy, with a new segment if its controller had other terms."""
     ours = controller.init()
     shapes = [
-        (len(each.stretch), [(len(own.step), len(own.loss)) for own in each.risks])
+        (
+            len(each.stretch),
+            each.sets is None,
+            [(len(own.step), len(own.loss)) for own in each.risks],
+        )
         for each in (state, ours)
     ]
     if shapes[0] != shapes[1]:
@@ -332,15 +367,20 @@ def matching(controller: Controller, state: State) -> State:
             f"the state does not fit {controller!r}: it was made by another controller"
         )
     taken = state.copy()
+    if taken.sets is not None:
+        taken.sets = controller.sets.bind(taken.sets.memory)  # type: ignore[attr-defined]
     if taken.terms != controller.terms:
         taken.begin(0, controller.terms)
     return taken
 
 
 class Law:
-    """One risk with everything a step asks of it looked up once."""
+    """One risk with everything a step asks of it looked up once.
 
-    def __init__(self, controller: Controller, index: int) -> None:
+    `sets` is the family at work, where it is one that remembers.
+    """
+
+    def __init__(self, controller: Controller, index: int, sets: Any = None) -> None:
         risk = controller.risks[index]
         if risk.step is None:
             raise InputError(
@@ -369,7 +409,15 @@ class Law:
         self.loss_size = len(_init(loss))
         self.step_doubted = type(risk.step).__module__.split(".")[0] != ours
         self.stretch_doubted = type(controller.stretch).__module__.split(".")[0] != ours
-        self.sets, self.stretch = controller.sets, controller.stretch
+        family: Any = controller.sets
+        self.remembers = hasattr(family, "bind")
+        if self.remembers:
+            family = family.bind() if sets is None else sets
+        self.sets = family.side(index) if hasattr(family, "sides") else family
+        # Where y has many critical values, the loss says which of them the stretch is told.
+        self.shares = hasattr(loss, "critical") and hasattr(self.sets, "criticals")
+        self.needed: Any = loss.critical if self.shares else None
+        self.stretch = controller.stretch
         self.phi, self.phi_params = controller.stretch.phi, controller.stretch.params
         self.move = controller.stretch.move
         self.moves = controller.stretch.move is not None
@@ -454,6 +502,11 @@ def _first_calm(curve: Callable[[float], float], low: float, high: float, near: 
     return high
 
 
+def laws_of(controller: Controller, state: State) -> tuple[Law, ...]:
+    """The law of each risk, for one stream with this state."""
+    return tuple(Law(controller, index, state.sets) for index in range(len(controller.risks)))
+
+
 class _Stateless:
     """A loss without memory in the shape of one with."""
 
@@ -521,7 +574,10 @@ def stretch_of(
     law: Law, memory: Memory, excess: float, prediction: Any, y: Any, lam: float
 ) -> Memory:
     """The next memory of the stretch."""
-    score = law.sets.critical(prediction, y)
+    if law.shares:
+        score = law.needed(law.sets.criticals(prediction, y), law.level)
+    else:
+        score = law.sets.critical(prediction, y)
     moved: Memory = law.move(law.phi_params, memory, excess, score, lam)
     if law.stretch_doubted:
         moved = law.check_memory(moved, len(memory), "the stretch")
@@ -558,6 +614,8 @@ def learn(
         own.total += value
         if law.doubted:
             own.unjudged += unjudged
+    if law.remembers:
+        law.sets.observe(prediction, y)
     return value
 
 
@@ -621,7 +679,42 @@ def learn_several(
             own.total += value
     if combine.anti_windup is not None:
         lift(state, combine.anti_windup)
+    if laws[0].remembers:
+        laws[0].sets.observe(prediction, y)
     return tuple([move[2] for move in moves])
+
+
+def aim_each(laws: Sequence[Law], state: State) -> tuple[float, ...]:
+    """θ's → λ's, where every risk has a set of its own."""
+    pairs = zip(laws, state.risks, strict=True)
+    return tuple([aim(law, own, state.stretch) for law, own in pairs])
+
+
+def learn_each(
+    laws: Sequence[Law], sets: Any, state: State, prediction: Any, shown: Any, y: Any
+) -> tuple[float | None, ...]:
+    """Losses → θ's, where every risk is judged on a set of its own."""
+    moves: list[tuple[Any, float | None, float, Memory, Memory]] = []
+    for index, (law, own) in enumerate(zip(laws, state.risks, strict=True)):
+        found, loss = judge(law, own, shown.parts[index], y, shown.lams[index])
+        value = law.substitute if found is None else found
+        theta, step = own.theta, own.step
+        if value is not None:
+            excess, part = excess_of(law, value), sets.part(prediction, index)
+            theta, step = step_of(law, own, excess, state.stretch, part, y)
+        moves.append((found, value, theta, step, own.loss if value is None else loss))
+    for lam, own, (found, value, theta, step, loss) in zip(
+        shown.lams, state.risks, moves, strict=True
+    ):
+        own.theta, own.step, own.loss = theta, step, loss
+        if found is None:
+            own.unjudged += 1
+        if value is not None:
+            own.judged += 1
+            own.total += value
+            if not -inf < lam < inf:
+                state.saturated(lam)
+    return tuple([move[1] for move in moves])
 
 
 def lift(state: State, delta: float) -> None:

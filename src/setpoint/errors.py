@@ -4,7 +4,9 @@
     ├── InputError (ValueError)        a value that no part can take
     │   ├── PredictionError            a prediction the family cannot read
     │   ├── LabelError                 a label that is missing, not finite, or outside the support
-    │   └── TapeError                  a tape that cannot be made, read or written
+    │   ├── TapeError                  a tape that cannot be made, read or written
+    │   └── DataError                  a data file that is damaged, or not what it should be
+    │       └── AbsentFile             a data file that is in none of the places a loader knows
     ├── LossError (ValueError)         a loss left the range it declares
     ├── ReceiptError (LookupError)     an outcome that matches no open prediction
     │   ├── UnknownReceipt             no prediction was issued under this id
@@ -20,8 +22,10 @@ is as it was before the call.
 """
 
 __all__ = [
+    "AbsentFile",
     "AmbiguousReceipt",
     "AnsweredReceipt",
+    "DataError",
     "ExpiredReceipt",
     "InputError",
     "LabelError",
@@ -55,6 +59,14 @@ class LabelError(InputError):
 
 class TapeError(InputError):
     """A tape that cannot be made, read or written."""
+
+
+class DataError(InputError):
+    """A data file that is damaged, or not what it should be."""
+
+
+class AbsentFile(DataError):
+    """A data file that is in none of the places a loader knows."""
 
 
 class LossError(SetpointError, ValueError):

@@ -100,6 +100,14 @@ class RiskCertificate:
             and (self.lower is None or excess >= self.lower - slack)
         )
 
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain dicts, lists and finite numbers, with the verdict."""
+        return {
+            **{name: _jsonable(value) for name, value in asdict(self).items()},
+            "premises": [asdict(premise) for premise in self.premises],
+            "verdict": self.verdict,
+        }
+
     def steps_until(self, tolerance: float) -> int | None:
         """The number of labels after which the guarantee is within `tolerance` of the level."""
         constants = [c for c in (self.constant_lower, self.constant_upper) if c is not None]
@@ -160,14 +168,7 @@ class Certificate:
         """
         plain = {each.name: getattr(self, each.name) for each in fields(self)}
         plain["earlier"] = list(self.earlier)
-        plain["risks"] = [
-            {
-                **{name: _jsonable(value) for name, value in asdict(risk).items()},
-                "premises": [asdict(premise) for premise in risk.premises],
-                "verdict": risk.verdict,
-            }
-            for risk in self.risks
-        ]
+        plain["risks"] = [risk.as_dict() for risk in self.risks]
         return plain
 
     def __str__(self) -> str:
@@ -260,6 +261,14 @@ def certify(
     )
 
 
+def _alone(controller: Controller, index: int) -> bool:
+    """Whether nothing but its own θ moves the set that a risk is judged on."""
+    family: Any = controller.sets
+    if hasattr(family, "sides"):
+        return bool(family.alone(index))
+    return len(controller.risks) == 1
+
+
 def _range(controller: Controller, index: int, state: State) -> Range:
     """The surroundings of one risk, in terms of its excess."""
     risk, own = controller.risks[index], state.risks[index]
@@ -269,7 +278,7 @@ def _range(controller: Controller, index: int, state: State) -> Range:
     if (
         isinstance(risk.loss, MiscoverageCounter)
         and isinstance(risk.step, Fixed)
-        and len(controller.risks) == 1
+        and _alone(controller, index)
         and state.peak == 1
         and state.fresh
     ):
@@ -285,7 +294,7 @@ def _certify(
 ) -> RiskCertificate:
     risk, own, within = controller.risks[index], state.risks[index], ranges[index]
     promise = declaration(risk.loss)
-    premises = _premises(controller, risk, promise, state, own, within)
+    premises = _premises(controller, index, promise, state, within)
     sides = {
         side: all(p.holds for p in premises if p.needed in ("both", side))
         for side in ("upper", "lower")
@@ -372,14 +381,9 @@ def _window(
 
 
 def _premises(
-    controller: Controller,
-    risk: Risk,
-    promise: Declaration,
-    state: State,
-    own: RiskState,
-    within: Range,
+    controller: Controller, index: int, promise: Declaration, state: State, within: Range
 ) -> tuple[Premise, ...]:
-    several, combine = len(controller.risks) > 1, controller.combine
+    risk, own, combine = controller.risks[index], state.risks[index], controller.combine
     found = [
         Premise(
             f"step size fixed at γ = {risk.step.gamma:g}"
@@ -399,7 +403,13 @@ def _premises(
         ),
         *_ends(risk, promise),
     ]
-    if several:
+    if not promise.monotone:
+        text = "the loss moves one way with the set (it does not: the level is a best effort)"
+        found.append(Premise(text, False, "note"))
+    if hasattr(controller.sets, "sides") and not _alone(controller, index):
+        text = "its set is never smaller than the one before, and may so stay below its level"
+        found.append(Premise(text, False, "lower"))
+    elif not _alone(controller, index):
         found.append(_lower_side(combine, state))
         if isinstance(combine, Mean) and combine.anti_windup is None:
             found.append(

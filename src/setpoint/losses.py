@@ -7,6 +7,10 @@ A loss is any callable of `(shown, y)` that declares what it promises:
     empty         the least it can be on the empty set  (default: high)
     grows         True if it grows with the set; then `full` is the least it can be on the full
                   set (default: high) and `empty` the most on the empty one (default: low)
+    monotone      False if it neither grows nor shrinks with the set (default: True)
+
+A loss that is the share of y's critical values above λ may also have `critical(values, level)`, the
+smallest λ at which it is at most `level`: what an adaptive stretch is told.
 
 A loss with memory has `init()`, a tuple of floats, and `update(memory, shown, y)`, which returns
 the loss and the next memory, instead of `__call__`. A loss that only asks whether y was missed
@@ -14,7 +18,7 @@ also has `rule`, a pure function of `(params, memory, missed)`, and so runs comp
 return None where there is nothing to judge.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any, NamedTuple
@@ -25,8 +29,12 @@ from setpoint.errors import InputError
 __all__ = [
     "Custom",
     "Declaration",
+    "F1Shortfall",
+    "FalseNegatives",
+    "FalsePositives",
     "Miscoverage",
     "MiscoverageCounter",
+    "SetSize",
     "declaration",
     "miscoverage",
     "miscoverage_counter",
@@ -43,13 +51,14 @@ class Declaration(NamedTuple):
     full: float
     empty: float
     grows: bool
+    monotone: bool = True
 
 
 def declaration(loss: Any) -> Declaration:
     """The promises of a loss, with the defaults filled in.
 
     >>> declaration(Miscoverage())
-    Declaration(low=0.0, high=1.0, full=0.0, empty=1.0, grows=False)
+    Declaration(low=0.0, high=1.0, full=0.0, empty=1.0, grows=False, monotone=True)
     """
     name = type(loss).__name__
     if isinstance(loss, type) or not (callable(loss) or hasattr(loss, "update")):
@@ -72,7 +81,7 @@ def declaration(loss: Any) -> Declaration:
         raise InputError(
             f"{name} must keep full and empty within [{low}, {high}], got {full} and {empty}"
         )
-    return Declaration(low, high, full, empty, grows)
+    return Declaration(low, high, full, empty, grows, bool(getattr(loss, "monotone", True)))
 
 
 def miscoverage(params: Memory, memory: Memory, missed: bool) -> tuple[float, Memory]:
@@ -198,3 +207,99 @@ class Custom:
 
     def __call__(self, shown: Any, y: Any) -> float | None:
         return self.function(shown, y)
+
+
+# Sets of labels. y is a tuple of labels, as `sets.Multilabel` reads it, or one label.
+
+
+def _several(y: Any) -> tuple[Any, ...]:
+    return y if type(y) is tuple else (y,)
+
+
+@dataclass(frozen=True, slots=True)
+class FalseNegatives:
+    """The share of y's labels that the set leaves out; nothing to judge if y has none.
+
+    >>> from setpoint.sets import Multilabel
+    >>> weather = Multilabel(classes=("fog", "rain", "wind"))
+    >>> shown = weather.at(weather.read([0.9, 0.2, 0.6]), -0.5)
+    >>> FalseNegatives()(shown, ("fog", "rain"))
+    0.5
+    """
+
+    low, high = 0.0, 1.0
+
+    def __call__(self, shown: Any, y: Any) -> float | None:
+        labels = _several(y)
+        return 1.0 - shown.hits(labels) / len(labels) if labels else None
+
+    def critical(self, values: Sequence[float], level: float) -> float:
+        """The smallest λ that leaves out at most `level` of the labels."""
+        missed = sum([(left + 1) / len(values) <= level for left in range(len(values))])
+        return sorted(values, reverse=True)[missed] if missed < len(values) else -inf
+
+
+@dataclass(frozen=True, slots=True)
+class FalsePositives:
+    """The share of the wrong labels that the set lets in; it grows with the set.
+
+    Nothing to judge if no label is wrong. Held as a risk it is the only one.
+
+    >>> from setpoint.sets import Multilabel
+    >>> weather = Multilabel(classes=("fog", "rain", "wind"))
+    >>> shown = weather.at(weather.read([0.9, 0.2, 0.6]), -0.5)
+    >>> FalsePositives()(shown, ("fog",))
+    0.5
+    """
+
+    low, high = 0.0, 1.0
+    grows = True
+
+    def __call__(self, shown: Any, y: Any) -> float | None:
+        classes = shown.classes
+        right = [label for label in _several(y) if label in classes]
+        wrong = len(classes) - len(right)
+        return (shown.size - shown.hits(tuple(right))) / wrong if wrong else None
+
+
+@dataclass(frozen=True, slots=True)
+class SetSize:
+    """The share of all classes that are in the set; it grows with the set.
+
+    Nothing to judge where a prediction names no class. Held as a risk it is the only one.
+
+    >>> from setpoint.sets import Threshold
+    >>> SetSize()(Threshold().at(Threshold().read([0.7, 0.2, 0.1, 0.0]), -0.2), 0)
+    0.5
+    """
+
+    low, high = 0.0, 1.0
+    grows = True
+
+    def __call__(self, shown: Any, y: Any) -> float | None:
+        classes = len(shown.classes)
+        return shown.size / classes if classes else None
+
+
+@dataclass(frozen=True, slots=True)
+class F1Shortfall:
+    """1 − F1 of the set against y's labels; nothing to judge if both are empty.
+
+    It neither shrinks nor grows with the set, and the full set does not make it small, so there is
+    no guarantee: θ steers it as well as it can, and the certificate says which premise fails.
+
+    >>> from setpoint.sets import Multilabel
+    >>> weather = Multilabel(classes=("fog", "rain", "wind"))
+    >>> shown = weather.at(weather.read([0.9, 0.2, 0.6]), -0.5)
+    >>> round(F1Shortfall()(shown, ("fog",)), 6)
+    0.333333
+    """
+
+    low, high = 0.0, 1.0
+    full = 1.0
+    monotone = False
+
+    def __call__(self, shown: Any, y: Any) -> float | None:
+        labels = _several(y)
+        total = shown.size + len(labels)
+        return 1.0 - 2.0 * shown.hits(labels) / total if total else None

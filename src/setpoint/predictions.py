@@ -4,9 +4,10 @@ A family reads any sequence of the right length, so `(lower, upper)` does as wel
 `Quantiles(lower, upper)`; the names are for people.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-__all__ = ["Quantiles", "Spread"]
+__all__ = ["Probabilities", "QuantileGrid", "Quantiles", "Spread"]
 
 
 class Quantiles(NamedTuple):
@@ -34,3 +35,30 @@ class Spread(NamedTuple):
     centre: float
     low: float
     high: float
+
+
+class Probabilities(NamedTuple):
+    """A probability for each class, for `setpoint.sets.Threshold` and `setpoint.sets.Cumulative`.
+
+    A plain sequence or array of probabilities does as well, its labels being the numbers from 0,
+    and so does a mapping of labels to probabilities. `u` is the chance of a randomised family, in
+    [0, 1]; without it the family draws one.
+
+    >>> Probabilities([0.9, 0.1], classes=("no", "yes")).classes
+    ('no', 'yes')
+    """
+
+    p: Sequence[float]
+    classes: Sequence[Any] | None = None
+    u: float | None = None
+
+
+class QuantileGrid(NamedTuple):
+    """Quantiles of y at several levels, for `setpoint.sets.QuantileScale`.
+
+    >>> QuantileGrid((0.05, 0.5, 0.95), (10.0, 12.0, 15.0)).values
+    (10.0, 12.0, 15.0)
+    """
+
+    levels: Sequence[float]
+    values: Sequence[float]

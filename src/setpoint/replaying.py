@@ -46,7 +46,8 @@ class Trace:
     shown
         The sets themselves for such a family, else None.
     lam
-        The λ of each set: ±inf where the safeguard chose it.
+        The λ of each set: ±inf where the safeguard chose it; the largest one where each risk has
+        a set of its own.
     covered
         Whether the set held its label; for sets that cannot tell, whether the first risk's loss
         was at its level. It means something where `observed` does.

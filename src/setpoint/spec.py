@@ -30,13 +30,17 @@ _ROLES: dict[str, ModuleType] = {
 
 
 def _parts(module: ModuleType) -> dict[str, type]:
-    """The parts a module exports: its dataclasses."""
+    """The parts a module exports: its frozen dataclasses; values that steps make are not frozen."""
     exported = {name: getattr(module, name) for name in module.__all__}
-    return {n: p for n, p in exported.items() if isinstance(p, type) and is_dataclass(p)}
+    return {n: p for n, p in exported.items() if isinstance(p, type) and _is_part(p)}
+
+
+def _is_part(cls: Any) -> bool:
+    return bool(getattr(getattr(cls, "__dataclass_params__", None), "frozen", False))
 
 
 _known: dict[str, dict[str, type]] = {role: _parts(module) for role, module in _ROLES.items()}
-_known["values"] = {}
+_known["values"] = {"LabelSet": sets.LabelSet}
 
 
 def known(role: str, part: type) -> bool:

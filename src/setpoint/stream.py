@@ -12,6 +12,8 @@ from math import inf
 from types import new_class
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from setpoint import _store, spec
 from setpoint._check import choice, interval, is_missing, whole
 from setpoint._inline import Specialised, specialise
@@ -22,8 +24,11 @@ from setpoint.controller import (
     RiskState,
     State,
     aim,
+    aim_each,
     aim_several,
+    laws_of,
     learn,
+    learn_each,
     learn_several,
     matching,
 )
@@ -41,7 +46,7 @@ from setpoint.errors import (
 )
 from setpoint.guarantee import Certificate, certify
 
-__all__ = ["Info", "Receipt", "Stream"]
+__all__ = ["Id", "Info", "Receipt", "Stream", "checked_id", "matching_controller"]
 
 Id = int | str
 
@@ -58,25 +63,27 @@ class Receipt(NamedTuple):
     id: Id
     prediction: Any
     shown: Any
-    lam: float
+    lam: Any
 
 
 class Info(NamedTuple):
     """What the last label told; for people and metrics, it never feeds back.
 
-    `losses` holds one loss for each risk, None where there was nothing to judge.
+    `losses` holds one loss for each risk, None where there was nothing to judge; `lam` is a tuple
+    where each risk has a set of its own.
     """
 
     id: Id
     shown: Any
-    lam: float
+    lam: Any
     y: Any
     losses: tuple[float | None, ...]
 
     @property
     def saturated(self) -> str | None:
-        """ "full" or "empty" if the safeguard chose the set."""
-        return {inf: "full", -inf: "empty"}.get(self.lam)
+        """ "full" or "empty" if the safeguard chose the set, or one of several."""
+        lams = self.lam if isinstance(self.lam, tuple) else (self.lam,)
+        return "full" if inf in lams else "empty" if -inf in lams else None
 
 
 class Stream:
@@ -130,6 +137,7 @@ class Stream:
         "__weakref__",
         "_closed",
         "_controller",
+        "_draws",
         "_earlier",
         "_forgetful",
         "_given",
@@ -147,6 +155,7 @@ class Stream:
         "_sets",
         "_single",
         "_skips",
+        "_split",
         "_state",
         "_watch",
         "_watched",
@@ -192,23 +201,21 @@ class Stream:
         self._watched = on_alarm is not None
         if on_alarm is None and not (window is None and tolerance is None):
             raise InputError("window and tolerance need on_alarm, a function to call")
-        self._adopt(controller, self._laws_of(controller))
+        self._adopt(controller, laws_of(controller, self._state))
         if on_alarm is not None:
             levels = [risk.level for risk in controller.risks]
             self._watch = Watch(levels, window, tolerance)
             self._watch.limits = self._limits(self._watch)
 
-    @staticmethod
-    def _laws_of(controller: Controller) -> tuple[Law, ...]:
-        return tuple(Law(controller, index) for index in range(len(controller.risks)))
-
     def _adopt(self, controller: Controller, laws: tuple[Law, ...]) -> None:
         """Looks up once what every step needs of a controller."""
         self._controller = controller
-        self._sets = controller.sets
+        self._sets: Any = controller.sets if self._state.sets is None else self._state.sets
         self._laws = laws
         self._law = self._laws[0]
         self._single = len(self._laws) == 1
+        self._split = hasattr(controller.sets, "sides")
+        self._draws = bool(getattr(controller.sets, "draws", False))
         self._own = self._state.risks[0]
         self.__class__ = _class_for(self)
 
@@ -217,9 +224,14 @@ class Stream:
     def predict(self, prediction: Any, id: Id | None = None) -> Any:
         """The set for a prediction; it waits for its label under `id`, or a generated number."""
         reading = self._sets.read(prediction)
+        if self._draws:
+            reading = self._sets.draw(reading, self._serial if id is None else checked_id(id))
+        lam: Any
         if self._single:
             lam = aim(self._law, self._own, self._state.stretch)
             leader = 0
+        elif self._split:
+            lam, leader = aim_each(self._laws, self._state), 0
         else:
             lam, leader = aim_several(self._laws, self._controller.combine, self._state)
         shown = self._sets.at(reading, lam)
@@ -247,6 +259,8 @@ class Stream:
         value: Any
         if self._single:
             value = learn(self._law, self._own, state, reading, shown, lam, label)
+        elif self._split:
+            value = learn_each(self._laws, self._sets, state, reading, shown, label)
         else:
             combine = self._controller.combine
             value = learn_several(self._laws, combine, state, reading, shown, lam, leader, label)
@@ -263,12 +277,15 @@ class Stream:
         """As `predict`, but returns the receipt, with the id to answer and the λ behind the set."""
         serial = self._serial
         self.predict(prediction, id)
-        id = serial if id is None else _checked(id)
+        id = serial if id is None else checked_id(id)
         return self._receipt(id, self._waiting()[id])
 
     def peek(self, prediction: Any) -> Any:
         """The set `predict` would show now, without waiting for a label."""
-        return self._sets.at(self._sets.read(prediction), self.lam)
+        reading = self._sets.read(prediction)
+        if self._draws:
+            reading = self._sets.draw(reading, self._serial)
+        return self._sets.at(reading, self.lam)
 
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
         """Takes in several labels by id, in the order given: all of them, or none."""
@@ -317,7 +334,8 @@ class Stream:
         answered: dict[Id, tuple[Any, ...]],
     ) -> None:
         """Undoes the first labels of several, after one that could not be taken in."""
-        self._state, self._own, self._last = state, state.risks[0], last
+        self._state, self._last = state, last
+        self._adopt(self._controller, laws_of(self._controller, state))
         if watched is not None:
             self._watch = Watch.restore([risk.level for risk in self._controller.risks], watched)
         waiting = {**self._waiting(), **answered}
@@ -341,7 +359,7 @@ class Stream:
         if id is None:
             id = receipt[0]
         elif type(id) is not str:
-            id = _checked(id)
+            id = checked_id(id)
         if id in waiting:
             raise InputError(f"a prediction already waits under the id {id!r}")
         if len(waiting) >= self._limit:
@@ -384,7 +402,7 @@ class Stream:
             raise AmbiguousReceipt(
                 f"{len(waiting):,} predictions wait for their labels: say which by update(y, id=…)"
             )
-        id = id if type(id) is str else _checked(id)
+        id = id if type(id) is str else checked_id(id)
         receipt = waiting.get(id)
         if receipt is None:
             raise self._absent(id)
@@ -450,10 +468,15 @@ class Stream:
         return thetas[0] if self._single else thetas
 
     @property
-    def lam(self) -> float:
-        """The λ of the next prediction: +inf means the full set, −inf the empty one."""
+    def lam(self) -> Any:
+        """The λ of the next prediction: +inf means the full set, −inf the empty one.
+
+        A tuple where each risk has a set of its own.
+        """
         if self._single:
             return aim(self._law, self._own, self._state.stretch)
+        if self._split:
+            return aim_each(self._laws, self._state)
         return aim_several(self._laws, self._controller.combine, self._state)[0]
 
     @property
@@ -502,7 +525,7 @@ class Stream:
             start=old.start if low <= start <= high else min(max(start, low), high),
         )
         controller = replace(self._controller, risks=tuple(risks))
-        laws = self._laws_of(controller)
+        laws = laws_of(controller, self._state)
         memory = own.step if step is None else laws[risk].first_step_memory()
         earlier = certify(self._controller, self._state, waiting=len(self._waiting())).as_dict()
         del earlier["earlier"]
@@ -527,7 +550,8 @@ class Stream:
             if watch.peak != self._state.peak:  # the guarantee's limit grows with the delay
                 watch.peak = self._state.peak
                 watch.limits = self._limits(watch)
-            watch.look(info.lam, info.losses, hook)
+            saturated = {"full": inf, "empty": -inf}.get(info.saturated or "", 0.0)
+            watch.look(saturated, info.losses, hook)
 
     # Saved and loaded
 
@@ -552,7 +576,7 @@ class Stream:
         content = _store.read(path, "stream")
         try:
             stream = cls(
-                _matching(content, controller),
+                matching_controller(content, controller),
                 max_pending=content["max_pending"],
                 overflow=content["overflow"],
                 missing=content["missing"],
@@ -581,7 +605,10 @@ class Stream:
             "overflow": self._overflow,
             "missing": "skip" if self._skips else "raise",
             "risks": [_slots(own) for own in state.risks],
-            "counts": {name: value for name, value in _slots(state).items() if name != "risks"},
+            "counts": {
+                name: each for name, each in _slots(state).items() if name not in ("risks", "sets")
+            },
+            "family": None if state.sets is None else np.array(state.sets.memory),
             "serial": self._serial,
             "given": self._given,
             "forgetful": self._forgetful,
@@ -603,6 +630,10 @@ class Stream:
                 setattr(own, name, value)
         for name, value in content["counts"].items():
             setattr(self._state, name, value)
+        if self._state.sets is not None:
+            memory = content["family"].tolist()
+            self._state.sets = self._controller.sets.bind(memory)  # type: ignore[attr-defined]
+            self._adopt(self._controller, laws_of(self._controller, self._state))
         self._serial, self._given = content["serial"], content["given"]
         self._forgetful = content["forgetful"]
         receipts = {id: tuple(held) for id, *held in content["receipts"]}
@@ -636,7 +667,7 @@ def _slots(record: RiskState | State) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
 
 
-def _checked(id: Any) -> Id:
+def checked_id(id: Any, what: str = "an id") -> Id:
     """An id as a plain int or str."""
     if isinstance(id, str):
         return str(id)
@@ -645,14 +676,14 @@ def _checked(id: Any) -> Id:
             return operator.index(id)
     except TypeError:
         pass
-    raise InputError(f"an id must be a whole number or a string, got {id!r}")
+    raise InputError(f"{what} must be a whole number or a string, got {id!r}")
 
 
 def _address_free(controller: Controller) -> str:
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(controller))
 
 
-def _matching(content: dict[str, Any], given: Controller | None) -> Controller:
+def matching_controller(content: dict[str, Any], given: Controller | None) -> Controller:
     """The controller of a saved state: the saved one, or the one given if it is the same."""
     if given is None:
         if content["controller"] is None:
@@ -678,17 +709,18 @@ _classes: dict[Any, list[tuple[tuple[Specialised, ...], type[Stream]]]] = {}
 
 def _class_for(stream: Stream) -> type[Stream]:
     """A class whose step is written for controllers like this stream's."""
-    controller = stream._controller
     known = {
         "self._sets": stream._sets,
         "self._law": stream._law,
         "self._single": stream._single,
+        "self._split": stream._split,
+        "self._draws": stream._draws,
         "self._watched": stream._watched,
         "self._skips": stream._skips,
     }
     shared = stream._lock is not None
-    kind = getattr(controller.sets, "shows", None)
-    made = _classes.setdefault((type(controller.sets), kind, shared), [])
+    kind = getattr(stream._sets, "shows", None)
+    made = _classes.setdefault((type(stream._sets), kind, shared), [])
     for steps, cls in made:
         if all(step.fits(known) for step in steps):
             return cls

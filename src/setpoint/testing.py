@@ -1,6 +1,7 @@
 """Conformance checks: whether a part keeps the promises that the controller relies on.
 
-    check_set(family)        nested in λ, full and empty at ±inf, exact critical values, safe reads
+    check_set(family)        nested in λ, full and empty at ±inf, exact critical values, safe reads;
+                             what it draws, remembers or splits into sides, if it does
     check_loss(loss)         in its range, true to its word on the full and empty set, one direction
     check_stretch(stretch)   finite and monotone in θ, inverted by `inverse`, a memory in bounds
     check_step(step)         moves θ the right way, and its stated bound survives an adversary
@@ -11,13 +12,13 @@ and raises `ConformanceError`: one sentence with the broken promise and the valu
 Plain numpy and Python: call them from any test runner, for the library's parts or your own.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from itertools import pairwise, product
 from math import inf, isfinite, isnan, nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,16 +27,31 @@ from setpoint._check import number
 from setpoint.controller import Controller, Risk
 from setpoint.errors import SetpointError
 from setpoint.losses import Declaration, Miscoverage, declaration
-from setpoint.sets import Widen
+from setpoint.predictions import Probabilities, QuantileGrid
+from setpoint.sets import LabelSet, Multilabel, Widen
 from setpoint.steps import Fixed, Range
 
 __all__ = ["ConformanceError", "check_loss", "check_set", "check_step", "check_stretch"]
 
 Memory = tuple[float, ...]
 
+
+def _line(level: float) -> float:
+    """A quantile function: y is anything from −8 to 8 alike."""
+    return 16.0 * level - 8.0
+
+
+def _stairs(level: float) -> float:
+    """A quantile function that jumps and is flat in between: y is 0, 2 or 5."""
+    return 0.0 if level <= 0.25 else 2.0 if level <= 0.625 else 5.0
+
+
 # Eighths and powers of two: the arithmetic of the library's own families is exact on them.
 _PREDICTIONS: tuple[Any, ...] = (
     3.0,
+    -2.5,
+    inf,
+    -inf,
     (10.0, 14.0),
     (-3.5, 2.25),
     (0.0, 0.0),
@@ -48,9 +64,27 @@ _PREDICTIONS: tuple[Any, ...] = (
     (5.0, 0.0, 1.0),
     (5.0, 1.0, 0.0),
     (-2.0, 0.0, 0.0),
+    (0.5, 0.25, 0.25),
+    [0.25, 0.25, 0.25, 0.25],
+    (0.0, 1.0, 0.0),
+    np.array([0.125, 0.5, 0.0, 0.25, 0.125]),
+    (0.75, 0.0, 0.75, 1.0),
+    {"cat": 0.25, "dog": 0.5, "owl": 0.25},
+    {},
+    Probabilities((0.25, 0.625, 0.125), classes=("owl", "cat", "dog"), u=0.5),
+    QuantileGrid((0.125, 0.25, 0.5, 0.75, 0.875), (-4.0, 0.0, 2.0, 4.0, 12.0)),
+    QuantileGrid((0.25, 0.5, 0.625, 0.75), (2.0, 2.0, -2.0, 4.0)),
+    QuantileGrid((0.0, 0.5, 1.0), (-inf, 0.0, inf)),
+    {0.125: 0.0, 0.25: 4.0, 0.375: 4.0, 0.75: 5.0},
+    _line,
+    _stairs,
 )
 _LABELS = (0.0, 2.0, 4.5, 5.0, 10.0, 12.0, 14.0, *(k / 8 for k in range(-160, 161, 13)))
-_LAMS = (-1e300, -1e6, -30.0, -8.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 8.0, 30.0, 1e6, 1e300)
+_LAMS = (
+    *(-1e300, -1e6, -30.0, -8.0, -2.0, -1.0, -0.99, -0.75, -0.5, -0.25, -0.1, -1e-6),
+    *(0.0, 0.5, 1.0, 2.0, 8.0, 30.0, 1e6, 1e300),
+)
+_IDS = (0, 7, "tomorrow")
 _LEVELS = (0.0, 0.05, 0.5, 0.95, 1.0)
 _ROUNDING = 1e-9
 
@@ -73,8 +107,9 @@ def check_set(
     family
         See `setpoint.sets.Family`.
     predictions, labels
-        What to try. By default numbers, pairs and triples, those that the family reads, zero
-        scales and infinite ends among them; and labels between −20 and 20.
+        What to try. By default numbers, pairs, triples, probabilities and quantiles, those that
+        the family reads, zero scales, infinite ends and ties among them; and labels between −20
+        and 20, or the classes of the prediction and one that it does not name.
     exact
         Whether each set contains y at its critical value to the bit, and not just within
         rounding: for families defined by their critical values, and where the arithmetic is
@@ -87,13 +122,13 @@ def check_set(
     >>> from setpoint.sets import Interval, Widen
     >>> @dataclass(frozen=True)
     ... class Above:
-    ...     sides: Widen = Widen()
+    ...     inner: Widen = Widen()
     ...
     ...     def read(self, prediction):
-    ...         return self.sides.read(prediction)
+    ...         return self.inner.read(prediction)
     ...
     ...     def label(self, y):
-    ...         return self.sides.label(y)
+    ...         return self.inner.label(y)
     ...
     ...     def at(self, prediction, lam):
     ...         return Interval(prediction[0] - lam, inf)
@@ -117,24 +152,31 @@ def check_set(
     """
     exact = predictions is None if exact is None else exact
     with _in_use(family):
-        given, seen = _samples(family, predictions, labels)
-        for prediction in given:
+        samples = _samples(family, predictions, labels)
+        for prediction, seen in samples:
             _check_read(family, prediction)
-        for y in seen:
-            _check_label(family, y)
+            for y in seen:
+                _check_label(family, y)
         held: list[bool] = []
-        for prediction in given:
-            kept = deepcopy(prediction)
-            held += _check_nested(family, family.read(prediction), seen, exact)
-            if not _same(kept, prediction):
-                raise _broken(family, f"it leaves a prediction as it is, got {prediction!r}")
+        for working in _at_work(family, samples):
+            for prediction, seen in samples:
+                kept = deepcopy(prediction)
+                for reading in _readings(working, prediction):
+                    if hasattr(family, "sides"):
+                        _check_sides(working, reading, seen, exact)
+                    held += _check_nested(working, reading, seen, exact)
+                if not _same(kept, prediction):
+                    raise _broken(family, f"it leaves a prediction as it is, got {prediction!r}")
         if held and not any(held):
             raise _broken(
                 family,
                 "y is in its set at the critical value of y, and never is; where the set is open "
                 "there, `critical` returns the next float up",
             )
-        _check_defaults(family, [family.read(prediction) for prediction in given])
+        if getattr(family, "draws", False):
+            _check_draws(family, [prediction for prediction, _ in samples])
+        readings = [each for prediction, _ in samples for each in _readings(family, prediction)]
+        _check_defaults(family, readings)
     _check_value("sets", family)
 
 
@@ -151,7 +193,8 @@ def check_loss(
     loss
         See `setpoint.losses`.
     sets
-        The family whose sets it judges, by default `sets.Widen()`.
+        The family whose sets it judges; by default `sets.Widen()`, or `sets.Multilabel()` if it
+        asks of a set what only sets of labels have.
     predictions, labels
         What the family reads and what is judged; by default as for `check_set`.
 
@@ -172,20 +215,21 @@ def check_loss(
     setpoint.testing.ConformanceError: Custom does not keep a promise: it lies in [0, 1], got inf
     on Interval(empty) with y = 0.0
     """
-    family = Widen() if sets is None else sets
-    given, seen = _samples(family, predictions, labels)
-    seen = [family.label(y) for y in seen]
-    chains = [_chain(family, family.read(prediction), seen) for prediction in given]
+    family = _judged_by(loss) if sets is None else sets
+    links = _links(family, _samples(family, predictions, labels))
     with _in_use(loss):
         promise = declaration(loss)
         remembers = hasattr(loss, "init")
         if not remembers and not callable(loss):
             raise _broken(loss, "it has `init` beside `update`, or is callable with (shown, y)")
         first = _first(loss) if remembers else ()
-        memories = _visited(loss, promise, first, chains, seen) if remembers else [first]
-        for memory, chain in product(memories, chains):
-            for y in seen[:: 1 if len(memories) == 1 else 5]:
-                _check_direction(loss, promise, memory, chain, y)
+        memories = _visited(loss, promise, first, links) if remembers else [first]
+        for memory, link in product(memories, links):
+            for y in link.labels[:: 1 if len(memories) == 1 else 5]:
+                _check_direction(loss, promise, memory, link.chain, y)
+        for link in links:
+            if hasattr(loss, "critical") and hasattr(link.family, "criticals"):
+                _check_share(loss, link)
     if is_dataclass(loss):
         _check_value("losses", loss)
 
@@ -389,8 +433,9 @@ def _check_spec(role: str, part: Any) -> None:
     promise = declaration(loss)
     level = (promise.low + min(promise.high, promise.low + 1.0)) / 2.0
     risk = Risk(loss, level, part if role == "steps" else Fixed(0.1))
+    risks = [risk] * getattr(part, "sides", 1) if role == "sets" else [risk]
     controller = Controller(
-        part if role == "sets" else Widen(), risk, part if role == "stretches" else None
+        part if role == "sets" else Widen(), risks, part if role == "stretches" else None
     )
     text = spec.to_toml(controller)
     if spec.from_toml(text) != controller:
@@ -400,16 +445,104 @@ def _check_spec(role: str, part: Any) -> None:
 # Sets
 
 
+Sample = tuple[Any, Sequence[Any]]
+"""A prediction, and the labels to try with it."""
+
+
 def _samples(
     family: Any, predictions: Iterable[Any] | None, labels: Iterable[Any] | None
-) -> tuple[list[Any], list[Any]]:
+) -> list[Sample]:
     """What to try: what is given, or the usual examples that the family takes."""
     given = _taken(family.read, _PREDICTIONS) if predictions is None else list(predictions)
+    if not given:
+        raise _broken(
+            family, "it takes one of the usual predictions, or is given its own predictions"
+        )
+    if labels is None and _shows_labels(family):
+        return [(prediction, _classes_of(family, prediction)) for prediction in given]
     seen = _taken(family.label, _LABELS) if labels is None else list(labels)
-    for tried, name in ((given, "predictions"), (seen, "labels")):
-        if not tried:
-            raise _broken(family, f"it takes one of the usual {name}, or is given its own {name}")
-    return given, seen
+    if not seen:
+        raise _broken(family, "it takes one of the usual labels, or is given its own labels")
+    return [(prediction, seen) for prediction in given]
+
+
+def _shows_labels(family: Any) -> bool:
+    """Whether the sets of a family, or of its sides, are the library's sets of labels."""
+    one = family.side(0) if hasattr(family, "sides") else family
+    return getattr(one, "shows", None) is LabelSet
+
+
+def _classes_of(family: Any, prediction: Any) -> list[Any]:
+    """The labels a prediction names and one it does not, or several at once if y may be."""
+    reading = _readings(family, prediction)[0]
+    one = family.side(0) if hasattr(family, "sides") else family
+    classes = one.at(reading, inf).classes
+    unnamed = "zebra" if any(isinstance(name, str) for name in classes) else len(classes) + 1
+    every = [*classes, unnamed]
+    try:
+        family.label(())
+    except (TypeError, ValueError):
+        return every
+    return [(), *((label,) for label in every), tuple(every[:2]), tuple(every)]
+
+
+def _readings(family: Any, prediction: Any) -> list[Any]:
+    """A prediction as the family reads it, with the chances of several ids if it draws any."""
+    if not getattr(family, "draws", False):
+        return [family.read(prediction)]
+    return [family.draw(family.read(prediction), id) for id in _IDS]
+
+
+def _at_work(family: Any, samples: Sequence[Sample]) -> list[Any]:
+    """A family as it is and, if it remembers, with several memories."""
+    if not hasattr(family, "bind"):
+        return [family]
+    rows = [
+        (reading, family.label(y))
+        for prediction, labels in samples
+        for reading in _readings(family, prediction)
+        for y in labels
+    ]
+    bound = [family.bind()]
+    for past in (rows[:1], [*rows[:3], *rows[:3]], (rows * 40)[::7][:500]):
+        working = family.bind()
+        for row in past:
+            working.observe(*row)
+        _check_memory(family, working, rows)
+        bound.append(working)
+    return [family, *bound]
+
+
+def _check_memory(family: Any, working: Any, rows: Sequence[tuple[Any, Any]]) -> None:
+    """Whether a family at work is its memory, and a copy has one of its own."""
+
+    def answers(bound: Any) -> list[float]:
+        return [bound.critical(*row) for row in rows[::5]]
+
+    memory, wanted = tuple(working.memory), answers(working)
+    if not all(type(each) is float for each in memory):
+        raise _broken(family, f"its memory is floats, got {memory!r}")
+    if not _same(answers(family.bind(memory)), wanted):
+        raise _broken(family, f"bind(memory) is the family it was, got another from {memory}")
+    copy = working.copy()
+    if not _same(answers(copy), wanted) or tuple(copy.memory) != memory:
+        raise _broken(family, f"a copy is the family it was, got another from {memory}")
+    for row in rows:
+        copy.observe(*row)
+    if tuple(working.memory) != memory or not _same(answers(working), wanted):
+        raise _broken(family, f"a copy shares nothing, got {working.memory} after {memory}")
+
+
+def _check_draws(family: Any, predictions: Sequence[Any]) -> None:
+    """Whether the chance of a reading is that of its id, and another for another id."""
+    drawn = [_readings(family, prediction) for prediction in predictions]
+    for prediction, readings in zip(predictions, drawn, strict=True):
+        if not _same(_readings(family, prediction), readings):
+            raise _broken(
+                family, f"an id always draws the same chance, got another for {prediction!r}"
+            )
+    if all(_same(readings[0], each) for readings in drawn for each in readings[1:]):
+        raise _broken(family, f"ids draw chances of their own, got the same for {_IDS}")
 
 
 def _taken(read: Callable[[Any], Any], examples: Sequence[Any]) -> list[Any]:
@@ -475,9 +608,13 @@ def _check_read(family: Any, prediction: Any) -> None:
         mutable = list(prediction)
         for name, form in _FORMS:
             _check_form(family, reading, family.read(tuple(map(form, prediction))), name)
-        for place, bad in product(range(len(prediction)), (nan, "3.5", None)):
-            spoilt_list = [bad if at == place else v for at, v in enumerate(prediction)]
-            _refuses(family, family.read, "the prediction", spoilt_list)
+        for place, value in enumerate(prediction):
+            for bad in (nan, "3.5", str(value), None):
+                spoilt_list = [bad if at == place else v for at, v in enumerate(prediction)]
+                _refuses(family, family.read, "the prediction", spoilt_list)
+    elif isinstance(prediction, Mapping):
+        for name, bad in product(prediction, (nan, "3.5", None)):
+            _refuses(family, family.read, "the prediction", {**prediction, name: bad})
     if mutable is not None:
         shared = family.read(mutable)
         kept = deepcopy(shared)
@@ -494,15 +631,16 @@ def _check_form(family: Any, wanted: Any, got: Any, name: str) -> None:
 
 
 def _check_label(family: Any, y: Any) -> None:
-    """Labels: the same from every kind of number, and closed to NaN, None and text."""
+    """Labels: the same from every kind of number, closed to NaN and None, numbers to text."""
     label = family.label(y)
-    _refuses(family, family.label, "the label", None)
+    for missing in (None, nan, np.float64(nan)):
+        _refuses(family, family.label, "the label", missing)
     if not _is_number(y):
         return
     for name, form in _FORMS:
         _check_form(family, label, family.label(form(y)), f"{name} as labels")
-    for bad in (nan, np.float64(nan), "3.5"):
-        _refuses(family, family.label, "the label", bad)
+    if isinstance(label, float):
+        _refuses(family, family.label, "the label", "3.5")
 
 
 def _contains(shown: Any, y: Any) -> bool | None:
@@ -527,16 +665,18 @@ def _check_nested(family: Any, reading: Any, labels: Sequence[Any], exact: bool)
     """Sets and critical values of one prediction; whether each y is in at its critical value."""
     seen = [family.label(y) for y in labels]
     criticals = [_critical(family, reading, y) for y in seen]
+    sides = getattr(family, "sides", None)  # then all of them at the same λ
     near = {s + shift for s in criticals if isfinite(s) for shift in (-1e-3, 0.0, 1e-3)}
     before: list[bool | None] = [False] * len(seen)
     touched = []
     for lam in (-inf, *sorted({*_LAMS, *near}), inf):
-        shown = family.at(reading, lam)
+        asked = lam if sides is None else (lam,) * sides
+        shown = family.at(reading, asked)
         kind = getattr(family, "shows", None)
         if kind is not None and type(shown) is not kind:
             raise _broken(family, f"it shows {kind.__name__}, got {shown!r}")
         held = [_contains(shown, y) for y in seen]
-        again = family.at(reading, lam)
+        again = family.at(reading, asked)
         if held != [_contains(again, y) for y in seen]:
             raise _broken(family, f"`at` gives one answer, got another at λ = {lam} for {reading}")
         for y, s, now, then in zip(seen, criticals, held, before, strict=True):
@@ -555,6 +695,30 @@ def _check_nested(family: Any, reading: Any, labels: Sequence[Any], exact: bool)
                 raise _broken(family, f"y is in from its critical value {s} on, {where}")
         before = held
     return touched
+
+
+def _check_sides(family: Any, reading: Any, labels: Sequence[Any], exact: bool) -> None:
+    """Sets with a λ each: what every side is by itself, and what the others make of it."""
+    count, seen = family.sides, [family.label(y) for y in labels]
+    for index in range(count):
+        _check_nested(family.side(index), family.part(reading, index), labels, exact)
+    few = (-inf, -2.0, -0.5, 0.0, 0.5, 3.0, inf)
+    for lams in product(few, repeat=count):
+        shown = family.at(reading, lams)
+        where = f"got {shown} at λ = {lams} for {reading}"
+        if len(shown.parts) != count or len(shown.lams) != count:
+            raise _broken(family, f"it shows {count} parts, each with its λ, {where}")
+        for index, (part, lam) in enumerate(zip(shown.parts, shown.lams, strict=True)):
+            if lam < lams[index] or (family.alone(index) and lam != lams[index]):
+                raise _broken(family, f"part {index} is at its λ, or above if not alone, {where}")
+            own = family.side(index).at(family.part(reading, index), lam)
+            if [_contains(part, y) for y in seen] != [_contains(own, y) for y in seen]:
+                raise _broken(family, f"part {index} is the set of its side at its λ, {where}")
+        for index in range(count):
+            higher = (*lams[:index], lams[index] + 1.0, *lams[index + 1 :])
+            for y in seen:
+                if _contains(shown, y) and not _contains(family.at(reading, higher), y):
+                    raise _broken(family, f"a larger λ gives a larger set, {where} with {higher}")
 
 
 def _rounded(lam: float, critical: float, exact: bool) -> bool:
@@ -584,11 +748,49 @@ def _check_defaults(family: Any, readings: Sequence[Any]) -> None:
 Chain = list[tuple[float, Any]]
 
 
+class _Link(NamedTuple):
+    """Sets in growing order, the empty one first, the full one last, with labels to judge."""
+
+    family: Any
+    reading: Any
+    chain: Chain
+    labels: list[Any]
+
+
+def _links(family: Any, samples: Sequence[Sample]) -> list[_Link]:
+    """The sets of every prediction, side by side where a family has several."""
+    links = []
+    for prediction, labels in samples:
+        seen = [family.label(y) for y in labels]
+        for reading in _readings(family, prediction)[:1]:
+            for index in range(getattr(family, "sides", 1)):
+                one, own = family, reading
+                if hasattr(family, "sides"):
+                    one, own = family.side(index), family.part(reading, index)
+                links.append(_Link(one, own, _chain(one, own, seen), seen))
+    return links
+
+
 def _chain(family: Any, reading: Any, labels: Sequence[Any]) -> Chain:
-    """Sets in growing order, the empty one first, the full one last."""
     criticals = (float(family.critical(reading, y)) for y in labels[::3])
     lams = {*_LAMS[1:-1], *(s for s in criticals if isfinite(s))}
     return [(lam, family.at(reading, lam)) for lam in (-inf, *sorted(lams), inf)]
+
+
+def _judged_by(loss: Any) -> Any:
+    """A family of sets that the loss can judge."""
+    remembers = hasattr(loss, "init")
+    families: tuple[tuple[Any, Any], ...] = ((Widen(), 0.5), (Multilabel(), (0,)))
+    for family, y in families:
+        shown = family.at(family.read((0.5, 1.0)), -0.5)
+        try:
+            loss.update(loss.init(), shown, y) if remembers else loss(shown, y)
+        except AttributeError:
+            continue
+        except Exception:
+            break
+        return family
+    return Widen()
 
 
 def _judged(
@@ -630,13 +832,14 @@ def _called(loss: Any, memory: Memory, shown: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _visited(
-    loss: Any, promise: Declaration, first: Memory, chains: list[Chain], labels: Sequence[Any]
+    loss: Any, promise: Declaration, first: Memory, links: Sequence[_Link]
 ) -> list[Memory]:
     """Memories that a random stream of sets and labels leads to."""
     rng = np.random.default_rng(2)
     memories, memory = [first], first
     for _ in range(60):
-        chain = chains[int(rng.integers(len(chains)))]
+        link = links[int(rng.integers(len(links)))]
+        chain, labels = link.chain, link.labels
         # Runs of small sets, then of large ones: memories that only grow show where they stop.
         third = len(chain) // 3
         place = int(rng.integers(third)) if rng.random() < 0.8 else -1 - int(rng.integers(third))
@@ -661,10 +864,25 @@ def _check_direction(loss: Any, promise: Declaration, memory: Memory, chain: Cha
             raise _broken(loss, f"it is at {most} {promise.full:g} on the full set, {where}")
         if lam == -inf and (value - promise.empty) * sign < 0.0:
             raise _broken(loss, f"it is at {least} {promise.empty:g} on the empty set, {where}")
-        if before is not None and (value - before) * sign > slack:
+        if promise.monotone and before is not None and (value - before) * sign > slack:
             way = "shrink" if promise.grows else "grow"
             raise _broken(loss, f"it does not {way} with the set, {where}, {before} on a smaller")
         before = value
+
+
+def _check_share(loss: Any, link: _Link) -> None:
+    """Whether `critical` is the smallest λ at which the loss is at its level or below."""
+    for y, level in product(link.labels, _LEVELS):
+        values = link.family.criticals(link.reading, y)
+        critical = loss.critical(values, level)
+        for lam in (*values, *(each for each, _ in link.chain if isfinite(each))):
+            value = loss(link.family.at(link.reading, lam), y)
+            if value is not None and (value <= level + _ROUNDING) is not (lam >= critical):
+                raise _broken(
+                    loss,
+                    f"critical is the smallest λ that keeps the level, got {critical} for {values} "
+                    f"and level {level}, and a loss of {value} at λ = {lam}",
+                )
 
 
 # Stretches

@@ -1,124 +1,38 @@
-"""Nested families, sets that grow with one number λ, and the set values they yield.
+"""Families of intervals around what a model says: their arithmetic, and the parts.
 
-A family answers two questions, and they agree with each other:
-
-    at(prediction, lam)        the set at λ; +inf gives the full set, −inf the empty one
-    critical(prediction, y)    the smallest λ whose set contains y
-
-The module-level functions are the families' arithmetic, pure functions of floats.
+The functions are pure functions of floats, which also run compiled over tapes.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
 from setpoint._check import finite, interval, number
-from setpoint.errors import InputError, LabelError, PredictionError
+from setpoint.errors import PredictionError
+from setpoint.sets._interval import (
+    Interval,
+    between,
+    by_name,
+    cut,
+    describe,
+    extreme,
+    label_of,
+)
 
 __all__ = [
-    "Family",
-    "Interval",
+    "Lower",
     "Scale",
+    "Upper",
     "Widen",
+    "lower_critical",
+    "lower_end",
     "scale",
     "scale_critical",
+    "upper_critical",
+    "upper_end",
     "widen",
     "widen_critical",
 ]
-
-
-class Family(Protocol):
-    """What the controller asks of a family of nested sets.
-
-    `read` and `label` check what comes from outside once and return it as plain, unshared
-    values; `at` and `critical` may rely on that. `start` and `bounds` are the family's defaults
-    in units of λ; bounds of `None` mean "from a burn-in", for which `unit` says how far one unit
-    of λ moves a set in units of y. A family whose sets are always of one
-    class may name it as `shows`, which makes a live step faster. A family of intervals may also
-    have `ends(prediction, lam)`, `score(prediction, y)` and `columns`, the names of the numbers
-    in a prediction: pure functions of floats, which run compiled over tapes.
-    """
-
-    def read(self, prediction: Any) -> Any: ...
-    def label(self, y: Any) -> Any: ...
-    def at(self, prediction: Any, lam: float) -> Any: ...
-    def critical(self, prediction: Any, y: Any) -> float: ...
-    def start(self, level: float) -> float: ...
-    def bounds(self) -> tuple[float, float] | None: ...
-    def unit(self, prediction: Any) -> float: ...
-
-
-class Interval:
-    """A closed interval of numbers; crossed ends are the empty interval.
-
-    >>> Interval(1.0, 3.0).length
-    2.0
-    >>> 3.0 in Interval(1.0, 3.0)
-    True
-    >>> Interval(3.0, 1.0)
-    Interval(empty)
-    >>> lower, upper = Interval(1.0, 3.0)
-    """
-
-    __slots__ = ("lower", "upper")
-
-    lower: float
-    upper: float
-
-    def __new__(cls, lower: float, upper: float) -> "Interval":
-        return _between(lower, upper)
-
-    def contains(self, y: float) -> bool:
-        """Whether y lies between the ends, the ends included."""
-        return self.lower <= y <= self.upper
-
-    __contains__ = contains
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing lies in it."""
-        return self.lower > self.upper
-
-    @property
-    def length(self) -> float:
-        """upper − lower, 0 for the empty interval, +inf where a side is open."""
-        return self.upper - self.lower if self.lower < self.upper else 0.0
-
-    def __iter__(self) -> Iterator[float]:
-        yield self.lower
-        yield self.upper
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Interval):
-            return NotImplemented
-        return self.lower == other.lower and self.upper == other.upper
-
-    def __hash__(self) -> int:
-        return hash((self.lower, self.upper))
-
-    def __reduce__(self) -> tuple[type, tuple[float, float]]:
-        return Interval, (self.lower, self.upper)
-
-    def __repr__(self) -> str:
-        return "Interval(empty)" if self.empty else f"Interval({self.lower!r}, {self.upper!r})"
-
-
-_new = object.__new__
-
-
-def _between(lower: float, upper: float) -> Interval:
-    """`Interval(lower, upper)` in a form that can be written out in place."""
-    made = _new(Interval)
-    if lower <= upper:
-        made.lower = lower
-        made.upper = upper
-    elif lower > upper:
-        made.lower = inf
-        made.upper = -inf
-    else:
-        raise InputError(f"the ends of an interval must be numbers, got ({lower}, {upper})")
-    return made
 
 
 def widen(prediction: tuple[float, float], lam: float) -> tuple[float, float]:
@@ -151,39 +65,28 @@ def scale_critical(prediction: tuple[float, float, float], y: float) -> float:
     return below if below > above else above
 
 
-def _cut(lower: float, upper: float, support: tuple[float, float]) -> tuple[float, float]:
-    """The ends, moved into the support; NaN stays NaN."""
-    low, high = support
-    return (low if lower < low else lower), (high if upper > high else upper)
+def lower_end(prediction: tuple[float], lam: float) -> tuple[float, float]:
+    """Ends of [lower − λ, ∞)."""
+    (lower,) = prediction
+    return lower - lam, inf
 
 
-def _label(y: Any, support: tuple[float, float], cuts: bool) -> float:
-    """The label as a float, finite and within the support."""
-    got = y if type(y) is float else number(y, "a label", LabelError)
-    if got - got != 0.0:
-        raise LabelError(f'a label must be finite, got {got}; Stream(…, missing="skip") skips NaN')
-    if cuts and not support[0] <= got <= support[1]:
-        raise LabelError(f"a label must lie in the support {list(support)}, got {got}")
-    return got
+def lower_critical(prediction: tuple[float], y: float) -> float:
+    """How far y lies below the end."""
+    (lower,) = prediction
+    return lower - y
 
 
-def _by_name(prediction: Any, names: tuple[str, ...], found: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The numbers of a prediction that has names of its own: a dict, or the row of a frame."""
-    if isinstance(prediction, bytes | bytearray | set | frozenset):
-        raise PredictionError(f"a prediction must be numbers in order, got {prediction!r}")
-    if not hasattr(prediction, "keys"):
-        return found
-    keys = list(prediction.keys())
-    if set(keys) == set(names):
-        return tuple(prediction[name] for name in names)
-    if any(isinstance(key, str) for key in keys):
-        raise PredictionError(f"a prediction with names must have {', '.join(names)}, got {keys}")
-    return found
+def upper_end(prediction: tuple[float], lam: float) -> tuple[float, float]:
+    """Ends of (−∞, upper + λ]."""
+    (upper,) = prediction
+    return -inf, upper + lam
 
 
-def _describe(prediction: Any) -> str:
-    shape = getattr(prediction, "shape", None)
-    return repr(prediction) if shape is None else f"an array of shape {tuple(shape)}"
+def upper_critical(prediction: tuple[float], y: float) -> float:
+    """How far y lies above the end."""
+    (upper,) = prediction
+    return y - upper
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +138,7 @@ class Widen:
         except (TypeError, ValueError):
             lower = upper = self._point(prediction)
         if type(prediction) is not tuple:
-            lower, upper = _by_name(prediction, ("lower", "upper"), (lower, upper))
+            lower, upper = by_name(prediction, ("lower", "upper"), (lower, upper))
         if type(lower) is not float or type(upper) is not float:
             lower = number(lower, "the lower quantile", PredictionError)
             upper = number(upper, "the upper quantile", PredictionError)
@@ -249,23 +152,23 @@ class Widen:
             point = number(prediction, "a point forecast", PredictionError)
         except PredictionError:
             raise PredictionError(
-                f"Widen takes a pair (lower, upper) or one number, got {_describe(prediction)}"
+                f"Widen takes a pair (lower, upper) or one number, got {describe(prediction)}"
             ) from None
         return finite(point, "a point forecast", PredictionError)
 
     def label(self, y: Any) -> float:
         """The label as a finite float within the support."""
-        return _label(y, self.support, self._cuts)
+        return label_of(y, self.support, self._cuts)
 
     def at(self, prediction: Any, lam: float) -> Interval:
         """The interval at λ."""
         if -inf < lam < inf:
             lower, upper = widen(prediction, lam)
             if self._cuts:
-                lower, upper = _cut(lower, upper, self.support)
-            shown = _between(lower, upper)
+                lower, upper = cut(lower, upper, self.support)
+            shown = between(lower, upper)
         else:
-            shown = _extreme(lam, self.support)
+            shown = extreme(lam, self.support)
         return shown
 
     def critical(self, prediction: Any, y: float) -> float:
@@ -331,11 +234,11 @@ class Scale:
             centre, low, high = prediction
         except (TypeError, ValueError):
             raise PredictionError(
-                f"Scale takes a triple (centre, low, high), got {_describe(prediction)}"
+                f"Scale takes a triple (centre, low, high), got {describe(prediction)}"
             ) from None
         if type(prediction) is not tuple:
             names = ("centre", "low", "high")
-            centre, low, high = _by_name(prediction, names, (centre, low, high))
+            centre, low, high = by_name(prediction, names, (centre, low, high))
         if type(centre) is not float or type(low) is not float or type(high) is not float:
             centre = number(centre, "the centre", PredictionError)
             low = number(low, "the uncertainty below", PredictionError)
@@ -349,17 +252,17 @@ class Scale:
 
     def label(self, y: Any) -> float:
         """The label as a finite float within the support."""
-        return _label(y, self.support, self._cuts)
+        return label_of(y, self.support, self._cuts)
 
     def at(self, prediction: Any, lam: float) -> Interval:
         """The interval at λ."""
         if -inf < lam < inf:
             lower, upper = scale(prediction, lam)
             if self._cuts:
-                lower, upper = _cut(lower, upper, self.support)
-            shown = _between(lower, upper)
+                lower, upper = cut(lower, upper, self.support)
+            shown = between(lower, upper)
         else:
-            shown = _extreme(lam, self.support)
+            shown = extreme(lam, self.support)
         return shown
 
     def critical(self, prediction: Any, y: float) -> float:
@@ -378,10 +281,158 @@ class Scale:
         return 0.5 * (prediction[1] + prediction[2])
 
 
-def _extreme(lam: float, support: tuple[float, float]) -> Interval:
-    """The full set at λ = +inf, the empty one at −inf."""
-    if lam == inf:
-        return Interval(*support)
-    if lam == -inf:
-        return Interval(inf, -inf)
-    raise InputError(f"λ must be a number or ±inf, got {lam}")
+@dataclass(frozen=True, slots=True)
+class Lower:
+    """Everything from lower − λ on.
+
+    It takes the lower end the model gives, one number.
+
+    Parameters
+    ----------
+    support
+        The values y can take: the full set. Intervals are cut to it, and a label outside it
+        is an error.
+
+    Examples
+    --------
+    >>> Lower().at((10.0,), 0.5)
+    Interval(9.5, inf)
+    >>> Lower().critical((10.0,), 8.0)
+    2.0
+    """
+
+    support: tuple[float, float] = (-inf, inf)
+
+    shows = Interval
+    columns = ("lower",)
+    ends = staticmethod(lower_end)
+    score = staticmethod(lower_critical)
+
+    @property
+    def _cuts(self) -> bool:
+        return self.support != (-inf, inf)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "support", interval(self.support, "support"))
+
+    def read(self, prediction: Any) -> tuple[float]:
+        """The end as a tuple of one float."""
+        return (_one_end(prediction, "lower"),)
+
+    def label(self, y: Any) -> float:
+        """The label as a finite float within the support."""
+        return label_of(y, self.support, self._cuts)
+
+    def at(self, prediction: Any, lam: float) -> Interval:
+        """The interval at λ."""
+        if -inf < lam < inf:
+            lower, upper = lower_end(prediction, lam)
+            if self._cuts:
+                lower, upper = cut(lower, upper, self.support)
+            shown = between(lower, upper)
+        else:
+            shown = extreme(lam, self.support)
+        return shown
+
+    def critical(self, prediction: Any, y: float) -> float:
+        """The smallest λ whose interval contains y."""
+        return lower_critical(prediction, y)
+
+    def start(self, level: float) -> float:
+        """λ = 0: right for a model whose quantile is right."""
+        return 0.0
+
+    def bounds(self) -> None:
+        """From a burn-in, because λ is in units of y."""
+
+    def unit(self, prediction: tuple[float]) -> float:
+        """1: λ is in units of y."""
+        return 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Upper:
+    """Everything up to upper + λ.
+
+    It takes the upper end the model gives, one number.
+
+    Parameters
+    ----------
+    support
+        The values y can take: the full set. Intervals are cut to it, and a label outside it
+        is an error.
+
+    Examples
+    --------
+    >>> Upper().at((14.0,), 0.5)
+    Interval(-inf, 14.5)
+    >>> Upper().critical((14.0,), 16.0)
+    2.0
+    """
+
+    support: tuple[float, float] = (-inf, inf)
+
+    shows = Interval
+    columns = ("upper",)
+    ends = staticmethod(upper_end)
+    score = staticmethod(upper_critical)
+
+    @property
+    def _cuts(self) -> bool:
+        return self.support != (-inf, inf)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "support", interval(self.support, "support"))
+
+    def read(self, prediction: Any) -> tuple[float]:
+        """The end as a tuple of one float."""
+        return (_one_end(prediction, "upper"),)
+
+    def label(self, y: Any) -> float:
+        """The label as a finite float within the support."""
+        return label_of(y, self.support, self._cuts)
+
+    def at(self, prediction: Any, lam: float) -> Interval:
+        """The interval at λ."""
+        if -inf < lam < inf:
+            lower, upper = upper_end(prediction, lam)
+            if self._cuts:
+                lower, upper = cut(lower, upper, self.support)
+            shown = between(lower, upper)
+        else:
+            shown = extreme(lam, self.support)
+        return shown
+
+    def critical(self, prediction: Any, y: float) -> float:
+        """The smallest λ whose interval contains y."""
+        return upper_critical(prediction, y)
+
+    def start(self, level: float) -> float:
+        """λ = 0: right for a model whose quantile is right."""
+        return 0.0
+
+    def bounds(self) -> None:
+        """From a burn-in, because λ is in units of y."""
+
+    def unit(self, prediction: tuple[float]) -> float:
+        """1: λ is in units of y."""
+        return 1.0
+
+
+def _one_end(prediction: Any, name: str) -> float:
+    """The only number of a prediction."""
+    held = prediction
+    if type(held) is not float:
+        if hasattr(held, "keys") and name in held:
+            held = held[name]
+        elif isinstance(held, tuple | list) and len(held) == 1:
+            held = held[0]
+        try:
+            held = number(held, f"the {name} end", PredictionError)
+        except PredictionError:
+            raise PredictionError(
+                f"{name.title()} takes one number, got {describe(prediction)}"
+            ) from None
+    if held != held:
+        raise PredictionError(f"a prediction must not be NaN, got {held}")
+    return held

@@ -1,0 +1,318 @@
+"""One θ for each group of rows (season, site, class), beside a marginal one for all of them."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import nan
+from types import MappingProxyType
+from typing import Any
+
+from setpoint import _store
+from setpoint._check import choice, whole
+from setpoint.controller import Controller
+from setpoint.errors import (
+    AmbiguousReceipt,
+    InputError,
+    PendingFull,
+    SetpointError,
+    StateError,
+    UnknownReceipt,
+)
+from setpoint.guarantee import Certificate, Premise, RiskCertificate
+from setpoint.stream import Id, Stream, checked_id, matching_controller
+
+__all__ = ["GroupCertificate", "Groups"]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCertificate:
+    """What is guaranteed of the sets that were shown: in every group, and in all together.
+
+    Parameters
+    ----------
+    together
+        One certificate for each risk, of every shown set. A group's total excess is bounded, so
+        that of all groups is bounded by the sum.
+    groups
+        The certificate of each group, of the sets shown to it.
+    marginal
+        That of the marginal θ, of the sets it would have shown to everyone.
+    """
+
+    together: tuple[RiskCertificate, ...]
+    groups: Mapping[Id, Certificate]
+    marginal: Certificate
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain dicts, lists and finite numbers, with the verdicts."""
+        return {
+            "together": [risk.as_dict() for risk in self.together],
+            "groups": {key: held.as_dict() for key, held in self.groups.items()},
+            "marginal": self.marginal.as_dict(),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"certificate: {len(self.groups):,} groups"]
+        for risk in self.together:
+            lines += ["", f"  {risk.name} at level {risk.level:g}, all groups: {risk.verdict}"]
+            if risk.judged:
+                lines.append(f"     mean loss   {risk.mean:.6g} over {risk.judged:,} labels")
+            if risk.lower is not None or risk.upper is not None:
+                low = "" if risk.lower is None else f"{risk.lower:+.4g} ≤ "
+                high = "" if risk.upper is None else f" ≤ {risk.upper:+.4g}"
+                lines.append(f"     bound       {low}mean − level{high}, for every stream")
+            place = self.together.index(risk)
+            for key, held in self.groups.items():
+                own = held.risks[place]
+                mean = f"{own.mean:.4g}" if own.judged else "–"
+                bound = "" if own.upper is None else f", at most {own.level + own.upper:.4g}"
+                lines.append(
+                    f"     {key!r}: {mean} over {own.judged:,} labels{bound} ({own.verdict})"
+                )
+        return "\n".join(lines)
+
+
+class Groups:
+    """A controller at work on rows that belong to groups, each group with a θ of its own.
+
+    A row is shown the set of its group's θ, so the risk is held in every group, and with it over
+    all. The marginal θ learns beside them from every row, on the sets it would have shown; a group
+    seen for the first time begins where the marginal θ is.
+
+    Parameters
+    ----------
+    controller
+        What to hold in every group, and how.
+    most
+        How many groups there may be.
+    max_pending, missing
+        As for `Stream`.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), bounds=(-20, 20))
+    >>> groups = sp.Groups(sp.Controller(sp.sets.Widen(), risk))
+    >>> groups.predict((10.0, 14.0), group="north")
+    Interval(10.0, 14.0)
+    >>> groups.update(15.0)
+    1.0
+    >>> groups.predict((10.0, 14.0), group="north", id="n2")
+    Interval(9.55, 14.45)
+    >>> groups.predict((10.0, 14.0), group="south", id="s1")  # begins at the marginal θ
+    Interval(9.55, 14.45)
+    >>> groups.update(14.0, id="n2"), groups.update(18.0, id="s1")
+    (0.0, 1.0)
+    >>> {key: round(stream.theta, 2) for key, stream in groups.streams.items()}
+    {'north': 0.4, 'south': 0.9}
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        *,
+        most: int = 10_000,
+        max_pending: int = 10_000,
+        missing: str = "raise",
+    ) -> None:
+        self._most = whole(most, "most", 1)
+        self._limit = whole(max_pending, "max_pending", 1)
+        self._missing = choice(missing, "missing", ("raise", "skip"))
+        self._marginal = Stream(controller, max_pending=self._limit, missing=self._missing)
+        self._streams: dict[Id, Stream] = {}
+        self._where: dict[Id, Id] = {}
+        self._serial = 0
+        # A loss of the library cannot fail on a label that was read; a user's own might.
+        self._careful = any(
+            type(risk.loss).__module__.split(".")[0] != __name__.split(".")[0]
+            or hasattr(risk.loss, "function")
+            for risk in controller.risks
+        )
+
+    @property
+    def controller(self) -> Controller:
+        """What is held, and how."""
+        return self._marginal.controller
+
+    @property
+    def streams(self) -> Mapping[Id, Stream]:
+        """The stream of each group, to look at."""
+        return MappingProxyType(self._streams)
+
+    @property
+    def marginal(self) -> Stream:
+        """The stream of the marginal θ, to look at."""
+        return self._marginal
+
+    @property
+    def pending(self) -> dict[Id, Id]:
+        """The ids that wait for a label, oldest first, with the group of each."""
+        return dict(self._where)
+
+    def predict(self, prediction: Any, group: Id, id: Id | None = None) -> Any:
+        """The set for a row of a group; it waits for its label under `id` or a generated number."""
+        key = checked_id(group, "a group")
+        name = self._serial if id is None else checked_id(id)
+        if name in self._where:
+            raise InputError(f"a prediction already waits under the id {name!r}")
+        if len(self._where) >= self._limit:
+            raise PendingFull(
+                f"{len(self._where):,} predictions wait for their labels, as many as max_pending "
+                "allows; answer or drop some"
+            )
+        own = self._streams.get(key)
+        made = self._begun(key) if own is None else own
+        shown = made.predict(prediction, name)
+        self._marginal.predict(prediction, name)
+        self._streams[key] = made
+        self._where[name] = key
+        self._serial = max(self._serial, name if isinstance(name, int) else 0) + 1
+        return shown
+
+    def _begun(self, key: Id) -> Stream:
+        """A new group, which begins where the marginal θ is."""
+        if len(self._streams) >= self._most:
+            raise InputError(f"there may be at most {self._most:,} groups, {key!r} is one more")
+        state = self._marginal.state
+        state.begin(0, self.controller.terms)
+        return Stream(self.controller, max_pending=self._limit, missing=self._missing, state=state)
+
+    def update(self, y: Any, id: Id | None = None) -> Any:
+        """Takes in a label and returns the loss of the set that was shown."""
+        name, key = self._find(id)
+        own = self._streams[key]
+        before = own._content() if self._careful else None
+        value = own.update(y, name)
+        try:
+            self._marginal.update(y, name)
+        except BaseException:
+            if before is not None:
+                own._restore(before)
+            raise
+        del self._where[name]
+        return value
+
+    def drop(self, id: Id | None = None) -> None:
+        """Gives up a prediction whose label will not come."""
+        name, key = self._find(id)
+        self._marginal.drop(name)
+        self._streams[key].drop(name)
+        del self._where[name]
+
+    def _find(self, id: Id | None) -> tuple[Id, Id]:
+        if id is None:
+            if len(self._where) == 1:
+                return next(iter(self._where.items()))
+            if not self._where:
+                raise UnknownReceipt("no prediction waits for a label: call predict first")
+            raise AmbiguousReceipt(
+                f"{len(self._where):,} predictions wait for their labels: say which by "
+                "update(y, id=…)"
+            )
+        name = checked_id(id)
+        if name not in self._where:
+            self._marginal._find(name)  # says whether it was answered, given up or never there
+        return name, self._where[name]
+
+    def certificate(self) -> GroupCertificate:
+        """What is guaranteed in each group, over all of them, and of the marginal θ."""
+        groups = {key: stream.certificate() for key, stream in self._streams.items()}
+        return GroupCertificate(
+            tuple(
+                _together(self.controller, place, [held.risks[place] for held in groups.values()])
+                for place in range(len(self.controller.risks))
+            ),
+            MappingProxyType(groups),
+            self._marginal.certificate(),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes every group and what waits to one file, whole or not at all."""
+        content = {
+            **self._marginal._header(),
+            "most": self._most,
+            "max_pending": self._limit,
+            "missing": self._missing,
+            "marginal": self._marginal._content(),
+            "streams": [(key, stream._content()) for key, stream in self._streams.items()],
+            "where": list(self._where.items()),
+            "serial": self._serial,
+        }
+        _store.write(path, "groups", content)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, controller: Controller | None = None
+    ) -> "Groups":
+        """The groups saved at `path`, to the bit.
+
+        `controller` is needed only where a part of it could not be written down.
+        """
+        content = _store.read(path, "groups")
+        try:
+            made = cls(
+                matching_controller(content, controller),
+                most=content["most"],
+                max_pending=content["max_pending"],
+                missing=content["missing"],
+            )
+            made._marginal._restore(content["marginal"])
+            for key, held in content["streams"]:
+                made._streams[key] = Stream(made.controller)
+                made._streams[key]._restore(held)
+            made._where = dict(content["where"])
+            made._serial = content["serial"]
+        except SetpointError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
+        return made
+
+    def __repr__(self) -> str:
+        return f"<Groups of {self.controller!r}: {len(self._streams):,}>"
+
+
+def _together(controller: Controller, place: int, held: list[RiskCertificate]) -> RiskCertificate:
+    """The certificate of one risk over all groups: the excess of all is the sum of each."""
+    risk = controller.risks[place]
+    judged = sum(each.judged for each in held)
+    seen = [each for each in held if each.judged]
+
+    def summed(constants: list[float | None]) -> float | None:
+        known = [c for c in constants if c is not None]
+        return sum(known) if known and len(known) == len(constants) else None
+
+    def weighted(values: list[float | None]) -> float | None:
+        if any(value is None for value in values):
+            return None
+        pairs = zip(values, seen, strict=True)
+        return sum((v or 0.0) * each.judged for v, each in pairs) / judged if judged else nan
+
+    least = summed([each.constant_lower for each in held])
+    most = summed([each.constant_upper for each in held])
+    mean = weighted([each.mean for each in seen])
+    return RiskCertificate(
+        name=risk.name,
+        level=risk.level,
+        judged=judged,
+        unjudged=sum(each.unjudged for each in held),
+        mean=nan if mean is None else mean,
+        identity=weighted([each.identity for each in seen]),
+        lower=least / judged if least is not None and judged else None,
+        upper=most / judged if most is not None and judged else None,
+        constant_lower=least,
+        constant_upper=most,
+        window=summed([each.window for each in held]),
+        window_sided="both" if all(e.window_sided == "both" for e in held) else "upper",
+        spread=max((each.spread for each in held), default=nan),
+        theta=nan,
+        first=nan,
+        lifts=sum(each.lifts for each in held),
+        lifted=sum(each.lifted for each in held),
+        premises=(
+            Premise(
+                f"the premises of each of {len(held):,} groups",
+                bool(held) and (least is not None or most is not None),
+            ),
+        ),
+    )

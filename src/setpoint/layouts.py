@@ -1,0 +1,267 @@
+"""Intervals and label sets as other libraries lay them out: arrays, and frames with named columns.
+
+Everywhere the last axis of one interval is (lower, upper). Several confidence levels are given as
+a mapping from level to intervals, `{0.8: …, 0.95: …}`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from setpoint._check import choice, finite
+from setpoint.errors import InputError
+
+__all__ = ["to_array", "to_frame", "to_mapie", "to_mask"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def to_array(intervals: Any) -> Floats:
+    """Intervals as an array: (n, 2), lower and upper; (inf, −inf) is empty.
+
+    Parameters
+    ----------
+    intervals
+        A `Trace`, an array whose last axis is (lower, upper), MAPIE's (n, 2, 1), or intervals
+        with `lower` and `upper`, setpoint's or River's, in order.
+
+    Examples
+    --------
+    >>> from setpoint.sets import Interval
+    >>> to_array([Interval(1.0, 3.0), (0.0, 2.0)])
+    array([[1., 3.],
+           [0., 2.]])
+    """
+    if isinstance(getattr(intervals, "lower", None), np.ndarray):
+        found = np.stack([intervals.lower, intervals.upper], axis=-1).astype(np.float64)
+        if getattr(intervals, "shown", None) is not None:
+            raise InputError("a trace of intervals is needed, this one shows other sets")
+        return found
+    if hasattr(intervals, "lower") and hasattr(intervals, "upper"):
+        raise InputError(f"several intervals are needed, got the one interval {intervals!r}")
+    if not hasattr(intervals, "__array__"):
+        if not isinstance(intervals, Iterable) or isinstance(intervals, str | bytes | Mapping):
+            raise InputError(f"intervals must be an array or a sequence, got {intervals!r}")
+        intervals = [_ends(each) for each in intervals]
+    try:
+        array = np.array(intervals, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("intervals must be numbers, two for each") from None
+    if array.size == 0:
+        return np.empty((0, 2))
+    if array.ndim == 3 and array.shape[1:] == (2, 1):
+        array = array[:, :, 0]
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise InputError(f"intervals must have the shape (n, 2), got {array.shape}")
+    return array
+
+
+def to_mapie(intervals: Any) -> Any:
+    """Intervals or label sets in MAPIE's layout, one slice of the last axis for each level.
+
+    Parameters
+    ----------
+    intervals
+        What `to_array` takes, or a mapping from level to that, slices in its order: (n, 2, k).
+        Boolean masks (n, K) or label sets give (n, K, k).
+
+    Examples
+    --------
+    >>> narrow, wide = [(1.0, 3.0)], [(0.0, 4.0)]
+    >>> to_mapie({0.8: narrow, 0.95: wide})
+    array([[[1., 0.],
+            [3., 4.]]])
+    """
+    given = list(intervals.values()) if isinstance(intervals, Mapping) else [intervals]
+    if not given:
+        raise InputError("at least one level is needed, got none")
+    made = [to_mask(each) if _is_labels(each) else to_array(each) for each in given]
+    if len({each.shape for each in made}) > 1:
+        raise InputError(f"levels must have equal shapes, got {[each.shape for each in made]}")
+    return np.stack(made, axis=-1)
+
+
+def to_mask(label_sets: Any, classes: Iterable[Any] | None = None) -> npt.NDArray[np.bool_]:
+    """Label sets as booleans: (n, K), in the order of `classes`.
+
+    Parameters
+    ----------
+    label_sets
+        `sets.LabelSet`s in order, or a boolean array, which is returned as it is.
+    classes
+        The order of the columns; by default that of the first set.
+
+    Examples
+    --------
+    >>> from setpoint.sets import Threshold
+    >>> family = Threshold()
+    >>> shown = family.at(family.read({"cat": 0.7, "dog": 0.2, "owl": 0.1}), -0.15)
+    >>> to_mask([shown], classes=["dog", "cat"])
+    array([[ True,  True]])
+    """
+    if isinstance(label_sets, np.ndarray):
+        if label_sets.dtype != np.bool_ or label_sets.ndim != 2:
+            raise InputError(
+                f"masks must be booleans of shape (n, K), got {label_sets.dtype} of shape "
+                f"{label_sets.shape}"
+            )
+        return label_sets
+    given = list(label_sets)
+    if not all(hasattr(each, "classes") for each in given):
+        raise InputError("label sets must be sets.LabelSet, or a boolean array of shape (n, K)")
+    order = tuple(classes) if classes is not None else (given[0].classes if given else ())
+    rows = [
+        each.mask if each.classes == order else [each.contains(label) for label in order]
+        for each in given
+    ]
+    return np.array(rows, dtype=np.bool_).reshape(len(given), len(order))
+
+
+def to_frame(
+    intervals: Any,
+    style: str = "plain",
+    *,
+    confidence_level: float | None = None,
+    point: Any = None,
+    name: str | int | None = None,
+    index: Any = None,
+    ids: Any = None,
+    times: Any = None,
+) -> Any:
+    """Intervals as a pandas frame with the column names of another library (extra `data`).
+
+    | style | columns |
+    |---|---|
+    | "plain" | prediction, lower, upper; with several levels lower_80, upper_80, … |
+    | "nixtla" | unique_id, ds, Model, Model-lo-95, Model-lo-80, Model-hi-80, Model-hi-95 |
+    | "sktime" | three levels of names: (variable, coverage, "lower" or "upper") |
+    | "skforecast" | pred, lower_bound, upper_bound |
+
+    Parameters
+    ----------
+    intervals
+        What `to_array` takes, or a mapping from confidence level to that.
+    style
+        One of the above.
+    confidence_level
+        The level of the intervals, where there is no mapping; "nixtla" and "sktime" need it.
+    point
+        The point forecasts, for the styles that show them.
+    name
+        The model in "nixtla" (by default "setpoint"), the variable in "sktime" (by default 0).
+    index
+        The index of the frame.
+    ids, times
+        The columns unique_id and ds of "nixtla"; those of a trace are taken by default.
+
+    Examples
+    --------
+    >>> frame = to_frame([(1.0, 3.0)], "nixtla", confidence_level=0.9, point=[2.0], name="Ridge")
+    >>> list(frame.columns)
+    ['Ridge', 'Ridge-lo-90', 'Ridge-hi-90']
+    >>> frame = to_frame({0.8: [(1.0, 3.0)], 0.95: [(0.0, 4.0)]}, "sktime", name="sales")
+    >>> frame.columns.to_list()[0]
+    ('sales', 0.8, 'lower')
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("this needs pandas: pip install 'setpoint[data]'") from error
+
+    choice(style, "style", ("plain", "nixtla", "sktime", "skforecast"))
+    if isinstance(intervals, Mapping):
+        if confidence_level is not None:
+            raise InputError("confidence_level is for one level; the mapping names its own")
+        levels = {_level(level): to_array(each) for level, each in intervals.items()}
+    else:
+        level = None if confidence_level is None else _level(confidence_level)
+        levels = {level: to_array(intervals)}  # type: ignore[dict-item]
+        if level is None and style in ("nixtla", "sktime"):
+            raise InputError(f'the style "{style}" names its columns by confidence_level: give one')
+    counts = {len(each) for each in levels.values()}
+    if len(counts) != 1:
+        raise InputError(f"every level must have as many intervals, got {sorted(counts)}")
+    (rows,) = counts
+    points = None if point is None else _column(point, rows, "point")
+    levels = dict(sorted(levels.items(), key=lambda each: each[0] or 0.0))
+
+    columns: dict[Any, Any]
+    if style == "sktime":
+        variable = 0 if name is None else name
+        columns = {
+            (variable, level, end): ends[:, place]
+            for level, ends in levels.items()
+            for place, end in enumerate(("lower", "upper"))
+        }
+        frame = pd.DataFrame(columns, index=index)
+        frame.columns = pd.MultiIndex.from_tuples(list(columns))
+        return frame
+    if style == "nixtla":
+        tape = getattr(intervals, "tape", None)
+        ids = getattr(tape, "id", None) if ids is None else ids
+        times = getattr(tape, "time", None) if times is None else times
+        columns = _nixtla(levels, points, "setpoint" if name is None else str(name))
+        keys = {"unique_id": ids, "ds": times}
+        columns = {
+            **{key: _listed(each, rows, key) for key, each in keys.items() if each is not None},
+            **columns,
+        }
+    elif style == "skforecast":
+        if len(levels) != 1:
+            raise InputError(f'the style "skforecast" has one level, got {len(levels)}')
+        (ends,) = levels.values()
+        columns = {} if points is None else {"pred": points}
+        columns |= {"lower_bound": ends[:, 0], "upper_bound": ends[:, 1]}
+    else:
+        columns = {} if points is None else {"prediction": points}
+        for level, ends in levels.items():
+            tail = "" if len(levels) == 1 else f"_{_percent(level)}"
+            columns |= {f"lower{tail}": ends[:, 0], f"upper{tail}": ends[:, 1]}
+    return pd.DataFrame(columns, index=index)
+
+
+def _nixtla(levels: dict[float, Floats], points: Floats | None, name: str) -> dict[str, Floats]:
+    columns = {} if points is None else {name: points}
+    for level, ends in reversed(levels.items()):
+        columns[f"{name}-lo-{_percent(level)}"] = ends[:, 0]
+    for level, ends in levels.items():
+        columns[f"{name}-hi-{_percent(level)}"] = ends[:, 1]
+    return columns
+
+
+def _is_labels(given: Any) -> bool:
+    """Whether these are label sets or masks of them."""
+    if isinstance(given, np.ndarray):
+        return bool(given.dtype == np.bool_)
+    return isinstance(given, list | tuple) and bool(given) and hasattr(given[0], "classes")
+
+
+def _ends(interval: Any) -> Any:
+    return (interval.lower, interval.upper) if hasattr(interval, "lower") else interval
+
+
+def _level(level: Any) -> float:
+    found = finite(level, "confidence_level")
+    if not 0.0 < found < 1.0:
+        raise InputError(f"confidence_level must lie strictly between 0 and 1, got {found}")
+    return found
+
+
+def _percent(level: float) -> str:
+    """A level as people write it: 95, 97.5."""
+    return f"{round(100.0 * level, 6):g}"
+
+
+def _column(values: Any, rows: int, what: str) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != (rows,):
+        raise InputError(f"{what} must have the shape ({rows},), got {array.shape}")
+    return array
+
+
+def _listed(values: Any, rows: int, what: str) -> Any:
+    if len(values) != rows:
+        raise InputError(f"{what} must have {rows} entries, got {len(values)}")
+    return values

@@ -1,0 +1,282 @@
+"""Several sets from one prediction, each with a λ and a risk of its own.
+
+Such a family has `sides`, their number. `at` takes a tuple of λ's and shows a value with `parts`,
+the set each risk is judged on, and `lams`, the λ behind each; `side(i)` is the family of part i
+and `part(prediction, i)` what that family reads; `alone(i)` says that nothing but its own λ moves
+part i, so that its guarantee is that of a single risk.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+from setpoint._check import interval, whole
+from setpoint.errors import InputError
+from setpoint.sets._family import Family
+from setpoint.sets._interval import Interval
+from setpoint.sets.intervals import Lower, Upper, Widen
+
+__all__ = ["Levels", "Nested", "Sides", "TwoSided"]
+
+Lams = tuple[float, ...]
+
+
+@dataclass(slots=True)
+class Sides:
+    """An interval whose ends move apart from each other: what `TwoSided` shows.
+
+    It reads as an interval; `parts` are the half-lines, which may fail to meet, and then the
+    interval is empty.
+
+    >>> shown = TwoSided().at(TwoSided().read((10.0, 14.0)), (1.0, 2.0))
+    >>> shown.lower, shown.upper, 9.5 in shown
+    (9.0, 16.0, True)
+    """
+
+    parts: tuple[Interval, Interval]
+    lams: Lams
+
+    @property
+    def interval(self) -> Interval:
+        """What both half-lines hold."""
+        below, above = self.parts
+        if below.empty or above.empty:
+            return Interval(inf, -inf)
+        return Interval(max(below.lower, above.lower), min(below.upper, above.upper))
+
+    @property
+    def lower(self) -> float:
+        """The lower end; +inf if it is empty."""
+        return self.interval.lower
+
+    @property
+    def upper(self) -> float:
+        """The upper end; −inf if it is empty."""
+        return self.interval.upper
+
+    @property
+    def length(self) -> float:
+        """As for an interval."""
+        return self.interval.length
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing lies in it."""
+        return self.interval.empty
+
+    def contains(self, y: float) -> bool:
+        """Whether y lies in both half-lines."""
+        below, above = self.parts
+        return below.contains(y) and above.contains(y)
+
+    __contains__ = contains
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.interval)
+
+    def __repr__(self) -> str:
+        return repr(self.interval).replace("Interval", "Sides")
+
+
+@dataclass(frozen=True, slots=True)
+class TwoSided:
+    """[lower − λ₁, upper + λ₂]: each side with its own risk, its own level and certificate.
+
+    The first risk is judged on everything from the lower end on, the second on everything up to
+    the upper end. With miscoverage at levels a and b, y lies below the interval a of the time and
+    above it b of the time, so it is missed at most a + b of the time.
+
+    Parameters
+    ----------
+    support
+        The values y can take: the full set. Intervals are cut to it, and a label outside it
+        is an error.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> def risk(level):
+    ...     return sp.Risk(sp.losses.Miscoverage(), level, sp.steps.Fixed(1.0), bounds=(-20, 20))
+    >>> stream = sp.Stream(sp.Controller(TwoSided(), [risk(0.1), risk(0.01)]))
+    >>> stream.predict((10.0, 14.0))
+    Sides(10.0, 14.0)
+    >>> stream.update(9.0)
+    (1.0, 0.0)
+    >>> stream.predict((10.0, 14.0))
+    Sides(9.1, 13.99)
+    """
+
+    support: tuple[float, float] = (-inf, inf)
+
+    sides = 2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "support", interval(self.support, "support"))
+
+    def side(self, index: int) -> Family:
+        """The family of one side."""
+        return Upper(self.support) if index else Lower(self.support)
+
+    def part(self, prediction: tuple[float, float], index: int) -> tuple[float]:
+        """The end of one side."""
+        return (prediction[index],)
+
+    def alone(self, index: int) -> bool:
+        """True: the sides do not know each other."""
+        return True
+
+    def read(self, prediction: Any) -> tuple[float, float]:
+        """The prediction as a pair of floats, as `Widen` reads it."""
+        return Widen(self.support).read(prediction)
+
+    def label(self, y: Any) -> float:
+        """The label as a finite float within the support."""
+        return Widen(self.support).label(y)
+
+    def at(self, prediction: tuple[float, float], lam: Lams) -> Sides:
+        """The interval whose sides are moved by their own λ."""
+        lower, upper = prediction
+        below = Lower(self.support).at((lower,), lam[0])
+        return Sides((below, Upper(self.support).at((upper,), lam[1])), lam)
+
+    def critical(self, prediction: tuple[float, float], y: float) -> float:
+        """The smallest λ that lets y in if both sides move by it."""
+        return Widen(self.support).critical(prediction, y)
+
+    def start(self, level: float) -> float:
+        """λ = 0: right for a model whose quantiles are right."""
+        return 0.0
+
+    def bounds(self) -> None:
+        """From a burn-in, because λ is in units of y."""
+
+    def unit(self, prediction: tuple[float, float]) -> float:
+        """1: λ is in units of y."""
+        return 1.0
+
+
+@dataclass(slots=True)
+class Levels:
+    """Sets within each other, the smallest first: what `Nested` shows.
+
+    >>> shown = Nested(Widen(), 2).at((10.0, 14.0), (1.0, 0.5))
+    >>> shown[0], shown[1]
+    (Interval(9.0, 15.0), Interval(9.0, 15.0))
+    """
+
+    parts: tuple[Any, ...]
+    lams: Lams
+
+    def contains(self, y: Any) -> bool:
+        """Whether y lies in the largest."""
+        return bool(self.parts[-1].contains(y))
+
+    __contains__ = contains
+
+    def __getitem__(self, index: int) -> Any:
+        return self.parts[index]
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """Sets at several levels that stay within each other: 80 % inside 95 %.
+
+    There is one risk for each, the one with the highest level first. Each has its own λ, and a set
+    is never smaller than the one before: it is shown at the largest λ so far. So the first level
+    is held from both sides, the others are held from above: their loss may stay below the level
+    only while the sets before them are as large.
+
+    Parameters
+    ----------
+    sets
+        The family of all the sets.
+    count
+        How many there are.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> def risk(level):
+    ...     return sp.Risk(sp.losses.Miscoverage(), level, sp.steps.Fixed(1.0), bounds=(-20, 20))
+    >>> stream = sp.Stream(sp.Controller(Nested(Widen(), 2), [risk(0.2), risk(0.05)]))
+    >>> inner, outer = stream.predict((10.0, 14.0))
+    >>> stream.update(15.0)
+    (1.0, 1.0)
+    >>> stream.predict((10.0, 14.0)).parts
+    (Interval(9.2, 14.8), Interval(9.05, 14.95))
+    """
+
+    sets: Family = field(default_factory=Widen)
+    count: int = 2
+
+    def __post_init__(self) -> None:
+        if isinstance(self.sets, type) or not hasattr(self.sets, "critical"):
+            raise InputError(f"sets must be a family of sets, got {self.sets!r}")
+        for name, what in (("bind", "a window"), ("sides", "several sides")):
+            if getattr(self.sets, name, False):
+                raise InputError(f"sets must be a family without {what}, got {self.sets!r}")
+        object.__setattr__(self, "count", whole(self.count, "count", 2))
+
+    @property
+    def sides(self) -> int:
+        """How many sets there are."""
+        return self.count
+
+    @property
+    def draws(self) -> bool:
+        """Whether a prediction is given a chance of its own."""
+        return bool(getattr(self.sets, "draws", False))
+
+    def draw(self, reading: Any, id: int | str) -> Any:
+        """The reading with the chance that belongs to its id."""
+        return self.sets.draw(reading, id)  # type: ignore[attr-defined]
+
+    def side(self, index: int) -> Family:
+        """The family of one set."""
+        return self.sets
+
+    def part(self, prediction: Any, index: int) -> Any:
+        """The whole prediction."""
+        return prediction
+
+    def alone(self, index: int) -> bool:
+        """Whether it is the smallest: the others are at least as large as those before them."""
+        return index == 0
+
+    def read(self, prediction: Any) -> Any:
+        """The prediction as the family reads it."""
+        return self.sets.read(prediction)
+
+    def label(self, y: Any) -> Any:
+        """The label as the family reads it."""
+        return self.sets.label(y)
+
+    def at(self, prediction: Any, lam: Lams) -> Levels:
+        """The sets, each at the largest λ so far."""
+        lams: list[float] = []
+        for each in lam:
+            lams.append(max(each, lams[-1]) if lams else each)
+        return Levels(tuple([self.sets.at(prediction, each) for each in lams]), tuple(lams))
+
+    def critical(self, prediction: Any, y: Any) -> float:
+        """The smallest λ whose set contains y."""
+        return self.sets.critical(prediction, y)
+
+    def start(self, level: float) -> float:
+        """That of the family."""
+        return self.sets.start(level)
+
+    def bounds(self) -> tuple[float, float] | None:
+        """Those of the family."""
+        return self.sets.bounds()
+
+    def unit(self, prediction: Any) -> float:
+        """That of the family."""
+        return self.sets.unit(prediction)

@@ -1,0 +1,531 @@
+"""Sets of labels from class probabilities.
+
+A label family turns the probabilities of a prediction into the critical values of all its classes
+once, and is defined by them: the set at λ holds every class whose critical value is at most λ.
+
+A label that a prediction does not name, such as a class seen for the first time, counts as one of
+probability 0 that comes after all the others.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from math import inf, nextafter
+from sys import float_info
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from setpoint._check import finite, is_missing, whole
+from setpoint.errors import InputError, LabelError, PredictionError
+from setpoint.predictions import Probabilities
+
+__all__ = ["Cumulative", "LabelSet", "Multilabel", "Threshold"]
+
+Array = npt.NDArray[np.float64]
+Names = dict[Any, int]
+Scores = tuple[Array, Names | None, float]
+"""The critical value of every class; the place of each label, None where the labels are the
+numbers from 0; and the critical value of any label that the prediction does not name."""
+
+_TOLERANCE = 0.01
+"""How far from 1 the sum of the probabilities may be: models in half precision are not exact."""
+
+
+def _critical(scores: Scores, label: Any) -> float:
+    """The critical value of one label."""
+    values, names, unnamed = scores
+    if names is not None:
+        place = names.get(label)
+    elif isinstance(label, int) and label >= 0:
+        place = label if label < len(values) else None
+    else:
+        raise LabelError(
+            f"without names for the classes a label must be a number from 0, got {label!r}"
+        )
+    return unnamed if place is None else float(values[place])
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class LabelSet:
+    """The labels whose critical value is at most λ.
+
+    Parameters
+    ----------
+    scores
+        The critical values of a prediction's classes, as a label family reads them.
+    lam
+        λ: +inf makes the set full, −inf empty.
+
+    Examples
+    --------
+    >>> shown = Threshold().at(Threshold().read({"cat": 0.7, "dog": 0.2, "owl": 0.1}), -0.15)
+    >>> shown
+    LabelSet('cat', 'dog')
+    >>> "owl" in shown, shown.size, shown.mask.tolist()
+    (False, 2, [True, True, False])
+    """
+
+    scores: Scores
+    lam: float
+
+    def contains(self, y: Any) -> bool:
+        """Whether the label is in the set; of several labels, as a tuple, whether all are."""
+        if type(y) is tuple:
+            return self.lam > -inf and self.hits(y) == len(y)
+        return _critical(self.scores, y) <= self.lam
+
+    __contains__ = contains
+
+    def hits(self, y: tuple[Any, ...]) -> int:
+        """How many of several labels are in the set."""
+        scores, lam = self.scores, self.lam
+        return sum([_critical(scores, label) <= lam for label in y])
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The labels the prediction names, in its order."""
+        values, names, _ = self.scores
+        return tuple(range(len(values)) if names is None else names)
+
+    @property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """Which of `classes` are in the set."""
+        return self.scores[0] <= self.lam
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The labels in the set, those with the smallest critical values first."""
+        classes = self.classes
+        places = np.argsort(self.scores[0], kind="stable")[: self.size]
+        return tuple([classes[place] for place in places.tolist()])
+
+    @property
+    def size(self) -> int:
+        """How many of `classes` are in the set."""
+        return int(np.count_nonzero(self.mask))
+
+    @property
+    def full(self) -> bool:
+        """Whether every label is in it, named or not."""
+        return self.lam >= self.scores[2] and self.size == len(self.scores[0])
+
+    @property
+    def empty(self) -> bool:
+        """Whether no label is in it."""
+        return self.lam < self.scores[2] and self.size == 0
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.labels)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __bool__(self) -> bool:
+        return not self.empty
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LabelSet):
+            return NotImplemented
+        return (
+            self.classes == other.classes
+            and np.array_equal(self.mask, other.mask)
+            and self.full == other.full
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.classes, frozenset(self.labels)))
+
+    def __repr__(self) -> str:
+        if self.full:
+            return "LabelSet(full)"
+        return f"LabelSet({', '.join(map(repr, self.labels)) or 'empty'})"
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Every class whose probability is at least −λ.
+
+    θ lives in [−1, 0]: at 0 every class is in, at −1 only one that is certain.
+
+    Parameters
+    ----------
+    classes
+        The names of the classes in the order of the probabilities. Without them the labels of an
+        array are the numbers from 0; a prediction given as a mapping brings its own names.
+
+    Examples
+    --------
+    >>> family = Threshold(classes=("cat", "dog", "owl"))
+    >>> family.at(family.read([0.7, 0.2, 0.1]), -0.2)
+    LabelSet('cat', 'dog')
+    >>> family.critical(family.read([0.7, 0.2, 0.1]), "owl")
+    -0.1
+
+    References
+    ----------
+    Feldman et al. 2023, appendix E, with the direction of θ put right; Sadinle, Lei and
+    Wasserman 2019.
+    """
+
+    classes: tuple[Any, ...] | None = None
+
+    shows = LabelSet
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", _kept(self.classes))
+
+    def read(self, prediction: Any) -> Scores:
+        """The critical value of every class, −p."""
+        p, names, _ = _probabilities(prediction, self.classes, sums_to_one=True)
+        return np.negative(p, out=p), names, 0.0
+
+    def label(self, y: Any) -> Any:
+        """The label as a plain value."""
+        return _label(y)
+
+    def taped(self, y: float) -> Any:
+        """The label that a tape holds as a number: the place of its class."""
+        return _taped(y, self.classes)
+
+    def at(self, prediction: Scores, lam: float) -> LabelSet:
+        """The set at λ."""
+        return LabelSet(prediction, lam)
+
+    def critical(self, prediction: Scores, y: Any) -> float:
+        """The smallest λ whose set contains y."""
+        return _critical(prediction, y)
+
+    def start(self, level: float) -> float:
+        """−level."""
+        return -level
+
+    def bounds(self) -> tuple[float, float]:
+        """(−1, 0): probabilities lie in [0, 1]."""
+        return -1.0, 0.0
+
+    def unit(self, prediction: Scores) -> float:
+        """1: λ is a probability."""
+        return 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cumulative:
+    """The most likely classes until their probabilities exceed 1 + λ.
+
+    Classes of equal probability come in the order of the prediction. θ lives in [−1, 0]: at −1
+    the set is empty, at 0 it holds every class of which the prediction thinks at all.
+
+    Parameters
+    ----------
+    classes
+        The names of the classes in the order of the probabilities; see `Threshold`. Their number,
+        where the labels are numbers.
+    randomised
+        Whether the last class is let in with a chance, so that the sets can be as small as the
+        level allows. The chance is drawn from `seed` and the id of the prediction, and kept with
+        it: asking twice gives the same set.
+    seed
+        Where the chances come from.
+    penalty, free
+        The regularised variant: every class after the first `free` is put off by `penalty` of
+        probability for each place, which keeps out the long tail of unlikely classes. It needs
+        `classes`, because θ then goes up to penalty · (classes − free).
+
+    Examples
+    --------
+    >>> family = Cumulative(classes=("cat", "dog", "owl"))
+    >>> prediction = family.read([0.7, 0.1, 0.2])
+    >>> family.at(prediction, -0.2)
+    LabelSet('cat', 'owl')
+    >>> family.at(prediction, -0.31)
+    LabelSet('cat')
+    >>> round(family.critical(prediction, "owl"), 6)
+    -0.3
+
+    References
+    ----------
+    Feldman et al. 2023, appendix E, with the direction of θ put right; Romano, Sesia and Candès
+    2020; Angelopoulos, Bates, Malik and Jordan 2021 for the regularised variant.
+    """
+
+    classes: tuple[Any, ...] | int | None = None
+    randomised: bool = False
+    seed: int = 0
+    penalty: float = 0.0
+    free: int = 0
+
+    shows = LabelSet
+
+    def __post_init__(self) -> None:
+        if isinstance(self.classes, int) and not isinstance(self.classes, bool):
+            whole(self.classes, "classes", 1)
+        else:
+            object.__setattr__(self, "classes", _kept(self.classes))
+        object.__setattr__(self, "seed", whole(self.seed, "seed", 0))
+        object.__setattr__(self, "free", whole(self.free, "free", 0))
+        penalty = finite(self.penalty, "penalty")
+        if penalty < 0.0:
+            raise InputError(f"penalty must be at least 0, got {penalty}")
+        object.__setattr__(self, "penalty", penalty)
+        if penalty and self.classes is None:
+            raise InputError(
+                "a penalty needs classes, their names or their number: θ goes up to "
+                "penalty · (classes − free)"
+            )
+
+    @property
+    def draws(self) -> bool:
+        """Whether a prediction is given a chance of its own."""
+        return self.randomised
+
+    def read(self, prediction: Any) -> Any:
+        """The critical value of every class.
+
+        A randomised family needs the prediction's chance first: `draw` makes them then.
+        """
+        names = self.classes if isinstance(self.classes, tuple) else None
+        p, places, u = _probabilities(prediction, names, sums_to_one=True)
+        if not self.randomised:
+            return self._scores(p, places, None)
+        return (p, places) if u is None else self._scores(p, places, u)
+
+    def draw(self, reading: Any, id: int | str) -> Scores:
+        """The reading with the chance that belongs to its id, unless it brought its own."""
+        if len(reading) == 3:
+            scores: Scores = reading
+            return scores
+        p, names = reading
+        return self._scores(p, names, self.chance(id))
+
+    def chance(self, id: int | str) -> float:
+        """The chance that belongs to an id: a number in [0, 1), the same whenever it is asked."""
+        digest = blake2b(f"{self.seed} {id!r}".encode(), digest_size=8).digest()
+        return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
+
+    def _scores(self, p: Array, names: Names | None, u: float | None) -> Scores:
+        order = np.argsort(-p, kind="stable")
+        ranked = p[order]
+        before = np.cumsum(ranked)
+        total = float(before[-1]) if len(p) else 0.0
+        before[1:] = before[:-1]
+        before[:1] = 0.0
+        if u is not None:
+            before += u * ranked
+        before -= 1.0
+        if self.penalty:
+            places = np.arange(1, len(p) + 1) - self.free
+            before += self.penalty * np.maximum(places, 0)
+            total += self.penalty * max(len(p) + 1 - self.free, 0)
+        values = np.empty_like(before)
+        # Open: a class is in only above the mass before it. With a chance it is in from there on.
+        values[order] = before if u is not None else np.nextafter(before, inf)
+        return values, names, nextafter(total - 1.0, inf)
+
+    def label(self, y: Any) -> Any:
+        """The label as a plain value."""
+        return _label(y)
+
+    def taped(self, y: float) -> Any:
+        """The label that a tape holds as a number: the place of its class."""
+        return _taped(y, self.classes)
+
+    def at(self, prediction: Scores, lam: float) -> LabelSet:
+        """The set at λ."""
+        return LabelSet(prediction, lam)
+
+    def critical(self, prediction: Scores, y: Any) -> float:
+        """The smallest λ whose set contains y."""
+        return _critical(prediction, y)
+
+    def start(self, level: float) -> float:
+        """−level."""
+        return -level
+
+    def bounds(self) -> tuple[float, float]:
+        """(−1, 0), and further up by the largest penalty."""
+        if not self.penalty:
+            return -1.0, 0.0
+        known = self.classes if isinstance(self.classes, int) else len(self.classes or ())
+        return -1.0, self.penalty * max(known - self.free, 0)
+
+    def unit(self, prediction: Scores) -> float:
+        """1: λ is a probability."""
+        return 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Multilabel:
+    """Every label whose own probability is at least −λ, where y is any number of labels.
+
+    The probabilities need not sum to 1. y is a collection of labels, a mapping of labels to
+    true or false, or an array of 0 and 1 (or of booleans) with one entry for each class.
+
+    Parameters
+    ----------
+    classes
+        The names of the labels in the order of the probabilities; see `Threshold`.
+
+    Examples
+    --------
+    >>> family = Multilabel(classes=("fog", "rain", "wind"))
+    >>> prediction = family.read([0.9, 0.2, 0.6])
+    >>> shown = family.at(prediction, -0.5)
+    >>> shown
+    LabelSet('fog', 'wind')
+    >>> y = family.label({"rain", "fog"})
+    >>> shown.contains(y), family.critical(prediction, y)
+    (False, -0.2)
+    """
+
+    classes: tuple[Any, ...] | None = None
+
+    shows = LabelSet
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", _kept(self.classes))
+
+    def read(self, prediction: Any) -> Scores:
+        """The critical value of every label, −p."""
+        p, names, _ = _probabilities(prediction, self.classes, sums_to_one=False)
+        return np.negative(p, out=p), names, 0.0
+
+    def label(self, y: Any) -> tuple[Any, ...]:
+        """The labels that are true, as a tuple."""
+        return _labels(y, self.classes)
+
+    def at(self, prediction: Scores, lam: float) -> LabelSet:
+        """The set at λ."""
+        return LabelSet(prediction, lam)
+
+    def critical(self, prediction: Scores, y: tuple[Any, ...]) -> float:
+        """The smallest λ whose set contains every label of y."""
+        return max([_critical(prediction, label) for label in y], default=-float_info.max)
+
+    def criticals(self, prediction: Scores, y: tuple[Any, ...]) -> list[float]:
+        """The smallest λ for each label of y."""
+        return [_critical(prediction, label) for label in y]
+
+    def start(self, level: float) -> float:
+        """−level."""
+        return -level
+
+    def bounds(self) -> tuple[float, float]:
+        """(−1, 0): probabilities lie in [0, 1]."""
+        return -1.0, 0.0
+
+    def unit(self, prediction: Scores) -> float:
+        """1: λ is a probability."""
+        return 1.0
+
+
+def _taped(y: float, classes: Any) -> Any:
+    """The label a tape has as the number of its class."""
+    if y != int(y) or y < 0:
+        raise LabelError(f"on a tape a label must be the number of its class from 0, got {y}")
+    named = isinstance(classes, tuple)
+    if named and y >= len(classes):
+        raise LabelError(f"on a tape a label must be below {len(classes)} classes, got {y}")
+    return classes[int(y)] if named else int(y)
+
+
+def _kept(classes: Any) -> tuple[Any, ...] | None:
+    """The option `classes` as it is kept."""
+    if classes is None:
+        return None
+    if isinstance(classes, str) or not hasattr(classes, "__len__"):
+        raise InputError(f"classes must be the names of the classes in order, got {classes!r}")
+    kept = tuple([_item(name) for name in classes])
+    _places(kept, InputError)
+    return kept
+
+
+def _places(classes: Any, error: type[InputError]) -> Names:
+    """The place of each class."""
+    try:
+        names = {name: place for place, name in enumerate(classes)}
+    except TypeError:
+        raise error(f"the names of classes must be hashable, got {classes!r}") from None
+    if len(names) != len(classes):
+        raise error(f"the names of classes must differ, got {tuple(classes)!r}")
+    return names
+
+
+def _probabilities(
+    prediction: Any, classes: tuple[Any, ...] | None, *, sums_to_one: bool
+) -> tuple[Array, Names | None, float | None]:
+    """The probabilities as an array of their own, the places of their labels, and a chance."""
+    given, named, u = prediction, classes, None
+    if isinstance(prediction, Probabilities):
+        given, u = prediction.p, prediction.u
+        named = classes if prediction.classes is None else _kept(prediction.classes)
+        if u is not None and not 0.0 <= finite(u, "u", PredictionError) <= 1.0:
+            raise PredictionError(f"the chance u of a prediction must lie in [0, 1], got {u}")
+    elif isinstance(prediction, Mapping) or hasattr(prediction, "keys"):
+        held = {_item(name): value for name, value in prediction.items()}
+        known = [name for name in classes or () if name in held]
+        named = (*known, *(name for name in held if name not in known))
+        given = [held[name] for name in named]
+    try:
+        p = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise PredictionError(f"probabilities must be numbers, got {prediction!r}") from None
+    if p.ndim != 1:
+        raise PredictionError(
+            f"a prediction must be one row of probabilities, got an array of shape {p.shape}"
+        )
+    if named is not None and len(named) != len(p):
+        raise PredictionError(f"a prediction must name {len(named)} classes, got {len(p)} numbers")
+    if len(p) and not (np.minimum.reduce(p) >= 0.0 and np.maximum.reduce(p) <= 1.0):
+        np.minimum(p, 1.0, out=p, where=p <= 1.0 + 1e-6)  # single precision rounds above 1
+        outside = p[~((p >= 0.0) & (p <= 1.0))]
+        if len(outside):
+            raise PredictionError(f"probabilities must lie in [0, 1], got {outside[0]}")
+    if len(p) and sums_to_one and abs((total := float(np.add.reduce(p))) - 1.0) > _TOLERANCE:
+        raise PredictionError(f"the probabilities of the classes must sum to 1, got {total:g}")
+    return p, None if named is None else _places(named, PredictionError), u
+
+
+def _item(value: Any) -> Any:
+    """A numpy scalar as the Python value it is."""
+    return value.item() if hasattr(value, "item") and getattr(value, "size", 1) == 1 else value
+
+
+def _label(y: Any) -> Any:
+    """One label as a plain value."""
+    if type(y) is int or type(y) is str:
+        return y
+    label = _item(y)
+    if is_missing(label):
+        raise LabelError(f'a label must not be missing, got {y!r}; Stream(…, missing="skip")')
+    if isinstance(label, float) and label.is_integer():
+        return int(label)
+    try:
+        hash(label)
+    except TypeError:
+        label = ()
+    if isinstance(label, tuple):
+        raise LabelError(f"a label must be one class, got {y!r}; for several: sets.Multilabel")
+    return label
+
+
+def _labels(y: Any, classes: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    """Several labels as a tuple of plain values."""
+    if isinstance(y, Mapping):
+        return tuple([_label(name) for name, true in y.items() if true])
+    listed = isinstance(y, list | tuple) and len(y) > 0
+    if hasattr(y, "dtype") or (listed and all(isinstance(each, bool | np.bool_) for each in y)):
+        mask = np.asarray(y)
+        if mask.ndim != 1 or not np.isin(mask, (0, 1)).all():
+            raise LabelError(f"an array of labels must hold 0 and 1 for each class, got {y!r}")
+        if classes is not None and len(mask) != len(classes):
+            raise LabelError(f"got {len(mask)} entries for {len(classes)} classes")
+        places = np.flatnonzero(mask).tolist()
+        return tuple(places if classes is None else [classes[place] for place in places])
+    if isinstance(y, str | bytes) or not hasattr(y, "__iter__"):
+        raise LabelError(f"y must be a collection of labels, or an array of 0 and 1, got {y!r}")
+    found = tuple([_label(each) for each in y])
+    if len(set(found)) != len(found):
+        raise LabelError(f"labels must not repeat, got {y!r}; 0 and 1 for each class: an array")
+    return found

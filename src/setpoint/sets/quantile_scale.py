@@ -1,0 +1,210 @@
+"""Intervals between two quantiles of a model that gives any quantile."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, nextafter
+from typing import Any
+
+import numpy as np
+
+from setpoint._check import choice, interval, number
+from setpoint.errors import InputError, PredictionError
+from setpoint.predictions import QuantileGrid
+from setpoint.sets._interval import Interval, between, cut, extreme, label_of
+
+__all__ = ["QuantileScale"]
+
+Grid = tuple[tuple[float, ...], tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileScale:
+    """Between the quantiles τ/2 and 1 − τ/2 of the model, τ = −λ.
+
+    θ lives in [−1, 0]: at 0 the set is full, at −1 it is the median, below it is empty.
+
+    A prediction is a function of the level, `predictions.QuantileGrid(levels, values)`, a mapping
+    of levels to values or, where the family knows the levels, the values alone. The values of a
+    grid are put in order, which mends crossing quantiles, and interpolated.
+
+    Parameters
+    ----------
+    levels
+        The levels of the values, rising, in [0, 1].
+    ends
+        What lies beyond the outermost levels of a grid: "hold" takes the outermost value, "open"
+        ±inf.
+    support
+        The values y can take: the full set. Intervals are cut to it, and a label outside it
+        is an error.
+
+    Examples
+    --------
+    >>> family = QuantileScale(levels=(0.0, 0.5, 1.0))
+    >>> prediction = family.read([10.0, 12.0, 20.0])
+    >>> family.at(prediction, -0.5)
+    Interval(11.0, 16.0)
+    >>> family.critical(prediction, 16.0)
+    -0.5
+    >>> from statistics import NormalDist
+    >>> family.at(family.read(NormalDist(0.0, 1.0).inv_cdf), -0.1)
+    Interval(-1.64..., 1.64...)
+
+    References
+    ----------
+    Feldman et al. 2023, appendix D, with the sign of θ put right.
+    """
+
+    levels: tuple[float, ...] | None = None
+    ends: str = "hold"
+    support: tuple[float, float] = (-inf, inf)
+
+    shows = Interval
+
+    @property
+    def _cuts(self) -> bool:
+        return self.support != (-inf, inf)
+
+    def __post_init__(self) -> None:
+        if self.levels is not None:
+            object.__setattr__(self, "levels", _levels(self.levels, InputError))
+        choice(self.ends, "ends", ("hold", "open"))
+        object.__setattr__(self, "support", interval(self.support, "support"))
+
+    def read(self, prediction: Any) -> Callable[[float], float] | Grid:
+        """The function as it is, or the grid as two tuples of floats."""
+        if callable(prediction) and not isinstance(prediction, Mapping):
+            function: Callable[[float], float] = prediction
+            return function
+        levels: Any
+        if isinstance(prediction, QuantileGrid):
+            levels, values = prediction
+        elif isinstance(prediction, Mapping):
+            levels, values = (
+                zip(*sorted(prediction.items()), strict=True) if prediction else ((), ())
+            )
+        elif self.levels is None:
+            raise PredictionError(
+                "without levels of its own QuantileScale takes a function, a QuantileGrid or a "
+                f"mapping of levels to values, got {prediction!r}"
+            )
+        else:
+            levels, values = self.levels, prediction
+        try:
+            held = np.array(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise PredictionError(f"quantiles must be numbers, got {values!r}") from None
+        kept = self.levels
+        if kept is None or levels is not kept:
+            kept = _levels(levels, PredictionError)
+        if held.shape != (len(kept),):
+            raise PredictionError(
+                f"a prediction must have one quantile for each of {len(kept)} levels, got "
+                f"{held.shape[0] if held.ndim == 1 else f'an array of shape {held.shape}'}"
+            )
+        if np.isnan(held).any():
+            raise PredictionError(f"a prediction must not be NaN, got {held.tolist()}")
+        held.sort()
+        return kept, tuple(held.tolist())
+
+    def label(self, y: Any) -> float:
+        """The label as a finite float within the support."""
+        return label_of(y, self.support, self._cuts)
+
+    def at(self, prediction: Any, lam: float) -> Interval:
+        """The interval at λ."""
+        if not -1.0 <= lam < 0.0:
+            return extreme(inf if lam >= 0.0 else -inf if lam < -1.0 else lam, self.support)
+        lower, upper = (
+            self._quantile(prediction, -0.5 * lam),
+            self._quantile(prediction, 1.0 + 0.5 * lam),
+        )
+        if self._cuts:
+            lower, upper = cut(lower, upper, self.support)
+        return between(lower, upper)
+
+    def _quantile(self, prediction: Any, level: float) -> float:
+        if callable(prediction):
+            if not 0.0 < level < 1.0:  # no function need know these, and both ends are open there
+                return -inf if level <= 0.0 else inf
+            return number(prediction(level), "a quantile", PredictionError)
+        grid: Grid = prediction
+        levels, values = grid
+        if level < levels[0] or level > levels[-1]:
+            if self.ends == "open":
+                return -inf if level < levels[0] else inf
+            return values[0] if level < levels[0] else values[-1]
+        place = bisect_right(levels, level)
+        if place == len(levels):
+            return values[-1]
+        low, high = values[place - 1], values[place]
+        share = (level - levels[place - 1]) / (levels[place] - levels[place - 1])
+        if low == high or low == -inf or share == 0.0:
+            return low
+        return min(low + (high - low) * share, high)
+
+    def critical(self, prediction: Any, y: float) -> float:
+        """The smallest λ whose interval contains y."""
+        if callable(prediction) or prediction[1][0] == -inf or prediction[1][-1] == inf:
+            return self._searched(prediction, y)
+        levels, values = prediction
+        opened = self.ends == "open"
+        least, most = (levels[0], levels[-1]) if opened else (0.0, 1.0)
+        if y < values[0] or y > values[-1]:
+            # Beyond an end that is held lies only the full set. One that is open is passed just
+            # after its level.
+            level = least if y < values[0] else 1.0 - most
+            return nextafter(-2.0 * level, inf) if opened and level > 0.0 else 0.0
+        below = _share(levels, values, bisect_right(values, y), y, most)
+        above = _share(levels, values, bisect_left(values, y), y, most) if y > values[0] else least
+        return min(-2.0 * min(below, 1.0 - above, 0.5), 0.0)
+
+    def _searched(self, prediction: Any, y: float) -> float:
+        """The critical value where no line leads to y: under a function, or an infinite value."""
+        low, high = -1.0, 0.0
+        if self.at(prediction, low).contains(y):
+            return low
+        for _ in range(64):
+            middle = 0.5 * (low + high)
+            if self.at(prediction, middle).contains(y):
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def start(self, level: float) -> float:
+        """−level."""
+        return -level
+
+    def bounds(self) -> tuple[float, float]:
+        """(−1, 0): τ is a share."""
+        return -1.0, 0.0
+
+    def unit(self, prediction: Any) -> float:
+        """1: λ is a share."""
+        return 1.0
+
+
+def _share(
+    levels: tuple[float, ...], values: tuple[float, ...], place: int, y: float, most: float
+) -> float:
+    """The level at which the line between two values of a grid passes y."""
+    if place == len(values):
+        return most
+    low, high = values[place - 1], values[place]
+    step = levels[place] - levels[place - 1]
+    return levels[place - 1] + step * ((y - low) / (high - low))
+
+
+def _levels(levels: Any, error: type[InputError]) -> tuple[float, ...]:
+    """Levels that rise, in [0, 1]."""
+    try:
+        kept = tuple([number(level, "a level", error) for level in levels])
+    except TypeError:
+        raise error(f"levels must be numbers that rise in [0, 1], got {levels!r}") from None
+    rising = all(low < high for low, high in pairwise(kept))
+    if not kept or not rising or not (kept[0] >= 0.0 and kept[-1] <= 1.0):
+        raise error(f"levels must be numbers that rise in [0, 1], got {kept}")
+    return kept
