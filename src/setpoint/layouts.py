@@ -24,8 +24,8 @@ def to_array(intervals: Any) -> Floats:
     Parameters
     ----------
     intervals
-        A `Trace`, an array whose last axis is (lower, upper), MAPIE's (n, 2, 1), or intervals
-        with `lower` and `upper`, setpoint's or River's, in order.
+        A `Trace`, an array whose last axis is (lower, upper), MAPIE's (n, 2, 1), a frame with the
+        columns lower and upper, or intervals, setpoint's or River's, in order.
 
     Examples
     --------
@@ -34,15 +34,16 @@ def to_array(intervals: Any) -> Floats:
     array([[1., 3.],
            [0., 2.]])
     """
-    if isinstance(getattr(intervals, "lower", None), np.ndarray):
-        found = np.stack([intervals.lower, intervals.upper], axis=-1).astype(np.float64)
+    if isinstance(intervals, str | bytes):
+        raise InputError(f"intervals must be an array or a sequence, got {intervals!r}")
+    if hasattr(intervals, "lower") and hasattr(intervals, "upper"):
+        if np.ndim(intervals.lower) != 1:
+            raise InputError(f"several intervals are needed, got the one interval {intervals!r}")
         if getattr(intervals, "shown", None) is not None:
             raise InputError("a trace of intervals is needed, this one shows other sets")
-        return found
-    if hasattr(intervals, "lower") and hasattr(intervals, "upper"):
-        raise InputError(f"several intervals are needed, got the one interval {intervals!r}")
+        intervals = np.stack([intervals.lower, intervals.upper], axis=-1)
     if not hasattr(intervals, "__array__"):
-        if not isinstance(intervals, Iterable) or isinstance(intervals, str | bytes | Mapping):
+        if not isinstance(intervals, Iterable) or isinstance(intervals, Mapping):
             raise InputError(f"intervals must be an array or a sequence, got {intervals!r}")
         intervals = [_ends(each) for each in intervals]
     try:

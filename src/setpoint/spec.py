@@ -40,7 +40,7 @@ def _is_part(cls: Any) -> bool:
 
 
 _known: dict[str, dict[str, type]] = {role: _parts(module) for role, module in _ROLES.items()}
-_known["values"] = {"LabelSet": sets.LabelSet}
+_known["values"] = {part.__name__: part for part in (sets.LabelSet, sets.Levels, sets.Sides)}
 
 
 def known(role: str, part: type) -> bool:
