@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import isfinite
+from sys import float_info
 from typing import Any
 
 from setpoint._check import is_missing, positive
@@ -122,8 +122,8 @@ def _criticals(sets: Any, rows: Sequence[tuple[Any, Any]]) -> list[float]:
     for row in rows:
         found.append(family.critical(*row))
         if remembers:
-            family.observe(*row)
-    return [s for s in found if isfinite(s)]
+            family.observe(family.weigh(*row))
+    return [s for s in found if abs(s) < float_info.max]  # at the ends only the full set, or any
 
 
 def _spread(criticals: Sequence[float]) -> float:

@@ -588,6 +588,8 @@ def learn(
     law: Law, own: RiskState, state: State, prediction: Any, shown: Any, lam: float, y: Any
 ) -> float | None:
     """Loss → θ → φ for the only risk."""
+    if law.remembers:
+        seen = law.sets.weigh(prediction, y)
     value: float | None
     value, loss = judge(law, own, shown, y, lam)
     unjudged = 0
@@ -615,7 +617,7 @@ def learn(
         if law.doubted:
             own.unjudged += unjudged
     if law.remembers:
-        law.sets.observe(prediction, y)
+        law.sets.observe(seen)
     return value
 
 
@@ -652,6 +654,7 @@ def learn_several(
     y: Any,
 ) -> tuple[float | None, ...]:
     """Losses → θ's → φ for several risks; φ moves once, by the excess of the leading risk."""
+    seen = laws[0].sets.weigh(prediction, y) if laws[0].remembers else None
     moves: list[tuple[RiskState, Any, float | None, float, float, Memory, Memory]] = []
     for law, own in zip(laws, state.risks, strict=True):
         found, loss = judge(law, own, shown, y, lam)
@@ -680,7 +683,7 @@ def learn_several(
     if combine.anti_windup is not None:
         lift(state, combine.anti_windup)
     if laws[0].remembers:
-        laws[0].sets.observe(prediction, y)
+        laws[0].sets.observe(seen)
     return tuple([move[2] for move in moves])
 
 

@@ -300,6 +300,7 @@ class F1Shortfall:
     monotone = False
 
     def __call__(self, shown: Any, y: Any) -> float | None:
-        labels = _several(y)
-        total = shown.size + len(labels)
+        labels, classes = _several(y), shown.classes
+        unnamed = tuple([label for label in labels if label not in classes])
+        total = shown.size + shown.hits(unnamed) + len(labels)
         return 1.0 - 2.0 * shown.hits(labels) / total if total else None

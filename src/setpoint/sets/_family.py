@@ -22,8 +22,9 @@ class Family(Protocol):
     - `criticals(prediction, y)`, the critical values of all that y consists of, for losses that are
       a share of them.
     - `taped(y)`, the label that a tape holds as a number.
-    - `bind(memory)`, if it remembers: the family at work, with `observe(prediction, y)`, called
-      after every label, `memory`, the floats to begin with again, and `copy()`.
+    - `bind(memory)`, if it remembers: the family at work, with `weigh(prediction, y)`, what it
+      would remember of a label, `observe(weighed)`, called after every label, `memory`, the floats
+      to begin with again, and `copy()`.
     - `draws`, if it is true, and `draw(reading, id)`, which gives a reading the chance that belongs
       to the id of its prediction.
     - `sides`, if every risk has a set of its own: see `setpoint.sets.joined`.

@@ -1,13 +1,16 @@
-"""The closed interval, and what every family of intervals does with its ends and labels."""
+"""The closed interval, and what families do with the numbers, ends and labels they are given."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from setpoint._check import number
 from setpoint.errors import InputError, LabelError, PredictionError
 
-__all__ = ["Interval", "between", "by_name", "cut", "describe", "extreme", "label_of"]
+__all__ = ["Interval", "between", "by_name", "cut", "describe", "extreme", "floats", "label_of"]
 
 
 class Interval:
@@ -107,7 +110,7 @@ def by_name(prediction: Any, names: tuple[str, ...], found: tuple[Any, ...]) -> 
     keys = list(prediction.keys())
     if set(keys) == set(names):
         return tuple(prediction[name] for name in names)
-    if any(isinstance(key, str) for key in keys):
+    if isinstance(prediction, Mapping) or any(isinstance(key, str) for key in keys):
         raise PredictionError(f"a prediction with names must have {', '.join(names)}, got {keys}")
     return found
 
@@ -124,3 +127,15 @@ def extreme(lam: float, support: tuple[float, float]) -> Interval:
     if lam == -inf:
         return Interval(inf, -inf)
     raise InputError(f"λ must be a number or ±inf, got {lam}")
+
+
+def floats(values: Any, what: str) -> npt.NDArray[np.float64]:
+    """Numbers as an array that nobody else holds; text is refused even if it spells a number."""
+    held = values.detach().cpu() if hasattr(values, "detach") else values
+    try:
+        found = np.array(held)
+        if found.dtype.kind not in "biuf" and found.size:
+            raise TypeError
+    except (TypeError, ValueError):
+        raise PredictionError(f"{what} must be numbers, got {values!r}") from None
+    return found.astype(np.float64, copy=False)

@@ -110,6 +110,7 @@ class TwoSided:
     support: tuple[float, float] = (-inf, inf)
 
     sides = 2
+    columns = ("lower", "upper")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "support", interval(self.support, "support"))
@@ -228,6 +229,15 @@ class Nested:
     def sides(self) -> int:
         """How many sets there are."""
         return self.count
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the numbers in a prediction, if the family has names."""
+        return getattr(self.sets, "columns", None)
+
+    def taped(self, y: float) -> Any:
+        """The label that a tape holds as a number."""
+        return getattr(self.sets, "taped", self.sets.label)(y)
 
     @property
     def draws(self) -> bool:

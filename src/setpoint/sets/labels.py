@@ -20,6 +20,7 @@ import numpy.typing as npt
 from setpoint._check import finite, is_missing, whole
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.predictions import Probabilities
+from setpoint.sets._interval import floats
 
 __all__ = ["Cumulative", "LabelSet", "Multilabel", "Threshold"]
 
@@ -39,7 +40,7 @@ def _critical(scores: Scores, label: Any) -> float:
     if names is not None:
         place = names.get(label)
     elif isinstance(label, int) and label >= 0:
-        place = label if label < len(values) else None
+        place = int(label) if label < len(values) else None
     else:
         raise LabelError(
             f"without names for the classes a label must be a number from 0, got {label!r}"
@@ -225,7 +226,8 @@ class Cumulative:
     randomised
         Whether the last class is let in with a chance, so that the sets can be as small as the
         level allows. The chance is drawn from `seed` and the id of the prediction, and kept with
-        it: asking twice gives the same set.
+        it: asking twice gives the same set. On a tape it is the number of the row in its stream
+        that counts as the id, unless the tape has the chances in an extra column `u`.
     seed
         Where the chances come from.
     penalty, free
@@ -285,8 +287,7 @@ class Cumulative:
 
         A randomised family needs the prediction's chance first: `draw` makes them then.
         """
-        names = self.classes if isinstance(self.classes, tuple) else None
-        p, places, u = _probabilities(prediction, names, sums_to_one=True)
+        p, places, u = _probabilities(prediction, self.classes, sums_to_one=True)
         if not self.randomised:
             return self._scores(p, places, None)
         return (p, places) if u is None else self._scores(p, places, u)
@@ -453,30 +454,29 @@ def _places(classes: Any, error: type[InputError]) -> Names:
 
 
 def _probabilities(
-    prediction: Any, classes: tuple[Any, ...] | None, *, sums_to_one: bool
+    prediction: Any, classes: tuple[Any, ...] | int | None, *, sums_to_one: bool
 ) -> tuple[Array, Names | None, float | None]:
     """The probabilities as an array of their own, the places of their labels, and a chance."""
-    given, named, u = prediction, classes, None
+    known = classes if isinstance(classes, tuple) else None
+    given, named, u = prediction, known, None
     if isinstance(prediction, Probabilities):
         given, u = prediction.p, prediction.u
-        named = classes if prediction.classes is None else _kept(prediction.classes)
+        named = known if prediction.classes is None else _kept(prediction.classes)
         if u is not None and not 0.0 <= finite(u, "u", PredictionError) <= 1.0:
             raise PredictionError(f"the chance u of a prediction must lie in [0, 1], got {u}")
     elif isinstance(prediction, Mapping) or hasattr(prediction, "keys"):
         held = {_item(name): value for name, value in prediction.items()}
-        known = [name for name in classes or () if name in held]
-        named = (*known, *(name for name in held if name not in known))
+        first = [name for name in known or () if name in held]
+        named = (*first, *(name for name in held if name not in first))
         given = [held[name] for name in named]
-    try:
-        p = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise PredictionError(f"probabilities must be numbers, got {prediction!r}") from None
+    p = floats(given, "probabilities")
     if p.ndim != 1:
         raise PredictionError(
             f"a prediction must be one row of probabilities, got an array of shape {p.shape}"
         )
-    if named is not None and len(named) != len(p):
-        raise PredictionError(f"a prediction must name {len(named)} classes, got {len(p)} numbers")
+    count = len(named) if named is not None else classes
+    if count is not None and count != len(p):
+        raise PredictionError(f"a prediction must name {count} classes, got {len(p)} numbers")
     if len(p) and not (np.minimum.reduce(p) >= 0.0 and np.maximum.reduce(p) <= 1.0):
         np.minimum(p, 1.0, out=p, where=p <= 1.0 + 1e-6)  # single precision rounds above 1
         outside = p[~((p >= 0.0) & (p <= 1.0))]
@@ -488,8 +488,9 @@ def _probabilities(
 
 
 def _item(value: Any) -> Any:
-    """A numpy scalar as the Python value it is."""
-    return value.item() if hasattr(value, "item") and getattr(value, "size", 1) == 1 else value
+    """A numpy or torch scalar, or an array of one, as the Python value it is."""
+    shape = getattr(value, "shape", None)
+    return value if shape is None or any(length != 1 for length in shape) else value.item()
 
 
 def _label(y: Any) -> Any:

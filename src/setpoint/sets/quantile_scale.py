@@ -12,7 +12,7 @@ import numpy as np
 from setpoint._check import choice, interval, number
 from setpoint.errors import InputError, PredictionError
 from setpoint.predictions import QuantileGrid
-from setpoint.sets._interval import Interval, between, cut, extreme, label_of
+from setpoint.sets._interval import Interval, between, cut, extreme, floats, label_of
 
 __all__ = ["QuantileScale"]
 
@@ -92,10 +92,7 @@ class QuantileScale:
             )
         else:
             levels, values = self.levels, prediction
-        try:
-            held = np.array(values, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise PredictionError(f"quantiles must be numbers, got {values!r}") from None
+        held = floats(values, "quantiles")
         kept = self.levels
         if kept is None or levels is not kept:
             kept = _levels(levels, PredictionError)
@@ -117,10 +114,12 @@ class QuantileScale:
         """The interval at λ."""
         if not -1.0 <= lam < 0.0:
             return extreme(inf if lam >= 0.0 else -inf if lam < -1.0 else lam, self.support)
-        lower, upper = (
-            self._quantile(prediction, -0.5 * lam),
-            self._quantile(prediction, 1.0 + 0.5 * lam),
-        )
+        tail = -0.5 * lam
+        # The upper end is told by its tail: 1 − tail may round to a level that is not passed yet.
+        open_above = self.ends == "open" and not callable(prediction)
+        above = open_above and tail < 1.0 - prediction[0][-1]
+        lower = self._quantile(prediction, tail)
+        upper = inf if above else self._quantile(prediction, 1.0 - tail)
         if self._cuts:
             lower, upper = cut(lower, upper, self.support)
         return between(lower, upper)
@@ -133,9 +132,10 @@ class QuantileScale:
         grid: Grid = prediction
         levels, values = grid
         if level < levels[0] or level > levels[-1]:
+            below = level < levels[0]
             if self.ends == "open":
-                return -inf if level < levels[0] else inf
-            return values[0] if level < levels[0] else values[-1]
+                return -inf if below else inf
+            return values[0] if below else values[-1]
         place = bisect_right(levels, level)
         if place == len(levels):
             return values[-1]
@@ -143,7 +143,8 @@ class QuantileScale:
         share = (level - levels[place - 1]) / (levels[place] - levels[place - 1])
         if low == high or low == -inf or share == 0.0:
             return low
-        return min(low + (high - low) * share, high)
+        step = 2.0 * ((0.5 * high - 0.5 * low) * share)  # the difference itself may overflow
+        return min(low + step, high)
 
     def critical(self, prediction: Any, y: float) -> float:
         """The smallest λ whose interval contains y."""
@@ -153,10 +154,11 @@ class QuantileScale:
         opened = self.ends == "open"
         least, most = (levels[0], levels[-1]) if opened else (0.0, 1.0)
         if y < values[0] or y > values[-1]:
-            # Beyond an end that is held lies only the full set. One that is open is passed just
-            # after its level.
-            level = least if y < values[0] else 1.0 - most
-            return nextafter(-2.0 * level, inf) if opened and level > 0.0 else 0.0
+            if not opened:  # beyond an end that is held lies only the full set
+                return 0.0
+            # An open end is passed just after its level, unless the other end has to pass it first.
+            near = least if y < values[0] else 1.0 - most
+            return nextafter(-2.0 * near, inf) if near <= 0.5 else -2.0 * (1.0 - near)
         below = _share(levels, values, bisect_right(values, y), y, most)
         above = _share(levels, values, bisect_left(values, y), y, most) if y > values[0] else least
         return min(-2.0 * min(below, 1.0 - above, 0.5), 0.0)
@@ -195,7 +197,7 @@ def _share(
         return most
     low, high = values[place - 1], values[place]
     step = levels[place] - levels[place - 1]
-    return levels[place - 1] + step * ((y - low) / (high - low))
+    return levels[place - 1] + step * ((0.5 * y - 0.5 * low) / (0.5 * high - 0.5 * low))
 
 
 def _levels(levels: Any, error: type[InputError]) -> tuple[float, ...]:

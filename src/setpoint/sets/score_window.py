@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import ceil, inf, nextafter
+from sys import float_info
 from typing import Any
 
 from setpoint._check import whole
@@ -63,6 +64,20 @@ class ScoreWindow:
         """The class of the sets."""
         return getattr(self.scores, "shows", None)
 
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the numbers in a prediction, if the family of the scores has names."""
+        return getattr(self.scores, "columns", None)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The values y can take."""
+        return getattr(self.scores, "support", (-inf, inf))
+
+    def taped(self, y: float) -> Any:
+        """The label that a tape holds as a number."""
+        return getattr(self.scores, "taped", self.scores.label)(y)
+
     def bind(self, memory: Iterable[float] = ()) -> "_Windowed":
         """The family at work: it remembers scores, those given being the past, oldest first."""
         return _Windowed(self, Window(self.size, memory))
@@ -113,11 +128,15 @@ class _Windowed:
     def critical(self, prediction: Any, y: Any) -> float:
         """The smallest λ whose set contains y."""
         window = self._window
-        return _opens(window.below(self.scores.critical(prediction, y)), len(window))
+        return _opens(window.below(self.weigh(prediction, y)), len(window))
 
-    def observe(self, prediction: Any, y: Any) -> None:
-        """Takes in the score of a label; the oldest leaves a full window."""
-        self._window.add(self.scores.critical(prediction, y))
+    def weigh(self, prediction: Any, y: Any) -> float:
+        """The score of a label; −inf is taken as the least number, which some set still holds."""
+        return max(self.scores.critical(prediction, y), -float_info.max)
+
+    def observe(self, score: float) -> None:
+        """Takes in a score; the oldest leaves a full window."""
+        self._window.add(score)
 
     @property
     def memory(self) -> tuple[float, ...]:
