@@ -25,6 +25,7 @@ if _typing.TYPE_CHECKING:
     from setpoint import datasets, layouts, metrics, models, search, testing
     from setpoint.fleet import Fleet
     from setpoint.groups import GroupCertificate, Groups
+    from setpoint.ledger import Ledger
     from setpoint.replaying import Sweep, Trace, replay, sweep
     from setpoint.tape import Ragged, Recorder, Tape
     from setpoint.tuning import Tuned, tune
@@ -39,6 +40,7 @@ __all__ = [
     "GroupCertificate",
     "Groups",
     "Info",
+    "Ledger",
     "Ragged",
     "Receipt",
     "Recorder",
@@ -76,6 +78,7 @@ _LATER = {
     "Fleet": "fleet",
     "GroupCertificate": "groups",
     "Groups": "groups",
+    "Ledger": "ledger",
     "Ragged": "tape",
     "Recorder": "tape",
     "Sweep": "replaying",

@@ -22,7 +22,7 @@ from setpoint import spec
 from setpoint.errors import SetpointError, StateError
 from setpoint.sets import Interval
 
-__all__ = ["VERSION", "pack", "read", "unpack", "write"]
+__all__ = ["VERSION", "pack", "read", "replace_file", "unpack", "write"]
 
 VERSION = 1
 _HEADER = "header.json"
@@ -95,10 +95,10 @@ def write(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> N
             member = BytesIO()
             npy.write_array(member, array, allow_pickle=False)
             archive.writestr(f"{name}.npy", member.getvalue())
-    _replace(target, buffer.getvalue())
+    replace_file(target, buffer.getvalue())
 
 
-def _replace(target: Path, data: bytes) -> None:
+def replace_file(target: Path, data: bytes) -> None:
     """Puts `data` at `target` in one move, so that a crash leaves the old file or the new one."""
     beside = target.with_name(f".{target.name}.{os.urandom(6).hex()}")
     try:

@@ -282,10 +282,12 @@ class Stream:
 
     def peek(self, prediction: Any) -> Any:
         """The set `predict` would show now, without waiting for a label."""
+        return self._sets.at(self._read(prediction, self._serial), self.lam)
+
+    def _read(self, prediction: Any, id: Id) -> Any:
+        """A prediction as it is kept under an id."""
         reading = self._sets.read(prediction)
-        if self._draws:
-            reading = self._sets.draw(reading, self._serial)
-        return self._sets.at(reading, self.lam)
+        return self._sets.draw(reading, id) if self._draws else reading
 
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
         """Takes in several labels by id, in the order given: all of them, or none."""

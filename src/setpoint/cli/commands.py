@@ -1,5 +1,6 @@
 """The commands and their options."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +35,30 @@ def options(
     ] = False,
 ) -> None:
     """Keeps the risk of any online model at the level you set."""
+
+
+@app.command()
+def stream(
+    state: Annotated[Path, typer.Option(help="The folder that holds the streams; made if new.")],
+    config: Annotated[
+        Path | None, typer.Option(help="The controller as TOML; needed for a new folder.")
+    ] = None,
+    missing: Annotated[str, typer.Option(help="What a null label does: raise or skip.")] = "skip",
+    max_pending: Annotated[int, typer.Option(help="How many may wait for a label.")] = 10_000,
+    overflow: Annotated[str, typer.Option(help="What one more does: refuse or expire.")] = "refuse",
+    every: Annotated[int, typer.Option(help="Write all streams whole after so many events.")] = (
+        100_000
+    ),
+) -> None:
+    """Answers JSON Lines: predictions and late labels by id, for one or many streams.
+
+    {"id": "a", "prediction": [10, 14]} is answered with a set, {"id": "a", "y": 12} with its loss.
+    What was answered survives kill -9; what was not can be sent again.
+    """
+    controller = None if config is None else setpoint.spec.from_toml(config.read_text("utf-8"))
+    options = {"missing": missing, "max_pending": max_pending, "overflow": overflow}
+    with setpoint.Ledger(state, controller, every=every, **options) as ledger:  # type: ignore[arg-type]
+        ledger.serve(sys.stdin.buffer, sys.stdout.buffer)
 
 
 Out = Annotated[Path, typer.Option("--out", help="The folder for tables and figures.")]
