@@ -19,7 +19,7 @@ import numpy as np
 from setpoint._check import number, whole
 from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError
-from setpoint.replaying import Sweep, _run_sweep
+from setpoint.replaying import Start, Sweep, _run_sweep
 from setpoint.search import LogUniform, Pinball, Uniform
 from setpoint.steps import Fixed
 from setpoint.tape import Tape
@@ -120,6 +120,7 @@ def tune(
     space: Mapping[str, Choice],
     objective: Callable[[Controller, Mapping[str, float]], float] | None = None,
     *,
+    state: Start = None,
     budget: int = 256,
     seed: int = 0,
     confidence_level: float | None = None,
@@ -144,6 +145,9 @@ def tune(
         What to make small, called with a controller and its metrics; `search.Pinball()` by default.
         +inf and NaN reject a controller. If every one is rejected, a `TuneNotice` says so, and
         the controller given is the best.
+    state
+        Where every setting goes on from, as in `replay`. A score window needs one: while it fills,
+        its sets are infinite, and so is their pinball loss.
     budget
         How many settings to try if there is a range in the space; grids are tried whole.
     seed
@@ -175,7 +179,7 @@ def tune(
         _with(controller, dict(zip(names, setting, strict=True))) for setting in settings
     ]
     told = _Progress(len(controllers), progress)
-    table = _run_sweep(controllers, tape, None, False, confidence_level, told)
+    table = _run_sweep(controllers, tape, state, False, confidence_level, told)
     values = np.array(
         [
             number(wanted(each, table.row(index)), "the objective")
