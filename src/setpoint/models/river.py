@@ -1,0 +1,466 @@
+"""River models whose intervals and label sets hold a risk (extra `river`).
+
+`IntervalRegressor` and `SetClassifier` wrap any River regressor or classifier, a pipeline
+included, and go wherever one goes, `evaluate.progressive_val_score` with delays included.
+
+Asking opens a receipt, so that a label that comes late is judged on the set that was shown. A
+label finds its receipt by `id` where one was given, else by the value of x, first in first out; if
+x is never as it was, as behind a transformer that learns, the only receipt that waits is meant. A
+label that finds none is that of a row nobody asked for: it is predicted, judged and learnt. One row
+may be asked for in several ways (a point, an interval, probabilities); asking twice in the same way
+is asking for two rows.
+"""
+
+# mypy: allow-subclassing-any, allow-untyped-calls
+
+import warnings
+from collections import deque
+from collections.abc import Hashable, Iterator, Mapping
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+
+from setpoint._check import is_missing, whole
+from setpoint.controller import Controller
+from setpoint.guarantee import Certificate
+from setpoint.models._presets import interval_controller, set_controller
+from setpoint.models.residual import Fading, Recent, Residuals
+from setpoint.predictions import Quantiles, Spread
+from setpoint.sets import LabelSet
+from setpoint.stream import Stream
+
+try:
+    from river import base, conf, metrics
+except ImportError as error:
+    raise ImportError("this needs River: pip install 'setpoint[river]'") from error
+
+__all__ = ["Coverage", "IntervalRegressor", "SetClassifier"]
+
+Features = dict[Any, Any]
+
+
+_FEW = 5
+"""Behind a transformer that learns, x keeps its value now and then by chance."""
+
+
+class _Row:
+    """One row that was asked for: how, what the model said, what was shown, and where it waits."""
+
+    __slots__ = ("asked", "key", "output", "receipt", "shown")
+
+    def __init__(self, key: Hashable, output: Any, shown: Any, receipt: int | None) -> None:
+        self.key = key
+        self.output = output
+        self.shown = shown
+        self.receipt = receipt
+        self.asked: set[str] = set()
+
+
+class _Waiting:
+    """The rows that wait for their label, by id or by the value of x, oldest first."""
+
+    def __init__(self, most: int) -> None:
+        self.most = whole(most, "max_pending", 1)
+        self._rows: dict[int, _Row] = {}
+        self._by_key: dict[Hashable, deque[int]] = {}
+        self._serial = 0
+        self._told = False
+        self._found = self._strange = 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def asked(self, key: Hashable, way: str) -> _Row | None:
+        """The oldest row under a key that was not yet asked for in this way."""
+        for number in self._by_key.get(key, ()):
+            row = self._rows[number]
+            if way not in row.asked:
+                row.asked.add(way)
+                return row
+        return None
+
+    def oldest_to_go(self) -> _Row | None:
+        """The row that has to be given up before one more can wait, if there are too many."""
+        if len(self._rows) < self.most:
+            return None
+        if not self._told:
+            self._told = True
+            warnings.warn(
+                f"{self.most:,} rows wait for their label, as many as max_pending allows, and the "
+                "oldest is given up; a label finds its row by id or by the value of x, so put "
+                "transformers that learn inside the wrapper, or give an id",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return self.take(next(iter(self._rows)))
+
+    def put(self, row: _Row) -> None:
+        """Lets a row wait."""
+        self._rows[self._serial] = row
+        self._by_key.setdefault(row.key, deque()).append(self._serial)
+        self._serial += 1
+
+    def take(self, number: int) -> _Row:
+        row = self._rows.pop(number)
+        same = self._by_key[row.key]
+        same.remove(number)
+        if not same:
+            del self._by_key[row.key]
+        return row
+
+    def find(self, key: Hashable) -> _Row | None:
+        """The oldest row under a key, else the only one that waits, if it may be the same row."""
+        same = self._by_key.get(key)
+        if same:
+            self._found += 1
+            return self.take(same[0])
+        self._strange += 1
+        if len(self._rows) == 1 and not self._found > max(self._strange, _FEW):
+            number, row = next(iter(self._rows.items()))
+            if _features(key) == _features(row.key) is not None:
+                return self.take(number)
+        return None
+
+
+def _by_value(value: Any) -> Hashable:
+    """A value that can be looked up: equal for equal values, NaN equal to NaN."""
+    if isinstance(value, float):
+        return "nan" if value != value else value
+    if isinstance(value, str | int | bytes) or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return frozenset((name, _by_value(each)) for name, each in value.items())
+    if hasattr(value, "tolist"):
+        return _by_value(value.tolist())
+    if isinstance(value, list | tuple):
+        return tuple(map(_by_value, value))
+    if isinstance(value, set | frozenset):
+        return frozenset(map(_by_value, value))
+    return value if value.__hash__ is not None else repr(value)
+
+
+def _key(x: Any, id: Hashable) -> Hashable:
+    return ("x", _by_value(x)) if id is None else ("id", id)
+
+
+def _features(key: Any) -> frozenset[Any] | None:
+    """The names of the features behind a key; None where it has none."""
+    kind, value = key
+    if kind != "x" or not isinstance(value, frozenset):
+        return None
+    return frozenset(name for name, _ in value)
+
+
+def _give_up(row: _Row | None, stream: Stream) -> None:
+    """Closes the receipt of a row whose label will not come."""
+    if row is not None and row.receipt is not None:
+        stream.drop(row.receipt)
+
+
+class Coverage(metrics.base.Metric):
+    """The share of labels that lay in their interval or set, as a metric of River.
+
+    `evaluate.progressive_val_score` asks for intervals where the rows of the dataset say so: a
+    row is then (x, y, {"with_interval": True}), or "with_set" for a classifier.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, linear_model, preprocessing
+    >>> model = IntervalRegressor(preprocessing.StandardScaler() | linear_model.LinearRegression())
+    >>> rows = ((x, y, {"with_interval": True}) for x, y in datasets.TrumpApproval())
+    >>> evaluate.progressive_val_score(rows, model, Coverage())
+    Coverage: 90.11%
+    """
+
+    _fmt = ".2%"
+
+    def __init__(self) -> None:
+        self._hits = self._weight = 0.0
+
+    def update(self, y_true: Any, y_pred: Any, w: float = 1.0) -> None:
+        """Takes in a label and its interval or set."""
+        self._hits += w * (y_true in y_pred)
+        self._weight += w
+
+    def revert(self, y_true: Any, y_pred: Any, w: float = 1.0) -> None:
+        """Takes back what `update` took in."""
+        self.update(y_true, y_pred, -w)
+
+    def get(self) -> float:
+        """The share; 0 before the first label."""
+        return self._hits / self._weight if self._weight else 0.0
+
+    @property
+    def bigger_is_better(self) -> bool:
+        """Yes: of two models at one level, the one that misses less."""
+        return True
+
+    @property
+    def requires_labels(self) -> bool:
+        """Whether a classifier is asked by `predict_one`: yes, with_set=True."""
+        return True
+
+    def works_with(self, model: base.Estimator) -> bool:
+        """Whether it can judge a model: any with intervals or sets."""
+        return isinstance(model, base.Regressor | base.Classifier)
+
+
+class IntervalRegressor(base.Wrapper[Any], base.Regressor):
+    """Any River regressor, with intervals whose risk is held online.
+
+    The width is measured in units of the regressor's own recent residuals and steered by the
+    labels: after T of them the mean loss is within a known constant over T of its level, whatever
+    the data. Before the first residual, and where the forecast is not finite, the whole line is
+    shown and not judged.
+
+    Parameters
+    ----------
+    regressor
+        The regressor to wrap. Put transformers that learn inside, as in
+        `IntervalRegressor(StandardScaler() | LinearRegression())`, so that x keeps its value
+        until its label comes; at the end of a pipeline give rows an `id` if labels come late.
+    controller
+        What to hold, and how: its family reads spreads (`sets.Scale`) or points (`sets.Widen`).
+        By default miscoverage at 1 − confidence_level.
+    confidence_level
+        The coverage of the default controller.
+    memory
+        Over what residuals are averaged: `Fading(half_life)` or `Recent(size)`.
+    max_pending
+        How many rows may wait for their label; beyond it the oldest is given up.
+
+    Examples
+    --------
+    >>> from river import datasets, linear_model, preprocessing, stats
+    >>> model = IntervalRegressor(
+    ...     preprocessing.StandardScaler() | linear_model.LinearRegression(intercept_lr=0.1),
+    ...     confidence_level=0.9,
+    ... )
+    >>> validity, efficiency = stats.Mean(), stats.Quantile(0.5)
+    >>> for x, y in datasets.TrumpApproval():
+    ...     interval = model.predict_one(x, with_interval=True)
+    ...     validity.update(y in interval)
+    ...     efficiency.update(interval.width)
+    ...     model.learn_one(x, y)
+    >>> round(validity.get(), 2), round(efficiency.get(), 2)
+    (0.9, 1.25)
+    """
+
+    def __init__(
+        self,
+        regressor: Any,
+        controller: Controller | None = None,
+        confidence_level: float = 0.9,
+        memory: Fading | Recent | None = None,
+        max_pending: int = 10_000,
+    ) -> None:
+        self.regressor = regressor
+        self.controller = controller
+        self.confidence_level = confidence_level
+        self.memory = memory
+        self.max_pending = max_pending
+        self.residuals = Residuals(memory)
+        self._waiting = _Waiting(max_pending)
+        held = interval_controller(confidence_level) if controller is None else controller
+        # One more than may wait, for a row that is predicted when its label comes.
+        self.stream = Stream(held, max_pending=self._waiting.most + 1)
+
+    @property
+    def _wrapped_model(self) -> Any:
+        return self.regressor
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        from river import linear_model, preprocessing
+
+        yield {"regressor": preprocessing.StandardScaler() | linear_model.LinearRegression()}
+
+    def predict_one(
+        self, x: Features, with_interval: bool = False, id: Any = None, **kwargs: Any
+    ) -> Any:
+        """The regressor's forecast, or River's `Interval` around it; x waits for its label.
+
+        Nothing that is learnt changes. `id` tells rows of equal x apart.
+        """
+        way, key = "interval" if with_interval else "point", _key(x, id)
+        row = self._waiting.asked(key, way)
+        if row is None:
+            output = self.regressor.predict_one(x, **kwargs)
+            _give_up(self._waiting.oldest_to_go(), self.stream)
+            row = self._row(key, output)
+            row.asked.add(way)
+            self._waiting.put(row)
+        if not with_interval:
+            return row.output
+        return conf.Interval(lower=row.shown[0], upper=row.shown[1])
+
+    def learn_one(
+        self, x: Features, y: Any, with_interval: bool = False, id: Any = None, **kwargs: Any
+    ) -> None:
+        """Judges the interval shown for x, then learns; a missing label closes its row unlearnt.
+
+        An x nobody asked for is predicted first. `with_interval` is not used: River's evaluation
+        gives the options of a row to `predict_one` and to `learn_one`.
+        """
+        row = self._waiting.find(_key(x, id))
+        if is_missing(y):
+            _give_up(row, self.stream)
+            return
+        if row is None:
+            row = self._row(None, self.regressor.predict_one(x))
+        if row.receipt is not None:
+            self.stream.update(y, id=row.receipt)
+        if isfinite(row.output):
+            self.residuals.add(y - row.output)
+        self.regressor.learn_one(x, y, **kwargs)
+
+    def certificate(self) -> Certificate:
+        """What is guaranteed of the rows judged so far, and whether the premises hold."""
+        return self.stream.certificate()
+
+    def _row(self, key: Hashable, output: Any) -> _Row:
+        sets = self.stream.controller.sets
+        prediction: Quantiles | Spread
+        if not isfinite(output):
+            return _Row(key, output, getattr(sets, "support", (-inf, inf)), None)
+        if getattr(sets, "columns", None) == ("lower", "upper"):
+            prediction = Quantiles(output, output)
+        elif self.residuals.count:
+            prediction = self.residuals.spread(output)
+        else:
+            return _Row(key, output, getattr(sets, "support", (-inf, inf)), None)
+        receipt = self.stream.issue(prediction)
+        return _Row(key, output, (receipt.shown.lower, receipt.shown.upper), int(receipt.id))
+
+
+_EVERY_LABEL = LabelSet((np.empty(0), {}, 0.0), inf)
+
+
+class SetClassifier(base.Wrapper[Any], base.Classifier):
+    """Any River classifier with probabilities, with label sets whose risk is held online.
+
+    Where the classifier has no opinion, as before its first label, the full set is shown and not
+    judged.
+
+    Parameters
+    ----------
+    classifier
+        The classifier to wrap; see `IntervalRegressor` about transformers. One that only names
+        labels is taken to be certain of them.
+    controller
+        What to hold, and how, with a family of label sets. By default `sets.Threshold` and
+        miscoverage at 1 − confidence_level.
+    confidence_level
+        The coverage of the default controller.
+    max_pending
+        How many rows may wait for their label; beyond it the oldest is given up.
+
+    Examples
+    --------
+    >>> from river import datasets, naive_bayes, stats
+    >>> model = SetClassifier(naive_bayes.GaussianNB(), confidence_level=0.9)
+    >>> validity, size = stats.Mean(), stats.Mean()
+    >>> for x, y in datasets.ImageSegments():
+    ...     labels = model.predict_one(x, with_set=True)
+    ...     validity.update(y in labels)
+    ...     size.update(len(labels))
+    ...     model.learn_one(x, y)
+    >>> round(validity.get(), 2)
+    0.9
+    """
+
+    def __init__(
+        self,
+        classifier: Any,
+        controller: Controller | None = None,
+        confidence_level: float = 0.9,
+        max_pending: int = 10_000,
+    ) -> None:
+        self.classifier = classifier
+        self.controller = controller
+        self.confidence_level = confidence_level
+        self.max_pending = max_pending
+        self._waiting = _Waiting(max_pending)
+        held = set_controller(confidence_level) if controller is None else controller
+        # One more than may wait, for a row that is predicted when its label comes.
+        self.stream = Stream(held, max_pending=self._waiting.most + 1)
+
+    @property
+    def _wrapped_model(self) -> Any:
+        return self.classifier
+
+    @property
+    def _multiclass(self) -> bool:
+        return bool(self.classifier._multiclass)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        from river import linear_model, naive_bayes, preprocessing
+
+        yield {"classifier": preprocessing.StandardScaler() | linear_model.LogisticRegression()}
+        yield {"classifier": naive_bayes.GaussianNB()}
+
+    def predict_proba_one(self, x: Features, id: Any = None, **kwargs: Any) -> dict[Any, float]:
+        """The classifier's probabilities; x waits for its label."""
+        return dict(self._ask(x, "probabilities", id, kwargs).output)
+
+    def predict_one(
+        self, x: Features, with_set: bool = False, id: Any = None, **kwargs: Any
+    ) -> Any:
+        """The most likely label, or the `sets.LabelSet`; x waits for its label.
+
+        Nothing that is learnt changes. `id` tells rows of equal x apart.
+        """
+        row = self._ask(x, "set" if with_set else "label", id, kwargs)
+        if with_set:
+            return row.shown
+        return max(row.output, key=row.output.get) if row.output else None
+
+    def learn_one(
+        self, x: Features, y: Any, with_set: bool = False, id: Any = None, **kwargs: Any
+    ) -> None:
+        """Judges the set shown for x, then learns; a missing label closes its row unlearnt.
+
+        An x nobody asked for is predicted first. `with_set` is not used, as in
+        `IntervalRegressor.learn_one`.
+        """
+        row = self._waiting.find(_key(x, id))
+        if is_missing(y):
+            _give_up(row, self.stream)
+            return
+        if row is None:
+            row = self._row(None, self._probabilities(x, {}))
+        if row.receipt is not None:
+            self.stream.update(y, id=row.receipt)
+        self.classifier.learn_one(x, y, **kwargs)
+
+    def certificate(self) -> Certificate:
+        """What is guaranteed of the rows judged so far, and whether the premises hold."""
+        return self.stream.certificate()
+
+    def _ask(self, x: Features, way: str, id: Any, options: dict[str, Any]) -> _Row:
+        key = _key(x, id)
+        row = self._waiting.asked(key, way)
+        if row is None:
+            output = self._probabilities(x, options)
+            _give_up(self._waiting.oldest_to_go(), self.stream)
+            row = self._row(key, output)
+            row.asked.add(way)
+            self._waiting.put(row)
+        return row
+
+    def _probabilities(self, x: Features, options: dict[str, Any]) -> dict[Any, float]:
+        try:
+            return dict(self.classifier.predict_proba_one(x, **options))
+        except NotImplementedError:
+            label = self.classifier.predict_one(x, **options)
+            return {} if label is None else {label: 1.0}
+
+    def _row(self, key: Hashable, output: dict[Any, float]) -> _Row:
+        total = sum(output.values())
+        if not (isfinite(total) and total > 0.0):
+            return _Row(key, output, _EVERY_LABEL, None)
+        # River does not ask of a classifier that its probabilities sum to 1.
+        receipt = self.stream.issue({label: p / total for label, p in output.items()})
+        return _Row(key, output, receipt.shown, int(receipt.id))

@@ -1,0 +1,668 @@
+"""scikit-learn estimators whose intervals and label sets hold a risk (extra `sklearn`).
+
+`IntervalRegressor` and `SetClassifier` wrap any estimator, a pipeline included. `fit` and
+`partial_fit` predict each row before they learn it, so that what is judged was never seen;
+`predict`, `predict_interval` and `predict_set` change nothing.
+"""
+
+# mypy: allow-subclassing-any, allow-untyped-calls
+
+from collections.abc import Iterator
+from importlib import import_module
+from math import ceil, inf, isfinite
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from setpoint._check import whole
+from setpoint.controller import Controller
+from setpoint.errors import InputError
+from setpoint.guarantee import Certificate
+from setpoint.models._presets import interval_controller, set_controller
+from setpoint.models.residual import Fading, Recent, Residuals
+from setpoint.predictions import Probabilities, Quantiles, Spread
+from setpoint.stream import Stream
+
+try:
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        MetaEstimatorMixin,
+        RegressorMixin,
+        clone,
+    )
+    from sklearn.exceptions import NotFittedError
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils import check_array, column_or_1d, get_tags
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import (
+        check_consistent_length,
+        check_is_fitted,
+        validate_data,
+    )
+except ImportError as error:
+    raise ImportError(
+        "this needs scikit-learn 1.6 or newer: pip install 'setpoint[sklearn]'"
+    ) from error
+
+__all__ = ["IntervalRegressor", "SetClassifier"]
+
+Floats = npt.NDArray[np.float64]
+Masks = npt.NDArray[np.bool_]
+
+
+class _Online(MetaEstimatorMixin, BaseEstimator):
+    """What both estimators share: the first rows are learnt at once, the others one by one."""
+
+    estimator: Any
+    controller: Controller | None
+    confidence_level: float
+    initial: float | int
+    chunk: int
+    refit: int | None
+    window: int | None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse = inner.sparse
+        tags.input_tags.allow_nan = inner.allow_nan
+        return tags
+
+    # What the two kinds fill in
+
+    def _made(self) -> Controller:
+        """The controller, given or by default."""
+        raise NotImplementedError
+
+    def _templates(self) -> tuple[Any, ...]:
+        """The estimators to clone."""
+        return (self.estimator,)
+
+    def _options(self) -> dict[str, Any]:
+        """What `partial_fit` of the estimators takes beside X and y."""
+        return {}
+
+    def _outputs(self, X: Any) -> Any:
+        """What the estimators say of several rows, one item for each."""
+        raise NotImplementedError
+
+    def _show(self, output: Any, y: Any) -> Any:
+        """The set for one row as a row of `shown_`; the stream and the scale learn its label."""
+        raise NotImplementedError
+
+    def _stacked(self, shown: list[Any]) -> Any:
+        """The rows of `shown_`."""
+        raise NotImplementedError
+
+    # The life of the estimators
+
+    @property
+    def _learns(self) -> bool:
+        """Whether every estimator learns row by row."""
+        return all(map(_has_partial_fit, self._fitted))
+
+    def _begin(self) -> None:
+        self.stream_ = Stream(self._made())
+        self._fitted = tuple(clone(each) for each in self._templates())
+        self.estimator_ = self._fitted[0]
+        self._ready = all(map(_is_fitted, self._fitted))
+        self._kept: list[tuple[Any, Any]] = []
+        self._since = 0
+        whole(self.chunk, "chunk", 1)
+        if self.refit is not None:
+            whole(self.refit, "refit", 1)
+            if self.window is None:
+                raise InputError("refit needs window, the number of rows to fit anew")
+        if self.window is not None:
+            whole(self.window, "window", 1)
+
+    def _first(self, rows: int) -> int:
+        """How many rows the estimators are fitted to before the others are predicted."""
+        share = self.initial
+        if isinstance(share, bool) or not isinstance(share, int | float | np.number):
+            raise InputError(f"initial must be a share or a number of rows, got {share!r}")
+        if isinstance(share, int | np.integer):
+            return min(whole(share, "initial", 0), rows)
+        if not 0.0 <= share <= 1.0:
+            raise InputError(f"initial must be a share from 0 to 1, or whole, got {share}")
+        return ceil(share * rows)
+
+    def _fit(self, X: Any, y: Any, first: int) -> None:
+        """From the beginning: the first rows at once, the others one by one."""
+        if first:
+            self._fit_anew(_rows(X, 0, first), y[:first])
+        elif not self._ready and not self._learns:
+            raise InputError(
+                "initial=0 needs estimators with partial_fit, or fitted ones wrapped as "
+                f"FrozenEstimator(…), got {self.estimator!r}"
+            )
+        self._keep(_rows(X, 0, first), y[:first])
+        self._follow(_rows(X, first, len(y)), y[first:])
+        if not self._learns and first < len(y):
+            start = 0 if self.window is None else max(len(y) - self.window, 0)
+            self._fit_anew(_rows(X, start, len(y)), y[start:])
+            self._since = 0
+
+    def _start(self, X: Any, y: Any, first: int) -> None:
+        """As `_fit`, by `partial_fit` alone."""
+        if first:
+            self._learn(_rows(X, 0, first), y[:first])
+        self._follow(_rows(X, first, len(y)), y[first:])
+
+    def _fit_anew(self, X: Any, y: Any) -> None:
+        for each in self._fitted:
+            each.fit(X, y)
+        self._ready = True
+
+    def _learn(self, X: Any, y: Any) -> None:
+        for each in self._fitted:
+            _partial_fit(each, X, y, self._options())
+        self._ready = True
+
+    def _follow(self, X: Any, y: Any) -> None:
+        """Predicts, judges and learns row by row."""
+        shown: list[Any] = []
+        for start, stop in self._blocks(len(y)):
+            rows, labels = _rows(X, start, stop), y[start:stop]
+            if self._ready:
+                outputs = self._outputs(rows)
+                shown += [self._show(*each) for each in zip(outputs, labels, strict=True)]
+            if self._learns:
+                self._learn(rows, labels)
+            else:
+                self._keep(rows, labels)
+                self._since += stop - start
+                if self.refit is not None and self._since >= self.refit:
+                    self._refit()
+        self.shown_ = self._stacked(shown)
+
+    def _blocks(self, rows: int) -> Iterator[tuple[int, int]]:
+        """Rows that one state of the estimators predicts: a chunk, or all until a refit."""
+        start = 0
+        while start < rows:
+            if self._learns:
+                size = self.chunk
+            else:
+                size = rows if self.refit is None else max(self.refit - self._since, 1)
+            yield start, min(start + size, rows)
+            start += size
+
+    def _keep(self, X: Any, y: Any) -> None:
+        """Remembers the last rows, if the estimators are fitted anew to them."""
+        if self.refit is None or self.window is None or not len(y):
+            return
+        self._kept.append((X, y))
+        spare = sum(len(labels) for _, labels in self._kept) - self.window
+        while spare > 0:
+            rows, labels = self._kept.pop(0)
+            if len(labels) > spare:
+                self._kept.insert(0, (_rows(rows, spare, len(labels)), labels[spare:]))
+            spare -= len(labels)
+
+    def _refit(self) -> None:
+        self._fit_anew(
+            _stack([X for X, _ in self._kept]), np.concatenate([y for _, y in self._kept])
+        )
+        self._since = 0
+
+    def certificate(self) -> Certificate:
+        """What is guaranteed of the rows judged so far, and whether the premises hold."""
+        check_is_fitted(self, "stream_")
+        return self.stream_.certificate()
+
+    def _input(self, X: Any, y: Any, *, reset: bool) -> Any:
+        """X, checked no further than its shape: the estimators do the rest."""
+        if y is None:
+            raise InputError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None."
+            )
+        X = _sliceable(X)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        check_consistent_length(X, y)
+        return X
+
+    def _asked(self, X: Any) -> Any:
+        """X for a prediction."""
+        check_is_fitted(self, "stream_")
+        if not self._ready:
+            raise NotFittedError(f"this {type(self).__name__} has learnt no row yet")
+        X = _sliceable(X)
+        if (
+            getattr(X, "ndim", 2) != 1
+        ):  # one row without its column axis is the estimator's to refuse
+            validate_data(self, X, reset=False, skip_check_array=True)
+        return X
+
+
+class IntervalRegressor(RegressorMixin, _Online):
+    """Any regressor, with intervals whose risk is held online.
+
+    The width is measured in units of the estimator's own recent residuals, or of its quantile
+    forecasts, and steered by the labels: after T of them the mean loss is within a known
+    constant over T of its level, whatever the data. Where nothing is known (no residual yet, or a
+    forecast that is not finite) the whole line is shown and not judged.
+
+    Parameters
+    ----------
+    estimator
+        The regressor whose forecast is the centre. A pipeline learns row by row if its last
+        step does. `FrozenEstimator(fitted)` keeps a model as it is.
+    lower, upper
+        Regressors of a lower and an upper quantile, if there are any: together or not at all.
+        Without them the scale is that of the residuals.
+    controller
+        What to hold, and how: its family reads spreads (`sets.Scale`) or quantiles
+        (`sets.Widen`). By default miscoverage at 1 − confidence_level.
+    confidence_level
+        The coverage of the default controller.
+    memory
+        Over what residuals are averaged: `Fading(half_life)` or `Recent(size)`.
+    initial
+        The rows of `fit` that the estimator is fitted to before the others are predicted and
+        learnt one by one: a share, or a whole number.
+    chunk
+        For estimators with `partial_fit`: how many rows are predicted before they are learnt
+        together. The labels steer the width one by one all the same; scikit-learn's own checks
+        of its input take most of the time of a row, so that larger chunks are much faster.
+    refit, window
+        For estimators without `partial_fit`: after every `refit` labels they are fitted anew to
+        the last `window` rows. By default they stay as `fit` left them, fitted to all its rows.
+
+    Attributes
+    ----------
+    stream_
+        The `setpoint.Stream`, for labels that come late and for its state.
+    estimator_
+        The fitted estimator.
+    residuals_
+        The tracked scale.
+    shown_
+        The intervals of the last rows of the last `fit` or `partial_fit`, as they were before
+        each label: (m, 2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> random = np.random.default_rng(0)
+    >>> X = random.normal(size=(2000, 3))
+    >>> y = X @ [1.0, -2.0, 0.5] + random.normal(size=2000)
+    >>> model = IntervalRegressor(Ridge(), confidence_level=0.9).fit(X, y)
+    >>> model.predict_interval(X[:2]).shape
+    (2, 2)
+    >>> lower, upper = model.shown_.T
+    >>> round(float(np.mean((lower <= y[1000:]) & (y[1000:] <= upper))), 2)
+    0.9
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        lower: Any = None,
+        upper: Any = None,
+        controller: Controller | None = None,
+        confidence_level: float = 0.9,
+        memory: Fading | Recent | None = None,
+        initial: float | int = 0.5,
+        chunk: int = 1,
+        refit: int | None = None,
+        window: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.lower = lower
+        self.upper = upper
+        self.controller = controller
+        self.confidence_level = confidence_level
+        self.memory = memory
+        self.initial = initial
+        self.chunk = chunk
+        self.refit = refit
+        self.window = window
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Begins anew: fits the first rows, then predicts and learns the others one by one."""
+        X, y = self._numbers(X, y, reset=True)
+        self._begin()
+        self._fit(X, y, self._first(len(y)))
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Predicts and learns rows one by one.
+
+        The first call of all begins as `fit` does, with the share `initial` of its rows.
+        """
+        if not hasattr(self, "stream_"):
+            if not all(map(_has_partial_fit, self._templates())):
+                return self.fit(X, y)
+            X, y = self._numbers(X, y, reset=True)
+            self._begin()
+            self._start(X, y, self._first(len(y)))
+        else:
+            X, y = self._numbers(X, y, reset=False)
+            self._follow(X, y)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """The estimator's own forecast."""
+        X = self._asked(X)
+        return np.asarray(self.estimator_.predict(X), dtype=np.float64)
+
+    def predict_interval(self, X: Any) -> Floats:
+        """The intervals as they are now: (n, 2), lower and upper; (inf, −inf) is empty."""
+        X = self._asked(X)
+        found = [self._peek(output) for output in self._outputs(X)]
+        return np.array(found, dtype=np.float64).reshape(-1, 2)
+
+    def _numbers(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Floats]:
+        X = self._input(X, y, reset=reset)
+        y = column_or_1d(y, warn=True)
+        return X, check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+
+    def _made(self) -> Controller:
+        if (self.lower is None) != (self.upper is None):
+            raise InputError("lower and upper must be given together, got only one of them")
+        self.residuals_ = Residuals(self.memory)
+        if self.controller is not None:
+            return self.controller
+        return interval_controller(self.confidence_level, None if self.lower is None else 1.0)
+
+    def _templates(self) -> tuple[Any, ...]:
+        given = (self.estimator, self.lower, self.upper)
+        return given[:1] if self.lower is None else given
+
+    def _outputs(self, X: Any) -> Iterator[tuple[float, ...]]:
+        columns = [np.asarray(each.predict(X), dtype=np.float64) for each in self._fitted]
+        return zip(*(each.ravel().tolist() for each in columns), strict=True)
+
+    def _prediction(self, output: tuple[float, ...]) -> Quantiles | Spread | None:
+        """What the family reads; None where the forecast or its scale is not known."""
+        centre, *ends = output
+        if not all(map(isfinite, output)):
+            return None
+        columns = getattr(self.stream_.controller.sets, "columns", None)
+        if columns == ("lower", "upper"):
+            return Quantiles(*(ends or (centre, centre)))
+        if not ends:
+            return self.residuals_.spread(centre) if self.residuals_.count else None
+        # Quantile forecasts may cross; a side is never narrower than the residuals allow.
+        least = self.residuals_.floor * self.residuals_.scales[0] if self.residuals_.count else 0.0
+        return Spread(centre, max(centre - ends[0], least), max(ends[1] - centre, least))
+
+    def _peek(self, output: tuple[float, ...]) -> tuple[float, float]:
+        prediction = self._prediction(output)
+        if prediction is None:
+            return self._everything()
+        shown = self.stream_.peek(prediction)
+        return shown.lower, shown.upper
+
+    def _everything(self) -> tuple[float, float]:
+        low, high = getattr(self.stream_.controller.sets, "support", (-inf, inf))
+        return low, high
+
+    def _show(self, output: tuple[float, ...], y: float) -> tuple[float, float]:
+        prediction = self._prediction(output)
+        if prediction is None:
+            ends = self._everything()
+        else:
+            shown = self.stream_.predict(prediction)
+            self.stream_.update(float(y))
+            ends = shown.lower, shown.upper
+        if isfinite(output[0]):
+            self.residuals_.add(float(y) - output[0])
+        return ends
+
+    def _stacked(self, shown: list[Any]) -> Floats:
+        return np.array(shown, dtype=np.float64).reshape(-1, 2)
+
+
+class SetClassifier(ClassifierMixin, _Online):
+    """Any classifier with probabilities, with label sets whose risk is held online.
+
+    Parameters
+    ----------
+    estimator
+        The classifier; it must have `predict_proba`. A pipeline learns row by row if its last
+        step does. `FrozenEstimator(fitted)` keeps a model as it is.
+    controller
+        What to hold, and how, with a family of label sets. By default `sets.Threshold` and
+        miscoverage at 1 − confidence_level.
+    confidence_level
+        The coverage of the default controller.
+    initial, chunk, refit, window
+        See `IntervalRegressor`. The first rows go on until they hold two classes.
+
+    Attributes
+    ----------
+    classes_
+        The labels, in the order of the columns of `predict_proba` and `predict_set`.
+    stream_, estimator_
+        See `IntervalRegressor`.
+    shown_
+        The sets of the last rows of the last `fit` or `partial_fit`, as they were before each
+        label: booleans, (m, K).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> random = np.random.default_rng(0)
+    >>> X = random.normal(size=(2000, 2))
+    >>> y = np.array(["calm", "wind", "storm"])[
+    ...     np.digitize(X[:, 0] + random.normal(size=2000), [0, 2])
+    ... ]
+    >>> model = SetClassifier(LogisticRegression(), confidence_level=0.9).fit(X, y)
+    >>> model.predict_set(X[:2]).shape
+    (2, 3)
+    >>> truth = y[1000:, None] == model.classes_
+    >>> round(float(model.shown_[truth].mean()), 2)
+    0.9
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        controller: Controller | None = None,
+        confidence_level: float = 0.9,
+        initial: float | int = 0.5,
+        chunk: int = 1,
+        refit: int | None = None,
+        window: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.controller = controller
+        self.confidence_level = confidence_level
+        self.initial = initial
+        self.chunk = chunk
+        self.refit = refit
+        self.window = window
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Begins anew: fits the first rows, then predicts and learns the others one by one."""
+        X, y = self._labels(X, y, reset=True)
+        self.classes_ = np.unique(y)
+        self._begin()
+        first = self._first_with_two(y)
+        if first and self._learns and len(np.unique(y[:first])) < len(self.classes_):
+            # `fit` would not hear of the classes still to come; `partial_fit` is told.
+            self._start(X, y, first)
+        else:
+            self._fit(X, y, first)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Predicts and learns rows one by one.
+
+        The first call of all needs `classes`, and begins as `fit` does, with the share `initial`
+        of its rows.
+        """
+        if not hasattr(self, "stream_"):
+            if not _has_partial_fit(self.estimator) and classes is None:
+                return self.fit(X, y)
+            if classes is None:
+                raise InputError("classes must be passed on the first call to partial_fit.")
+            X, y = self._labels(X, y, reset=True)
+            self.classes_ = np.unique(classes)
+            self._known(y)
+            self._begin()
+            first = self._first_with_two(y)
+            if self._learns:
+                self._start(X, y, first)
+            else:
+                self._fit(X, y, first)
+        else:
+            if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+                raise InputError(
+                    f"classes must be those of the first call, {self.classes_.tolist()}, "
+                    f"got {np.unique(classes).tolist()}"
+                )
+            X, y = self._labels(X, y, reset=False)
+            self._known(y)
+            self._follow(X, y)
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The estimator's own label."""
+        X = self._asked(X)
+        return np.asarray(self.estimator_.predict(X))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The estimator's own probabilities: (n, K), in the order of `classes_`."""
+        X = self._asked(X)
+        return self._probabilities(X)
+
+    def predict_set(self, X: Any) -> Masks:
+        """The sets as they are now: booleans, (n, K), in the order of `classes_`."""
+        X = self._asked(X)
+        return self._stacked([self._peek(output) for output in self._outputs(X)])
+
+    def _labels(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, npt.NDArray[Any]]:
+        X = self._input(X, y, reset=reset)
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "f":
+            check_array(y, ensure_2d=False, input_name="y")
+        check_classification_targets(y)
+        return X, y
+
+    def _first_with_two(self, y: npt.NDArray[Any]) -> int:
+        """The first rows; without two classes among them most estimators cannot be fitted."""
+        first = self._first(len(y))
+        others = np.flatnonzero(y != y[0])
+        return max(first, int(others[0]) + 1) if first and len(others) else first
+
+    def _known(self, y: npt.NDArray[Any]) -> None:
+        strange = np.setdiff1d(y, self.classes_)
+        if len(strange):
+            raise InputError(
+                f"y must hold the classes {self.classes_.tolist()}, got {strange.tolist()}"
+            )
+
+    def _made(self) -> Controller:
+        if self.controller is not None:
+            return self.controller
+        return set_controller(self.confidence_level)
+
+    def _begin(self) -> None:
+        super()._begin()
+        if not hasattr(self.estimator_, "predict_proba"):
+            raise InputError(
+                f"SetClassifier needs an estimator with predict_proba, got {self.estimator!r}"
+            )
+        self._names = tuple(self.classes_.tolist())
+
+    def _options(self) -> dict[str, Any]:
+        return {"classes": self.classes_}
+
+    def _probabilities(self, X: Any) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):  # a class without a row yet: log 0
+            given = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
+        known = getattr(self.estimator_, "classes_", self.classes_)
+        if np.array_equal(known, self.classes_):
+            return given
+        found = np.zeros((len(given), len(self.classes_)))
+        found[:, np.searchsorted(self.classes_, known)] = given
+        return found
+
+    def _outputs(self, X: Any) -> Floats:
+        return self._probabilities(X)
+
+    def _peek(self, output: Floats) -> Masks:
+        if not np.isfinite(output).all():
+            return np.ones(len(output), dtype=np.bool_)
+        return np.asarray(self.stream_.peek(Probabilities(output.tolist(), self._names)).mask)
+
+    def _show(self, output: Floats, y: Any) -> Masks:
+        if not np.isfinite(output).all():
+            return np.ones(len(output), dtype=np.bool_)
+        shown = self.stream_.predict(Probabilities(output.tolist(), self._names))
+        self.stream_.update(y)
+        return np.asarray(shown.mask)
+
+    def _stacked(self, shown: list[Any]) -> Masks:
+        return np.array(shown, dtype=np.bool_).reshape(-1, len(self.classes_))
+
+
+def _sliceable(X: Any) -> Any:
+    """X in a form whose rows can be cut: a frame, a sparse matrix by rows, or an array."""
+    if hasattr(X, "iloc") or isinstance(X, np.ndarray):
+        return X
+    if hasattr(X, "tocsr"):
+        return X.tocsr()
+    return X if hasattr(X, "slice") and hasattr(X, "columns") else np.asarray(X)
+
+
+def _rows(X: Any, start: int, stop: int) -> Any:
+    return X.iloc[start:stop] if hasattr(X, "iloc") else X[start:stop]
+
+
+def _stack(blocks: list[Any]) -> Any:
+    """Blocks of rows as one."""
+    first = blocks[0]
+    if len(blocks) == 1:
+        return first
+    if hasattr(first, "iloc"):
+        import pandas as pd
+
+        return pd.concat(blocks)
+    if hasattr(first, "tocsr"):
+        sparse = import_module("scipy.sparse")
+        return sparse.vstack(blocks, format="csr")
+    if isinstance(first, np.ndarray):
+        return np.concatenate(blocks)
+    return first.vstack(_stack(blocks[1:]))
+
+
+def _is_fitted(estimator: Any) -> bool:
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _has_partial_fit(estimator: Any) -> bool:
+    """Whether it learns row by row; a pipeline does if its last step does."""
+    if isinstance(estimator, Pipeline):
+        return _has_partial_fit(estimator.steps[-1][1])
+    return hasattr(estimator, "partial_fit")
+
+
+def _partial_fit(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> None:
+    """One more row for an estimator, or for every step of a pipeline that can learn it."""
+    if not isinstance(estimator, Pipeline):
+        estimator.partial_fit(X, y, **options)
+        return
+    *steps, (_, last) = estimator.steps
+    for _, step in steps:
+        if step is None or step == "passthrough":
+            continue
+        if hasattr(step, "partial_fit"):
+            step.partial_fit(X, y)
+        elif not _is_fitted(step):
+            step.fit(X, y)
+        X = step.transform(X)
+    _partial_fit(last, X, y, options)

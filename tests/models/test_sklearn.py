@@ -1,0 +1,406 @@
+"""scikit-learn's own checks, and the estimators against a loop written out by hand."""
+
+import pickle
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import setpoint as sp
+from setpoint.errors import InputError
+from setpoint.models.residual import Fading, Recent, Residuals
+from setpoint.models.sklearn import IntervalRegressor, SetClassifier
+
+
+@parametrize_with_checks(
+    [
+        IntervalRegressor(Ridge()),
+        IntervalRegressor(make_pipeline(StandardScaler(), SGDRegressor(random_state=0))),
+        SetClassifier(GaussianNB()),
+        SetClassifier(make_pipeline(StandardScaler(), LogisticRegression())),
+    ]
+)
+def test_the_checks_of_scikit_learn_pass(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def regression(rows: int = 600, seed: int = 0, shift: int | None = None) -> tuple[Any, Any]:
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(rows, 3))
+    y = X @ [1.0, -2.0, 0.5] + random.normal(size=rows)
+    if shift is not None:
+        y[shift:] = 5.0 - 2.0 * y[shift:]
+    return X, y
+
+
+def classes(rows: int = 900, seed: int = 0) -> tuple[Any, Any]:
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(rows, 2))
+    y = np.array(["calm", "storm", "wind"])[
+        np.digitize(X[:, 0] + random.normal(size=rows), [-0.5, 0.8])
+    ]
+    return X, y
+
+
+def covered(shown: Any, y: Any) -> float:
+    return float(np.mean((shown[:, 0] <= y) & (y <= shown[:, 1])))
+
+
+def reference(level: float = 0.1) -> tuple[sp.Stream, Residuals]:
+    """The default controller, said in full: λ = z(0.95)/√(2/π) suits normal residuals."""
+    risk = sp.Risk(
+        sp.losses.Miscoverage(),
+        level,
+        sp.steps.Fixed(0.1),
+        start=1.6448536269514722 / np.sqrt(2 / np.pi),
+        bounds=(0.0, 20.0),
+    )
+    return sp.Stream(sp.Controller(sp.sets.Scale(), risk)), Residuals(Fading(100.0))
+
+
+def test_fit_predicts_each_row_before_it_learns_it() -> None:
+    X, y = regression()
+    made = IntervalRegressor(SGDRegressor(random_state=0), initial=200).fit(X, y)
+
+    model = SGDRegressor(random_state=0).fit(X[:200], y[:200])
+    stream, residuals = reference()
+    shown = []
+    for row, label in zip(X[200:], y[200:], strict=True):
+        (point,) = model.predict(row[None]).tolist()
+        if residuals.count:
+            shown.append(tuple(stream.predict(residuals.spread(point))))
+            stream.update(label)
+        else:
+            shown.append((-np.inf, np.inf))
+        residuals.add(label - point)
+        model.partial_fit(row[None], [label])
+
+    np.testing.assert_allclose(made.shown_, shown, rtol=1e-12)
+    np.testing.assert_allclose(made.predict(X), model.predict(X))
+    wanted = [tuple(stream.peek(residuals.spread(p))) for p in model.predict(X[:5]).tolist()]
+    np.testing.assert_allclose(made.predict_interval(X[:5]), wanted)
+    assert made.stream_.theta == pytest.approx(stream.theta)
+
+
+def test_partial_fit_in_pieces_is_partial_fit_at_once() -> None:
+    X, y = regression()
+    at_once = IntervalRegressor(SGDRegressor(random_state=0)).fit(X[:300], y[:300])
+    pieces = clone(at_once).fit(X[:300], y[:300])
+    at_once.partial_fit(X[300:], y[300:])
+    shown = []
+    for start in range(300, 600, 7):
+        ahead = pieces.predict_interval(X[start : start + 1])
+        pieces.partial_fit(X[start : start + 7], y[start : start + 7])
+        np.testing.assert_array_equal(ahead, pieces.shown_[:1])  # what was promised is judged
+        shown.append(pieces.shown_)
+    np.testing.assert_array_equal(np.concatenate(shown), at_once.shown_)
+    np.testing.assert_array_equal(pieces.predict_interval(X), at_once.predict_interval(X))
+
+
+def test_a_chunk_is_predicted_before_any_of_its_rows_is_learnt() -> None:
+    X, y = regression(300)
+    made = IntervalRegressor(SGDRegressor(random_state=0), initial=100, chunk=30).fit(X, y)
+    model = SGDRegressor(random_state=0).fit(X[:100], y[:100])
+    stream, residuals = reference()
+    for start in range(100, 300, 30):
+        rows = slice(start, min(start + 30, 300))
+        for point, label in zip(model.predict(X[rows]).tolist(), y[rows], strict=True):
+            if residuals.count:
+                stream.predict(residuals.spread(point))
+                stream.update(label)
+            residuals.add(label - point)
+        model.partial_fit(X[rows], y[rows])
+    assert made.stream_.theta == pytest.approx(stream.theta)
+    np.testing.assert_allclose(made.predict(X), model.predict(X))
+
+
+def test_an_estimator_without_partial_fit_is_judged_as_fitted_and_then_sees_every_row() -> None:
+    X, y = regression()
+    made = IntervalRegressor(Ridge(), initial=0.25).fit(X, y)
+    stream, residuals = reference()
+    for point, label in zip(Ridge().fit(X[:150], y[:150]).predict(X[150:]), y[150:], strict=True):
+        if residuals.count:
+            stream.predict(residuals.spread(point))
+            stream.update(label)
+        residuals.add(label - point)
+    assert made.stream_.theta == pytest.approx(stream.theta)
+    np.testing.assert_allclose(made.predict(X), Ridge().fit(X, y).predict(X))
+    coefficients = made.estimator_.coef_.copy()
+    made.partial_fit(X[:50], y[:50])
+    np.testing.assert_array_equal(made.estimator_.coef_, coefficients)
+    assert len(made.shown_) == 50
+
+
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, sparse.csr_array])
+def test_refits_see_the_last_rows(kind: Any) -> None:
+    X, y = regression(400)
+    given = kind(X)
+    made = IntervalRegressor(Ridge(), initial=100, refit=40, window=90).fit(given[:100], y[:100])
+    rows = given.iloc if hasattr(given, "iloc") else given
+    for start in range(100, 400, 25):
+        made.partial_fit(rows[start : start + 25], y[start : start + 25])
+    # Labels 101 to 400 are 300; the last of the refits after every 40 came at label 380.
+    wanted = Ridge().fit(kind(X[290:380]), y[290:380])
+    np.testing.assert_allclose(made.estimator_.coef_, wanted.coef_, rtol=1e-6)
+
+
+def test_a_pipeline_learns_row_by_row() -> None:
+    X, y = regression()
+    X = 1000.0 + 50.0 * X
+    made = IntervalRegressor(
+        make_pipeline(StandardScaler(), SGDRegressor(random_state=0)), initial=300
+    ).fit(X, y)
+    scaler = StandardScaler().fit(X[:300])
+    model = SGDRegressor(random_state=0).fit(scaler.transform(X[:300]), y[:300])
+    for row, label in zip(X[300:], y[300:], strict=True):
+        scaler.partial_fit(row[None])
+        model.partial_fit(scaler.transform(row[None]), [label])
+    np.testing.assert_allclose(made.predict(X), model.predict(scaler.transform(X)))
+    assert covered(made.shown_, y[300:]) == pytest.approx(0.9, abs=0.03)
+
+
+def test_frames_reach_pipelines_by_their_names() -> None:
+    X, y = regression()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(day=np.resize(["mo", "tu"], len(y)))
+    y = y + 3.0 * (frame["day"] == "mo")
+    steps = make_column_transformer(
+        (OneHotEncoder(), ["day"]), (StandardScaler(), ["a", "b", "c"]), remainder="drop"
+    )
+    made = IntervalRegressor(make_pipeline(steps, Ridge())).fit(frame, y)
+    assert made.score(frame, y) > 0.8
+    assert list(made.feature_names_in_) == ["a", "b", "c", "day"]
+    assert made.predict_interval(frame[:4]).shape == (4, 2)
+    with pytest.raises(ValueError, match="feature names"):
+        made.predict(frame.rename(columns={"a": "z"}))
+
+
+def test_at_the_end_of_a_pipeline_and_in_a_search_it_is_an_estimator_like_any_other() -> None:
+    X, y = regression()
+    pipeline = make_pipeline(StandardScaler(), IntervalRegressor(Ridge()))
+    assert pipeline.fit(X, y).score(X, y) > 0.7
+    assert pipeline[-1].predict_interval(pipeline[:-1].transform(X)).shape == (600, 2)
+    search = GridSearchCV(IntervalRegressor(Ridge()), {"estimator__alpha": [0.1, 1e4]}, cv=3)
+    assert search.fit(X, y).best_params_ == {"estimator__alpha": 0.1}
+    assert cross_val_score(SetClassifier(LogisticRegression()), *classes(), cv=3).min() > 0.5
+
+
+def test_a_fitted_model_can_be_kept_as_it_is() -> None:
+    X, y = regression()
+    fitted = Ridge().fit(X[:100], y[:100])
+    made = IntervalRegressor(FrozenEstimator(fitted), initial=0).fit(X[100:], y[100:])
+    np.testing.assert_array_equal(made.predict(X), fitted.predict(X))
+    assert len(made.shown_) == 500
+    assert covered(made.shown_, y[100:]) == pytest.approx(0.9, abs=0.02)
+
+
+def test_quantile_estimators_give_the_scale() -> None:
+    random = np.random.default_rng(1)
+    X = random.uniform(-1, 1, size=(2000, 1))
+    y = (0.2 + np.abs(X[:, 0])) * random.normal(size=2000)
+
+    def fixed(z: float) -> Any:
+        features = np.abs(np.linspace(-1, 1, 50))[:, None]
+        return FrozenEstimator(Ridge(alpha=1e-9).fit(features, z * (0.2 + features[:, 0])))
+
+    made = IntervalRegressor(fixed(0.0), lower=fixed(-0.5), upper=fixed(0.5), initial=0)
+    made.fit(np.abs(X), y)
+    assert covered(made.shown_, y) == pytest.approx(0.9, abs=0.015)  # λ began at 1
+    lengths = np.diff(made.predict_interval([[0.0], [0.9]]), axis=1)[:, 0]
+    assert lengths[1] / lengths[0] == pytest.approx(1.1 / 0.2, rel=1e-3)
+    assert made.stream_.lam == pytest.approx(1.645 / 0.5, rel=0.15)
+
+
+def test_a_controller_of_ones_own_is_used_as_it_is() -> None:
+    X, y = regression()
+    risk = sp.Risk(sp.losses.MiscoverageCounter(cap=8.0), 0.25, sp.steps.Fixed(0.2))
+    controller = sp.Controller(sp.sets.Widen(), risk)
+    made = IntervalRegressor(Ridge(), controller=controller).fit(X, y)
+    assert made.stream_.controller == controller
+    lengths = np.diff(made.predict_interval(X[:50]), axis=1)
+    assert np.ptp(lengths) < 1e-9  # points widened by one λ
+    assert lengths[0, 0] == pytest.approx(2.0 * made.stream_.lam)
+
+
+@pytest.mark.parametrize("scores", [None, sp.sets.Scale()])
+def test_adaptive_conformal_inference_is_one_controller_away(scores: Any) -> None:
+    X, y = regression(1500, shift=1000)
+    controller = sp.presets.aci(0.9, gamma=0.02, scores=scores)
+    made = IntervalRegressor(Ridge(), controller=controller, initial=200).fit(X, y)
+    assert covered(made.shown_, y[200:]) == pytest.approx(0.9, abs=0.02)
+    assert made.certificate().risks[0].within
+
+
+def test_predicting_changes_nothing() -> None:
+    X, y = regression()
+    made = IntervalRegressor(SGDRegressor(random_state=0)).fit(X, y)
+    before = pickle.dumps(made)
+    made.predict(X)
+    made.predict_interval(X)
+    str(made.certificate())
+    assert pickle.dumps(made) == before
+    A, b = classes()
+    sets = SetClassifier(GaussianNB()).fit(A, b)
+    before = pickle.dumps(sets)
+    sets.predict_set(A)
+    sets.predict_proba(A)
+    assert pickle.dumps(sets) == before
+
+
+def test_coverage_survives_a_change_of_the_world_and_the_certificate_says_so() -> None:
+    X, y = regression(4000, shift=2500)
+    made = IntervalRegressor(SGDRegressor(random_state=0), initial=500, chunk=5).fit(X, y)
+    (risk,) = made.certificate().risks
+    assert risk.judged == 3499  # the first followed row had no scale yet
+    assert risk.within
+    assert risk.upper is not None
+    assert risk.upper < 0.06
+    assert covered(made.shown_, y[500:]) == pytest.approx(0.9, abs=0.01)
+
+
+def test_real_prices_are_covered(shared_data: Path) -> None:
+    frame = pd.read_csv(shared_data / "prices" / "Prices_2016_2019_extract.csv.gz").head(6000)
+    spot = frame["Spot"].to_numpy()
+    day, week = 24, 7 * 24
+    X = np.stack([spot[week - lag : -lag] for lag in (1, 2, day)] + [spot[:-week]], axis=1)
+    y = spot[week:]
+    made = IntervalRegressor(
+        make_pipeline(StandardScaler(), SGDRegressor(random_state=0)), initial=1000, chunk=day
+    ).fit(X, y)
+    assert covered(made.shown_, y[1000:]) == pytest.approx(0.9, abs=0.005)
+    assert made.certificate().risks[0].within
+
+
+# Classifiers
+
+
+def test_label_sets_are_those_of_a_stream_by_hand() -> None:
+    X, y = classes()
+    made = SetClassifier(LogisticRegression(), initial=300).fit(X, y)
+    inner = LogisticRegression().fit(X[:300], y[:300])
+    risk = sp.Risk(sp.losses.Miscoverage(), 1.0 - 0.9, sp.steps.Fixed(0.05))
+    stream = sp.Stream(sp.Controller(sp.sets.Threshold(), risk))
+    for p, label in zip(inner.predict_proba(X[300:]), y[300:], strict=True):
+        stream.predict(dict(zip(inner.classes_.tolist(), p.tolist(), strict=True)))
+        stream.update(str(label))
+    assert made.stream_.theta == pytest.approx(stream.theta)
+    held = made.shown_[y[300:, None] == made.classes_].mean()
+    assert held == pytest.approx(0.9, abs=0.02)
+    final = LogisticRegression().fit(X, y)
+    np.testing.assert_array_equal(
+        made.predict_set(X), final.predict_proba(X) >= -made.stream_.theta
+    )
+    assert made.certificate().risks[0].within
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SGDClassifier(loss="log_loss", random_state=0),
+        GaussianNB(),
+        RandomForestClassifier(20, random_state=0),
+        make_pipeline(StandardScaler(), SGDClassifier(loss="log_loss", random_state=0)),
+    ],
+)
+def test_sorted_labels_do_not_break_the_sets(estimator: Any) -> None:
+    X, y = classes(400)
+    order = np.argsort(y, kind="stable")
+    made = SetClassifier(estimator, initial=0.1, chunk=4)
+    if isinstance(estimator, RandomForestClassifier):
+        made.partial_fit(X[order], y[order], classes=np.unique(y))
+    else:
+        made.fit(X[order], y[order])
+    assert made.shown_.shape[1] == 3
+    assert made.certificate().risks[0].within
+    np.testing.assert_allclose(made.predict_proba(X).sum(1), 1.0)
+
+
+def test_the_first_partial_fit_needs_classes_and_one_row_is_enough_later() -> None:
+    X, y = classes(300)
+    made = SetClassifier(GaussianNB())
+    with pytest.raises(InputError, match="classes must be passed on the first call"):
+        made.partial_fit(X, y)
+    made.partial_fit(X[:1], y[:1], classes=["wind", "calm", "storm"])
+    for row, label in zip(X[1:], y[1:], strict=True):
+        made.partial_fit(row[None], [label])
+        assert made.shown_.shape == (1, 3)
+    assert made.classes_.tolist() == ["calm", "storm", "wind"]
+    # Until every class had two rows, naive Bayes had no opinion: those rows were not judged.
+    assert 250 < made.certificate().risks[0].judged < 299
+    with pytest.raises(InputError, match=r"y must hold the classes .* got \['fog'\]"):
+        made.partial_fit(X[:1], ["fog"])
+    with pytest.raises(InputError, match="classes must be those of the first call"):
+        made.partial_fit(X[:1], y[:1], classes=["calm", "wind"])
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], [1.0, 2.0, 5.0], [True, False, True]])
+def test_labels_of_every_type_are_held(labels: list[Any]) -> None:
+    X, y = classes()
+    y = np.array(labels)[np.searchsorted(["calm", "storm", "wind"], y)]
+    made = SetClassifier(
+        LogisticRegression(),
+        controller=sp.Controller(
+            sp.sets.Cumulative(), sp.Risk(sp.losses.Miscoverage(), 0.2, sp.steps.Fixed(0.05))
+        ),
+    ).fit(X, y)
+    rows = len(made.shown_)
+    held = made.shown_[y[-rows:, None] == made.classes_].mean()
+    assert held == pytest.approx(0.8, abs=0.02)
+    assert made.certificate().risks[0].mean == pytest.approx(1.0 - held)
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (IntervalRegressor(Ridge(), initial=0), "initial=0 needs estimators with partial_fit"),
+        (IntervalRegressor(Ridge(), initial=1.5), "a share from 0 to 1, or whole, got 1.5"),
+        (IntervalRegressor(Ridge(), initial="half"), "initial must be a share .* got 'half'"),
+        (IntervalRegressor(Ridge(), confidence_level=90), "strictly between 0 and 1, got 90"),
+        (IntervalRegressor(Ridge(), lower=Ridge()), "lower and upper must be given together"),
+        (IntervalRegressor(Ridge(), chunk=0), "chunk must be a whole number of at least 1"),
+        (IntervalRegressor(Ridge(), refit=5), "refit needs window"),
+        (IntervalRegressor(Ridge(), memory=5), "memory must be Fading"),
+        (SetClassifier(LinearSVC()), "needs an estimator with predict_proba"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_fit(estimator: Any, message: str) -> None:
+    X, y = regression(50)
+    with pytest.raises(InputError, match=message):
+        estimator.fit(X, y > 0)
+
+
+def test_nothing_is_predicted_before_fit() -> None:
+    for method in ("predict", "predict_interval"):
+        with pytest.raises(NotFittedError):
+            getattr(IntervalRegressor(Ridge()), method)([[1.0]])
+    with pytest.raises(NotFittedError):
+        SetClassifier(GaussianNB()).predict_set([[1.0]])
+    with pytest.raises(NotFittedError):
+        IntervalRegressor(Ridge(), memory=Recent(5)).certificate()
+
+
+def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(__file__).resolve().parents[2] / "examples" / "sklearn_drift.py"
+    runpy.run_path(str(path), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert re.search(r"^all +rows +1000–5000 +\S+%, length +\S+ +(89\.\d|90\.\d)%", printed, re.M)
+    assert "1. Miscoverage at level 0.1: holds" in printed

@@ -1,0 +1,264 @@
+"""A torch module as an online model: by hand, in its modes, on the last rows, saved and resumed."""
+
+import io
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import setpoint as sp
+from setpoint.errors import InputError, PredictionError, StateError
+from setpoint.models import OnlineModel
+from setpoint.models.residual import ResidualScale
+from setpoint.models.torch import Online, Pinball, Point, Softmax
+
+
+def linear(outputs: int, seed: int = 0, inputs: int = 3) -> nn.Linear:
+    torch.manual_seed(seed)
+    return nn.Linear(inputs, outputs, dtype=torch.float64)
+
+
+def rows(count: int, seed: int = 0) -> tuple[Any, Any]:
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(count, 3))
+    return X, X @ [1.0, -2.0, 0.5] + random.normal(size=count)
+
+
+def test_a_linear_point_model_takes_the_gradient_step_of_the_squared_error() -> None:
+    module = linear(1)
+    model = Online(module, torch.optim.SGD(module.parameters(), lr=0.1), Point())
+    assert isinstance(model, OnlineModel)
+    weight, bias = module.weight.detach().numpy()[0].copy(), float(module.bias.detach()[0])
+    for x, y in zip(*rows(20), strict=True):
+        point = weight @ x + bias
+        assert model.predict(x) == pytest.approx(point)
+        model.learn(x, y)
+        weight -= 0.1 * 2.0 * (point - y) * x
+        bias -= 0.1 * 2.0 * (point - y)
+    np.testing.assert_allclose(module.weight.detach().numpy()[0], weight)
+
+
+def test_the_pinball_loss_is_that_of_its_definition() -> None:
+    head = Pinball(0.1, 0.8)
+    outputs = torch.tensor([[1.0, 4.0], [2.0, 3.0]], dtype=torch.float64)
+    targets = torch.tensor([5.0, 1.5], dtype=torch.float64)
+    first = 0.1 * 4.0 + 0.8 * 1.0  # above both
+    second = 0.9 * 0.5 + 0.2 * 1.5  # below both
+    assert head.loss(outputs, targets).item() == pytest.approx((first + second) / 2.0)
+    assert head.prediction(outputs[0]) == sp.predictions.Quantiles(1.0, 4.0)
+
+
+def test_quantiles_are_learnt_and_their_risk_is_held() -> None:
+    module = linear(2)
+    optimiser = torch.optim.Adam(module.parameters(), lr=0.02)
+    model = Online(module, optimiser, Pinball(0.05, 0.95), rows=8)
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-20.0, 20.0))
+    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
+    lengths = []
+    for x, y in zip(*rows(2500), strict=True):
+        lengths.append(stream.predict(model.predict(x)).length)
+        stream.update(y)
+        model.learn(x, y)
+    (held,) = stream.certificate().risks
+    assert held.within
+    assert held.mean == pytest.approx(0.1, abs=0.01)
+    assert np.mean(lengths[-500:]) == pytest.approx(2 * 1.645, rel=0.2)
+
+
+def test_a_point_module_in_a_residual_scale_gives_spreads() -> None:
+    module = linear(1)
+    points = Online(module, torch.optim.SGD(module.parameters(), lr=0.02), Point())
+    model = ResidualScale(points)
+    for x, y in zip(*rows(400), strict=True):
+        model.learn(x, y)
+    centre, low, high = model.predict([1.0, 0.0, 0.0])
+    assert centre == pytest.approx(1.0, abs=0.5)
+    assert low == high == pytest.approx(np.sqrt(2 / np.pi), rel=0.25)
+
+
+def test_the_loss_of_scores_is_the_cross_entropy() -> None:
+    outputs = torch.tensor([[1.0, 900.0, -3.0], [0.5, 0.2, 0.1]], dtype=torch.float64)
+    targets = torch.tensor([0, 2])
+    wanted = nn.functional.cross_entropy(outputs, targets)
+    assert Softmax().loss(outputs, targets).item() == pytest.approx(wanted.item())
+
+
+def test_scores_become_probabilities_of_named_classes() -> None:
+    module = linear(3)
+    optimiser = torch.optim.SGD(module.parameters(), lr=0.1)
+    model = Online(module, optimiser, Softmax(("calm", "wind", "storm")), rows=4)
+    x = np.array([0.3, -1.0, 2.0])
+    scores = module(torch.tensor(x)).detach().numpy()
+    wanted = np.exp(scores) / np.exp(scores).sum()
+    found = model.predict(x)
+    assert found.classes == ("calm", "wind", "storm")
+    np.testing.assert_allclose(found.p, wanted)
+
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05))
+    stream = sp.Stream(sp.Controller(sp.sets.Threshold(), risk))
+    random = np.random.default_rng(0)
+    sizes = []
+    for _ in range(1500):
+        x = random.normal(size=3)
+        y = ("calm", "wind", "storm")[int(np.digitize(x[0] + 0.5 * random.normal(), [-0.5, 0.5]))]
+        sizes.append(stream.predict(model.predict(x)).size)
+        stream.update(y)
+        model.learn(x, y)
+    assert stream.certificate().risks[0].within
+    assert stream.certificate().risks[0].mean == pytest.approx(0.1, abs=0.01)
+    assert np.mean(sizes[-500:]) < 2.0
+
+
+def test_predicting_changes_nothing_and_leaves_the_mode_as_it_was() -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 1))
+    model = Online(module, torch.optim.SGD(module.parameters(), lr=0.01), Point(), rows=4)
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    for training in (True, False):
+        module.train(training)
+        found = {model.predict([1.0, 2.0, 3.0]) for _ in range(5)}
+        assert len(found) == 1  # no dropout
+        assert module.training is training
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+    assert all(each.grad is None for each in module.parameters())
+
+
+class Spy(nn.Module):
+    """A module that remembers what it was given, and in which mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(1, 1)
+        self.seen: list[tuple[list[float], bool, bool]] = []
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        self.seen.append((rows[:, 0].tolist(), self.training, torch.is_grad_enabled()))
+        return self.inner(rows)  # type: ignore[no-any-return]
+
+
+def test_each_step_sees_the_last_rows_in_training_mode() -> None:
+    module = Spy().eval()
+    optimiser = torch.optim.SGD(module.parameters(), lr=0.01)
+    model = Online(module, optimiser, Point(), rows=3, steps=2)
+    for value in (1.0, 2.0, 3.0, 4.0):
+        model.learn([value], value)
+    model.learn([9.0], float("nan"))  # missing: not learnt
+    assert [rows for rows, _, _ in module.seen] == [
+        [1.0], [1.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0],
+        [2.0, 3.0, 4.0], [2.0, 3.0, 4.0],
+    ]  # fmt: skip
+    assert all(training and grad for _, training, grad in module.seen)
+    assert module.training is False
+    model.predict([1.0])
+    assert module.seen[-1] == ([1.0], False, False)
+
+
+def test_the_gradient_is_clipped_and_the_scheduler_stepped() -> None:
+    module = linear(1)
+    optimiser = torch.optim.SGD(module.parameters(), lr=1.0)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimiser, 0.5)
+    model = Online(module, optimiser, Point(), scheduler=scheduler, clip=0.25)
+    before = nn.utils.parameters_to_vector(module.parameters()).clone()
+    model.learn([100.0, 0.0, 0.0], 1e6)
+    moved = nn.utils.parameters_to_vector(module.parameters()) - before
+    assert moved.norm().item() == pytest.approx(0.25, rel=1e-4)
+    assert optimiser.param_groups[0]["lr"] == 0.5
+
+
+def test_a_loss_of_ones_own_replaces_the_heads() -> None:
+    module = linear(1)
+    optimiser = torch.optim.SGD(module.parameters(), lr=0.1)
+
+    def absolute(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return (outputs[:, 0] - targets).abs().mean()
+
+    model = Online(module, optimiser, Point(), loss=absolute)
+    before = module.weight.detach().clone()
+    model.learn([1.0, 2.0, 3.0], 1000.0)
+    np.testing.assert_allclose((module.weight - before).detach(), [[0.1, 0.2, 0.3]])
+
+
+def made(seed: int = 0) -> Online:
+    module = linear(2, seed)
+    optimiser = torch.optim.Adam(module.parameters(), lr=0.01)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimiser, 0.999)
+    return Online(module, optimiser, Pinball(), scheduler=scheduler, rows=5)
+
+
+def test_a_saved_model_goes_on_to_the_bit() -> None:
+    X, y = rows(80)
+    whole, first = made(), made()
+    for row, label in zip(X[:40], y[:40], strict=True):
+        whole.learn(row, label)
+        first.learn(row, label)
+    file = io.BytesIO()
+    torch.save(first.state_dict(), file)
+    file.seek(0)
+    second = made(seed=5)
+    second.load_state_dict(torch.load(file, weights_only=True))
+    for row, label in zip(X[40:], y[40:], strict=True):
+        assert second.predict(row) == whole.predict(row)
+        whole.learn(row, label)
+        second.learn(row, label)
+    with pytest.raises(StateError, match="a state must hold"):
+        second.load_state_dict({"module": {}})
+    module = linear(2)
+    bare = Online(module, torch.optim.Adam(module.parameters()), Pinball())
+    with pytest.raises(StateError, match="scheduler"):
+        bare.load_state_dict(first.state_dict())
+
+
+def test_features_come_in_the_precision_and_on_the_device_of_the_module() -> None:
+    module = nn.Linear(2, 1, dtype=torch.float32)
+    model = Online(module, torch.optim.SGD(module.parameters(), lr=0.1), Point())
+    for x in (np.array([1.0, 2.0]), [1.0, 2.0], torch.tensor([1.0, 2.0], dtype=torch.float64)):
+        assert model.predict(x) == model.predict([1.0, 2.0])
+        model.learn(x, np.float64(3.0))
+    assert module.weight.dtype == torch.float32
+    words = nn.Sequential(nn.Embedding(10, 4), nn.Flatten(), nn.Linear(8, 3))
+    text = Online(words, torch.optim.SGD(words.parameters(), lr=0.1), Softmax())
+    text.learn([1, 5], 2)
+    assert len(text.predict([1, 5]).p) == 3
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Online(len, None, Point()), InputError, "module must be a torch.nn.Module"),
+        (lambda: Online(linear(1), "adam", Point()), InputError, "optimiser must be .* 'adam'"),
+        (lambda: made_with(Point), InputError, "head must be Point"),
+        (lambda: made_with(Point(), rows=0), InputError, "rows must be a whole number"),
+        (lambda: made_with(Point(), clip=0.0), InputError, "clip must be greater than 0"),
+        (lambda: made_with(Point(), scheduler=3), InputError, "scheduler must be"),
+        (lambda: Pinball(0.9, 0.1), InputError, "0 < lower < upper < 1, got 0.9 and 0.1"),
+        (lambda: Softmax("abc"), InputError, "classes must be the labels in order, got 'abc'"),
+        (lambda: Softmax(("a", "a")), InputError, "classes must differ"),
+        (lambda: Softmax(("a", "b")).target("c"), InputError, r"one of \['a', 'b'\], got 'c'"),
+        (lambda: Softmax().target(1.5), InputError, "a label must be a whole number"),
+        (
+            lambda: made_with(Pinball(), outputs=3).predict([0.0] * 3),
+            PredictionError,
+            r"takes 2 numbers a row, the module gave an output of shape \(3,\)",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_sentence(make: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+def made_with(head: Any, outputs: int = 1, **options: Any) -> Online:
+    module = linear(outputs)
+    return Online(module, torch.optim.SGD(module.parameters(), lr=0.1), head, **options)
+
+
+def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(__file__).resolve().parents[2] / "examples" / "torch_quantiles.py"
+    runpy.run_path(str(path), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "1. Miscoverage at level 0.1: holds from one side" in printed
+    assert "2. MiscoverageCounter at level 0.111111: holds from one side" in printed
