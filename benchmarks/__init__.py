@@ -7,5 +7,6 @@ line, one JSON object. Give it a line in `KNOWN` and it can be called by name.
 KNOWN = {
     "live": "one live step, predict and update, beside the same recursion written by hand",
     "bulk": "replay beside C, fleets beside a memory copy, sweeps, rolling windows, memory",
+    "lstm": "one online step of the quantile LSTM beside a straightforward way to compute it",
 }
 """The name of each benchmark, and what it measures."""

@@ -2,3 +2,5 @@
 
 Each module has `reproduce`, which runs one, prints its tables and stores them with the figures.
 """
+
+__all__: list[str] = []

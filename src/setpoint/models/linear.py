@@ -1,0 +1,268 @@
+"""A light linear quantile model that learns online and needs numpy only."""
+
+import os
+from dataclasses import asdict, dataclass
+from math import pi, sqrt
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from setpoint import _store
+from setpoint._check import finite, positive, whole
+from setpoint.errors import InputError, LabelError, SetpointError, StateError
+from setpoint.predictions import Quantiles
+
+__all__ = ["LinearQuantiles", "LinearSettings"]
+
+_BLOCK = 16
+"""Rows between two refits of the centre, once there are that many."""
+
+_FAR = 4.0
+"""Standardised features count as at most this far from their mean when the ends are set."""
+
+_RECENT, _USUAL = 20.0, 200.0
+"""Half-lives, in rows, of the two running means of the absolute residual."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinearSettings:
+    """How a linear quantile model learns; the defaults suit streams of any unit and scale.
+
+    Parameters
+    ----------
+    levels
+        The two quantile levels.
+    lags
+        How many past labels are features beside x.
+    half_life
+        After how many rows an observation weighs half in the fit of the centre.
+    step
+        The length of AdaGrad's steps for the ends, in units of the usual residual.
+    prior
+        The ridge penalty of the centre, as a number of rows that say "no effect".
+    """
+
+    levels: tuple[float, float] = (0.05, 0.95)
+    lags: int = 3
+    half_life: float = 2000.0
+    step: float = 0.2
+    prior: float = 10.0
+
+    def __post_init__(self) -> None:
+        levels = tuple(float(level) for level in self.levels)
+        if len(levels) != 2 or not 0.0 < levels[0] < levels[1] < 1.0:
+            raise InputError(f"levels must be a pair with 0 < lower < upper < 1, got {self.levels}")
+        object.__setattr__(self, "levels", levels)
+        whole(self.lags, "lags", 0)
+        for name in ("half_life", "step", "prior"):
+            positive(getattr(self, name), name)
+
+
+class LinearQuantiles:
+    """Quantiles of y that are linear in x and in the last labels, learned online.
+
+    The centre is a ridge regression on exponentially weighted rows, solved anew every few rows
+    from its moments, so collinear or constant features do no harm. The ends lie around it at a
+    distance linear in the features and in the recent size of the residuals; AdaGrad moves them
+    along the slope of the pinball loss, in units of the usual residual. Features are standardised
+    by the same running moments, so nothing needs to be scaled beforehand.
+
+    A step costs some tens of microseconds and its time grows with the square of the number of
+    features. Before the first label the prediction is (0, 0).
+
+    Parameters
+    ----------
+    settings
+        How it learns.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> model = LinearQuantiles()
+    >>> for x in random.uniform(0.0, 1.0, 4000):
+    ...     model.learn([x], 10.0 * x + random.normal(0.0, 1.0 + x))
+    >>> lower, upper = model.predict([0.5])  # the true ones: 2.53 and 7.47
+    >>> 2.0 < lower < 3.0 and 7.0 < upper < 8.0
+    True
+    """
+
+    def __init__(self, settings: LinearSettings | None = None) -> None:
+        self._settings = held = LinearSettings() if settings is None else settings
+        self._levels = np.array(held.levels)
+        self._decay = 0.5 ** (1.0 / held.half_life)
+        self._weights = self._decay ** np.arange(_BLOCK - 1.0, -1.0, -1.0)
+        self._fast, self._slow = (1.0 - 0.5 ** (1.0 / life) for life in (_RECENT, _USUAL))
+        self._state: dict[str, Any] = {}
+        self._steps = 0
+
+    @property
+    def settings(self) -> LinearSettings:
+        """How it learns."""
+        return self._settings
+
+    @property
+    def steps(self) -> int:
+        """How many rows were learned."""
+        return self._steps
+
+    def __repr__(self) -> str:
+        return f"LinearQuantiles({self._settings!r})"
+
+    def _begin(self, x: np.ndarray, y: float) -> None:
+        """Room for what is learned; the first row is the origin that rows are measured from."""
+        size = len(x) + self._settings.lags
+        # What a normal residual would need, in units of its mean absolute value.
+        normal = [sqrt(pi / 2.0) * NormalDist().inv_cdf(level) for level in self._levels]
+        ends = np.zeros((2, size + 2))
+        ends[:, 0] = normal
+        rows = np.zeros((_BLOCK, size + 2))
+        rows[:, 0] = 1.0
+        self._state = {
+            "origin": x.copy(),
+            "label": y,
+            "past": np.zeros(self._settings.lags),
+            "low": 0.0,
+            "high": 0.0,
+            "moments": np.zeros((size + 2, size + 2)),
+            "rows": rows,
+            "waiting": 0,
+            "slopes": np.zeros(size),
+            "intercept": 0.0,
+            "mean": np.zeros(size),
+            "inverse": np.zeros(size),
+            "ends": ends,
+            "squares": np.full((2, size + 2), 1e-12),
+            "usual": 0.0,
+            "recent": 0.0,
+        }
+
+    # A step
+
+    def predict(self, x: Any) -> Quantiles:
+        """The quantiles of the next y. Nothing moves."""
+        row = self._read(x)
+        if not self._steps:
+            return Quantiles(0.0, 0.0)
+        state = self._state
+        inputs = self._inputs(row)
+        centre = self._centre(inputs) + state["label"]
+        first, second = (state["ends"] @ self._shape(inputs)).tolist()
+        usual = state["usual"]
+        return Quantiles(centre + usual * min(first, second), centre + usual * max(first, second))
+
+    def learn(self, x: Any, y: Any) -> None:
+        """Takes in a row with its label."""
+        row, label = self._read(x), finite(y, "y", LabelError)
+        if not self._steps:
+            self._begin(row, label)
+        state = self._state
+        label -= state["label"]
+        inputs = self._inputs(row)
+        residual = label - self._centre(inputs)
+        self._move_ends(self._shape(inputs), residual)
+
+        self._steps += 1
+        size, first = abs(residual), 1.0 / self._steps
+        state["usual"] += max(self._slow, first) * (size - state["usual"])
+        state["recent"] += max(self._fast, first) * (size - state["recent"])
+        state["low"], state["high"] = min(state["low"], label), max(state["high"], label)
+        kept = state["rows"][state["waiting"]]
+        kept[1:-1] = inputs
+        kept[-1] = label
+        state["waiting"] += 1
+        past = state["past"]
+        if len(past):
+            past[1:] = past[:-1].copy()
+            past[0] = label
+        if state["waiting"] == _BLOCK or self._steps in (2, 4, 8):
+            self._refit()
+
+    def _read(self, x: Any) -> np.ndarray:
+        row = np.asarray(x, dtype=np.float64)
+        if row.ndim != 1:
+            raise InputError(f"x must have the shape (d,), got {row.shape}")
+        if self._steps and len(row) != len(self._state["origin"]):
+            raise InputError(f"x must have {len(self._state['origin'])} features, got {len(row)}")
+        if not np.isfinite(row).all():
+            raise InputError(f"x must be finite, got {x!r}")
+        return row
+
+    def _inputs(self, row: np.ndarray) -> np.ndarray:
+        return np.concatenate((row - self._state["origin"], self._state["past"]))
+
+    def _centre(self, inputs: np.ndarray) -> float:
+        """The fitted mean, never further outside the labels seen than half their range."""
+        state = self._state
+        low, high = state["low"], state["high"]
+        around = 0.5 * (high - low)
+        found = state["intercept"] + float(state["slopes"] @ inputs)
+        return float(min(max(found, low - around), high + around))
+
+    def _shape(self, inputs: np.ndarray) -> np.ndarray:
+        """What the ends are linear in: 1, how unusual residuals are of late, the features."""
+        state = self._state
+        found = np.empty(len(inputs) + 2)
+        found[0] = 1.0
+        usual = state["usual"]
+        found[1] = min(state["recent"] / usual, _FAR) if usual > 0.0 else 1.0
+        far = (inputs - state["mean"]) * state["inverse"]
+        np.minimum(np.maximum(far, -_FAR, out=far), _FAR, out=far)
+        np.divide(far, sqrt(len(inputs) or 1), out=found[2:])
+        return found
+
+    def _move_ends(self, shape: np.ndarray, residual: float) -> None:
+        state = self._state
+        usual = state["usual"]
+        if not usual > 0.0:
+            return
+        ends, squares = state["ends"], state["squares"]
+        over = residual / usual <= ends @ shape
+        slope = (over - self._levels)[:, None] * shape
+        squares += slope * slope
+        ends -= self._settings.step * slope / np.sqrt(squares)
+
+    def _refit(self) -> None:
+        """Takes the waiting rows into the moments, and solves for the centre."""
+        state = self._state
+        count, moments = state["waiting"], state["moments"]
+        rows = state["rows"][:count]
+        moments *= self._decay**count
+        moments += (rows * self._weights[-count:, None]).T @ rows
+        state["waiting"] = 0
+        total = moments[0, 0]
+        mean = moments[0, 1:] / total
+        spread = moments[1:, 1:] / total - np.outer(mean, mean)
+        variance = spread.diagonal()[:-1]
+        # What rounding leaves of a constant feature is no variance.
+        varies = variance > 1e-10 * moments.diagonal()[1:-1] / total
+        inverse = np.where(varies, 1.0 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
+        matrix = spread[:-1, :-1] * inverse * inverse[:, None]
+        matrix.flat[:: len(matrix) + 1] += self._settings.prior / total
+        slopes = inverse * np.linalg.solve(matrix, spread[:-1, -1] * inverse)
+        state["slopes"], state["mean"], state["inverse"] = slopes, mean[:-1], inverse
+        state["intercept"] = float(mean[-1] - slopes @ mean[:-1])
+
+    # State
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the whole state to a file, from which `load` goes on to the bit."""
+        content = {"settings": asdict(self._settings), "steps": self._steps, "state": self._state}
+        _store.write(path, "linear quantile model", content)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "LinearQuantiles":
+        """The model that `save` wrote."""
+        content = _store.read(path, "linear quantile model")
+        try:
+            model = cls(LinearSettings(**content["settings"]))
+            model._steps = int(content["steps"])
+            model._state = {
+                name: value.copy() if isinstance(value, np.ndarray) else value
+                for name, value in content["state"].items()
+            }
+        except SetpointError:
+            raise
+        except Exception as error:  # damage shows itself in many ways
+            raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
+        return model
