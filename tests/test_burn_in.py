@@ -154,3 +154,97 @@ def test_all_scales_zero_still_gives_a_stream() -> None:
     stream = sp.Stream(ready)
     stream.predict((0.0, 1.0, 1.0))
     stream.update(0.5)
+
+
+# Families of every kind
+
+
+def shares(family: Any, loss: Any = None, level: float = 0.4) -> sp.Controller:
+    return sp.Controller(family, sp.Risk(loss or sp.losses.Miscoverage(), level))
+
+
+PROBABILITIES = [
+    [0.5, 0.3, 0.2],
+    [0.6, 0.3, 0.1],
+    [0.2, 0.2, 0.6],
+    [0.1, 0.8, 0.1],
+    [0.4, 0.4, 0.2],
+]
+CLASSES = [0, 1, 2, 1, 2]  # probabilities .5, .3, .6, .8, .2
+
+
+def test_a_label_family_keeps_its_bounds_and_starts_where_the_level_was_kept() -> None:
+    ready = sp.burn_in(shares(sp.sets.Threshold()), PROBABILITIES, CLASSES)
+    (risk,) = ready.risks
+    assert risk.bounds is None
+    assert ready.bounds == ((-1.0, 0.0),)
+    assert risk.start == -0.5  # two of five are less likely
+    assert gamma(risk) == pytest.approx(0.05 * (-0.3 - -0.6))
+    sp.Stream(ready)
+
+
+def test_a_randomised_family_draws_by_the_number_of_the_row() -> None:
+    family = sp.sets.Cumulative(randomised=True, seed=4)
+    ready = sp.burn_in(shares(family), PROBABILITIES, CLASSES)
+    readings = [family.draw(family.read(p), row) for row, p in enumerate(PROBABILITIES)]
+    found = sorted(family.critical(r, y) for r, y in zip(readings, CLASSES, strict=True))
+    assert ready.risks[0].start == found[2]
+    sp.Stream(ready)
+
+
+def test_rows_without_a_label_do_not_decide() -> None:
+    family, rows = (
+        sp.sets.Multilabel(),
+        [[0.9, 0.2], [0.8, 0.1], [0.7, 0.3], [0.4, 0.2], [0.3, 0.1]],
+    )
+    y = [[0], [], [], [], [1]]
+    (risk,) = sp.burn_in(shares(family, sp.losses.FalseNegatives(), 0.3), rows, y).risks
+    assert risk.start == -0.1
+    assert 0.0 < gamma(risk) < 1.0
+    nothing = sp.burn_in(shares(family, sp.losses.FalseNegatives(), 0.3), rows, [[]] * 5)
+    assert nothing.starts == (-0.3,)
+    assert 0.0 < gamma(nothing.risks[0]) < 10.0
+    sp.Stream(nothing)
+
+
+def test_clip_bounds_of_shares_are_shares() -> None:
+    stretch = sp.stretches.ScoreAdaptive(0.1)
+    for family, rows, y in (
+        (sp.sets.Threshold(), PROBABILITIES, CLASSES),
+        (sp.sets.Multilabel(), PROBABILITIES, [[0], [], [1, 2], [], [2]]),
+        (sp.sets.ScoreWindow(), POINTS, LABELS),
+        (sp.sets.QuantileScale((0.0, 0.5, 1.0)), [[-9.0, 0.0, 9.0]] * 5, LABELS),
+    ):
+        risk = sp.Risk(sp.losses.Miscoverage(), 0.4)
+        ready = sp.burn_in(sp.Controller(family, risk, stretch), rows, y)
+        assert -3.0 <= ready.stretch.low < ready.stretch.high <= 3.0  # type: ignore[attr-defined]
+        sp.Stream(ready)
+
+
+def test_a_window_starts_at_the_level() -> None:
+    for family in (sp.sets.ScoreWindow(), sp.sets.ScoreWindow(sp.sets.Scale(), 3)):
+        rows = POINTS if family == sp.sets.ScoreWindow() else [(0.0, 1.0, 2.0)] * 5
+        ready = sp.burn_in(shares(family, level=0.25), rows, LABELS)
+        assert ready.starts == (-0.25,)
+        assert 0.0 < gamma(ready.risks[0]) <= 0.05
+        sp.Stream(ready)
+
+
+def test_each_side_is_filled_in_by_itself() -> None:
+    rows = [(-1.0, 2.0)] * 5
+    risks = [sp.Risk(sp.losses.Miscoverage(), level) for level in (0.4, 0.2)]
+    ready = sp.burn_in(sp.Controller(sp.sets.TwoSided(), risks), rows, LABELS)
+    for index, family in enumerate((sp.sets.Lower(), sp.sets.Upper())):
+        own = sp.burn_in(sp.Controller(family, risks[index]), [row[index] for row in rows], LABELS)
+        assert ready.risks[index] == own.risks[0]
+    assert ready.risks[0].start == -2.0  # −1 − y is −2, 1, −4, 3, −6: two above
+    assert ready.risks[1].start == 1.0  # y − 2 is −1, −4, 1, −6, 3: one above
+    sp.Stream(ready)
+
+
+def test_nested_levels_are_filled_in_from_one_family() -> None:
+    risks = [sp.Risk(sp.losses.Miscoverage(), level) for level in (0.6, 0.2)]
+    ready = sp.burn_in(sp.Controller(sp.sets.Nested(), risks), POINTS, LABELS)
+    assert [risk.start for risk in ready.risks] == [2.0, 4.0]
+    assert [risk.bounds for risk in ready.risks] == [(-900.0, 900.0)] * 2
+    sp.Stream(ready)

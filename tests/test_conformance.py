@@ -44,6 +44,48 @@ def named(part: Any) -> str:
 EXAMPLES: dict[type, list[Any]] = {
     sets.Widen: [sets.Widen(), sets.Widen((0.0, INF)), sets.Widen((-5.0, 5.0))],
     sets.Scale: [sets.Scale(), sets.Scale((0.0, INF)), sets.Scale((-5.0, 5.0))],
+    sets.Lower: [sets.Lower(), sets.Lower((0.0, INF)), sets.Lower((-5.0, 5.0))],
+    sets.Upper: [sets.Upper(), sets.Upper((-INF, 4.5)), sets.Upper((-5.0, 5.0))],
+    sets.QuantileScale: [
+        sets.QuantileScale(),
+        sets.QuantileScale(ends="open"),
+        sets.QuantileScale(levels=(0.0, 0.5, 1.0)),
+        sets.QuantileScale(levels=(0.125, 0.5, 0.75), ends="open", support=(-10.0, 10.0)),
+        sets.QuantileScale(support=(0.0, INF)),
+    ],
+    sets.ScoreWindow: [
+        sets.ScoreWindow(),
+        sets.ScoreWindow(size=3),
+        sets.ScoreWindow(sets.Widen((-5.0, 5.0)), 20),
+        sets.ScoreWindow(sets.Scale(), 40),
+        sets.ScoreWindow(sets.Lower(), 10),
+        sets.ScoreWindow(sets.Threshold(), 50),
+        sets.ScoreWindow(sets.Cumulative(classes=("cat", "dog", "owl")), 9),
+        sets.ScoreWindow(sets.Multilabel(), 30),
+        sets.ScoreWindow(sets.QuantileScale(ends="open"), 25),
+    ],
+    sets.Threshold: [sets.Threshold(), sets.Threshold(classes=("cat", "dog", "owl"))],
+    sets.Cumulative: [
+        sets.Cumulative(),
+        sets.Cumulative(classes=("cat", "dog", "owl")),
+        sets.Cumulative(randomised=True, seed=5),
+        sets.Cumulative(classes=3, penalty=0.25),
+        sets.Cumulative(("cat", "dog", "owl"), True, 1, 0.125, free=1),
+    ],
+    sets.Multilabel: [sets.Multilabel(), sets.Multilabel(classes=("cat", "dog", "owl"))],
+    sets.TwoSided: [sets.TwoSided(), sets.TwoSided((-5.0, 5.0)), sets.TwoSided((0.0, INF))],
+    sets.Nested: [
+        sets.Nested(),
+        sets.Nested(sets.Scale((-5.0, 5.0)), 3),
+        sets.Nested(sets.Threshold(), 2),
+        sets.Nested(sets.Cumulative(randomised=True), 2),
+        sets.Nested(sets.Multilabel(), 2),
+        sets.Nested(sets.QuantileScale(levels=(0.0, 0.5, 1.0)), 2),
+    ],
+    losses.FalseNegatives: [losses.FalseNegatives()],
+    losses.FalsePositives: [losses.FalsePositives()],
+    losses.SetSize: [losses.SetSize()],
+    losses.F1Shortfall: [losses.F1Shortfall()],
     losses.Miscoverage: [losses.Miscoverage()],
     losses.MiscoverageCounter: [losses.MiscoverageCounter(), losses.MiscoverageCounter(cap=3)],
     losses.Custom: [losses.Custom(shortfall), losses.Custom(size, grows=True)],
@@ -68,9 +110,13 @@ EXAMPLES: dict[type, list[Any]] = {
 
 
 def parts_of(module: ModuleType) -> list[type]:
-    """The parts a module exports: its dataclasses."""
+    """The parts a module exports: its frozen dataclasses; what a step makes is not frozen."""
     exported = [getattr(module, name) for name in module.__all__]
-    return [each for each in exported if isinstance(each, type) and is_dataclass(each)]
+    return [each for each in exported if isinstance(each, type) and frozen(each)]
+
+
+def frozen(cls: Any) -> bool:
+    return is_dataclass(cls) and cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
 
 
 FOUND = [cls for role in (sets, losses, steps, stretches, combine) for cls in parts_of(role)]
@@ -91,9 +137,40 @@ def test_every_family_keeps_its_promises(family: Any) -> None:
 
 
 @pytest.mark.parametrize("loss", examples(losses), ids=named)
-@pytest.mark.parametrize("family", [sets.Widen(), sets.Scale()], ids=named)
-def test_every_loss_keeps_its_promises(loss: Any, family: Any) -> None:
-    check_loss(loss, sets=family)
+def test_every_loss_keeps_its_promises(loss: Any) -> None:
+    check_loss(loss)
+
+
+OF_LABELS = (losses.FalseNegatives, losses.FalsePositives, losses.SetSize, losses.F1Shortfall)
+INTERVALS = [sets.Scale(), sets.TwoSided(), sets.QuantileScale()]
+LABEL_SETS = [
+    sets.Threshold(),
+    sets.Cumulative(randomised=True),
+    sets.Nested(sets.Multilabel(("cat", "dog", "owl")), 2),
+]
+
+
+@pytest.mark.parametrize("loss", examples(losses), ids=named)
+def test_every_loss_keeps_its_promises_on_every_family_it_can_judge(loss: Any) -> None:
+    if not isinstance(loss, OF_LABELS):
+        for family in INTERVALS:
+            check_loss(loss, sets=family)
+    if not isinstance(loss, losses.Custom):
+        for family in LABEL_SETS:
+            check_loss(loss, sets=family)
+
+
+def test_a_loss_is_checked_on_the_sets_it_asks_about() -> None:
+    def in_words(check: Callable[[], None]) -> str:
+        with pytest.raises(ConformanceError) as caught:
+            check()
+        return str(caught.value)
+
+    assert "Interval" in in_words(lambda: check_loss(losses.Custom(lambda shown, y: 2.0)))
+    count = losses.Custom(lambda shown, y: float(shown.size))
+    assert "LabelSet" in in_words(lambda: check_loss(count))
+    neither = losses.Custom(lambda shown, y: shown.colour)
+    assert "'Interval' object has no attribute 'colour'" in in_words(lambda: check_loss(neither))
 
 
 @pytest.mark.parametrize("stretch", examples(stretches), ids=named)
@@ -593,7 +670,170 @@ def test_a_family_that_reads_none_of_the_usual_predictions_asks_for_its_own() ->
         check_set(Odd())
 
 
+# Families that draw, remember or have several sides
+
+
+@dataclass(frozen=True)
+class Delegated:
+    """A family that does what another does, but for the flaw its subclasses have."""
+
+    flaw: str = ""
+
+    @property
+    def inner(self) -> Any:
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+
+class Drawn(Delegated):
+    draws = True
+    inner = sets.Cumulative(randomised=True)
+
+    def draw(self, reading: Any, id: Any) -> Any:
+        if self.flaw == "forgets":
+            counts["calls"] += 1
+            return self.inner.draw(reading, counts["calls"])
+        return self.inner.draw(reading, 0 if self.flaw == "same" else id)
+
+
+class Bound:
+    """A score window at work, with a flaw."""
+
+    def __init__(self, inner: Any, flaw: str) -> None:
+        self.inner, self.flaw = inner, flaw
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    @property
+    def memory(self) -> Any:
+        return tuple(map(str, self.inner.memory)) if self.flaw == "text" else self.inner.memory
+
+    def copy(self) -> Any:
+        if self.flaw == "shares":
+            return Bound(self.inner, self.flaw)
+        return Bound(
+            sets.ScoreWindow().bind() if self.flaw == "empty copy" else self.inner.copy(), ""
+        )
+
+    def at(self, prediction: Any, lam: float) -> Any:
+        if self.flaw == "open" and -1.0 < lam < 0.0:
+            return self.inner.at(prediction, lam - 0.3)
+        return self.inner.at(prediction, lam)
+
+
+class Remembering(Delegated):
+    inner = sets.ScoreWindow()
+
+    def bind(self, memory: Any = ()) -> Any:
+        return Bound(self.inner.bind(() if self.flaw == "starts afresh" else memory), self.flaw)
+
+
+class Sided(Delegated):
+    inner = sets.Nested(Widen(), 2)
+
+    def alone(self, index: int) -> bool:
+        return self.flaw == "said to be alone" or index == 0
+
+    def at(self, prediction: Any, lam: Any) -> Any:
+        shown = self.inner.at(prediction, lam)
+        if self.flaw == "one part":
+            return sets.Levels(shown.parts[:1], shown.lams[:1])
+        if self.flaw == "another set":
+            return sets.Levels(tuple(reversed(shown.parts)), shown.lams)
+        if self.flaw == "smaller":
+            return sets.Levels((shown.parts[0],) * 2, (shown.lams[0],) * 2)
+        return shown
+
+
+@pytest.mark.parametrize("cls", [Drawn, Remembering, Sided])
+def test_the_pattern_of_these_families_is_good(cls: Any) -> None:
+    check_set(cls())
+
+
+@pytest.mark.parametrize(
+    ("family", "promise"),
+    [
+        (Drawn("same"), "ids draw chances of their own, got the same for"),
+        (Drawn("forgets"), "an id always draws the same chance, got another for"),
+        (Remembering("text"), "its memory is floats, got"),
+        (Remembering("starts afresh"), r"bind\(memory\) is the family it was, got another"),
+        (Remembering("empty copy"), "a copy is the family it was, got another"),
+        (Remembering("shares"), "a copy shares nothing, got"),
+        (Remembering("open"), "from its critical value"),
+        (Sided("one part"), "it shows 2 parts, each with its λ, got"),
+        (Sided("another set"), "part 0 is the set of its side at its λ, got"),
+        (Sided("smaller"), "part 1 is at its λ, or above if not alone, got"),
+        (Sided("said to be alone"), "part 1 is at its λ, or above if not alone, got"),
+    ],
+    ids=repr,
+)
+def test_a_family_of_this_kind_that_breaks_a_promise_is_found_out(
+    family: Any, promise: str
+) -> None:
+    with pytest.raises(ConformanceError, match=promise) as caught:
+        check_set(family)
+    assert type(family).__name__ in str(caught.value)
+
+
+def test_text_that_spells_a_probability_is_found_out() -> None:
+    @dataclass(frozen=True)
+    class Lenient(Threshold):
+        def read(self, prediction: Any) -> tuple[float, ...]:
+            values = np.array(prediction, dtype=float)
+            if values.max() > 1.0:
+                raise sp.errors.PredictionError(f"probabilities lie in [0, 1], got {prediction!r}")
+            return super().read(values.tolist())
+
+    with pytest.raises(ConformanceError, match=r"prediction \['0\.5', 0\.5\] is refused"):
+        check_set(Lenient(), predictions=[(0.5, 0.5)], labels=[0, 1])
+
+
 # Bad losses
+
+
+@dataclass(frozen=True)
+class Zigzag:
+    """A loss that goes up and down with the set, and says so or does not."""
+
+    monotone: bool = False
+    low, high, full, empty = 0.0, 1.0, 1.0, 0.0
+
+    def __call__(self, shown: Any, y: Any) -> float:
+        return 0.5 + 0.5 * math.sin(min(shown.length, 1e6))
+
+
+def test_a_loss_need_not_be_monotone_if_it_says_so() -> None:
+    check_loss(Zigzag())
+    with pytest.raises(ConformanceError, match="does not grow with the set"):
+        check_loss(Zigzag(monotone=True))
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of labels left out, with a `critical` that is `off` by some ranks."""
+
+    off: int = 0
+    low, high = 0.0, 1.0
+
+    def __call__(self, shown: Any, y: Any) -> float | None:
+        return losses.FalseNegatives()(shown, y)
+
+    def critical(self, values: Any, level: float) -> float:
+        if not self.off or not values:
+            return losses.FalseNegatives().critical(values, level)
+        return max(values) if self.off > 0 else min(values)
+
+
+def test_the_critical_value_of_a_loss_is_checked_too() -> None:
+    check_loss(Share())
+    for off in (1, -1):
+        with pytest.raises(ConformanceError, match="critical is the smallest λ that keeps"):
+            check_loss(Share(off))
 
 
 def bad(function: Callable[[Any, Any], Any], **options: Any) -> losses.Custom:

@@ -10,8 +10,18 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint.errors import InputError
-from setpoint.losses import Custom, Declaration, Miscoverage, MiscoverageCounter, declaration
-from setpoint.sets import Interval
+from setpoint.losses import (
+    Custom,
+    Declaration,
+    F1Shortfall,
+    FalseNegatives,
+    FalsePositives,
+    Miscoverage,
+    MiscoverageCounter,
+    SetSize,
+    declaration,
+)
+from setpoint.sets import Interval, Multilabel, Threshold
 
 INF = math.inf
 SHOWN, FULL, EMPTY = Interval(1.0, 3.0), Interval(-INF, INF), Interval(INF, -INF)
@@ -214,3 +224,103 @@ def test_a_users_loss_with_a_rule_runs_by_its_rule() -> None:
 
     _, values = run(sp.Risk(Half(), 0.1, sp.steps.Fixed(0.1)), [((0, 1), 5.0), ((0, 1), 0.5)])
     assert values == [0.5, 0.0]
+
+
+# Sets of labels
+
+
+WEATHER = ("fog", "hail", "rain", "wind")
+several = st.sets(st.sampled_from([*WEATHER, "snow"])).map(tuple)
+quarters = st.lists(st.integers(0, 4).map(lambda k: k / 4), min_size=4, max_size=4)
+
+
+def weather(p: list[float], lam: float) -> tuple[Any, set[str]]:
+    """The set at λ, and what is in it of all labels, "snow" being one that is not named."""
+    family = Multilabel(WEATHER)
+    shown = family.at(family.read(p), lam)
+    chances = {**dict(zip(WEATHER, p, strict=True)), "snow": 0.0}
+    return shown, {name for name, each in chances.items() if each >= -lam}
+
+
+lams = st.integers(-6, 1).map(lambda k: k / 4) | st.sampled_from([INF, -INF])
+
+
+@given(quarters, lams, several)
+def test_losses_of_labels_are_what_they_say(p: list[float], lam: float, y: tuple[str, ...]) -> None:
+    shown, held = weather(p, lam)
+    true, wrong = set(y), set(WEATHER) - set(y)
+    missed = None if not true else len(true - held) / len(true)
+    assert FalseNegatives()(shown, y) == (None if missed is None else pytest.approx(missed))
+    let_in = len(wrong & held) / len(wrong) if wrong else None
+    assert FalsePositives()(shown, y) == (None if let_in is None else pytest.approx(let_in))
+    assert SetSize()(shown, y) == len(held - {"snow"}) / 4
+    # What is in the set: the classes in it, and of those not named the ones asked about.
+    named = held - {"snow"} | (held & true)
+    total = len(named) + len(true)
+    f1 = None if not total else pytest.approx(1.0 - 2.0 * len(named & true) / total)
+    assert F1Shortfall()(shown, y) == f1
+
+
+@given(quarters, several.filter(len), st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0]))
+def test_the_critical_value_of_false_negatives_is_the_smallest_lambda_that_keeps_the_level(
+    p: list[float], y: tuple[str, ...], level: float
+) -> None:
+    family = Multilabel(WEATHER)
+    values = family.criticals(family.read(p), y)
+    critical = FalseNegatives().critical(values, level)
+    tried = sorted({-INF, *values})
+    kept = [lam for lam in tried if FalseNegatives()(weather(p, lam)[0], y) <= level]
+    assert critical == kept[0]
+
+
+def test_one_label_is_judged_as_well_as_several() -> None:
+    shown = Threshold(WEATHER).at(Threshold(WEATHER).read([0.5, 0.25, 0.25, 0.0]), -0.25)
+    assert [FalseNegatives()(shown, y) for y in ("fog", "wind", "snow")] == [0.0, 1.0, 1.0]
+    assert [FalsePositives()(shown, y) for y in ("fog", "wind")] == [2 / 3, 1.0]
+    assert FalsePositives()(shown, "snow") == 0.75
+    assert [SetSize()(shown, y) for y in ("fog", "snow")] == [0.75, 0.75]
+    assert F1Shortfall()(shown, "fog") == 0.5
+
+
+def test_nothing_to_judge_is_none() -> None:
+    family = Multilabel(WEATHER)
+    shown = family.at(family.read([0.5] * 4), -0.75)
+    assert FalseNegatives()(shown, ()) is None
+    assert FalsePositives()(shown, WEATHER) is None
+    assert F1Shortfall()(shown, ()) is None
+    assert FalsePositives()(shown, ()) == 0.0
+    nothing = Threshold().at(Threshold().read({}), -0.5)
+    assert SetSize()(nothing, "fog") is None
+    assert FalsePositives()(nothing, "fog") is None
+    assert F1Shortfall()(family.at(family.read([0.5] * 4), -0.5), ()) == 1.0
+
+
+def test_what_the_losses_of_labels_declare() -> None:
+    assert declaration(FalseNegatives()) == Declaration(0.0, 1.0, 0.0, 1.0, False)
+    assert declaration(FalsePositives()) == Declaration(0.0, 1.0, 1.0, 0.0, True)
+    assert declaration(SetSize()) == Declaration(0.0, 1.0, 1.0, 0.0, True)
+    assert declaration(F1Shortfall()) == Declaration(0.0, 1.0, 1.0, 1.0, False, monotone=False)
+    assert declaration(Miscoverage()).monotone
+
+
+def test_a_loss_that_is_not_monotone_is_told_so_in_its_certificate() -> None:
+    risk = sp.Risk(F1Shortfall(), 0.3, sp.steps.Fixed(0.1))
+    stream = sp.Stream(sp.Controller(Multilabel(), risk))
+    stream.predict([0.9, 0.1])
+    stream.update((0,))
+    printed = str(stream.certificate())
+    assert "✗ the loss moves one way with the set" in printed
+    assert "✗ loss on the full set at most 1, not above the level 0.3" in printed
+
+
+def test_set_size_is_held_from_above_and_below() -> None:
+    risk = sp.Risk(SetSize(), 0.5, sp.steps.Fixed(0.05))
+    stream = sp.Stream(sp.Controller(Threshold(), risk))
+    sizes = []
+    for step in range(400):
+        stream.predict([0.4, 0.3, 0.2, 0.1])
+        sizes.append(stream.update(step % 4))
+    assert sum(sizes) / 400 == pytest.approx(0.5, abs=0.06)
+    (claim,) = stream.certificate().risks
+    assert claim.verdict == "holds"
+    assert claim.lower <= claim.mean - 0.5 <= claim.upper

@@ -5,13 +5,25 @@ import pickle
 from copy import copy, deepcopy
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setpoint.errors import InputError
+from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.predictions import Quantiles, Spread
-from setpoint.sets import Interval, Scale, Widen
+from setpoint.sets import (
+    Cumulative,
+    Interval,
+    Lower,
+    Multilabel,
+    QuantileScale,
+    Scale,
+    ScoreWindow,
+    Threshold,
+    Upper,
+    Widen,
+)
 
 INF, NAN = math.inf, math.nan
 EMPTY, FULL = Interval(INF, -INF), Interval(-INF, INF)
@@ -197,6 +209,66 @@ def test_a_support_of_whole_numbers_is_kept_as_floats() -> None:
     assert repr(Widen([0, 10])) == "Widen(support=(0.0, 10.0))"  # type: ignore[arg-type]
 
 
+# One side
+
+
+@pytest.mark.parametrize(
+    ("lam", "lower", "upper"),
+    [
+        (0.0, Interval(10.0, INF), Interval(-INF, 10.0)),
+        (2.5, Interval(7.5, INF), Interval(-INF, 12.5)),
+        (-2.5, Interval(12.5, INF), Interval(-INF, 7.5)),
+        (INF, FULL, FULL),
+        (-INF, EMPTY, EMPTY),
+    ],
+)
+def test_one_side_moves_one_end(lam: float, lower: Interval, upper: Interval) -> None:
+    assert Lower().at((10.0,), lam) == lower
+    assert Upper().at((10.0,), lam) == upper
+
+
+def test_the_critical_value_of_one_side_is_the_way_to_its_end() -> None:
+    assert [Lower().critical((10.0,), y) for y in (8.0, 10.0, 13.0)] == [2.0, 0.0, -3.0]
+    assert [Upper().critical((10.0,), y) for y in (8.0, 10.0, 13.0)] == [-2.0, 0.0, 3.0]
+
+
+def test_one_side_is_cut_to_the_support() -> None:
+    assert Lower((0.0, 20.0)).at((10.0,), 15.0) == Interval(0.0, 20.0)
+    assert Lower((0.0, 20.0)).at((10.0,), -15.0) == EMPTY
+    assert Upper((0.0, 20.0)).at((10.0,), 5.0) == Interval(0.0, 15.0)
+    assert Upper((0.0, 20.0)).at((10.0,), INF) == Interval(0.0, 20.0)
+    with pytest.raises(LabelError, match=r"must lie in the support \[0.0, 20.0\], got 21.0"):
+        Upper((0.0, 20.0)).label(21.0)
+
+
+@pytest.mark.parametrize("family", [Lower(), Upper()], ids=repr)
+def test_one_side_reads_one_number_in_any_form(family: Any) -> None:
+    name = type(family).__name__.lower()
+    for prediction in (3, 3.0, np.float32(3.0), np.array(3.0), np.array([3.0]), [3.0], {name: 3.0}):
+        assert family.read(prediction) == (3.0,)
+    assert family.read(INF) == (INF,)
+    for bad in ((1.0, 2.0), "3.0", None, {}, {"other": 3.0}, np.zeros(2), [[]]):
+        with pytest.raises(PredictionError, match=f"{name.title()} takes one number, got"):
+            family.read(bad)
+    with pytest.raises(PredictionError, match="a prediction must not be NaN, got nan"):
+        family.read(NAN)
+
+
+def test_families_of_shares_start_at_the_level_and_end_at_nought() -> None:
+    for family in (Threshold(), Cumulative(), Multilabel(), QuantileScale(), ScoreWindow()):
+        assert family.start(0.1) == -0.1
+        assert family.bounds() == (-1.0, 0.0)
+        assert family.unit(None) == 1.0  # type: ignore[arg-type]
+    assert Cumulative(5, penalty=0.25, free=2).bounds() == (-1.0, 0.75)
+    assert Cumulative(2, penalty=0.25, free=2).bounds() == (-1.0, 0.0)
+
+
+def test_a_mapping_is_read_by_its_names_or_not_at_all() -> None:
+    assert Widen().read({"upper": 2.5, "lower": 1.5}) == (1.5, 2.5)
+    with pytest.raises(PredictionError, match="must have lower, upper, got"):
+        Widen().read({0: 1.5, 1: 2.5})
+
+
 # Laws
 
 
@@ -228,3 +300,18 @@ def test_scale_holds_y_from_its_critical_value_on(prediction: Any, y: float, lam
         shown = Scale().at(prediction, lam)
         near = min(abs(shown.lower - y), abs(shown.upper - y))
         assert near <= 1e-9 * max(1.0, abs(y), abs(prediction[0]))
+
+
+@given(numbers, numbers, lams, lams)
+def test_one_side_is_nested(end: float, y: float, one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    for family in (Lower(), Upper()):
+        assert family.at((end,), low).contains(y) <= family.at((end,), high).contains(y)
+
+
+@given(numbers, numbers, lams)
+def test_both_sides_together_are_widen(end: float, y: float, lam: float) -> None:
+    held = Lower().at((end,), lam).contains(y) and Upper().at((end + 1.0,), lam).contains(y)
+    assert Widen().at((end, end + 1.0), lam).contains(y) == held
+    critical = max(Lower().critical((end,), y), Upper().critical((end + 1.0,), y))
+    assert Widen().critical((end, end + 1.0), y) == critical

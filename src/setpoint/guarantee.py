@@ -141,7 +141,8 @@ class Certificate:
     risks
         One certificate for each risk.
     full, empty
-        How many labels were judged on a full or empty set that the safeguard chose.
+        How many labels were judged on a full or empty set that the safeguard chose; where each risk
+        has a set of its own, every such set counts.
     missing, dropped, expired, waiting
         Predictions without a label: it was missing, given up, dropped as the oldest, or is still
         awaited. The guarantee speaks of the observed labels only.

@@ -19,7 +19,7 @@ from setpoint._layout import Layout, layout_of, scalar
 from setpoint._loops import TALLIES
 from setpoint._stepwise import columns_of, is_narrow, steps
 from setpoint._streamwise import streamwise
-from setpoint.controller import Controller, Law, State, matching
+from setpoint.controller import Controller, Law, Risk, State, matching
 from setpoint.errors import InputError, LabelError, LossError, PredictionError
 from setpoint.guarantee import Certificate, certify
 from setpoint.losses import Miscoverage, MiscoverageCounter
@@ -176,19 +176,29 @@ def _listed(ids: Mapping[Hashable, Any]) -> str:
 
 
 def nominal(controller: Controller) -> float:
-    """The coverage a controller aims at, as far as its first risk tells: 0.9 if it does not.
+    """The coverage a controller aims at, as far as its risks tell: 0.9 if they do not.
 
     >>> import setpoint as sp
     >>> risk = sp.Risk(sp.losses.MiscoverageCounter(), level=1 / 9)
     >>> round(nominal(sp.Controller(sp.sets.Widen(), risk)), 12)
     0.9
     """
-    risk = controller.risks[0]
+    missed = [_missed(risk) for risk in controller.risks]
+    sets: Any = controller.sets
+    if not hasattr(sets, "sides"):
+        return 1.0 - missed[0]
+    # Two sides miss y together, and of nested sets it is the largest that is compared with y.
+    alone = all(sets.alone(index) for index in range(len(missed)))
+    return max(1.0 - sum(missed), 0.0) if alone else 1.0 - missed[-1]
+
+
+def _missed(risk: Risk) -> float:
+    """The share of labels that a risk at its level lets go: 0.1 if it does not tell."""
     if isinstance(risk.loss, Miscoverage):
-        return 1.0 - risk.level
+        return risk.level
     if isinstance(risk.loss, MiscoverageCounter):
-        return 1.0 / (1.0 + risk.level)
-    return 0.9
+        return risk.level / (1.0 + risk.level)
+    return 0.1
 
 
 # Where streams begin and where they end

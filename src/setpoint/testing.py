@@ -508,7 +508,7 @@ def _at_work(family: Any, samples: Sequence[Sample]) -> list[Any]:
     for past in (rows[:1], [*rows[:3], *rows[:3]], (rows * 40)[::7][:500]):
         working = family.bind()
         for row in past:
-            working.observe(*row)
+            working.observe(working.weigh(*row))
         _check_memory(family, working, rows)
         bound.append(working)
     return [family, *bound]
@@ -529,7 +529,7 @@ def _check_memory(family: Any, working: Any, rows: Sequence[tuple[Any, Any]]) ->
     if not _same(answers(copy), wanted) or tuple(copy.memory) != memory:
         raise _broken(family, f"a copy is the family it was, got another from {memory}")
     for row in rows:
-        copy.observe(*row)
+        copy.observe(copy.weigh(*row))
     if tuple(working.memory) != memory or not _same(answers(working), wanted):
         raise _broken(family, f"a copy shares nothing, got {working.memory} after {memory}")
 
@@ -559,6 +559,8 @@ def _taken(read: Callable[[Any], Any], examples: Sequence[Any]) -> list[Any]:
 
 class _Scalar:
     """A number in the manner of a torch scalar."""
+
+    shape = ()
 
     def __init__(self, value: float) -> None:
         self.value = value
@@ -689,19 +691,27 @@ def _check_nested(
         for y, s, now, then in zip(seen, criticals, held, before, strict=True):
             if now is None:
                 continue
-            where = f"got {shown} at λ = {lam} for {reading} and y = {y}"
-            if lam == inf and not now:
-                raise _broken(family, f"λ = +inf gives the full set, {where}")
-            if lam == -inf and now:
-                raise _broken(family, f"λ = −inf gives the empty set, {where}")
-            if then and not now:
-                raise _broken(family, f"a larger λ gives a larger set, {where} of a smaller one")
+            promise = _unkept(lam, s, now, bool(then), exact)
+            if promise:
+                where = f"got {shown} at λ = {lam} for {reading} and y = {y}"
+                raise _broken(family, f"{promise}, {where}")
             if lam == s and isfinite(s):
                 touched.append(now)
-            if isfinite(lam) and now is not (lam >= s) and not _rounded(lam, s, exact):
-                raise _broken(family, f"y is in from its critical value {s} on, {where}")
         before = held
     return touched
+
+
+def _unkept(lam: float, critical: float, now: bool, then: bool, exact: bool) -> str | None:
+    """What is wrong if y is in the set at λ or is not, `then` for a smaller λ."""
+    if lam == inf and not now:
+        return "λ = +inf gives the full set"
+    if lam == -inf and now:
+        return "λ = −inf gives the empty set"
+    if then and not now:
+        return "a larger λ gives a larger set"
+    if isfinite(lam) and now is not (lam >= critical) and not _rounded(lam, critical, exact):
+        return f"y is in from its critical value {critical} on"
+    return None
 
 
 def _check_sides(family: Any, reading: Any, labels: Sequence[Any], exact: bool) -> None:
@@ -709,23 +719,30 @@ def _check_sides(family: Any, reading: Any, labels: Sequence[Any], exact: bool) 
     count, seen = family.sides, [family.label(y) for y in labels]
     for index in range(count):
         _check_nested(family.side(index), family.part(reading, index), labels, exact)
-    few = (-inf, -2.0, -0.5, 0.0, 0.5, 3.0, inf)
+    few = (-inf, -0.5, 0.0, 3.0, inf)
     for lams in product(few, repeat=count):
         shown = family.at(reading, lams)
-        where = f"got {shown} at λ = {lams} for {reading}"
-        if len(shown.parts) != count or len(shown.lams) != count:
-            raise _broken(family, f"it shows {count} parts, each with its λ, {where}")
-        for index, (part, lam) in enumerate(zip(shown.parts, shown.lams, strict=True)):
-            if lam < lams[index] or (family.alone(index) and lam != lams[index]):
-                raise _broken(family, f"part {index} is at its λ, or above if not alone, {where}")
-            own = family.side(index).at(family.part(reading, index), lam)
-            if [_contains(part, y) for y in seen] != [_contains(own, y) for y in seen]:
-                raise _broken(family, f"part {index} is the set of its side at its λ, {where}")
-        for index in range(count):
-            higher = (*lams[:index], lams[index] + 1.0, *lams[index + 1 :])
-            for y in seen:
-                if _contains(shown, y) and not _contains(family.at(reading, higher), y):
-                    raise _broken(family, f"a larger λ gives a larger set, {where} with {higher}")
+        promise = _unkept_side(family, reading, seen, lams, shown)
+        if promise:
+            raise _broken(family, f"{promise}, got {shown} at λ = {lams} for {reading}")
+
+
+def _unkept_side(
+    family: Any, reading: Any, seen: Sequence[Any], lams: tuple[float, ...], shown: Any
+) -> str | None:
+    """What is wrong with several sets at the λ's that were asked for."""
+    if len(shown.parts) != len(lams) or len(shown.lams) != len(lams):
+        return f"it shows {len(lams)} parts, each with its λ"
+    for index, (part, lam) in enumerate(zip(shown.parts, shown.lams, strict=True)):
+        if lam < lams[index] or (family.alone(index) and lam != lams[index]):
+            return f"part {index} is at its λ, or above if not alone"
+        own = family.side(index).at(family.part(reading, index), lam)
+        if [_contains(part, y) for y in seen] != [_contains(own, y) for y in seen]:
+            return f"part {index} is the set of its side at its λ"
+        larger = family.at(reading, (*lams[:index], lams[index] + 1.0, *lams[index + 1 :]))
+        if any(_contains(shown, y) and not _contains(larger, y) for y in seen):
+            return f"a larger λ of part {index} gives a larger set"
+    return None
 
 
 def _rounded(lam: float, critical: float, exact: bool) -> bool:
@@ -804,28 +821,33 @@ def _judged(
     loss: Any, promise: Declaration, memory: Memory, shown: Any, y: Any
 ) -> tuple[float | None, Memory]:
     """One loss, if it is the same twice, a number within the range, and leaves a good memory."""
-    where = f"on {shown} with y = {y}" + (f" and memory {memory}" if memory else "")
+
+    def where() -> str:
+        return f"on {shown} with y = {y}" + (f" and memory {memory}" if memory else "")
+
     kept = deepcopy(shown)
     untouched = _same(kept, shown)
     got, after = _called(loss, memory, shown, y)
     again = _called(loss, memory, shown, y)
     if not (_same(again[1], after) and (again[0] is got or again[0] == got or got != got)):
-        raise _broken(loss, f"it gives one answer, got {(got, after)} and {again} {where}")
+        raise _broken(loss, f"it gives one answer, got {(got, after)} and {again} {where()}")
     if untouched and not _same(kept, shown):
         raise _broken(loss, f"it leaves the set as it is, got {shown} of {kept}")
     after = _memory(loss, after, like=memory)
     if hasattr(loss, "rule"):
         ruled = loss.rule(loss.params, memory, not _contains(shown, y))
         if tuple(ruled) != (got, after):
-            raise _broken(loss, f"rule and call agree, got {ruled} and {(got, after)} {where}")
+            raise _broken(loss, f"rule and call agree, got {ruled} and {(got, after)} {where()}")
     if got is None:
         return None, after
     try:
         value = number(got, "a loss")
     except SetpointError as error:
-        raise _broken(loss, f"it is one number or None: {error} {where}") from error
+        raise _broken(loss, f"it is one number or None: {error} {where()}") from error
     if not promise.low <= value <= promise.high:
-        raise _broken(loss, f"it lies in [{promise.low:g}, {promise.high:g}], got {value} {where}")
+        raise _broken(
+            loss, f"it lies in [{promise.low:g}, {promise.high:g}], got {value} {where()}"
+        )
     return value, after
 
 
@@ -866,14 +888,16 @@ def _check_direction(loss: Any, promise: Declaration, memory: Memory, chain: Cha
         value, _ = _judged(loss, promise, memory, shown, y)
         if value is None:
             continue
-        where = f"got {value} on {shown} with y = {y}"
+        unkept = None
         if lam == inf and (value - promise.full) * sign > 0.0:
-            raise _broken(loss, f"it is at {most} {promise.full:g} on the full set, {where}")
-        if lam == -inf and (value - promise.empty) * sign < 0.0:
-            raise _broken(loss, f"it is at {least} {promise.empty:g} on the empty set, {where}")
-        if promise.monotone and before is not None and (value - before) * sign > slack:
-            way = "shrink" if promise.grows else "grow"
-            raise _broken(loss, f"it does not {way} with the set, {where}, {before} on a smaller")
+            unkept = f"it is at {most} {promise.full:g} on the full set"
+        elif lam == -inf and (value - promise.empty) * sign < 0.0:
+            unkept = f"it is at {least} {promise.empty:g} on the empty set"
+        elif promise.monotone and before is not None and (value - before) * sign > slack:
+            unkept = f"it does not {'shrink' if promise.grows else 'grow'} with the set"
+        if unkept:
+            smaller = "" if before is None else f", {before} on a smaller one"
+            raise _broken(loss, f"{unkept}, got {value} on {shown} with y = {y}{smaller}")
         before = value
 
 

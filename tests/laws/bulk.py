@@ -358,8 +358,9 @@ def close(a: Any, b: Any, *, exact: bool) -> bool:
 
 
 def numbers_of(state: State) -> dict[str, Any]:
-    """Every slot of a state, by name."""
+    """Every slot of a state, by name; of a family that remembers, its memory."""
     told = {name: getattr(state, name) for name in State.__slots__ if name != "risks"}
+    told["sets"] = () if state.sets is None else state.sets.memory
     for i, own in enumerate(state.risks):
         told |= {f"{name}{i}": getattr(own, name) for name in RiskState.__slots__}
     return told

@@ -51,8 +51,10 @@ class Ledger:
         risk = self.controller.risks[index]
         promise = declaration(risk.loss)
         most = promise.high
-        alone = self.fresh and len(self.sums) == 1 and self.most_waiting == 1
-        if alone and isinstance(risk.loss, MiscoverageCounter):
+        sets: Any = self.controller.sets
+        alone = sets.alone(index) if hasattr(sets, "sides") else len(self.sums) == 1
+        prompt = self.fresh and self.most_waiting == 1
+        if alone and prompt and isinstance(risk.loss, MiscoverageCounter):
             low, high = self.controller.bounds[index]
             most = min(most, counter_bound(risk.level, high - low, risk.step.gamma))
         fall, rise = promise.low - risk.level, most - risk.level

@@ -133,7 +133,9 @@ def floats(values: Any, what: str) -> npt.NDArray[np.float64]:
     """Numbers as an array that nobody else holds; text is refused even if it spells a number."""
     held = values.detach().cpu() if hasattr(values, "detach") else values
     try:
-        found = np.array(held)
+        found = np.array(np.asarray(held))
+        if found.dtype.kind == "O" and found.ndim == 1:
+            found = np.array([number(each, what, PredictionError) for each in found])
         if found.dtype.kind not in "biuf" and found.size:
             raise TypeError
     except (TypeError, ValueError):

@@ -8,7 +8,7 @@ part i, so that its guarantee is that of a single risk.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, nan
 from typing import Any
 
 from setpoint._check import interval, whole
@@ -172,6 +172,12 @@ class Levels:
     def contains(self, y: Any) -> bool:
         """Whether y lies in the largest."""
         return bool(self.parts[-1].contains(y))
+
+    @property
+    def length(self) -> float:
+        """How long or how large the largest is."""
+        largest = self.parts[-1]
+        return float(getattr(largest, "length", getattr(largest, "size", nan)))
 
     __contains__ = contains
 

@@ -158,7 +158,8 @@ class QuantileScale:
                 return 0.0
             # An open end is passed just after its level, unless the other end has to pass it first.
             near = least if y < values[0] else 1.0 - most
-            return nextafter(-2.0 * near, inf) if near <= 0.5 else -2.0 * (1.0 - near)
+            passed = nextafter(-2.0 * near, inf) if near <= 0.5 else -2.0 * (1.0 - near)
+            return min(passed, 0.0)
         below = _share(levels, values, bisect_right(values, y), y, most)
         above = _share(levels, values, bisect_left(values, y), y, most) if y > values[0] else least
         return min(-2.0 * min(below, 1.0 - above, 0.5), 0.0)

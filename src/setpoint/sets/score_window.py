@@ -22,7 +22,9 @@ class ScoreWindow:
     "Calibration with cal" in the paper, and the sets of adaptive conformal inference. The score is
     the critical value of another family: `Widen` gives that of conformalised quantile regression,
     or the absolute residual if the model gives a point; `Scale` the scaled residual; `Cumulative`
-    the score of adaptive prediction sets. θ lives in [−1, 0] and is never clipped: from 1 + λ = 1
+    the score of adaptive prediction sets. A set is made of the scores known when it is shown; if
+    labels are late, its critical value is asked for under those known by then, which matters to
+    adaptive stretching only. θ lives in [−1, 0] and is never clipped: from 1 + λ = 1
     on, and while there are no scores, the set is full; below 0 it is empty.
 
     Parameters

@@ -1,0 +1,518 @@
+"""Sets with a λ each: two sides and nested levels against single streams, and each certificate."""
+
+import copy
+import pickle
+from collections.abc import Iterator
+from itertools import pairwise
+from math import inf, nan
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import setpoint as sp
+from setpoint.errors import InputError, LossError
+from setpoint.losses import Custom, Miscoverage, MiscoverageCounter, SetSize
+from setpoint.sets import (
+    Cumulative,
+    Interval,
+    Levels,
+    Lower,
+    Multilabel,
+    Nested,
+    QuantileScale,
+    Scale,
+    ScoreWindow,
+    Sides,
+    Threshold,
+    TwoSided,
+    Upper,
+    Widen,
+)
+from tests.laws.adversary import Adversary, adversaries
+from tests.laws.late import Habit, habits, play_late
+from tests.laws.ledger import Ledger
+from tests.laws.parts import REAL, SUPPORTS, Outside, risks
+
+eighths = st.integers(-40, 40).map(lambda k: k / 8)
+ends = eighths | st.sampled_from([inf, -inf])
+lams = eighths | st.sampled_from([inf, -inf])
+
+
+def risk(level: float, **options: Any) -> sp.Risk:
+    given = {"step": sp.steps.Fixed(0.5), "bounds": (-3.0, 3.0), **options}
+    return sp.Risk(Miscoverage(), level, **given)
+
+
+# The sets
+
+
+@given(st.sampled_from(SUPPORTS), st.tuples(ends, ends), lams, lams, eighths)
+def test_each_side_is_a_half_line_and_both_make_the_interval(
+    support: Any, prediction: Any, below: float, above: float, y: float
+) -> None:
+    family, (lower, upper) = TwoSided(support), prediction
+    shown = family.at(family.read(prediction), (below, above))
+    first, second = shown.parts
+    assert first == Lower(support).at((lower,), below)
+    assert second == Upper(support).at((upper,), above)
+    assert shown.lams == (below, above)
+    y = min(max(y, support[0]), support[1])
+    low = -inf if below == inf else inf if below == -inf else lower - below
+    high = inf if above == inf else -inf if above == -inf else upper + above
+    held = low <= y <= high and -inf not in (below, above)
+    assert shown.contains(y) == (y in shown) == held
+    assert shown.interval.contains(y) == held
+    assert tuple(shown) == (shown.lower, shown.upper)
+    assert shown.length == shown.interval.length
+    assert shown.empty == shown.interval.empty
+
+
+@given(st.sampled_from(SUPPORTS), st.tuples(ends, ends), lams, eighths)
+def test_sides_at_one_lambda_are_widen(support: Any, prediction: Any, lam: float, y: float) -> None:
+    family = TwoSided(support)
+    y = min(max(y, support[0]), support[1])
+    shown = family.at(family.read(prediction), (lam, lam))
+    assert shown.interval == Widen(support).at(prediction, lam)
+    assert family.critical(prediction, y) == Widen(support).critical(prediction, y)
+
+
+@given(st.lists(lams, min_size=2, max_size=5), st.tuples(eighths, eighths))
+def test_nested_sets_never_leave_each_other(wanted: list[float], prediction: Any) -> None:
+    family = Nested(Widen(), len(wanted))
+    shown = family.at(prediction, tuple(wanted))
+    assert len(shown) == len(wanted)
+    assert list(shown) == [Widen().at(prediction, max(wanted[: i + 1])) for i in range(len(wanted))]
+    assert shown.lams == tuple(max(wanted[: i + 1]) for i in range(len(wanted)))
+    hold_nested(shown)
+    assert shown[0] == Widen().at(prediction, wanted[0])
+
+
+def hold_nested(shown: Levels) -> None:
+    for small, large in pairwise(shown.parts):
+        if isinstance(small, Interval):
+            assert small.empty or large.lower <= small.lower <= small.upper <= large.upper
+        else:
+            assert set(small.labels) <= set(large.labels)
+            assert large.full or not small.full
+
+
+# Each side is a stream of its own
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(SUPPORTS),
+    st.lists(st.tuples(ends, ends, eighths), min_size=1, max_size=40),
+    st.sampled_from([0.0, 0.05, 0.4]),
+    st.sampled_from([0.01, 0.3]),
+    st.sampled_from([sp.stretches.Identity(), sp.stretches.Exponential()]),
+    st.sampled_from([Miscoverage(), MiscoverageCounter(), Outside()]),
+)
+def test_each_side_is_its_own_stream_to_the_bit(
+    support: Any, rows: Any, first: float, second: float, stretch: Any, loss: Any
+) -> None:
+    held = [
+        sp.Risk(loss, level, sp.steps.Fixed(gamma), bounds=(-2.0, 3.0))
+        for level, gamma in ((first, 0.3), (second, 0.7))
+    ]
+    both = sp.Stream(sp.Controller(TwoSided(support), held, stretch))
+    alone = [
+        sp.Stream(sp.Controller(family(support), each, stretch))
+        for family, each in zip((Lower, Upper), held, strict=True)
+    ]
+    for lower, upper, label in rows:
+        y = min(max(label, support[0]), support[1])
+        shown = both.predict((lower, upper))
+        assert list(shown.parts) == [
+            stream.predict(end) for stream, end in zip(alone, (lower, upper), strict=True)
+        ]
+        assert both.update(y) == tuple(stream.update(y) for stream in alone)
+        assert both.theta == tuple(stream.theta for stream in alone)
+        assert both.lam == tuple(stream.lam for stream in alone)
+    for mine, own in zip(
+        both.certificate().risks, (each.certificate().risks[0] for each in alone), strict=True
+    ):
+        assert mine == own
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(eighths, eighths, eighths), min_size=1, max_size=40),
+    st.sampled_from([2, 3]),
+    st.sampled_from([Widen(), Widen((-3.0, 3.0))]),
+)
+def test_the_smallest_of_nested_sets_is_its_own_stream_to_the_bit(
+    rows: Any, count: int, family: Any
+) -> None:
+    levels = (0.4, 0.2, 0.05)[:count]
+    stream = sp.Stream(sp.Controller(Nested(family, count), [risk(level) for level in levels]))
+    alone = sp.Stream(sp.Controller(family, risk(levels[0])))
+    thetas = [0.0] * count
+    for lower, upper, label in rows:
+        y = min(max(label, family.support[0]), family.support[1])
+        own = [inf if t > 3.0 else -inf if t < -3.0 else t for t in thetas]
+        shown = stream.predict((lower, upper))
+        assert shown.lams == tuple(max(own[: i + 1]) for i in range(count))
+        assert shown[0] == alone.predict((lower, upper))
+        hold_nested(shown)
+        losses = stream.update(y)
+        assert losses[0] == alone.update(y)
+        assert losses == tuple(float(not part.lower <= y <= part.upper) for part in shown.parts)
+        assert all(small >= large for small, large in pairwise(losses))
+        thetas = [t + 0.5 * (loss - r) for t, loss, r in zip(thetas, losses, levels, strict=True)]
+        assert stream.theta == tuple(thetas)
+    assert stream.certificate().risks[0] == alone.certificate().risks[0]
+
+
+# The guarantee
+
+
+@st.composite
+def two_sided(draw: Any) -> sp.Controller:
+    support = draw(st.sampled_from(SUPPORTS))
+    counters = [MiscoverageCounter(), MiscoverageCounter(cap=2.0)]
+    losses = st.sampled_from([Miscoverage(), *counters, Outside()])
+    stretch = draw(st.sampled_from([sp.stretches.Identity(), sp.stretches.Exponential()]))
+    return sp.Controller(TwoSided(support), [draw(risks(draw(losses))) for _ in range(2)], stretch)
+
+
+INNER = [
+    Widen(),
+    Widen((-5.0, 5.0)),
+    Scale(),
+    Lower(),
+    Threshold(),
+    Cumulative(),
+    Cumulative(randomised=True),
+    Multilabel(),
+    QuantileScale(ends="open"),
+]
+
+
+@st.composite
+def nested(draw: Any) -> sp.Controller:
+    count = draw(st.integers(2, 3))
+    levels = sorted((draw(st.floats(0.01, 0.9)) for _ in range(count)), reverse=True)
+    family = Nested(draw(st.sampled_from(INNER)), count)
+    bounds = draw(st.sampled_from([(-1.0, 0.0), (-3.0, 3.0)]))
+    held = [draw(risks(Miscoverage(), bounds, level)) for level in levels]
+    stretch = draw(st.sampled_from([sp.stretches.Identity(), sp.stretches.Exponential()]))
+    return sp.Controller(family, held, stretch)
+
+
+def play(controller: sp.Controller, adversary: tuple[str, int], steps: int) -> Iterator[Ledger]:
+    stream = sp.Stream(controller)
+    player, ledger = Adversary(controller, *adversary), Ledger(stream)
+    for _ in range(steps):
+        shown = stream.predict(player.prediction())
+        ledger.note(stream.update(player.label(stream, shown)))
+        ledger.hold_identity()
+        ledger.hold_claims()
+        if isinstance(shown, Levels):
+            hold_nested(shown)
+        yield ledger
+    ledger.hold_windows()
+
+
+@settings(max_examples=60)
+@given(two_sided(), adversaries(), st.integers(1, 60))
+def test_no_adversary_breaks_the_guarantee_of_a_side(
+    controller: sp.Controller, adversary: tuple[str, int], steps: int
+) -> None:
+    for ledger in play(controller, adversary, steps):
+        ledger.hold_range()
+    for index, claim in enumerate(ledger.stream.certificate().risks):
+        (low, high), gamma = ledger.reach(index), controller.risks[index].step.gamma
+        begin = ledger.begin[index]
+        assert claim.constant_upper == pytest.approx((high - begin) / gamma, rel=1e-12)
+        assert claim.constant_lower == pytest.approx((low - begin) / gamma, rel=1e-12)
+        assert claim.window == pytest.approx((high - low) / gamma, rel=1e-12)
+        assert claim.window_sided == "both"
+        assert abs(claim.identity - claim.mean) <= 1e-9
+
+
+@settings(max_examples=60)
+@given(nested(), adversaries(), st.integers(1, 60))
+def test_no_adversary_breaks_the_guarantee_of_nested_levels(
+    controller: sp.Controller, adversary: tuple[str, int], steps: int
+) -> None:
+    for ledger in play(controller, adversary, steps):
+        for index in range(len(controller.risks)):
+            ledger.hold_upper(index)
+    first, *others = ledger.stream.certificate().risks
+    assert first.constant_lower is not None
+    assert first.window_sided == "both"
+    for claim in others:
+        assert claim.constant_upper is not None
+        assert claim.constant_lower is None
+        assert abs(claim.identity - claim.mean) <= 1e-9
+
+
+@settings(max_examples=40)
+@given(two_sided() | nested(), adversaries(), habits(), st.integers(2, 60))
+def test_late_labels_keep_the_claims(
+    controller: sp.Controller, adversary: tuple[str, int], habit: Habit, events: int
+) -> None:
+    def check(ledger: Ledger) -> None:
+        ledger.hold_identity()
+        ledger.hold_claims()
+
+    play_late(controller, adversary, habit, events, check).hold_windows()
+
+
+def test_miscoverage_of_both_sides_is_at_most_their_sum() -> None:
+    rng = Random(3)
+    stream = sp.Stream(
+        sp.Controller(TwoSided(), [risk(0.1), risk(0.05)]),
+    )
+    missed = [0, 0]
+    for _ in range(4000):
+        stream.predict((-0.5, 0.5))
+        losses = stream.update(rng.gauss(0.0, 1.0) * rng.choice([1.0, 1.0, 2.0]))
+        missed = [count + loss for count, loss in zip(missed, losses, strict=True)]
+    below, above = (risk.upper for risk in stream.certificate().risks)
+    assert missed[0] / 4000 <= 0.1 + below
+    assert missed[1] / 4000 <= 0.05 + above
+    assert abs(missed[0] / 4000 - 0.1) < 0.02
+    assert abs(missed[1] / 4000 - 0.05) < 0.02
+
+
+# Everything a stream does
+
+
+def controllers() -> list[sp.Controller]:
+    several = [risk(0.4), risk(0.1)]
+    shares = [risk(0.4, bounds=(-1.0, 0.0)), risk(0.1, bounds=(-1.0, 0.0))]
+    return [
+        sp.Controller(TwoSided(), several),
+        sp.Controller(TwoSided((-3.0, 3.0)), several[::-1]),
+        sp.Controller(Nested(Widen()), several),
+        sp.Controller(Nested(Scale(), 2), several),
+        sp.Controller(Nested(Threshold(("class 0", "class 1", "class 2")), 2), shares),
+        sp.Controller(Nested(Cumulative(randomised=True, seed=2), 2), shares),
+        sp.Controller(Nested(Multilabel(), 2), shares),
+        sp.Controller(Nested(QuantileScale((0.0, 0.5, 1.0)), 2), shares),
+    ]
+
+
+def story(controller: sp.Controller, seed: int, count: int) -> list[tuple[Any, Any]]:
+    """Predictions and labels that do not depend on what is shown."""
+    player = Adversary(controller, "random", seed)
+    empty = controller.sets.at
+    found = []
+    for _ in range(count):
+        prediction = player.prediction()
+        reading = controller.sets.read(prediction)
+        if getattr(controller.sets, "draws", False):
+            reading = controller.sets.draw(reading, 0)
+        shown = empty(reading, (0.0, 0.0))
+        found.append((prediction, player.label(sp.Stream(controller), shown)))
+    return found
+
+
+def run(stream: sp.Stream, steps: Any) -> list[Any]:
+    found = []
+    for prediction, y in steps:
+        shown = stream.predict(prediction)
+        found.append((repr(shown), shown.lams, stream.update(y), stream.theta))
+    return found
+
+
+# A state knows no ids, and chances belong to ids: only a whole stream goes on with them.
+GOING_ON = [
+    pytest.param(controller, how, id=f"{how} {controller.sets}")
+    for controller in controllers()
+    for how in ("save", "pickle", "deepcopy", "state")
+    if how != "state" or not getattr(controller.sets, "draws", False)
+]
+
+
+@pytest.mark.parametrize(("controller", "how"), GOING_ON)
+def test_such_a_stream_goes_on_to_the_bit(
+    controller: sp.Controller, how: str, tmp_path: Path
+) -> None:
+    steps = story(controller, 1, 30)
+    whole, stream = run(sp.Stream(controller), steps), sp.Stream(controller)
+    run(stream, steps[:17])
+    if how != "state":
+        stream.predict(steps[17][0])
+    if how == "save":
+        stream.save(tmp_path / "stream")
+        other = sp.Stream.load(tmp_path / "stream")
+    elif how == "pickle":
+        other = pickle.loads(pickle.dumps(stream))
+    elif how == "deepcopy":
+        other = copy.deepcopy(stream)
+    else:
+        other = sp.Stream(controller, state=stream.state)
+    if how != "state":
+        assert repr(other.info) == repr(stream.info)
+        assert repr(other.pending) == repr(stream.pending)
+        assert other.update(steps[17][1]) == stream.update(steps[17][1]) == whole[17][2]
+        assert run(other, steps[18:]) == whole[18:]
+    else:
+        assert run(other, steps[17:]) == whole[17:]
+
+
+def test_streams_of_other_families_do_not_meet() -> None:
+    """Steps are written out for each kind of family; none may run in the place of another."""
+    together = [sp.Stream(controller) for controller in controllers()]
+    stories = [story(controller, 5, 25) for controller in controllers()]
+    mixed: list[list[Any]] = [[] for _ in together]
+    for step in range(25):
+        for index, stream in enumerate(together):
+            mixed[index] += run(stream, [stories[index][step]])
+    for controller, steps, found in zip(controllers(), stories, mixed, strict=True):
+        assert run(sp.Stream(controller), steps) == found
+
+
+def test_several_labels_are_taken_in_together_or_not_at_all() -> None:
+    loss = Custom(lambda shown, y: 7.0 if y == 99.0 else float(not shown.contains(y)))
+    held = [sp.Risk(loss, level, sp.steps.Fixed(0.5)) for level in (0.3, 0.1)]
+    for family in (TwoSided(), Nested()):
+        stream = sp.Stream(sp.Controller(family, held))
+        ids = [stream.issue((0.0, 1.0)).id for _ in range(3)]
+        theta = stream.theta
+        with pytest.raises(LossError):
+            stream.update_many({ids[0]: 0.5, ids[1]: 4.0, ids[2]: 99.0})
+        assert stream.theta == theta
+        assert list(stream.pending) == ids
+        stream.update_many({ids[0]: 0.5, ids[1]: 4.0, ids[2]: 0.0})
+        assert not stream.pending
+
+
+def test_the_info_says_when_a_safeguard_chose_a_side() -> None:
+    stream = sp.Stream(sp.Controller(TwoSided(), [risk(0.5, start=3.0), risk(0.5, start=-3.0)]))
+    stream.predict((0.0, 1.0))
+    stream.update(-9.0)  # missed below: up and out; not missed above: down and out
+    assert stream.lam == (inf, -inf)
+    shown = stream.predict((0.0, 1.0))
+    assert shown.parts == (Interval(-inf, inf), Interval(inf, -inf))
+    assert shown.empty
+    assert stream.update(0.5) == (0.0, 1.0)
+    assert stream.info is not None
+    assert stream.info.saturated == "full"
+    assert (stream.certificate().full, stream.certificate().empty) == (1, 1)
+
+
+def test_a_replay_is_the_live_stream_to_the_bit() -> None:
+    rng = np.random.default_rng(0)
+    lower, y = rng.normal(size=150), rng.normal(scale=2.0, size=150)
+    y[[3, 77]] = nan
+    upper = lower + 1.0
+    tape = sp.Tape.from_arrays((lower, upper), y)
+    turned = sp.Tape.from_arrays({"upper": upper, "lower": lower}, y)
+    for family in (TwoSided(), Nested(), Nested(Widen((-9.0, 9.0)), 2)):
+        stream = sp.Stream(sp.Controller(family, [risk(0.4), risk(0.1)]), missing="skip")
+        losses, lams, covered = [], [], []
+        for pair, label in zip(zip(lower, upper, strict=True), y, strict=True):
+            shown = stream.predict(pair)
+            lams.append(max(stream.pending[next(iter(stream.pending))].lam))
+            covered.append(bool(shown.contains(label)) if label == label else None)
+            losses.append(stream.update(label) or (nan, nan))
+        for each in (tape, turned):
+            trace = sp.replay(stream.controller, each)
+            assert np.array_equal(trace.losses.T, losses, equal_nan=True)
+            assert trace.lam.tolist() == lams
+            assert [c for c in covered if c is not None] == trace.covered[trace.observed].tolist()
+            assert tuple(own.theta for own in trace.state.risks) == stream.theta
+            assert repr(trace.certificate()) == repr(stream.certificate())
+
+
+def test_nested_labels_on_a_tape_are_read_by_their_names() -> None:
+    names = ("a", "b", "c")
+    rng = np.random.default_rng(1)
+    p, y = rng.dirichlet([1.0] * 3, size=60), rng.integers(0, 3, size=60)
+    held = [sp.Risk(Miscoverage(), level, sp.steps.Fixed(0.1)) for level in (0.5, 0.2)]
+    stream = sp.Stream(sp.Controller(Nested(Threshold(names), 2), held))
+    live = []
+    for row, place in zip(p, y, strict=True):
+        stream.predict(row)
+        live.append(stream.update(names[place]))
+    tape = sp.Tape.from_arrays(p, y.astype(float), names=names)
+    assert sp.replay(stream.controller, tape).losses.T.tolist() == [list(each) for each in live]
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("family", "held", "options", "message"),
+    [
+        (TwoSided(), [risk(0.1)], {}, "TwoSided needs 2 risks, one for each set, got 1"),
+        (TwoSided(), [risk(0.1)] * 3, {}, "TwoSided needs 2 risks, one for each set, got 3"),
+        (Nested(count=3), [risk(0.1)] * 2, {}, "Nested needs 3 risks, one for each set, got 2"),
+        (
+            Nested(),
+            [risk(0.1), risk(0.2)],
+            {},
+            r"Nested takes the smallest set first: levels must fall, got \[0.1, 0.2\]",
+        ),
+        (
+            TwoSided(),
+            [risk(0.1)] * 2,
+            {"stretch": sp.stretches.ScoreAdaptive(0.1, -1.0, 1.0)},
+            r"a stretch with one memory cannot serve: use stretches.Identity\(\)",
+        ),
+        (
+            Nested(),
+            [risk(0.1)] * 2,
+            {"combine": sp.combine.Mean()},
+            "Nested combines nothing: leave out combine, got Mean",
+        ),
+        (
+            Nested(),
+            [risk(0.1)] * 2,
+            {"combine": sp.combine.Max(anti_windup=1.0)},
+            "Nested combines nothing: leave out combine, got Max",
+        ),
+        (
+            Nested(Threshold()),
+            [sp.Risk(SetSize(), 0.1)] * 2,
+            {},
+            "SetSize grows with the set, so it can be held as the only risk",
+        ),
+    ],
+)
+def test_a_controller_that_cannot_serve_them_is_refused(
+    family: Any, held: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        sp.Controller(family, held, **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Nested(count=1), "count must be a whole number of at least 2, got 1"),
+        (lambda: Nested(Widen), "sets must be a family of sets, got <class"),
+        (lambda: Nested(ScoreWindow()), "sets must be a family without a window, got ScoreWindow"),
+        (lambda: Nested(TwoSided()), "sets must be a family without several sides, got TwoSided"),
+        (lambda: Nested(Nested()), "sets must be a family without several sides, got Nested"),
+        (lambda: TwoSided((1.0, 1.0)), r"support must have low < high, got \(1.0, 1.0\)"),
+    ],
+)
+def test_a_wrong_family_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_equal_levels_are_levels_that_fall() -> None:
+    sp.Controller(Nested(), [risk(0.1), risk(0.1)])
+    sp.Controller(TwoSided(), [risk(0.1), risk(0.2)])  # sides have no order
+
+
+def test_what_is_shown_reads_well() -> None:
+    assert repr(TwoSided().at((1.0, 2.0), (0.0, 0.5))) == "Sides(1.0, 2.5)"
+    assert repr(TwoSided().at((1.0, 2.0), (-2.0, -2.0))) == "Sides(empty)"
+    shown = Nested().at((1.0, 2.0), (0.0, 0.5))
+    assert "Interval(0.5, 2.5)" in repr(shown)
+    assert 2.25 in shown
+    assert shown[0].contains(2.25) is False
+    assert isinstance(TwoSided().at((1.0, 2.0), (0.0, 0.0)), Sides)
+    assert TwoSided().support == REAL

@@ -1,0 +1,444 @@
+"""Label families at work: what they read, what they refuse, and the sets people handle."""
+
+import copy
+import math
+import pickle
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint.errors import InputError, LabelError, PredictionError
+from setpoint.losses import FalseNegatives, FalsePositives, Miscoverage, SetSize
+from setpoint.predictions import Probabilities
+from setpoint.sets import Cumulative, LabelSet, Multilabel, Threshold
+
+PETS = ("cat", "dog", "owl")
+
+
+def stream_of(family: Any, loss: Any = None, **options: Any) -> sp.Stream:
+    risk = sp.Risk(loss or Miscoverage(), 0.25, sp.steps.Fixed(0.125))
+    return sp.Stream(sp.Controller(family, risk), **options)
+
+
+# Sets
+
+
+def test_a_label_set_is_a_collection_in_order_of_likelihood() -> None:
+    shown = Threshold(PETS).at(Threshold(PETS).read([0.2, 0.5, 0.3]), -0.3)
+    assert list(shown) == ["dog", "owl"]
+    assert shown.labels == ("dog", "owl")
+    assert len(shown) == shown.size == 2
+    assert shown.classes == PETS
+    assert shown.mask.tolist() == [False, True, True]
+    assert "dog" in shown
+    assert "cat" not in shown
+    assert "emu" not in shown
+    assert repr(shown) == "LabelSet('dog', 'owl')"
+    assert not shown.full
+    assert not shown.empty
+    assert shown.hits(("cat", "dog", "emu")) == 1
+
+
+def test_the_ends_know_themselves() -> None:
+    reading = Threshold(PETS).read([0.2, 0.5, 0.3])
+    full, empty = (Threshold(PETS).at(reading, lam) for lam in (inf, -inf))
+    assert (repr(full), repr(empty)) == ("LabelSet(full)", "LabelSet(empty)")
+    assert "emu" in full
+    assert bool(full)
+    assert not bool(empty)
+    named = Cumulative(PETS).at(Cumulative(PETS).read([0.2, 0.5, 0.3]), 0.0)
+    assert named.size == 3
+    assert not named.full  # a class never seen is not in it
+
+
+def test_label_sets_compare_by_what_is_in_them() -> None:
+    reading = Threshold(PETS).read([0.2, 0.5, 0.3])
+    one, same, other = (Threshold(PETS).at(reading, lam) for lam in (-0.3, -0.25, -0.2))
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one != other
+    assert one != {"dog", "owl"}
+    assert Threshold(PETS).at(reading, inf) != Cumulative(PETS).at(
+        Cumulative(PETS).read([0.2, 0.5, 0.3]), 0.0
+    )
+    for twin in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+        assert twin == one
+        assert isinstance(twin, LabelSet)
+
+
+# Predictions in every form
+
+
+@pytest.mark.parametrize("family", [Threshold(PETS), Cumulative(PETS), Multilabel(PETS)], ids=repr)
+def test_probabilities_come_in_many_forms(family: Any) -> None:
+    wanted = family.at(family.read([0.25, 0.5, 0.25]), -0.3)
+    for prediction in (
+        (0.25, 0.5, 0.25),
+        np.array([0.25, 0.5, 0.25]),
+        np.array([0.25, 0.5, 0.25], dtype=np.float32),
+        [np.float64(0.25), np.array(0.5), 0.25],
+        {"owl": 0.25, "dog": 0.5, "cat": 0.25},
+        {np.str_("owl"): 0.25, "dog": np.float32(0.5), "cat": 0.25},
+        Probabilities([0.25, 0.5, 0.25]),
+        Probabilities((0.5, 0.25, 0.25), classes=("dog", "cat", "owl")),
+    ):
+        shown = family.at(family.read(prediction), -0.3)
+        assert set(shown) == set(wanted)
+        assert shown.contains("emu") == wanted.contains("emu")
+
+
+def test_probabilities_of_a_frame_and_of_torch_are_read() -> None:
+    pandas, torch = pytest.importorskip("pandas"), pytest.importorskip("torch")
+    row = pandas.DataFrame({"cat": [0.25], "dog": [0.5], "owl": [0.25]}).iloc[0]
+    mixed = pandas.DataFrame({"id": ["a"], "cat": [0.25], "dog": [0.5], "owl": [0.25]})
+    for prediction in (
+        row,
+        mixed.loc[0, list(PETS)],
+        torch.tensor([0.25, 0.5, 0.25]),
+        torch.tensor([0.25, 0.5, 0.25], requires_grad=True),
+        torch.softmax(torch.zeros(3, requires_grad=True), 0) * 0 + torch.tensor([0.25, 0.5, 0.25]),
+    ):
+        shown = Threshold(PETS).at(Threshold(PETS).read(prediction), -0.3)
+        assert list(shown) == ["dog"]
+
+
+def test_single_precision_may_pass_one_by_a_rounding() -> None:
+    assert Threshold().critical(Threshold().read([1.0 + 5e-7, 0.0]), 0) == -1.0
+    with pytest.raises(PredictionError, match=r"must lie in \[0, 1\], got 1.00001"):
+        Threshold().read([1.00001, 0.0])
+
+
+def test_a_reading_is_not_shared() -> None:
+    given = np.array([0.25, 0.75])
+    for family in (Threshold(), Cumulative(), Multilabel()):
+        reading = family.read(given)
+        before = reading[0].copy()
+        given[:] = [0.75, 0.25]
+        assert np.array_equal(reading[0], before)
+        given[:] = [0.25, 0.75]
+
+
+# Labels in every form
+
+
+@pytest.mark.parametrize("family", [Threshold(), Cumulative()], ids=repr)
+def test_a_label_comes_in_many_forms(family: Any) -> None:
+    reading = family.read([0.25, 0.75])
+    for one in (1, 1.0, np.int64(1), np.float32(1.0), np.array(1), np.array([1]), True, np.True_):
+        label = family.label(one)
+        assert family.critical(reading, label) == family.critical(reading, 1)
+        assert family.at(reading, -0.5).contains(label) == family.at(reading, -0.5).contains(1)
+    for nought in (0, False, np.False_, np.uint8(0)):
+        assert family.critical(reading, family.label(nought)) == family.critical(reading, 0)
+
+
+def test_a_label_of_torch_is_a_plain_one() -> None:
+    torch = pytest.importorskip("torch")
+    for value in (torch.tensor(1), torch.tensor([1]), torch.tensor(1.0), torch.tensor(True)):
+        for family in (Threshold(), Threshold((0, 1))):
+            assert family.critical(family.read([0.25, 0.75]), family.label(value)) == -0.75
+    assert Multilabel().label(torch.tensor([0, 1, 1])) == (1, 2)
+
+
+def test_named_labels_come_in_many_forms() -> None:
+    family = Threshold(PETS)
+    reading = family.read([0.2, 0.5, 0.3])
+    for dog in ("dog", np.str_("dog"), np.array("dog")):
+        assert family.critical(reading, family.label(dog)) == -0.5
+    true = Threshold((False, True))
+    assert true.critical(true.read([0.2, 0.8]), true.label(np.True_)) == -0.8
+
+
+@pytest.mark.parametrize(
+    ("y", "wanted"),
+    [
+        (("dog",), ("dog",)),
+        (["owl", "cat"], ("owl", "cat")),
+        ({"owl"}, ("owl",)),
+        ([], ()),
+        (set(), ()),
+        ({"cat": True, "dog": False, "owl": 1}, ("cat", "owl")),
+        (np.array([0, 1, 1]), ("dog", "owl")),
+        (np.array([True, False, False]), ("cat",)),
+        ([True, False, True], ("cat", "owl")),
+        (np.array([0.0, 0.0, 0.0]), ()),
+        (("emu",), ("emu",)),
+    ],
+)
+def test_several_labels_come_in_many_forms(y: Any, wanted: tuple[str, ...]) -> None:
+    assert Multilabel(PETS).label(y) == wanted
+
+
+# Refused, and nothing has changed
+
+
+def unchanged(stream: sp.Stream, call: Any, error: type[Exception], message: str) -> None:
+    """The call is refused in words, and the stream is as it was before."""
+    state, waiting, last = stream.state, repr(stream.pending), repr(stream.info)
+    with pytest.raises(error, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+    after = stream.state
+    assert [own.theta for own in after.risks] == [own.theta for own in state.risks]
+    assert [own.judged for own in after.risks] == [own.judged for own in state.risks]
+    assert (repr(stream.pending), repr(stream.info)) == (waiting, last)
+
+
+BAD_PROBABILITIES = [
+    ([0.5, 0.6], "the probabilities of the classes must sum to 1, got 1.1"),
+    ([0.2, 0.2], "the probabilities of the classes must sum to 1, got 0.4"),
+    ([], r"must name 2 classes, got 0 numbers"),
+    ([-0.1, 1.1], r"probabilities must lie in \[0, 1\], got -0.1"),
+    ([0.0, 1.5], r"probabilities must lie in \[0, 1\], got 1.5"),
+    ([nan, 1.0], r"probabilities must lie in \[0, 1\], got nan"),
+    ([inf, 0.0], r"probabilities must lie in \[0, 1\], got inf"),
+    ([[0.5, 0.5]], r"must be one row of probabilities, got an array of shape \(1, 2\)"),
+    (np.full((2, 2), 0.5), r"must be one row of probabilities, got an array of shape \(2, 2\)"),
+    (0.5, r"must be one row of probabilities, got an array of shape \(\)"),
+    (["a", "b"], r"probabilities must be numbers, got \['a', 'b'\]"),
+    (["0.5", "0.5"], r"must be .*numbers?, got"),
+    ([0.5, "0.5"], r"must be .*numbers?, got"),
+    ([0.5, None], r"must|got"),
+    (None, "probabilities must be numbers, got None"),
+    ("text", "probabilities must be numbers, got 'text'"),
+    ([0.2, 0.3, 0.5], "a prediction must name 2 classes, got 3 numbers"),
+    ([1.0], "a prediction must name 2 classes, got 1 numbers"),
+    (Probabilities([0.5, 0.5], classes=("a",)), "a prediction must name 1 classes, got 2 numbers"),
+    (Probabilities([0.5, 0.5], classes=("a", "a")), "the names of classes must differ, got"),
+    (Probabilities([0.5, 0.5], classes=("a", [])), "the names of classes must be hashable, got"),
+    (
+        Probabilities([0.5, 0.5], u=1.5),
+        r"the chance u of a prediction must lie in \[0, 1\], got 1.5",
+    ),
+    (Probabilities([0.5, 0.5], u=nan), "u must be finite, got nan"),
+    ({"a": 0.5, "b": 0.6}, "the probabilities of the classes must sum to 1, got 1.1"),
+    ({"a": nan, "b": 1.0}, r"probabilities must lie in \[0, 1\], got nan"),
+]
+
+
+@pytest.mark.parametrize(("prediction", "message"), BAD_PROBABILITIES, ids=lambda v: repr(v)[:40])
+@pytest.mark.parametrize(
+    "family",
+    [Threshold(("a", "b")), Cumulative(("a", "b")), Cumulative(("a", "b"), randomised=True)],
+    ids=["threshold", "cumulative", "randomised"],
+)
+def test_wrong_probabilities_are_refused(family: Any, prediction: Any, message: str) -> None:
+    stream = stream_of(family)
+    stream.predict([0.5, 0.5])
+    stream.update("a")
+    unchanged(stream, lambda: stream.predict(prediction), InputError, message)
+    assert stream.predict([0.5, 0.5], id=7) is not None
+
+
+def test_several_labels_need_no_sum_but_the_rest() -> None:
+    stream = stream_of(Multilabel(("a", "b")))
+    for prediction, message in BAD_PROBABILITIES:
+        if "sum to 1" not in message:
+            unchanged(stream, lambda p=prediction: stream.predict(p), InputError, message)
+    stream.predict([0.9, 0.9])
+
+
+def test_the_number_of_classes_is_held_to() -> None:
+    for classes in (3, PETS):
+        family = Cumulative(classes, penalty=0.1)
+        with pytest.raises(PredictionError, match="must name 3 classes, got 5 numbers"):
+            family.read([0.2] * 5)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "a label must not be missing, got None"),
+        (nan, "a label must not be missing, got nan"),
+        (np.float64(nan), "a label must not be missing"),
+        ([0, 1], r"a label must be one class, got \[0, 1\]; for several: sets.Multilabel"),
+        ((0,), r"a label must be one class, got \(0,\)"),
+        ({0}, "a label must be one class, got"),
+        (np.array([0, 1]), "a label must be one class, got"),
+        (-1, "without names for the classes a label must be a number from 0, got -1"),
+        (1.5, "without names for the classes a label must be a number from 0, got 1.5"),
+        ("cat", "without names for the classes a label must be a number from 0, got 'cat'"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("family", [Threshold(), Cumulative(randomised=True)], ids=repr)
+def test_a_wrong_label_is_refused(family: Any, y: Any, message: str) -> None:
+    stream = stream_of(family)
+    stream.predict([0.5, 0.5])
+    unchanged(stream, lambda: stream.update(y), LabelError, message)
+    assert stream.update(0) in (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "y must be a collection of labels, or an array of 0 and 1, got None"),
+        (3, "y must be a collection of labels, or an array of 0 and 1, got 3"),
+        ("rain", "y must be a collection of labels, or an array of 0 and 1, got 'rain'"),
+        (nan, "y must be a collection of labels"),
+        ([0, 0], r"labels must not repeat, got \[0, 0\]; 0 and 1 for each class: an array"),
+        ([0, 1, 0, 1], "labels must not repeat"),
+        ([0, nan], "a label must not be missing, got nan"),
+        ([0, None], "a label must not be missing, got None"),
+        ([[0], [1]], r"a label must be one class, got \[0\]"),
+        (np.array([0, 2]), "an array of labels must hold 0 and 1 for each class, got"),
+        (np.array([0.5, 1.0]), "an array of labels must hold 0 and 1 for each class, got"),
+        (np.array([[0, 1]]), "an array of labels must hold 0 and 1 for each class, got"),
+        (["text"], "without names for the classes a label must be a number from 0, got 'text'"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("loss", [Miscoverage(), FalseNegatives()], ids=repr)
+def test_wrong_labels_are_refused(loss: Any, y: Any, message: str) -> None:
+    stream = stream_of(Multilabel(), loss)
+    stream.predict([0.5, 0.25])
+    unchanged(stream, lambda: stream.update(y), LabelError, message)
+    assert stream.update([0]) in (0.0, 1.0)
+
+
+def test_an_array_of_labels_has_an_entry_for_each_class() -> None:
+    stream = stream_of(Multilabel(PETS))
+    stream.predict([0.5, 0.25, 0.25])
+    for y in (np.array([1, 0]), [True, False]):
+        unchanged(stream, lambda y=y: stream.update(y), LabelError, "got 2 entries for 3 classes")
+
+
+def test_missing_labels_may_be_skipped() -> None:
+    for family, missing in ((Threshold(), nan), (Multilabel(), None), (Cumulative(), None)):
+        stream = stream_of(family, missing="skip")
+        theta = stream.theta
+        stream.predict([0.5, 0.5])
+        assert stream.update(missing) is None
+        assert (stream.theta, stream.certificate().missing) == (theta, 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Threshold(("a", "a")), r"the names of classes must differ, got \('a', 'a'\)"),
+        (lambda: Threshold("abc"), "classes must be the names of the classes in order, got 'abc'"),
+        (lambda: Threshold(3), "classes must be the names of the classes in order, got 3"),
+        (lambda: Multilabel(([],)), "the names of classes must be hashable, got"),
+        (lambda: Cumulative(0), "classes must be a whole number of at least 1, got 0"),
+        (lambda: Cumulative(True), "classes must be the names of the classes in order, got True"),
+        (lambda: Cumulative(penalty=0.1), "a penalty needs classes, their names or their number"),
+        (lambda: Cumulative(3, penalty=-1.0), "penalty must be at least 0, got -1.0"),
+        (lambda: Cumulative(3, penalty=nan), "penalty must be finite, got nan"),
+        (lambda: Cumulative(3, free=-1), "free must be a whole number of at least 0, got -1"),
+        (lambda: Cumulative(seed=1.5), "seed must be a whole number of at least 0, got 1.5"),
+    ],
+)
+def test_wrong_options_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+# Saved, loaded, replayed
+
+
+@pytest.mark.parametrize(
+    ("family", "prediction", "labels"),
+    [
+        (Threshold(), [0.5, 0.3, 0.2], [0, 2, 9]),
+        (Threshold(PETS), [0.5, 0.3, 0.2], ["cat", "owl", "emu"]),
+        (Threshold(), {"cat": 0.6, "dog": 0.4}, ["cat", "emu", "dog"]),
+        (Threshold(), {7: 0.6, -3: 0.4}, [7, -3, 8]),
+        (Threshold((False, True)), [0.6, 0.4], [True, False, True]),
+        (Cumulative(randomised=True), [0.5, 0.3, 0.2], [0, 2, 9]),
+        (Cumulative(3, penalty=0.1), [0.5, 0.3, 0.2], [0, 2, 9]),
+        (Multilabel(PETS), [0.5, 0.3, 0.2], [("cat", "owl"), (), ("emu",)]),
+        (Threshold(), {}, ["cat", "dog", "owl"]),
+    ],
+    ids=repr,
+)
+def test_a_stream_of_labels_goes_on_to_the_bit(
+    family: Any, prediction: Any, labels: list[Any], tmp_path: Path
+) -> None:
+    stream = stream_of(family)
+    for y in labels:
+        stream.predict(prediction)
+        stream.update(y)
+    stream.predict(prediction)
+    stream.save(tmp_path / "stream")
+    for other in (sp.Stream.load(tmp_path / "stream"), copy.deepcopy(stream)):
+        assert other.controller == stream.controller
+        assert repr(other.pending) == repr(stream.pending)
+        assert repr(other.info) == repr(stream.info)
+        twin = copy.deepcopy(stream)
+        for y in labels:
+            assert other.update(y) == twin.update(y)
+            assert other.theta == twin.theta
+            assert other.predict(prediction) == twin.predict(prediction)
+
+
+@pytest.mark.parametrize(
+    ("family", "names"),
+    [
+        (Threshold(), None),
+        (Threshold(PETS), PETS),
+        (Cumulative(randomised=True, seed=8), None),
+        (Cumulative(PETS, penalty=0.05), PETS),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("loss", [Miscoverage(), SetSize(), FalsePositives()], ids=repr)
+def test_a_tape_of_probabilities_is_replayed_to_the_bit(
+    family: Any, names: tuple[str, ...] | None, loss: Any
+) -> None:
+    rng = np.random.default_rng(2)
+    p, y = rng.dirichlet([1.0] * 3, size=90), rng.integers(0, 3, size=90).astype(float)
+    y[5] = nan
+    stream = stream_of(family, loss, missing="skip")
+    losses, sizes = [], []
+    for row, place in zip(p, y, strict=True):
+        sizes.append(stream.predict(row).size)
+        label = place if math.isnan(place) else int(place) if names is None else names[int(place)]
+        value = stream.update(label)
+        losses.append(nan if value is None else value)
+    tape = sp.Tape.from_arrays(p, y, names=["p0", "p1", "p2"])
+    trace = sp.replay(stream.controller, tape)
+    assert np.array_equal(trace.losses[0], losses, equal_nan=True)
+    assert [shown.size for shown in trace.shown] == sizes
+    assert trace.state.risks[0].theta == stream.theta
+    assert str(trace.certificate()) == str(stream.certificate())
+
+
+def test_a_tape_may_bring_its_chances() -> None:
+    rng = np.random.default_rng(3)
+    p, y, u = rng.dirichlet([1.0] * 3, size=60), rng.integers(0, 3, size=60), rng.random(60)
+    stream = stream_of(Cumulative(randomised=True))
+    live = []
+    for row, label, chance in zip(p, y.tolist(), u, strict=True):
+        stream.predict(Probabilities(row, u=chance))
+        live.append(stream.update(label))
+    tape = sp.Tape.from_arrays(p, y.astype(float), names=["a", "b", "c"], extras={"u": u})
+    assert sp.replay(stream.controller, tape).losses[0].tolist() == live
+    first = sp.replay(stream.controller, tape[:25])
+    rest = sp.replay(stream.controller, tape[25:], first.state)
+    assert rest.losses[0].tolist() == live[25:]
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (1.5, "on a tape a label must be the number of its class from 0, got 1.5"),
+        (-1.0, "on a tape a label must be the number of its class from 0, got -1.0"),
+        (3.0, "on a tape a label must be below 3 classes, got 3.0"),
+    ],
+)
+def test_a_tape_with_a_wrong_class_is_refused(y: float, message: str) -> None:
+    tape = sp.Tape.from_arrays(np.full((2, 3), 1 / 3), np.array([0.0, y]), names=PETS)
+    with pytest.raises(LabelError, match=message):
+        sp.replay(stream_of(Threshold(PETS)).controller, tape)
+
+
+def test_a_class_seen_for_the_first_time_is_missed_and_then_named() -> None:
+    stream = stream_of(Threshold())
+    stream.predict({"cat": 0.9, "dog": 0.1})
+    assert stream.update("owl") == 1.0
+    stream.predict({"cat": 0.6, "dog": 0.1, "owl": 0.3})
+    assert stream.update("owl") == 0.0

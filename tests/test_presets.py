@@ -1,0 +1,66 @@
+"""Presets: what they are made of, and what they refuse."""
+
+import pytest
+
+import setpoint as sp
+from setpoint.errors import InputError
+from setpoint.presets import aci
+from setpoint.sets import Cumulative, Interval, Scale, ScoreWindow, Widen
+
+
+def test_aci_has_the_defaults_of_its_authors() -> None:
+    (risk,) = aci().risks
+    assert aci().sets == ScoreWindow(Widen(), 500)
+    assert risk.loss == sp.losses.Miscoverage()
+    assert risk.level == pytest.approx(0.1)
+    assert risk.step == sp.steps.Fixed(0.005)
+    assert aci().starts == (-risk.level,)
+    assert aci().bounds == ((-1.0, 0.0),)
+    assert aci().stretch == sp.stretches.Identity()
+
+
+def test_aci_takes_any_scores_step_and_size() -> None:
+    controller = aci(0.8, scores=Scale(), gamma=0.02, size=50)
+    assert controller.sets == ScoreWindow(Scale(), 50)
+    assert controller.risks[0].step == sp.steps.Fixed(0.02)
+    assert controller.risks[0].level == pytest.approx(0.2)
+    labels = sp.Stream(aci(0.8, scores=Cumulative()))
+    assert labels.predict([0.5, 0.5]).full
+
+
+def test_aci_by_hand() -> None:
+    stream = sp.Stream(aci(0.5, gamma=0.25, size=3))
+    seen = []
+    for point, y in ((0.0, 1.0), (0.0, 3.0), (1.0, 1.5), (1.0, 9.0), (0.0, 0.0)):
+        seen.append(stream.predict(point))
+        stream.update(y)
+    assert seen == [
+        Interval(-float("inf"), float("inf")),  # α = .5, no scores
+        Interval(-1.0, 1.0),  # α = .625: ⌈.375 · 2⌉ = 1st of (1)
+        Interval(-2.0, 4.0),  # α = .5: ⌈.5 · 3⌉ = 2nd of (1, 3)
+        Interval(0.0, 2.0),  # α = .625: ⌈.375 · 4⌉ = 2nd of (.5, 1, 3)
+        Interval(-3.0, 3.0),  # α = .5: 2nd of (.5, 3, 8)
+    ]
+    assert stream.theta == -0.625
+
+
+def test_aci_is_written_down_and_comes_back() -> None:
+    controller = aci(0.95, scores=Widen((0.0, 1e300)), size=20)
+    assert sp.spec.from_toml(sp.spec.to_toml(controller)) == controller
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence_level": 0.0}, "confidence_level must lie between 0 and 1, got 0.0"),
+        ({"confidence_level": 1.0}, "confidence_level must lie between 0 and 1, got 1.0"),
+        ({"confidence_level": 90}, "confidence_level must lie between 0 and 1, got 90.0"),
+        ({"confidence_level": "0.9"}, "confidence_level must be a number, got '0.9'"),
+        ({"gamma": 0.0}, "gamma must be greater than 0, got 0.0"),
+        ({"size": 0}, "size must be a whole number of at least 1, got 0"),
+        ({"scores": 5}, "scores must be a family of sets, got 5"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        aci(**options)  # type: ignore[arg-type]
