@@ -48,9 +48,9 @@ EXAMPLES: dict[type, list[Any]] = {
     sets.Upper: [sets.Upper(), sets.Upper((-INF, 4.5)), sets.Upper((-5.0, 5.0))],
     sets.QuantileScale: [
         sets.QuantileScale(),
-        sets.QuantileScale(ends="open"),
+        sets.QuantileScale(beyond="open"),
         sets.QuantileScale(levels=(0.0, 0.5, 1.0)),
-        sets.QuantileScale(levels=(0.125, 0.5, 0.75), ends="open", support=(-10.0, 10.0)),
+        sets.QuantileScale(levels=(0.125, 0.5, 0.75), beyond="open", support=(-10.0, 10.0)),
         sets.QuantileScale(support=(0.0, INF)),
     ],
     sets.ScoreWindow: [
@@ -62,7 +62,7 @@ EXAMPLES: dict[type, list[Any]] = {
         sets.ScoreWindow(sets.Threshold(), 50),
         sets.ScoreWindow(sets.Cumulative(classes=("cat", "dog", "owl")), 9),
         sets.ScoreWindow(sets.Multilabel(), 30),
-        sets.ScoreWindow(sets.QuantileScale(ends="open"), 25),
+        sets.ScoreWindow(sets.QuantileScale(beyond="open"), 25),
     ],
     sets.Threshold: [sets.Threshold(), sets.Threshold(classes=("cat", "dog", "owl"))],
     sets.Cumulative: [

@@ -161,9 +161,11 @@ def test_a_loss_that_fails_on_one_of_the_two_sets_leaves_both_as_they_were() -> 
     assert snapshot(groups) == before
 
 
-def test_a_missing_label_is_skipped_if_asked() -> None:
+def test_a_missing_label_is_skipped_if_asked_even_after_loading(tmp_path: Path) -> None:
     groups = sp.Groups(controller(), missing="skip")
     groups.predict((-1.0, 1.0), "a")
+    groups.save(tmp_path / "groups.zip")
+    groups = sp.Groups.load(tmp_path / "groups.zip")
     assert groups.update(None) is None
     assert groups.certificate().groups["a"].missing == 1
     assert groups.pending == {}
@@ -189,6 +191,27 @@ def test_saved_groups_go_on_to_the_bit(family: Any, tmp_path: Path) -> None:
         assert shown[0] == shown[1]
         assert groups.update(y) == again.update(y)
     assert snapshot(again) == snapshot(groups)
+
+
+def test_a_new_group_begins_with_no_memory_of_the_losses_of_others() -> None:
+    groups = sp.Groups(controller(sp.losses.MiscoverageCounter()))
+    for _ in range(3):
+        groups.predict((0.0, 1.0), "a")
+        groups.update(50.0)
+    groups.predict((0.0, 1.0), "new")
+    assert groups.update(50.0) == 1.0
+    risk = groups.certificate().groups["new"].risks[0]
+    assert risk.constant_upper is not None  # the counter is bounded by the rule itself
+
+
+def test_peeking_opens_nothing_and_several_labels_come_together() -> None:
+    groups = sp.Groups(controller())
+    assert groups.peek((0.0, 1.0), "a") == sp.sets.Interval(0.0, 1.0)
+    assert not groups.streams
+    groups.predict((0.0, 1.0), "a", id=1)
+    groups.predict((0.0, 1.0), "b", id=2)
+    assert groups.update_many({2: 5.0, 1: 0.5}) == {2: 1.0, 1: 0.0}
+    assert groups.peek((0.0, 1.0), "b") == groups.predict((0.0, 1.0), "b")
 
 
 def test_a_file_of_something_else_is_told(tmp_path: Path) -> None:

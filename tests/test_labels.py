@@ -324,7 +324,7 @@ def test_missing_labels_may_be_skipped() -> None:
         (lambda: Threshold(3), "classes must be the names of the classes in order, got 3"),
         (lambda: Multilabel(([],)), "the names of classes must be hashable, got"),
         (lambda: Cumulative(0), "classes must be a whole number of at least 1, got 0"),
-        (lambda: Cumulative(True), "classes must be the names of the classes in order, got True"),
+        (lambda: Cumulative(True), "classes must be a whole number of at least 1, got True"),
         (lambda: Cumulative(penalty=0.1), "a penalty needs classes, their names or their number"),
         (lambda: Cumulative(3, penalty=-1.0), "penalty must be at least 0, got -1.0"),
         (lambda: Cumulative(3, penalty=nan), "penalty must be finite, got nan"),
@@ -442,3 +442,112 @@ def test_a_class_seen_for_the_first_time_is_missed_and_then_named() -> None:
     assert stream.update("owl") == 1.0
     stream.predict({"cat": 0.6, "dog": 0.1, "owl": 0.3})
     assert stream.update("owl") == 0.0
+
+
+# Labels told by their places
+
+
+def finder(family: Any) -> sp.Stream:
+    risk = sp.Risk(sp.losses.FalseNegatives(), 0.1, sp.steps.Fixed(0.05))
+    return sp.Stream(sp.Controller(family, risk))
+
+
+def test_a_row_of_a_frame_tells_labels_by_name_in_any_order() -> None:
+    pandas = pytest.importorskip("pandas")
+    stream = finder(Multilabel(classes=("fog", "rain", "wind")))
+    stream.predict(pandas.Series({"wind": 0.9, "rain": 0.05, "fog": 0.01}))
+    assert stream.update(pandas.Series({"wind": 1, "fog": 0, "rain": 0})) == 0.0
+    stream.predict([0.01, 0.05, 0.9])
+    assert stream.update(pandas.Series([0, 0, 1])) == 0.0  # by place: these are no names
+
+
+def test_an_array_is_read_by_the_places_of_the_prediction_it_answers() -> None:
+    stream = finder(Multilabel())
+    stream.predict({"wind": 0.9, "rain": 0.05, "fog": 0.9})
+    assert stream.update(np.array([1, 0, 1])) == 0.0
+    stream.predict({"wind": 0.9, "rain": 0.05, "fog": 0.9})
+    unchanged(
+        stream, lambda: stream.update(np.array([1, 0])), LabelError, "each of 3 classes, got 2"
+    )
+    wrong = sp.losses.FalsePositives()
+    shown = Multilabel().at(Multilabel().read({"wind": 0.9, "rain": 0.5, "fog": 0.1}), -0.5)
+    assert wrong(shown, Multilabel().label(np.array([1, 0, 0]))) == 0.5
+    assert sp.losses.F1Shortfall()(shown, Multilabel().label(np.array([1, 1, 0]))) == 0.0
+
+
+def test_numbers_for_named_labels_are_refused() -> None:
+    stream = finder(Multilabel(classes=("a", "b")))
+    stream.predict([0.9, 0.2])
+    unchanged(stream, lambda: stream.update([1, 0]), LabelError, "some of the names")
+
+
+# What a recorder keeps of them
+
+
+def test_a_recorded_stream_of_randomised_sets_is_replayed_to_the_bit() -> None:
+    rng, classes = np.random.default_rng(3), ("a", "b", "c")
+    family = Cumulative(classes=classes, randomised=True, seed=5)
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.2, sp.steps.Fixed(0.05))
+    stream = sp.Stream(sp.Controller(family, risk))
+    recorder, losses = sp.Recorder(classes=classes), []
+    for number in range(60):
+        p, id = dict(zip(classes, rng.dirichlet(np.ones(3)), strict=True)), f"row {number}"
+        said = Probabilities(list(p.values()), tuple(p), u=family.chance(id))
+        receipt = stream.issue(p, id=id)
+        assert receipt.prediction[3] == said.u
+        recorder.predicted(id, said)
+        y = classes[rng.integers(3)]
+        losses.append(stream.update(y, id=id))
+        recorder.observed(id, y)
+    tape = recorder.tape()
+    assert tape.names == classes
+    assert sp.replay(stream.controller, tape).losses[0].tolist() == losses
+
+
+def test_a_recorder_of_labels_refuses_what_it_cannot_keep() -> None:
+    recorder = sp.Recorder(classes=("no", "yes"))
+    recorder.add({"yes": 1.0}, "yes")
+    recorder.add([0.5, 0.5], None)
+    with pytest.raises(InputError, match=r"a prediction may name .* got 'maybe'"):
+        recorder.add({"maybe": 1.0}, "yes")
+    with pytest.raises(LabelError, match=r"a label must be one of .*'no', 'yes'.* got 'maybe'"):
+        recorder.add([0.5, 0.5], "maybe")
+    with pytest.raises(InputError, match="must differ"):
+        sp.Recorder(classes=("a", "a"))
+    tape = recorder.tape()
+    assert tape.prediction[1].tolist() == [1.0, 0.5]
+    assert tape.y[0] == 1.0
+
+
+# What was chosen for a family
+
+
+def test_the_regularised_family_starts_as_far_below_its_upper_bound() -> None:
+    family = Cumulative(classes=10, penalty=0.05, free=2)
+    assert family.bounds() == (-1.0, 0.4)
+    assert family.start(0.1) == pytest.approx(0.3)
+
+
+def test_classes_without_an_order_are_refused() -> None:
+    with pytest.raises(InputError, match="names of the classes in order"):
+        Threshold(classes={"a", "b"})
+    with pytest.raises(InputError, match="randomised must be True or False, got 'yes'"):
+        Cumulative(randomised="yes")
+    assert Cumulative(classes=np.int64(5)).classes == 5
+
+
+def test_tuning_label_sets_takes_the_smallest_that_hold_the_risk() -> None:
+    rng = np.random.default_rng(2)
+    p = rng.dirichlet(np.ones(4), size=800)
+    y = [rng.choice(4, p=row) for row in p]
+    tape = sp.Tape.from_arrays(p, y, names=list("abcd"))
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05))
+    tuned = sp.tune(sp.Controller(Threshold(), risk), tape, {"gamma": [0.001, 0.02, 0.1]})
+    assert tuned.index is not None
+
+
+def test_many_labels_at_once_are_not_for_tapes() -> None:
+    risk = sp.Risk(sp.losses.FalseNegatives(), 0.1, sp.steps.Fixed(0.05))
+    tape = sp.Tape.from_arrays([[0.5], [0.5]], [1.0])
+    with pytest.raises(LabelError, match="run it live"):
+        sp.replay(sp.Controller(Multilabel(), risk), tape)

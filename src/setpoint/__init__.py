@@ -22,7 +22,7 @@ from setpoint.guarantee import Certificate
 from setpoint.stream import Info, Receipt, Stream
 
 if _typing.TYPE_CHECKING:
-    from setpoint import datasets, layouts, metrics, models, search, testing
+    from setpoint import datasets, layouts, metrics, models, report, search, testing
     from setpoint.fleet import Fleet
     from setpoint.groups import GroupCertificate, Groups
     from setpoint.ledger import Ledger
@@ -63,6 +63,7 @@ __all__ = [
     "predictions",
     "presets",
     "replay",
+    "report",
     "search",
     "sets",
     "spec",
@@ -94,7 +95,7 @@ _LATER = {
 def __getattr__(name: str) -> _typing.Any:
     if name in _LATER:
         value = getattr(_importlib.import_module(f"setpoint.{_LATER[name]}"), name)
-    elif name in ("datasets", "layouts", "metrics", "models", "search", "testing"):
+    elif name in ("datasets", "layouts", "metrics", "models", "report", "search", "testing"):
         value = _importlib.import_module(f"setpoint.{name}")
     else:
         raise AttributeError(f"module 'setpoint' has no attribute {name!r}")

@@ -706,17 +706,16 @@ def learn_each(
             excess, part = excess_of(law, value), sets.part(prediction, index)
             theta, step = step_of(law, own, excess, state.stretch, part, y)
         moves.append((found, value, theta, step, own.loss if value is None else loss))
-    for lam, own, (found, value, theta, step, loss) in zip(
-        shown.lams, state.risks, moves, strict=True
-    ):
+    chosen = [lam for lam, move in zip(shown.lams, moves, strict=True) if move[1] is not None]
+    state.full += inf in chosen
+    state.empty += -inf in chosen
+    for own, (found, value, theta, step, loss) in zip(state.risks, moves, strict=True):
         own.theta, own.step, own.loss = theta, step, loss
         if found is None:
             own.unjudged += 1
         if value is not None:
             own.judged += 1
             own.total += value
-            if not -inf < lam < inf:
-                state.saturated(lam)
     return tuple([move[1] for move in moves])
 
 

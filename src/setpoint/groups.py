@@ -52,8 +52,8 @@ class GroupCertificate:
         }
 
     def __str__(self) -> str:
-        lines = [f"certificate: {len(self.groups):,} groups"]
-        for risk in self.together:
+        lines = [f"certificate: {len(self.groups):,} group{'s' * (len(self.groups) != 1)}"]
+        for place, risk in enumerate(self.together):
             lines += ["", f"  {risk.name} at level {risk.level:g}, all groups: {risk.verdict}"]
             if risk.judged:
                 lines.append(f"     mean loss   {risk.mean:.6g} over {risk.judged:,} labels")
@@ -61,14 +61,16 @@ class GroupCertificate:
                 low = "" if risk.lower is None else f"{risk.lower:+.4g} ≤ "
                 high = "" if risk.upper is None else f" ≤ {risk.upper:+.4g}"
                 lines.append(f"     bound       {low}mean − level{high}, for every stream")
-            place = self.together.index(risk)
             for key, held in self.groups.items():
                 own = held.risks[place]
                 mean = f"{own.mean:.4g}" if own.judged else "–"
-                bound = "" if own.upper is None else f", at most {own.level + own.upper:.4g}"
-                lines.append(
-                    f"     {key!r}: {mean} over {own.judged:,} labels{bound} ({own.verdict})"
-                )
+                lines.append(f"     {key!r}: {mean} over {own.judged:,} labels ({own.verdict})")
+            own = self.marginal.risks[place]
+            mean = f"{own.mean:.4g}" if own.judged else "–"
+            lines.append(
+                f"     the marginal θ, on sets of its own: {mean} over {own.judged:,} labels "
+                f"({own.verdict})"
+            )
         return "\n".join(lines)
 
 
@@ -173,8 +175,12 @@ class Groups:
         """A new group, which begins where the marginal θ is."""
         if len(self._streams) >= self._most:
             raise InputError(f"there may be at most {self._most:,} groups, {key!r} is one more")
-        state = self._marginal.state
+        state, first = self._marginal.state, self.controller.init()
         state.begin(0, self.controller.terms)
+        for own, begun in zip(state.risks, first.risks, strict=True):
+            own.step, own.loss = begun.step, begun.loss
+        inside = zip(state.risks, self.controller.bounds, strict=True)
+        state.fresh = all(low <= own.theta <= high for own, (low, high) in inside)
         return Stream(self.controller, max_pending=self._limit, missing=self._missing, state=state)
 
     def update(self, y: Any, id: Id | None = None) -> Any:
@@ -191,6 +197,14 @@ class Groups:
             raise
         del self._where[name]
         return value
+
+    def update_many(self, labels: Mapping[Id, Any]) -> dict[Id, Any]:
+        """Takes in several labels by id, in the order given, up to the first that is refused."""
+        return {id: self.update(y, id) for id, y in labels.items()}
+
+    def peek(self, prediction: Any, group: Id) -> Any:
+        """The set `predict` would show now, without waiting for a label."""
+        return self._streams.get(checked_id(group, "a group"), self._marginal).peek(prediction)
 
     def drop(self, id: Id | None = None) -> None:
         """Gives up a prediction whose label will not come."""

@@ -128,8 +128,9 @@ class RiskCertificate:
             return "BROKEN: the mean is outside its bound, so some premise is not true"
         if abs(decisive) >= self.spread:
             return f"says nothing yet; within 0.01 after T = {self.steps_until(0.01):,}"
-        two_sided = self.lower is not None and self.upper is not None
-        return "holds" if two_sided else "holds from one side"
+        if self.upper is None:
+            return "best effort: bounded from below only"
+        return "holds" if self.lower is not None else "holds from above"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +142,8 @@ class Certificate:
     risks
         One certificate for each risk.
     full, empty
-        How many labels were judged on a full or empty set that the safeguard chose; where each risk
-        has a set of its own, every such set counts.
+        How many labels were judged on a full or empty set that the safeguard chose, or of which one
+        set of several was such.
     missing, dropped, expired, waiting
         Predictions without a label: it was missing, given up, dropped as the oldest, or is still
         awaited. The guarantee speaks of the observed labels only.

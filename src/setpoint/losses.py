@@ -256,10 +256,9 @@ class FalsePositives:
     grows = True
 
     def __call__(self, shown: Any, y: Any) -> float | None:
-        classes = shown.classes
-        right = [label for label in _several(y) if label in classes]
-        wrong = len(classes) - len(right)
-        return (shown.size - shown.hits(tuple(right))) / wrong if wrong else None
+        right = tuple([label for label in _several(y) if shown.names(label)])
+        wrong = len(shown.classes) - len(right)
+        return (shown.size - shown.hits(right)) / wrong if wrong else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +299,7 @@ class F1Shortfall:
     monotone = False
 
     def __call__(self, shown: Any, y: Any) -> float | None:
-        labels, classes = _several(y), shown.classes
-        unnamed = tuple([label for label in labels if label not in classes])
+        labels = _several(y)
+        unnamed = tuple([label for label in labels if not shown.names(label)])
         total = shown.size + shown.hits(unnamed) + len(labels)
         return 1.0 - 2.0 * shown.hits(labels) / total if total else None

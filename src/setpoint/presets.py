@@ -51,4 +51,5 @@ def aci(
     if not 0.0 < asked < 1.0:
         raise InputError(f"confidence_level must lie between 0 and 1, got {asked}")
     family = ScoreWindow(Widen() if scores is None else scores, size)
-    return Controller(family, Risk(Miscoverage(), 1.0 - asked, Fixed(gamma)))
+    level = round(1.0 - asked, 12)  # 1 − 0.9 is not quite 0.1
+    return Controller(family, Risk(Miscoverage(), level, Fixed(gamma)))

@@ -128,7 +128,7 @@ def _part_to_dict(role: str, part: Any) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for field in fields(part):
         value = getattr(part, field.name)
-        if value is not None:
+        if field.init and value is not None:
             options[field.name] = _value_to_plain(role, name, field.name, value)
     return {"part": name, **options}
 

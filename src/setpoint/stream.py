@@ -635,7 +635,7 @@ class Stream:
         if self._state.sets is not None:
             memory = content["family"].tolist()
             self._state.sets = self._controller.sets.bind(memory)  # type: ignore[attr-defined]
-            self._adopt(self._controller, laws_of(self._controller, self._state))
+        self._adopt(self._controller, laws_of(self._controller, self._state))
         self._serial, self._given = content["serial"], content["given"]
         self._forgetful = content["forgetful"]
         receipts = {id: tuple(held) for id, *held in content["receipts"]}

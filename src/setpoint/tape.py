@@ -35,6 +35,7 @@ from setpoint._tape_columns import (
 )
 from setpoint._tape_io import Plan
 from setpoint.errors import LabelError, PredictionError, TapeError, UnknownReceipt
+from setpoint.predictions import Probabilities
 
 __all__ = ["Matrix", "Ragged", "Recorder", "Segments", "Tape", "TapeNotice"]
 
@@ -416,6 +417,10 @@ class Recorder:
     names
         The names of the prediction's columns; those of the first prediction if it has names
         (`Quantiles`, `Spread`), else the usual ones for one, two or three numbers.
+    classes
+        For label sets: the names of all classes that can come. A prediction is then what the
+        model said of them (a sequence, a mapping or `Probabilities`, whose chance `u` is kept in
+        the extra column of that name), and a label is one of them, kept as its place.
 
     Examples
     --------
@@ -435,8 +440,17 @@ class Recorder:
     array([15., 11., nan])
     """
 
-    def __init__(self, names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, names: Sequence[str] | None = None, *, classes: Sequence[Any] | None = None
+    ) -> None:
         self._names = None if names is None else tuple(names)
+        self._classes: dict[Any, int] | None = None
+        self._chances = array("d")
+        if classes is not None:
+            self._classes = {name: place for place, name in enumerate(classes)}
+            self._names = tuple(map(str, classes)) if names is None else self._names
+            if len(self._classes) != len(classes):
+                raise TapeError(f"the names of classes must differ, got {tuple(classes)}")
         self._prediction: tuple[array[float], ...] = ()
         self._y = array("d")
         self._keys: dict[str, list[Any]] = {}
@@ -485,10 +499,14 @@ class Recorder:
 
         Whether rows have an id, a time or a group is settled by the first one.
         """
-        try:
-            held = list(prediction)
-        except TypeError:
-            held = [prediction]
+        chance = getattr(prediction, "u", None)
+        if self._classes is not None:
+            held = self._of_classes(prediction, self._classes)
+        else:
+            try:
+                held = list(prediction)
+            except TypeError:
+                held = [prediction]
         reals = [number(each, "a prediction", PredictionError) for each in held]
         if any(real != real for real in reals):
             raise PredictionError(f"a prediction must not be NaN, got {prediction!r}")
@@ -509,13 +527,34 @@ class Recorder:
         for real, recorded in zip(reals, self._prediction, strict=True):
             recorded.append(real)
         self._y.append(label)
+        self._chances.append(nan if chance is None else chance)
         for name, key in given.items():
             self._keys[name].append(key)
         if time is not None:
             self._last[id] = time
 
     @staticmethod
-    def _label(y: Any) -> float:
+    def _of_classes(prediction: Any, classes: dict[Any, int]) -> list[Any]:
+        """The probabilities of a prediction in the order of the classes."""
+        held = prediction
+        if isinstance(prediction, Probabilities):
+            named = prediction.classes
+            held = prediction.p
+            if named is not None:
+                held = dict(zip(named, prediction.p, strict=True))
+        if not hasattr(held, "keys"):
+            return list(held)
+        strange = [name for name in held.keys() if name not in classes]  # noqa: SIM118
+        if strange:
+            raise TapeError(f"a prediction may name {list(classes)}, got {strange[0]!r}")
+        return [held.get(name, 0.0) for name in classes]
+
+    def _label(self, y: Any) -> float:
+        if self._classes is not None and not is_missing(y):
+            name = y.item() if hasattr(y, "item") else y
+            if name not in self._classes:
+                raise LabelError(f"a label must be one of {list(self._classes)}, got {y!r}")
+            return float(self._classes[name])
         label = nan if is_missing(y) else number(y, "a label", LabelError)
         if label in (inf, -inf):
             raise LabelError(f"a label must be finite, or NaN if not observed; got {label}")
@@ -535,6 +574,9 @@ class Recorder:
         columns = self._prediction or [()] * len(names)
         arrays = [np.array(held, np.float64) for held in columns]
         keys: dict[str, Any] = self._keys
+        chances = np.array(self._chances)
+        if not np.isnan(chances).any() and len(chances):
+            keys = {**keys, "extras": {"u": chances}}
         return Tape.from_arrays(arrays, np.array(self._y), names=names, strict=strict, **keys)
 
 

@@ -20,7 +20,8 @@ from setpoint._check import number, whole
 from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError
 from setpoint.replaying import Start, Sweep, _run_sweep
-from setpoint.search import LogUniform, Pinball, Uniform
+from setpoint.search import LogUniform, Narrowest, Objective, Pinball, Uniform
+from setpoint.sets import LabelSet
 from setpoint.steps import Fixed
 from setpoint.tape import Tape
 
@@ -142,7 +143,8 @@ def tune(
         a whole part, as in {"stretch": [Identity(), Exponential()]}. A risk without a step rule
         gets a fixed one with the γ that is tried.
     objective
-        What to make small, called with a controller and its metrics; `search.Pinball()` by default.
+        What to make small, called with a controller and its metrics. By default `search.Pinball()`,
+        for label sets `search.Narrowest(0.005)`.
         +inf and NaN reject a controller. If every one is rejected, a `TuneNotice` says so, and
         the controller given is the best.
     state
@@ -172,7 +174,7 @@ def tune(
     ----------
     Feldman et al. 2023, appendix C: the hyper-parameters' tuning.
     """
-    wanted: Callable[[Controller, Mapping[str, float]], float] = objective or Pinball()
+    wanted: Callable[[Controller, Mapping[str, float]], float] = objective or _usual(controller)
     names = list(space)
     settings = _settings(space, whole(budget, "budget", 1), whole(seed, "seed", 0))
     controllers = [
@@ -202,6 +204,13 @@ def tune(
         values,
         table,
     )
+
+
+def _usual(controller: Controller) -> Objective:
+    """What is made small if nobody says: the pinball loss, or the size of sets without ends."""
+    if getattr(controller.sets, "shows", None) is LabelSet:
+        return Narrowest(0.005)
+    return Pinball()
 
 
 def _column(values: list[Any]) -> Array:

@@ -190,7 +190,7 @@ INNER = [
     Cumulative(),
     Cumulative(randomised=True),
     Multilabel(),
-    QuantileScale(ends="open"),
+    QuantileScale(beyond="open"),
 ]
 
 

@@ -96,13 +96,13 @@ def shares(grid: Any, y: float, ends: str) -> tuple[Any, Any]:
 
 @given(grids(), lams, st.sampled_from(ENDS))
 def test_the_interval_lies_between_two_quantiles(grid: Any, lam: float, ends: str) -> None:
-    family = QuantileScale(ends=ends)
+    family = QuantileScale(beyond=ends)
     assert family.at(family.read(QuantileGrid(*grid)), lam) == interval(grid, lam, ends)
 
 
 @given(grids(), eighths, st.sampled_from(ENDS))
 def test_the_critical_value_is_the_formula(grid: Any, y: float, ends: str) -> None:
-    family = QuantileScale(ends=ends)
+    family = QuantileScale(beyond=ends)
     reading = family.read(QuantileGrid(*grid))
     critical = family.critical(reading, y)
     below, above = shares(grid, y, ends)
@@ -121,7 +121,7 @@ def test_the_critical_value_is_the_formula(grid: Any, y: float, ends: str) -> No
 def test_y_is_in_exactly_from_its_critical_value_on(
     grid: Any, y: float, lam: float, ends: str
 ) -> None:
-    family = QuantileScale(ends=ends)
+    family = QuantileScale(beyond=ends)
     reading = family.read(QuantileGrid(*grid))
     critical = family.critical(reading, y)
     assert -1.0 <= critical <= 0.0
@@ -142,7 +142,7 @@ def test_y_is_in_exactly_from_its_critical_value_on(
 def test_rounding_keeps_the_sets_nested_and_the_critical_value_close(
     levels: list[float], values: list[float], y: float, one: float, other: float, ends: str
 ) -> None:
-    family = QuantileScale(ends=ends)
+    family = QuantileScale(beyond=ends)
     reading = family.read(QuantileGrid(levels, values[: len(levels)]))
     small, large = (family.at(reading, lam) for lam in sorted((one, other)))
     assert small.empty or large.lower <= small.lower <= small.upper <= large.upper
@@ -164,7 +164,7 @@ def test_a_grid_may_come_in_any_form_and_order(grid: Any, lam: float, rng: Any, 
     crossed = list(values)
     rng.shuffle(crossed)  # crossing quantiles are put in order
     wanted = interval(grid, lam, ends)
-    own, free = QuantileScale(levels=levels, ends=ends), QuantileScale(ends=ends)
+    own, free = QuantileScale(levels=levels, beyond=ends), QuantileScale(beyond=ends)
     for family, prediction in (
         (own, crossed),
         (own, np.array(crossed)),
@@ -260,7 +260,7 @@ def test_the_support_cuts_and_is_the_full_set() -> None:
 @given(st.lists(st.tuples(grids(), eighths), min_size=1, max_size=30), st.sampled_from(ENDS))
 def test_a_stream_is_the_plain_loop(rows: list[tuple[Any, float]], ends: str) -> None:
     risk = sp.Risk(Miscoverage(), 0.25, sp.steps.Fixed(0.5))
-    stream = sp.Stream(sp.Controller(QuantileScale(ends=ends), risk))
+    stream = sp.Stream(sp.Controller(QuantileScale(beyond=ends), risk))
     theta = -0.25
     for grid, y in rows:
         lam = inf if theta > 0.0 else -inf if theta < -1.0 else theta
@@ -274,9 +274,9 @@ def test_a_stream_is_the_plain_loop(rows: list[tuple[Any, float]], ends: str) ->
 
 FAMILIES = [
     QuantileScale(),
-    QuantileScale(ends="open"),
+    QuantileScale(beyond="open"),
     QuantileScale(levels=(0.1, 0.5, 0.9)),
-    QuantileScale(levels=(0.25, 0.75), ends="open", support=(-3.0, 3.0)),
+    QuantileScale(levels=(0.25, 0.75), beyond="open", support=(-3.0, 3.0)),
 ]
 
 
@@ -327,7 +327,7 @@ def test_a_tape_of_quantiles_is_replayed_to_the_bit() -> None:
         ({"levels": 5}, r"must be numbers that rise in \[0, 1\], got 5"),
         ({"levels": (math.nan, 0.5)}, "must be numbers that rise"),
         ({"levels": ("a",)}, "a level must be a number, got 'a'"),
-        ({"ends": "free"}, "ends must be one of 'hold', 'open', got 'free'"),
+        ({"beyond": "free"}, "beyond must be one of 'hold', 'open', got 'free'"),
         ({"support": (1.0, 0.0)}, r"support must have low < high, got \(1.0, 0.0\)"),
     ],
 )
@@ -374,7 +374,7 @@ def test_a_function_that_gives_no_number_is_refused_and_changes_nothing() -> Non
     risk = sp.Risk(Miscoverage(), 0.25, sp.steps.Fixed(0.5))
     stream = sp.Stream(sp.Controller(QuantileScale(), risk))
     for bad in (lambda level: "a", lambda level: None, lambda level: math.nan):
-        with pytest.raises(InputError, match=r"must be a number|must be numbers"):
+        with pytest.raises(InputError, match=r"must be a number|must not be NaN"):
             stream.predict(bad)
         assert not stream.pending
     assert stream.predict(lambda level: level) == Interval(0.125, 0.875)

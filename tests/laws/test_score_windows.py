@@ -187,7 +187,8 @@ def test_aci_is_the_loop_of_its_authors(
     labels: list[float], confidence_level: float, gamma: float, size: int
 ) -> None:
     controller = sp.presets.aci(confidence_level, gamma=gamma, size=size)
-    stream, loop = sp.Stream(controller), Aci(1.0 - confidence_level, gamma, size)
+    level = round(1.0 - confidence_level, 12)
+    stream, loop = sp.Stream(controller), Aci(level, gamma, size)
     for y in labels:
         if not decided(loop.past, -loop.alpha):
             return
@@ -502,7 +503,7 @@ SCORES = [
     Threshold(),
     Cumulative(),
     Multilabel(),
-    QuantileScale(ends="open"),
+    QuantileScale(beyond="open"),
 ]
 
 

@@ -26,6 +26,14 @@ from setpoint.metrics.intervals import (
     pinball,
     winkler,
 )
+from setpoint.metrics.labels import (
+    f1,
+    false_negatives,
+    false_positives,
+    labels_covered,
+    set_sizes,
+    size_share,
+)
 from setpoint.metrics.running import Running
 from setpoint.metrics.summaries import Summary, size_summary, summary
 from setpoint.metrics.windows import WindowErrors, window_errors
@@ -40,7 +48,11 @@ __all__ = [
     "covered",
     "delta_coverage",
     "empty_share",
+    "f1",
+    "false_negatives",
+    "false_positives",
     "full_share",
+    "labels_covered",
     "lengths",
     "longest_streak",
     "mc",
@@ -52,6 +64,8 @@ __all__ = [
     "noise_floor",
     "pinball",
     "risk",
+    "set_sizes",
+    "size_share",
     "size_summary",
     "streaks",
     "summary",

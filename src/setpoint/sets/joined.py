@@ -108,16 +108,21 @@ class TwoSided:
     """
 
     support: tuple[float, float] = (-inf, inf)
+    _parts: tuple[Lower, Upper, Widen] = field(
+        default=(Lower(), Upper(), Widen()), init=False, repr=False, compare=False
+    )
 
     sides = 2
     columns = ("lower", "upper")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "support", interval(self.support, "support"))
+        support = interval(self.support, "support")
+        object.__setattr__(self, "support", support)
+        object.__setattr__(self, "_parts", (Lower(support), Upper(support), Widen(support)))
 
     def side(self, index: int) -> Family:
         """The family of one side."""
-        return Upper(self.support) if index else Lower(self.support)
+        return self._parts[index]
 
     def part(self, prediction: tuple[float, float], index: int) -> tuple[float]:
         """The end of one side."""
@@ -129,21 +134,20 @@ class TwoSided:
 
     def read(self, prediction: Any) -> tuple[float, float]:
         """The prediction as a pair of floats, as `Widen` reads it."""
-        return Widen(self.support).read(prediction)
+        return self._parts[2].read(prediction)
 
     def label(self, y: Any) -> float:
         """The label as a finite float within the support."""
-        return Widen(self.support).label(y)
+        return self._parts[2].label(y)
 
     def at(self, prediction: tuple[float, float], lam: Lams) -> Sides:
         """The interval whose sides are moved by their own λ."""
-        lower, upper = prediction
-        below = Lower(self.support).at((lower,), lam[0])
-        return Sides((below, Upper(self.support).at((upper,), lam[1])), lam)
+        (lower, upper), (below, above, _) = prediction, self._parts
+        return Sides((below.at((lower,), lam[0]), above.at((upper,), lam[1])), lam)
 
     def critical(self, prediction: tuple[float, float], y: float) -> float:
         """The smallest λ that lets y in if both sides move by it."""
-        return Widen(self.support).critical(prediction, y)
+        return self._parts[2].critical(prediction, y)
 
     def start(self, level: float) -> float:
         """λ = 0: right for a model whose quantiles are right."""
@@ -198,7 +202,7 @@ class Nested:
     There is one risk for each, the one with the highest level first. Each has its own λ, and a set
     is never smaller than the one before: it is shown at the largest λ so far. So the first level
     is held from both sides, the others are held from above: their loss may stay below the level
-    only while the sets before them are as large.
+    only while the sets before them are as large. Give all of them the same step.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ probability 0 that comes after all the others.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import inf, nextafter
 from sys import float_info
@@ -26,18 +26,33 @@ __all__ = ["Cumulative", "LabelSet", "Multilabel", "Threshold"]
 
 Array = npt.NDArray[np.float64]
 Names = dict[Any, int]
-Scores = tuple[Array, Names | None, float]
+Scores = tuple[Any, ...]
 """The critical value of every class; the place of each label, None where the labels are the
-numbers from 0; and the critical value of any label that the prediction does not name."""
+numbers from 0; the critical value of any label that the prediction does not name; and, in a
+randomised family, the chance of the prediction."""
 
 _TOLERANCE = 0.01
 """How far from 1 the sum of the probabilities may be: models in half precision are not exact."""
 
 
+class _Place(int):
+    """A label told by its place among `among` classes: an entry of an array of 0 and 1."""
+
+    among: int
+
+
 def _critical(scores: Scores, label: Any) -> float:
     """The critical value of one label."""
-    values, names, unnamed = scores
-    if names is not None:
+    values, names, unnamed = scores[0], scores[1], scores[2]
+    place: int | None
+    if isinstance(label, _Place):
+        if label.among != len(values):
+            raise LabelError(
+                f"an array of labels must have an entry for each of {len(values)} classes, got "
+                f"{label.among}"
+            )
+        place = label
+    elif names is not None:
         place = names.get(label)
     elif isinstance(label, int) and label >= 0:
         place = int(label) if label < len(values) else None
@@ -84,23 +99,35 @@ class LabelSet:
         scores, lam = self.scores, self.lam
         return sum([_critical(scores, label) <= lam for label in y])
 
+    def names(self, label: Any) -> bool:
+        """Whether the prediction names a label."""
+        values, names = self.scores[0], self.scores[1]
+        if names is None or isinstance(label, _Place):
+            return isinstance(label, int) and 0 <= label < len(values)
+        return label in names
+
     @property
     def classes(self) -> tuple[Any, ...]:
         """The labels the prediction names, in its order."""
-        values, names, _ = self.scores
+        values, names = self.scores[0], self.scores[1]
         return tuple(range(len(values)) if names is None else names)
 
     @property
     def mask(self) -> npt.NDArray[np.bool_]:
         """Which of `classes` are in the set."""
-        return self.scores[0] <= self.lam
+        mask: npt.NDArray[np.bool_] = self.scores[0] <= self.lam
+        return mask
 
     @property
     def labels(self) -> tuple[Any, ...]:
         """The labels in the set, those with the smallest critical values first."""
-        classes = self.classes
-        places = np.argsort(self.scores[0], kind="stable")[: self.size]
-        return tuple([classes[place] for place in places.tolist()])
+        values, names = self.scores[0], self.scores[1]
+        inside = np.flatnonzero(values <= self.lam)
+        places = inside[np.argsort(values[inside], kind="stable")].tolist()
+        if names is None:
+            return tuple(places)
+        classes = tuple(names)
+        return tuple([classes[place] for place in places])
 
     @property
     def size(self) -> int:
@@ -110,12 +137,12 @@ class LabelSet:
     @property
     def full(self) -> bool:
         """Whether every label is in it, named or not."""
-        return self.lam >= self.scores[2] and self.size == len(self.scores[0])
+        return bool(self.lam >= self.scores[2]) and self.size == len(self.scores[0])
 
     @property
     def empty(self) -> bool:
         """Whether no label is in it."""
-        return self.lam < self.scores[2] and self.size == 0
+        return bool(self.lam < self.scores[2]) and self.size == 0
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.labels)
@@ -171,15 +198,17 @@ class Threshold:
     """
 
     classes: tuple[Any, ...] | None = None
+    _places: Names | None = field(default=None, init=False, repr=False, compare=False)
 
     shows = LabelSet
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", _kept(self.classes))
+        object.__setattr__(self, "_places", _places(self.classes))
 
     def read(self, prediction: Any) -> Scores:
         """The critical value of every class, −p."""
-        p, names, _ = _probabilities(prediction, self.classes, sums_to_one=True)
+        p, names, _ = _probabilities(prediction, self._places, None, sums_to_one=True)
         return np.negative(p, out=p), names, 0.0
 
     def label(self, y: Any) -> Any:
@@ -257,14 +286,18 @@ class Cumulative:
     seed: int = 0
     penalty: float = 0.0
     free: int = 0
+    _places: Names | None = field(default=None, init=False, repr=False, compare=False)
 
     shows = LabelSet
 
     def __post_init__(self) -> None:
-        if isinstance(self.classes, int) and not isinstance(self.classes, bool):
-            whole(self.classes, "classes", 1)
+        if hasattr(self.classes, "__index__"):
+            object.__setattr__(self, "classes", whole(self.classes, "classes", 1))
         else:
             object.__setattr__(self, "classes", _kept(self.classes))
+            object.__setattr__(self, "_places", _places(self.classes))
+        if not isinstance(self.randomised, bool):
+            raise InputError(f"randomised must be True or False, got {self.randomised!r}")
         object.__setattr__(self, "seed", whole(self.seed, "seed", 0))
         object.__setattr__(self, "free", whole(self.free, "free", 0))
         penalty = finite(self.penalty, "penalty")
@@ -287,14 +320,15 @@ class Cumulative:
 
         A randomised family needs the prediction's chance first: `draw` makes them then.
         """
-        p, places, u = _probabilities(prediction, self.classes, sums_to_one=True)
+        count = self.classes if isinstance(self.classes, int) else None
+        p, places, u = _probabilities(prediction, self._places, count, sums_to_one=True)
         if not self.randomised:
             return self._scores(p, places, None)
         return (p, places) if u is None else self._scores(p, places, u)
 
     def draw(self, reading: Any, id: int | str) -> Scores:
         """The reading with the chance that belongs to its id, unless it brought its own."""
-        if len(reading) == 3:
+        if len(reading) == 4:
             scores: Scores = reading
             return scores
         p, names = reading
@@ -322,7 +356,8 @@ class Cumulative:
         values = np.empty_like(before)
         # Open: a class is in only above the mass before it. With a chance it is in from there on.
         values[order] = before if u is not None else np.nextafter(before, inf)
-        return values, names, nextafter(total - 1.0, inf)
+        unnamed = nextafter(total - 1.0, inf)
+        return (values, names, unnamed) if u is None else (values, names, unnamed, u)
 
     def label(self, y: Any) -> Any:
         """The label as a plain value."""
@@ -341,8 +376,8 @@ class Cumulative:
         return _critical(prediction, y)
 
     def start(self, level: float) -> float:
-        """−level."""
-        return -level
+        """−level; with a penalty as far below the upper bound, so that no set is too small."""
+        return self.bounds()[1] - level
 
     def bounds(self) -> tuple[float, float]:
         """(−1, 0), and further up by the largest penalty."""
@@ -381,20 +416,28 @@ class Multilabel:
     """
 
     classes: tuple[Any, ...] | None = None
+    _places: Names | None = field(default=None, init=False, repr=False, compare=False)
 
     shows = LabelSet
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", _kept(self.classes))
+        object.__setattr__(self, "_places", _places(self.classes))
 
     def read(self, prediction: Any) -> Scores:
         """The critical value of every label, −p."""
-        p, names, _ = _probabilities(prediction, self.classes, sums_to_one=False)
+        p, names, _ = _probabilities(prediction, self._places, None, sums_to_one=False)
         return np.negative(p, out=p), names, 0.0
 
     def label(self, y: Any) -> tuple[Any, ...]:
         """The labels that are true, as a tuple."""
         return _labels(y, self.classes)
+
+    def taped(self, y: float) -> Any:
+        """None: a tape has one number for a label."""
+        raise LabelError(
+            "a tape holds one number for a label, and sets.Multilabel needs many: run it live"
+        )
 
     def at(self, prediction: Scores, lam: float) -> LabelSet:
         """The set at λ."""
@@ -435,56 +478,62 @@ def _kept(classes: Any) -> tuple[Any, ...] | None:
     """The option `classes` as it is kept."""
     if classes is None:
         return None
-    if isinstance(classes, str) or not hasattr(classes, "__len__"):
+    unordered = isinstance(classes, str | set | frozenset)
+    if unordered or not hasattr(classes, "__len__"):
         raise InputError(f"classes must be the names of the classes in order, got {classes!r}")
     kept = tuple([_item(name) for name in classes])
-    _places(kept, InputError)
+    _places(kept)
     return kept
 
 
-def _places(classes: Any, error: type[InputError]) -> Names:
+def _places(classes: Any) -> Names | None:
     """The place of each class."""
+    if classes is None:
+        return None
     try:
         names = {name: place for place, name in enumerate(classes)}
     except TypeError:
-        raise error(f"the names of classes must be hashable, got {classes!r}") from None
+        raise InputError(f"the names of classes must be hashable, got {classes!r}") from None
     if len(names) != len(classes):
-        raise error(f"the names of classes must differ, got {tuple(classes)!r}")
+        raise InputError(f"the names of classes must differ, got {tuple(classes)!r}")
     return names
 
 
 def _probabilities(
-    prediction: Any, classes: tuple[Any, ...] | int | None, *, sums_to_one: bool
+    prediction: Any, known: Names | None, count: int | None, *, sums_to_one: bool
 ) -> tuple[Array, Names | None, float | None]:
     """The probabilities as an array of their own, the places of their labels, and a chance."""
-    known = classes if isinstance(classes, tuple) else None
     given, named, u = prediction, known, None
-    if isinstance(prediction, Probabilities):
+    if type(prediction) is np.ndarray:
+        pass
+    elif isinstance(prediction, Probabilities):
         given, u = prediction.p, prediction.u
-        named = known if prediction.classes is None else _kept(prediction.classes)
+        named = known if prediction.classes is None else _places(_kept(prediction.classes))
         if u is not None and not 0.0 <= finite(u, "u", PredictionError) <= 1.0:
             raise PredictionError(f"the chance u of a prediction must lie in [0, 1], got {u}")
     elif isinstance(prediction, Mapping) or hasattr(prediction, "keys"):
         held = {_item(name): value for name, value in prediction.items()}
         first = [name for name in known or () if name in held]
-        named = (*first, *(name for name in held if name not in first))
-        given = [held[name] for name in named]
+        named = _places((*first, *(name for name in held if name not in (known or ()))))
+        given = list(map(held.__getitem__, named or ()))
     p = floats(given, "probabilities")
     if p.ndim != 1:
         raise PredictionError(
             f"a prediction must be one row of probabilities, got an array of shape {p.shape}"
         )
-    count = len(named) if named is not None else classes
+    count = count if named is None else len(named)
     if count is not None and count != len(p):
         raise PredictionError(f"a prediction must name {count} classes, got {len(p)} numbers")
-    if len(p) and not (np.minimum.reduce(p) >= 0.0 and np.maximum.reduce(p) <= 1.0):
-        np.minimum(p, 1.0, out=p, where=p <= 1.0 + 1e-6)  # single precision rounds above 1
-        outside = p[~((p >= 0.0) & (p <= 1.0))]
-        if len(outside):
-            raise PredictionError(f"probabilities must lie in [0, 1], got {outside[0]}")
-    if len(p) and sums_to_one and abs((total := float(np.add.reduce(p))) - 1.0) > _TOLERANCE:
-        raise PredictionError(f"the probabilities of the classes must sum to 1, got {total:g}")
-    return p, None if named is None else _places(named, PredictionError), u
+    if len(p):
+        total = float(np.add.reduce(p))
+        if not (np.minimum.reduce(p) >= 0.0 and (total <= 1.0 or np.maximum.reduce(p) <= 1.0)):
+            np.minimum(p, 1.0, out=p, where=p <= 1.0 + 1e-6)  # single precision rounds above 1
+            outside = p[~((p >= 0.0) & (p <= 1.0))]
+            if len(outside):
+                raise PredictionError(f"probabilities must lie in [0, 1], got {outside[0]}")
+        if sums_to_one and abs(total - 1.0) > _TOLERANCE:
+            raise PredictionError(f"the probabilities of the classes must sum to 1, got {total:g}")
+    return p, named, u
 
 
 def _item(value: Any) -> Any:
@@ -513,8 +562,13 @@ def _label(y: Any) -> Any:
 
 def _labels(y: Any, classes: tuple[Any, ...] | None) -> tuple[Any, ...]:
     """Several labels as a tuple of plain values."""
-    if isinstance(y, Mapping):
-        return tuple([_label(name) for name, true in y.items() if true])
+    if hasattr(y, "keys"):
+        held = {_item(name): true for name, true in y.items()}
+        # The places of a data frame's row are not names, if the names are known to be others.
+        placed = list(held) == list(range(len(held)))
+        if classes is None or not placed or all(name in classes for name in held):
+            return tuple([_label(name) for name, true in held.items() if true])
+        y = np.asarray(list(held.values()))
     listed = isinstance(y, list | tuple) and len(y) > 0
     if hasattr(y, "dtype") or (listed and all(isinstance(each, bool | np.bool_) for each in y)):
         mask = np.asarray(y)
@@ -523,10 +577,20 @@ def _labels(y: Any, classes: tuple[Any, ...] | None) -> tuple[Any, ...]:
         if classes is not None and len(mask) != len(classes):
             raise LabelError(f"got {len(mask)} entries for {len(classes)} classes")
         places = np.flatnonzero(mask).tolist()
-        return tuple(places if classes is None else [classes[place] for place in places])
+        if classes is not None:
+            return tuple([classes[place] for place in places])
+        told = tuple([_Place(place) for place in places])
+        for place in told:
+            place.among = len(mask)
+        return told
     if isinstance(y, str | bytes) or not hasattr(y, "__iter__"):
         raise LabelError(f"y must be a collection of labels, or an array of 0 and 1, got {y!r}")
     found = tuple([_label(each) for each in y])
+    if classes is not None and found and all(type(each) is int for each in found):
+        if not any(each in classes for each in found):
+            raise LabelError(
+                f"y must hold some of the names {classes}, or 0 and 1 in an array, got {y!r}"
+            )
     if len(set(found)) != len(found):
         raise LabelError(f"labels must not repeat, got {y!r}; 0 and 1 for each class: an array")
     return found

@@ -11,7 +11,7 @@ import numpy as np
 
 from setpoint._check import choice, interval, number
 from setpoint.errors import InputError, PredictionError
-from setpoint.predictions import QuantileGrid
+from setpoint.predictions import QuantileGrid, Quantiles, Spread
 from setpoint.sets._interval import Interval, between, cut, extreme, floats, label_of
 
 __all__ = ["QuantileScale"]
@@ -33,7 +33,7 @@ class QuantileScale:
     ----------
     levels
         The levels of the values, rising, in [0, 1].
-    ends
+    beyond
         What lies beyond the outermost levels of a grid: "hold" takes the outermost value, "open"
         ±inf.
     support
@@ -58,7 +58,7 @@ class QuantileScale:
     """
 
     levels: tuple[float, ...] | None = None
-    ends: str = "hold"
+    beyond: str = "hold"
     support: tuple[float, float] = (-inf, inf)
 
     shows = Interval
@@ -70,7 +70,7 @@ class QuantileScale:
     def __post_init__(self) -> None:
         if self.levels is not None:
             object.__setattr__(self, "levels", _levels(self.levels, InputError))
-        choice(self.ends, "ends", ("hold", "open"))
+        choice(self.beyond, "beyond", ("hold", "open"))
         object.__setattr__(self, "support", interval(self.support, "support"))
 
     def read(self, prediction: Any) -> Callable[[float], float] | Grid:
@@ -79,6 +79,8 @@ class QuantileScale:
             function: Callable[[float], float] = prediction
             return function
         levels: Any
+        if isinstance(prediction, Quantiles | Spread):
+            raise PredictionError(f"QuantileScale takes quantiles at many levels, got {prediction}")
         if isinstance(prediction, QuantileGrid):
             levels, values = prediction
         elif isinstance(prediction, Mapping):
@@ -116,7 +118,7 @@ class QuantileScale:
             return extreme(inf if lam >= 0.0 else -inf if lam < -1.0 else lam, self.support)
         tail = -0.5 * lam
         # The upper end is told by its tail: 1 − tail may round to a level that is not passed yet.
-        open_above = self.ends == "open" and not callable(prediction)
+        open_above = self.beyond == "open" and not callable(prediction)
         above = open_above and tail < 1.0 - prediction[0][-1]
         lower = self._quantile(prediction, tail)
         upper = inf if above else self._quantile(prediction, 1.0 - tail)
@@ -128,12 +130,15 @@ class QuantileScale:
         if callable(prediction):
             if not 0.0 < level < 1.0:  # no function need know these, and both ends are open there
                 return -inf if level <= 0.0 else inf
-            return number(prediction(level), "a quantile", PredictionError)
+            found = number(prediction(level), "a quantile", PredictionError)
+            if found != found:
+                raise PredictionError(f"a quantile must not be NaN, got it at level {level}")
+            return found
         grid: Grid = prediction
         levels, values = grid
         if level < levels[0] or level > levels[-1]:
             below = level < levels[0]
-            if self.ends == "open":
+            if self.beyond == "open":
                 return -inf if below else inf
             return values[0] if below else values[-1]
         place = bisect_right(levels, level)
@@ -151,7 +156,7 @@ class QuantileScale:
         if callable(prediction) or prediction[1][0] == -inf or prediction[1][-1] == inf:
             return self._searched(prediction, y)
         levels, values = prediction
-        opened = self.ends == "open"
+        opened = self.beyond == "open"
         least, most = (levels[0], levels[-1]) if opened else (0.0, 1.0)
         if y < values[0] or y > values[-1]:
             if not opened:  # beyond an end that is held lies only the full set

@@ -1,0 +1,33 @@
+"""Reports: a replayed trace as one page, as figures for notebooks, as a picture, as numbers.
+
+`write` makes a self-contained HTML page that needs no network; `png` a static picture; `metrics`
+the numbers behind both. Every figure of the page is a function from a trace to a plotly figure.
+Figures need the extra `plots`.
+"""
+
+from setpoint.report._figures import (
+    groups,
+    intervals,
+    lengths,
+    risk_over_time,
+    streaks,
+    theta,
+    windows,
+)
+from setpoint.report._metrics import metrics, write_metrics
+from setpoint.report._page import write
+from setpoint.report._picture import png
+
+__all__ = [
+    "groups",
+    "intervals",
+    "lengths",
+    "metrics",
+    "png",
+    "risk_over_time",
+    "streaks",
+    "theta",
+    "windows",
+    "write",
+    "write_metrics",
+]

@@ -1,0 +1,51 @@
+"use strict";
+(() => {
+  const held = JSON.parse(document.getElementById("figures").textContent);
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const touch = window.matchMedia("(pointer: coarse)");
+  const choice = document.getElementById("stream");
+  const zooms = ["zoomIn2d", "zoomOut2d", "resetScale2d"];
+  const paper = { width: 680, shrink: 0.72 }; // of a printed page, in CSS pixels
+
+  // A figure comes in the colours of the day; by night each is replaced by its counterpart.
+  const coloured = (text, night) =>
+    JSON.parse(text, (_, value) =>
+      night && typeof value === "string" && Object.hasOwn(held.night, value)
+        ? held.night[value]
+        : value);
+
+  const draw = (night, printed) => {
+    const view = held.views[choice ? choice.selectedIndex : 0];
+    for (const place of document.querySelectorAll(".plot")) {
+      const number = view.plots[place.id];
+      const there = number !== undefined;
+      place.closest("figure").hidden = !there;
+      if (!there) continue;
+      const figure = coloured(held.figures[number], night);
+      const caption = place.closest("figure").querySelector("figcaption");
+      caption.textContent = figure.layout.meta.caption;
+      figure.layout.uirevision = view.label;
+      figure.layout.autosize = !printed;
+      if (printed) {
+        figure.layout.width = paper.width;
+        figure.layout.height *= paper.shrink;
+      }
+      // On a touch screen a drag scrolls the page; the buttons zoom.
+      if (touch.matches) figure.layout.dragmode = false;
+      Plotly.react(place, figure.data, figure.layout, {
+        displaylogo: false,
+        responsive: true,
+        displayModeBar: true,
+        modeBarButtons: touch.matches ? [zooms] : [["toImage"], ["zoom2d", "pan2d"], zooms],
+        toImageButtonOptions: { format: "png", scale: 2, filename: place.id },
+      });
+    }
+  };
+
+  const screen = () => draw(dark.matches, false);
+  dark.addEventListener("change", screen);
+  if (choice) choice.addEventListener("change", screen);
+  window.addEventListener("beforeprint", () => draw(false, true));
+  window.addEventListener("afterprint", screen);
+  screen();
+})();

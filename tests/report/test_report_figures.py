@@ -1,0 +1,210 @@
+"""The figures: their points beside slow loops, long traces, odd traces, and the picture."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint import Tape, Trace, replay, report
+from setpoint.errors import InputError
+
+FIGURES = [
+    report.risk_over_time,
+    report.intervals,
+    report.theta,
+    report.lengths,
+    report.windows,
+    report.streaks,
+    report.groups,
+]
+
+
+def named(figure: Any, name: str) -> Any:
+    """The last curve of that name; of a band, that is the lower end."""
+    return [each for each in figure.data if each.name == name][-1]
+
+
+def test_the_running_risk_and_its_band_follow_a_loop(several: Trace) -> None:
+    figure = report.risk_over_time(several, "north")
+    rows = np.flatnonzero(several.tape.id == "north")
+    total, count = 0.0, 0
+    line, high = [], []
+    for row in rows:
+        if not math.isnan(several.losses[0, row]):
+            total, count = total + several.losses[0, row], count + 1
+            line.append(total / count)
+            high.append(min(0.1 + (10.0 + 0.05 * 0.9) / 0.05 / count, 1.0))
+    assert np.allclose(named(figure, "risk so far").y, line, atol=1e-6)
+    upper, _ = (each for each in figure.data if each.name == "guaranteed")
+    assert np.allclose(upper.y, high, atol=1e-6)
+
+
+def test_the_risk_of_several_streams_stays_in_the_sum_of_their_bounds(several: Trace) -> None:
+    figure = report.risk_over_time(several)
+    upper, lower = (each.y for each in figure.data if each.name == "guaranteed")
+    line = named(figure, "risk so far")
+    assert line.y[-1] == pytest.approx(report.metrics(several)["risk"], abs=1e-6)
+    assert upper[-1] == pytest.approx(report.metrics(several)["bound_upper"], abs=1e-6)
+    assert ((lower <= line.y) & (line.y <= upper)).all()
+    # By step: each stream's first row comes before any stream's second.
+    assert line.x[:3].tolist() == [0, 0, 0]
+
+
+def test_a_trace_that_goes_on_is_drawn_from_where_it_stood(single: Trace) -> None:
+    earlier = replay(single.controller, single.tape[:2_000])
+    after = replay(single.controller, single.tape[2_000:], earlier.state)
+    figure = report.risk_over_time(after)
+    whole = np.nanmean(single.losses[0])
+    assert named(figure, "risk so far").y[-1] == pytest.approx(whole, abs=1e-6)
+    assert "earlier labels are counted" in figure.layout.meta["caption"]
+
+
+def test_crosses_are_the_misses_and_bands_the_sets(single: Trace) -> None:
+    figure = report.intervals(single, start=100, stop=350)
+    rows = range(100, 350)
+    y = single.tape.y
+    missed = [r for r in rows if not math.isnan(y[r]) and not single.covered[r]]
+    assert missed
+    assert np.allclose(named(figure, "miss").y, y[missed])
+    assert list(named(figure, "miss").x) == [str(single.tape.time[r])[:16] for r in missed]
+    upper, lower = (each.y for each in figure.data if each.name == "set")
+    assert np.allclose(lower, single.lower[100:350])
+    assert np.allclose(upper, single.upper[100:350])
+
+
+def test_full_and_empty_sets_can_be_drawn() -> None:
+    rows = 60
+    tape = Tape.from_arrays(
+        {"lower": [-9.0] * rows, "upper": [9.0] * rows}, [50.0] * 30 + [0.0] * 30
+    )
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.5, sp.steps.Fixed(1.0), bounds=(-2, 2))
+    trace = replay(sp.Controller(sp.sets.Widen(), risk), tape)
+    assert trace.full.any()
+    assert trace.empty.any()
+    figure = report.intervals(trace)
+    upper, lower = (each.y for each in figure.data if each.name == "set")
+    assert np.isfinite(upper).all()
+    assert np.isfinite(lower).all()
+    low, high = figure.layout.yaxis.range
+    assert (upper[trace.full] > high).all()
+    assert (lower[trace.full] < low).all()
+    assert (upper[trace.empty] == lower[trace.empty]).all()
+    told = f"{trace.full.sum()} full sets, whose ends lie beyond the plot, and {trace.empty.sum()}"
+    assert told in figure.layout.meta["caption"]
+
+
+def test_long_traces_keep_every_peak_in_few_points() -> None:
+    rows = 60_000
+    world = np.random.default_rng(2)
+    y = world.normal(size=rows)
+    y[12_345], y[23_456] = 40.0, -30.0
+    tape = Tape.from_arrays({"lower": [-1.5] * rows, "upper": [1.5] * rows}, y)
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-9, 9))
+    trace = replay(sp.Controller(sp.sets.Widen(), risk), tape)
+    figure = report.intervals(trace)
+    label, miss = named(figure, "label"), named(figure, "miss")
+    assert len(label.y) < 7_000
+    assert (label.y.max(), label.y.min()) == (40.0, -30.0)
+    upper = next(each for each in figure.data if each.name == "set")
+    assert upper.y.max() == pytest.approx(trace.upper.max())
+    assert np.allclose(label.y[-5_000:], y[-5_000:], atol=1e-6)
+    late = np.flatnonzero(~trace.covered[-5_000:]) + rows - 5_000
+    assert np.isin(late, miss.x).all()
+    assert "The last 5,000 rows are drawn one by one" in figure.layout.meta["caption"]
+    theta = report.theta(trace).data[0].y
+    assert len(theta) < 3_000
+    assert theta.max() == pytest.approx(trace.theta.max())
+    worst = report.metrics(trace)["risks"][0]["windows"][0]["risk"]
+    drawn = named(report.windows(trace), "window").y
+    assert np.isclose(drawn, worst, atol=1e-6).any()
+    assert len(named(report.risk_over_time(trace), "risk so far").y) < 3_000
+
+
+def test_lengths_are_those_of_a_loop(labelled: Trace) -> None:
+    figure = report.lengths(labelled)
+    sizes = [len(each) for each in labelled.shown or ()]
+    means = [np.mean(sizes[i : i + 20]) for i in range(0, 500, 20)]
+    assert np.allclose(named(figure, "mean").y, means, atol=1e-6)
+    drawn = report.intervals(labelled)
+    assert np.allclose(named(drawn, "size of the set").y, sizes)
+    assert len(named(drawn, "miss").x) == int((~labelled.covered).sum())
+
+
+def test_groups_are_dots_beside_what_was_asked(several: Trace) -> None:
+    figure = report.groups(several)
+    assert list(named(figure, "coverage").x) == ["0", "1", "2"]
+    rows = report.metrics(several)["groups"]["rows"]
+    assert list(named(figure, "coverage").y) == [each["coverage"] for each in rows]
+    assert figure.layout.shapes[0].y0 == pytest.approx(0.9)
+
+
+def test_several_risks_and_nested_levels_are_drawn() -> None:
+    world = np.random.default_rng(3)
+    tape = Tape.from_arrays({"lower": [-1.0] * 700, "upper": [1.0] * 700}, world.normal(size=700))
+
+    def risk(level: float) -> sp.Risk:
+        step = sp.steps.Fixed(0.1)
+        return sp.Risk(sp.losses.Miscoverage(), level, step, bounds=(-9, 9))
+
+    nested = sp.Controller(sp.sets.Nested(sp.sets.Widen(), 2), [risk(0.2), risk(0.05)])
+    trace = replay(nested, tape)
+    assert trace.shown is not None
+    figure = report.intervals(trace)
+    inner, outer = (
+        next(each for each in figure.data if each.name == name) for name in ("level 1", "level 2")
+    )
+    assert np.allclose(inner.y, [each.parts[0].upper for each in trace.shown])
+    assert np.allclose(outer.y, [each.parts[1].upper for each in trace.shown])
+    for index, level in enumerate((0.2, 0.05)):
+        told = report.risk_over_time(trace, risk=index).layout.meta["caption"]
+        assert f"the level asked for, {level:g}" in told
+        assert report.metrics(trace)["risks"][index]["level"] == level
+    assert [each.name for each in report.theta(trace).data][:2] == [
+        "θ of Miscoverage at 0.2",
+        "θ of Miscoverage at 0.05",
+    ]
+    with pytest.raises(InputError, match="risk must be the number of a risk, from 0 to 1, got 2"):
+        report.risk_over_time(trace, risk=2)
+
+
+@pytest.mark.parametrize("draw", FIGURES, ids=lambda draw: draw.__name__)
+def test_every_figure_has_a_title_and_a_caption(draw: Any, single: Trace, several: Trace) -> None:
+    for trace in (single, several):
+        figure = draw(trace)
+        assert figure.layout.title.text
+        assert figure.layout.meta["caption"].rstrip().endswith((".", ")"))
+    assert "north" in draw(several, "north").layout.title.text
+    with pytest.raises(InputError, match="no stream 'east'"):
+        draw(several, "east")
+
+
+@pytest.mark.parametrize("draw", FIGURES[:-1], ids=lambda draw: draw.__name__)
+def test_figures_of_little_or_nothing(draw: Any) -> None:
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.01))
+    controller = sp.Controller(sp.sets.Widen(), risk)
+    for y in ([math.nan] * 3, [0.5]):
+        ends = {"lower": [0.0] * len(y), "upper": [1.0] * len(y)}
+        draw(replay(controller, Tape.from_arrays(ends, y)))
+
+
+def test_groups_need_groups_or_dates(labelled: Trace) -> None:
+    with pytest.raises(InputError, match="groups need a tape with groups, or with times"):
+        report.groups(labelled)
+
+
+@pytest.mark.parametrize("name", ["single", "several", "labelled"])
+def test_a_picture_is_written_whole(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    trace = request.getfixturevalue(name)
+    path = report.png(trace, tmp_path / "report.png", title="A title")
+    data = path.read_bytes()
+    assert data.startswith(b"\x89PNG")
+    width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
+    assert width > 800
+    assert height > 800
+    assert [each.name for each in tmp_path.iterdir()] == ["report.png"]
+    assert report.png(trace, tmp_path / "again.png", title="A title").read_bytes() == data

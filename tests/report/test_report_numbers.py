@@ -1,0 +1,178 @@
+"""The numbers of a report beside slow loops, and its files."""
+
+import json
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint import Tape, Trace, replay, report
+from setpoint.errors import InputError
+from setpoint.tape import TapeNotice
+
+
+def mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def seen(trace: Trace, rows: list[int]) -> list[int]:
+    return [row for row in rows if not math.isnan(trace.tape.y[row])]
+
+
+def missed(trace: Trace, row: int) -> bool:
+    y = trace.tape.y[row]
+    return not trace.lower[row] <= y <= trace.upper[row]
+
+
+def runs(misses: list[bool]) -> list[int]:
+    return [len(run) for run in "".join("m" if m else " " for m in misses).split()]
+
+
+def test_the_headline_is_what_a_loop_counts(single: Trace) -> None:
+    found = report.metrics(single)
+    rows = seen(single, list(range(3_000)))
+    misses = [missed(single, row) for row in rows]
+    assert found["level"] == 0.1
+    assert found["risk"] == pytest.approx(mean(misses), abs=1e-12)
+    assert found["coverage"] == pytest.approx(1.0 - mean(misses), abs=1e-12)
+    assert (found["rows"], found["streams"], found["missing"]) == (3_000, 1, 3_000 - len(rows))
+    assert found["longest_streak"] == max(runs(misses))
+    assert found["msl"] == pytest.approx(mean(runs(misses)))
+    assert found["verdict"] == "holds"
+    # (M + γ(l_max − r) − θ_1)/(γT) above the level, (θ_1 − m + γr)/(γT) below
+    gamma, size = 0.05, len(rows)
+    assert found["bound_upper"] == pytest.approx(0.1 + (10.0 + gamma * 0.9) / (gamma * size))
+    assert found["bound_lower"] == pytest.approx(0.1 - (10.0 + gamma * 0.1) / (gamma * size))
+
+
+def test_the_worst_windows_do_not_overlap_and_lead_with_the_worst(single: Trace) -> None:
+    (own,) = report.metrics(single, window=100)["risks"]
+    rows = seen(single, list(range(3_000)))
+    losses = [float(missed(single, row)) for row in rows]
+    every = [mean(losses[i : i + 100]) - 0.1 for i in range(len(losses) - 99)]
+    worst = max(range(len(every)), key=lambda i: abs(every[i]))
+    first = own["windows"][0]
+    assert own["worst_window"] == pytest.approx(abs(every[worst]))
+    assert first["risk"] - 0.1 == pytest.approx(every[worst])
+    assert (first["start"], first["stop"]) == (rows[worst], rows[worst + 99])
+    assert first["from"] == str(single.tape.time[rows[worst]])[:16]
+    spans = sorted((each["start"], each["stop"]) for each in own["windows"])
+    assert len(spans) == 5
+    assert all(a[1] < b[0] for a, b in pairwise(spans))
+
+
+def test_weekdays_are_grouped_by_a_loop_over_dates(single: Trace) -> None:
+    found = report.metrics(single)["groups"]
+    hits: dict[str, list[bool]] = {}
+    for row in seen(single, list(range(3_000))):
+        day = single.tape.time[row].astype("datetime64[s]").item().strftime("%A")
+        hits.setdefault(day, []).append(not missed(single, row))
+    assert found["by"] == "weekday"
+    assert [each["key"] for each in found["rows"]][:2] == ["Monday", "Tuesday"]
+    for each in found["rows"]:
+        assert each["coverage"] == pytest.approx(mean(hits[each["key"]]))
+        assert each["risk"] == pytest.approx(1.0 - mean(hits[each["key"]]))
+        assert each["labels"] == len(hits[each["key"]])
+
+
+def test_streams_come_worst_first_and_their_bounds_add_up(several: Trace) -> None:
+    found = report.metrics(several)
+    risks = {}
+    for id in ("north", "</script><b>", "south & west"):
+        rows = seen(several, np.flatnonzero(several.tape.id == id).tolist())
+        risks[id] = mean([float(missed(several, row)) for row in rows])
+    order = [each["id"] for each in found["worst_streams"]]
+    assert order == sorted(risks, key=lambda id: -risks[id])
+    for each in found["worst_streams"]:
+        assert each["risk"] == pytest.approx(risks[each["id"]])
+    labels = len(seen(several, list(range(1_800))))
+    assert found["bound_upper"] == pytest.approx(0.1 + 3 * (10.0 + 0.05 * 0.9) / 0.05 / labels)
+    assert found["certificate"] is None
+    rows = {each["key"]: each["labels"] for each in found["groups"]["rows"]}
+    assert list(rows) == [0, 1, 2]
+    assert sum(rows.values()) == labels
+
+
+def test_a_longest_streak_never_spans_two_streams() -> None:
+    y = [0.5, 9.0, 9.0, 0.5]  # one stream ends in a miss, the next begins with one
+    tape = Tape.from_arrays({"lower": [0.0] * 4, "upper": [1.0] * 4}, y, id=["a", "a", "b", "b"])
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.01), bounds=(-1, 1))
+    trace = replay(sp.Controller(sp.sets.Widen(), risk), tape)
+    assert report.metrics(trace)["longest_streak"] == 1
+    assert report.streaks(trace).data[0].y.tolist() == [2]
+    joined = Tape.from_arrays({"lower": [0.0] * 4, "upper": [1.0] * 4}, y)
+    alone = replay(trace.controller, joined)
+    assert report.streaks(alone).data[0].y.tolist() == [0, 1]
+
+
+def test_label_sets_are_told_by_their_sizes(labelled: Trace) -> None:
+    found = report.metrics(labelled)
+    sizes = [len(each) for each in labelled.shown or ()]
+    assert found["sets"] == "sets"
+    assert found["mean_length"] == pytest.approx(mean([float(size) for size in sizes]))
+    assert found["groups"] is None
+
+
+def test_a_trace_that_goes_on_counts_the_earlier_labels(single: Trace) -> None:
+    first, rest = single.tape[:2_000], single.tape[2_000:]
+    earlier = replay(single.controller, first)
+    found = report.metrics(replay(single.controller, rest, earlier.state))
+    whole = report.metrics(single)
+    (own,) = found["risks"]
+    assert own["earlier_labels"] == int(earlier.observed.sum())
+    assert own["certified_risk"] == pytest.approx(whole["risk"])
+    assert found["bound_upper"] == pytest.approx(whole["bound_upper"])
+    assert found["risk"] != pytest.approx(whole["risk"])
+
+
+def finite(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(finite, value.values()))
+    if isinstance(value, list):
+        return all(map(finite, value))
+    return value is None or isinstance(value, str) or math.isfinite(value)
+
+
+@pytest.mark.parametrize("name", ["single", "several", "labelled"])
+def test_a_metrics_file_gives_the_numbers_back(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    found = report.metrics(request.getfixturevalue(name))
+    assert finite(found)
+    path = report.write_metrics(found, tmp_path / "metrics.json")
+    assert json.loads(path.read_text(encoding="utf-8")) == found
+
+
+def test_a_trace_without_labels_or_rows() -> None:
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.01), bounds=(-1, 1))
+    controller = sp.Controller(sp.sets.Widen(), risk)
+    blind = Tape.from_arrays({"lower": [0.0] * 3, "upper": [1.0] * 3}, [math.nan] * 3)
+    found = report.metrics(replay(controller, blind))
+    assert (found["risk"], found["bound_upper"], found["missing"]) == (None, None, 3)
+    with pytest.raises(InputError, match="a report needs rows, the trace has none"):
+        report.metrics(replay(controller, blind[:0]))
+    with pytest.raises(InputError, match="window must be a whole number"):
+        report.metrics(replay(controller, blind), window=0)
+
+
+def test_real_traffic_with_repeated_times(shared_data: Path, tmp_path: Path) -> None:
+    data = sp.datasets.load("traffic", rows=2_500)
+    last = np.concatenate([data.y[:1], data.y[:-1]])
+    with pytest.warns(TapeNotice, match="repeat the time"):
+        tape = Tape.from_arrays({"lower": last - 400, "upper": last + 400}, data.y, time=data.time)
+    step = sp.steps.Fixed(50.0)
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, step, bounds=(-8_000, 8_000))
+    trace = replay(sp.Controller(sp.sets.Widen(), risk), tape)
+    found = report.metrics(trace)
+    assert found["verdict"] == "holds"
+    assert abs(found["risk"] - 0.1) < 0.01
+    days = {each["key"]: each["labels"] for each in found["groups"]["rows"]}
+    names = [time.astype("datetime64[s]").item().strftime("%A") for time in data.time]
+    assert days == {day: names.count(day) for day in days}
+    assert sum(days.values()) == 2_500
+    page = report.write(trace, tmp_path / "traffic.html", metrics=found)
+    assert f">{found['risk']:.4g}</data>" in page.read_text(encoding="utf-8")
