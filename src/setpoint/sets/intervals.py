@@ -5,7 +5,7 @@ The functions are pure functions of floats, which also run compiled over tapes.
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 from setpoint._check import finite, interval, number
 from setpoint.errors import PredictionError
@@ -90,7 +90,56 @@ def upper_critical(prediction: tuple[float], y: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Widen:
+class _Ends:
+    """What every family of intervals has in common; abstract: `ends`, `score` and `read` are not.
+
+    Parameters
+    ----------
+    support
+        The values y can take: the full set. Intervals are cut to it, and a label outside it
+        is an error.
+    """
+
+    support: tuple[float, float] = (-inf, inf)
+
+    shows = Interval
+    columns: ClassVar[tuple[str, ...]]
+    ends: ClassVar[Any]
+    score: ClassVar[Any]
+
+    @property
+    def _cuts(self) -> bool:
+        return self.support != (-inf, inf)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "support", interval(self.support, "support"))
+
+    def label(self, y: Any) -> float:
+        """The label as a finite float within the support."""
+        return label_of(y, self.support, self._cuts)
+
+    def at(self, prediction: Any, lam: float) -> Interval:
+        """The interval at λ."""
+        if -inf < lam < inf:
+            lower, upper = self.ends(prediction, lam)
+            if self._cuts:
+                lower, upper = cut(lower, upper, self.support)
+            shown = between(lower, upper)
+        else:
+            shown = extreme(lam, self.support)
+        return shown
+
+    def critical(self, prediction: Any, y: float) -> float:
+        """The smallest λ whose interval contains y; +inf where only the full set does."""
+        found: float = self.score(prediction, y)
+        return found
+
+    def bounds(self) -> None:
+        """From a burn-in, because λ is in units of y or of the model's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Widen(_Ends):
     """Both ends moved outwards by λ: [lower − λ, upper + λ].
 
     The family of conformalised quantile regression and of the paper's regression experiments.
@@ -117,19 +166,9 @@ class Widen:
     Candès 2019.
     """
 
-    support: tuple[float, float] = (-inf, inf)
-
-    shows = Interval
     columns = ("lower", "upper")
     ends = staticmethod(widen)
     score = staticmethod(widen_critical)
-
-    @property
-    def _cuts(self) -> bool:
-        return self.support != (-inf, inf)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "support", interval(self.support, "support"))
 
     def read(self, prediction: Any) -> tuple[float, float]:
         """The prediction as a pair of floats that nobody else can change."""
@@ -156,31 +195,9 @@ class Widen:
             ) from None
         return finite(point, "a point forecast", PredictionError)
 
-    def label(self, y: Any) -> float:
-        """The label as a finite float within the support."""
-        return label_of(y, self.support, self._cuts)
-
-    def at(self, prediction: Any, lam: float) -> Interval:
-        """The interval at λ."""
-        if -inf < lam < inf:
-            lower, upper = widen(prediction, lam)
-            if self._cuts:
-                lower, upper = cut(lower, upper, self.support)
-            shown = between(lower, upper)
-        else:
-            shown = extreme(lam, self.support)
-        return shown
-
-    def critical(self, prediction: Any, y: float) -> float:
-        """The smallest λ whose interval contains y."""
-        return widen_critical(prediction, y)
-
     def start(self, level: float) -> float:
         """λ = 0: right for a model whose quantiles are right."""
         return 0.0
-
-    def bounds(self) -> None:
-        """From a burn-in, because λ is in units of y."""
 
     def unit(self, prediction: tuple[float, float]) -> float:
         """1: λ is in units of y."""
@@ -188,7 +205,7 @@ class Widen:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(_Ends):
     """Each side in units of its own uncertainty: [centre − λ·low, centre + λ·high].
 
     It takes `Spread` or any triple (centre, low, high). Where a scale is 0, no finite λ moves
@@ -214,19 +231,9 @@ class Scale:
     Feldman et al. 2023, the image-to-image construction of appendix B.
     """
 
-    support: tuple[float, float] = (-inf, inf)
-
-    shows = Interval
     columns = ("centre", "low", "high")
     ends = staticmethod(scale)
     score = staticmethod(scale_critical)
-
-    @property
-    def _cuts(self) -> bool:
-        return self.support != (-inf, inf)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "support", interval(self.support, "support"))
 
     def read(self, prediction: Any) -> tuple[float, float, float]:
         """The prediction as three floats that nobody else can change."""
@@ -250,31 +257,9 @@ class Scale:
             )
         return centre, low, high
 
-    def label(self, y: Any) -> float:
-        """The label as a finite float within the support."""
-        return label_of(y, self.support, self._cuts)
-
-    def at(self, prediction: Any, lam: float) -> Interval:
-        """The interval at λ."""
-        if -inf < lam < inf:
-            lower, upper = scale(prediction, lam)
-            if self._cuts:
-                lower, upper = cut(lower, upper, self.support)
-            shown = between(lower, upper)
-        else:
-            shown = extreme(lam, self.support)
-        return shown
-
-    def critical(self, prediction: Any, y: float) -> float:
-        """The smallest λ whose interval contains y; +inf where only the full set does."""
-        return scale_critical(prediction, y)
-
     def start(self, level: float) -> float:
         """λ = 1: the model's own uncertainty."""
         return 1.0
-
-    def bounds(self) -> None:
-        """From a burn-in, because the scales are the model's own."""
 
     def unit(self, prediction: tuple[float, float, float]) -> float:
         """The mean of the two scales."""
@@ -282,7 +267,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Lower:
+class Lower(_Ends):
     """Everything from lower − λ on.
 
     It takes the lower end the model gives, one number.
@@ -301,49 +286,17 @@ class Lower:
     2.0
     """
 
-    support: tuple[float, float] = (-inf, inf)
-
-    shows = Interval
     columns = ("lower",)
     ends = staticmethod(lower_end)
     score = staticmethod(lower_critical)
-
-    @property
-    def _cuts(self) -> bool:
-        return self.support != (-inf, inf)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "support", interval(self.support, "support"))
 
     def read(self, prediction: Any) -> tuple[float]:
         """The end as a tuple of one float."""
         return (_one_end(prediction, "lower"),)
 
-    def label(self, y: Any) -> float:
-        """The label as a finite float within the support."""
-        return label_of(y, self.support, self._cuts)
-
-    def at(self, prediction: Any, lam: float) -> Interval:
-        """The interval at λ."""
-        if -inf < lam < inf:
-            lower, upper = lower_end(prediction, lam)
-            if self._cuts:
-                lower, upper = cut(lower, upper, self.support)
-            shown = between(lower, upper)
-        else:
-            shown = extreme(lam, self.support)
-        return shown
-
-    def critical(self, prediction: Any, y: float) -> float:
-        """The smallest λ whose interval contains y."""
-        return lower_critical(prediction, y)
-
     def start(self, level: float) -> float:
         """λ = 0: right for a model whose quantile is right."""
         return 0.0
-
-    def bounds(self) -> None:
-        """From a burn-in, because λ is in units of y."""
 
     def unit(self, prediction: tuple[float]) -> float:
         """1: λ is in units of y."""
@@ -351,7 +304,7 @@ class Lower:
 
 
 @dataclass(frozen=True, slots=True)
-class Upper:
+class Upper(_Ends):
     """Everything up to upper + λ.
 
     It takes the upper end the model gives, one number.
@@ -370,49 +323,17 @@ class Upper:
     2.0
     """
 
-    support: tuple[float, float] = (-inf, inf)
-
-    shows = Interval
     columns = ("upper",)
     ends = staticmethod(upper_end)
     score = staticmethod(upper_critical)
-
-    @property
-    def _cuts(self) -> bool:
-        return self.support != (-inf, inf)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "support", interval(self.support, "support"))
 
     def read(self, prediction: Any) -> tuple[float]:
         """The end as a tuple of one float."""
         return (_one_end(prediction, "upper"),)
 
-    def label(self, y: Any) -> float:
-        """The label as a finite float within the support."""
-        return label_of(y, self.support, self._cuts)
-
-    def at(self, prediction: Any, lam: float) -> Interval:
-        """The interval at λ."""
-        if -inf < lam < inf:
-            lower, upper = upper_end(prediction, lam)
-            if self._cuts:
-                lower, upper = cut(lower, upper, self.support)
-            shown = between(lower, upper)
-        else:
-            shown = extreme(lam, self.support)
-        return shown
-
-    def critical(self, prediction: Any, y: float) -> float:
-        """The smallest λ whose interval contains y."""
-        return upper_critical(prediction, y)
-
     def start(self, level: float) -> float:
         """λ = 0: right for a model whose quantile is right."""
         return 0.0
-
-    def bounds(self) -> None:
-        """From a burn-in, because λ is in units of y."""
 
     def unit(self, prediction: tuple[float]) -> float:
         """1: λ is in units of y."""

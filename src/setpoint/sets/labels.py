@@ -586,11 +586,11 @@ def _labels(y: Any, classes: tuple[Any, ...] | None) -> tuple[Any, ...]:
     if isinstance(y, str | bytes) or not hasattr(y, "__iter__"):
         raise LabelError(f"y must be a collection of labels, or an array of 0 and 1, got {y!r}")
     found = tuple([_label(each) for each in y])
-    if classes is not None and found and all(type(each) is int for each in found):
-        if not any(each in classes for each in found):
-            raise LabelError(
-                f"y must hold some of the names {classes}, or 0 and 1 in an array, got {y!r}"
-            )
+    numbers = found and all(type(each) is int for each in found)
+    if classes is not None and numbers and not any(each in classes for each in found):
+        raise LabelError(
+            f"y must hold some of the names {classes}, or 0 and 1 in an array, got {y!r}"
+        )
     if len(set(found)) != len(found):
         raise LabelError(f"labels must not repeat, got {y!r}; 0 and 1 for each class: an array")
     return found
