@@ -29,6 +29,23 @@ def classes_trace() -> Any:
     return sp.replay(sp.Controller(sp.sets.Threshold(), risk), tape)
 
 
+def nested_trace(**options: Any) -> Any:
+    """Two nested sets on four rows; labels far off move the outer λ further than the inner."""
+    risks = [
+        sp.Risk(sp.losses.Miscoverage(), level, sp.steps.Fixed(1.0), bounds=(-9.0, 9.0))
+        for level in (0.2, 0.05)
+    ]
+    controller = sp.Controller(sp.sets.Nested(sp.sets.Widen()), risks)
+    columns = ([0.0, 1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0])
+    return sp.replay(controller, sp.Tape.from_arrays(columns, [9.0, 9.0, 2.5, -5.0], **options))
+
+
+def nested_labels_trace() -> Any:
+    risks = [sp.Risk(sp.losses.Miscoverage(), level, sp.steps.Fixed(0.5)) for level in (0.2, 0.05)]
+    tape = sp.Tape.from_arrays(([0.6, 0.9], [0.3, 0.08], [0.1, 0.02]), [2.0, 0.0], names="pqr")
+    return sp.replay(sp.Controller(sp.sets.Nested(sp.sets.Threshold()), risks), tape)
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -42,6 +59,7 @@ def classes_trace() -> Any:
         pd.DataFrame(PAIRS),
         pd.DataFrame(PAIRS, columns=["lower", "upper"]).assign(point=0.0),
         pl.DataFrame(PAIRS, schema=["lower", "upper"], orient="row"),
+        [sp.sets.TwoSided().at((0.0, 2.0), (-1.0, 1.0)), sp.sets.TwoSided().at((0.0, 2.5), (0, 0))],
     ],
     ids=[
         "list",
@@ -54,6 +72,7 @@ def classes_trace() -> Any:
         "pandas",
         "named",
         "polars",
+        "sides",
     ],
 )
 def test_intervals_of_every_kind_become_one_array(given: Any) -> None:
@@ -87,6 +106,55 @@ def test_label_sets_become_masks_in_the_order_of_classes() -> None:
     sets = to_mapie({0.8: [first, second], 0.95: wanted})
     assert sets.shape == (2, 3, 2)
     assert sets.dtype == np.bool_
+
+
+def test_nested_intervals_are_the_slices_of_one_array() -> None:
+    shown = nested_trace()
+    assert shown.shown is not None
+    wanted = np.array([
+        [[each[0].lower, each[1].lower], [each[0].upper, each[1].upper]] for each in shown.shown
+    ])  # fmt: skip
+    assert (wanted[:, 0, 1] < wanted[:, 0, 0]).any()  # the outer set is larger somewhere
+    for given in (shown, shown.shown, list(shown.shown), wanted):
+        found = to_mapie(given)
+        assert found.shape == (4, 2, 2)
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_nested_label_sets_are_the_slices_of_one_array() -> None:
+    shown = nested_labels_trace()
+    assert shown.shown is not None
+    wanted = np.stack([[each[0].mask for each in shown.shown],
+                       [each[1].mask for each in shown.shown]], axis=-1)  # fmt: skip
+    for given in (shown, shown.shown, wanted):
+        found = to_mapie(given)
+        assert found.dtype == np.bool_
+        np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(InputError, match="to_mapie takes nested sets"):
+        to_mask(shown)
+
+
+def test_nested_intervals_are_a_frame_of_several_levels() -> None:
+    shown = nested_trace(id=list("aabb"), time=[1, 2, 1, 2])
+    frame = to_frame(shown, "nixtla", name="m")  # its levels and rows are known
+    assert list(frame.columns) == ["unique_id", "ds", "m-lo-95", "m-lo-80", "m-hi-80", "m-hi-95"]
+    np.testing.assert_array_equal(frame["m-lo-95"], [each[1].lower for each in shown.shown])
+    np.testing.assert_array_equal(frame["m-hi-80"], [each[0].upper for each in shown.shown])
+    plain = to_frame(list(shown.shown), confidence_level=(0.5, 0.9))
+    assert list(plain.columns) == ["lower_50", "upper_50", "lower_90", "upper_90"]
+    pd.testing.assert_frame_equal(
+        to_frame(to_mapie(shown), "sktime", confidence_level=(0.8, 0.95)), to_frame(shown, "sktime")
+    )
+
+
+def test_a_trace_of_label_sets_becomes_masks() -> None:
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.2, sp.steps.Fixed(0.1))
+    tape = sp.Tape.from_arrays(([0.6, 0.07], [0.3, 0.8], [0.1, 0.13]), [2.0, 0.0], names="pqr")
+    shown = sp.replay(sp.Controller(sp.sets.Threshold(), risk), tape)
+    # p ≥ 0.2; the label 2 was missed, so the threshold falls by 0.1 · (1 − 0.2), to 0.12.
+    wanted = [[True, True, False], [False, True, True]]
+    np.testing.assert_array_equal(to_mask(shown), wanted)
+    np.testing.assert_array_equal(to_mapie(shown)[:, :, 0], wanted)
 
 
 def test_the_columns_of_nixtla() -> None:
@@ -153,6 +221,23 @@ def test_the_columns_of_skforecast_and_plain_ones() -> None:
         (lambda: to_array({0.9: PAIRS}), "an array or a sequence"),
         (lambda: to_mapie({}), "at least one level"),
         (lambda: to_mapie({0.8: PAIRS, 0.9: PAIRS[:1]}), "equal shapes"),
+        (lambda: to_array(nested_trace()), "to_mapie and to_frame take nested sets"),
+        (lambda: to_array(nested_trace().shown), "to_mapie and to_frame take nested sets"),
+        (lambda: to_array(nested_trace().shown[0]), "several sets are needed, got the one set"),
+        (lambda: to_mapie(nested_trace().shown[0]), "several sets are needed, got the one set"),
+        (
+            lambda: to_frame(nested_trace().shown),
+            "2 nested sets need .* got None",
+        ),
+        (lambda: to_frame(nested_trace(), confidence_level=0.9), "2 nested sets need .* got 0.9"),
+        (lambda: to_frame(nested_trace(), confidence_level=[0.9] * 2), "2 levels that differ"),
+        (lambda: to_frame(nested_trace(), "skforecast"), "has one level, got 2"),
+        (
+            lambda: to_mapie([*nested_trace().shown, Interval(0.0, 1.0)]),
+            r"as many nested sets, got \[1, 2\]",
+        ),
+        (lambda: to_mask(trace()), "this one shows intervals"),
+        (lambda: to_mask(3), "label sets must be in a sequence, got 3"),
         (lambda: to_mask(np.array([[0.0, 1.0]])), "masks must be booleans"),
         (lambda: to_mask([Interval(0.0, 1.0)]), "label sets must be sets.LabelSet"),
         (lambda: to_frame(PAIRS, "darts"), "style must be one of 'plain'.* got 'darts'"),

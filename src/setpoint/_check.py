@@ -6,7 +6,16 @@ from typing import Any
 
 from setpoint.errors import InputError, SetpointError
 
-__all__ = ["choice", "finite", "interval", "is_missing", "number", "positive", "whole"]
+__all__ = [
+    "choice",
+    "confidence",
+    "finite",
+    "interval",
+    "is_missing",
+    "number",
+    "positive",
+    "whole",
+]
 
 
 def number(value: Any, name: str, error: type[SetpointError] = InputError) -> float:
@@ -45,6 +54,14 @@ def positive(value: Any, name: str, error: type[SetpointError] = InputError) -> 
     got = finite(value, name, error)
     if got <= 0.0:
         raise error(f"{name} must be greater than 0, got {got}")
+    return got
+
+
+def confidence(value: Any) -> float:
+    """A level of confidence, strictly between 0 and 1."""
+    got = finite(value, "confidence_level")
+    if not 0.0 < got < 1.0:
+        raise InputError(f"confidence_level must lie strictly between 0 and 1, got {got}")
     return got
 
 

@@ -1,7 +1,8 @@
 """Intervals and label sets as other libraries lay them out: arrays, and frames with named columns.
 
 Everywhere the last axis of one interval is (lower, upper). Several confidence levels are given as
-a mapping from level to intervals, `{0.8: …, 0.95: …}`.
+a mapping from level to intervals, `{0.8: …, 0.95: …}`, or as the nested sets of `sets.Nested`, the
+smallest first.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,8 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from setpoint._check import choice, finite
+from setpoint._check import choice, confidence
 from setpoint.errors import InputError
+from setpoint.losses import Miscoverage
+from setpoint.sets import Levels
 
 __all__ = ["to_array", "to_frame", "to_mapie", "to_mask"]
 
@@ -39,12 +42,22 @@ def to_array(intervals: Any) -> Floats:
     if hasattr(intervals, "lower") and hasattr(intervals, "upper"):
         if np.ndim(intervals.lower) != 1:
             raise InputError(f"several intervals are needed, got the one interval {intervals!r}")
-        if getattr(intervals, "shown", None) is not None:
+        shown = getattr(intervals, "shown", None)
+        if shown is None:
+            intervals = np.stack([intervals.lower, intervals.upper], axis=-1)
+        elif isinstance(shown[0], Levels) or all(hasattr(each, "lower") for each in shown):
+            intervals = shown
+        else:
             raise InputError("a trace of intervals is needed, this one shows other sets")
-        intervals = np.stack([intervals.lower, intervals.upper], axis=-1)
     if not hasattr(intervals, "__array__"):
         if not isinstance(intervals, Iterable) or isinstance(intervals, Mapping):
             raise InputError(f"intervals must be an array or a sequence, got {intervals!r}")
+        intervals = _several(intervals)
+        if any(isinstance(each, Levels) for each in intervals):
+            raise InputError(
+                "one interval for each row is needed, got sets.Levels: to_mapie and to_frame take "
+                "nested sets"
+            )
         intervals = [_ends(each) for each in intervals]
     try:
         array = np.array(intervals, dtype=np.float64)
@@ -66,7 +79,8 @@ def to_mapie(intervals: Any) -> Any:
     ----------
     intervals
         What `to_array` takes, or a mapping from level to that, slices in its order: (n, 2, k).
-        Boolean masks (n, K) or label sets give (n, K, k).
+        Boolean masks (n, K) or label sets give (n, K, k). The k nested sets of `sets.Nested`, as
+        `sets.Levels` in order or in a `Trace`, are the slices of one array.
 
     Examples
     --------
@@ -74,8 +88,15 @@ def to_mapie(intervals: Any) -> Any:
     >>> to_mapie({0.8: narrow, 0.95: wide})
     array([[[1., 0.],
             [3., 4.]]])
+    >>> from setpoint.sets import Nested, Widen
+    >>> to_mapie([Nested(Widen(), 2).at((1.0, 3.0), (0.0, 1.0))])
+    array([[[1., 0.],
+            [3., 4.]]])
     """
-    given = list(intervals.values()) if isinstance(intervals, Mapping) else [intervals]
+    if isinstance(intervals, Mapping):
+        given = list(intervals.values())
+    else:
+        given = _by_level(intervals) or [intervals]
     if not given:
         raise InputError("at least one level is needed, got none")
     made = [to_mask(each) if _is_labels(each) else to_array(each) for each in given]
@@ -90,7 +111,8 @@ def to_mask(label_sets: Any, classes: Iterable[Any] | None = None) -> npt.NDArra
     Parameters
     ----------
     label_sets
-        `sets.LabelSet`s in order, or a boolean array, which is returned as it is.
+        `sets.LabelSet`s in order, a `Trace` of them, or a boolean array, which is returned as it
+        is.
     classes
         The order of the columns; by default that of the first set.
 
@@ -109,7 +131,17 @@ def to_mask(label_sets: Any, classes: Iterable[Any] | None = None) -> npt.NDArra
                 f"{label_sets.shape}"
             )
         return label_sets
-    given = list(label_sets)
+    if hasattr(label_sets, "tape"):
+        label_sets = () if label_sets.shown is None else label_sets.shown
+        if not label_sets:
+            raise InputError("a trace of label sets is needed, this one shows intervals")
+    if not isinstance(label_sets, Iterable):
+        raise InputError(f"label sets must be in a sequence, got {label_sets!r}")
+    given = _several(label_sets)
+    if any(isinstance(each, Levels) for each in given):
+        raise InputError(
+            "one label set for each row is needed, got sets.Levels: to_mapie takes nested sets"
+        )
     if not all(hasattr(each, "classes") for each in given):
         raise InputError("label sets must be sets.LabelSet, or a boolean array of shape (n, K)")
     order = tuple(classes) if classes is not None else (given[0].classes if given else ())
@@ -124,7 +156,7 @@ def to_frame(
     intervals: Any,
     style: str = "plain",
     *,
-    confidence_level: float | None = None,
+    confidence_level: float | Iterable[float] | None = None,
     point: Any = None,
     name: str | int | None = None,
     index: Any = None,
@@ -143,11 +175,13 @@ def to_frame(
     Parameters
     ----------
     intervals
-        What `to_array` takes, or a mapping from confidence level to that.
+        What `to_array` takes, a mapping from confidence level to that, or nested intervals, as
+        `to_mapie` takes them.
     style
         One of the above.
     confidence_level
-        The level of the intervals, where there is no mapping; "nixtla" and "sktime" need it.
+        The level of the intervals, where there is no mapping; "nixtla" and "sktime" need it. Of
+        nested ones a level for each; a trace that holds their miscoverage knows its own.
     point
         The point forecasts, for the styles that show them.
     name
@@ -175,9 +209,12 @@ def to_frame(
     if isinstance(intervals, Mapping):
         if confidence_level is not None:
             raise InputError("confidence_level is for one level; the mapping names its own")
-        levels = {_level(level): to_array(each) for level, each in intervals.items()}
+        levels = {confidence(level): to_array(each) for level, each in intervals.items()}
+    elif (nested := _by_level(intervals)) is not None:
+        named = _nested_levels(intervals, confidence_level, len(nested))
+        levels = {level: to_array(each) for level, each in zip(named, nested, strict=True)}
     else:
-        level = None if confidence_level is None else _level(confidence_level)
+        level = None if confidence_level is None else confidence(confidence_level)
         levels = {level: to_array(intervals)}  # type: ignore[dict-item]
         if level is None and style in ("nixtla", "sktime"):
             raise InputError(f'the style "{style}" names its columns by confidence_level: give one')
@@ -232,22 +269,54 @@ def _nixtla(levels: dict[float, Floats], points: Floats | None, name: str) -> di
     return columns
 
 
+def _several(given: Iterable[Any]) -> list[Any]:
+    """Sets in a list; a set that can be gone through itself is one, not several."""
+    if isinstance(given, Levels) or hasattr(given, "contains"):
+        raise InputError(f"several sets are needed, got the one set {given!r}")
+    return list(given)
+
+
+def _by_level(given: Any) -> list[Any] | None:
+    """Nested sets level by level, the smallest first; None if they are not nested."""
+    if isinstance(given, np.ndarray):
+        several = given.ndim == 3 and (given.shape[2] > 1 or given.dtype == np.bool_)
+        return list(np.moveaxis(given, 2, 0)) if several else None
+    shown = getattr(given, "shown", None) if hasattr(given, "tape") else given
+    if not isinstance(shown, list | tuple) or not any(isinstance(each, Levels) for each in shown):
+        return None
+    counts = {len(each) if isinstance(each, Levels) else 1 for each in shown}
+    if len(counts) > 1:
+        raise InputError(f"every row must have as many nested sets, got {sorted(counts)}")
+    return [[each[place] for each in shown] for place in range(*counts)]
+
+
+def _nested_levels(given: Any, named: Any, count: int) -> list[float]:
+    """The confidence levels of nested sets, one for each."""
+    if named is None and hasattr(given, "tape"):
+        risks = given.controller.risks
+        if all(isinstance(risk.loss, Miscoverage) for risk in risks):
+            named = [round(1.0 - risk.level, 12) for risk in risks]
+    if isinstance(named, str) or not isinstance(named, Iterable):
+        raise InputError(
+            f"{count} nested sets need confidence_level, a level for each of them, got {named!r}"
+        )
+    levels = [confidence(each) for each in named]
+    if len(set(levels)) != count or len(levels) != count:
+        raise InputError(f"confidence_level must be {count} levels that differ, got {levels}")
+    return levels
+
+
 def _is_labels(given: Any) -> bool:
     """Whether these are label sets or masks of them."""
     if isinstance(given, np.ndarray):
         return bool(given.dtype == np.bool_)
+    if hasattr(given, "tape"):
+        given = given.shown
     return isinstance(given, list | tuple) and bool(given) and hasattr(given[0], "classes")
 
 
 def _ends(interval: Any) -> Any:
     return (interval.lower, interval.upper) if hasattr(interval, "lower") else interval
-
-
-def _level(level: Any) -> float:
-    found = finite(level, "confidence_level")
-    if not 0.0 < found < 1.0:
-        raise InputError(f"confidence_level must lie strictly between 0 and 1, got {found}")
-    return found
 
 
 def _percent(level: float) -> str:

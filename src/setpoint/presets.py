@@ -1,8 +1,7 @@
 """Controllers that people know by a name of their own."""
 
-from setpoint._check import finite
+from setpoint._check import confidence
 from setpoint.controller import Controller, Risk
-from setpoint.errors import InputError
 from setpoint.losses import Miscoverage
 from setpoint.sets import Family, ScoreWindow, Widen
 from setpoint.steps import Fixed
@@ -47,9 +46,6 @@ def aci(
     ----------
     Gibbs and Candès, "Adaptive Conformal Inference Under Distribution Shift", NeurIPS 2021.
     """
-    asked = finite(confidence_level, "confidence_level")
-    if not 0.0 < asked < 1.0:
-        raise InputError(f"confidence_level must lie between 0 and 1, got {asked}")
     family = ScoreWindow(Widen() if scores is None else scores, size)
-    level = round(1.0 - asked, 12)  # 1 − 0.9 is not quite 0.1
+    level = round(1.0 - confidence(confidence_level), 12)  # 1 − 0.9 is not quite 0.1
     return Controller(family, Risk(Miscoverage(), level, Fixed(gamma)))

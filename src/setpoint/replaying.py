@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from setpoint import _kernels, metrics
-from setpoint._check import finite
+from setpoint._check import confidence
 from setpoint._layout import Layout, layout_of, scalar
 from setpoint._loops import TALLIES
 from setpoint._stepwise import columns_of, is_narrow, steps
@@ -551,11 +551,7 @@ def _run_sweep(
     """A sweep that tells how many controllers are done."""
     controllers = tuple(controllers)
     if confidence_level is not None:
-        confidence_level = finite(confidence_level, "confidence_level")
-        if not 0.0 < confidence_level < 1.0:
-            raise InputError(
-                f"confidence_level must lie between 0 and 1, both excluded, got {confidence_level}"
-            )
+        confidence_level = confidence(confidence_level)
     written = tuple(replay(each, tape, state) for each in controllers) if traces else None
     rows: list[dict[str, float]] = [{} for _ in controllers]
     groups: dict[Layout, list[int]] = {}

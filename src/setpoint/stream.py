@@ -280,9 +280,13 @@ class Stream:
         id = serial if id is None else checked_id(id)
         return self._receipt(id, self._waiting()[id])
 
-    def peek(self, prediction: Any) -> Any:
-        """The set `predict` would show now, without waiting for a label."""
-        return self._sets.at(self._read(prediction, self._serial), self.lam)
+    def peek(self, prediction: Any, ahead: int = 0) -> Any:
+        """The set `predict` would show now, without waiting for a label.
+
+        `ahead` says how many predictions come before it, which only the chance of a randomised
+        family depends on.
+        """
+        return self._sets.at(self._read(prediction, self._serial + ahead), self.lam)
 
     def _read(self, prediction: Any, id: Id) -> Any:
         """A prediction as it is kept under an id."""

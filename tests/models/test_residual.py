@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint.errors import InputError
+from setpoint.errors import InputError, LabelError
 from setpoint.models import OnlineModel
 from setpoint.models.residual import Fading, Recent, Residuals, ResidualScale
 
@@ -137,6 +137,27 @@ def test_predicting_changes_nothing_and_a_missing_label_is_not_learnt() -> None:
     model.predict(None)
     model.learn(None, float("nan"))
     model.learn(None, None)
+    assert model.residuals.state() == before
+    assert model.model.count == 1
+
+
+class Fussy(Mean):
+    """A model that refuses some labels."""
+
+    def learn(self, x: Any, y: float) -> None:
+        if y > 100.0:
+            raise InputError("too much")
+        super().learn(x, y)
+
+
+def test_a_label_that_is_refused_moves_neither_the_scale_nor_the_model() -> None:
+    model = ResidualScale(Fussy())
+    model.learn(None, 3.0)
+    before = model.residuals.state()
+    with pytest.raises(InputError, match="too much"):
+        model.learn(None, 1000.0)
+    with pytest.raises(LabelError, match="a label must be a number, got 'high'"):
+        model.learn(None, "high")
     assert model.residuals.state() == before
     assert model.model.count == 1
 

@@ -29,7 +29,7 @@ from river import (
 )
 
 import setpoint as sp
-from setpoint.errors import InputError
+from setpoint.errors import InputError, LabelError
 from setpoint.models.residual import Fading, Residuals
 from setpoint.models.river import Coverage, IntervalRegressor, SetClassifier
 
@@ -364,6 +364,148 @@ def test_adaptive_conformal_inference_is_one_controller_away() -> None:
     assert coverage.get() == pytest.approx(0.9, abs=0.02)
 
 
+def nested(family: Any, step: float, bounds: tuple[float, float]) -> sp.Controller:
+    risks = [
+        sp.Risk(sp.losses.Miscoverage(), level, sp.steps.Fixed(step), bounds=bounds)
+        for level in (0.3, 0.1)
+    ]
+    return sp.Controller(sp.sets.Nested(family), risks)
+
+
+def test_nested_intervals_come_as_a_tuple_the_smallest_first() -> None:
+    controller = nested(sp.sets.Scale(), 0.1, (0.0, 20.0))
+    model = IntervalRegressor(linear(), controller=controller)
+    inner_hits, outer = [], Coverage()
+    for x, y in rows(2000):
+        first, second = shown = model.predict_one(x, with_interval=True)
+        assert second.lower <= first.lower
+        assert second.upper >= first.upper
+        inner_hits.append(y in first)
+        outer.update(y, shown)
+        model.learn_one(x, y)
+    assert np.mean(inner_hits) == pytest.approx(0.7, abs=0.02)
+    assert outer.get() == pytest.approx(0.9, abs=0.02)
+
+
+@pytest.mark.parametrize("family", [sp.sets.Upper(), sp.sets.Lower(), sp.sets.TwoSided()])
+def test_families_of_one_end_read_the_point(family: Any) -> None:
+    risks = [
+        sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.1), start=2.0, bounds=(-20.0, 20.0))
+        for _ in range(getattr(family, "sides", 1))
+    ]
+    model = IntervalRegressor(
+        dummy.StatisticRegressor(stats.Mean()), controller=sp.Controller(family, risks)
+    )
+    x = {"day": "mo"}
+    found = model.predict_one(x, with_interval=True)  # the mean of nothing is 0
+    assert found.lower == (-np.inf if isinstance(family, sp.sets.Upper) else -2.0)
+    assert found.upper == (np.inf if isinstance(family, sp.sets.Lower) else 2.0)
+    model.learn_one(x, 1.0)
+    assert model.certificate().risks[0].judged == 1
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "family", "message"),
+    [
+        (
+            lambda held: IntervalRegressor(linear(), controller=held),
+            sp.sets.QuantileScale(levels=(0.1, 0.5, 0.9)),
+            r"needs a family that reads a spread .* got QuantileScale\(levels=\(0.1, 0.5, 0.9\)",
+        ),
+        (
+            lambda held: IntervalRegressor(linear(), controller=held),
+            sp.sets.Threshold(),
+            "needs a family that reads a spread .* got Threshold",
+        ),
+        (
+            lambda held: SetClassifier(naive_bayes.GaussianNB(), controller=held),
+            sp.sets.Multilabel(),
+            "needs a family of label sets for one label .* got Multilabel",
+        ),
+        (
+            lambda held: SetClassifier(naive_bayes.GaussianNB(), controller=held),
+            sp.sets.ScoreWindow(),
+            "needs a family of label sets for one label .* got ScoreWindow",
+        ),
+    ],
+)
+def test_a_family_that_cannot_read_the_model_is_refused(
+    wrapper: Any, family: Any, message: str
+) -> None:
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.1))
+    with pytest.raises(InputError, match=message):
+        wrapper(sp.Controller(family, risk))
+
+
+def test_a_question_without_a_label_to_come_leaves_no_trace() -> None:
+    data = rows(300)
+    quiet, asked = IntervalRegressor(linear()), IntervalRegressor(linear())
+    for x, y in data:
+        wanted = quiet.predict_one(x, with_interval=True)
+        quiet.learn_one(x, y)
+        for a in (-1.0, 0.0, 1.0):
+            asked.peek_one({**x, "a": a})
+        assert asked.peek_one(x, with_interval=True) == wanted
+        point = asked.peek_one(x)
+        assert asked.predict_one(x, with_interval=True) == wanted
+        assert asked.predict_one(x) == point
+        asked.learn_one(x, y)
+    assert asked.certificate() == quiet.certificate()
+    assert asked.certificate().pending == 1
+
+    classifier = SetClassifier(Votes())
+    assert classifier.peek_one({"a": 1}) is None
+    assert classifier.peek_one({"a": 1}, with_set=True).full
+    classifier.learn_one({"a": 1}, "x")
+    assert classifier.peek_one({"a": 1}) == "x"
+    assert classifier.peek_one({"a": 1}, with_set=True).labels == ("x",)
+    assert classifier.certificate().waiting == 0
+
+
+def test_a_label_that_is_refused_leaves_its_row_waiting() -> None:
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.2, sp.steps.Fixed(0.3))
+    controller = sp.Controller(sp.sets.Widen(support=(0.0, 100.0)), risk)
+    model = IntervalRegressor(dummy.StatisticRegressor(stats.Mean()), controller=controller)
+    for day in ("mo", "tu"):
+        model.learn_one({"day": day}, 10.0)
+    model.predict_one({"day": "we"}, with_interval=True)
+    before = model.certificate()
+    for wrong in (1000.0, "high", float("inf")):
+        for day in ("we", "th"):  # a row that waits, and one nobody asked for
+            with pytest.raises(LabelError):
+                model.learn_one({"day": day, **({} if day == "we" else {"hour": 1})}, wrong)
+    assert model.certificate() == before
+    assert model.residuals.count == 2
+    (id,) = model.stream.pending
+    model.learn_one({"day": "we"}, 12.0)
+    assert model.stream.info is not None
+    assert model.stream.info.id == id
+    assert model.certificate().waiting == 0
+
+    sets = SetClassifier(Votes())
+    sets.predict_one({"a": 1}, with_set=True)
+    with pytest.raises(LabelError):
+        sets.learn_one({"a": 1}, ["x", "y"])
+    assert sets.classifier.counts == {}
+    assert sets.unjudged == 0
+    sets.learn_one({"a": 1}, "x")
+    assert sets.unjudged == 1
+
+
+def test_rows_shown_in_full_are_counted() -> None:
+    model = IntervalRegressor(linear())
+    for x, y in rows(50):
+        model.predict_one(x, with_interval=True)
+        model.learn_one(x, y)
+    assert model.unjudged == 1  # the first had no residual
+    assert model.certificate().risks[0].judged == 49
+    model.learn_one({"a": 0.0, "b": 0.0}, None)
+    assert model.unjudged == 1
+    unasked = IntervalRegressor(linear())
+    unasked.learn_one({"a": 1.0, "b": 0.0}, 1.0)
+    assert unasked.unjudged == 1
+
+
 # Classifiers
 
 
@@ -430,6 +572,38 @@ def test_before_the_first_label_every_label_is_in_the_set() -> None:
     assert model.certificate().risks[0].judged == 3
     assert model.predict_proba_one({"a": 3}) == {"x": 3.0, "y": 1.0}
     assert model.predict_one({"a": 3}, with_set=True).labels == ("x", "y")  # 1/4 ≥ 0.1
+
+
+class Shy(Votes):
+    """Has an opinion where the feature is positive."""
+
+    def predict_proba_one(self, x: Any, **_: Any) -> dict[Any, float]:
+        return dict(self.counts) if x["a"] > 0 else {}
+
+
+@pytest.mark.parametrize("levels", [1, 2])
+def test_a_full_set_counts_the_labels_learnt_so_far(levels: int) -> None:
+    controller = nested(sp.sets.Threshold(), 0.05, (-1.0, 0.0)) if levels == 2 else None
+    model = SetClassifier(Shy(), controller=controller)
+
+    def shown(a: float) -> Any:
+        found = model.peek_one({"a": a}, with_set=True)
+        if levels == 1:
+            return found
+        assert len(found) == 2
+        return found[1]
+
+    assert shown(-1.0).full
+    assert len(shown(-1.0)) == 0
+    for label in ("x", "y", "z", "x"):
+        model.learn_one({"a": 1}, label)
+    everything = shown(-1.0)
+    assert set(everything.labels) == {"x", "y", "z"}
+    assert everything.full
+    assert "never seen" in everything
+    model.learn_one({"a": -1}, "w")
+    assert model.unjudged == 2
+    assert len(shown(-1.0)) == 4
 
 
 def test_a_classifier_that_only_names_labels_is_taken_at_its_word() -> None:

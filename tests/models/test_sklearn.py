@@ -12,6 +12,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -247,6 +248,156 @@ def test_adaptive_conformal_inference_is_one_controller_away(scores: Any) -> Non
     assert made.certificate().risks[0].within
 
 
+def held(family: Any, *levels: float, step: float = 0.2, bounds: Any = (-9.0, 9.0)) -> Any:
+    risks = [
+        sp.Risk(sp.losses.Miscoverage(), level, sp.steps.Fixed(step), bounds=bounds)
+        for level in levels or (0.1,)
+    ]
+    return sp.Controller(family, risks)
+
+
+def constant(value: float) -> Any:
+    return FrozenEstimator(DummyRegressor(strategy="constant", constant=value).fit([[0.0]], [0.0]))
+
+
+HANDED = [
+    (sp.sets.Widen(), (1.0, 6.0)),  # of the quantiles 2 and 5 at λ = 1
+    (sp.sets.Scale(), (2.0, 5.0)),  # the centre 3, 1 below and 2 above
+    (sp.sets.Upper(), (-np.inf, 6.0)),
+    (sp.sets.Lower(support=(-50.0, 50.0)), (1.0, 50.0)),
+]
+
+
+@pytest.mark.parametrize(
+    ("family", "wanted", "nested"),
+    [
+        (sp.sets.TwoSided(), (1.0, 6.0), False),
+        *((*each, nested) for each in HANDED for nested in (False, True)),
+    ],
+)
+def test_every_family_of_intervals_is_handed_what_it_reads(
+    family: Any, wanted: Any, nested: bool
+) -> None:
+    X, y = np.zeros((30, 1)), np.full(30, 3.0)
+    several = nested or isinstance(family, sp.sets.TwoSided)
+    risks = [
+        sp.Risk(sp.losses.Miscoverage(), level, sp.steps.Fixed(1e-9), start=start, bounds=(-9, 9))
+        for level, start in ((0.2, 1.0), (0.05, 1.0 + nested))
+    ]
+    controller = sp.Controller(
+        sp.sets.Nested(family) if nested else family, risks if several else risks[:1]
+    )
+    made = IntervalRegressor(
+        constant(3.0), lower=constant(2.0), upper=constant(5.0), controller=controller, initial=0
+    ).fit(X, y)
+    found = made.predict_interval(X[:3])
+    assert found.shape == ((3, 2, 2) if nested else (3, 2))
+    assert made.shown_.shape == ((30, 2, 2) if nested else (30, 2))
+    for row in found:
+        np.testing.assert_allclose(row[:, 0] if nested else row, wanted, atol=1e-6)
+    if nested:
+        inner, outer = found[0].T
+        assert outer[0] < inner[0] or inner[0] == -np.inf
+        assert outer[1] > inner[1] or inner[1] == 50.0
+    alone = IntervalRegressor(constant(3.0), controller=controller, initial=0).fit(X, y + 1.0)
+    assert np.isfinite(alone.predict_interval(X[:1])).any()
+
+
+def test_nested_intervals_hold_their_levels() -> None:
+    X, y = regression(3000)
+    controller = held(sp.sets.Nested(sp.sets.Scale()), 0.3, 0.1, bounds=(0.0, 20.0))
+    made = IntervalRegressor(SGDRegressor(random_state=0), controller=controller, chunk=10)
+    made.fit(X, y)
+    assert covered(made.shown_[:, :, 0], y[1500:]) == pytest.approx(0.7, abs=0.02)
+    assert covered(made.shown_[:, :, 1], y[1500:]) == pytest.approx(0.9, abs=0.02)
+    assert (made.shown_[:, 0, 1] <= made.shown_[:, 0, 0]).all()
+    assert made.shown_[0].tolist() == [[-np.inf] * 2, [np.inf] * 2]  # no residual yet
+    assert made.unjudged_ == 1
+    assert made.partial_fit(X[:1], y[:1]).shown_.shape == (1, 2, 2)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        sp.sets.QuantileScale(levels=(0.1, 0.5, 0.9)),
+        sp.sets.Threshold(),
+        sp.sets.Nested(sp.sets.QuantileScale(levels=(0.1, 0.5, 0.9))),
+        sp.sets.ScoreWindow(sp.sets.Threshold()),
+    ],
+)
+def test_a_family_that_cannot_read_a_point_is_refused_in_fit(family: Any) -> None:
+    X, y = regression(50)
+    levels = (0.2, 0.1) if isinstance(family, sp.sets.Nested) else (0.1,)
+    made = IntervalRegressor(Ridge(), controller=held(family, *levels, bounds=(-1.0, 0.0)))
+    with pytest.raises(InputError, match=r"needs a family that reads a spread \(sets.Scale\), two"):
+        made.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [sp.sets.Widen(), sp.sets.Multilabel(), sp.sets.ScoreWindow(), sp.sets.Nested()],
+)
+def test_a_family_without_label_sets_is_refused_in_fit(family: Any) -> None:
+    levels = (0.2, 0.1) if isinstance(family, sp.sets.Nested) else (0.1,)
+    made = SetClassifier(GaussianNB(), controller=held(family, *levels, bounds=(-1.0, 0.0)))
+    with pytest.raises(InputError, match=r"needs a family of label sets for one label \(sets.Thr"):
+        made.fit(*classes(60))
+
+
+def test_rows_are_learnt_while_others_wait_for_late_labels() -> None:
+    X, y = regression(200)
+    made = IntervalRegressor(Ridge()).fit(X, y)
+    judged = made.certificate().risks[0].judged
+    made.stream_.predict(made.residuals_.spread(1.0), id="late-7")
+    made.partial_fit(X[:3], y[:3])
+    assert list(made.stream_.pending) == ["late-7"]
+    made.stream_.update(1.5, id="late-7")
+    assert made.certificate().risks[0].judged == judged + 4
+
+    A, b = classes(200)
+    sets = SetClassifier(GaussianNB()).fit(A, b)
+    judged = sets.certificate().risks[0].judged
+    sets.stream_.predict({"calm": 0.6, "wind": 0.4}, id="late-7")
+    sets.partial_fit(A[:3], b[:3])
+    assert list(sets.stream_.pending) == ["late-7"]
+    assert sets.certificate().risks[0].judged == judged + 3
+
+
+def test_a_label_that_is_refused_leaves_nothing_waiting() -> None:
+    X, y = regression(200)
+    controller = held(sp.sets.Widen(support=(-100.0, 100.0)))
+    made = IntervalRegressor(Ridge(), controller=controller).fit(X, y)
+    before = made.certificate()
+    with pytest.raises(InputError, match="support"):
+        made.partial_fit(X[:1], [1000.0])
+    assert made.certificate() == before
+    made.partial_fit(X[:1], y[:1])
+    assert made.certificate().risks[0].judged == before.risks[0].judged + 1
+
+
+def test_rows_shown_in_full_are_counted() -> None:
+    X, y = regression(100)
+    made = IntervalRegressor(Ridge(), initial=20).fit(X, y)
+    assert made.unjudged_ == 1  # the first had no residual
+    assert made.certificate().risks[0].judged == 79
+    assert made.fit(X, y).unjudged_ == 1  # anew
+    A, b = classes(300)
+    sets = SetClassifier(GaussianNB()).partial_fit(A[:1], b[:1], classes=np.unique(b))
+    sets.partial_fit(A[1:], b[1:])
+    assert sets.unjudged_ + sets.certificate().risks[0].judged == 299
+    assert sets.unjudged_ == sets.shown_.all(axis=1)[: sets.unjudged_].sum() > 0
+
+
+def test_levels_are_written_as_people_write_them() -> None:
+    X, y = regression(50)
+    made = IntervalRegressor(Ridge(), confidence_level=0.9).fit(X, y)
+    assert made.stream_.controller.risks[0].level == 0.1
+    assert "0.0999" not in repr(made.stream_.controller)
+    for tiny in (1e-14, 1.0 - 1e-14):
+        level = IntervalRegressor(Ridge(), confidence_level=tiny)._made().risks[0].level
+        assert level == 1.0 - tiny
+
+
 def test_predicting_changes_nothing() -> None:
     X, y = regression()
     made = IntervalRegressor(SGDRegressor(random_state=0)).fit(X, y)
@@ -363,6 +514,40 @@ def test_labels_of_every_type_are_held(labels: list[Any]) -> None:
     held = made.shown_[y[-rows:, None] == made.classes_].mean()
     assert held == pytest.approx(0.8, abs=0.02)
     assert made.certificate().risks[0].mean == pytest.approx(1.0 - held)
+
+
+def test_each_row_of_a_question_has_its_own_chance_and_keeps_it() -> None:
+    X, y = classes()
+    family = sp.sets.Cumulative(randomised=True, seed=3)
+    made = SetClassifier(GaussianNB(), controller=held(family, 0.2, step=0.05, bounds=(-1.0, 0.0)))
+    made.fit(X, y)
+    same = np.repeat(X[:1], 500, axis=0)
+    found = made.predict_set(same)
+    (p,) = made.predict_proba(X[:1])
+    order = np.argsort(-p)
+    before = np.empty(3)
+    before[order] = np.cumsum(p[order]) - p[order]
+    # A class is in if the mass before it and its chance of its own mass are at most 1 + λ.
+    wanted = np.clip((1.0 + made.stream_.lam - before) / p, 0.0, 1.0)
+    np.testing.assert_allclose(found.mean(axis=0), wanted, atol=0.07)
+    assert len(np.unique(found, axis=0)) > 1
+    np.testing.assert_array_equal(made.predict_set(same), found)
+    np.testing.assert_array_equal(made.predict_set(same[:9]), found[:9])
+    ahead = made.predict_set(X[5:6])
+    np.testing.assert_array_equal(made.partial_fit(X[5:6], y[5:6]).shown_, ahead)
+
+
+def test_nested_label_sets_lie_within_each_other() -> None:
+    X, y = classes(1500)
+    controller = held(sp.sets.Nested(sp.sets.Threshold()), 0.3, 0.1, step=0.05, bounds=(-1.0, 0.0))
+    made = SetClassifier(LogisticRegression(), controller=controller, initial=500).fit(X, y)
+    assert made.shown_.shape == (1000, 3, 2)
+    truth = y[500:, None] == made.classes_
+    assert made.shown_[:, :, 0][truth].mean() == pytest.approx(0.7, abs=0.03)
+    assert made.shown_[:, :, 1][truth].mean() == pytest.approx(0.9, abs=0.03)
+    found = made.predict_set(X[:50])
+    assert found.shape == (50, 3, 2)
+    assert (found[:, :, 0] <= found[:, :, 1]).all()
 
 
 # Errors

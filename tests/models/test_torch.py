@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
 import setpoint as sp
-from setpoint.errors import InputError, PredictionError, StateError
+from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.models import OnlineModel
 from setpoint.models.residual import ResidualScale
-from setpoint.models.torch import Online, Pinball, Point, Softmax
+from setpoint.models.torch import Grid, Online, Pinball, Point, Sigmoid, Softmax
 
 
 def linear(outputs: int, seed: int = 0, inputs: int = 3) -> nn.Linear:
@@ -90,7 +91,9 @@ def test_the_loss_of_scores_is_the_cross_entropy() -> None:
 def test_scores_become_probabilities_of_named_classes() -> None:
     module = linear(3)
     optimiser = torch.optim.SGD(module.parameters(), lr=0.1)
-    model = Online(module, optimiser, Softmax(("calm", "wind", "storm")), rows=4)
+    head = Softmax(np.array(["calm", "wind", "storm"]))
+    assert head == Softmax(("calm", "wind", "storm"))
+    model = Online(module, optimiser, head, rows=4)
     x = np.array([0.3, -1.0, 2.0])
     scores = module(torch.tensor(x)).detach().numpy()
     wanted = np.exp(scores) / np.exp(scores).sum()
@@ -141,7 +144,7 @@ class Spy(nn.Module):
 
 
 def test_each_step_sees_the_last_rows_in_training_mode() -> None:
-    module = Spy().eval()
+    module = Spy()
     optimiser = torch.optim.SGD(module.parameters(), lr=0.01)
     model = Online(module, optimiser, Point(), rows=3, steps=2)
     for value in (1.0, 2.0, 3.0, 4.0):
@@ -152,9 +155,61 @@ def test_each_step_sees_the_last_rows_in_training_mode() -> None:
         [2.0, 3.0, 4.0], [2.0, 3.0, 4.0],
     ]  # fmt: skip
     assert all(training and grad for _, training, grad in module.seen)
-    assert module.training is False
     model.predict([1.0])
     assert module.seen[-1] == ([1.0], False, False)
+    assert module.training is True
+
+
+def test_each_part_stays_in_the_mode_it_was_left_in() -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 1))
+    module[1].eval()  # frozen, as in fine-tuning
+    model = Online(module, torch.optim.SGD(module.parameters(), lr=0.01), Point(), rows=4)
+    modes = [each.training for each in module.modules()]
+    mean = module[1].running_mean.clone()
+    for x, y in zip(*rows(6), strict=True):
+        model.predict(x)
+        assert [each.training for each in module.modules()] == modes
+        model.learn(x, y)
+        assert [each.training for each in module.modules()] == modes
+    assert torch.equal(module[1].running_mean, mean)
+
+
+def content(model: Online) -> bytes:
+    file = io.BytesIO()
+    torch.save(model.state_dict(), file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "error", "message"),
+    [
+        ([1.0, 2.0], 1, InputError, r"the shape \(3,\) of the rows before it, got \(2,\)"),
+        ([0.0, 1.0, 2.0], 7, LabelError, "a number from 0 to 2, as the module gives 3 .* got 7"),
+        ([0.0, 1.0, 2.0], "cat", LabelError, "a label must be a number from 0, got 'cat'"),
+        ([0.0, 1.0, 2.0], -1, LabelError, "a label must be a number from 0, got -1"),
+        ({"a": 1.0}, 1, InputError, "x must be one row of numbers, got {'a': 1.0}"),
+        (["a", "b", "c"], 1, InputError, "x must be one row of numbers"),
+    ],
+)
+def test_a_row_that_is_refused_leaves_everything_as_it_was(
+    x: Any, y: Any, error: Any, message: str
+) -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
+    optimiser = torch.optim.Adam(module.parameters(), lr=0.01)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimiser, 0.9)
+    model = Online(module, optimiser, Softmax(), scheduler=scheduler, rows=4)
+    module.eval()  # of one row no mean is taken
+    model.learn([1.0, 2.0, 3.0], 0)
+    module.train()
+    model.learn([3.0, 2.0, 1.0], 2)
+    before = content(model)
+    with pytest.raises(error, match=message):
+        model.learn(x, y)
+    assert content(model) == before
+    model.learn([0.0, 1.0, 0.0], 1)
+    assert content(model) != before
 
 
 def test_the_gradient_is_clipped_and_the_scheduler_stepped() -> None:
@@ -223,6 +278,89 @@ def test_features_come_in_the_precision_and_on_the_device_of_the_module() -> Non
     text = Online(words, torch.optim.SGD(words.parameters(), lr=0.1), Softmax())
     text.learn([1, 5], 2)
     assert len(text.predict([1, 5]).p) == 3
+    with pytest.raises(InputError, match=r"cannot take torch.int64 rows of shape \(2,\): index"):
+        text.predict([1, 50])
+
+
+def test_rows_of_frames_and_whole_numbers_are_features() -> None:
+    module = nn.Linear(2, 1)
+    model = Online(module, torch.optim.SGD(module.parameters(), lr=0.01), Point())
+    frame = pd.DataFrame({"a": [1, 3], "b": [2.0, 5.0], "day": ["mo", "tu"]}, index=[7, 8])
+    wanted = model.predict([1.0, 2.0])
+    for x in (
+        [1, 2],
+        np.array([1, 2]),
+        torch.tensor([1, 2]),
+        frame[["a", "b"]].loc[7],
+        frame.loc[7, ["a", "b"]],  # of type object
+        pd.Series([1, 2], index=["a", "b"]),
+    ):
+        assert model.predict(x) == wanted
+    for _, row in frame[["a", "b"]].iterrows():
+        model.learn(row, 1)
+    assert model.predict([1, 2]) != wanted
+    with pytest.raises(InputError, match="x must be one row of numbers"):
+        model.predict(frame.loc[7])
+
+
+def test_a_grid_of_quantiles_is_learnt_and_its_risk_is_held() -> None:
+    head = Grid((0.1, 0.5, 0.8))
+    outputs = torch.tensor([[1.0, 3.0, 4.0]], dtype=torch.float64)
+    assert head.loss(outputs, torch.tensor([2.0], dtype=torch.float64)).item() == pytest.approx(
+        0.1 * 1.0 + 0.5 * 1.0 + 0.2 * 2.0
+    )
+    levels = (0.02, 0.05, 0.25, 0.5, 0.75, 0.95, 0.98)
+    module = linear(len(levels))
+    model = Online(module, torch.optim.Adam(module.parameters(), lr=0.02), Grid(levels), rows=8)
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.02))
+    stream = sp.Stream(sp.Controller(sp.sets.QuantileScale(), risk))
+    for x, y in zip(*rows(1500), strict=True):
+        stream.predict(model.predict(x))
+        stream.update(y)
+        model.learn(x, y)
+    (held,) = stream.certificate().risks
+    assert held.within
+    assert held.mean == pytest.approx(0.1, abs=0.02)
+
+
+def test_labels_of_which_any_number_may_hold() -> None:
+    names = ("fog", "rain", "wind")
+    head = Sigmoid(np.array(names))
+    scores = torch.tensor([[0.3, -900.0, 2.0]], dtype=torch.float64)
+    found = head.prediction(scores[0])
+    assert found.classes == names
+    np.testing.assert_allclose(found.p, [1 / (1 + np.exp(-0.3)), 0.0, 1 / (1 + np.exp(-2.0))])
+    for y in ({"wind", "fog"}, np.array([1, 0, 1]), {"fog": True, "rain": False, "wind": True}):
+        assert head.target(y) == [1.0, 0.0, 1.0]
+    targets = torch.tensor([[1.0, 0.0, 1.0]], dtype=torch.float64)
+    p, _, q = found.p
+    wanted = -(np.log(p) + np.log(q)) / 3.0
+    assert head.loss(scores, targets).item() == pytest.approx(wanted)
+    assert Sigmoid(3).target([2]) == Sigmoid(3).target(torch.tensor([0, 0, 1])) == [0.0, 0.0, 1.0]
+    assert Sigmoid(3).prediction(scores[0]).classes is None
+
+    module = linear(3)
+    model = Online(module, torch.optim.Adam(module.parameters(), lr=0.02), head, rows=4)
+    risk = sp.Risk(sp.losses.FalseNegatives(), 0.1, sp.steps.Fixed(0.05))
+    stream = sp.Stream(sp.Controller(sp.sets.Multilabel(), risk))
+    random = np.random.default_rng(0)
+    for _ in range(800):
+        x = random.normal(size=3)
+        y = {name for name, value in zip(names, x, strict=True) if value + random.normal() > 0}
+        stream.predict(model.predict(x))
+        stream.update(y)
+        model.learn(x, y)
+    assert stream.certificate().risks[0].within
+    again = Online(linear(3, 5), torch.optim.Adam(module.parameters()), head, rows=4)
+    again.load_state_dict(torch.load(io.BytesIO(content(model)), weights_only=True))
+    assert again.predict([1.0, 0.0, 0.0]) == model.predict([1.0, 0.0, 0.0])
+
+
+class Pair(nn.Linear):
+    """A module that gives two things, as recurrent ones do."""
+
+    def forward(self, rows: torch.Tensor) -> Any:
+        return super().forward(rows), None
 
 
 @pytest.mark.parametrize(
@@ -235,10 +373,39 @@ def test_features_come_in_the_precision_and_on_the_device_of_the_module() -> Non
         (lambda: made_with(Point(), clip=0.0), InputError, "clip must be greater than 0"),
         (lambda: made_with(Point(), scheduler=3), InputError, "scheduler must be"),
         (lambda: Pinball(0.9, 0.1), InputError, "0 < lower < upper < 1, got 0.9 and 0.1"),
-        (lambda: Softmax("abc"), InputError, "classes must be the labels in order, got 'abc'"),
+        (lambda: Grid(()), InputError, r"rise strictly between 0 and 1, got \(\)"),
+        (lambda: Grid((0.5, 0.1)), InputError, r"rise strictly between 0 and 1, got \(0.5, 0.1\)"),
+        (lambda: Grid(0.5), InputError, "rise strictly between 0 and 1, got 0.5"),
+        (lambda: Softmax("abc"), InputError, "names of the classes in order, got 'abc'"),
         (lambda: Softmax(("a", "a")), InputError, "classes must differ"),
-        (lambda: Softmax(("a", "b")).target("c"), InputError, r"one of \['a', 'b'\], got 'c'"),
-        (lambda: Softmax().target(1.5), InputError, "a label must be a whole number"),
+        (lambda: Softmax(("a", "b")).target("c"), LabelError, r"one of \['a', 'b'\], got 'c'"),
+        (lambda: Softmax().target(1.5), LabelError, "a label must be a number from 0, got 1.5"),
+        (lambda: Sigmoid(None), InputError, "classes must be a whole number .* got None"),
+        (lambda: Sigmoid(("a", "b")).target({"c"}), LabelError, r"one of \['a', 'b'\], got 'c'"),
+        (lambda: Sigmoid(3).target(np.array([1, 0])), LabelError, "2 entries for 3 classes"),
+        (lambda: Point().target("high"), LabelError, "a label must be a number, got 'high'"),
+        (
+            lambda: made_with(Point(), outputs=2).learn([0.0] * 3, 1.0),
+            PredictionError,
+            r"takes 1 number a row, the module gave an output of shape \(2,\)",
+        ),
+        (
+            lambda: made_with(Softmax(["a", "b", "c"]), outputs=2).learn([0.0] * 3, "c"),
+            PredictionError,
+            r"takes 3 numbers a row, the module gave an output of shape \(2,\)",
+        ),
+        (
+            lambda: made_with(Point()).predict([0.0] * 5),
+            InputError,
+            r"the module cannot take torch.float64 rows of shape \(5,\): ",
+        ),
+        (
+            lambda: Online(
+                pair := Pair(3, 1), torch.optim.SGD(pair.parameters(), lr=0.1), Point()
+            ).predict([0.0] * 3),
+            PredictionError,
+            "must give a tensor with an output for each of 1 rows, got tuple",
+        ),
         (
             lambda: made_with(Pinball(), outputs=3).predict([0.0] * 3),
             PredictionError,
@@ -260,5 +427,5 @@ def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     path = Path(__file__).resolve().parents[2] / "examples" / "torch_quantiles.py"
     runpy.run_path(str(path), run_name="__main__")
     printed = capsys.readouterr().out
-    assert "1. Miscoverage at level 0.1: holds from one side" in printed
-    assert "2. MiscoverageCounter at level 0.111111: holds from one side" in printed
+    assert "1. Miscoverage at level 0.1: holds from above" in printed
+    assert "2. MiscoverageCounter at level 0.111111: holds from above" in printed

@@ -1,13 +1,27 @@
-"""The controllers the adapters use when they are given none: coverage, in units that fit any y."""
+"""What the adapters share: their default controllers, and what passes between model and family."""
 
+from dataclasses import dataclass
+from math import inf
 from statistics import NormalDist
+from typing import Any
 
 from setpoint import losses, sets, steps
-from setpoint._check import finite
+from setpoint._check import confidence
 from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError
+from setpoint.models.residual import Residuals
+from setpoint.predictions import Quantiles, Spread
+from setpoint.stream import Stream
 
-__all__ = ["checked_level", "interval_controller", "set_controller"]
+__all__ = [
+    "Handover",
+    "checked_level",
+    "handover",
+    "interval_controller",
+    "judged",
+    "label_count",
+    "set_controller",
+]
 
 _LARGEST = 20.0
 """Mean absolute residuals beyond which an interval counts as the whole line.
@@ -18,11 +32,10 @@ because the scale itself follows the residuals.
 
 
 def checked_level(confidence_level: float) -> float:
-    """The risk's level, 1 − confidence_level."""
-    level = finite(confidence_level, "confidence_level")
-    if not 0.0 < level < 1.0:
-        raise InputError(f"confidence_level must lie strictly between 0 and 1, got {level}")
-    return 1.0 - level
+    """The risk's level, 1 − confidence_level, as people write it: 0.1, not 0.09999999999999998."""
+    level = confidence(confidence_level)
+    rounded = round(1.0 - level, 12)
+    return rounded if 0.0 < rounded < 1.0 else 1.0 - level
 
 
 def interval_controller(confidence_level: float, unit: float | None = None) -> Controller:
@@ -49,3 +62,98 @@ def set_controller(confidence_level: float) -> Controller:
     """Label sets by a threshold on the probabilities, held at a coverage."""
     risk = Risk(losses.Miscoverage(), level=checked_level(confidence_level), step=steps.Fixed(0.05))
     return Controller(sets.Threshold(), risk)
+
+
+_SPREAD = ("centre", "low", "high")
+_PAIR = ("lower", "upper")
+_ENDS = (("lower",), ("upper",))
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What a family of intervals takes of a model of points, and how its sets are told by ends.
+
+    `columns` are the numbers it reads, `support` is its full set, `count` how many sets it shows
+    within each other, None if it shows a single one.
+    """
+
+    columns: tuple[str, ...]
+    support: tuple[float, float]
+    count: int | None
+
+    def prediction(self, point: float, ends: tuple[float, ...], residuals: Residuals) -> Any:
+        """What the family reads, of a point and perhaps two quantiles; None while it has no scale.
+
+        Quantile forecasts may cross: a side of a spread is never narrower than the residuals allow.
+        """
+        if self.columns == _PAIR:
+            return Quantiles(*(ends or (point, point)))
+        if self.columns in _ENDS:
+            return (ends or (point, point))[_ENDS.index(self.columns)]
+        if not ends:
+            return residuals.spread(point) if residuals.count else None
+        least = residuals.floor * residuals.scales[0] if residuals.count else 0.0
+        return Spread(point, max(point - ends[0], least), max(ends[1] - point, least))
+
+    def ends(self, shown: Any) -> tuple[Any, Any]:
+        """The lower and the upper end; of nested sets all lower and all upper ends."""
+        if self.count is None:
+            return shown.lower, shown.upper
+        return tuple([part.lower for part in shown]), tuple([part.upper for part in shown])
+
+    @property
+    def everything(self) -> tuple[Any, Any]:
+        """The ends of the full set, as `ends` tells them."""
+        low, high = self.support
+        return (low, high) if self.count is None else ((low,) * self.count, (high,) * self.count)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the ends of one set, or of all nested ones."""
+        return (2,) if self.count is None else (2, self.count)
+
+
+def handover(controller: Controller) -> Handover:
+    """What passes between a model of points and a controller's family of intervals."""
+    family: Any = controller.sets
+    count = family.count if isinstance(family, sets.Nested) else None
+    inner = family if count is None else family.sets
+    columns = getattr(inner, "columns", None)
+    if columns not in (_SPREAD, _PAIR, *_ENDS):
+        raise InputError(
+            "an IntervalRegressor needs a family that reads a spread (sets.Scale), two quantiles "
+            "or a point (sets.Widen, sets.TwoSided) or one end (sets.Lower, sets.Upper), alone or "
+            f"in sets.Nested or sets.ScoreWindow, got {family!r}"
+        )
+    return Handover(columns, getattr(inner, "support", (-inf, inf)), count)
+
+
+def label_count(controller: Controller) -> int | None:
+    """How many label sets within each other a controller shows, None if a single one."""
+    family: Any = controller.sets
+    count = family.count if isinstance(family, sets.Nested) else None
+    inner = family if count is None else family.sets
+    scores = inner.scores if isinstance(inner, sets.ScoreWindow) else inner
+    if getattr(scores, "shows", None) is not sets.LabelSet or isinstance(scores, sets.Multilabel):
+        raise InputError(
+            "a SetClassifier needs a family of label sets for one label (sets.Threshold, "
+            "sets.Cumulative, or one of your own with shows = LabelSet), alone or in sets.Nested "
+            f"or sets.ScoreWindow, got {family!r}"
+        )
+    return count
+
+
+def judged(stream: Stream, prediction: Any, y: Any) -> Any:
+    """The set shown for a prediction whose label is known: no receipt of it is left, come what may.
+
+    Others may wait in the stream meanwhile.
+    """
+    stream.controller.sets.label(y)  # what is refused here has opened nothing
+    receipt = stream.issue(prediction)
+    try:
+        stream.update(y, id=receipt.id)
+    except BaseException:
+        if receipt.id in stream.pending:
+            stream.drop(receipt.id)
+        raise
+    return receipt.shown

@@ -11,7 +11,7 @@ from math import exp2, fsum, isfinite
 from typing import Any
 
 from setpoint._check import finite, is_missing, positive, whole
-from setpoint.errors import InputError
+from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.predictions import Spread
 
 __all__ = ["Fading", "Recent", "ResidualScale", "Residuals"]
@@ -206,16 +206,18 @@ class ResidualScale:
 
     def predict(self, x: Any) -> Spread:
         """The model's point with the scale of its residuals."""
-        return self.residuals.spread(finite(self.model.predict(x), "a point forecast"))
+        point = finite(self.model.predict(x), "a point forecast", PredictionError)
+        return self.residuals.spread(point)
 
     def learn(self, x: Any, y: Any) -> None:
-        """Takes in a label: its residual first, then the model learns it."""
+        """Takes in a label and its residual; if the model refuses it, neither."""
         if is_missing(y):
             return
-        residual = finite(y, "a label") - finite(self.model.predict(x), "a point forecast")
+        label = finite(y, "a label", LabelError)
+        residual = label - finite(self.model.predict(x), "a point forecast", PredictionError)
+        self.model.learn(x, y)
         if isfinite(residual):
             self.residuals.add(residual)
-        self.model.learn(x, y)
 
     def __repr__(self) -> str:
         return f"ResidualScale({self.model!r}, {self.residuals!r})"

@@ -8,7 +8,8 @@ label finds its receipt by `id` where one was given, else by the value of x, fir
 x is never as it was, as behind a transformer that learns, the only receipt that waits is meant. A
 label that finds none is that of a row nobody asked for: it is predicted, judged and learnt. One row
 may be asked for in several ways (a point, an interval, probabilities); asking twice in the same way
-is asking for two rows.
+is asking for two rows. A question whose label will never come is one for `peek_one`: rows that wait
+loosen the certificate.
 """
 
 # mypy: allow-subclassing-any, allow-untyped-calls
@@ -19,15 +20,18 @@ from collections.abc import Hashable, Iterator, Mapping
 from math import inf, isfinite
 from typing import Any
 
-import numpy as np
-
 from setpoint._check import is_missing, whole
 from setpoint.controller import Controller
 from setpoint.guarantee import Certificate
-from setpoint.models._presets import interval_controller, set_controller
+from setpoint.models._presets import (
+    handover,
+    interval_controller,
+    judged,
+    label_count,
+    set_controller,
+)
 from setpoint.models.residual import Fading, Recent, Residuals
-from setpoint.predictions import Quantiles, Spread
-from setpoint.sets import LabelSet
+from setpoint.sets import Levels, Threshold
 from setpoint.stream import Stream
 
 try:
@@ -109,18 +113,29 @@ class _Waiting:
             del self._by_key[row.key]
         return row
 
-    def find(self, key: Hashable) -> _Row | None:
+    def find(self, key: Hashable) -> int | None:
         """The oldest row under a key, else the only one that waits, if it may be the same row."""
         same = self._by_key.get(key)
         if same:
-            self._found += 1
-            return self.take(same[0])
-        self._strange += 1
-        if len(self._rows) == 1 and not self._found > max(self._strange, _FEW):
+            return same[0]
+        if len(self._rows) == 1 and not self._found > max(self._strange + 1, _FEW):
             number, row = next(iter(self._rows.items()))
             if _features(key) == _features(row.key) is not None:
-                return self.take(number)
+                return number
         return None
+
+    def row(self, number: int) -> _Row:
+        """A row by its number."""
+        return self._rows[number]
+
+    def settle(self, key: Hashable, number: int | None) -> None:
+        """Lets the row go that `find` found, and remembers whether its x was as it had been."""
+        if key in self._by_key:
+            self._found += 1
+        else:
+            self._strange += 1
+        if number is not None:
+            self.take(number)
 
 
 def _by_value(value: Any) -> Hashable:
@@ -179,8 +194,9 @@ class Coverage(metrics.base.Metric):
         self._hits = self._weight = 0.0
 
     def update(self, y_true: Any, y_pred: Any, w: float = 1.0) -> None:
-        """Takes in a label and its interval or set."""
-        self._hits += w * (y_true in y_pred)
+        """Takes in a label and its interval or set; of nested ones the largest counts."""
+        largest = y_pred[-1] if isinstance(y_pred, tuple) else y_pred
+        self._hits += w * (y_true in largest)
         self._weight += w
 
     def revert(self, y_true: Any, y_pred: Any, w: float = 1.0) -> None:
@@ -206,7 +222,91 @@ class Coverage(metrics.base.Metric):
         return isinstance(model, base.Regressor | base.Classifier)
 
 
-class IntervalRegressor(base.Wrapper[Any], base.Regressor):
+class _Online(base.Wrapper[Any]):
+    """What both wrappers share: the life of a row from its question to its label."""
+
+    stream: Stream
+    unjudged: int
+    _waiting: _Waiting
+
+    def _hold(self, controller: Controller, max_pending: int) -> None:
+        self._waiting = _Waiting(max_pending)
+        # One more than may wait, for a row that is predicted when its label comes.
+        self.stream = Stream(controller, max_pending=self._waiting.most + 1)
+        self.unjudged = 0
+
+    def certificate(self) -> Certificate:
+        """What is guaranteed of the rows judged so far, and whether the premises hold."""
+        return self.stream.certificate()
+
+    # What the two kinds fill in
+
+    def _output(self, x: Features, options: dict[str, Any]) -> Any:
+        """What the model says of a row."""
+        raise NotImplementedError
+
+    def _prediction(self, output: Any) -> Any:
+        """What the family reads; None where nothing is known."""
+        raise NotImplementedError
+
+    def _everything(self) -> Any:
+        """The full set."""
+        raise NotImplementedError
+
+    # A row
+
+    def _ask(self, x: Features, way: str, id: Any, options: dict[str, Any]) -> _Row:
+        """The row of a question, new or asked for in another way before."""
+        key = _key(x, id)
+        row = self._waiting.asked(key, way)
+        if row is None:
+            output = self._output(x, options)
+            prediction = self._prediction(output)
+            _give_up(self._waiting.oldest_to_go(), self.stream)
+            if prediction is None:
+                row = _Row(key, output, self._everything(), None)
+            else:
+                receipt = self.stream.issue(prediction)
+                row = _Row(key, output, receipt.shown, int(receipt.id))
+            row.asked.add(way)
+            self._waiting.put(row)
+        return row
+
+    def _peek(self, x: Features, options: dict[str, Any]) -> tuple[Any, Any]:
+        """What the model says of a row, and its set; nothing waits."""
+        output = self._output(x, options)
+        prediction = self._prediction(output)
+        return output, self._everything() if prediction is None else self.stream.peek(prediction)
+
+    def _answer(self, x: Features, y: Any, id: Any) -> tuple[bool, Any]:
+        """Whether there is a label to learn, and what the model had said of its row.
+
+        A label that is refused leaves its row waiting.
+        """
+        key = _key(x, id)
+        number = self._waiting.find(key)
+        row = None if number is None else self._waiting.row(number)
+        if is_missing(y):
+            self._waiting.settle(key, number)
+            _give_up(row, self.stream)
+            return False, None
+        self.stream.controller.sets.label(y)
+        if row is None:
+            output = self._output(x, {})
+            prediction = self._prediction(output)
+            known = prediction is not None
+            if known:
+                judged(self.stream, prediction, y)
+        else:
+            output, known = row.output, row.receipt is not None
+            if known:
+                self.stream.update(y, id=row.receipt)
+        self.unjudged += not known
+        self._waiting.settle(key, number)
+        return True, output
+
+
+class IntervalRegressor(_Online, base.Regressor):
     """Any River regressor, with intervals whose risk is held online.
 
     The width is measured in units of the regressor's own recent residuals and steered by the
@@ -221,14 +321,24 @@ class IntervalRegressor(base.Wrapper[Any], base.Regressor):
         `IntervalRegressor(StandardScaler() | LinearRegression())`, so that x keeps its value
         until its label comes; at the end of a pipeline give rows an `id` if labels come late.
     controller
-        What to hold, and how: its family reads spreads (`sets.Scale`) or points (`sets.Widen`).
-        By default miscoverage at 1 − confidence_level.
+        What to hold, and how: its family reads spreads (`sets.Scale`) or points (`sets.Widen`,
+        `sets.TwoSided`, `sets.Lower`, `sets.Upper`), alone or in `sets.Nested` or
+        `sets.ScoreWindow`. By default miscoverage at 1 − confidence_level.
     confidence_level
         The coverage of the default controller.
     memory
         Over what residuals are averaged: `Fading(half_life)` or `Recent(size)`.
     max_pending
         How many rows may wait for their label; beyond it the oldest is given up.
+
+    Attributes
+    ----------
+    stream
+        The `setpoint.Stream`.
+    residuals
+        The tracked scale.
+    unjudged
+        How many labels were learnt whose rows were shown in full because nothing was known.
 
     Examples
     --------
@@ -261,10 +371,10 @@ class IntervalRegressor(base.Wrapper[Any], base.Regressor):
         self.memory = memory
         self.max_pending = max_pending
         self.residuals = Residuals(memory)
-        self._waiting = _Waiting(max_pending)
-        held = interval_controller(confidence_level) if controller is None else controller
-        # One more than may wait, for a row that is predicted when its label comes.
-        self.stream = Stream(held, max_pending=self._waiting.most + 1)
+        self._hold(
+            interval_controller(confidence_level) if controller is None else controller, max_pending
+        )
+        self._handover = handover(self.stream.controller)
 
     @property
     def _wrapped_model(self) -> Any:
@@ -281,19 +391,16 @@ class IntervalRegressor(base.Wrapper[Any], base.Regressor):
     ) -> Any:
         """The regressor's forecast, or River's `Interval` around it; x waits for its label.
 
-        Nothing that is learnt changes. `id` tells rows of equal x apart.
+        Nested sets give a tuple of intervals, the smallest first. Nothing that is learnt changes.
+        `id` tells rows of equal x apart.
         """
-        way, key = "interval" if with_interval else "point", _key(x, id)
-        row = self._waiting.asked(key, way)
-        if row is None:
-            output = self.regressor.predict_one(x, **kwargs)
-            _give_up(self._waiting.oldest_to_go(), self.stream)
-            row = self._row(key, output)
-            row.asked.add(way)
-            self._waiting.put(row)
-        if not with_interval:
-            return row.output
-        return conf.Interval(lower=row.shown[0], upper=row.shown[1])
+        row = self._ask(x, "interval" if with_interval else "point", id, kwargs)
+        return self._interval(row.shown) if with_interval else row.output
+
+    def peek_one(self, x: Features, with_interval: bool = False, **kwargs: Any) -> Any:
+        """What `predict_one` would give now, for a question whose label will not come."""
+        output, shown = self._peek(x, kwargs)
+        return self._interval(shown) if with_interval else output
 
     def learn_one(
         self, x: Features, y: Any, with_interval: bool = False, id: Any = None, **kwargs: Any
@@ -303,45 +410,37 @@ class IntervalRegressor(base.Wrapper[Any], base.Regressor):
         An x nobody asked for is predicted first. `with_interval` is not used: River's evaluation
         gives the options of a row to `predict_one` and to `learn_one`.
         """
-        row = self._waiting.find(_key(x, id))
-        if is_missing(y):
-            _give_up(row, self.stream)
+        labelled, output = self._answer(x, y, id)
+        if not labelled:
             return
-        if row is None:
-            row = self._row(None, self.regressor.predict_one(x))
-        if row.receipt is not None:
-            self.stream.update(y, id=row.receipt)
-        if isfinite(row.output):
-            self.residuals.add(y - row.output)
+        if isfinite(output):
+            self.residuals.add(y - output)
         self.regressor.learn_one(x, y, **kwargs)
 
-    def certificate(self) -> Certificate:
-        """What is guaranteed of the rows judged so far, and whether the premises hold."""
-        return self.stream.certificate()
+    def _output(self, x: Features, options: dict[str, Any]) -> Any:
+        return self.regressor.predict_one(x, **options)
 
-    def _row(self, key: Hashable, output: Any) -> _Row:
-        sets = self.stream.controller.sets
-        prediction: Quantiles | Spread
-        if not isfinite(output):
-            return _Row(key, output, getattr(sets, "support", (-inf, inf)), None)
-        if getattr(sets, "columns", None) == ("lower", "upper"):
-            prediction = Quantiles(output, output)
-        elif self.residuals.count:
-            prediction = self.residuals.spread(output)
-        else:
-            return _Row(key, output, getattr(sets, "support", (-inf, inf)), None)
-        receipt = self.stream.issue(prediction)
-        return _Row(key, output, (receipt.shown.lower, receipt.shown.upper), int(receipt.id))
+    def _prediction(self, output: Any) -> Any:
+        return self._handover.prediction(output, (), self.residuals) if isfinite(output) else None
 
+    def _everything(self) -> Any:
+        return None
 
-_EVERY_LABEL = LabelSet((np.empty(0), {}, 0.0), inf)
+    def _interval(self, shown: Any) -> Any:
+        """A set, or the full one for None, as River has it."""
+        handed = self._handover
+        lower, upper = handed.everything if shown is None else handed.ends(shown)
+        if handed.count is None:
+            return conf.Interval(lower=lower, upper=upper)
+        return tuple(map(conf.Interval, lower, upper))
 
 
-class SetClassifier(base.Wrapper[Any], base.Classifier):
+class SetClassifier(_Online, base.Classifier):
     """Any River classifier with probabilities, with label sets whose risk is held online.
 
     Where the classifier has no opinion, as before its first label, the full set is shown and not
-    judged.
+    judged. It names the labels learnt so far; before the first there are none to count, and its
+    length is 0 though it is `full`.
 
     Parameters
     ----------
@@ -349,12 +448,17 @@ class SetClassifier(base.Wrapper[Any], base.Classifier):
         The classifier to wrap; see `IntervalRegressor` about transformers. One that only names
         labels is taken to be certain of them.
     controller
-        What to hold, and how, with a family of label sets. By default `sets.Threshold` and
-        miscoverage at 1 − confidence_level.
+        What to hold, and how, with a family of label sets, alone or in `sets.Nested` or
+        `sets.ScoreWindow`. By default `sets.Threshold` and miscoverage at 1 − confidence_level.
     confidence_level
         The coverage of the default controller.
     max_pending
         How many rows may wait for their label; beyond it the oldest is given up.
+
+    Attributes
+    ----------
+    stream, unjudged
+        See `IntervalRegressor`.
 
     Examples
     --------
@@ -381,10 +485,11 @@ class SetClassifier(base.Wrapper[Any], base.Classifier):
         self.controller = controller
         self.confidence_level = confidence_level
         self.max_pending = max_pending
-        self._waiting = _Waiting(max_pending)
-        held = set_controller(confidence_level) if controller is None else controller
-        # One more than may wait, for a row that is predicted when its label comes.
-        self.stream = Stream(held, max_pending=self._waiting.most + 1)
+        self._hold(
+            set_controller(confidence_level) if controller is None else controller, max_pending
+        )
+        self._count = label_count(self.stream.controller)
+        self._learnt: dict[Any, None] = {}
 
     @property
     def _wrapped_model(self) -> Any:
@@ -410,12 +515,16 @@ class SetClassifier(base.Wrapper[Any], base.Classifier):
     ) -> Any:
         """The most likely label, or the `sets.LabelSet`; x waits for its label.
 
-        Nothing that is learnt changes. `id` tells rows of equal x apart.
+        Nested sets come as `sets.Levels`, the smallest first. Nothing that is learnt changes. `id`
+        tells rows of equal x apart.
         """
         row = self._ask(x, "set" if with_set else "label", id, kwargs)
-        if with_set:
-            return row.shown
-        return max(row.output, key=row.output.get) if row.output else None
+        return row.shown if with_set else _most_likely(row.output)
+
+    def peek_one(self, x: Features, with_set: bool = False, **kwargs: Any) -> Any:
+        """What `predict_one` would give now, for a question whose label will not come."""
+        output, shown = self._peek(x, kwargs)
+        return shown if with_set else _most_likely(output)
 
     def learn_one(
         self, x: Features, y: Any, with_set: bool = False, id: Any = None, **kwargs: Any
@@ -425,42 +534,30 @@ class SetClassifier(base.Wrapper[Any], base.Classifier):
         An x nobody asked for is predicted first. `with_set` is not used, as in
         `IntervalRegressor.learn_one`.
         """
-        row = self._waiting.find(_key(x, id))
-        if is_missing(y):
-            _give_up(row, self.stream)
-            return
-        if row is None:
-            row = self._row(None, self._probabilities(x, {}))
-        if row.receipt is not None:
-            self.stream.update(y, id=row.receipt)
-        self.classifier.learn_one(x, y, **kwargs)
+        labelled, _ = self._answer(x, y, id)
+        if labelled:
+            self._learnt.setdefault(self.stream.controller.sets.label(y))
+            self.classifier.learn_one(x, y, **kwargs)
 
-    def certificate(self) -> Certificate:
-        """What is guaranteed of the rows judged so far, and whether the premises hold."""
-        return self.stream.certificate()
-
-    def _ask(self, x: Features, way: str, id: Any, options: dict[str, Any]) -> _Row:
-        key = _key(x, id)
-        row = self._waiting.asked(key, way)
-        if row is None:
-            output = self._probabilities(x, options)
-            _give_up(self._waiting.oldest_to_go(), self.stream)
-            row = self._row(key, output)
-            row.asked.add(way)
-            self._waiting.put(row)
-        return row
-
-    def _probabilities(self, x: Features, options: dict[str, Any]) -> dict[Any, float]:
+    def _output(self, x: Features, options: dict[str, Any]) -> dict[Any, float]:
         try:
             return dict(self.classifier.predict_proba_one(x, **options))
         except NotImplementedError:
             label = self.classifier.predict_one(x, **options)
             return {} if label is None else {label: 1.0}
 
-    def _row(self, key: Hashable, output: dict[Any, float]) -> _Row:
+    def _prediction(self, output: dict[Any, float]) -> dict[Any, float] | None:
         total = sum(output.values())
         if not (isfinite(total) and total > 0.0):
-            return _Row(key, output, _EVERY_LABEL, None)
+            return None
         # River does not ask of a classifier that its probabilities sum to 1.
-        receipt = self.stream.issue({label: p / total for label, p in output.items()})
-        return _Row(key, output, receipt.shown, int(receipt.id))
+        return {label: p / total for label, p in output.items()}
+
+    def _everything(self) -> Any:
+        share = 1.0 / max(len(self._learnt), 1)
+        full = Threshold().at(Threshold().read(dict.fromkeys(self._learnt, share)), inf)
+        return full if self._count is None else Levels((full,) * self._count, (inf,) * self._count)
+
+
+def _most_likely(output: dict[Any, float]) -> Any:
+    return max(output, key=lambda label: output[label]) if output else None

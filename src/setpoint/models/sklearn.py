@@ -9,7 +9,7 @@
 
 from collections.abc import Iterator
 from importlib import import_module
-from math import ceil, inf, isfinite
+from math import ceil, isfinite
 from typing import Any, Self
 
 import numpy as np
@@ -19,9 +19,15 @@ from setpoint._check import whole
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate
-from setpoint.models._presets import interval_controller, set_controller
+from setpoint.models._presets import (
+    handover,
+    interval_controller,
+    judged,
+    label_count,
+    set_controller,
+)
 from setpoint.models.residual import Fading, Recent, Residuals
-from setpoint.predictions import Probabilities, Quantiles, Spread
+from setpoint.predictions import Probabilities
 from setpoint.stream import Stream
 
 try:
@@ -88,13 +94,48 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
         """What the estimators say of several rows, one item for each."""
         raise NotImplementedError
 
-    def _show(self, output: Any, y: Any) -> Any:
-        """The set for one row as a row of `shown_`; the stream and the scale learn its label."""
+    def _prediction(self, output: Any) -> Any:
+        """What the family reads of one row; None where nothing is known of it."""
+        raise NotImplementedError
+
+    def _told(self, shown: Any) -> Any:
+        """A set as a row of `shown_`."""
+        raise NotImplementedError
+
+    def _everything(self) -> Any:
+        """The full set as a row of `shown_`."""
         raise NotImplementedError
 
     def _stacked(self, shown: list[Any]) -> Any:
         """The rows of `shown_`."""
         raise NotImplementedError
+
+    def _weigh(self, output: Any, y: Any) -> None:
+        """Takes in how far one row was off."""
+
+    # Sets
+
+    def _show(self, output: Any, y: Any) -> Any:
+        """The set for one row as a row of `shown_`; the stream and the scale learn its label."""
+        prediction = self._prediction(output)
+        if prediction is None:
+            self.unjudged_ += 1
+            row = self._everything()
+        else:
+            row = self._told(judged(self.stream_, prediction, y))
+        self._weigh(output, y)
+        return row
+
+    def _peek(self, outputs: Any) -> Any:
+        """The sets of several rows as they are now."""
+        rows = []
+        for ahead, output in enumerate(outputs):
+            prediction = self._prediction(output)
+            if prediction is None:
+                rows.append(self._everything())
+            else:
+                rows.append(self._told(self.stream_.peek(prediction, ahead)))
+        return self._stacked(rows)
 
     # The life of the estimators
 
@@ -105,6 +146,7 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
 
     def _begin(self) -> None:
         self.stream_ = Stream(self._made())
+        self.unjudged_ = 0
         self._fitted = tuple(clone(each) for each in self._templates())
         self.estimator_ = self._fitted[0]
         self._ready = all(map(_is_fitted, self._fitted))
@@ -254,8 +296,9 @@ class IntervalRegressor(RegressorMixin, _Online):
         Regressors of a lower and an upper quantile, if there are any: together or not at all.
         Without them the scale is that of the residuals.
     controller
-        What to hold, and how: its family reads spreads (`sets.Scale`) or quantiles
-        (`sets.Widen`). By default miscoverage at 1 − confidence_level.
+        What to hold, and how: its family reads spreads (`sets.Scale`), quantiles or points
+        (`sets.Widen`, `sets.TwoSided`) or one end (`sets.Lower`, `sets.Upper`), alone or in
+        `sets.Nested` or `sets.ScoreWindow`. By default miscoverage at 1 − confidence_level.
     confidence_level
         The coverage of the default controller.
     memory
@@ -281,7 +324,9 @@ class IntervalRegressor(RegressorMixin, _Online):
         The tracked scale.
     shown_
         The intervals of the last rows of the last `fit` or `partial_fit`, as they were before
-        each label: (m, 2).
+        each label: (m, 2), or (m, 2, k) for k nested sets.
+    unjudged_
+        How many rows were shown in full because nothing was known, and so were not judged.
 
     Examples
     --------
@@ -352,10 +397,13 @@ class IntervalRegressor(RegressorMixin, _Online):
         return np.asarray(self.estimator_.predict(X), dtype=np.float64)
 
     def predict_interval(self, X: Any) -> Floats:
-        """The intervals as they are now: (n, 2), lower and upper; (inf, −inf) is empty."""
+        """The intervals as they are now: (n, 2), lower and upper; (inf, −inf) is empty.
+
+        k nested sets give (n, 2, k), the smallest first.
+        """
         X = self._asked(X)
-        found = [self._peek(output) for output in self._outputs(X)]
-        return np.array(found, dtype=np.float64).reshape(-1, 2)
+        intervals: Floats = self._peek(self._outputs(X))
+        return intervals
 
     def _numbers(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Floats]:
         X = self._input(X, y, reset=reset)
@@ -370,6 +418,10 @@ class IntervalRegressor(RegressorMixin, _Online):
             return self.controller
         return interval_controller(self.confidence_level, None if self.lower is None else 1.0)
 
+    def _begin(self) -> None:
+        super()._begin()
+        self._handover = handover(self.stream_.controller)
+
     def _templates(self) -> tuple[Any, ...]:
         given = (self.estimator, self.lower, self.upper)
         return given[:1] if self.lower is None else given
@@ -378,45 +430,24 @@ class IntervalRegressor(RegressorMixin, _Online):
         columns = [np.asarray(each.predict(X), dtype=np.float64) for each in self._fitted]
         return zip(*(each.ravel().tolist() for each in columns), strict=True)
 
-    def _prediction(self, output: tuple[float, ...]) -> Quantiles | Spread | None:
-        """What the family reads; None where the forecast or its scale is not known."""
-        centre, *ends = output
+    def _prediction(self, output: tuple[float, ...]) -> Any:
+        point, *ends = output
         if not all(map(isfinite, output)):
             return None
-        columns = getattr(self.stream_.controller.sets, "columns", None)
-        if columns == ("lower", "upper"):
-            return Quantiles(*(ends or (centre, centre)))
-        if not ends:
-            return self.residuals_.spread(centre) if self.residuals_.count else None
-        # Quantile forecasts may cross; a side is never narrower than the residuals allow.
-        least = self.residuals_.floor * self.residuals_.scales[0] if self.residuals_.count else 0.0
-        return Spread(centre, max(centre - ends[0], least), max(ends[1] - centre, least))
+        return self._handover.prediction(point, tuple(ends), self.residuals_)
 
-    def _peek(self, output: tuple[float, ...]) -> tuple[float, float]:
-        prediction = self._prediction(output)
-        if prediction is None:
-            return self._everything()
-        shown = self.stream_.peek(prediction)
-        return shown.lower, shown.upper
+    def _told(self, shown: Any) -> tuple[Any, Any]:
+        return self._handover.ends(shown)
 
-    def _everything(self) -> tuple[float, float]:
-        low, high = getattr(self.stream_.controller.sets, "support", (-inf, inf))
-        return low, high
-
-    def _show(self, output: tuple[float, ...], y: float) -> tuple[float, float]:
-        prediction = self._prediction(output)
-        if prediction is None:
-            ends = self._everything()
-        else:
-            shown = self.stream_.predict(prediction)
-            self.stream_.update(float(y))
-            ends = shown.lower, shown.upper
-        if isfinite(output[0]):
-            self.residuals_.add(float(y) - output[0])
-        return ends
+    def _everything(self) -> tuple[Any, Any]:
+        return self._handover.everything
 
     def _stacked(self, shown: list[Any]) -> Floats:
-        return np.array(shown, dtype=np.float64).reshape(-1, 2)
+        return np.array(shown, dtype=np.float64).reshape(-1, *self._handover.shape)
+
+    def _weigh(self, output: tuple[float, ...], y: float) -> None:
+        if isfinite(output[0]):
+            self.residuals_.add(float(y) - output[0])
 
 
 class SetClassifier(ClassifierMixin, _Online):
@@ -428,8 +459,8 @@ class SetClassifier(ClassifierMixin, _Online):
         The classifier; it must have `predict_proba`. A pipeline learns row by row if its last
         step does. `FrozenEstimator(fitted)` keeps a model as it is.
     controller
-        What to hold, and how, with a family of label sets. By default `sets.Threshold` and
-        miscoverage at 1 − confidence_level.
+        What to hold, and how, with a family of label sets, alone or in `sets.Nested` or
+        `sets.ScoreWindow`. By default `sets.Threshold` and miscoverage at 1 − confidence_level.
     confidence_level
         The coverage of the default controller.
     initial, chunk, refit, window
@@ -439,11 +470,11 @@ class SetClassifier(ClassifierMixin, _Online):
     ----------
     classes_
         The labels, in the order of the columns of `predict_proba` and `predict_set`.
-    stream_, estimator_
+    stream_, estimator_, unjudged_
         See `IntervalRegressor`.
     shown_
         The sets of the last rows of the last `fit` or `partial_fit`, as they were before each
-        label: booleans, (m, K).
+        label: booleans, (m, K), or (m, K, k) for k nested sets.
 
     Examples
     --------
@@ -536,9 +567,14 @@ class SetClassifier(ClassifierMixin, _Online):
         return self._probabilities(X)
 
     def predict_set(self, X: Any) -> Masks:
-        """The sets as they are now: booleans, (n, K), in the order of `classes_`."""
+        """The sets as they are now: booleans, (n, K), in the order of `classes_`.
+
+        k nested sets give (n, K, k), the smallest first. Where the family draws chances, each row
+        has its own, the same whenever it is asked at this place.
+        """
         X = self._asked(X)
-        return self._stacked([self._peek(output) for output in self._outputs(X)])
+        label_sets: Masks = self._peek(self._outputs(X))
+        return label_sets
 
     def _labels(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, npt.NDArray[Any]]:
         X = self._input(X, y, reset=reset)
@@ -573,6 +609,7 @@ class SetClassifier(ClassifierMixin, _Online):
                 f"SetClassifier needs an estimator with predict_proba, got {self.estimator!r}"
             )
         self._names = tuple(self.classes_.tolist())
+        self._count = label_count(self.stream_.controller)
 
     def _options(self) -> dict[str, Any]:
         return {"classes": self.classes_}
@@ -590,20 +627,27 @@ class SetClassifier(ClassifierMixin, _Online):
     def _outputs(self, X: Any) -> Floats:
         return self._probabilities(X)
 
-    def _peek(self, output: Floats) -> Masks:
+    def _prediction(self, output: Floats) -> Probabilities | None:
         if not np.isfinite(output).all():
-            return np.ones(len(output), dtype=np.bool_)
-        return np.asarray(self.stream_.peek(Probabilities(output.tolist(), self._names)).mask)
+            return None
+        return Probabilities(output.tolist(), self._names)
 
-    def _show(self, output: Floats, y: Any) -> Masks:
-        if not np.isfinite(output).all():
-            return np.ones(len(output), dtype=np.bool_)
-        shown = self.stream_.predict(Probabilities(output.tolist(), self._names))
-        self.stream_.update(y)
-        return np.asarray(shown.mask)
+    def _told(self, shown: Any) -> Masks:
+        if self._count is None:
+            return np.asarray(shown.mask)
+        return np.stack([part.mask for part in shown], axis=-1)
+
+    def _everything(self) -> Masks:
+        return np.ones(self._shape, dtype=np.bool_)
 
     def _stacked(self, shown: list[Any]) -> Masks:
-        return np.array(shown, dtype=np.bool_).reshape(-1, len(self.classes_))
+        return np.array(shown, dtype=np.bool_).reshape(-1, *self._shape)
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        """The shape of a row of `shown_`."""
+        classes = len(self.classes_)
+        return (classes,) if self._count is None else (classes, self._count)
 
 
 def _sliceable(X: Any) -> Any:

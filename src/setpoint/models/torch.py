@@ -1,20 +1,26 @@
 """A torch module and its optimiser as an online model (extra `torch`).
 
 The head says what the module's output means and which loss teaches it: `Point` for one number,
-`Pinball` for quantiles, `Softmax` for the scores of classes.
+`Pinball` for two quantiles, `Grid` for many, `Softmax` for the scores of classes, `Sigmoid` for
+those of labels of which any number may hold.
 """
 
 # mypy: allow-subclassing-any, allow-untyped-calls
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from math import exp
 from typing import Any, Protocol
 
-from setpoint._check import finite, is_missing, positive, whole
-from setpoint.errors import InputError, PredictionError, StateError
-from setpoint.predictions import Probabilities, Quantiles
+import numpy as np
+
+from setpoint._check import finite, is_missing, number, positive, whole
+from setpoint.errors import InputError, LabelError, PredictionError, StateError
+from setpoint.predictions import Probabilities, QuantileGrid, Quantiles
+from setpoint.sets import Multilabel, Threshold
 
 try:
     import torch
@@ -23,7 +29,7 @@ try:
 except ImportError as error:
     raise ImportError("this needs torch: pip install 'setpoint[torch]'") from error
 
-__all__ = ["Head", "Online", "Pinball", "Point", "Softmax"]
+__all__ = ["Grid", "Head", "Online", "Pinball", "Point", "Sigmoid", "Softmax"]
 
 
 class Head(Protocol):
@@ -33,7 +39,7 @@ class Head(Protocol):
         """What a family reads, from the output for one row."""
 
     def target(self, y: Any) -> Any:
-        """A label as a number."""
+        """A label as a number, or as a list of numbers."""
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The loss of several rows."""
@@ -53,11 +59,11 @@ class Point:
 
     def target(self, y: Any) -> float:
         """The label as a finite float."""
-        return finite(y, "a label")
+        return finite(y, "a label", LabelError)
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean squared error."""
-        return functional.mse_loss(outputs.reshape(len(targets)), targets)
+        return functional.mse_loss(_table(outputs, targets, 1).squeeze(1), targets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +94,53 @@ class Pinball:
 
     def target(self, y: Any) -> float:
         """The label as a finite float."""
-        return finite(y, "a label")
+        return finite(y, "a label", LabelError)
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean over rows of the two pinball losses together."""
-        above = targets.unsqueeze(1) - outputs.reshape(len(targets), 2)
-        levels = above.new_tensor([self.lower, self.upper])
-        return torch.maximum(levels * above, (levels - 1.0) * above).sum(1).mean()
+        return _pinball(outputs, targets, (self.lower, self.upper))
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Quantiles at several levels a row, taught by the pinball loss.
+
+    Its predictions are `QuantileGrid`s, for `setpoint.sets.QuantileScale`, which puts crossing
+    quantiles in order.
+
+    Parameters
+    ----------
+    levels
+        The levels of the quantiles, rising, strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> head = Grid((0.1, 0.5, 0.9))
+    >>> head.prediction(torch.tensor([1.0, 2.0, 4.0]))
+    QuantileGrid(levels=(0.1, 0.5, 0.9), values=[1.0, 2.0, 4.0])
+    """
+
+    levels: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        kept: tuple[float, ...] = ()
+        with suppress(TypeError):  # nothing to go through: told below
+            kept = tuple([number(level, "a level") for level in self.levels])
+        if not kept or not all(low < high for low, high in pairwise((0.0, *kept, 1.0))):
+            raise InputError(f"levels must rise strictly between 0 and 1, got {self.levels!r}")
+        object.__setattr__(self, "levels", kept)
+
+    def prediction(self, output: Tensor) -> QuantileGrid:
+        """The quantiles with their levels."""
+        return QuantileGrid(self.levels, _numbers(output, len(self.levels)))
+
+    def target(self, y: Any) -> float:
+        """The label as a finite float."""
+        return finite(y, "a label", LabelError)
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The mean over rows of all pinball losses together."""
+        return _pinball(outputs, targets, self.levels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +159,8 @@ class Softmax:
     classes: Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.classes is None:
-            return
-        if isinstance(self.classes, str) or not isinstance(self.classes, Sequence):
-            raise InputError(f"classes must be the labels in order, got {self.classes!r}")
-        classes = tuple(self.classes)
-        if len(set(classes)) != len(classes):
-            raise InputError(f"classes must differ, got {classes}")
-        object.__setattr__(self, "classes", classes)
+        # The names as the family keeps them, so that both take and refuse the same.
+        object.__setattr__(self, "classes", Threshold(self.classes).classes)  # type: ignore[arg-type]
 
     def prediction(self, output: Tensor) -> Probabilities:
         """The probabilities."""
@@ -132,26 +172,92 @@ class Softmax:
 
     def target(self, y: Any) -> int:
         """The label's place."""
-        label = y.item() if hasattr(y, "item") else y
-        if self.classes is None:
-            return whole(int(label) if label == int(label) else label, "a label", 0)
-        if label not in self.classes:
-            raise InputError(f"a label must be one of {list(self.classes)}, got {label!r}")
-        return self.classes.index(label)
+        label = Threshold().label(y)
+        if self.classes is not None:
+            return _place(label, self.classes)
+        if not isinstance(label, int) or label < 0:
+            raise LabelError(
+                f"without names for the classes a label must be a number from 0, got {label!r}"
+            )
+        return int(label)
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean cross entropy."""
+        scores = _table(outputs, targets, None if self.classes is None else len(self.classes))
+        highest = int(targets.max())
+        if highest >= scores.shape[1]:
+            raise LabelError(
+                f"a label must be a number from 0 to {scores.shape[1] - 1}, as the module gives "
+                f"{scores.shape[1]} scores, got {highest}"
+            )
         # Written out: torch's own starts its threads for the smallest batch, and waits for them.
-        chosen = outputs.gather(1, targets.unsqueeze(1)).squeeze(1)
-        return (torch.logsumexp(outputs, dim=1) - chosen).mean()
+        chosen = scores.gather(1, targets.unsqueeze(1)).squeeze(1)
+        return (torch.logsumexp(scores, dim=1) - chosen).mean()
+
+
+@dataclass(frozen=True, slots=True)
+class Sigmoid:
+    """A score for each label, of which any number may hold, taught by the binary cross entropy.
+
+    Its predictions are `Probabilities` that need not sum to 1, for `setpoint.sets.Multilabel`; y is
+    what that family takes: the labels that hold, or an array of 0 and 1.
+
+    Parameters
+    ----------
+    classes
+        The labels in the order of the scores, or their number, where they are the numbers from 0.
+
+    Examples
+    --------
+    >>> head = Sigmoid(("fog", "rain", "wind"))
+    >>> head.target({"rain", "fog"})
+    [1.0, 1.0, 0.0]
+    >>> head.prediction(torch.zeros(3))
+    Probabilities(p=[0.5, 0.5, 0.5], classes=('fog', 'rain', 'wind'), u=None)
+    """
+
+    classes: Sequence[Any] | int
+
+    def __post_init__(self) -> None:
+        kept: Any = self.classes
+        if kept is None or isinstance(kept, int | np.integer):
+            kept = whole(kept, "classes", 1)
+        else:
+            kept = Multilabel(kept).classes
+        object.__setattr__(self, "classes", kept)
+
+    @property
+    def _names(self) -> tuple[Any, ...]:
+        return tuple(range(self.classes) if isinstance(self.classes, int) else self.classes)
+
+    def prediction(self, output: Tensor) -> Probabilities:
+        """The probability of each label."""
+        found = _numbers(torch.sigmoid(output.to(torch.float64)), len(self._names))
+        return Probabilities(found, None if isinstance(self.classes, int) else self._names)
+
+    def target(self, y: Any) -> list[float]:
+        """1 for each label that holds, 0 for the others."""
+        names = self._names
+        places = {_place(label, names) for label in Multilabel(names).label(y)}
+        return [float(place in places) for place in range(len(names))]
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The mean binary cross entropy."""
+        scores = _table(outputs, targets, len(self._names))
+        return functional.binary_cross_entropy_with_logits(scores, targets)
 
 
 class Online:
     """A torch module that learns one row at a time.
 
     `predict` runs in evaluation mode, without gradients, and changes nothing; `learn` takes
-    gradient steps on the last rows in training mode. The module stays on its device and in its
-    precision. A label that is missing is not learnt.
+    gradient steps on the last rows, each part of the module in the mode it was left in: training,
+    unless you called its `eval()`, as one does to freeze a normalisation. The module stays on its
+    device and in its precision. A label that is missing is not learnt; a row that is refused leaves
+    everything as it was.
+
+    A row of features is anything that becomes a tensor, a row of a data frame included. Whole
+    numbers stay whole where the module has an embedding, else they become floats.
 
     Parameters
     ----------
@@ -160,7 +266,8 @@ class Online:
     optimiser
         A `torch.optim` optimiser of the module's parameters.
     head
-        What the output means: `Point()`, `Pinball(lower, upper)` or `Softmax(classes)`.
+        What the output means: `Point()`, `Pinball(lower, upper)`, `Grid(levels)`,
+        `Softmax(classes)` or `Sigmoid(classes)`.
     loss
         A loss of (outputs, targets) instead of the head's own.
     scheduler
@@ -208,7 +315,9 @@ class Online:
         if not isinstance(optimiser, torch.optim.Optimizer):
             raise InputError(f"optimiser must be a torch.optim.Optimizer, got {optimiser!r}")
         if isinstance(head, type) or not hasattr(head, "prediction"):
-            raise InputError(f"head must be Point(), Pinball(…) or Softmax(…), got {head!r}")
+            raise InputError(
+                f"head must be Point(), Pinball(…), Grid(…), Softmax(…) or Sigmoid(…), got {head!r}"
+            )
         if scheduler is not None and not hasattr(scheduler, "step"):
             raise InputError(f"scheduler must be a learning-rate scheduler, got {scheduler!r}")
         self.module = module
@@ -216,44 +325,78 @@ class Online:
         self.head = head
         self.scheduler = scheduler
         self._loss = head.loss if loss is None else loss
-        self._rows: deque[tuple[Tensor, float | int]] = deque(maxlen=whole(rows, "rows", 1))
+        self._rows: deque[tuple[Tensor, Any]] = deque(maxlen=whole(rows, "rows", 1))
         self._steps = whole(steps, "steps", 1)
         self._clip = None if clip is None else positive(clip, "clip")
 
     def predict(self, x: Any) -> Any:
         """The head's prediction for one row of features."""
         row = self._features(x).unsqueeze(0)
-        training = self.module.training
+        modes = [(each, each.training) for each in self.module.modules()]
         self.module.eval()
         try:
             with torch.inference_mode():
-                output = self.module(row)
+                output = self._outputs(row)
         finally:
-            self.module.train(training)
+            for each, training in modes:  # one by one: train(…) would put all parts into one mode
+                each.training = training
         return self.head.prediction(output[0])
 
     def learn(self, x: Any, y: Any) -> None:
         """Takes gradient steps on the last rows, this one included."""
         if is_missing(y):
             return
-        self._rows.append((self._features(x).detach().clone(), self.head.target(y)))
-        rows = torch.stack([row for row, _ in self._rows])
-        targets = torch.tensor([target for _, target in self._rows], device=rows.device)
+        latest = (self._features(x).detach().clone(), self.head.target(y))
+        if self._rows and self._rows[-1][0].shape != latest[0].shape:
+            raise InputError(
+                f"a row must have the shape {tuple(self._rows[-1][0].shape)} of the rows before "
+                f"it, got {tuple(latest[0].shape)}"
+            )
+        kept = deque([*self._rows, latest], maxlen=self._rows.maxlen)
+        rows = torch.stack([row for row, _ in kept])
+        targets = torch.tensor([target for _, target in kept], device=rows.device)
         if targets.is_floating_point():
-            targets = targets.to(rows.dtype)
-        training = self.module.training
-        self.module.train()
+            like = next(self.module.parameters(), rows)
+            targets = targets.to(like.dtype)
+        # A forward pass moves the running means of a normalisation, even if its loss then fails.
+        buffers = [(each, each.clone()) for each in self.module.buffers()]
         try:
-            for _ in range(self._steps):
-                self.optimiser.zero_grad()
-                self._loss(self.module(rows), targets).backward()
-                if self._clip is not None:
-                    torch.nn.utils.clip_grad_norm_(self.module.parameters(), self._clip)
-                self.optimiser.step()
-        finally:
-            self.module.train(training)
+            self._descend(rows, targets)
+        except BaseException:
+            with torch.no_grad():
+                for each, value in buffers:
+                    each.copy_(value)
+            raise
+        for _ in range(self._steps - 1):
+            self._descend(rows, targets)
+        self._rows = kept
         if self.scheduler is not None:
             self.scheduler.step()
+
+    def _descend(self, rows: Tensor, targets: Tensor) -> None:
+        """One step down the loss."""
+        self.optimiser.zero_grad()
+        self._loss(self._outputs(rows), targets).backward()
+        if self._clip is not None:
+            torch.nn.utils.clip_grad_norm_(self.module.parameters(), self._clip)
+        self.optimiser.step()
+
+    def _outputs(self, rows: Tensor) -> Tensor:
+        """What the module gives for several rows."""
+        try:
+            outputs = self.module(rows)
+        except (RuntimeError, IndexError, ValueError) as error:
+            why = str(error).partition("\n")[0]
+            raise InputError(
+                f"the module cannot take {rows.dtype} rows of shape {tuple(rows.shape[1:])}: {why}"
+            ) from error
+        if not isinstance(outputs, Tensor) or outputs.ndim == 0 or len(outputs) != len(rows):
+            got = getattr(outputs, "shape", None)
+            raise PredictionError(
+                f"the module must give a tensor with an output for each of {len(rows)} rows, got "
+                f"{type(outputs).__name__ if got is None else f'the shape {tuple(got)}'}"
+            )
+        return outputs
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learnt, for `torch.save`: it loads with `weights_only=True`."""
@@ -279,12 +422,20 @@ class Online:
         self._rows = deque(rows, maxlen=self._rows.maxlen)
 
     def _features(self, x: Any) -> Tensor:
-        """A row where the module is, in its precision; whole numbers stay whole."""
-        row = torch.as_tensor(x)
+        """A row where the module is, in its precision."""
+        row = x if isinstance(x, Tensor) else _row(x)
         like = next(self.module.parameters(), None)
         if like is None:
             return row
-        return row.to(like.device, like.dtype if row.is_floating_point() else row.dtype)
+        whole_numbers = not (row.is_floating_point() or row.is_complex())
+        stays = row.is_complex() or (whole_numbers and self._looks_up)
+        return row.to(like.device, row.dtype if stays else like.dtype)
+
+    @property
+    def _looks_up(self) -> bool:
+        """Whether whole numbers are places in a table for the module."""
+        tables = torch.nn.Embedding | torch.nn.EmbeddingBag
+        return any(isinstance(each, tables) for each in self.module.modules())
 
     def __repr__(self) -> str:
         return f"Online({self.module!r}, {type(self.optimiser).__name__}, {self.head!r})"
@@ -292,10 +443,45 @@ class Online:
 
 def _numbers(output: Tensor, count: int | None) -> list[float]:
     """The numbers of one row of output."""
+    _check_count(output, count)
     found: list[float] = output.reshape(-1).tolist()
-    if count is not None and len(found) != count:
+    return found
+
+
+def _table(outputs: Tensor, targets: Tensor, count: int | None) -> Tensor:
+    """The outputs for several rows, a row of numbers for each."""
+    _check_count(outputs[0], count)
+    return outputs.reshape(len(targets), -1)
+
+
+def _check_count(output: Tensor, count: int | None) -> None:
+    if count is not None and output.numel() != count:
         raise PredictionError(
             f"the head takes {count} number{'s' if count > 1 else ''} a row, the module gave "
             f"an output of shape {tuple(output.shape)}"
         )
-    return found
+
+
+def _pinball(outputs: Tensor, targets: Tensor, levels: tuple[float, ...]) -> Tensor:
+    """The mean over rows of the pinball losses at several levels together."""
+    above = targets.unsqueeze(1) - _table(outputs, targets, len(levels))
+    shares = above.new_tensor(levels)
+    return torch.maximum(shares * above, (shares - 1.0) * above).sum(1).mean()
+
+
+def _place(label: Any, names: Sequence[Any]) -> int:
+    """The place of a label among the names."""
+    if label not in names:
+        raise LabelError(f"a label must be one of {list(names)}, got {label!r}")
+    return names.index(label)
+
+
+def _row(x: Any) -> Tensor:
+    """A row of features as a tensor of its own, whole numbers whole."""
+    try:
+        array = np.array(x.to_numpy() if hasattr(x, "to_numpy") else x)
+        if array.dtype.kind == "O":  # a row of a frame whose columns differ in type
+            array = array.astype(np.float64)
+        return torch.from_numpy(array)
+    except (TypeError, ValueError):
+        raise InputError(f"x must be one row of numbers, got {x!r}") from None

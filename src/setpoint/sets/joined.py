@@ -245,6 +245,11 @@ class Nested:
         """The names of the numbers in a prediction, if the family has names."""
         return getattr(self.sets, "columns", None)
 
+    @property
+    def support(self) -> tuple[float, float]:
+        """The values y can take."""
+        return getattr(self.sets, "support", (-inf, inf))
+
     def taped(self, y: float) -> Any:
         """The label that a tape holds as a number."""
         return getattr(self.sets, "taped", self.sets.label)(y)

@@ -291,7 +291,7 @@ class Cumulative:
     shows = LabelSet
 
     def __post_init__(self) -> None:
-        if hasattr(self.classes, "__index__"):
+        if isinstance(self.classes, int | np.integer):
             object.__setattr__(self, "classes", whole(self.classes, "classes", 1))
         else:
             object.__setattr__(self, "classes", _kept(self.classes))
