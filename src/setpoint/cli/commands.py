@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 import setpoint
+from setpoint.cli import work
 
-__all__ = ["app"]
+__all__ = ["app", "classification", "options", "stream", "tabular"]
 
 app = typer.Typer(
     help="Keeps the risk of any online model at the level you set.",
@@ -19,7 +20,8 @@ reproduce = typer.Typer(
     help="Runs the experiments of the paper, and others like them, on real data.",
     no_args_is_help=True,
 )
-app.add_typer(reproduce, name="reproduce")
+for _command in (work.demo, work.run, work.calibrate, work.tune):
+    app.command()(_command)
 
 
 def _version(asked: bool) -> None:
@@ -60,6 +62,10 @@ def stream(
     with setpoint.Ledger(state, controller, every=every, **options) as ledger:  # type: ignore[arg-type]
         ledger.serve(sys.stdin.buffer, sys.stdout.buffer)
 
+
+app.command()(work.report)
+app.command()(work.inspect)
+app.add_typer(reproduce, name="reproduce")
 
 Out = Annotated[Path, typer.Option("--out", help="The folder for tables and figures.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A light model, one seed: minutes.")]

@@ -182,7 +182,7 @@ def _each(data: MultiLabelDataset, make: Callable[[], Any]) -> Floats:
     """The probability of each label by a model of its own, on features standardised in common."""
     from river import preprocessing
 
-    scale = preprocessing.StandardScaler()
+    scale: Any = preprocessing.StandardScaler()
     models = [make() for _ in data.labels]
     p = np.empty(data.y.shape)
     for row, (values, y) in enumerate(zip(data.x.tolist(), data.y.tolist(), strict=True)):

@@ -1,0 +1,161 @@
+"""What a saved state guarantees: a stream, groups, a fleet, or the folder of a ledger."""
+
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from setpoint import spec
+from setpoint.controller import Controller
+from setpoint.errors import InputError, StateError
+from setpoint.fleet import Fleet
+from setpoint.groups import Groups
+from setpoint.guarantee import Certificate
+from setpoint.ledger import Ledger
+from setpoint.stream import Stream
+
+__all__ = ["Inspected", "inspect"]
+
+_KINDS = ("stream", "groups", "fleet", "ledger")
+_MOST = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inspected:
+    """The certificates of a saved state.
+
+    Parameters
+    ----------
+    kind
+        "stream", "groups", "fleet" or "ledger".
+    controller
+        What is held, and how.
+    certificates
+        That of each stream by its name; of a single one by None.
+    together
+        What a state says of all its streams, where it does.
+    """
+
+    kind: str
+    controller: Controller
+    certificates: Mapping[Any, Certificate]
+    together: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything in plain values."""
+        return {
+            "kind": self.kind,
+            "controller": spec.to_toml(self.controller),
+            "streams": {
+                "" if name is None else str(name): held.as_dict()
+                for name, held in self.certificates.items()
+            },
+        }
+
+    def __str__(self) -> str:
+        if len(self.certificates) == 1:
+            ((name, held),) = self.certificates.items()
+            head = f"{self.kind}{'' if name in (None, '') else f', stream {name!r}'}"
+            return f"{head}\n{held}"
+        lines = [f"{self.kind} of {len(self.certificates):,} streams", ""]
+        if self.together:
+            lines = [self.together, ""]
+        lines.append(f"  {'stream':<24}{'labels':>10}{'mean loss':>11}{'level':>8}  verdict")
+        for name, held in list(self.certificates.items())[:_MOST]:
+            for risk in held.risks:
+                mean = f"{risk.mean:.4f}" if risk.judged else "–"
+                lines.append(
+                    f"  {name!s:<24}{risk.judged:>10,}{mean:>11}{risk.level:>8.4g}  {risk.verdict}"
+                )
+        if len(self.certificates) > _MOST:
+            lines.append(f"  … and {len(self.certificates) - _MOST:,} more: name one by --stream")
+        return "\n".join(lines)
+
+    def only(self, name: str) -> "Inspected":
+        """One stream by its name."""
+        for key, held in self.certificates.items():
+            if str(key) == name:
+                return Inspected(self.kind, self.controller, {key: held})
+        known = ", ".join(repr(str(key)) for key in list(self.certificates)[:5])
+        more = ", …" if len(self.certificates) > 5 else ""
+        raise InputError(f"there is no stream {name!r}; there are {known or 'none'}{more}")
+
+
+def inspect(path: str | os.PathLike[str]) -> Inspected:
+    """The certificates of a saved state; nothing in it is changed, even while it is in use.
+
+    Parameters
+    ----------
+    path
+        What `Stream.save`, `Groups.save` or `Fleet.save` wrote, a ledger's folder, or a folder
+        that `run` or `calibrate` wrote.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> from tempfile import TemporaryDirectory
+    >>> risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), bounds=(-20, 20))
+    >>> stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
+    >>> _ = stream.predict((10.0, 14.0)), stream.update(15.0)
+    >>> with TemporaryDirectory() as folder:
+    ...     stream.save(f"{folder}/demand.zip")
+    ...     found = inspect(f"{folder}/demand.zip")
+    >>> found.kind, found.certificates[None].risks[0].mean
+    ('stream', 1.0)
+    """
+    where = Path(path)
+    if not where.exists():
+        raise StateError(
+            f"{where} does not exist: name a saved stream, groups or fleet, or a ledger's folder"
+        )
+    if where.is_dir():
+        if (where / "state.zip").exists():
+            return inspect(where / "state.zip")
+        return _ledger(where)
+    kind = _kind(where)
+    if kind == "stream":
+        stream = Stream.load(where)
+        return Inspected(kind, stream.controller, {None: stream.certificate()})
+    if kind == "groups":
+        groups = Groups.load(where)
+        held = groups.certificate()
+        return Inspected(kind, groups.controller, dict(held.groups), str(held))
+    if kind == "fleet":
+        fleet = Fleet.load(where)
+        return Inspected(kind, fleet.controller, {id: fleet.certificate(id) for id in fleet.ids})
+    raise StateError(f"{where} holds {kind!r}; what can be inspected is {', '.join(_KINDS)}")
+
+
+def _kind(path: Path) -> str:
+    """What a saved file says it is."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return str(json.loads(archive.read("header.json"))["format"]).removeprefix("setpoint ")
+    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise StateError(
+            f"{path} is damaged or not a saved state ({error}); name what Stream.save, "
+            "Groups.save or Fleet.save wrote, or a ledger's folder"
+        ) from error
+
+
+def _ledger(folder: Path) -> Inspected:
+    """A ledger read from a copy, because opening one is for those who write to it."""
+    if not (folder / "controller.toml").exists():
+        raise StateError(f"{folder} holds no ledger: it has no controller.toml")
+    for _ in range(5):
+        with TemporaryDirectory() as copy, suppress(FileNotFoundError):
+            for file in sorted(folder.iterdir()):
+                if file.name == "controller.toml" or file.name.startswith(("streams-", "log-")):
+                    shutil.copyfile(file, Path(copy) / file.name)
+            with Ledger(copy) as ledger:
+                streams = {name: each.certificate() for name, each in ledger.streams.items()}
+                return Inspected("ledger", ledger.controller, streams)
+    raise StateError(f"{folder} changes faster than it can be read: try again")
