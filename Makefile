@@ -15,15 +15,15 @@ STAMPS := $(VENV)/stamps
 .PHONY: help demo test slow lint bench clean
 
 help:
-	@echo "make demo    run a stream through the controller and print its certificate"
+	@echo "make demo    calibrate a drifting stream, print the certificate, write a report"
 	@echo "make test    run the tests"
 	@echo "make slow    run the long laws, left out of make test"
 	@echo "make lint    check style, types and import layers"
-	@echo "make bench   time one live step, and bulk work"
+	@echo "make bench   time live steps, bulk work, models and commands"
 	@echo "make clean   remove .venv, caches and builds"
 
-demo: $(STAMPS)/core
-	$(PY) examples/demo.py
+demo: $(STAMPS)/demo
+	$(VENV)/bin/setpoint demo
 
 test: $(STAMPS)/test
 	$(PY) -m pytest -n auto --dist worksteal $(ARGS)
@@ -37,9 +37,12 @@ lint: $(STAMPS)/lint
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
 
-bench: $(STAMPS)/fast
+bench: $(STAMPS)/test
 	$(PY) -m benchmarks live
 	$(PY) -m benchmarks bulk
+	$(PY) -m benchmarks labels
+	$(PY) -m benchmarks lstm
+	$(PY) -m benchmarks cli
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
@@ -53,8 +56,8 @@ $(STAMPS)/venv:
 	$(PYTHON) -m venv $(VENV)
 	@mkdir -p $(STAMPS) && touch $@
 
-$(STAMPS)/core: pyproject.toml $(STAMPS)/venv
-	$(PIP) --editable .
+$(STAMPS)/demo: pyproject.toml $(STAMPS)/venv
+	$(PIP) --editable '.[cli,plots]'
 	@touch $@
 
 # On its own and before the rest, so that pip settles on this version. The stamp carries the
@@ -65,10 +68,6 @@ $(STAMPS)/torch-$(TORCH): $(STAMPS)/venv
 
 $(STAMPS)/test: pyproject.toml $(STAMPS)/torch-$(TORCH)
 	$(PIP) --editable '.[test,torch,fast,data,plots,river,sklearn,cli,experiments]'
-	@touch $@
-
-$(STAMPS)/fast: pyproject.toml $(STAMPS)/venv
-	$(PIP) --editable '.[fast]'
 	@touch $@
 
 $(STAMPS)/lint: pyproject.toml $(STAMPS)/venv

@@ -7,6 +7,7 @@ line, one JSON object. Give it a line in `KNOWN` and it can be called by name.
 KNOWN = {
     "live": "one live step, predict and update, beside the same recursion written by hand",
     "bulk": "replay beside C, fleets beside a memory copy, sweeps, rolling windows, memory",
+    "cli": "rows per second of calibrate, lines per second of stream, memory",
     "labels": "one live step with sets of 10 and of 1000 classes, beside plain numpy",
     "lstm": "one online step of the quantile LSTM beside a straightforward way to compute it",
 }

@@ -22,7 +22,7 @@ from setpoint.guarantee import Certificate
 from setpoint.stream import Info, Receipt, Stream
 
 if _typing.TYPE_CHECKING:
-    from setpoint import datasets, layouts, metrics, models, report, search, testing
+    from setpoint import datasets, jobs, layouts, metrics, models, report, search, testing
     from setpoint.fleet import Fleet
     from setpoint.groups import GroupCertificate, Groups
     from setpoint.ledger import Ledger
@@ -56,6 +56,7 @@ __all__ = [
     "datasets",
     "errors",
     "guarantee",
+    "jobs",
     "layouts",
     "losses",
     "metrics",
@@ -90,12 +91,15 @@ _LATER = {
     "sweep": "replaying",
     "tune": "tuning",
 }
+_PACKAGES = (
+    "datasets", "jobs", "layouts", "metrics", "models", "report", "search", "testing"
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> _typing.Any:
     if name in _LATER:
         value = getattr(_importlib.import_module(f"setpoint.{_LATER[name]}"), name)
-    elif name in ("datasets", "layouts", "metrics", "models", "report", "search", "testing"):
+    elif name in _PACKAGES:
         value = _importlib.import_module(f"setpoint.{name}")
     else:
         raise AttributeError(f"module 'setpoint' has no attribute {name!r}")

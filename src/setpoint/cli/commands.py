@@ -68,7 +68,7 @@ app.command()(work.inspect)
 app.add_typer(reproduce, name="reproduce")
 
 Out = Annotated[Path, typer.Option("--out", help="The folder for tables and figures.")]
-Quick = Annotated[bool, typer.Option("--quick", help="A light model, one seed: minutes.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Something smaller, in a minute or two.")]
 
 
 @reproduce.command()
@@ -81,6 +81,9 @@ def tabular(
     batch: Annotated[int, typer.Option(help="The most recent rows the LSTM learns from.")] = 512,
     jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
     quick: Quick = False,
+    ready: Annotated[
+        bool, typer.Option("--ready", help="Use the tapes that are finished and make no others.")
+    ] = False,
     out: Out = Path("results"),
 ) -> None:
     """The regression experiments: coverage, streaks and lengths of every stretching function."""
@@ -93,6 +96,7 @@ def tabular(
         batch=batch,
         jobs=jobs,
         quick=quick,
+        ready=ready,
         out=out,
     )
 

@@ -1,0 +1,262 @@
+"""The command line: what it prints, its exit codes, its errors, and files that are whole."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint.cli import main
+
+pytest.importorskip("typer")
+pytest.importorskip("pyarrow")
+
+
+def call(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: object
+) -> tuple[int, str, str]:
+    """The exit code, standard output and standard error of a command in this process."""
+    monkeypatch.setattr(sys, "argv", ["setpoint", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    printed = capsys.readouterr()
+    code = ended.value.code
+    if isinstance(code, str):
+        return 1, printed.out, code
+    return int(code or 0), printed.out, printed.err
+
+
+def process(
+    *words: object, cwd: Path, limit: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The same as a process of its own; `limit` is the largest file it may write."""
+
+    def limited() -> None:
+        if limit is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    return subprocess.run(
+        [sys.executable, "-m", "setpoint.cli", *map(str, words)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        preexec_fn=limited,
+        env={**os.environ, "COLUMNS": "100"},
+        check=False,
+    )
+
+
+@pytest.fixture
+def forecast(tmp_path: Path) -> Path:
+    """A file of predictions whose noise grows."""
+    random = np.random.default_rng(0)
+    path = tmp_path / "forecast.csv"
+    lines = ["when,site,low,high,y,word"]
+    for i in range(400):
+        y = 10.0 + (1.0 + i / 200.0) * random.standard_normal()
+        day = np.datetime64("2024-01-01") + i
+        lines.append(f"{day},{'north' if i % 2 else 'south'},9,11,{y:.3f},w{i % 3}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+ENDS = ("--target", "y", "--lower", "low", "--upper", "high")
+
+
+def test_calibrate_prints_the_certificate_and_writes_every_file(
+    forecast: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("plotly")
+    monkeypatch.chdir(forecast.parent)
+    code, out, err = call(capsys, monkeypatch, "calibrate", forecast, *ENDS, "--time", "when")
+    assert (code, err) == (0, "")
+    assert "1. Miscoverage at level 0.1: holds" in out
+    assert "wrote forecast-setpoint/: controller.toml, metrics.json, report.html, rows.csv" in out
+    page = (forecast.parent / "forecast-setpoint" / "report.html").read_text("utf-8")
+    told = json.loads((forecast.parent / "forecast-setpoint" / "metrics.json").read_text("utf-8"))
+    assert f"{100 * told['coverage']:.2f} % of the labels lay in their sets" in out
+    assert "<html" in page
+
+
+def test_json_is_one_object_and_quiet_is_nothing(
+    forecast: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = ("calibrate", forecast, *ENDS, "--no-report", "--out", forecast.parent / "out")
+    assert call(capsys, monkeypatch, *words, "--quiet") == (0, "", "")
+    code, out, err = call(capsys, monkeypatch, *words, "--json")
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    assert sorted(told["files"]) == ["controller.toml", "metrics.json", "rows.csv", "state.zip"]
+    assert (
+        told["coverage"] == json.loads(Path(told["files"]["metrics.json"]).read_text())["coverage"]
+    )
+
+
+def test_run_tune_report_and_inspect_work_one_after_the_other(
+    forecast: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("plotly")
+    folder = forecast.parent
+    words = ("run", forecast, "--target", "y", "--without", "low,high", "--out", folder / "ran")
+    code, out, _ = call(capsys, monkeypatch, *words, "--no-report", "--support", "-1000,inf")
+    assert code == 0
+    assert "the model sees when, site, word" in out
+    code, out, _ = call(
+        capsys, monkeypatch, "tune", forecast, *ENDS, "--out", folder / "best.toml", "--json"
+    )
+    assert code == 0
+    chosen = sp.spec.from_toml((folder / "best.toml").read_text("utf-8"))
+    assert sp.spec.from_toml(json.loads(out)["controller"]) == chosen
+    code, out, _ = call(capsys, monkeypatch, "report", folder / "ran", "--title", "Of y", "--json")
+    assert code == 0
+    assert "Of y" in (folder / "ran" / "report.html").read_text("utf-8")
+    first = json.loads((folder / "ran" / "metrics.json").read_text("utf-8"))
+    assert json.loads(out)["risk"] == first["risk"]
+    page = folder / "page.html"
+    code, _, _ = call(
+        capsys, monkeypatch, "report", forecast, *ENDS, "--config", folder / "best.toml",
+        "--out", page,
+    )  # fmt: skip
+    assert code == 0
+    assert page.exists()
+    code, out, _ = call(capsys, monkeypatch, "inspect", folder / "ran", "--json")
+    held = json.loads(out)["streams"][""]["risks"][0]
+    assert (code, held["mean"]) == (0, first["risk"])
+
+
+def test_the_demo_ends_with_a_certificate_and_a_report(tmp_path: Path) -> None:
+    pytest.importorskip("plotly")
+    found = process("demo", "--out", "shown", cwd=tmp_path)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert "1. Miscoverage at level 0.1: holds" in found.stdout
+    assert {path.name for path in (tmp_path / "shown").iterdir()} == {
+        "controller.toml", "demand.csv", "metrics.json", "report.html", "state.zip",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "forecast.csv", "--target", "z"], "has no column 'z' for --target"),
+        (["run", "forecast.csv", "--target", "word"], "run forecasts numbers, and --target 'word'"),
+        (["run", "odd.csv", "--target", "y", "--time", "when"], "holds 'soon' in row 400"),
+        (["run", "empty.csv", "--target", "y"], "empty.csv is empty"),
+        (["run", "nowhere.csv", "--target", "y"], "nowhere.csv: No such file or directory"),
+        (
+            ["run", "forecast.csv", "--target", "y", "--level", "5"],
+            "level must lie between 0 and 1",
+        ),
+        (["run", "forecast.csv", "--target", "y", "--support", "1"], "as in 0,inf; got '1'"),
+        (["calibrate", "forecast.csv", "--target", "y"], "give one kind, got 0"),
+        (["calibrate", "forecast.csv", *ENDS, "--config", "bad.toml"], "nonsense"),
+        (["tune", "forecast.csv", *ENDS, "--gammas", "a"], "separated by commas"),
+        (["inspect", "newer.zip"], "version 99; this setpoint reads up to"),
+        (["inspect", "forecast.csv"], "not a saved state"),
+        (["inspect", "nowhere"], "nowhere does not exist"),
+        (["report", "forecast.csv"], "give --target"),
+        (["report", "."], "must hold rows, metrics.json and controller.toml"),
+        (["stream", "--state", "new"], "holds no ledger yet"),
+    ],
+)
+def test_a_mistake_is_answered_by_one_sentence_and_exit_code_1(
+    forecast: Path,
+    words: list[str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = forecast.parent
+    monkeypatch.chdir(folder)
+    text = forecast.read_text()
+    (folder / "odd.csv").write_text(text.replace("2025-02-03,", "soon,"))
+    (folder / "empty.csv").write_text("")
+    (folder / "bad.toml").write_text("nonsense = 1\n")
+    _newer(folder / "newer.zip")
+    before = sorted(folder.iterdir())
+    code, out, err = call(capsys, monkeypatch, *words)
+    assert (code, out) == (1, "")
+    assert said in err
+    assert err.startswith("setpoint: ")
+    assert "\n" not in err.strip()
+    assert sorted(folder.iterdir()) == before
+
+
+def _newer(path: Path) -> None:
+    """A stream that a later version saved."""
+    import zipfile
+
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), bounds=(-20, 20))
+    sp.Stream(sp.Controller(sp.sets.Widen(), risk)).save(path)
+    with zipfile.ZipFile(path) as archive:
+        held = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(held["header.json"])
+    held["header.json"] = json.dumps({**header, "version": 99}).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in held.items():
+            archive.writestr(name, data)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["run", "forecast.csv"], ["run", "a.csv", "--target", "y", "--model", "magic"], ["walk"]],
+)
+def test_a_command_that_is_not_understood_ends_with_2(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, err = call(capsys, monkeypatch, *words)
+    assert (code, out) == (2, "")
+    assert "Usage: setpoint" in err
+
+
+def test_a_disk_that_takes_no_more_leaves_everything_as_it_was(forecast: Path) -> None:
+    folder = forecast.parent
+    words = ("calibrate", "forecast.csv", *ENDS, "--no-report", "--out", "out")
+    assert process(*words, cwd=folder).returncode == 0
+    before = {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
+    forecast.write_text(forecast.read_text().replace(",9,", ",8,"))
+    found = process(*words, cwd=folder, limit=10_000)
+    assert (found.returncode, found.stdout) == (1, "")
+    assert found.stderr.count("\n") == 1
+    assert "File too large" in found.stderr
+    assert {path.name: path.read_bytes() for path in (folder / "out").iterdir()} == before
+    assert {path.name for path in folder.iterdir()} == {"forecast.csv", "out"}
+
+
+def test_nothing_but_the_result_is_printed_where_nobody_watches(forecast: Path) -> None:
+    found = process(
+        "run", "forecast.csv", "--target", "y", "--no-report", "--json", cwd=forecast.parent
+    )
+    assert found.stderr == ""
+    assert json.loads(found.stdout)["job"]["model"] == "linear"
+
+
+def test_the_shell_completes_commands() -> None:
+    asked = {"_SETPOINT_COMPLETE": "complete_bash", "COMP_WORDS": "setpoint cal", "COMP_CWORD": "1"}
+    found = subprocess.run(
+        [sys.executable, "-c", "from setpoint.cli import main; main()"],
+        env={**os.environ, **asked},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.stdout.split() == ["calibrate"]
+
+
+def test_the_command_line_imports_no_heavy_library_before_it_needs_one() -> None:
+    code = (
+        "import sys; from setpoint.cli.commands import app; "
+        "print([m for m in ('numba', 'pandas', 'plotly', 'pyarrow', 'torch') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"

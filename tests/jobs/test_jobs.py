@@ -1,0 +1,543 @@
+"""Jobs on files: what is read, chosen, held and written, against loops written out here."""
+
+import csv
+import gzip
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint import jobs
+from setpoint.errors import DataError, InputError
+from setpoint.jobs import files
+from setpoint.jobs.features import find, time_column
+from setpoint.jobs.times import calendar
+
+pa = pytest.importorskip("pyarrow")
+
+
+def table(path: Path, columns: dict[str, Any]) -> Path:
+    """A CSV of columns."""
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    return path
+
+
+def world(rows: int, seed: int = 0) -> dict[str, Any]:
+    """Quantiles of a model that does not know that the noise grows."""
+    random = np.random.default_rng(seed)
+    centre = 10.0 * np.sin(np.arange(rows) / 30.0)
+    y = centre + np.linspace(1.0, 3.0, rows) * random.standard_normal(rows)
+    numbers = {"low": centre - 1.6, "high": centre + 1.6, "y": y}
+    return {name: np.round(held, 3).tolist() for name, held in numbers.items()}
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+ENDS = jobs.Columns("y", lower="low", upper="high")
+
+
+# Calibrate
+
+
+def test_every_calibrated_row_is_what_a_live_stream_would_have_shown(tmp_path: Path) -> None:
+    held = world(1200)
+    found = jobs.calibrate(table(tmp_path / "a.csv", held), ENDS)
+    made = found.write(tmp_path / "out", report=False)
+    written = rows_of(made["rows.csv"])
+    controller = sp.spec.from_toml(made["controller.toml"].read_text("utf-8"))
+    for part, burnt in ((slice(0, 120), "true"), (slice(120, 1200), "false")):
+        stream = sp.Stream(controller)
+        ends = list(zip(held["low"], held["high"], strict=True))[part]
+        for row, prediction, y in zip(written[part], ends, held["y"][part], strict=True):
+            shown = stream.predict(prediction)
+            assert (float(row["lower"]), float(row["upper"])) == tuple(shown)
+            assert row["covered"] == str(stream.update(y) == 0.0).lower()
+            assert row["burn_in"] == burnt
+    assert str(found.trace.certificate()) == str(stream.certificate())
+    assert sp.Stream.load(made["state.zip"]).theta == stream.theta
+
+
+def test_columns_that_nobody_asked_about_come_out_as_they_went_in(tmp_path: Path) -> None:
+    held = world(300)
+    strange = {"code": ["007", "1e5", "", 'a "b", c', "line\nbreak", " x "] * 50}
+    plain = {"code": ["007", "1e5", "", "2024-01-01", "None", "1.50"] * 50}
+    for number, more in enumerate((strange, plain)):
+        path = table(tmp_path / f"{number}.csv", {**more, **held})
+        made = jobs.calibrate(path, ENDS).write(tmp_path / f"out{number}", report=False)
+        before, after = rows_of(path), rows_of(made["rows.csv"])
+        assert [{name: row[name] for name in before[0]} for row in after] == before
+
+
+def test_numbers_written_with_spaces_or_left_out_are_read(tmp_path: Path) -> None:
+    held = world(300)
+    held["y"] = [" " if i % 50 == 7 else f"  {y} " for i, y in enumerate(held["y"])]
+    found = jobs.calibrate(table(tmp_path / "a.csv", held), ENDS)
+    assert int(found.trace.certificate().missing) == 5
+    made = found.write(tmp_path / "out", report=False)
+    written = rows_of(made["rows.csv"])
+    assert [row["covered"] == "" for row in written] == [i % 50 == 7 for i in range(300)]
+
+
+@pytest.mark.parametrize("suffix", [".csv.gz", ".tsv", ".parquet", ".jsonl", ".jsonl.gz"])
+def test_every_kind_of_file_gives_the_same_sets(tmp_path: Path, suffix: str) -> None:
+    held = world(400)
+    reference = jobs.calibrate(table(tmp_path / "a.csv", held), ENDS)
+    path = files.write(pa.table(held), tmp_path / f"b{suffix}", "\t" if "tsv" in suffix else ",")
+    found = jobs.calibrate(path, ENDS)
+    assert np.array_equal(found.trace.lower, reference.trace.lower)
+    made = found.write(tmp_path / "out", report=False)
+    again = files.read(made[f"rows{suffix}"])
+    assert np.array_equal(again.numbers("upper", "")[50:], reference.trace.upper)
+    assert again.numbers("high", "").tolist() == held["high"]
+
+
+def test_a_point_is_a_pair_of_equal_ends(tmp_path: Path) -> None:
+    held = world(400)
+    held["high"] = held["low"]
+    path = table(tmp_path / "a.csv", held)
+    pair = jobs.calibrate(path, ENDS)
+    point = jobs.calibrate(path, jobs.Columns("y", point="low"))
+    assert np.array_equal(pair.trace.upper, point.trace.upper)
+    assert point.given is None
+
+
+@pytest.mark.parametrize("side", ["lower", "upper"])
+def test_one_end_alone_is_held_alone(tmp_path: Path, side: str) -> None:
+    path = table(tmp_path / "a.csv", world(3000))
+    column = {"lower": "low", "upper": "high"}[side]
+    found = jobs.calibrate(path, jobs.Columns("y", **{side: column}))
+    y = found.trace.tape.y
+    ends = getattr(found.trace, side)
+    missed = (y < ends) if side == "lower" else (y > ends)
+    assert abs(missed.mean() - 0.1) < 0.02
+    other = found.trace.upper if side == "lower" else found.trace.lower
+    assert np.isinf(other).all()
+
+
+def test_labels_are_held_from_probabilities_whatever_prefix_they_have(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    p = random.dirichlet([1.0, 1.0, 1.0], 900).round(4)
+    p[:, 2] = 1.0 - p[:, 0] - p[:, 1]
+    true = [("cat", "dog", "owl")[random.choice(3, p=row)] for row in np.clip(p, 0, 1)]
+    true[500] = ""
+    names = [f"p_{name}" for name in ("cat", "dog", "owl")]
+    path = table(tmp_path / "a.csv", {**dict(zip(names, p.T.tolist(), strict=True)), "is": true})
+    found = jobs.calibrate(path, jobs.Columns("is", probabilities=tuple(names)))
+    assert abs(found.trace.coverage - 0.9) < 0.02
+    written = rows_of(found.write(tmp_path / "out", report=False)["rows.csv"])
+    for row, label in zip(written, true, strict=True):
+        labels = [name for name in row["labels"].split("|") if name]
+        assert len(labels) == int(row["size"])
+        assert row["covered"] == ("" if not label else str(label in labels).lower())
+    assert found.trace.certificate().missing == 1
+
+
+def test_rows_are_taken_in_the_order_of_time_and_written_in_that_of_the_file(
+    tmp_path: Path,
+) -> None:
+    held = world(600)
+    held["when"] = [str(np.datetime64("2024-01-01T00") + i) for i in range(600)]
+    shuffle = np.random.default_rng(5).permutation(600)
+    mixed = {name: [values[i] for i in shuffle] for name, values in held.items()}
+    columns = jobs.Columns("y", lower="low", upper="high", time="when")
+    sorted_ = jobs.calibrate(table(tmp_path / "a.csv", held), columns)
+    found = jobs.calibrate(table(tmp_path / "b.csv", mixed), columns)
+    assert np.array_equal(found.trace.lower, sorted_.trace.lower)
+    assert "not in the order of 'when'" in found.notes[0]
+    first = rows_of(sorted_.write(tmp_path / "1", report=False)["rows.csv"])
+    second = rows_of(found.write(tmp_path / "2", report=False)["rows.csv"])
+    assert [first[i] for i in shuffle] == second
+
+
+def test_every_series_is_held_by_itself(tmp_path: Path) -> None:
+    parts = {name: world(500, seed) for seed, name in enumerate("abc")}
+    rows = [
+        (name, *(parts[name][column][i] for column in ("low", "high", "y")))
+        for i in range(500)
+        for name in "abc"
+    ]
+    columns = dict(zip(("site", "low", "high", "y"), zip(*rows, strict=True), strict=True))
+    path = table(tmp_path / "a.csv", columns)
+    found = jobs.calibrate(path, jobs.Columns("y", lower="low", upper="high", id="site"))
+    assert found.job["burn_in"] == 3 * 50
+    for name in "abc":
+        stream, held = sp.Stream(found.trace.controller), parts[name]
+        shown = []
+        for i in range(50, 500):
+            shown.append(stream.predict((held["low"][i], held["high"][i])).lower)
+            stream.update(held["y"][i])
+        assert found.trace.lower[found.trace.tape.rows(name)].tolist() == shown
+    assert "all series: holds" in str(found)
+
+
+def test_the_certificate_says_something_at_the_length_of_the_file(tmp_path: Path) -> None:
+    for rows, within in ((500, 0.35), (5000, 0.07)):
+        found = jobs.calibrate(table(tmp_path / "a.csv", world(rows)), ENDS)
+        (risk,) = found.trace.certificate().risks
+        assert risk.verdict == "holds"
+        assert risk.upper is not None
+        assert risk.upper < within
+
+
+def test_a_controller_that_is_given_is_used_from_the_first_row_on(tmp_path: Path) -> None:
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.2, sp.steps.Fixed(0.5), bounds=(-30.0, 30.0))
+    controller = sp.Controller(sp.sets.Widen(), risk)
+    found = jobs.calibrate(table(tmp_path / "a.csv", world(300)), ENDS, controller=controller)
+    assert found.trace.controller == controller
+    assert len(found.trace.lam) == 300
+    opened = sp.Controller(sp.sets.Widen(), sp.Risk(sp.losses.Miscoverage(), 0.2))
+    found = jobs.calibrate(table(tmp_path / "a.csv", world(300)), ENDS, controller=opened)
+    assert len(found.trace.lam) == 250
+    assert found.trace.controller.risks[0].bounds is not None
+
+
+def test_the_mean_of_misses_in_a_row_can_be_held(tmp_path: Path) -> None:
+    found = jobs.calibrate(table(tmp_path / "a.csv", world(5000)), ENDS, jobs.Goal("mc", 0.1))
+    streak, total = 0, 0
+    for hit in found.trace.covered.tolist():
+        streak = 0 if hit else streak + 1
+        total += min(streak, 20)
+    assert abs(total / len(found.trace.covered) - 1.0 / 9.0) < 0.02
+
+
+def test_columns_that_are_called_as_the_results_are_kept_apart(tmp_path: Path) -> None:
+    held = world(300)
+    path = table(tmp_path / "a.csv", {"lower": held["low"], "upper": held["high"], "y": held["y"]})
+    found = jobs.calibrate(path, jobs.Columns("y", lower="lower", upper="upper"))
+    written = rows_of(found.write(tmp_path / "out", report=False)["rows.csv"])
+    assert [float(row["lower"]) for row in written] == held["low"]
+    assert float(written[-1]["calibrated_lower"]) == found.trace.lower[-1]
+
+
+def test_the_metrics_file_repeats_the_numbers_of_the_trace(tmp_path: Path) -> None:
+    found = jobs.calibrate(table(tmp_path / "a.csv", world(1000)), ENDS)
+    made = found.write(tmp_path / "out", report=False)
+    told = json.loads(made["metrics.json"].read_text("utf-8"))
+    held, y = world(1000), np.array(world(1000)["y"])[100:]
+    assert told["coverage"] == found.trace.covered.mean()
+    low, high = np.array(held["low"])[100:], np.array(held["high"])[100:]
+    assert told["as_given"]["coverage"] == ((low <= y) & (y <= high)).mean()
+    assert told["job"]["columns"] == {"target": "y", "lower": "low", "upper": "high"}
+    assert sum(row["chosen"] for row in told["tried"]) == 1
+
+
+def test_a_finished_job_can_be_traced_again_to_the_bit(tmp_path: Path) -> None:
+    held = world(400)
+    held["when"] = [str(np.datetime64("2024-01-01") + i) for i in range(400)][::-1]
+    held["site"] = ["north", "south"] * 200
+    path = table(tmp_path / "a.csv", held)
+    columns = jobs.Columns("y", lower="low", upper="high", id="site", time="when")
+    for number, found in enumerate(
+        (jobs.calibrate(path, columns), jobs.run(path, "y", id="site", without=["low", "high"]))
+    ):
+        found.write(tmp_path / f"out{number}", report=False)
+        trace, job = jobs.retrace(tmp_path / f"out{number}")
+        assert np.array_equal(trace.lower, found.trace.lower)
+        assert np.array_equal(trace.theta, found.trace.theta)
+        assert job["file"] == "a.csv"
+
+
+# Wrong input
+
+
+@pytest.mark.parametrize(
+    ("change", "columns", "said"),
+    [
+        ({}, jobs.Columns("z", point="low"), "no column 'z' for --target; it has 'low', 'high'"),
+        ({}, jobs.Columns("Y", point="low"), "did you mean 'y'"),
+        ({"y": ["a"] * 60}, ENDS, "--target must name a column of numbers.* holds 'a' in row 1"),
+        ({"low": [1.0] * 59 + [""]}, ENDS, "every row needs a prediction.* in row 60"),
+        ({"y": [1.0] * 59 + ["inf"]}, ENDS, "--target must be finite, and row 60 holds inf"),
+        ({"y": [""] * 60}, ENDS, "at least 10 rows with a label, got 0"),
+        (
+            {"when": ["1/31/2024 0:00"] * 30 + ["32/31/2024 0:00"] * 30},
+            jobs.Columns("y", point="low", time="when"),
+            "holds '32/31/2024 0:00' in row 31",
+        ),
+        (
+            {"when": ["2024-01-01"] * 59 + ["soon"]},
+            jobs.Columns("y", point="low", time="when"),
+            "column of dates or numbers, and 'when' .* holds 'soon' in row 60: write dates like",
+        ),
+        (
+            {"when": ["2024-01-01"] * 59 + [""]},
+            jobs.Columns("y", point="low", time="when"),
+            "'when' .* row 60",
+        ),
+    ],
+)
+def test_a_file_that_will_not_do_is_refused_in_a_sentence(
+    tmp_path: Path, change: dict[str, Any], columns: jobs.Columns, said: str
+) -> None:
+    path = table(tmp_path / "a.csv", {**world(60), **change})
+    with pytest.raises((DataError, InputError), match=said):
+        jobs.calibrate(path, columns)
+
+
+def test_a_label_outside_the_support_is_named_by_its_row_of_the_file(tmp_path: Path) -> None:
+    held = {**world(200), "when": [str(np.datetime64("2024-01-01") - i) for i in range(200)]}
+    held["y"] = [1.0] * 150 + [-2.5] + [1.0] * 49
+    path = table(tmp_path / "a.csv", held)
+    columns = jobs.Columns("y", lower="low", upper="high", time="when")
+    with pytest.raises(DataError, match=r"from 0 to inf, and .* has -2.5 in row 151"):
+        jobs.calibrate(path, columns, jobs.Goal(support=(0.0, np.inf)))
+
+
+def test_a_class_that_has_no_column_is_named(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", {"a": [0.5] * 60, "b": [0.5] * 60, "y": ["a"] * 59 + ["c"]})
+    with pytest.raises(DataError, match=r"one of the classes a, b, and 'y' .* holds 'c'"):
+        jobs.calibrate(path, jobs.Columns("y", probabilities=("a", "b")))
+
+
+@pytest.mark.parametrize(
+    ("content", "suffix", "said"),
+    [
+        (b"", ".csv", "is empty: its first line must name the columns"),
+        (b"a,b\n", ".csv", "is empty: it needs a row"),
+        (b"", ".jsonl", "is empty: it needs a row"),
+        (b"a,a\n1,2\n", ".csv", "names the column 'a' twice"),
+        (b"a,b\n1,2\n1,2,3\n", ".csv", "is damaged or no .csv file"),
+        (b"PAR1 no", ".parquet", "is damaged or no .parquet file"),
+        (b"{", ".jsonl", "is damaged or no .jsonl file"),
+        (b"a,b\n1,2\n", ".csv.gz", "is damaged or no .csv.gz file"),
+        (b"a", ".txt", "a file of rows ends in .csv"),
+    ],
+)
+def test_a_damaged_file_is_refused_in_a_sentence(
+    tmp_path: Path, content: bytes, suffix: str, said: str
+) -> None:
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=said):
+        files.read(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: jobs.Goal(level=5), "between 0 and 1, both excluded, got 5"),
+        (lambda: jobs.Goal("cover"), "risk must be one of 'coverage', 'mc', got 'cover'"),
+        (lambda: jobs.Goal(gamma=-1.0), "gamma must be greater than 0"),
+        (lambda: jobs.Goal(support=(3.0, 1.0)), "support must have low < high"),
+        (lambda: jobs.Columns("y"), "give one kind, got 0"),
+        (lambda: jobs.Columns("y", lower="a", point="b"), "give one kind, got 2"),
+        (lambda: jobs.Columns("y", probabilities=("a",)), "two classes or more"),
+    ],
+)
+def test_options_that_will_not_do_are_refused_in_a_sentence(make: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        make()
+
+
+# Run
+
+
+def test_a_row_is_predicted_before_its_label_is_seen(tmp_path: Path) -> None:
+    """Labels changed from some row on change no prediction up to that row."""
+    held = world(240)
+    held["when"] = [str(np.datetime64("2024-01-01T00") + i) for i in range(240)]
+    first = jobs.run(table(tmp_path / "a.csv", held), "y")
+    held["y"][180:] = [1000.0] * 60
+    second = jobs.run(table(tmp_path / "b.csv", held), "y")
+    for name in ("predicted_lower", "predicted_upper"):
+        assert np.array_equal(first.added[name][:181], second.added[name][:181])
+        assert not np.array_equal(first.added[name][181:], second.added[name][181:])
+    for name in ("lower", "upper"):
+        assert np.array_equal(first.added[name][50:181], second.added[name][50:181])
+
+
+@pytest.mark.parametrize("model", ["linear", "last", "river"])
+def test_a_model_is_held_at_its_level_on_a_stream_that_drifts(tmp_path: Path, model: str) -> None:
+    if model == "river":
+        pytest.importorskip("river")
+    path = table(tmp_path / "a.csv", world(1500))
+    found = jobs.run(path, "y", model=model, features=["low"])
+    assert abs(found.trace.coverage - 0.9) < 0.03
+    assert found.trace.certificate().risks[0].within
+
+
+def test_models_of_several_series_learn_apart(tmp_path: Path) -> None:
+    one, two = world(200, 1), world(200, 2)
+    both = {
+        "site": ["a", "b"] * 200,
+        **{n: [v for pair in zip(one[n], two[n], strict=True) for v in pair] for n in one},
+    }
+    found = jobs.run(table(tmp_path / "a.csv", both), "y", id="site")
+    alone = jobs.run(table(tmp_path / "b.csv", two), "y")
+    assert np.array_equal(found.added["predicted_upper"][1::2], alone.added["predicted_upper"])
+
+
+def test_the_lstm_runs_where_torch_is(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    found = jobs.run(table(tmp_path / "a.csv", world(70)), "y", model="lstm", features=["low"])
+    assert np.isfinite(found.trace.tape.prediction[0]).all()
+
+
+def test_features_are_numbers_dates_and_few_words(tmp_path: Path) -> None:
+    size = 60
+    path = table(
+        tmp_path / "a.csv",
+        {
+            "when": [f"{1 + i % 12}/{1 + i // 12}/2024 {i % 24}:00" for i in range(size)],
+            "n": [i if i % 7 else "" for i in range(size)],
+            "word": ["a", "b", "c"] * 20,
+            "words": [f"w{i}" for i in range(size)],
+            "void": [""] * size,
+            "y": range(size),
+        },
+    )
+    rows = files.read(path)
+    assert time_column(rows) == "when"
+    seen = find(rows, "y", time="when")
+    assert seen.columns == ("when", "n", "word")
+    assert seen.left_out == {"words": "holds 60 different words", "void": "is empty"}
+    numbers = seen.values[:, seen.names.index("n")].tolist()
+    assert numbers[:9] == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 6.0, 8.0]  # 7 is missing: the last
+    assert seen.values[:, seen.names.index("word = b")].tolist() == [0.0, 1.0, 0.0] * 20
+    assert np.isfinite(seen.values).all()
+
+
+def test_the_calendar_runs_round() -> None:
+    hours = np.datetime64("2024-01-01T00", "h") + np.arange(24 * 40)
+    found = calendar(hours)
+    assert np.allclose(found["of day sin"][:24], np.sin(2 * np.pi * np.arange(24) / 24))
+    assert found["weekend"].reshape(-1, 24)[:, 0].tolist() == ([0.0] * 5 + [1.0] * 2) * 5 + [0] * 5
+    assert "of year sin" not in found
+
+
+@pytest.mark.parametrize(
+    ("texts", "first"),
+    [
+        (["2024-01-31", "2024-02-01"], "2024-01-31"),
+        (["2024-01-31T15:00:00Z", "2024-02-01T15:00:00Z"], "2024-01-31T15"),
+        (["1/31/2024 0:10", "2/1/2024 0:20"], "2024-01-31T00:10"),
+        (["31/1/2024", "1/2/2024"], "2024-01-31"),
+        (["1/12/2024", "2/12/2024"], "2024-01-12"),
+        (["3/12/2023", "3/1/2024"], "2023-03-12"),
+        (["12/5/2023", "1/6/2023"], "2023-05-12"),
+        (["31.1.2024 15:30", "1.2.2024 15:30"], "2024-01-31T15:30"),
+    ],
+)
+def test_dates_are_read_as_people_write_them(tmp_path: Path, texts: list[str], first: str) -> None:
+    rows = files.read(table(tmp_path / "a.csv", {"when": texts}))
+    assert rows.times("when", "--time")[0] == np.datetime64(first)
+
+
+# Tune, demo, inspect
+
+
+def test_tuning_picks_from_the_first_part_and_judges_on_the_rest(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", world(2000))
+    found = jobs.tune(path, ENDS, gammas=(0.01, 0.5))
+    assert {row["gamma"] for row in found.choice.tried} == {0.01, 0.5}
+    best = min(found.choice.tried, key=lambda row: row["objective"])
+    assert best["chosen"]
+    held = world(2000)
+    stream = sp.Stream(found.choice.controller)
+    losses = []
+    for i in range(1000, 2000):
+        stream.predict((held["low"][i], held["high"][i]))
+        losses.append(stream.update(held["y"][i]))
+    assert found.later.risk == pytest.approx(np.mean(losses), abs=1e-12)
+    assert sp.spec.from_toml(found.as_dict()["controller"]) == found.choice.controller
+
+
+def test_the_objective_of_the_choice_is_the_pinball_loss_of_lambda(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", world(600))
+    found = jobs.tune(path, ENDS, gammas=(0.3,), share=0.5)
+    row = next(row for row in found.choice.tried if row["stretch"] == "Identity")
+    held = world(600)
+    ends = list(zip(held["low"], held["high"], strict=True))[:300]
+    open_ = sp.Controller(sp.sets.Widen(), sp.Risk(sp.losses.Miscoverage(), 0.1))
+    ready = sp.burn_in(open_, ends, held["y"][:300])
+    theta, total = ready.risks[0].start, 0.0
+    assert theta is not None
+    for (low, high), y in zip(ends, held["y"][:300], strict=True):
+        gap = max(low - y, y - high) - theta
+        total += max(0.9 * gap, -0.1 * gap)
+        theta += 0.3 * (float(y < low - theta or y > high + theta) - 0.1)
+    assert row["objective"] == pytest.approx(total / 300, rel=1e-9)
+
+
+def test_the_demo_is_held_where_the_model_alone_is_not() -> None:
+    found = jobs.demo()
+    held = found.outcome.trace.summary()
+    assert found.outcome.given is not None
+    assert found.outcome.given.worst_window > 0.4
+    assert held.worst_window < 0.1
+    assert held.risk == found.outcome.trace.certificate().risks[0].mean
+    assert found.outcome.trace.certificate().pending == 24
+
+
+def test_the_stream_of_the_demo_can_be_calibrated(tmp_path: Path) -> None:
+    made = jobs.demo().write(tmp_path, report=False)
+    columns = jobs.Columns("demand", lower="lower", upper="upper", time="time")
+    found = jobs.calibrate(made["demand.csv"], columns)
+    assert abs(found.trace.coverage - 0.9) < 0.01
+    assert found.given is not None
+    assert found.trace.summary().worst_window < found.given.worst_window / 3
+
+
+def test_every_kind_of_saved_state_can_be_inspected(tmp_path: Path) -> None:
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), bounds=(-20, 20))
+    controller = sp.Controller(sp.sets.Widen(), risk)
+    groups, fleet = sp.Groups(controller), sp.Fleet(controller, ["north", "south"])
+    for name in ("north", "south"):
+        groups.predict((0.0, 1.0), group=name)
+        groups.update(2.0 if name == "north" else 0.5)
+    fleet.predict((np.zeros(2), np.ones(2)))
+    fleet.update(np.array([2.0, 0.5]))
+    groups.save(tmp_path / "groups.zip")
+    fleet.save(tmp_path / "fleet.zip")
+    with sp.Ledger(tmp_path / "ledger", controller) as ledger:
+        for name, y in (("north", 2.0), ("south", 0.5)):
+            ledger.handle([{"stream": name, "id": "a", "prediction": [0.0, 1.0], "y": y}])
+        before = sorted(p.name for p in (tmp_path / "ledger").iterdir())
+        kinds = {
+            name: jobs.inspect(tmp_path / name) for name in ("groups.zip", "fleet.zip", "ledger")
+        }
+        assert sorted(p.name for p in (tmp_path / "ledger").iterdir()) == before
+    for name, found in kinds.items():
+        assert found.kind == name.split(".")[0]
+        assert {k: c.risks[0].mean for k, c in found.certificates.items()} == {
+            "north": 1.0,
+            "south": 0.0,
+        }
+        assert found.only("south").certificates["south"].risks[0].judged == 1
+        with pytest.raises(InputError, match="no stream 'west'; there are 'north', 'south'"):
+            found.only("west")
+
+
+# Real files
+
+
+@pytest.mark.parametrize(
+    ("folder", "target", "notes"),
+    [
+        ("traffic", "traffic_volume", "7,629 of 48,204 rows repeat the time"),
+        ("power", "Zone 1 Power Consumption", "the model sees DateTime, Temperature"),
+        ("prices", "Spot", "and 47 more"),
+    ],
+)
+def test_real_files_are_held_as_they_are(
+    shared_data: Path, folder: str, target: str, notes: str
+) -> None:
+    """The cheapest model, so that the file and not the model is what is tried."""
+    (path,) = (shared_data / folder).glob("*.csv.gz")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = jobs.run(path, target, model="last")
+    assert abs(found.trace.coverage - 0.9) < 0.002
+    assert found.trace.certificate().risks[0].verdict == "holds"
+    assert any(notes in note for note in found.notes)
