@@ -5,13 +5,13 @@ import os
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping
+from importlib.metadata import version
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import setpoint
 from setpoint import _check
 from setpoint.guarantee import RiskCertificate
 from setpoint.losses import declaration
@@ -75,7 +75,7 @@ def metrics(trace: Trace, *, window: int = 250) -> dict[str, Any]:
         for i, summary in enumerate(summaries)
     ]
     found = {
-        "setpoint": setpoint.__version__,
+        "setpoint": version("setpoint"),
         **{name: risks[0][name] for name in _HEADLINE},
         "sets": "intervals" if shows_intervals(trace) else "sets",
         "rows": len(trace.lam),
