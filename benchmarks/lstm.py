@@ -46,7 +46,7 @@ class Straightforward(nn.Module):
         def stack(*sizes: int) -> nn.Sequential:
             layers: list[nn.Module] = []
             for inputs, outputs in pairwise(sizes):
-                layers += [nn.Linear(inputs, outputs), nn.LeakyReLU(), nn.Dropout(held.dropout)]
+                layers += [nn.Linear(inputs, outputs), nn.LeakyReLU(0.2), nn.Dropout(held.dropout)]
             return nn.Sequential(*layers[:-2])
 
         self.f1 = stack(features + 1, *held.before, held.hidden)

@@ -18,7 +18,7 @@ from torch.nn.functional import leaky_relu_, linear
 
 __all__ = ["Network"]
 
-_SLOPE = 0.01  # of the leaky ReLU below zero
+_SLOPE = 0.2  # of the leaky ReLU below zero: the authors' choice, which the paper does not tell
 _UNITS = 32  # hidden neurons of f4
 _FIRST_DECAY, _SECOND_DECAY, _EPSILON = 0.9, 0.999, 1e-8  # Adam's own defaults
 _ALIGNED = 16  # parameters begin at multiples of this many numbers, for the sake of BLAS
