@@ -10,7 +10,7 @@ probability 0 that comes after all the others.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from math import inf, nextafter
+from math import inf, nan, nextafter
 from sys import float_info
 from typing import Any
 
@@ -525,8 +525,8 @@ def _probabilities(
     if count is not None and count != len(p):
         raise PredictionError(f"a prediction must name {count} classes, got {len(p)} numbers")
     if len(p):
-        total = float(np.add.reduce(p))
-        if not (np.minimum.reduce(p) >= 0.0 and (total <= 1.0 or np.maximum.reduce(p) <= 1.0)):
+        total = float(np.add.reduce(p)) if np.minimum.reduce(p) >= 0.0 else nan
+        if not (total <= 1.0 or np.maximum.reduce(p) <= 1.0) or total != total:
             np.minimum(p, 1.0, out=p, where=p <= 1.0 + 1e-6)  # single precision rounds above 1
             outside = p[~((p >= 0.0) & (p <= 1.0))]
             if len(outside):
