@@ -586,8 +586,8 @@ def _labels(y: Any, classes: tuple[Any, ...] | None) -> tuple[Any, ...]:
     if isinstance(y, str | bytes) or not hasattr(y, "__iter__"):
         raise LabelError(f"y must be a collection of labels, or an array of 0 and 1, got {y!r}")
     found = tuple([_label(each) for each in y])
-    numbers = found and all(type(each) is int for each in found)
-    if classes is not None and numbers and not any(each in classes for each in found):
+    looks_like_bits = len(found) == len(classes or ()) and set(found) <= {0, 1}
+    if classes is not None and looks_like_bits and not any(each in classes for each in found):
         raise LabelError(
             f"y must hold some of the names {classes}, or 0 and 1 in an array, got {y!r}"
         )
