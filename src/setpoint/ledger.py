@@ -153,6 +153,10 @@ class Ledger:
                 answer["certificate"] = self._known(name).certificate().as_dict()
         except SetpointError as error:
             answer["error"] = str(error)
+        except RecursionError:
+            answer["error"] = (
+                "an event must be made of numbers, text and short lists, got deep ones"
+            )
         return answer
 
     def _predict(
@@ -161,9 +165,9 @@ class Ledger:
         stream = self._streams.get(name)
         if stream is None:
             stream = Stream(self._controller, **self._options)
-        if id is not None and id in stream._closed:
-            return {"id": id, "repeated": True}
         held = None if id is None else stream._waiting().get(id)
+        if id is not None and held is None and stream._was_closed(id):
+            return {"id": id, "repeated": True}
         if id is not None and held is not None:
             _, reading, shown, _, _ = held
             if not _same(stream._read(prediction, id), reading):
@@ -288,9 +292,9 @@ class Ledger:
                     raise StateError(f"{path} is damaged: event {serial} after {self._serial}")
                 self._again(name, id, verb, value)
                 self._serial, end = serial, after
-        self._log = open(path, "ab")  # noqa: SIM115
+        # Unbuffered: a write that failed must leave nothing that closing would write after all.
+        self._log = open(path, "ab", buffering=0)  # noqa: SIM115
         self._log.truncate(end)
-        self._log.seek(end)
         _sync_folder(self._path)
         self._forget()
 
@@ -314,10 +318,11 @@ class Ledger:
     def _append(self, records: list[bytes]) -> None:
         """Forces records to the disk; if that fails, the ledger is closed as it was before them."""
         assert self._log is not None
-        end = self._log.tell()
+        end = os.fstat(self._log.fileno()).st_size
+        left = memoryview(b"".join(records))
         try:
-            self._log.write(b"".join(records))
-            self._log.flush()
+            while left:
+                left = left[self._log.write(left) :]
             os.fsync(self._log.fileno())
         except BaseException:
             with suppress(OSError):
@@ -329,10 +334,14 @@ class Ledger:
         """Writes every stream whole and begins a new log."""
         name = f"{self._serial:020d}"
         content = {"streams": [(key, each._content()) for key, each in self._streams.items()]}
-        _store.write(self._path / f"streams-{name}.zip", "ledger", content)
-        fresh = open(self._path / f"log-{name}.jsonl", "ab")  # noqa: SIM115
-        _sync_folder(self._path)
         assert self._log is not None
+        try:
+            fresh = open(self._path / f"log-{name}.jsonl", "ab", buffering=0)  # noqa: SIM115
+            _store.write(self._path / f"streams-{name}.zip", "ledger", content)
+            _sync_folder(self._path)
+        except BaseException:  # which of the two logs counts is for the next opening to find out
+            self.close()
+            raise
         self._log.close()
         self._log, self._begun = fresh, self._serial
         self._forget()

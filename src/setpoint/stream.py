@@ -414,6 +414,11 @@ class Stream:
             raise self._absent(id)
         return id, receipt
 
+    def _was_closed(self, id: Id) -> bool:
+        """Whether something waited under an id and has its label, or was given up."""
+        generated = self._serial if self._given is None else self._given
+        return id in self._closed or (isinstance(id, int) and 0 <= id < generated)
+
     def _absent(self, id: Id) -> ReceiptError:
         """Why nothing waits under an id."""
         how = self._closed.get(id)
