@@ -198,10 +198,22 @@ def test_missing_labels_and_given_up_predictions_are_remembered(tmp_path: Path) 
         made += [{"id": 0, "y": None}, {"id": 1, "drop": True}]
         assert not any("error" in answer for answer in ledger.handle(made))
         assert ledger.handle([{"id": 1, "drop": True}]) == [{"id": 1, "repeated": True}]
-    with sp.Ledger(tmp_path, missing="skip") as ledger:
+    with sp.Ledger(tmp_path) as ledger:
         stream = ledger.streams[""]
         assert (stream.state.missing, stream.state.dropped) == (1, 1)
         assert list(stream.pending) == [2]
+
+
+def test_a_folder_keeps_its_options_and_is_read_under_them(tmp_path: Path) -> None:
+    with sp.Ledger(tmp_path, CONTROLLER, max_pending=2, overflow="expire") as ledger:
+        ledger.handle([{"id": n, "prediction": [0, 1]} for n in range(6)])
+        ledger.handle([{"id": 5, "y": None}])
+    with sp.Ledger(tmp_path) as ledger:
+        stream = ledger.streams[""]
+        assert list(stream.pending) == [4]
+        assert (stream.state.expired, stream.state.missing) == (4, 1)
+    with pytest.raises(StateError, match="has max_pending = 2, given is 3"):
+        sp.Ledger(tmp_path, max_pending=3)
 
 
 def test_a_folder_belongs_to_one_controller_and_one_process(tmp_path: Path) -> None:

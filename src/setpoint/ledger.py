@@ -5,6 +5,7 @@ disk before it is answered; now and then all streams are written whole, and the 
 After a crash the streams are read and the rest of the log is applied again, to the bit.
 
     controller.toml       what is held, and how
+    options.json          how many may wait, and what a missing label does
     streams-<n>.zip       every stream after event n
     log-<n>.jsonl         the events after n, each with its check sum
 """
@@ -41,6 +42,7 @@ _KEYS = ("stream", "id", "prediction", "y", "drop", "certificate")
 _VERBS = ("prediction", "y", "drop", "certificate")
 _ONLY = ""
 """The name of the stream of events that name none."""
+_DEFAULTS = {"max_pending": 10_000, "overflow": "refuse", "missing": "skip"}
 _CHUNK, _LONGEST = 1 << 16, 1 << 20
 
 
@@ -54,8 +56,9 @@ class Ledger:
 
     Ids make events safe to repeat, as one must after a crash for those that were not answered: an
     event that was taken in before changes nothing and is answered with `repeated`, a prediction
-    that still waits with the set that was shown. So an id is used once. Without ids labels must
-    follow their predictions, and repeating is not safe.
+    that still waits with the set that was shown. So an id is used once; each stream remembers the
+    last 10,000 it has closed, so repeat what was not answered, not everything. Without ids labels
+    must follow their predictions, and repeating is not safe.
 
     Parameters
     ----------
@@ -64,7 +67,8 @@ class Ledger:
     controller
         What to hold in every stream. It may be left out once the folder exists.
     max_pending, overflow, missing
-        As for `Stream`.
+        As for `Stream`, with `missing="skip"` by default. They belong to the folder as the
+        controller does: once it exists they may be left out, and others are refused.
     every
         After how many events all streams are written whole and the log begins anew.
 
@@ -90,18 +94,20 @@ class Ledger:
         path: str | os.PathLike[str],
         controller: Controller | None = None,
         *,
-        max_pending: int = 10_000,
-        overflow: str = "refuse",
-        missing: str = "raise",
+        max_pending: int | None = None,
+        overflow: str | None = None,
+        missing: str | None = None,
         every: int = 100_000,
     ) -> None:
         self._path = Path(path)
         self._every = whole(every, "every", 1)
-        self._options: dict[str, Any] = {
-            "max_pending": whole(max_pending, "max_pending", 1),
-            "overflow": choice(overflow, "overflow", ("refuse", "expire")),
-            "missing": choice(missing, "missing", ("raise", "skip")),
-        }
+        given: dict[str, Any] = {}
+        if max_pending is not None:
+            given["max_pending"] = whole(max_pending, "max_pending", 1)
+        if overflow is not None:
+            given["overflow"] = choice(overflow, "overflow", ("refuse", "expire"))
+        if missing is not None:
+            given["missing"] = choice(missing, "missing", ("raise", "skip"))
         if controller is None and not (self._path / "controller.toml").exists():
             raise StateError(f"{self._path} holds no ledger yet: give the controller to begin with")
         self._path.mkdir(parents=True, exist_ok=True)
@@ -109,6 +115,7 @@ class Ledger:
         self._log: IO[bytes] | None = None
         try:
             self._controller = self._agreed(controller)
+            self._options = self._agreed_options(given)
             self._streams: dict[str, Stream] = {}
             self._serial = self._begun = 0
             self._recover()
@@ -272,6 +279,19 @@ class Ledger:
         held = spec.from_toml(file.read_text(encoding="utf-8"))
         if given is not None and held != given:
             raise StateError(f"{self._path} belongs to {held!r}, the controller given is {given!r}")
+        return held
+
+    def _agreed_options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The options of the folder, which must be those given: its log is read under them."""
+        file = self._path / "options.json"
+        if not file.exists():
+            made = {**_DEFAULTS, **given}
+            _store.replace_file(file, json.dumps(made).encode())
+            return made
+        held: dict[str, Any] = json.loads(file.read_bytes())
+        for name, value in given.items():
+            if held[name] != value:
+                raise StateError(f"{self._path} has {name} = {held[name]!r}, given is {value!r}")
         return held
 
     def _recover(self) -> None:

@@ -45,9 +45,15 @@ def stream(
     config: Annotated[
         Path | None, typer.Option(help="The controller as TOML; needed for a new folder.")
     ] = None,
-    missing: Annotated[str, typer.Option(help="What a null label does: raise or skip.")] = "skip",
-    max_pending: Annotated[int, typer.Option(help="How many may wait for a label.")] = 10_000,
-    overflow: Annotated[str, typer.Option(help="What one more does: refuse or expire.")] = "refuse",
+    missing: Annotated[
+        str | None, typer.Option(help="What a null label does: skip (at first) or raise.")
+    ] = None,
+    max_pending: Annotated[
+        int | None, typer.Option(help="How many may wait for a label; at first 10,000.")
+    ] = None,
+    overflow: Annotated[
+        str | None, typer.Option(help="What one more does: refuse (at first) or expire.")
+    ] = None,
     every: Annotated[int, typer.Option(help="Write all streams whole after so many events.")] = (
         100_000
     ),

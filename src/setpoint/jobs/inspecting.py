@@ -153,7 +153,7 @@ def _ledger(folder: Path) -> Inspected:
     for _ in range(5):
         with TemporaryDirectory() as copy, suppress(FileNotFoundError):
             for file in sorted(folder.iterdir()):
-                if file.name == "controller.toml" or file.name.startswith(("streams-", "log-")):
+                if file.name.startswith(("controller.", "options.", "streams-", "log-")):
                     shutil.copyfile(file, Path(copy) / file.name)
             with Ledger(copy) as ledger:
                 streams = {name: each.certificate() for name, each in ledger.streams.items()}
