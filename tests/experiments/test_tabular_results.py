@@ -1,19 +1,32 @@
 """Results on disk, the choice of γ, verdicts, the printed numbers, the report and the figures."""
 
+import shlex
 from dataclasses import replace
-from math import nan
+from math import isnan, nan
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from setpoint.datasets import Dataset, names
 from setpoint.errors import DataError, InputError
-from setpoint.experiments import _claims
-from setpoint.experiments._claims import CLAIMS, SETTINGS, Verdict, decide, study_verdicts
-from setpoint.experiments._protocol import METHODS, Row
+from setpoint.experiments import _claims, _tables, _tabular_figures
+from setpoint.experiments._claims import CLAIMS, SETTINGS, Verdict, decide, so_far, study_verdicts
 from setpoint.experiments._reference import COLUMNS, CURVES, PRINTED, printed
 from setpoint.experiments._results import Results, load, store
-from setpoint.experiments._tables import report, table
-from setpoint.experiments._tapes import Recipe, one_thread
-from setpoint.experiments.tabular import redraw, reproduce, search_settings
+from setpoint.experiments._tables import brief, report, seeds_of, table
+from setpoint.experiments._tabular_measures import Row
+from setpoint.experiments._tabular_methods import CLIPPED, METHODS
+from setpoint.experiments._tapes import Recipe
+from setpoint.experiments.tabular import (
+    DATASETS,
+    _command,
+    _factor,
+    _note,
+    _stem,
+    redraw,
+    reproduce,
+)
 
 BLANK = Row(
     dataset="power", seed=0, risk="coverage", method="none", gamma=0.1, beta_score=nan,
@@ -42,6 +55,7 @@ def made(datasets=("power", "wind"), seeds=3):
                 for risk in ("coverage", "mc")
                 for length, method in enumerate(METHODS, 10)
                 for gamma in (0.1, 0.2)
+                if (method, risk) != (CLIPPED, "mc")
             ]  # fmt: skip
     study = [
         replace(BLANK, dataset="synthetic", seed=seed, gamma=gamma, msl=msl, length=length)
@@ -50,9 +64,11 @@ def made(datasets=("power", "wind"), seeds=3):
     ]
     about = {
         "command": "setpoint reproduce tabular",
-        "model": "linear quantiles",
+        "model": "quantile LSTM, batch 512",
+        "asked": 5,
         "units": {"power": "kW"},
         "notes": {"wind": "a stand-in"},
+        "gamma_factor": {"power": 2.0, "wind": 3.0},
         "seconds": [[3.0, 5.0], [4.0, 4.5]],
     }
     return Results(tuple(rows), tuple(study), about)
@@ -112,14 +128,17 @@ def test_an_unknown_selection_is_refused():
         made().chosen("power", "none", "coverage", "best")
 
 
-def test_lengths_are_scaled_by_the_methods_of_their_figure():
+def test_lengths_are_scaled_by_one_mean_for_all_methods():
     results = made()
-    # none, exponential, score, error have 10, 11, 12, 13 and each seed adds 0, 1, 2: mean 12.5
+    # none, exponential, score, error, cal have 10, 11, 12, 13, 16; each seed adds 0, 1, 2
     assert results.values("power", "none", "scaled_length") == pytest.approx(
-        [10 / 12.5, 11 / 12.5, 12 / 12.5]
+        [10 / 13.4, 11 / 13.4, 12 / 13.4]
     )
-    # cal has 16, so cal, none, error have 17, 11, 14 on the middle seed
-    assert results.median("power", "cal", "scaled_length") == pytest.approx(17 / 14)
+    assert results.median("power", "cal", "scaled_length") == pytest.approx(17 / 13.4)
+    assert results.median("power", "error_coded", "scaled_length") == pytest.approx(16 / 13.4)
+    # Nobody printed calibration with cal under control of MC: 10, 11, 12, 13 there
+    assert results.median("power", "none", "scaled_length", "mc") == pytest.approx(11 / 12.5)
+    assert results.median("power", "cal", "scaled_length", "mc") == pytest.approx(17 / 12.5)
 
 
 def test_the_printed_numbers_agree_with_themselves():
@@ -173,12 +192,109 @@ def test_claims_are_decided_by_their_rules():
     assert (found.word, found.held, found.failed) == ("holds partly", ("wind",), ("power",))
 
 
-def test_a_setting_takes_the_authors_form_of_the_adaptive_stretchings_only():
+def test_a_setting_takes_the_authors_form_of_what_they_coded_otherwise():
     coded = SETTINGS[2]
     assert [coded.method(name) for name in ("none", "score", "error", "cal")] == [
-        "none", "score_coded", "error_coded", "cal",
+        "none", "score_coded", "error_coded", "cal_coded",
     ]  # fmt: skip
     assert SETTINGS[0].method("error") == "error"
+
+
+def test_rules_about_cal_say_how_a_full_set_counts():
+    rules = [claim.rule for claim in CLAIMS if "cal" in claim.text and "length" in claim.rule]
+    assert len(rules) == 2
+    assert all("a full set is as long as the range of all labels seen" in rule for rule in rules)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "told"),
+    [(1, "so far, with 1 seed"), (3, "so far, with 3 seeds"), (4, "so far, with 4 seeds"), (5, "")],
+)
+def test_few_seeds_make_a_verdict_one_so_far(seeds, told):
+    results = made(seeds=seeds)
+    assert so_far(results) == so_far(results, results.study) == told
+    words = " ".join(report(results).split())
+    assert words.count("**so far, with ") == (0 if seeds == 5 else len(CLAIMS) + 3)
+
+
+def test_seeds_that_differ_are_told_with_how_many_were_asked_for():
+    few, many = made(("power",), 2), made(("wind",), 5)
+    results = Results(few.rows + many.rows, (), many.about)
+    assert so_far(results) == "so far, with 2 to 5 seeds"
+    assert seeds_of(results) == "seeds: power 2, wind (stand-in) 5, of 5 asked"
+    assert seeds_of(many) == "seeds: 5 on each data set"
+    still = Results(few.rows, (), {**few.about, "asked": None})
+    assert so_far(still) == ""
+    assert "not random" in seeds_of(still)
+
+
+def test_a_stand_in_is_named_as_such_wherever_it_is_used():
+    results = made()
+    assert results.called("wind") == "wind (stand-in)"
+    assert results.called("power", unit=True) == "power, kW"
+    for text in (report(results), brief(results)):
+        assert "| wind (stand-in)" in text
+        assert "| wind " not in text.replace("| wind (stand-in)", "")
+        assert "printed, other data" in text
+    assert "not wind (stand-in)" in str(Verdict("", "", "", "", ("power",), ("wind (stand-in)",)))
+
+
+def test_printed_gammas_are_told_in_the_unit_of_ours():
+    results = made()
+    assert results.gamma_factor("power") == 2.0
+    assert isnan(results.gamma_factor("wind"))  # the printed ones are of other data
+    text = report(results)
+    lines = [line.split("|") for line in text.splitlines() if "printed, × 2.000" in line]
+    ((_, name, _, *cells, _),) = lines
+    assert name.strip() == "power"
+    # Printed 0.05, 0.05, 0.05, 0.025 of Rolling RC; 0.03 with cal is a share of scores.
+    assert [float(cell) for cell in cells] == [0.1, 0.1, 0.1, 0.05, 0.03]
+    drawn = {
+        panel.get_title(): [
+            list(line.get_xdata()) for line in panel.lines if line.get_linestyle() == ":"
+        ]
+        for panel in _tabular_figures.pinball_by_gamma(results).axes
+    }
+    assert drawn["wind (stand-in)"] == []
+    assert drawn["power, kW"] == [[2.0 * gamma for gamma in CURVES["power"]["none"]]] * 2
+
+
+def test_the_unit_of_gamma_is_the_spread_of_the_rows_that_scale():
+    y = np.concatenate([np.tile([0.0, 2.0], 2500), np.tile([-5.0, 7.0], 3500)])
+    assert _factor(y, 8000) == 1.0
+    assert _factor(y, 5000) == pytest.approx(((5000 * 1.0 + 3000 * 36.0) / 8000) ** 0.5, abs=1e-4)
+
+
+def test_the_gammas_that_seeds_took_are_counted():
+    assert _tables._usual([0.1, 0.2, 0.2]) == "0.2 (2 of 3)"
+    assert _tables._usual([0.1, 0.1]) == "0.1"
+    assert _tables._usual([nan]) == "–"
+    assert _tables._listed([0.1, 0.2, 0.2]) == "0.2 ×2, 0.1 ×1"
+    assert _tables._listed([0.35] * 4) == "0.35"
+
+
+def test_rows_told_twice_and_gaps_are_noted():
+    time = np.arange(40).astype("datetime64[h]").astype("datetime64[s]")
+    time[21:] += np.timedelta64(1000, "h")
+    y = np.arange(40.0)
+    time[31], y[31] = time[30], y[30]
+    time[35] = time[34]  # the same hour with another label is nothing that was seen
+    data = Dataset("made", y[:, None], y, ("a",), "y", time=time, note="made up")
+    assert _note(data, 20) == (
+        "made up; 5.0 % of the rows judged have the time and the label of the row before, which "
+        "the model has seen by then; between the rows 21 and 22 lie 1,001 hours"
+    )
+    assert _note(replace(data, time=None, note=""), 20) == ""
+
+
+def test_the_notes_on_traffic_are_those_of_the_real_file(shared_data):
+    note = _note(Recipe("traffic", "linear").data(), 8000)
+    assert note.startswith("11.7 % of the rows judged")
+    assert note.endswith("between the rows 15,971 and 15,972 lie 7,387 hours")
+
+
+def test_the_names_of_the_data_sets_are_those_of_the_loaders():
+    assert set(DATASETS) == set(names("tabular"))
 
 
 def test_the_study_of_gamma_has_verdicts():
@@ -219,7 +335,12 @@ def test_report_and_figures_come_from_what_is_stored(tmp_path, capsys):
     redraw(tmp_path)
     text = (tmp_path / "tabular.md").read_text(encoding="utf-8")
     shown = capsys.readouterr().out
-    assert text.startswith(shown.rstrip())
+    assert shown.startswith(text.partition("\n\nCalibration begins")[0])
+    assert shown.rstrip().endswith(f"Everything, with figures: {tmp_path / 'tabular.md'}")
+    assert len(shown.splitlines()) < 80
+    assert max(map(len, shown.splitlines())) < 130
+    for claim in CLAIMS:
+        assert sum(line.endswith(claim.text) for line in shown.splitlines()) == 1
     assert "Note on wind: a stand-in." in text
     figures = sorted(path.name for path in tmp_path.glob("*.png"))
     assert len(figures) == 8
@@ -230,9 +351,53 @@ def test_report_and_figures_come_from_what_is_stored(tmp_path, capsys):
         assert len(picture) < 150_000
 
 
+def test_figures_name_what_they_draw():
+    results = made()
+    made_of = _tabular_figures.mc_control(results)
+    labels = [text.get_text() for text in made_of.legends[0].get_texts()]
+    assert labels[:3] == ["none", "error adaptive", "ideal level"]
+    assert any(label.startswith("8/9 = 88.9 %") for label in labels)
+    levels = [line.get_ydata()[0] for line in made_of.axes[1].lines if len(line.get_ydata()) == 2]
+    assert 800 / 9 in levels
+    assert 90.0 in levels
+    ticks = [label.get_text() for label in made_of.axes[0].get_xticklabels()]
+    assert ticks == ["power", "wind\n(stand-in)"]
+
+
+@pytest.mark.parametrize(
+    ("model", "quick", "expected"),
+    [
+        ("lstm", False, {"model": "lstm", "seeds": 3, "batch": 256, "quick": False}),
+        ("linear", False, {"model": "linear", "quick": False}),
+        ("linear", True, {"quick": True}),
+    ],
+)
+def test_the_recorded_command_can_be_typed(model, quick, expected, tmp_path):
+    typer = pytest.importorskip("typer")
+    from setpoint.cli.commands import app
+
+    folder = tmp_path / "a folder"
+    words = shlex.split(_command(("power", "wind"), 3, model, 256, 5000, quick, folder, True))
+    assert words[:3] == ["setpoint", "reproduce", "tabular"]
+    command = typer.main.get_command(app).commands["reproduce"].commands["tabular"]
+    read = command.make_context("tabular", words[3:]).params
+    assert {name: read[name] for name in expected} == expected
+    assert (read["datasets"], read["ready"], read["out"]) == ("power,wind", True, folder)
+
+
+def test_other_models_and_scalings_have_files_of_their_own():
+    assert _stem("lstm", 512, 5000) == "tabular"
+    assert _stem("lstm", 256, 8000) == "tabular-batch256-scale8000"
+    assert _stem("linear", 256, 5000) == "tabular-linear"
+    assert "--scale-rows 8000 " in _command(
+        ("power",), 1, "lstm", 512, 8000, False, Path("out"), False
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"scale_rows": 8001}, "scale_rows must be at most 8000, .*, got 8001"),
         ({"datasets": ("wine",)}, "a data set must be one of 'power', .*, got 'wine'"),
         ({"datasets": ()}, r"datasets must be some of power, .*, got \(\)"),
         ({"model": "gru"}, "model must be one of 'lstm', 'linear', got 'gru'"),
@@ -250,31 +415,18 @@ def test_without_a_finished_tape_there_is_nothing_to_calibrate(shared_data, tmp_
         reproduce(datasets=("wind",), seeds=1, ready=True, out=tmp_path, cache=tmp_path)
 
 
-def test_the_search_for_the_models_shape_finds_what_a_plain_search_finds():
-    torch = pytest.importorskip("torch")
-    from setpoint.models.lstm import LSTMSettings, combinations, search
-
-    threads = torch.get_num_threads()
-    data = Recipe("synthetic").data()
-    some = combinations(LSTMSettings(batch=4))[::7]
-    tried = search_settings("synthetic", some, rows=(10, 25))
-    with one_thread():
-        plain = search(data.x, data.y, some, (10, 25))
-    assert tried[0] == (plain.settings, plain.pinball)
-    assert [loss for _, loss in tried] == sorted(loss for _, loss in plain.tried)
-    assert torch.get_num_threads() == threads
-
-
 @pytest.mark.slow
 def test_one_command_goes_from_real_data_to_figures(shared_data, tmp_path, capsys):
     results = reproduce(datasets=("wind",), quick=True, out=tmp_path / "out", cache=tmp_path)
     assert {row.dataset for row in results.rows} == {"wind"}
     assert len(results.study) > 5
     for row in results.rows:
-        if row.method != "uncalibrated":
+        if row.method not in ("uncalibrated", CLIPPED):
             assert row.within
             assert row.gap < 1e-9
         if row.risk == "mc":
             assert abs(row.mc - 1 / 9) < 0.01
-    assert "stand-in" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "wind (stand-in), MW" in shown
+    assert shown.startswith("--quick: the linear model, which is not random, runs once a data set")
     assert (tmp_path / "out" / "tabular-linear.md").is_file()

@@ -23,6 +23,7 @@ from setpoint.experiments._tapes import (
     rows_done,
 )
 from setpoint.models import LinearQuantiles, LSTMSettings
+from setpoint.models.lstm import CHOSEN
 
 SMALL = LSTMSettings(hidden=8, before=(8,), after=(8,))
 
@@ -106,10 +107,19 @@ def test_whatever_changes_a_tape_changes_its_name():
         replace(base, rows=61),
         replace(base, model="linear"),
         replace(base, settings=SMALL),
+        replace(base, scale_rows=8_000),
     ]
     digests = [each.digest() for each in (base, *others)]
     assert len(set(digests)) == len(digests)
     assert Recipe("synthetic", "lstm", rows=60).digest() == base.digest()
+
+
+def test_the_rows_that_scale_are_settings_of_the_model_and_5000_by_default():
+    base = Recipe("synthetic", "lstm", rows=60)
+    assert base.model_settings() == replace(CHOSEN["synthetic"], batch=512)
+    assert replace(base, scale_rows=8_000).model_settings().scale_rows == 8_000
+    linear = Recipe("synthetic", "linear", rows=60)
+    assert replace(linear, scale_rows=8_000).digest() == linear.digest()
 
 
 def test_several_processes_make_the_same_tapes(tmp_path, capsys):

@@ -9,10 +9,20 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
 
-from setpoint.experiments._protocol import STRETCHES, Row
-from setpoint.experiments._results import Results
+from setpoint.experiments._results import ENOUGH, Results
+from setpoint.experiments._tabular_measures import Row
+from setpoint.experiments._tabular_methods import STRETCHES
 
-__all__ = ["CLAIMS", "SETTINGS", "Claim", "Setting", "Verdict", "decide", "study_verdicts"]
+__all__ = [
+    "CLAIMS",
+    "SETTINGS",
+    "Claim",
+    "Setting",
+    "Verdict",
+    "decide",
+    "so_far",
+    "study_verdicts",
+]
 
 _IDEAL_MSL, _LEVEL_MC, _NOMINAL = 10.0 / 9.0, 1.0 / 9.0, 0.9
 
@@ -35,21 +45,25 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A way of choosing γ and a form of the adaptive stretchings to judge the claims by."""
+    """A way of choosing γ and a form of the methods to judge the claims by.
+
+    `name` begins a sentence, `short` stands in a table.
+    """
 
     name: str
+    short: str
     by: str
     coded: bool
 
     def method(self, name: str) -> str:
         """The method that stands for a name of the paper."""
-        return f"{name}_coded" if self.coded and name in ("score", "error") else name
+        return f"{name}_coded" if self.coded and name in ("score", "error", "cal") else name
 
 
 SETTINGS = (
-    Setting("ours", "tuned", coded=False),
-    Setting("With γ by test", "test", coded=False),
-    Setting("With γ by test and the stretchings of the authors' code", "test", coded=True),
+    Setting("Ours", "ours", "tuned", coded=False),
+    Setting("With γ by test", "γ by test", "test", coded=False),
+    Setting("With γ by test and the authors' code", "γ by test, their code", "test", coded=True),
 )
 
 
@@ -92,6 +106,7 @@ def _far(ask: _Ask, method: str) -> float:
 
 
 _THREE = ("cal", "none", "error")
+_FULL = "; a full set is as long as the range of all labels seen until then"
 
 CLAIMS = (
     Claim(
@@ -115,7 +130,7 @@ CLAIMS = (
     Claim(
         "4.1.3",
         "error adaptive gives the narrowest intervals, before none and calibration with cal",
-        "smallest length of the three",
+        f"smallest length of the three{_FULL}",
         lambda ask: _shortest(ask, _THREE) == "error",
     ),
     Claim(
@@ -127,7 +142,7 @@ CLAIMS = (
     Claim(
         "4.1.3",
         "even without stretching Rolling RC is better than calibration with cal",
-        "smaller length and MSL nearer to 10/9",
+        f"smaller length and MSL nearer to 10/9{_FULL}",
         lambda ask: (
             ask("none", "length") < ask("cal", "length") and _far(ask, "none") < _far(ask, "cal")
         ),
@@ -212,11 +227,22 @@ def decide(results: Results, setting: Setting) -> list[Verdict]:
             def ask(method: str, metric: str, risk: str = "coverage", at: str = dataset) -> float:
                 return results.median(at, setting.method(method), metric, risk, setting.by)
 
-            (held if claim.holds(ask) else failed).append(dataset)
+            (held if claim.holds(ask) else failed).append(results.called(dataset))
         verdicts.append(
             Verdict(claim.text, claim.where, claim.rule, setting.name, tuple(held), tuple(failed))
         )
     return verdicts
+
+
+def so_far(results: Results, rows: tuple[Row, ...] | None = None) -> str:
+    """ "so far, with k seeds", if there are few; nothing of a model that has no seeds."""
+    counts = {results.seeds(dataset) for dataset in results.datasets}
+    if rows is not None:
+        counts = {len({row.seed for row in rows})}
+    if not results.random or not counts or min(counts) >= ENOUGH:
+        return ""
+    told = " to ".join(f"{count}" for count in sorted({min(counts), max(counts)}))
+    return f"so far, with {told} seed{'' if max(counts) == 1 else 's'}"
 
 
 def study_verdicts(study: tuple[Row, ...]) -> list[Verdict]:

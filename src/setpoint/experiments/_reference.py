@@ -2,8 +2,9 @@
 
 Pinball losses are exact means over 20 seeds, with the γ that was least on the rows they are told
 of; everything else is the median of a box plot, read off it to about 1 % of its axis. All are for
-the authors' own code: batch 256, their forms of the adaptive stretchings, calibration from row
-8001, and wind power of another zone than the stand-in's.
+the authors' own code: batch 256, their forms of the adaptive stretchings and of calibration with
+cal, calibration from row 8001 (that with cal from 5001), θ in standard deviations of the first 8000
+labels, and wind power of another zone than the stand-in's.
 """
 
 from math import nan

@@ -4,17 +4,27 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
+from math import nan
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 from setpoint._check import choice
 from setpoint.errors import DataError
-from setpoint.experiments._protocol import STRETCHES, Row
+from setpoint.experiments._tabular_measures import Row
+from setpoint.experiments._tabular_methods import STRETCHES
 
-__all__ = ["SELECTIONS", "Results", "load", "store"]
+__all__ = ["ENOUGH", "SCALED_BY", "SELECTIONS", "Results", "load", "store"]
+
+ENOUGH = 5
+"""The seeds from which on a verdict is no longer called one so far."""
+
+SCALED_BY = {"coverage": (*STRETCHES, "cal"), "mc": STRETCHES}
+"""The methods whose mean length a scaled length is a share of, by the risk that is controlled: all
+that the authors kept, but for their two adaptive stretchings over an exponential one. They ran
+calibration with cal for coverage alone."""
 
 SELECTIONS = ("tuned", "test")
 """How γ is chosen: on the rows to be tuned on, for each seed; or as behind the printed figures, by
@@ -34,7 +44,9 @@ class Results:
     study
         The study of γ on the synthetic stream.
     about
-        What ran: the command, the model, the batch, units and notes by data set, seconds a tape.
+        What ran: the command, the model, how many seeds were asked for (None if the model has
+        none), the rows that scale, seconds a tape, and by data set units, notes and what a printed
+        γ is to be multiplied by to be in the unit of ours.
     """
 
     rows: tuple[Row, ...]
@@ -57,6 +69,27 @@ class Results:
         """How many tapes of a data set there are."""
         return len({row.seed for row in self.rows if row.dataset == dataset})
 
+    def called(self, dataset: str, *, unit: bool = False) -> str:
+        """A data set by its name, with its unit if asked, and as a stand-in if it is one."""
+        name = f"{dataset} (stand-in)" if self.stands_in(dataset) else dataset
+        told = self.about.get("units", {}).get(dataset, "") if unit else ""
+        return f"{name}, {told}" if told else name
+
+    def stands_in(self, dataset: str) -> bool:
+        """Whether the data are others than the paper's."""
+        return "stand-in" in self.about.get("notes", {}).get(dataset, "")
+
+    def gamma_factor(self, dataset: str) -> float:
+        """What a printed γ is to be multiplied by to be in the unit of ours; NaN if not known."""
+        if self.stands_in(dataset):
+            return nan
+        return float(self.about.get("gamma_factor", {}).get(dataset, nan))
+
+    @property
+    def random(self) -> bool:
+        """Whether the model has seeds."""
+        return self.about.get("asked", 0) is not None
+
     def chosen(self, dataset: str, method: str, risk: str, by: str = "tuned") -> list[Row]:
         """One row for each seed, at the γ that a selection takes; the bare model's for any risk."""
         bare = method == "uncalibrated"
@@ -74,23 +107,18 @@ class Results:
     def values(
         self, dataset: str, method: str, metric: str, risk: str = "coverage", by: str = "tuned"
     ) -> list[float]:
-        """A metric of each seed; `scaled_length` is the length over its mean, as in the figures.
+        """A metric of each seed; `scaled_length` is the length over a mean one.
 
-        The mean is over seeds and over the four stretchings, or over no stretching, error adaptive
-        and calibration with cal for the last of these: the methods it shares a figure with.
+        That mean is one number for all methods on a data set under a risk and a selection: over
+        the seeds and the methods of `SCALED_BY`.
         """
         rows = self.chosen(dataset, method, risk, by)
         if metric != "scaled_length":
             return [float(getattr(row, metric)) for row in rows]
-        beside = ("none", "error", "cal") if method == "cal" else STRETCHES
-        return self.scaled(dataset, method, beside, risk, by)
-
-    def scaled(
-        self, dataset: str, method: str, beside: Sequence[str], risk: str, by: str
-    ) -> list[float]:
-        """The lengths of each seed over the mean length of the methods of one figure."""
-        usual = fmean(row.length for each in beside for row in self.chosen(dataset, each, risk, by))
-        return [row.length / usual for row in self.chosen(dataset, method, risk, by)]
+        usual = fmean(
+            row.length for each in SCALED_BY[risk] for row in self.chosen(dataset, each, risk, by)
+        )
+        return [row.length / usual for row in rows]
 
     def median(
         self, dataset: str, method: str, metric: str, risk: str = "coverage", by: str = "tuned"

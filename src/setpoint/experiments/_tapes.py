@@ -13,7 +13,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import choice, whole
-from setpoint.datasets import Dataset, load, names, synthetic
+from setpoint.datasets import Dataset, load, synthetic
 from setpoint.errors import SetpointError
 from setpoint.models import LinearQuantiles, LinearSettings, LSTMSettings, QuantileLSTM, run
 from setpoint.models.lstm import CHOSEN
@@ -37,10 +37,15 @@ __all__ = [
     "Recipe",
     "folder_of",
     "make",
+    "make_all",
+    "one_thread",
     "read",
+    "rows_done",
 ]
 
-DATASETS = (*names("tabular"), "synthetic")
+DATASETS = ("power", "energy", "traffic", "prices", "wind")
+"""The paper's real streams; the one that may be a stand-in is last."""
+
 MODELS = ("lstm", "linear")
 ROWS = 20_000
 STRIDE = 1_000
@@ -58,7 +63,7 @@ class Recipe:
     Parameters
     ----------
     dataset
-        One of `DATASETS`.
+        One of `DATASETS`, or "synthetic".
     model
         "lstm", the paper's quantile LSTM with the settings its authors chose, or "linear".
     seed
@@ -68,7 +73,9 @@ class Recipe:
     rows
         How many rows of the data set, at most.
     settings
-        Instead of the chosen ones; their seed and batch are replaced by those above.
+        Instead of the chosen ones; their seed, batch and scale_rows are replaced by those here.
+    scale_rows
+        How many rows the LSTM's x and y are standardised by, at most; the linear model needs none.
 
     Examples
     --------
@@ -82,13 +89,15 @@ class Recipe:
     batch: int = 512
     rows: int = ROWS
     settings: LSTMSettings | None = None
+    scale_rows: int = 5_000
 
     def __post_init__(self) -> None:
-        choice(self.dataset, "a data set", DATASETS)
+        choice(self.dataset, "a data set", (*DATASETS, "synthetic"))
         choice(self.model, "model", MODELS)
         whole(self.seed, "seed", 0)
         whole(self.batch, "batch", 1)
         whole(self.rows, "rows", 1)
+        whole(self.scale_rows, "scale_rows", 1)
 
     def data(self) -> Dataset:
         """The rows."""
@@ -99,7 +108,7 @@ class Recipe:
         if self.model == "linear":
             return LinearSettings()
         chosen = CHOSEN[self.dataset] if self.settings is None else self.settings
-        return replace(chosen, seed=self.seed, batch=self.batch)
+        return replace(chosen, seed=self.seed, batch=self.batch, scale_rows=self.scale_rows)
 
     def __str__(self) -> str:
         if self.model == "linear":
@@ -131,7 +140,7 @@ def _data(dataset: str, rows: int, seed: int) -> Dataset:
     if dataset == "synthetic":
         return synthetic(rows, seed=seed)
     found = load(dataset, rows=rows)
-    assert isinstance(found, Dataset)  # the names in DATASETS are of this kind
+    assert isinstance(found, Dataset)  # as all tabular ones are
     return found[:rows]
 
 
@@ -169,7 +178,7 @@ def make(recipe: Recipe, cache: Path, stride: int = STRIDE) -> Tape:
     parts = path.with_suffix(".parts")
     data = recipe.data()
     model, done = _resumed(recipe, parts)
-    with one_thread(recipe.model):
+    with one_thread() if recipe.model == "lstm" else nullcontext():
         while len(done) < len(data):
             rows = slice(len(done), min(len(done) + whole(stride, "stride", 1), len(data)))
             done = np.concatenate([done, run(model, data.x[rows], data.y[rows])])
@@ -241,11 +250,8 @@ def _put_aside(model: Any, done: np.ndarray, parts: Path) -> None:
 
 
 @contextmanager
-def one_thread(model: str = "lstm") -> Iterator[None]:
-    """Small matrices: one thread a process, several processes."""
-    if model != "lstm":
-        yield
-        return
+def one_thread() -> Iterator[None]:
+    """One thread for torch: with small matrices several processes are the better use of cores."""
     import torch
 
     before = torch.get_num_threads()

@@ -1,38 +1,36 @@
 """The paper's regression experiments: from real data to tables and figures (sections 4.1.1–4.1.4).
 
-data set → online model → tape (`_tapes`) → every method tuned and judged (`_protocol`) → results
-on disk (`_results`) → report (`_tables`, `_claims`) and figures (`_tabular_figures`).
+data set → online model → tape (`_tapes`) → every method (`_tabular_methods`) tuned and judged
+(`_protocol`, `_tabular_measures`) → results on disk (`_results`) → report (`_tables`, `_claims`)
+and figures (`_tabular_figures`).
 """
 
 import os
+import shlex
 import time
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from setpoint._check import choice, whole
+from setpoint.datasets import Dataset
 from setpoint.errors import InputError
 from setpoint.experiments import _protocol
-from setpoint.experiments._protocol import Protocol, Row
 from setpoint.experiments._results import Results, load, store
-from setpoint.experiments._tables import report
-from setpoint.experiments._tapes import (
-    MODELS,
-    Recipe,
-    folder_of,
-    make_all,
-    one_thread,
-    read,
-)
-from setpoint.models import LSTMSettings
+from setpoint.experiments._tables import brief, report
+from setpoint.experiments._tabular_measures import Row
+from setpoint.experiments._tabular_methods import Protocol
+from setpoint.experiments._tapes import DATASETS, MODELS, Recipe, folder_of, make_all, read
 from setpoint.tape import Tape
 
-__all__ = ["DATASETS", "STUDIED", "redraw", "reproduce", "search_settings"]
-
-DATASETS = ("power", "energy", "traffic", "prices", "wind")
+__all__ = ["DATASETS", "STUDIED", "redraw", "reproduce"]
 
 _BATCH = 512
+_SCALE_ROWS = 5_000
+_AUTHORS_SCALE_ROWS = 8_000
 
 STUDIED = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.35, 1.0, 3.5, 10.0)
 """The step sizes of the study of γ, in standard deviations of y: the paper's and far beyond."""
@@ -44,6 +42,7 @@ def reproduce(
     seeds: int = 5,
     model: str = "lstm",
     batch: int = _BATCH,
+    scale_rows: int = _SCALE_ROWS,
     jobs: int = 1,
     quick: bool = False,
     out: str | os.PathLike[str] = "results",
@@ -60,15 +59,18 @@ def reproduce(
     datasets
         Some of `DATASETS`.
     seeds
-        How many initialisations of the LSTM, from 0 on; the linear model has none.
+        How many initialisations of the LSTM, from 0 on; the linear model is not random.
     model
         "lstm" or "linear".
     batch
         The most recent rows the LSTM learns from at each step.
+    scale_rows
+        How many first rows standardise x and y, and give θ its unit. The authors took 8000, which
+        includes rows that are tuned on; more than that would be rows that are judged.
     jobs
         How many processes.
     quick
-        The linear model instead: minutes.
+        The linear model instead, whatever `model` is: minutes.
     out
         The folder for the report, the results and the figures.
     ready
@@ -84,9 +86,17 @@ def reproduce(
     model = "linear" if quick else choice(model, "model", MODELS)
     count = 1 if model == "linear" else whole(seeds, "seeds", 1)
     whole(jobs, "jobs", 1)
+    protocol = Protocol(scale_rows=scale_rows)
+    if model == "linear":
+        _say(
+            console,
+            f"{'--quick' if quick else '--model linear'}: the linear model, which is not random, "
+            "runs once a data set; --seeds and --batch"
+            f"{', like --model,' if quick else ''} change nothing.",
+        )
     place, folder = folder_of(cache), Path(out)
     recipes = [
-        Recipe(name, model, seed, batch)
+        Recipe(name, model, seed, batch, scale_rows=scale_rows)
         for seed in range(count)
         for name in (*datasets, "synthetic")
     ]
@@ -95,7 +105,7 @@ def reproduce(
     found = [recipe for recipe in recipes if recipe.path(place).is_file()]
     if not any(recipe.dataset != "synthetic" for recipe in found):
         raise InputError(f"no tape of {', '.join(datasets)} is finished in {place}")
-    rows, study, seconds = _calibrated(found, place, jobs, console)
+    rows, study, seconds = _calibrated(found, place, protocol, jobs, console)
     order = {name: number for number, name in enumerate(datasets)}
     rows.sort(key=lambda row: (order[row.dataset], row.seed))
     used = {recipe.dataset: recipe.data() for recipe in found if recipe.dataset in order}
@@ -103,68 +113,73 @@ def reproduce(
         tuple(rows),
         tuple(study),
         {
-            "command": _command(datasets, count, model, batch, quick, folder, ready),
+            "command": _command(datasets, count, model, batch, scale_rows, quick, folder, ready),
             "model": f"quantile LSTM, batch {batch}" if model == "lstm" else "linear quantiles",
+            "asked": count if model == "lstm" else None,
+            "scale_rows": scale_rows,
             "units": {name: data.unit for name, data in used.items()},
-            "notes": {name: data.note for name, data in used.items()},
+            "notes": {name: _note(data, protocol.tuned) for name, data in used.items()},
+            "gamma_factor": {name: _factor(data.y, scale_rows) for name, data in used.items()},
             "seconds": [[round(each, 2) for each in pair] for pair in seconds],
         },
     )
-    stem = _stem(model, batch)
+    stem = _stem(model, batch, scale_rows)
     store(results, folder, stem)
     return redraw(folder, stem)
 
 
-def _stem(model: str, batch: int) -> str:
+def _stem(model: str, batch: int, scale_rows: int) -> str:
     """What the names of the files begin with, so that several models may share a folder."""
+    words = ["tabular"]
     if model == "linear":
-        return "tabular-linear"
-    return "tabular" if batch == _BATCH else f"tabular-batch{batch}"
+        words.append("linear")
+    elif batch != _BATCH:
+        words.append(f"batch{batch}")
+    if scale_rows != _SCALE_ROWS:
+        words.append(f"scale{scale_rows}")
+    return "-".join(words)
+
+
+def _factor(y: np.ndarray, scale_rows: int) -> float:
+    """What a γ of the authors, who scaled by 8000 rows, is multiplied by to be in our unit."""
+    return round(float(y[:_AUTHORS_SCALE_ROWS].std() / y[:scale_rows].std()), 4)
+
+
+def _note(data: Dataset, judged: int) -> str:
+    """What a reader of the results must know: what the loader says, rows told twice, long gaps."""
+    parts = [data.note] if data.note else []
+    if data.time is not None:
+        again = (np.diff(data.time).astype(int) == 0) & (np.diff(data.y) == 0.0)
+        share = float(again[judged - 1 :].mean())
+        if share > 0.01:
+            parts.append(
+                f"{100.0 * share:.1f} % of the rows judged have the time and the label of the row "
+                "before, which the model has seen by then"
+            )
+        hours = np.diff(data.time).astype("timedelta64[h]").astype(int)
+        row = int(hours.argmax())
+        if hours[row] > 30 * 24:
+            parts.append(
+                f"between the rows {row + 1:,} and {row + 2:,} lie {int(hours[row]):,} hours"
+            )
+    return "; ".join(parts)
 
 
 def redraw(out: str | os.PathLike[str], stem: str = "tabular") -> Results:
-    """Prints the report of stored results again, and writes it and the figures anew."""
+    """Writes the report of stored results and the figures anew, and prints what matters most."""
     from setpoint.experiments._tabular_figures import draw
 
     folder = Path(out)
     results = load(folder, stem)
     text = report(results)
     shown = "\n\n".join(
-        f"{told}\n\n![{told}]({path.name})" for path, told in draw(results, folder, stem).items()
+        f"{told}\n\n![{told.partition('. ')[0].rstrip('.')}]({path.name})"
+        for path, told in draw(results, folder, stem).items()
     )
-    (folder / f"{stem}.md").write_text(f"{text}\n## Figures\n\n{shown}\n", encoding="utf-8")
-    _console().print(text, markup=False, highlight=False, soft_wrap=True)
+    page = folder / f"{stem}.md"
+    page.write_text(f"{text}\n## Figures\n\n{shown}\n", encoding="utf-8")
+    _say(_console(), f"{brief(results)}\n\nEverything, with figures: {page}")
     return results
-
-
-def search_settings(
-    dataset: str,
-    candidates: Sequence[LSTMSettings] | None = None,
-    *,
-    jobs: int = 1,
-    rows: tuple[int, int] = (6000, 8000),
-) -> list[tuple[LSTMSettings, float]]:
-    """The paper's search for the LSTM's shape: all 24 combinations of its table, best first.
-
-    Each is one initialisation, run from the first row and judged by its pinball loss on `rows`.
-    """
-    from joblib import Parallel, delayed
-
-    from setpoint.models.lstm import combinations
-
-    data = Recipe(dataset).data()
-    tried = combinations() if candidates is None else tuple(candidates)
-    losses = Parallel(n_jobs=whole(jobs, "jobs", 1))(
-        delayed(_validated)(each, data.x, data.y, rows) for each in tried
-    )
-    return sorted(zip(tried, losses, strict=True), key=lambda pair: pair[1])
-
-
-def _validated(settings: LSTMSettings, x: Any, y: Any, rows: tuple[int, int]) -> float:
-    from setpoint.models.lstm import validation_pinball
-
-    with one_thread():
-        return validation_pinball(settings, x, y, rows)
 
 
 def _console() -> Any:
@@ -175,11 +190,16 @@ def _console() -> Any:
     return Console()
 
 
+def _say(console: Any, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
 def _command(
     datasets: Iterable[str],
     seeds: int,
     model: str,
     batch: int,
+    scale_rows: int,
     quick: bool,
     folder: Path,
     ready: bool,
@@ -192,13 +212,15 @@ def _command(
         words.append("--model linear")
     else:
         words.append(f"--seeds {seeds} --model lstm --batch {batch}")
+    if scale_rows != _SCALE_ROWS:
+        words.append(f"--scale-rows {scale_rows}")
     if ready:
         words.append("--ready")
-    return " ".join([*words, f"--out {folder}"])
+    return " ".join([*words, f"--out {shlex.quote(folder.as_posix())}"])
 
 
 def _calibrated(
-    recipes: Sequence[Recipe], cache: Path, jobs: int, console: Any
+    recipes: Sequence[Recipe], cache: Path, protocol: Protocol, jobs: int, console: Any
 ) -> tuple[list[Row], list[Row], list[tuple[float, float]]]:
     """Every tape under every method, and the study of γ; seconds of processor and clock."""
     from joblib import Parallel, delayed
@@ -210,7 +232,8 @@ def _calibrated(
     parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
     with Progress(console=console) as bar:
         task = bar.add_task("calibrating", total=len(recipes))
-        for recipe, found, took in parallel(delayed(_judge)(each, cache) for each in recipes):
+        runs = parallel(delayed(_judge)(each, cache, protocol) for each in recipes)
+        for recipe, found, took in runs:
             if recipe.dataset == "synthetic":
                 study += found
             else:
@@ -228,13 +251,15 @@ def _ready_to_time() -> None:
     _protocol.calibrate(short, "", 0, brief)
 
 
-def _judge(recipe: Recipe, cache: Path) -> tuple[Recipe, list[Row], tuple[float, float]]:
+def _judge(
+    recipe: Recipe, cache: Path, protocol: Protocol
+) -> tuple[Recipe, list[Row], tuple[float, float]]:
     tape = read(recipe, cache)
     assert tape is not None  # only finished tapes are asked for
     _ready_to_time()
     worked, began = time.process_time(), time.perf_counter()
     if recipe.dataset == "synthetic":
-        rows = _protocol.step_sizes(tape, STUDIED, recipe.seed, Protocol())
+        rows = _protocol.step_sizes(tape, STUDIED, recipe.seed, protocol)
     else:
-        rows = _protocol.calibrate(tape, recipe.dataset, recipe.seed, Protocol())
+        rows = _protocol.calibrate(tape, recipe.dataset, recipe.seed, protocol)
     return recipe, rows, (time.process_time() - worked, time.perf_counter() - began)

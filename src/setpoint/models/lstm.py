@@ -430,18 +430,37 @@ def search(
     y: ArrayLike,
     candidates: Iterable[LSTMSettings] | None = None,
     rows: tuple[int, int] = (6000, 8000),
+    jobs: int = 1,
 ) -> Found:
     """The candidate with the least pinball loss on the validation rows; the first, if tied.
 
     One initialisation each, no calibration, as in the paper; by default all of `combinations()`.
-    Each takes a training run up to the last of the rows: to spread them over processes, call
-    `validation_pinball` there and take the least.
+    Each takes a training run up to the last of the rows, in one of `jobs` processes; more than one
+    need joblib (`pip install 'setpoint[experiments]'`), and each of them computes in one thread.
     """
-    tried = tuple(
-        (each, validation_pinball(each, x, y, rows))
-        for each in (combinations() if candidates is None else candidates)
-    )
-    if not tried:
+    held = combinations() if candidates is None else tuple(candidates)
+    if not held:
         raise InputError("a search needs at least one candidate, got none")
+    if whole(jobs, "jobs", 1) == 1:
+        losses = [validation_pinball(each, x, y, rows) for each in held]
+    else:
+        try:
+            from joblib import Parallel, delayed
+        except ImportError:
+            raise ImportError(
+                "a search in several processes needs joblib: pip install 'setpoint[experiments]'"
+            ) from None
+        losses = Parallel(n_jobs=jobs)(delayed(_in_one_thread)(each, x, y, rows) for each in held)
+    tried = tuple(zip(held, losses, strict=True))
     settings, least = min(tried, key=lambda pair: pair[1])
     return Found(settings, least, tried)
+
+
+def _in_one_thread(
+    settings: LSTMSettings, x: ArrayLike, y: ArrayLike, rows: tuple[int, int]
+) -> float:
+    """`validation_pinball` in a process that serves for nothing else."""
+    import torch
+
+    torch.set_num_threads(1)
+    return validation_pinball(settings, x, y, rows)

@@ -1,0 +1,178 @@
+"""The methods of the tabular experiments: levels, what is tried of them, controllers."""
+
+from dataclasses import dataclass, replace
+from math import floor
+from typing import Any
+
+import numpy as np
+
+from setpoint import search
+from setpoint._check import positive, whole
+from setpoint._window import Window
+from setpoint.controller import Controller, Risk
+from setpoint.errors import InputError
+from setpoint.losses import Miscoverage, MiscoverageCounter
+from setpoint.sets import ScoreWindow, Widen
+from setpoint.steps import Fixed
+from setpoint.stretches import ErrorAdaptive, Exponential, Identity, ScoreAdaptive
+from setpoint.tape import Tape
+
+__all__ = [
+    "CLIPPED",
+    "CONFIDENCE",
+    "LEVELS",
+    "METHODS",
+    "SPACES",
+    "STRETCHES",
+    "ClippedRun",
+    "Protocol",
+    "clipped_cal",
+    "controller",
+]
+
+CONFIDENCE = 0.9
+LEVELS = {"coverage": 1.0 - CONFIDENCE, "mc": (1.0 - CONFIDENCE) / CONFIDENCE}
+"""The levels of the two risks: 10 % misses, and a miscoverage counter of 1/9."""
+
+CLIPPED = "cal_coded"
+STRETCHES = ("none", "exponential", "score", "error")
+METHODS = (*STRETCHES, "score_coded", "error_coded", "cal", CLIPPED)
+"""Rolling RC by its stretching and calibration with cal; those that end in "coded" are as their
+authors' code has them. That of calibration with cal runs for coverage alone, as theirs does."""
+
+_CODED_BETA_LOSS = search.Uniform(0.1, 2.0)
+
+SPACES: dict[str, dict[str, Any]] = {
+    "score": {"score": search.BETA_SCORE},
+    "score_coded": {"score": search.BETA_SCORE},
+    "error": {"score": search.BETA_SCORE, "loss": search.BETA_LOSS},
+    "error_coded": {"score": search.BETA_SCORE, "loss": _CODED_BETA_LOSS},
+}
+"""The β that are searched: in the paper's ranges, or in those of its authors' code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """Which rows serve for what, and what is tried.
+
+    Parameters
+    ----------
+    begin
+        How many rows the model has for itself; calibration begins after them.
+    tuned
+        The rows up to this one choose γ and β; those after it are judged.
+    gammas
+        The step sizes tried.
+    budget
+        How many β are tried for each step size.
+    reach
+        The bounds of λ, in the unit of θ. The guarantee's constant is proportional to it: at
+        γ = 0.025 and T = 15,000 a reach of 10 bounds the risk's error by 0.027, and the bounds of
+        the paper, 9999, by 27.
+    window
+        How many past scores calibration with cal holds.
+    scale_rows
+        How many first labels the unit of θ, their standard deviation, is taken from; by default
+        those before calibration begins. The authors took 8000, which includes rows tuned on.
+    """
+
+    begin: int = 5_000
+    tuned: int = 8_000
+    gammas: tuple[float, ...] = search.GAMMAS
+    budget: int = 40
+    reach: float = 10.0
+    window: int = 300
+    scale_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        whole(self.begin, "begin", 2)
+        whole(self.budget, "budget", 1)
+        whole(self.window, "window", 1)
+        positive(self.reach, "reach")
+        if whole(self.tuned, "tuned", 1) <= self.begin + 1:
+            raise InputError(
+                f"tuned must be at least begin + 2, {self.begin + 2}, got {self.tuned}"
+            )
+        for gamma in self.gammas:
+            positive(gamma, "a step size")
+        if not self.gammas:
+            raise InputError("gammas must hold at least one step size, got ()")
+        if self.scale_rows is None:
+            object.__setattr__(self, "scale_rows", self.begin)
+        elif not 2 <= whole(self.scale_rows, "scale_rows", 2) <= self.tuned:
+            raise InputError(
+                f"scale_rows must be at most {self.tuned}, for the rows after it are judged, "
+                f"got {self.scale_rows}"
+            )
+
+
+def controller(method: str, risk: str, gamma: float, protocol: Protocol, clip: float) -> Controller:
+    """The controller of a method, with the first β of its ranges.
+
+    `clip` is what the memory of the adaptive stretchings is clipped to, in units of θ. The authors'
+    form of calibration with cal is no controller: see `clipped_cal`.
+    """
+    if risk not in LEVELS:
+        raise InputError(f"risk must be one of {', '.join(LEVELS)}, got {risk!r}")
+    known = tuple(each for each in METHODS if each != CLIPPED)
+    if method not in known:
+        raise InputError(f"method must be one of {', '.join(known)}, got {method!r}")
+    loss: Any = Miscoverage() if risk == "coverage" else MiscoverageCounter()
+    one = Risk(loss, LEVELS[risk], Fixed(gamma))
+    if method == "cal":
+        return Controller(ScoreWindow(Widen(), protocol.window), one)
+    kind, _, coded = method.partition("_")
+    reading = "authors" if coded else "paper"
+    stretches: dict[str, Any] = {
+        "none": Identity(),
+        "exponential": Exponential(),
+        "score": ScoreAdaptive(search.BETA_SCORE.low, -clip, clip, reading=reading),
+        "error": ErrorAdaptive(
+            search.BETA_SCORE.low, search.BETA_LOSS.low, -clip, clip, reading=reading
+        ),
+    }
+    stretch = stretches[kind]
+    far = stretch.inverse(protocol.reach, stretch.init())
+    one = replace(one, start=0.0, bounds=(-far, far))
+    return Controller(Widen(), one, stretch=stretch)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClippedRun:
+    """What `clipped_cal` showed, row for row; `theta` has one number more, where it ended."""
+
+    tape: Tape
+    gamma: float
+    lower: np.ndarray
+    upper: np.ndarray
+    covered: np.ndarray
+    theta: np.ndarray
+
+
+def clipped_cal(tape: Tape, gamma: float, window: int) -> ClippedRun:
+    """Calibration with cal as the paper's authors coded it, for coverage.
+
+    The share min(1, max(0, 1 + θ + 1/n)) of the n past scores, interpolated, widens the interval;
+    without scores nothing does. No set is ever full or empty by θ, so there is no certificate: a
+    stream whose scores grow without end is missed for ever.
+    """
+    level = LEVELS["coverage"]
+    lower, upper, y = (np.asarray(each).tolist() for each in (*tape.prediction, tape.y))
+    past = Window(window)
+    theta, thetas, ends, covered = -level, [-level], [], []
+    for low, high, label in zip(lower, upper, y, strict=True):
+        held, wider = len(past), 0.0
+        if held:
+            place = (held - 1) * min(1.0, max(0.0, 1.0 + theta + 1.0 / held))
+            below = floor(place)
+            wider = past.smallest(below + 1)
+            if place > below:
+                wider += (place - below) * (past.smallest(below + 2) - wider)
+        hit = low - wider <= label <= high + wider
+        ends.append((low - wider, high + wider))
+        covered.append(hit)
+        theta += gamma * (float(not hit) - level)
+        thetas.append(theta)
+        past.add(max(low - label, label - high))
+    left, right = np.array(ends).reshape(-1, 2).T
+    return ClippedRun(tape, gamma, left, right, np.array(covered, dtype=bool), np.array(thetas))
