@@ -377,12 +377,13 @@ def test_the_recorded_command_can_be_typed(model, quick, expected, tmp_path):
     from setpoint.cli.commands import app
 
     folder = tmp_path / "a folder"
-    words = shlex.split(_command(("power", "wind"), 3, model, 256, 5000, quick, folder, True))
+    words = shlex.split(_command(("power", "wind"), 3, model, 256, 8000, quick, folder, True))
     assert words[:3] == ["setpoint", "reproduce", "tabular"]
     command = typer.main.get_command(app).commands["reproduce"].commands["tabular"]
     read = command.make_context("tabular", words[3:]).params
     assert {name: read[name] for name in expected} == expected
     assert (read["datasets"], read["ready"], read["out"]) == ("power,wind", True, folder)
+    assert read["scale_rows"] == 8000
 
 
 def test_other_models_and_scalings_have_files_of_their_own():

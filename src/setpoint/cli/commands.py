@@ -85,6 +85,10 @@ def tabular(
     seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 5,
     model: Annotated[str, typer.Option(help="lstm or linear.")] = "lstm",
     batch: Annotated[int, typer.Option(help="The most recent rows the LSTM learns from.")] = 512,
+    scale_rows: Annotated[
+        int,
+        typer.Option(help="The first rows that x, y and θ are scaled by; the authors took 8000."),
+    ] = 5000,
     jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
     quick: Quick = False,
     ready: Annotated[
@@ -100,6 +104,7 @@ def tabular(
         seeds=seeds,
         model=model,
         batch=batch,
+        scale_rows=scale_rows,
         jobs=jobs,
         quick=quick,
         ready=ready,
