@@ -148,8 +148,11 @@ def _kind(path: Path) -> str:
 
 def _ledger(folder: Path) -> Inspected:
     """A ledger read from a copy, because opening one is for those who write to it."""
-    if not (folder / "controller.toml").exists():
-        raise StateError(f"{folder} holds no ledger: it has no controller.toml")
+    if not any(folder.glob("log-*.jsonl")):
+        raise StateError(
+            f"{folder} holds no ledger and no state.zip, which a job of one series leaves: "
+            "see its metrics.json"
+        )
     for _ in range(5):
         with TemporaryDirectory() as copy, suppress(FileNotFoundError):
             for file in sorted(folder.iterdir()):
