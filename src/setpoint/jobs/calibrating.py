@@ -24,9 +24,6 @@ __all__ = ["Columns", "calibrate", "calibrated", "early_rows", "read", "split", 
 
 Array = np.ndarray[Any, Any]
 
-_ENDS = ("lower", "upper", "covered", "burn_in")
-_LABELS = ("labels", "size", "covered", "burn_in")
-
 
 @dataclass(frozen=True, slots=True)
 class Columns:

@@ -548,7 +548,9 @@ def _label(y: Any) -> Any:
         return y
     label = _item(y)
     if is_missing(label):
-        raise LabelError(f'a label must not be missing, got {y!r}; Stream(…, missing="skip")')
+        raise LabelError(
+            f'a label must not be missing, got {y!r}; Stream(…, missing="skip") skips such labels'
+        )
     if isinstance(label, float) and label.is_integer():
         return int(label)
     try:
