@@ -42,6 +42,7 @@ bench: $(STAMPS)/test
 	$(PY) -m benchmarks bulk
 	$(PY) -m benchmarks labels
 	$(PY) -m benchmarks lstm
+	$(PY) -m benchmarks images
 	$(PY) -m benchmarks cli
 
 clean:
@@ -67,7 +68,7 @@ $(STAMPS)/torch-$(TORCH): $(STAMPS)/venv
 	@touch $@
 
 $(STAMPS)/test: pyproject.toml $(STAMPS)/torch-$(TORCH)
-	$(PIP) --editable '.[test,torch,fast,data,plots,river,sklearn,cli,experiments]'
+	$(PIP) --editable '.[test,torch,fast,images,data,plots,river,sklearn,cli,experiments]'
 	@touch $@
 
 $(STAMPS)/lint: pyproject.toml $(STAMPS)/venv
