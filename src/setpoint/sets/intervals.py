@@ -267,7 +267,38 @@ class Scale(_Ends):
 
 
 @dataclass(frozen=True, slots=True)
-class Lower(_Ends):
+class _OneEnd(_Ends):
+    """A family with one end, of which the model gives one number."""
+
+    def read(self, prediction: Any) -> tuple[float]:
+        """The end as a tuple of one float."""
+        held, name = prediction, self.columns[0]
+        if type(held) is not float:
+            if hasattr(held, "keys") and name in held:
+                held = held[name]
+            elif isinstance(held, tuple | list) and len(held) == 1:
+                held = held[0]
+            try:
+                held = number(held, f"the {name} end", PredictionError)
+            except PredictionError:
+                raise PredictionError(
+                    f"{name.title()} takes one number, got {describe(prediction)}"
+                ) from None
+        if held != held:
+            raise PredictionError(f"a prediction must not be NaN, got {held}")
+        return (held,)
+
+    def start(self, level: float) -> float:
+        """λ = 0: right for a model whose quantile is right."""
+        return 0.0
+
+    def unit(self, prediction: tuple[float]) -> float:
+        """1: λ is in units of y."""
+        return 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lower(_OneEnd):
     """Everything from lower − λ on.
 
     It takes the lower end the model gives, one number.
@@ -290,21 +321,9 @@ class Lower(_Ends):
     ends = staticmethod(lower_end)
     score = staticmethod(lower_critical)
 
-    def read(self, prediction: Any) -> tuple[float]:
-        """The end as a tuple of one float."""
-        return (_one_end(prediction, "lower"),)
-
-    def start(self, level: float) -> float:
-        """λ = 0: right for a model whose quantile is right."""
-        return 0.0
-
-    def unit(self, prediction: tuple[float]) -> float:
-        """1: λ is in units of y."""
-        return 1.0
-
 
 @dataclass(frozen=True, slots=True)
-class Upper(_Ends):
+class Upper(_OneEnd):
     """Everything up to upper + λ.
 
     It takes the upper end the model gives, one number.
@@ -326,34 +345,3 @@ class Upper(_Ends):
     columns = ("upper",)
     ends = staticmethod(upper_end)
     score = staticmethod(upper_critical)
-
-    def read(self, prediction: Any) -> tuple[float]:
-        """The end as a tuple of one float."""
-        return (_one_end(prediction, "upper"),)
-
-    def start(self, level: float) -> float:
-        """λ = 0: right for a model whose quantile is right."""
-        return 0.0
-
-    def unit(self, prediction: tuple[float]) -> float:
-        """1: λ is in units of y."""
-        return 1.0
-
-
-def _one_end(prediction: Any, name: str) -> float:
-    """The only number of a prediction."""
-    held = prediction
-    if type(held) is not float:
-        if hasattr(held, "keys") and name in held:
-            held = held[name]
-        elif isinstance(held, tuple | list) and len(held) == 1:
-            held = held[0]
-        try:
-            held = number(held, f"the {name} end", PredictionError)
-        except PredictionError:
-            raise PredictionError(
-                f"{name.title()} takes one number, got {describe(prediction)}"
-            ) from None
-    if held != held:
-        raise PredictionError(f"a prediction must not be NaN, got {held}")
-    return held
