@@ -24,8 +24,9 @@ from setpoint.errors import (
 )
 from setpoint.losses import Custom, Miscoverage, MiscoverageCounter
 from setpoint.metrics import Running
-from setpoint.replaying import Sweep, nominal
+from setpoint.replaying import nominal
 from setpoint.sets import Scale, Widen
+from setpoint.sweeping import Sweep
 from setpoint.tape import Ragged
 from tests.laws.bulk import (
     as_run,

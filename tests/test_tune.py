@@ -18,8 +18,8 @@ import setpoint as sp
 from setpoint import search, tuning
 from setpoint.errors import InputError
 from setpoint.losses import Miscoverage, MiscoverageCounter
-from setpoint.replaying import Sweep
 from setpoint.sets import Widen
+from setpoint.sweeping import Sweep
 from setpoint.tuning import Tuned, TuneNotice, _spread
 
 

@@ -26,7 +26,8 @@ if _typing.TYPE_CHECKING:
     from setpoint.fleet import Fleet
     from setpoint.groups import GroupCertificate, Groups
     from setpoint.ledger import Ledger
-    from setpoint.replaying import Sweep, Trace, replay, sweep
+    from setpoint.replaying import Trace, replay
+    from setpoint.sweeping import Sweep, sweep
     from setpoint.tape import Ragged, Recorder, Tape
     from setpoint.tuning import Tuned, tune
 
@@ -83,12 +84,12 @@ _LATER = {
     "Ledger": "ledger",
     "Ragged": "tape",
     "Recorder": "tape",
-    "Sweep": "replaying",
+    "Sweep": "sweeping",
     "Tape": "tape",
     "Trace": "replaying",
     "Tuned": "tuning",
     "replay": "replaying",
-    "sweep": "replaying",
+    "sweep": "sweeping",
     "tune": "tuning",
 }
 _PACKAGES = (

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import number, whole
+from setpoint._replayed import Start
 from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError
-from setpoint.replaying import Start, Sweep, _run_sweep
 from setpoint.search import LogUniform, Narrowest, Objective, Pinball, Uniform
 from setpoint.sets import LabelSet
 from setpoint.steps import Fixed
+from setpoint.sweeping import Sweep, sweep
 from setpoint.tape import Tape
 
 __all__ = ["TuneNotice", "Tuned", "tune"]
@@ -181,7 +182,7 @@ def tune(
         _with(controller, dict(zip(names, setting, strict=True))) for setting in settings
     ]
     told = _Progress(len(controllers), progress)
-    table = _run_sweep(controllers, tape, state, False, confidence_level, told)
+    table = sweep(controllers, tape, state=state, confidence_level=confidence_level, told=told)
     values = np.array(
         [
             number(wanted(each, table.row(index)), "the objective")

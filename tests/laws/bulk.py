@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint import _kernels, replaying
+from setpoint import _kernels, _replayed, replaying, sweeping
 from setpoint._layout import layout_of
 from setpoint.combine import Max, Mean
 from setpoint.controller import RiskState, State
@@ -250,7 +250,7 @@ def tape_of(predictions: Sequence[tuple[float, ...]], labels: Sequence[float]) -
 
 def replayed(controller: sp.Controller, tape: sp.Tape, state: State | None = None) -> Run:
     """The loop `along`, as machine code or as plain text."""
-    begin = replaying._Begin(controller, tape, state)
+    begin = _replayed.Begin(controller, tape, state)
     return as_run(replaying._compiled(controller, tape, begin))
 
 
@@ -328,7 +328,7 @@ def swept(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_kernels, "kernel", watched)
-        found = replaying._side_by_side(controllers, tape, None)
+        found = sweeping._side_by_side(controllers, tape, None)
     both = zip(ended, controllers, strict=True)
     return found, [layout.unpack(vector, each.init()) for vector, each in both]
 

@@ -1,0 +1,305 @@
+"""Sweeping a tape: thousands of controllers in one pass, of which only tallies are kept."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+
+from setpoint import _kernels, metrics
+from setpoint._check import confidence
+from setpoint._layout import Layout, layout_of, scalar
+from setpoint._loops import TALLIES
+from setpoint._replayed import (
+    LENGTHS,
+    Array,
+    Begin,
+    Start,
+    check_labels,
+    numbers_of,
+    ordered,
+    size_of,
+)
+from setpoint._stepwise import is_narrow, steps
+from setpoint.controller import Controller, Law, State
+from setpoint.errors import LossError
+from setpoint.replaying import Trace, nominal, replay
+from setpoint.tape import Tape
+
+__all__ = ["Sweep", "sweep"]
+
+_TOGETHER = 256
+"""How many controllers run at once, so that someone who watches sees it move."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sweep:
+    """Many controllers on one tape, one number of each metric for each.
+
+    Parameters
+    ----------
+    controllers
+        What was tried.
+    columns
+        From the name of a metric to an array with one value for each controller: those of
+        `metrics.Summary` that need no trace, with `risk` for the first risk and `risk0`, `risk1`,
+        … for each.
+    traces
+        The trace of each controller if it was asked for, else None.
+    """
+
+    controllers: tuple[Controller, ...]
+    columns: dict[str, Array]
+    traces: tuple[Trace, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.controllers)
+
+    def __repr__(self) -> str:
+        return f"<Sweep of {len(self):,} controllers: {', '.join(self.columns)}>"
+
+    def row(self, index: int) -> dict[str, float]:
+        """The metrics of one controller."""
+        return {name: float(values[index]) for name, values in self.columns.items()}
+
+
+def sweep(
+    controllers: Sequence[Controller],
+    tape: Tape,
+    *,
+    state: Start = None,
+    traces: bool = False,
+    confidence_level: float | None = None,
+    told: Callable[[int], None] | None = None,
+) -> Sweep:
+    """Runs many controllers over one tape in one pass and keeps only their metrics.
+
+    Parameters
+    ----------
+    controllers
+        Any controllers; those made of the same scalar rules run side by side as machine code.
+    tape
+        One stream or several; over several, every number is about all of their rows together.
+    state
+        Where every controller goes on from, as in `replay`.
+    traces
+        Whether to keep the trace of each controller too. They take 25 bytes a row and 16 more for
+        each risk, times the number of controllers; without them a sweep needs no memory that
+        grows with both.
+    confidence_level
+        The nominal coverage behind pinball and Winkler; by default what each controller aims at.
+    told
+        Called again and again with the number of controllers that are done.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> tape = sp.Tape.from_arrays({"lower": [0.0] * 4, "upper": [1.0] * 4}, [2.0, 0.5, 3.0, 0.5])
+    >>> risk = lambda gamma: sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(gamma))
+    >>> tried = [sp.Controller(sp.sets.Widen(), risk(gamma)) for gamma in (0.1, 5.0)]
+    >>> sp.sweep(tried, tape).columns["coverage"]
+    array([0.5 , 0.75])
+    """
+    controllers = tuple(controllers)
+    if confidence_level is not None:
+        confidence_level = confidence(confidence_level)
+    written = tuple(replay(each, tape, state) for each in controllers) if traces else None
+    rows: list[dict[str, float]] = [{} for _ in controllers]
+    groups: dict[Layout, list[int]] = {}
+    done, fast = 0, _kernels.compiled()
+    for index, controller in enumerate(controllers):
+        if fast and scalar(controller):
+            groups.setdefault(layout_of(controller), []).append(index)
+            continue
+        if written is not None:
+            rows[index] = _summed_up(written[index], confidence_level)
+        else:
+            alone = _step_by_step(controller, tape, confidence_level, state)
+            rows[index] = {name: float(values[0]) for name, values in alone.items()}
+        done += 1
+        if told is not None:
+            told(done)
+    for group in groups.values():
+        for start in range(0, len(group), _TOGETHER):
+            members = group[start : start + _TOGETHER]
+            several = [controllers[index] for index in members]
+            found = _side_by_side(several, tape, confidence_level, state)
+            for place, index in enumerate(members):
+                rows[index] = {name: float(values[place]) for name, values in found.items()}
+            done += len(members)
+            if told is not None:
+                told(done)
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: np.array([row.get(name, nan) for row in rows]) for name in names}
+    return Sweep(controllers, columns, written)
+
+
+def _tail(controller: Controller, confidence_level: float | None) -> float:
+    return (1.0 - (nominal(controller) if confidence_level is None else confidence_level)) / 2.0
+
+
+def _side_by_side(
+    controllers: Sequence[Controller],
+    tape: Tape,
+    confidence_level: float | None = None,
+    state: Start = None,
+) -> dict[str, Array]:
+    """The metrics of controllers of one layout, from one compiled pass over the tape."""
+    tally, totals = _counted(controllers, tape, state)
+    tails = np.array([_tail(controller, confidence_level) for controller in controllers])
+    held = dict(zip(TALLIES, tally, strict=True))
+    return _metrics(held, totals, np.broadcast_to(held["observed"], totals.shape), tails)
+
+
+def _counted(controllers: Sequence[Controller], tape: Tape, state: Start) -> tuple[Array, Array]:
+    """One pass over the tape: tallies and total losses."""
+    layout = layout_of(controllers[0])
+    columns = numbers_of(controllers[0], tape)
+    for controller in controllers:
+        check_labels(controller, tape.y)
+    params = _stack(layout.params_of(controller) for controller in controllers)
+    begin = _stack(layout.pack(controller.init()) for controller in controllers)
+    given, which = _given(controllers[0], layout, tape, state)
+    totals_at = [layout.fields.index(f"total{i}") for i in range(layout.risks)]
+    given[totals_at] = 0.0
+    cells, doubted = len(controllers), sum(layout.doubted)
+    tally, totals = np.zeros((len(TALLIES), cells)), np.zeros((layout.risks, cells))
+    first = np.array([inf, -inf, -inf, inf] * doubted)
+    extremes = np.repeat(first[:, None], cells, axis=1)
+    for k, grows in enumerate(g for g, d in zip(layout.grows, layout.doubted, strict=True) if d):
+        if grows:
+            extremes[4 * k + 2], extremes[4 * k + 3] = inf, -inf
+    order, offsets = tape.segments
+    inputs = [ordered(column, order) for column in (*columns, tape.y)]
+    vectors = begin.copy()
+    run = _kernels.kernel(layout, "sweep", narrow=is_narrow(controllers[0], columns))
+    run(params, vectors, begin, given, which, offsets, *inputs, tally, totals, extremes)
+    if doubted:
+        _check_extremes(controllers, layout, totals, extremes)
+    return tally, totals
+
+
+def _stack(rows: Any) -> Array:
+    """One contiguous row for each number, one column for each controller."""
+    return np.array(list(rows), dtype=np.float64).T.copy()
+
+
+def _given(controller: Controller, layout: Layout, tape: Tape, state: Start) -> tuple[Array, Array]:
+    """The numbers of the states that were given, and which of them each stream begins in.
+
+    θ and the memories of a state are the same whichever controller goes on from it.
+    """
+    begin = Begin(controller, tape, state)
+    count = len(begin.streams)
+    if state is None:
+        return np.empty((len(layout.fields), 0)), np.full(count, -1)
+    if isinstance(state, State):
+        return _stack([layout.pack(begin.common)]), np.zeros(count, dtype=np.int64)
+    there = np.array([stream in state for stream in begin.streams], dtype=bool)
+    return begin.vectors(layout)[0], np.where(there, np.arange(count), -1)
+
+
+def _check_extremes(
+    controllers: Sequence[Controller], layout: Layout, totals: Array, extremes: Array
+) -> None:
+    """Raises the error of a user's own loss that broke its promises."""
+    places = [index for index in range(layout.risks) if layout.doubted[index]]
+    for k, index in enumerate(places):
+        for cell, controller in enumerate(controllers):
+            law = Law(controller, index)
+            if totals[index, cell] != totals[index, cell]:
+                raise LossError(f"{law.name} promises a number, got {nan}")
+            least, most, at_full, at_empty = extremes[4 * k : 4 * k + 4, cell].tolist()
+            if least > most:
+                continue  # nothing was judged
+            for value, lam in ((least, 0.0), (most, 0.0), (at_full, inf), (at_empty, -inf)):
+                if abs(value) < inf or lam == 0.0:
+                    law.check(value, lam)
+
+
+def _step_by_step(
+    controller: Controller, tape: Tape, confidence_level: float | None, state: Start
+) -> dict[str, Array]:
+    """The metrics of one controller, by steps in plain Python."""
+    count, labels, counter = _kernels.tally(), tape.y, TALLIES.index("counter")
+    low, high = getattr(controller.sets, "support", (-inf, inf))
+    held, unsized = [0.0] * len(TALLIES), False
+    totals, judged = ([0.0] * len(controller.risks) for _ in range(2))
+    for step in steps(controller, tape, Begin(controller, tape, state)):
+        if step is None:
+            held[counter] = 0.0  # a streak ends with its stream
+            continue
+        for index, value in enumerate(step.losses):
+            if value == value:
+                totals[index] += value
+                judged[index] += 1.0
+        if step.losses[0] != step.losses[0]:
+            continue
+        shown, lam, missed = step.shown, step.lam, not step.covered
+        if hasattr(shown, "lower") and hasattr(shown, "upper"):
+            y = float(labels[step.row])
+            count(held, shown.lower, shown.upper, y, missed, low, high, None, False, False)
+        else:
+            size = size_of(shown)
+            unsized = unsized or size != size
+            whole, nothing = lam == inf or size == inf, lam == -inf or size == 0.0
+            count(held, 0.0, 0.0, 0.0, missed, low, high, size, whole, nothing)
+    found = _metrics(
+        {name: np.array([value]) for name, value in zip(TALLIES, held, strict=True)},
+        np.array(totals)[:, None],
+        np.array(judged)[:, None],
+        np.array([_tail(controller, confidence_level)]),
+    )
+    return {**found, **({name: np.array([nan]) for name in LENGTHS} if unsized else {})}
+
+
+def _metrics(
+    tally: dict[str, Array], totals: Array, judged: Array, tails: Array
+) -> dict[str, Array]:
+    """The metrics of `metrics.Summary` from what a pass counted."""
+    observed = tally["observed"]
+
+    def per(value: Array, count: Array) -> Array:
+        found: Array = np.divide(value, count, out=np.full(len(count), nan), where=count > 0)
+        return found
+
+    risks = [per(total, count) for total, count in zip(totals, judged, strict=True)]
+    length = np.where(tally["finite"] < observed, inf, per(tally["length"], observed))
+    near, apart = per(tally["near"], observed), per(tally["apart"], observed)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside = np.where(tails > 0.0, tails * near, 0.0)
+        outside = np.where(apart == 0.0, 0.0, apart / tails)
+    return {
+        "steps": observed,
+        "risk": risks[0],
+        **{f"risk{i}": risk for i, risk in enumerate(risks)},
+        "coverage": 1.0 - per(tally["misses"], observed),
+        "mean_length": length,
+        "mean_finite_length": per(tally["length"], tally["finite"]),
+        "full": per(tally["full"], observed),
+        "empty": per(tally["empty"], observed),
+        "mc": per(tally["counters"], observed),
+        "msl": np.where(tally["streaks"] > 0, per(tally["misses"], tally["streaks"]), 0.0),
+        "longest_streak": tally["longest"],
+        "pinball": 0.5 * ((1.0 - tails) * apart + inside),
+        "winkler": length + outside,
+    }
+
+
+_SWEPT = (
+    "coverage", "mean_length", "mean_finite_length", "full", "empty", "mc", "msl",
+    "longest_streak", "pinball", "winkler",
+)  # fmt: skip
+
+
+def _summed_up(trace: Trace, confidence_level: float | None) -> dict[str, float]:
+    """The same metrics from a trace."""
+    found = trace.summary(confidence_level=confidence_level)
+    risks = {f"risk{i}": metrics.risk(losses) for i, losses in enumerate(trace.losses)}
+    return {
+        "steps": float(found.steps),
+        "risk": risks["risk0"],
+        **risks,
+        **{name: float(getattr(found, name)) for name in _SWEPT},
+    }
