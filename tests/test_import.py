@@ -16,7 +16,7 @@ import setpoint
 
 ROOT = Path(__file__).resolve().parents[1]
 OPTIONAL = (
-    "cv2", "hypothesis", "matplotlib", "numba", "pandas", "plotly", "pooch", "pyarrow", "pytest",
+    "PIL", "cv2", "hypothesis", "matplotlib", "numba", "pandas", "plotly", "pooch", "pyarrow", "pytest",
     "rich", "river", "scipy", "skimage", "sklearn", "torch", "typer",
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from setpoint.datasets._sources import File, Source, container_of
 from setpoint.errors import AbsentFile, DataError
 
-__all__ = ["VARIABLE", "Folder", "Found", "find", "find_first"]
+__all__ = ["VARIABLE", "Folder", "Found", "find", "find_first", "named_folder"]
 
 Folder = str | os.PathLike[str] | None
 VARIABLE = "SETPOINT_DATA"
@@ -42,7 +42,7 @@ def find(source: Source, file: File, folder: Folder, download: bool) -> Found:
 
 def find_first(source: Source, files: tuple[File, ...], folder: Folder, download: bool) -> Found:
     """The first of several files that may stand for one another."""
-    place = _folder(folder)
+    place = named_folder(folder)
     if place is not None:
         for file in files:
             path = _inside(place, source, file)
@@ -60,7 +60,7 @@ def find_first(source: Source, files: tuple[File, ...], folder: Folder, download
     raise AbsentFile(_absent(source, files, why, place))
 
 
-def _folder(folder: Folder) -> Path | None:
+def named_folder(folder: Folder) -> Path | None:
     """The folder to look in, None where none is named."""
     named = (os.environ.get(VARIABLE) or None) if folder is None else folder
     if named is None:

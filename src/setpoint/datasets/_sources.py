@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["BATCH_ROWS", "SOURCES", "File", "Source", "container_of"]
+__all__ = ["BATCH_ROWS", "DEPTH_SOURCES", "SOURCES", "File", "Source", "container_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +185,28 @@ _ALL = (
 )
 
 SOURCES = {source.name: source for source in _ALL}
+
+_DEPTH = (
+    # Both are reduced copies of what the pages offer: no address serves them.
+    Source(
+        "kitti_clip",
+        "https://www.cvlibs.net/datasets/kitti/eval_odometry.php",
+        "CC BY-NC-SA 3.0",
+        (File(("kitti_odom00_208x64.npz",), 500),),
+    ),
+    Source(
+        "kitchen_clip",
+        "https://www.microsoft.com/en-us/research/project/rgb-d-dataset-7-scenes/",
+        "non-commercial research",
+        (File(("7scenes_kitchen_128x96.npz",), 1_000),),
+    ),
+    # Raw drives and annotated depth maps come after registration, file by file.
+    Source(
+        "kitti",
+        "https://www.cvlibs.net/datasets/kitti/eval_depth.php?benchmark=depth_prediction",
+        "CC BY-NC-SA 3.0",
+        (),
+    ),
+)
+
+DEPTH_SOURCES = {source.name: source for source in _DEPTH}
