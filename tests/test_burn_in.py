@@ -8,6 +8,7 @@ import pytest
 
 import setpoint as sp
 from setpoint.errors import InputError
+from setpoint.regions import Whole
 
 NAN = math.nan
 LABELS = [1.0, -2.0, 3.0, -4.0, 5.0]
@@ -248,3 +249,67 @@ def test_nested_levels_are_filled_in_from_one_family() -> None:
     assert [risk.start for risk in ready.risks] == [2.0, 4.0]
     assert [risk.bounds for risk in ready.risks] == [(-900.0, 900.0)] * 2
     sp.Stream(ready)
+
+
+# Images
+
+
+def frames_of(count: int, shape: tuple[int, int] = (4, 8)) -> tuple[list[Any], list[Any]]:
+    """Frames whose label lies k/32 above its centre at the k-th pixel, in a new order each time."""
+    rng = np.random.default_rng(3)
+    one = np.ones(shape)
+    rows, labels = [], []
+    for step in range(count):
+        centre = np.full(shape, float(step % 5))
+        above = rng.permutation(np.arange(1, one.size + 1)).reshape(shape) / one.size
+        rows.append((centre, 0.5 * one, 0.5 * one))
+        labels.append(centre + above)
+    return rows, labels
+
+
+def test_a_burn_in_of_images_starts_where_past_frames_would_have_kept_the_level() -> None:
+    rows, y = frames_of(10)
+    open_risk = sp.Risk(sp.losses.ImageMiscoverage(), 0.25)
+    ready = sp.burn_in(sp.Controller(sp.sets.PixelScale(), open_risk), rows, y)
+    (risk,) = ready.risks
+    assert risk.start == 2.0 * 24 / 32  # 24 of 32 pixels lie at most 24/32 above
+    span = (5.0 - 1 / 32) / 0.5  # y from 1/32 to 5, in units of the scales
+    assert risk.bounds == pytest.approx((-100.0 * span, 100.0 * span))
+    stream = sp.Stream(ready)
+    stream.predict(rows[0])
+    assert stream.update(y[0]) == 0.25
+
+
+@pytest.mark.parametrize("stretch", [None, sp.stretches.Exponential()])
+def test_a_burn_in_of_two_risks_of_images(stretch: Any) -> None:
+    rows, y = frames_of(10)
+    y[3] = np.full((4, 8), np.nan)  # nothing to judge
+    losses = (sp.losses.ImageMiscoverage(), sp.losses.CentreFailure(0.6, Whole()))
+    risks = [sp.Risk(loss, 0.2) for loss in losses]
+    ready = sp.burn_in(sp.Controller(sp.sets.PixelScale(), risks, stretch), rows, y)
+    image, middle = (ready.stretch.phi((), (), risk.start) for risk in ready.risks)
+    assert image == pytest.approx(2.0 * 26 / 32)  # 26/32 ≥ 0.8 > 25/32
+    assert middle == pytest.approx(2.0 * 20 / 32)  # 20/32 > 0.6 ≥ 19/32
+    assert all(risk.step.gamma > 0.0 for risk in ready.risks)
+
+
+def test_clip_bounds_of_images_are_their_mean_change() -> None:
+    one = np.ones((2, 2))
+    y = [one, 3.0 * one, np.ones((3, 3)), np.array([[2.0, np.nan], [2.0, 2.0]]), 2.5 * one]
+    rows = [tuple(np.ones(each.shape) for _ in range(3)) for each in y]
+    stretch = sp.stretches.ScoreAdaptive(0.1)
+    risk = sp.Risk(sp.losses.ImageMiscoverage(), 0.2)
+    ready = sp.burn_in(sp.Controller(sp.sets.PixelScale(), risk, stretch), rows, y)
+    assert (ready.stretch.low, ready.stretch.high) == (-1.25, 1.25)  # (2 + 0.5)/2, unit 1
+    with pytest.raises(InputError, match="two consecutive frames of one size"):
+        sp.burn_in(sp.Controller(sp.sets.PixelScale(), risk, stretch), rows[1:3], y[1:3])
+
+
+def test_critical_values_that_differ_by_rounding_alone_still_give_a_step() -> None:
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1)
+    ends = [(-1e-16 * k, 1e-16 * k) for k in range(8)]
+    found = sp.burn_in(sp.Controller(sp.sets.Widen(), risk), ends, [1.0, 2.0] * 4)
+    assert found.risks[0].step.gamma > 0.0
+    same = [(1.0, 1.0 + 2e-16 * k) for k in range(8)]
+    found = sp.burn_in(sp.Controller(sp.sets.Widen(), risk), same, [5.0] * 8)
+    assert found.risks[0].step.gamma > 0.0

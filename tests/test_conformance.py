@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint import combine, losses, sets, spec, steps, stretches
+from setpoint import combine, losses, regions, sets, spec, steps, stretches
 from setpoint.errors import SetpointError
 from setpoint.sets import Interval, Widen
 from setpoint.testing import (
@@ -73,6 +73,12 @@ EXAMPLES: dict[type, list[Any]] = {
         sets.Cumulative(("cat", "dog", "owl"), True, 1, 0.125, free=1),
     ],
     sets.Multilabel: [sets.Multilabel(), sets.Multilabel(classes=("cat", "dog", "owl"))],
+    sets.PixelScale: [
+        sets.PixelScale(),
+        sets.PixelScale((0.0, INF)),
+        sets.PixelScale((-5.0, 5.0), share=True),
+    ],
+    sets.PixelThreshold: [sets.PixelThreshold(), sets.PixelThreshold(share=True)],
     sets.TwoSided: [sets.TwoSided(), sets.TwoSided((-5.0, 5.0)), sets.TwoSided((0.0, INF))],
     sets.Nested: [
         sets.Nested(),
@@ -81,11 +87,21 @@ EXAMPLES: dict[type, list[Any]] = {
         sets.Nested(sets.Cumulative(randomised=True), 2),
         sets.Nested(sets.Multilabel(), 2),
         sets.Nested(sets.QuantileScale(levels=(0.0, 0.5, 1.0)), 2),
+        sets.Nested(sets.PixelScale(), 2),
     ],
     losses.FalseNegatives: [losses.FalseNegatives()],
     losses.FalsePositives: [losses.FalsePositives()],
     losses.SetSize: [losses.SetSize()],
     losses.F1Shortfall: [losses.F1Shortfall()],
+    losses.ImageMiscoverage: [
+        losses.ImageMiscoverage(),
+        losses.ImageMiscoverage(regions.Centre(0.5, 1.0)),
+    ],
+    losses.CentreFailure: [
+        losses.CentreFailure(),
+        losses.CentreFailure(0.0, regions.Whole()),
+        losses.CentreFailure(0.5, regions.Centre(1.0, 0.25)),
+    ],
     losses.Miscoverage: [losses.Miscoverage()],
     losses.MiscoverageCounter: [losses.MiscoverageCounter(), losses.MiscoverageCounter(cap=3)],
     losses.Custom: [losses.Custom(shortfall), losses.Custom(size, grows=True)],
@@ -142,6 +158,12 @@ def test_every_loss_keeps_its_promises(loss: Any) -> None:
 
 
 OF_LABELS = (losses.FalseNegatives, losses.FalsePositives, losses.SetSize, losses.F1Shortfall)
+OF_PIXELS = (losses.ImageMiscoverage, losses.CentreFailure)
+PIXELS = [
+    sets.PixelScale((-5.0, 5.0)),
+    sets.PixelThreshold(share=True),
+    sets.Nested(sets.PixelScale(), 2),
+]
 INTERVALS = [sets.Scale(), sets.TwoSided(), sets.QuantileScale()]
 LABEL_SETS = [
     sets.Threshold(),
@@ -152,10 +174,13 @@ LABEL_SETS = [
 
 @pytest.mark.parametrize("loss", examples(losses), ids=named)
 def test_every_loss_keeps_its_promises_on_every_family_it_can_judge(loss: Any) -> None:
-    if not isinstance(loss, OF_LABELS):
+    if not isinstance(loss, (*OF_LABELS, *OF_PIXELS)):
         for family in INTERVALS:
             check_loss(loss, sets=family)
-    if not isinstance(loss, losses.Custom):
+    if not isinstance(loss, (*OF_LABELS, losses.Custom)):
+        for family in PIXELS:
+            check_loss(loss, sets=family)
+    if not isinstance(loss, (*OF_PIXELS, losses.Custom)):
         for family in LABEL_SETS:
             check_loss(loss, sets=family)
 
@@ -169,6 +194,8 @@ def test_a_loss_is_checked_on_the_sets_it_asks_about() -> None:
     assert "Interval" in in_words(lambda: check_loss(losses.Custom(lambda shown, y: 2.0)))
     count = losses.Custom(lambda shown, y: float(shown.size))
     assert "LabelSet" in in_words(lambda: check_loss(count))
+    pixels = losses.Custom(lambda shown, y: float(shown.count(y)[1]))
+    assert "PixelIntervals" in in_words(lambda: check_loss(pixels))
     neither = losses.Custom(lambda shown, y: shown.colour)
     assert "'Interval' object has no attribute 'colour'" in in_words(lambda: check_loss(neither))
 
@@ -213,7 +240,8 @@ def test_a_part_is_a_value(part: Any) -> None:
 
 @pytest.mark.parametrize("part", [p for p in ALL if not isinstance(p, losses.Custom)], ids=named)
 def test_a_part_prints_as_the_call_that_makes_it(part: Any) -> None:
-    names = {cls.__name__: cls for cls in FOUND} | {"inf": INF}
+    parts = [*FOUND, *parts_of(regions)]
+    names = {cls.__name__: cls for cls in parts} | {"inf": INF}
     assert eval(repr(part), names) == part
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint import combine, losses, sets, spec, steps, stretches
+from setpoint import combine, losses, regions, sets, spec, steps, stretches
 from setpoint.errors import SpecError
 
 INF = math.inf
@@ -39,6 +39,8 @@ PARTS: dict[str, list[Any]] = {
         sets.Scale(),
         sets.Lower((0.0, INF)),
         sets.Upper(),
+        sets.PixelScale((0.0, 80.0), share=True),
+        sets.PixelThreshold(),
         sets.QuantileScale(),
         sets.QuantileScale((0.1, 0.5, 0.9), "open", (0.0, 1e300)),
         sets.ScoreWindow(),
@@ -61,6 +63,9 @@ PARTS: dict[str, list[Any]] = {
         losses.FalsePositives(),
         losses.SetSize(),
         losses.F1Shortfall(),
+        losses.ImageMiscoverage(),
+        losses.ImageMiscoverage(regions.Mask(np.eye(3, 5, dtype=bool))),
+        losses.CentreFailure(0.25, regions.Centre(0.5, 1 / 3)),
     ],
     "steps": [steps.Fixed(0.05), steps.Fixed(1e-300), steps.Fixed(1 / 3)],
     "stretches": [
@@ -107,7 +112,9 @@ def frozen(part: Any) -> bool:
 
 def test_every_public_part_is_tried() -> None:
     tried = {type(part) for parts in PARTS.values() for part in parts} | {losses.Custom}
+    tried |= {type(part.region) for part in PARTS["losses"] if hasattr(part, "region")}
     modules = {"sets": sets, "losses": losses, "steps": steps, "stretches": stretches}
+    modules["regions"] = regions
     for role, module in {**modules, "combine": combine}.items():
         for name in module.__all__:
             part = getattr(module, name)
@@ -272,7 +279,22 @@ def one_risk(**changes: Any) -> dict[str, Any]:
         ),
         (one_risk(step={"part": "Fixed"}), r"risks\[0\].step lacks an option: .*'gamma'"),
         (one_risk(step={"part": "Fixed", "gamma": 0}), r"risks\[0\].step: gamma must be greater"),
-        (one_risk(loss={"part": "Loss"}), r"risks\[0\].loss.part must be one of 'Custom', 'F1S"),
+        (
+            one_risk(loss={"part": "Loss"}),
+            r"risks\[0\].loss.part must be one of 'CentreFailure', 'C",
+        ),
+        (
+            one_risk(loss={"part": "ImageMiscoverage", "region": {"part": "Corner"}}),
+            r"loss.region.part must be one of 'Centre', 'Mask', 'Whole', got 'Corner'",
+        ),
+        (
+            one_risk(loss={"part": "CentreFailure", "region": {"part": "Mask", "mask": []}}),
+            r"loss.region: a mask must be a boolean array with height and width, got .* shape",
+        ),
+        (
+            one_risk(loss={"part": "CentreFailure", "region": {"part": "Centre", "height": 2}}),
+            r"loss.region: height is a share of the side, at most 1, got 2",
+        ),
         (
             described(stretch={"part": "ScoreAdaptive", "score": 1, "inner": {"part": "Cube"}}),
             "stretch.inner.part must be one of .*'Identity', 'ScoreAdaptive', got 'Cube'",

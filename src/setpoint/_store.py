@@ -8,9 +8,9 @@ whole. Only what `spec` knows becomes a class again.
 import json
 import os
 import zipfile
-from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from io import BytesIO
+from itertools import islice
 from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -19,10 +19,11 @@ import numpy as np
 from numpy.lib import format as npy
 
 from setpoint import spec
+from setpoint._files import whole
 from setpoint.errors import SetpointError, StateError
 from setpoint.sets import Interval
 
-__all__ = ["VERSION", "pack", "read", "replace_file", "unpack", "write"]
+__all__ = ["VERSION", "pack", "read", "unpack", "write"]
 
 VERSION = 1
 _HEADER = "header.json"
@@ -46,9 +47,9 @@ def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, Interval):
         return {"$interval": [pack(value.lower, arrays), pack(value.upper, arrays)]}
     if isinstance(value, np.ndarray) and value.dtype != object:
-        name = f"array{len(arrays)}"
-        arrays[name] = value
-        return {"$array": name}
+        return {"$array": _aside(value, arrays)}
+    if hasattr(value, "detach"):  # a torch tensor; it comes back on the host
+        return {"$tensor": _aside(value.detach().cpu().numpy(), arrays)}
     if is_dataclass(value) and spec.known("values", type(value)):
         packed = {field.name: pack(getattr(value, field.name), arrays) for field in fields(value)}
         return {"$value": type(value).__name__, "fields": packed}
@@ -56,6 +57,20 @@ def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         f"a {type(value).__name__} cannot be saved; a dataclass can, once it is made known by "
         'spec.register("values", …)'
     )
+
+
+def _aside(array: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
+    """The name of an array put aside: once, if a prediction and the set made of it share it."""
+
+    def memory(held: np.ndarray) -> tuple[Any, ...]:
+        return held.ctypes.data, held.shape, held.strides, held.dtype.str
+
+    for name, held in islice(reversed(arrays.items()), 8):
+        if held is array or (held.size > 0 and memory(held) == memory(array)):
+            return name
+    name = f"array{len(arrays)}"
+    arrays[name] = array
+    return name
 
 
 def unpack(plain: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -77,49 +92,42 @@ def unpack(plain: Any, arrays: dict[str, np.ndarray]) -> Any:
             return Interval(*(unpack(each, arrays) for each in held))
         case "$array":
             return arrays[held]
+        case "$tensor":
+            return _tensor(arrays[held])
         case "$value":
             options = {key: unpack(each, arrays) for key, each in plain["fields"].items()}
             return spec.make("values", held, options)
     raise StateError(f"unknown tag {tag!r} in a saved state")
 
 
-def write(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> None:
-    """Writes `content` to `path`, whole or not at all."""
-    target = Path(path)
-    arrays: dict[str, np.ndarray] = {}
-    header = {"format": f"setpoint {kind}", "version": VERSION, "content": pack(content, arrays)}
-    buffer = BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(_HEADER, json.dumps(header, allow_nan=False))
-        for name, array in arrays.items():
-            member = BytesIO()
-            npy.write_array(member, array, allow_pickle=False)
-            archive.writestr(f"{name}.npy", member.getvalue())
-    replace_file(target, buffer.getvalue())
-
-
-def replace_file(target: Path, data: bytes) -> None:
-    """Puts `data` at `target` in one move, so that a crash leaves the old file or the new one."""
-    beside = target.with_name(f".{target.name}.{os.urandom(6).hex()}")
+def _tensor(array: np.ndarray) -> Any:
     try:
-        with open(beside, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(beside)
-        raise
-    with suppress(OSError):  # not every system can sync a directory
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        import torch
+    except ModuleNotFoundError:
+        raise StateError(
+            "this state holds torch tensors and needs torch: pip install 'setpoint[torch]'"
+        ) from None
+    return torch.from_numpy(array)
 
 
-def read(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
+def write(
+    path: str | os.PathLike[str], kind: str, content: dict[str, Any], version: int = VERSION
+) -> None:
+    """Writes `content` to `path`, whole or not at all."""
+    arrays: dict[str, np.ndarray] = {}
+    header = {"format": f"setpoint {kind}", "version": version, "content": pack(content, arrays)}
+    text = json.dumps(header, allow_nan=False)
+    for array in arrays.values():
+        if array.dtype.hasobject:
+            raise StateError(f"an array of {array.dtype} cannot be saved")
+    with whole(path) as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(_HEADER, text, zipfile.ZIP_DEFLATED)
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                npy.write_array(cast(BinaryIO, member), array, allow_pickle=False)
+
+
+def read(path: str | os.PathLike[str], kind: str, version: int = VERSION) -> dict[str, Any]:
     """The content of a saved state, or an error that says what is wrong with the file."""
     data = Path(path).read_bytes()
     try:
@@ -136,13 +144,13 @@ def read(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
                 raise TypeError(f"its header is {header!r}")
     except Exception as error:  # damage shows itself in many ways
         raise StateError(f"{os.fspath(path)} is damaged or not a saved state: {error}") from error
-    found, version = header.get("format"), header.get("version")
+    found, written = header.get("format"), header.get("version")
     if found != f"setpoint {kind}":
         raise StateError(f"{os.fspath(path)} must hold a setpoint {kind}, it holds {found!r}")
-    if not isinstance(version, int) or version > VERSION:
+    if not isinstance(written, int) or written > version:
         raise StateError(
-            f"{os.fspath(path)} has format version {version!r}; this setpoint reads up to "
-            f"{VERSION}: update setpoint to read it"
+            f"{os.fspath(path)} has format version {written!r}; this setpoint reads up to "
+            f"{version}: update setpoint to read it"
         )
     try:
         content = unpack(header["content"], arrays)

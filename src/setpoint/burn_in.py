@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from sys import float_info
 from typing import Any
 
@@ -64,17 +65,14 @@ def burn_in(
     unit = sum(sets.unit(prediction) for prediction, _ in rows) / len(rows) or 1.0
     stretch = controller.stretch
     if isinstance(stretch, ScoreAdaptive | ErrorAdaptive) and stretch.low is None:
-        # λ is in units of y, or else of the critical values themselves.
-        labels = [float("nan") if is_missing(label) else label for label in outcomes]
-        low, high = clip_bounds(labels if sets.bounds() is None else _criticals(sets, rows))
+        low, high = _clip_bounds(sets, outcomes, rows)
         stretch = replace(stretch, low=low / unit, high=high / unit)
 
     def fill(risk: Risk, family: Any, own: list[tuple[Any, Any]]) -> Risk:
-        criticals = sorted(_criticals(family, own))
+        criticals = sorted(_criticals(family, own, risk))
         span = max(map(abs, criticals), default=0.0) or 1.0
         if sets.bounds() is None:
-            labels = [label for _, label in own]
-            span = (max(labels) - min(labels)) / unit or span
+            span = _range(family, [label for _, label in own]) / unit or span
         bounds = risk.bounds
         if bounds is None and sets.bounds() is None:
             bounds = (_theta(-reach * span), _theta(reach * span))
@@ -84,7 +82,9 @@ def burn_in(
             start = min(max(start, bounds[0]), bounds[1])
         step = risk.step
         if step is None:
-            move = follow * (_spread(criticals) or span)
+            # Critical values that differ by rounding alone tell no step size.
+            spread = _spread(criticals)
+            move = follow * (spread if spread > 1e-9 * span else span)
             step = Fixed(_theta(lam + move) - _theta(lam))
         return replace(risk, start=start, bounds=bounds, step=step)
 
@@ -114,13 +114,45 @@ def _side(sets: Any, index: int, rows: list[tuple[Any, Any]]) -> tuple[Any, list
     return sets.side(index), [(sets.part(prediction, index), label) for prediction, label in rows]
 
 
-def _criticals(sets: Any, rows: Sequence[tuple[Any, Any]]) -> list[float]:
-    """The finite critical values, row by row as a family that remembers would find them."""
+def _clip_bounds(
+    sets: Any, outcomes: Sequence[Any], rows: Sequence[tuple[Any, Any]]
+) -> tuple[float, float]:
+    """± the mean change of y, or of the critical values if λ is in units of those."""
+    if sets.bounds() is not None:
+        return clip_bounds(_criticals(sets, rows))
+    if not hasattr(sets, "change"):
+        nan = float("nan")
+        return clip_bounds([nan if is_missing(label) else label for label in outcomes])
+    gaps = [sets.change(before, after) for (_, before), (_, after) in pairwise(rows)]
+    gaps = [gap for gap in gaps if gap == gap]
+    if not gaps:
+        raise InputError("clip bounds need two consecutive frames of one size, got none")
+    mean = sum(gaps) / len(gaps)
+    return -mean, mean
+
+
+def _range(sets: Any, labels: Sequence[Any]) -> float:
+    """How far apart the least and the greatest y are."""
+    if not hasattr(sets, "extent"):
+        return float(max(labels) - min(labels))
+    ends = [ends for label in labels if (ends := sets.extent(label)) is not None]
+    return max(high for _, high in ends) - min(low for low, _ in ends) if ends else 0.0
+
+
+def _criticals(sets: Any, rows: Sequence[tuple[Any, Any]], risk: Risk | None = None) -> list[float]:
+    """The finite critical values, row by row as a family that remembers would find them.
+
+    Where y has many and a risk is a share of them, the one that keeps the risk at its level.
+    """
     remembers = hasattr(sets, "bind")
     family = sets.bind() if remembers else sets
+    shares = hasattr(sets, "criticals") and hasattr(getattr(risk, "loss", None), "critical")
     found = []
     for row in rows:
-        found.append(family.critical(*row))
+        if risk is not None and shares:
+            found.append(risk.loss.critical(family.criticals(*row), risk.level))
+        else:
+            found.append(family.critical(*row))
         if remembers:
             family.observe(family.weigh(*row))
     return [s for s in found if abs(s) < float_info.max]  # at the ends only the full set, or any

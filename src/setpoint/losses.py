@@ -19,19 +19,25 @@ return None where there is nothing to judge.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, is_dataclass
 from math import inf, isfinite
 from typing import Any, NamedTuple
 
-from setpoint._check import number, positive
+import numpy as np
+
+from setpoint._check import finite, number, positive
 from setpoint.errors import InputError
+from setpoint.regions import Centre, Region, Whole
+from setpoint.sets._pixel_arrays import chosen
 
 __all__ = [
+    "CentreFailure",
     "Custom",
     "Declaration",
     "F1Shortfall",
     "FalseNegatives",
     "FalsePositives",
+    "ImageMiscoverage",
     "Miscoverage",
     "MiscoverageCounter",
     "SetSize",
@@ -303,3 +309,126 @@ class F1Shortfall:
         unnamed = tuple([label for label in labels if not shown.names(label)])
         total = shown.size + shown.hits(unnamed) + len(labels)
         return 1.0 - 2.0 * shown.hits(labels) / total if total else None
+
+
+# Images. The shown set counts its pixels; critical values are an array or tensor of the frame.
+
+
+def _smallest(values: Any, region: Any, wanted: Callable[[int], int]) -> float:
+    """The k-th smallest critical value of a region, k = wanted(number of them); −inf for 0."""
+    found = chosen(values, region.index(tuple(values.shape))).reshape(-1)
+    found = found[found == found]  # not NaN
+    k = wanted(len(found))
+    if k <= 0:
+        return -inf
+    if hasattr(found, "kthvalue"):
+        return float(found.kthvalue(k).values)
+    return float(np.partition(found, k - 1)[k - 1])
+
+
+def _check_region(region: Any) -> None:
+    if not is_dataclass(region) or isinstance(region, type) or not hasattr(region, "index"):
+        raise InputError(f"region must be one of setpoint.regions, as Whole(), got {region!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class ImageMiscoverage:
+    """The share of the judged pixels that the set misses; nothing to judge if there are none.
+
+    Parameters
+    ----------
+    region
+        Which pixels count: `regions.Whole()`, `Centre(…)`, `Mask(…)`.
+
+    Examples
+    --------
+    >>> from setpoint.sets import PixelScale
+    >>> family = PixelScale()
+    >>> shown = family.at(family.read(([[8.0, 9.0]], [[1.0, 1.0]], [[1.0, 1.0]])), 1.0)
+    >>> ImageMiscoverage()(shown, family.label([[8.5, 12.0]]))
+    0.5
+
+    References
+    ----------
+    Feldman et al. 2023, the image miscoverage of section 3.3.
+    """
+
+    region: Region = field(default_factory=Whole)
+
+    low, high = 0.0, 1.0
+
+    def __post_init__(self) -> None:
+        _check_region(self.region)
+
+    def __call__(self, shown: Any, y: Any) -> float | None:
+        missed, judged = shown.count(y, self.region)
+        return missed / judged if judged else None
+
+    def critical(self, values: Any, level: float) -> float:
+        """The smallest λ that misses at most `level` of the pixels."""
+
+        def covered(count: int) -> int:
+            missed = min(int(level * count) + 1, count)
+            while missed > 0 and missed / count > level:
+                missed -= 1
+            return count - missed
+
+        return _smallest(values, self.region, covered)
+
+
+@dataclass(frozen=True, slots=True)
+class CentreFailure:
+    """1 when no more than a share of the region's judged pixels is covered, else 0.
+
+    Nothing to judge if no pixel of the region is.
+
+    Parameters
+    ----------
+    threshold
+        The share, at least 0 and below 1: the paper's 60 %.
+    region
+        Which pixels count: by default the paper's centre.
+
+    Examples
+    --------
+    >>> from setpoint.sets import PixelScale
+    >>> family = PixelScale()
+    >>> shown = family.at(family.read(([[8.0, 9.0]], [[1.0, 1.0]], [[1.0, 1.0]])), 1.0)
+    >>> CentreFailure(region=Whole())(shown, family.label([[8.5, 12.0]]))
+    1.0
+
+    References
+    ----------
+    Feldman et al. 2023, the centre failure of section 4.2.
+    """
+
+    threshold: float = 0.6
+    region: Region = field(default_factory=Centre)
+
+    low, high = 0.0, 1.0
+
+    def __post_init__(self) -> None:
+        _check_region(self.region)
+        threshold = finite(self.threshold, "threshold")
+        if not 0.0 <= threshold < 1.0:
+            raise InputError(f"threshold must be at least 0 and below 1, got {threshold}")
+        object.__setattr__(self, "threshold", threshold)
+
+    def __call__(self, shown: Any, y: Any) -> float | None:
+        missed, judged = shown.count(y, self.region)
+        if not judged:
+            return None
+        return 1.0 if (judged - missed) / judged <= self.threshold else 0.0
+
+    def critical(self, values: Any, level: float) -> float:
+        """The smallest λ that covers enough; −inf if a failure is within the level."""
+
+        def covered(count: int) -> int:
+            if level >= 1.0 or not count:
+                return 0
+            enough = max(int(self.threshold * count) - 1, 0)
+            while enough / count <= self.threshold:
+                enough += 1
+            return enough
+
+        return _smallest(values, self.region, covered)

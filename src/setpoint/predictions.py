@@ -7,7 +7,7 @@ A family reads any sequence of the right length, so `(lower, upper)` does as wel
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Probabilities", "QuantileGrid", "Quantiles", "Spread"]
+__all__ = ["PixelSpread", "Probabilities", "QuantileGrid", "Quantiles", "Spread"]
 
 
 class Quantiles(NamedTuple):
@@ -35,6 +35,22 @@ class Spread(NamedTuple):
     centre: float
     low: float
     high: float
+
+
+class PixelSpread(NamedTuple):
+    """A centre and its uncertainty below and above for each pixel, for `setpoint.sets.PixelScale`.
+
+    Numpy arrays or torch tensors of one shape. `valid` is a boolean mask of the pixels that can be
+    used, padding being False; without it all can. Where it is False the others may hold anything.
+
+    >>> PixelSpread([[12.0, 9.0]], low=[[1.5, 1.0]], high=[[2.0, 1.0]]).valid is None
+    True
+    """
+
+    centre: Any
+    low: Any
+    high: Any
+    valid: Any = None
 
 
 class Probabilities(NamedTuple):

@@ -12,7 +12,9 @@ from math import isinf, isnan
 from types import ModuleType
 from typing import Any, TypeVar
 
-from setpoint import combine, losses, sets, steps, stretches
+import numpy as np
+
+from setpoint import combine, losses, regions, sets, steps, stretches
 from setpoint.controller import Controller, Risk
 from setpoint.errors import SetpointError, SpecError
 
@@ -26,6 +28,7 @@ _ROLES: dict[str, ModuleType] = {
     "steps": steps,
     "stretches": stretches,
     "combine": combine,
+    "regions": regions,
 }
 
 
@@ -40,7 +43,10 @@ def _is_part(cls: Any) -> bool:
 
 
 _known: dict[str, dict[str, type]] = {role: _parts(module) for role, module in _ROLES.items()}
-_known["values"] = {part.__name__: part for part in (sets.LabelSet, sets.Levels, sets.Sides)}
+_known["values"] = {
+    part.__name__: part
+    for part in (sets.LabelSet, sets.Levels, sets.PixelIntervals, sets.PixelSet, sets.Sides)
+}
 
 
 def known(role: str, part: type) -> bool:
@@ -61,8 +67,8 @@ def register(role: str, part: T) -> T:
     Parameters
     ----------
     role
-        "sets", "losses", "steps", "stretches" or "combine"; "values" for what a user's own
-        family reads or shows, so that predictions in waiting can be saved.
+        "sets", "losses", "steps", "stretches", "combine" or "regions"; "values" for what a
+        user's own family reads or shows, so that predictions in waiting can be saved.
     part
         A dataclass whose fields are numbers, words, pairs of numbers or other parts.
 
@@ -135,8 +141,15 @@ def _part_to_dict(role: str, part: Any) -> dict[str, Any]:
 
 def _value_to_plain(role: str, part: str, option: str, value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        return _part_to_dict(role, value)
+        return _part_to_dict(_inner_role(role, option), value)
+    if isinstance(value, np.ndarray) and value.dtype == np.bool_ and value.ndim == 2:
+        return ["".join(".#"[pixel] for pixel in row) for row in value.tolist()]
     return _plain(value, f"{part}.{option}")
+
+
+def _inner_role(role: str, option: str) -> str:
+    """The role of a part within a part: its own, but the region of a loss is a region."""
+    return "regions" if option == "region" else role
 
 
 def _plain(value: Any, where: str) -> Any:
@@ -211,7 +224,7 @@ def _part(role: str, described: Any, where: str) -> Any:
         raise SpecError(f"{where}.part must be one of {_names(_known[role])}, got {name!r}")
     _keys(described, where, {"part", *(field.name for field in fields(cls) if field.init)}, set())
     options = {
-        key: _part(role, value, f"{where}.{key}")
+        key: _part(_inner_role(role, key), value, f"{where}.{key}")
         if isinstance(value, dict)
         else tuple(value)
         if isinstance(value, list)

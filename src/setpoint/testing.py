@@ -28,7 +28,7 @@ from setpoint.controller import Controller, Risk
 from setpoint.errors import SetpointError
 from setpoint.losses import Declaration, Miscoverage, declaration
 from setpoint.predictions import Probabilities, QuantileGrid
-from setpoint.sets import LabelSet, Multilabel, Widen
+from setpoint.sets import LabelSet, Multilabel, PixelIntervals, PixelScale, PixelSet, Widen
 from setpoint.steps import Fixed, Range
 
 __all__ = ["ConformanceError", "check_loss", "check_set", "check_step", "check_stretch"]
@@ -78,6 +78,16 @@ _PREDICTIONS: tuple[Any, ...] = (
     {0.125: 0.0, 0.25: 4.0, 0.375: 4.0, 0.75: 5.0},
     _line,
     _stairs,
+    (np.array([[2.0, 4.5], [0.0, -8.0]]), np.full((2, 2), 0.5), np.array([[1.0, 2.0], [0.0, 4.0]])),
+    (
+        np.array([[2.0, 4.5, 12.0]], np.float32),
+        np.array([[0.5, 0.0, 8.0]], np.float32),
+        np.array([[1.0, 0.0, 0.25]], np.float32),
+        np.array([[True, True, False]]),
+    ),
+    (np.zeros((2, 1)), np.ones((2, 1)), np.ones((2, 1)), np.zeros((2, 1), dtype=bool)),
+    np.array([[0.25, 0.5, 1.0], [0.0, 0.125, 0.5]]),
+    (np.array([[0.25, 0.5, 0.75]], np.float32), np.array([[True, True, False]])),
 )
 _LABELS = (0.0, 2.0, 4.5, 5.0, 10.0, 12.0, 14.0, *(k / 8 for k in range(-160, 161, 13)))
 _LAMS = (
@@ -107,9 +117,10 @@ def check_set(
     family
         See `setpoint.sets.Family`.
     predictions, labels
-        What to try. By default numbers, pairs, triples, probabilities and quantiles, those that
-        the family reads, zero scales, infinite ends and ties among them; and labels between −20
-        and 20, or the classes of the prediction and one that it does not name.
+        What to try. By default numbers, pairs, triples, probabilities, quantiles and frames of
+        pixels, those that the family reads, zero scales, infinite ends and ties among them; and
+        labels between −20 and 20, or the classes of the prediction and one that it does not name,
+        or frames of the prediction's shape.
     exact
         Whether each set contains y at its critical value to the bit, and not just within
         rounding: for families defined by their critical values, and where the arithmetic is
@@ -194,8 +205,8 @@ def check_loss(
     loss
         See `setpoint.losses`.
     sets
-        The family whose sets it judges; by default `sets.Widen()`, or `sets.Multilabel()` if it
-        asks of a set what only sets of labels have.
+        The family whose sets it judges; by default `sets.Widen()`, or `sets.Multilabel()` or
+        `sets.PixelScale()` if it asks of a set what only sets of labels, or of pixels, have.
     predictions, labels
         What the family reads and what is judged; by default as for `check_set`.
 
@@ -407,7 +418,7 @@ def _check_value(role: str, part: Any) -> None:
         raise _broken(part, f"it prints as the call that makes it, got {part!r}") from error
     if printed != part:
         raise _broken(part, f"it prints as the call that makes it, got {printed!r} from {part!r}")
-    if spec.known(role, type(part)):
+    if all(spec.known(role, each) or spec.known("regions", each) for each in _classes(part)):
         _check_spec(role, part)
 
 
@@ -461,16 +472,37 @@ def _samples(
         )
     if labels is None and _shows_labels(family):
         return [(prediction, _classes_of(family, prediction)) for prediction in given]
+    if labels is None and _shows(family) in (PixelIntervals, PixelSet):
+        return [(prediction, _frames_of(family, prediction)) for prediction in given]
     seen = _taken(family.label, _LABELS) if labels is None else list(labels)
     if not seen:
         raise _broken(family, "it takes one of the usual labels, or is given its own labels")
     return [(prediction, seen) for prediction in given]
 
 
-def _shows_labels(family: Any) -> bool:
-    """Whether the sets of a family, or of its sides, are the library's sets of labels."""
+def _shows(family: Any) -> Any:
+    """The class of the sets of a family, or of its sides, if it is always the same."""
     one = family.side(0) if hasattr(family, "sides") else family
-    return getattr(one, "shows", None) is LabelSet
+    return getattr(one, "shows", None)
+
+
+def _shows_labels(family: Any) -> bool:
+    return _shows(family) is LabelSet
+
+
+def _frames_of(family: Any, prediction: Any) -> list[Any]:
+    """Labels for a prediction of pixels: frames of its shape, also with nothing to judge."""
+    one = family.side(0) if hasattr(family, "sides") else family
+    shape = one.at(_readings(family, prediction)[0], inf).shape
+    size = int(np.prod(shape))
+    if _shows(family) is PixelSet:
+        some = (np.arange(size) % 2 == 0).reshape(shape)
+        return [some, ~some, np.ones(shape, bool), np.zeros(shape, bool), (~some, some)]
+    steps = np.arange(size).reshape(shape)
+    frames: list[Any] = [np.full(shape, each) for each in (0.0, 2.0, 4.5, 5.0, nan)]
+    frames += [steps / 2.0, np.where(steps % 2 == 0, 2.5 - steps, nan)]
+    frames += [np.ma.masked_less(4.0 - steps, 3.0), (8.0 - 4.0 * steps, steps > 0)]
+    return _taken(family.label, frames)
 
 
 def _classes_of(family: Any, prediction: Any) -> list[Any]:
@@ -599,7 +631,8 @@ def _check_read(family: Any, prediction: Any) -> None:
         _refuses(family, family.read, "the prediction", bad)
     mutable: Any = None
     if isinstance(prediction, np.ndarray):
-        mutable = prediction.copy() if prediction.size else None
+        shares = bool(getattr(family, "share", False))
+        mutable = prediction.copy() if prediction.size and not shares else None
         if prediction.dtype.kind == "f" and prediction.size:
             spoilt = prediction.copy()
             spoilt.flat[0] = nan
@@ -615,6 +648,8 @@ def _check_read(family: Any, prediction: Any) -> None:
             for bad in (nan, "3.5", str(value), None):
                 spoilt_list = [bad if at == place else v for at, v in enumerate(prediction)]
                 _refuses(family, family.read, "the prediction", spoilt_list)
+    elif isinstance(prediction, tuple) and prediction and isinstance(prediction[0], np.ndarray):
+        _check_frames(family, prediction)
     elif isinstance(prediction, Mapping):
         for name, bad in product(prediction, (nan, "3.5", None)):
             _refuses(family, family.read, "the prediction", {**prediction, name: bad})
@@ -622,6 +657,26 @@ def _check_read(family: Any, prediction: Any) -> None:
         shared = family.read(mutable)
         kept = deepcopy(shared)
         mutable[0] = mutable[0] + 1
+        if not _same(shared, kept):
+            raise _broken(
+                family, f"a reading shares nothing with the prediction, got {shared} after {kept}"
+            )
+
+
+def _check_frames(family: Any, prediction: tuple[Any, ...]) -> None:
+    """Reading arrays for each pixel: closed to NaN where a pixel is valid, unshared if so told."""
+    numbers = [place for place, part in enumerate(prediction) if part.dtype.kind == "f"]
+    masks = [part for part in prediction if part.dtype.kind == "b"]
+    if all(mask.any() for mask in masks):
+        for place in numbers:
+            spoilt = [part * nan if at == place else part for at, part in enumerate(prediction)]
+            _refuses(family, family.read, "the prediction", tuple(spoilt))
+    if not getattr(family, "share", False):
+        mutable = deepcopy(prediction)
+        shared = family.read(mutable)
+        kept = deepcopy(shared)
+        for place in numbers:
+            mutable[place][...] += 1.0
         if not _same(shared, kept):
             raise _broken(
                 family, f"a reading shares nothing with the prediction, got {shared} after {kept}"
@@ -804,9 +859,13 @@ def _chain(family: Any, reading: Any, labels: Sequence[Any]) -> Chain:
 def _judged_by(loss: Any) -> Any:
     """A family of sets that the loss can judge."""
     remembers = hasattr(loss, "init")
-    families: tuple[tuple[Any, Any], ...] = ((Widen(), 0.5), (Multilabel(), (0,)))
-    for family, y in families:
-        shown = family.at(family.read((0.5, 1.0)), -0.5)
+    families: tuple[tuple[Any, Any, Any], ...] = (
+        (Widen(), (0.5, 1.0), 0.5),
+        (Multilabel(), (0.5, 1.0), (0,)),
+        (PixelScale(), np.ones((3, 2, 2)), np.ones((2, 2))),
+    )
+    for family, prediction, y in families:
+        shown = family.at(family.read(prediction), -0.5)
         try:
             loss.update(loss.init(), shown, y) if remembers else loss(shown, y)
         except AttributeError:
@@ -906,7 +965,8 @@ def _check_share(loss: Any, link: _Link) -> None:
     for y, level in product(link.labels, _LEVELS):
         values = link.family.criticals(link.reading, y)
         critical = loss.critical(values, level)
-        for lam in (*values, *(each for each, _ in link.chain if isfinite(each))):
+        told = np.asarray(values, dtype=float).ravel().tolist()
+        for lam in filter(isfinite, (*told, *(each for each, _ in link.chain))):
             value = loss(link.family.at(link.reading, lam), y)
             if value is not None and (value <= level + _ROUNDING) is not (lam >= critical):
                 raise _broken(

@@ -24,6 +24,7 @@ from setpoint.sets.intervals import (
 )
 from setpoint.sets.joined import Levels, Nested, Sides, TwoSided
 from setpoint.sets.labels import Cumulative, LabelSet, Multilabel, Threshold
+from setpoint.sets.pixels import PixelIntervals, PixelScale, PixelSet, PixelThreshold
 from setpoint.sets.quantile_scale import QuantileScale
 from setpoint.sets.score_window import ScoreWindow
 
@@ -36,6 +37,10 @@ __all__ = [
     "Lower",
     "Multilabel",
     "Nested",
+    "PixelIntervals",
+    "PixelScale",
+    "PixelSet",
+    "PixelThreshold",
     "QuantileScale",
     "Scale",
     "ScoreWindow",

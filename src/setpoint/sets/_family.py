@@ -21,6 +21,8 @@ class Family(Protocol):
       compiled over tapes.
     - `criticals(prediction, y)`, the critical values of all that y consists of, for losses that are
       a share of them.
+    - `extent(y)`, the least and greatest number of a label, and `change(before, after)`, how far
+      two labels are apart, if a label is not one number: a burn-in asks for them.
     - `taped(y)`, the label that a tape holds as a number.
     - `bind(memory)`, if it remembers: the family at work, with `weigh(prediction, y)`, what it
       would remember of a label, `observe(weighed)`, called after every label, `memory`, the floats
