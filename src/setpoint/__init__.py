@@ -10,6 +10,7 @@ from setpoint import (
     losses,
     predictions,
     presets,
+    regions,
     sets,
     spec,
     steps,
@@ -22,7 +23,7 @@ from setpoint.guarantee import Certificate
 from setpoint.stream import Info, Receipt, Stream
 
 if _typing.TYPE_CHECKING:
-    from setpoint import datasets, jobs, layouts, metrics, models, report, search, testing
+    from setpoint import datasets, images, jobs, layouts, metrics, models, report, search, testing
     from setpoint.fleet import Fleet
     from setpoint.groups import GroupCertificate, Groups
     from setpoint.ledger import Ledger
@@ -57,6 +58,7 @@ __all__ = [
     "datasets",
     "errors",
     "guarantee",
+    "images",
     "jobs",
     "layouts",
     "losses",
@@ -64,6 +66,7 @@ __all__ = [
     "models",
     "predictions",
     "presets",
+    "regions",
     "replay",
     "report",
     "search",
@@ -93,7 +96,7 @@ _LATER = {
     "tune": "tuning",
 }
 _PACKAGES = (
-    "datasets", "jobs", "layouts", "metrics", "models", "report", "search", "testing"
+    "datasets", "images", "jobs", "layouts", "metrics", "models", "report", "search", "testing"
 )  # fmt: skip
 
 

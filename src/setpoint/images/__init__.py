@@ -1,0 +1,45 @@
+"""Online estimation of images: uncertainty of each pixel, alignment, registration, tuning.
+
+A model of images, `SpreadModel` around it with a heuristic of its uncertainty, and a stream with
+`sets.PixelScale`: that is all a loop needs. The libraries behind optical flow are imported when a
+flow is asked for.
+"""
+
+from setpoint.images.alignment import Fit, Line, Ratio, ScaleAndShift, fit, known_pixels
+from setpoint.images.choosing import Chosen, choose
+from setpoint.images.criticals import CriticalSet, CriticalValues, FrameTape
+from setpoint.images.heuristics import (
+    Constant,
+    PreviousResiduals,
+    RegisteredResiduals,
+    ResidualMagnitude,
+)
+from setpoint.images.model import Facts, SpreadModel
+from setpoint.images.registration import DIS, TVL1, warp
+from setpoint.images.validity import only, valid_depth, wrapped
+
+__all__ = [
+    "DIS",
+    "TVL1",
+    "Chosen",
+    "Constant",
+    "CriticalSet",
+    "CriticalValues",
+    "Facts",
+    "Fit",
+    "FrameTape",
+    "Line",
+    "PreviousResiduals",
+    "Ratio",
+    "RegisteredResiduals",
+    "ResidualMagnitude",
+    "ScaleAndShift",
+    "SpreadModel",
+    "choose",
+    "fit",
+    "known_pixels",
+    "only",
+    "valid_depth",
+    "warp",
+    "wrapped",
+]

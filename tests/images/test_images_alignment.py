@@ -1,0 +1,198 @@
+"""Scale and shift, known pixels and validity, each against a loop over pixels."""
+
+from math import isfinite, nan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from setpoint.errors import InputError
+from setpoint.images import (
+    Fit,
+    Line,
+    Ratio,
+    ScaleAndShift,
+    fit,
+    known_pixels,
+    only,
+    valid_depth,
+    wrapped,
+)
+
+torch = pytest.importorskip("torch")
+
+
+def looped_fit(estimate: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+    """The same by the normal equations, pixel by pixel."""
+    n = sx = sy = sxx = sxy = 0.0
+    for x, y in zip(estimate.ravel().tolist(), truth.ravel().tolist(), strict=True):
+        if isfinite(x) and isfinite(y):
+            n, sx, sy, sxx, sxy = n + 1, sx + x, sy + y, sxx + x * x, sxy + x * y
+    if not n:
+        return 1.0, 0.0
+    below = n * sxx - sx * sx
+    slope = (n * sxy - sx * sy) / below if below > 0 else 0.0
+    return (slope, (sy - slope * sx) / n) if slope > 0 else (sy / sx, 0.0)
+
+
+@given(st.integers(0, 10_000), st.booleans())
+def test_a_fit_is_that_of_the_normal_equations(seed: int, falling: bool) -> None:
+    random = np.random.default_rng(seed)
+    estimate = random.uniform(1.0, 9.0, (6, 7))
+    truth = (-1.0 if falling else 1.0) * estimate + random.uniform(12.0, 15.0, (6, 7))
+    estimate[random.random((6, 7)) < 0.3] = nan
+    truth[random.random((6, 7)) < 0.3] = nan
+    found = fit(estimate, truth)
+    assert found == pytest.approx(looped_fit(estimate, truth), rel=1e-8)
+    assert found.scale > 0.0
+    same = fit(torch.tensor(estimate), torch.tensor(truth))
+    assert same == pytest.approx(found, rel=1e-9)
+    assert type(same.scale) is float
+
+
+def test_a_fit_without_what_it_needs_is_defined() -> None:
+    nothing = np.full((2, 2), nan)
+    ones = np.ones((2, 2))
+    assert fit(nothing, ones) == Fit(1.0, 0.0)
+    assert fit(2.0 * ones, 6.0 * ones) == Fit(3.0, 0.0)  # one value tells no slope
+    assert fit(0.0 * ones, 6.0 * ones) == Fit(1.0, 6.0)
+    assert fit(-2.0 * ones, 6.0 * ones) == Fit(1.0, 8.0)  # a ratio would turn the image round
+    one = nothing.copy()
+    one[0, 0] = 4.0
+    assert fit(2.0 * ones, one) == Fit(2.0, 0.0)
+    assert Fit(2.0, 1.0)(np.array([3.0])).tolist() == [7.0]
+
+
+def test_images_of_two_shapes_are_one_clear_error() -> None:
+    with pytest.raises(InputError, match=r"must have the shape of the estimate, \(2, 2\), got"):
+        fit(np.ones((2, 2)), np.ones((2, 3)))
+    with pytest.raises(InputError, match=r"must be an image of numbers of shape"):
+        fit(np.ones(4), np.ones(4))
+    with pytest.raises(InputError, match="must be an image of numbers"):
+        fit(np.array([["a"]]), np.ones((1, 1)))
+
+
+def test_known_pixels_are_true_valid_and_as_many_as_asked() -> None:
+    truth = np.arange(100.0, dtype=np.float32).reshape(10, 10)
+    truth[:3] = nan
+    found = known_pixels(truth, 20, rng=3)
+    there = np.isfinite(found)
+    assert there.sum() == 20
+    assert not there[:3].any()
+    assert np.array_equal(found[there], truth[there])
+    assert np.array_equal(found, known_pixels(truth, 20, rng=3), equal_nan=True)
+    assert not np.array_equal(found, known_pixels(truth, 20, rng=4), equal_nan=True)
+    assert np.array_equal(known_pixels(truth, 200), truth, equal_nan=True)
+    assert np.isnan(known_pixels(truth, 0)).all()
+    assert np.isnan(known_pixels(np.full((2, 2), nan))).all()
+    tensor = known_pixels(torch.tensor(truth), 20, rng=3)
+    assert np.array_equal(tensor.numpy(), found, equal_nan=True)
+
+
+def test_every_valid_pixel_is_known_equally_often() -> None:
+    truth = np.ones((4, 5))
+    random = np.random.default_rng(0)
+    seen = sum(np.isfinite(known_pixels(truth, 5, random)).astype(int) for _ in range(2000))
+    assert abs(seen - 500).max() < 100  # five standard deviations
+
+
+def test_scale_and_shift_checks_its_points() -> None:
+    with pytest.raises(InputError, match="points must be a whole number of at least 1, got 0"):
+        ScaleAndShift(points=0)
+
+
+def test_a_ratio_counts_pixels_of_the_other_side_as_zero() -> None:
+    side, residual = np.full(40, 2.0), np.zeros(40)
+    residual[:10] = 4.0
+    assert Ratio()(side, residual) == Fit(0.5, 0.0)
+    assert Ratio()(side, 0.0 * residual) == Fit(0.1, 0.0)
+    assert Ratio(limit=3.0)(side, 100.0 * residual) == Fit(3.0, 0.0)
+    assert Ratio()(side[:19], residual[:19]) == Fit(1.0, 0.0)
+    assert Ratio()(0.0 * side, residual) == Fit(1.0, 0.0)
+    with pytest.raises(InputError, match="limit must be at least 1, got 0"):
+        Ratio(limit=0.5)
+
+
+def test_a_line_goes_through_the_means_and_never_falls() -> None:
+    random = np.random.default_rng(1)
+    side = random.uniform(0.0, 2.0, 60)
+    residual = np.maximum(0.5 + 0.7 * side + random.normal(0.0, 0.2, 60), 0.0)
+    scale, shift = Line()(side, residual)
+    slope, level = np.polyfit(side, residual, 1)
+    assert (scale, shift) == pytest.approx((slope, level))
+    assert Line()(side, 3.0 - side) == Ratio()(side, 3.0 - side)
+    assert Line()(np.full(60, 2.0), np.full(60, 1.0)) == Fit(0.5, 0.0)
+    steep = Line(limit=2.0)(side, 9.0 * side)
+    assert steep.scale == 2.0
+    assert steep(side.mean()) == pytest.approx(9.0 * side.mean())
+
+
+def test_depth_is_valid_where_it_is_there() -> None:
+    depth = np.array([[0.0, 1e-9, 1e-8, 90.0], [nan, -1.0, np.inf, 3.0]])
+    expected = [[False, False, True, True], [False, False, False, True]]
+    assert valid_depth(depth).tolist() == expected
+    assert valid_depth(torch.tensor(depth)).tolist() == expected
+    assert valid_depth(depth, most=80.0)[0].tolist() == [False, False, True, False]
+    assert np.isnan(only(depth, valid_depth(depth))).tolist() == [
+        [not v for v in r] for r in expected
+    ]
+    raw = np.array([[0, 5]], np.uint16)
+    assert only(raw, raw > 0).dtype == np.float32
+    with pytest.raises(InputError, match=r"least ≤ most, got 2\.0 and 1\.0"):
+        valid_depth(depth, 2.0, 1.0)
+
+
+def looped_wrapped(raw: np.ndarray) -> np.ndarray:
+    """The stated rule, pixel by pixel."""
+    height, width = raw.shape
+    value = raw.astype(int)
+
+    def around(r: int, c: int, corners: bool = False) -> list[tuple[int, int]]:
+        steps = [(-1, 0), (1, 0), (0, -1), (0, 1)]
+        steps += [(-1, -1), (-1, 1), (1, -1), (1, 1)] if corners else []
+        places = [(r + i, c + j) for i, j in steps]
+        return [(i, j) for i, j in places if 0 <= i < height and 0 <= j < width]
+
+    every = [(r, c) for r in range(height) for c in range(width)]
+    near = {place for place in every if 16_944 <= value[place] <= 16_960}
+    plateau = {place for place in near if any(other in near for other in around(*place))}
+    marked = plateau | {p for p in every if any(o in plateau for o in around(*p, corners=True))}
+    for place in every:
+        if any(abs(value[place] - value[other]) > 16_384 for other in around(*place)):
+            marked.add(place)
+    closed = {place for place in every if sum(o in marked for o in around(*place)) >= 3}
+    return np.array([[(r, c) in marked | closed for c in range(width)] for r in range(height)])
+
+
+def test_wrapped_pixels_are_those_of_the_stated_rule(shared_data) -> None:
+    path = shared_data / "depth" / "kitti_odom00_208x64.npz"
+    if not path.exists():
+        pytest.skip("needs the KITTI clip")
+    with np.load(path) as file:
+        raw = file["pred_struct2depth_raw"][[0, 50, 352]]
+    found = wrapped(raw)
+    for one, expected in zip(raw, found, strict=True):
+        part = np.s_[:40, 60:160]
+        assert np.array_equal(wrapped(one), expected)
+        assert np.array_equal(wrapped(one[part]), looped_wrapped(one[part]))
+
+
+def test_without_wrapped_pixels_the_stored_predictions_fit_better(shared_data) -> None:
+    path = shared_data / "depth" / "kitti_odom00_208x64.npz"
+    if not path.exists():
+        pytest.skip("needs the KITTI clip")
+    with np.load(path) as file:
+        raw, depth = file["pred_struct2depth_raw"][:60], file["depth_sgm_m256"][:60] / 256.0
+    marked = wrapped(raw)
+    depth = only(depth, valid_depth(depth))
+    errors = []
+    for gone in (np.zeros_like(marked), marked):
+        found = []
+        for t in range(len(raw)):
+            estimate = only(raw[t], ~gone[t])
+            aligned = fit(estimate, known_pixels(depth[t], 200, rng=t))(estimate)
+            found.append(np.nanmean(np.abs(aligned - depth[t])[~marked[t]]))
+        errors.append(np.mean(found))
+    assert errors[1] < errors[0]
+    assert 0.001 < marked.mean() < 0.05

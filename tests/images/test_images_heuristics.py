@@ -1,0 +1,304 @@
+"""Uncertainty heuristics and registration, each against a loop over pixels."""
+
+from math import isfinite, nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+from setpoint.errors import InputError
+from setpoint.images import (
+    DIS,
+    TVL1,
+    Constant,
+    PreviousResiduals,
+    RegisteredResiduals,
+    ResidualMagnitude,
+    warp,
+)
+from setpoint.images.heuristics import floored, sides
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("cv2")
+pytest.importorskip("skimage")
+
+
+def frames(count: int, shape: tuple[int, int], seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Estimates and truths; a third of the truths and a tenth of the estimates invalid."""
+    random = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        estimate, truth = random.uniform(1.0, 9.0, (2, *shape))
+        truth[random.random(shape) < 0.33] = nan
+        estimate[random.random(shape) < 0.1] = nan
+        truth[0, 0] = nan  # one that is never valid
+        made.append((estimate, truth))
+    return made
+
+
+def looped(seen: list[tuple[np.ndarray, np.ndarray]], window: int, floor: float) -> Any:
+    """Previous residuals, pixel by pixel."""
+    shape = seen[-1][0].shape
+    found = np.full((2, *shape), nan)
+    for r in range(shape[0]):
+        for c in range(shape[1]):
+            pairs = [(float(e[r, c]), float(y[r, c])) for e, y in seen[-window:]]
+            valid = [e - y for e, y in pairs if isfinite(e) and isfinite(y)]
+            if valid:
+                found[0, r, c] = sum(max(each, 0.0) for each in valid) / len(valid)
+                found[1, r, c] = sum(max(-each, 0.0) for each in valid) / len(valid)
+    for side in found:
+        side[np.isnan(side)] = np.nanmean(side)
+    least = floor * (found[0].mean() + found[1].mean()) / 2.0
+    return np.maximum(found, least)
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.1])
+def test_previous_residuals_are_the_means_over_valid_frames(floor: float) -> None:
+    seen = frames(8, (5, 7), seed=0)
+    here, there = PreviousResiduals(3, floor), PreviousResiduals(3, floor)
+    for t, (estimate, truth) in enumerate(seen):
+        here.learn(None, estimate, truth)
+        there.learn(None, torch.tensor(estimate), torch.tensor(truth))
+        expected = looped(seen[: t + 1], 3, floor)
+        assert np.allclose(here.predict(None, estimate), expected, rtol=1e-12)
+        tensors = there.predict(None, torch.tensor(estimate))
+        assert all(isinstance(side, torch.Tensor) for side in tensors)
+        assert np.allclose(torch.stack(tensors).numpy(), expected, rtol=1e-12)
+
+
+def test_predicting_changes_nothing() -> None:
+    heuristic = PreviousResiduals()
+    for estimate, truth in frames(3, (4, 4), seed=1):
+        heuristic.learn(None, estimate, truth)
+    first = heuristic.predict(None, estimate)
+    for _ in range(3):
+        again = heuristic.predict(None, estimate)
+    assert np.array_equal(first, again)
+
+
+def test_single_precision_stays() -> None:
+    heuristic = PreviousResiduals()
+    for estimate, truth in frames(2, (4, 4), seed=1):
+        heuristic.learn(None, estimate.astype(np.float32), truth.astype(np.float32))
+    assert {side.dtype for side in heuristic.predict(None, np.ones((4, 4), np.float32))} == {
+        np.dtype(np.float32)
+    }
+
+
+@pytest.mark.parametrize("heuristic", [PreviousResiduals(), RegisteredResiduals()])
+def test_the_first_frame_and_one_without_truth_have_one(heuristic: Any) -> None:
+    estimate = np.full((16, 20), 5.0)
+    x = np.zeros((16, 20, 3), np.uint8)
+    assert np.array_equal(heuristic.predict(x, estimate), np.ones((2, 16, 20)))
+    heuristic.learn(x, estimate, np.full((16, 20), nan))
+    assert np.array_equal(heuristic.predict(x, estimate), np.ones((2, 16, 20)))
+
+
+@pytest.mark.parametrize("follow", ["image", "truth", "each", None])
+def test_another_frame_size_begins_anew(follow: str | None) -> None:
+    heuristic: Any = PreviousResiduals() if follow is None else RegisteredResiduals(follow=follow)
+    random = np.random.default_rng(2)
+    for shape in ((16, 20), (24, 18), (16, 20)):
+        x = random.integers(0, 255, (*shape, 3), dtype=np.uint8)
+        estimate = random.uniform(1.0, 9.0, shape)
+        assert np.array_equal(heuristic.predict(x, estimate), np.ones((2, *shape)))
+        for _ in range(2):
+            heuristic.learn(x, estimate, estimate - 2.0)
+        low, high = heuristic.predict(x, estimate)
+        assert low == pytest.approx(2.0, rel=1e-5)
+        assert high == pytest.approx(0.1, rel=1e-5)  # a tenth of the mean of 2 and 0
+
+
+def test_the_floor_is_a_share_of_the_mean() -> None:
+    low, high = np.array([[0.0, 4.0]]), np.array([[2.0, 2.0]])
+    assert [side.tolist() for side in floored(low, high, 0.1)] == [[[0.2, 4.0]], [[2.0, 2.0]]]
+    assert floored(low, high, 0.0)[0] is low
+    nothing = np.zeros((1, 2))
+    assert [side.tolist() for side in floored(nothing, nothing, 0.5)] == [[[0.0, 0.0]]] * 2
+    for wrong in (-0.1, 1.0, nan):
+        with pytest.raises(InputError, match="floor must be"):
+            PreviousResiduals(floor=wrong)
+
+
+def test_sides_are_the_parts_of_the_residual() -> None:
+    below, above = sides(np.array([[3.0, 1.0, 2.0]]), np.array([[1.0, 4.0, nan]]))
+    assert below[0, :2].tolist() == [2.0, 0.0]
+    assert above[0, :2].tolist() == [0.0, 3.0]
+    assert np.isnan(below[0, 2])
+    assert np.isnan(above[0, 2])
+    with pytest.raises(InputError, match=r"shape of the estimate, \(1, 3\)"):
+        sides(np.ones((1, 3)), np.ones((3, 1)))
+
+
+class Halfway:
+    """A network that moves halfway to what it is told, for all pixels alike."""
+
+    def __init__(self) -> None:
+        self.value = -1.0
+
+    def predict(self, x: Any) -> np.ndarray:
+        return np.full(x.shape[:2], self.value)
+
+    def learn(self, x: Any, y: np.ndarray) -> None:
+        self.value += 0.5 * (float(np.nanmean(y)) - self.value)
+
+
+def test_residual_magnitude_is_symmetric_and_never_negative() -> None:
+    heuristic = ResidualMagnitude(Halfway())
+    x, estimate = np.zeros((3, 4, 3)), np.full((3, 4), 5.0)
+    assert np.array_equal(heuristic.predict(x, estimate), np.zeros((2, 3, 4)))
+    truth = np.full((3, 4), 8.0)
+    truth[0] = nan
+    heuristic.learn(x, estimate, truth)
+    assert np.array_equal(heuristic.predict(x, estimate), np.full((2, 3, 4), 1.0))
+    heuristic.learn(x, estimate, truth)
+    assert np.array_equal(heuristic.predict(x, estimate), np.full((2, 3, 4), 2.0))
+    with pytest.raises(InputError, match="network must have predict and learn"):
+        ResidualMagnitude("network")
+
+
+def test_a_constant_is_constant() -> None:
+    heuristic = Constant(2.5)
+    heuristic.learn(None, np.ones((2, 2)), np.zeros((2, 2)))
+    assert np.array_equal(heuristic.predict(None, np.ones((2, 2))), np.full((2, 2, 2), 2.5))
+    assert torch.equal(heuristic.predict(None, torch.ones(2, 2))[0], torch.full((2, 2), 2.5))
+    with pytest.raises(InputError, match="value must be greater than 0"):
+        Constant(0.0)
+
+
+# Registration
+
+
+def looped_warp(moving: np.ndarray, flow: np.ndarray) -> np.ndarray:
+    """Valid neighbours weighted by distance, pixel by pixel; the edge repeated."""
+    height, width = moving.shape
+    made = np.full((height, width), nan)
+    for r in range(height):
+        for c in range(width):
+            y, x = r + float(flow[r, c, 0]), c + float(flow[r, c, 1])
+            top, left = int(np.floor(y)), int(np.floor(x))
+            total = weight = 0.0
+            for i, by_row in ((top, 1 - (y - top)), (top + 1, y - top)):
+                for j, by_column in ((left, 1 - (x - left)), (left + 1, x - left)):
+                    value = moving[min(max(i, 0), height - 1), min(max(j, 0), width - 1)]
+                    if isfinite(value):
+                        total += by_row * by_column * value
+                        weight += by_row * by_column
+            if weight >= 0.5:
+                made[r, c] = total / weight
+    return made
+
+
+def test_a_warp_is_the_weighted_mean_of_valid_neighbours() -> None:
+    random = np.random.default_rng(3)
+    moving = random.uniform(1.0, 9.0, (9, 11)).astype(np.float32)
+    moving[random.random((9, 11)) < 0.2] = nan
+    # OpenCV places pixels to 1/32; these shifts it holds exactly.
+    flow = (random.integers(-96, 97, (9, 11, 2)) / 32.0).astype(np.float32)
+    expected = looped_warp(moving, flow)
+    found = warp(moving, flow)
+    assert np.array_equal(np.isnan(found), np.isnan(expected))
+    assert np.allclose(found, expected, rtol=1e-4, equal_nan=True)
+    assert np.array_equal(warp(np.stack([moving, moving]), flow)[1], found, equal_nan=True)
+    tensor = warp(torch.tensor(moving), flow)
+    assert np.array_equal(tensor.numpy(), found, equal_nan=True)
+    with pytest.raises(InputError, match="a flow of shape"):
+        warp(moving[:5], flow)
+
+
+def scene(shift: float) -> np.ndarray:
+    """A smooth relief in metres, seen `shift` pixels further right."""
+    rows, columns = np.mgrid[0:48, 0:64].astype(np.float64)
+    waves = np.sin((columns - shift) / 5.0) * np.cos(rows / 6.0)
+    return (20.0 + 8.0 * waves + 0.1 * rows).astype(np.float32)
+
+
+@pytest.mark.parametrize("method", [DIS(), DIS("fast"), DIS("ultrafast"), TVL1(10, 5)])
+def test_registration_finds_a_shift(method: Any) -> None:
+    moving, fixed = scene(0.0), scene(2.0)
+    moving[10:14, 20:26] = nan
+    flow = method.flow(moving, fixed)
+    inside = np.s_[8:-8, 10:-10]
+    assert np.median(flow[inside][..., 1]) == pytest.approx(-2.0, abs=0.35)
+    assert np.median(flow[inside][..., 0]) == pytest.approx(0.0, abs=0.35)
+    moved = method.register(moving, fixed)
+    before, after = (np.nanmean(np.abs(each - fixed)[inside]) for each in (moving, moved))
+    assert after < 0.4 * before
+    assert np.isnan(moved[12, 24])  # the gap moved along
+    assert np.isnan(moved).sum() < 60
+
+
+def test_the_papers_registration_is_better_than_none() -> None:
+    moving, fixed = scene(0.0), scene(1.0)
+    inside = np.s_[8:-8, 10:-10]
+    before, after = (
+        np.abs(each - fixed)[inside].mean() for each in (moving, TVL1().register(moving, fixed))
+    )
+    assert after < 0.7 * before
+
+
+def test_registration_of_odd_images_is_defined() -> None:
+    nothing, flat = np.full((20, 24), nan, np.float32), np.full((20, 24), 3.0, np.float32)
+    for method in (DIS(), TVL1()):
+        assert np.isnan(method.register(nothing, nothing)).all()
+        assert np.isnan(method.register(nothing, flat)).all()
+        assert np.array_equal(method.register(flat, flat), flat)
+        assert np.array_equal(method.register(flat, nothing), flat)
+        with pytest.raises(InputError, match="two images of one shape"):
+            method.register(flat, flat[:15])
+    with pytest.raises(InputError, match="at least 12 × 12"):
+        DIS().flow(flat[:6], flat[:6])
+    with pytest.raises(InputError, match="preset must be one of"):
+        DIS("slow")
+    with pytest.raises(InputError, match="num_iter must be"):
+        TVL1(num_iter=0)
+
+
+def test_colours_register_as_their_brightness() -> None:
+    grey = [np.clip(scene(s) * 8.0, 0, 255).astype(np.uint8) for s in (0.0, 2.0)]
+    colours = [np.repeat(each[..., None], 3, axis=2) for each in grey]
+    assert np.allclose(DIS().flow(*colours), DIS().flow(*grey), atol=1e-4)
+
+
+@pytest.mark.parametrize("follow", ["image", "truth"])
+def test_one_flow_moves_every_residual(follow: str) -> None:
+    method, window = DIS(), 3
+    heuristic = RegisteredResiduals(window, method, follow, floor=0.0)
+    truths = [scene(1.5 * t) for t in range(5)]
+    images = [np.repeat((each * 8.0).astype(np.uint8)[..., None], 3, axis=2) for each in truths]
+    leads = images if follow == "image" else truths
+    kept: list[np.ndarray] = []
+    random = np.random.default_rng(4)
+    for t in range(4):
+        estimate = truths[t] + random.normal(0.0, 1.0, truths[t].shape).astype(np.float32)
+        if t:
+            flow = method.flow(leads[t - 1], leads[t])
+            kept = [warp(each, flow) for each in kept]
+        kept = [*kept, estimate - truths[t]][-window:]
+        if t % 2:
+            heuristic.predict(images[t], estimate)  # whether it was asked before or not
+        heuristic.learn(images[t], estimate, truths[t])
+    if follow == "image":  # and on to the frame that is predicted
+        flow = method.flow(images[3], images[4])
+        kept = [warp(each, flow) for each in kept]
+    low, high = heuristic.predict(images[4], estimate)
+    assert np.allclose(low, np.mean([np.maximum(each, 0.0) for each in kept], axis=0), atol=1e-5)
+    assert np.allclose(high, np.mean([np.maximum(-each, 0.0) for each in kept], axis=0), atol=1e-5)
+
+
+def test_the_papers_way_registers_estimates_and_truths_by_themselves() -> None:
+    method, window = DIS("fast"), 3
+    heuristic = RegisteredResiduals(window, method, "each", floor=0.0)
+    pairs: list[tuple[np.ndarray, np.ndarray]] = []
+    for t in range(5):
+        truth = scene(1.5 * t)
+        estimate = (1.1 * scene(1.5 * t + 0.5)).astype(np.float32)
+        moved = [(method.register(e, estimate), method.register(y, truth)) for e, y in pairs]
+        pairs = [*moved, (estimate, truth)][-window:]
+        heuristic.learn(None, estimate, truth)
+    low, high = heuristic.predict(None, estimate)
+    assert np.allclose(low, np.mean([np.maximum(e - y, 0) for e, y in pairs], axis=0), atol=1e-5)
+    assert np.allclose(high, np.mean([np.maximum(y - e, 0) for e, y in pairs], axis=0), atol=1e-5)
+    with pytest.raises(InputError, match="follow must be one of 'image', 'truth', 'each'"):
+        RegisteredResiduals(follow="me")

@@ -1,0 +1,257 @@
+"""A model of images with its uncertainty, run live in a stream."""
+
+import gc
+import sys
+from math import isnan, nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint.errors import InputError
+from setpoint.images import (
+    Constant,
+    Fit,
+    Line,
+    PreviousResiduals,
+    Ratio,
+    RegisteredResiduals,
+    ResidualMagnitude,
+    SpreadModel,
+    fit,
+    known_pixels,
+)
+from setpoint.images.heuristics import floored, sides
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("cv2")
+
+
+class Steps:
+    """A model whose prediction moves with every frame it learns."""
+
+    def __init__(self, gap: bool = False) -> None:
+        self.learnt, self.gap = 0, gap
+
+    def predict(self, x: Any) -> Any:
+        made = 0.5 * x + 1.0 + 0.1 * self.learnt * x**2
+        if self.gap:
+            made[2, 3] = nan
+        return made
+
+    def learn(self, x: Any, y: Any) -> None:
+        self.learnt += 1
+
+
+def clip(count: int, shape: tuple[int, int], seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    random = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        x = random.uniform(1.0, 9.0, shape)
+        y = 2.0 * x + random.normal(0.0, 0.5, shape)
+        y[random.random(shape) < 0.2] = nan
+        made.append((x, y))
+    return made
+
+
+@pytest.mark.parametrize("rescale", [None, Ratio(), Line()])
+def test_a_prediction_is_aligned_and_rescaled_by_the_known_pixels(rescale: Any) -> None:
+    model = SpreadModel(Steps(gap=True), PreviousResiduals(3, 0.05), 60, seed=7, rescale=rescale)
+    base, heuristic = Steps(gap=True), PreviousResiduals(3, 0.05)
+    for t, (x, y) in enumerate(clip(6, (12, 15), seed=0)):
+        raw = base.predict(x)
+        known = known_pixels(y, 60, np.random.default_rng((7, t)))
+        expected = fit(raw, known)
+        centre = expected(raw)
+        low, high = heuristic.predict(x, centre)
+        if rescale is not None:
+            below, above = sides(centre, known)
+            there = np.isfinite(below)
+            first, second = rescale(low[there], below[there]), rescale(high[there], above[there])
+            low, high = np.maximum(first(low), 0.0), np.maximum(second(high), 0.0)
+            low, high = floored(low, high, 0.05)
+        spread = model.predict(x, y)
+        assert model.facts.fit == expected
+        assert np.allclose(spread.centre, centre, equal_nan=True)
+        assert np.allclose(spread.low, low)
+        assert np.allclose(spread.high, high)
+        assert spread.valid.sum() == 12 * 15 - 1
+        assert not spread.valid[2, 3]
+        model.learn(x, y)
+        heuristic.learn(x, centre, y)  # as it was predicted, before the model learnt
+        base.learn(x, y)
+        assert model.facts.judged == np.isfinite(centre + y).sum()
+    assert model.frames == 6
+
+
+def test_sparse_known_pixels_are_all_used() -> None:
+    (x, y), *_ = clip(1, (12, 15), seed=1)
+    model = SpreadModel(Steps(), Constant(), known=200)
+    sparse = known_pixels(y, 50, rng=0)
+    model.predict(x, sparse)
+    assert model.facts.fit == fit(Steps().predict(x), sparse)
+    assert model.facts.known == 50
+    assert model.facts.judged == 0
+    assert isnan(model.facts.infinite)
+
+
+def test_without_known_pixels_the_last_fit_stays() -> None:
+    (x, y), (later, _) = clip(2, (12, 15), seed=2)
+    model = SpreadModel(Steps(), Constant())
+    assert np.array_equal(model.predict(x).centre, Steps().predict(x))
+    model.predict(x, y)
+    found = model.facts.fit
+    model.learn(x, y)
+    for known in (None, np.full((12, 15), nan)):
+        model.predict(later, known)
+        assert model.facts.fit == found
+    free = SpreadModel(Steps(), Constant(), align=False)
+    assert np.array_equal(free.predict(x, y).centre, Steps().predict(x))
+    assert free.facts.fit == Fit(1.0, 0.0)
+
+
+def test_predicting_twice_is_predicting_once() -> None:
+    made = []
+    for times in (1, 3):
+        model = SpreadModel(Steps(), PreviousResiduals())
+        for x, y in clip(5, (12, 15), seed=3):
+            for _ in range(times):
+                spread = model.predict(x, y)
+            model.learn(x, y)
+        made.append(np.stack(spread[:3]))
+    assert np.array_equal(*made)
+
+
+def test_a_frame_that_was_not_predicted_last_is_predicted_when_it_is_learnt() -> None:
+    made = []
+    for asked in (True, False):
+        model = SpreadModel(Steps(), PreviousResiduals())
+        for x, y in clip(4, (12, 15), seed=4):
+            if asked:
+                model.predict(x, y)
+            model.learn(x, y)
+        made.append(np.stack(model.predict(x, y)[:3]))
+    assert np.array_equal(*made)
+
+
+def test_the_infinite_share_is_that_of_sides_without_uncertainty() -> None:
+    model = SpreadModel(Steps(), PreviousResiduals(2, floor=0.0), rescale=None)
+    for x, y in clip(4, (12, 15), seed=5):
+        spread = model.predict(x, y)
+        model.learn(x, y)
+    missed = judged = 0
+    for c, lo, hi, truth in zip(*(np.ravel(each) for each in (*spread[:3], y)), strict=True):
+        if truth == truth:
+            judged += 1
+            missed += (c > truth and lo == 0.0) or (c < truth and hi == 0.0)
+    assert 0 < missed < judged
+    assert model.facts.infinite == missed / judged
+    critical = sp.sets.PixelScale().criticals(sp.sets.PixelScale().read(spread), y)
+    assert model.facts.infinite == np.mean(critical[~np.isnan(critical)] == np.inf)
+
+
+def test_a_frame_without_a_valid_pixel_passes() -> None:
+    model = SpreadModel(Steps(), PreviousResiduals())
+    risk = sp.Risk(sp.losses.ImageMiscoverage(), 0.2, sp.steps.Fixed(0.1), bounds=(-9.0, 9.0))
+    stream = sp.Stream(sp.Controller(sp.sets.PixelScale(), risk, sp.stretches.Exponential()))
+    for t, (x, y) in enumerate(clip(6, (12, 15), seed=6)):
+        truth = np.full_like(y, nan) if t == 3 else y
+        before = stream.theta
+        stream.predict(model.predict(x, truth))
+        loss = stream.update(truth)
+        model.learn(x, truth)
+        if t == 3:
+            assert stream.theta == before
+            assert isnan(model.facts.infinite)
+            assert model.facts.known == model.facts.judged == 0
+        else:
+            assert loss is not None
+    assert stream.state.risks[0].unjudged == 1
+
+
+def test_another_frame_size_in_mid_stream_passes() -> None:
+    model = SpreadModel(Steps(), RegisteredResiduals(), known=50)
+    for shape in ((16, 20), (18, 14), (16, 20)):
+        for x, y in clip(3, shape, seed=7):
+            spread = model.predict(x, y)
+            assert spread.centre.shape == spread.low.shape == shape
+            model.learn(x, y)
+
+
+def test_tensors_give_the_numbers_of_arrays() -> None:
+    here = SpreadModel(Steps(), PreviousResiduals(), known=60)
+    there = SpreadModel(Steps(), PreviousResiduals(), known=60)
+    for x, y in clip(4, (12, 15), seed=8):
+        arrays = here.predict(x, y)
+        tensors = there.predict(torch.tensor(x), torch.tensor(y))
+        assert all(isinstance(part, torch.Tensor) for part in tensors)
+        for one, other in zip(arrays, tensors, strict=True):
+            assert np.allclose(one, other.numpy(), rtol=1e-9)
+        here.learn(x, y)
+        there.learn(torch.tensor(x), torch.tensor(y))
+        assert there.facts.infinite == here.facts.infinite
+
+
+def test_networks_that_learn_online_run_in_the_loop() -> None:
+    from setpoint.datasets import road
+    from setpoint.models.depth import DepthSettings, OnlineDepth, ResidualNetwork
+
+    small = DepthSettings(channels=(8, 16), device="cpu")
+    heuristic = ResidualMagnitude(ResidualNetwork(small))
+    model = SpreadModel(OnlineDepth(small), heuristic, known=50)
+    risk = sp.Risk(sp.losses.ImageMiscoverage(), 0.2, sp.steps.Fixed(0.5), bounds=(-9.0, 9.0))
+    stream = sp.Stream(sp.Controller(sp.sets.PixelScale(), risk, sp.stretches.Exponential()))
+    for rgb, depth, _ in road(8, height=24, width=32, drift="none"):
+        before = heuristic.predict(rgb, depth)
+        assert np.array_equal(*before)  # both sides alike
+        spread = model.predict(rgb, depth)
+        stream.predict(spread)
+        assert 0.0 <= stream.update(depth) <= 1.0
+        model.learn(rgb, depth)
+        assert model.facts.infinite == 0.0
+    assert not np.array_equal(before[0], heuristic.predict(rgb, depth)[0])  # it learnt
+
+
+def test_what_is_wrong_is_told() -> None:
+    with pytest.raises(InputError, match="model must have predict and learn, got 3"):
+        SpreadModel(3, Constant())
+    with pytest.raises(InputError, match="heuristic must have predict and learn"):
+        SpreadModel(Steps(), None)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no facts before the first frame"):
+        _ = SpreadModel(Steps(), Constant()).facts
+
+
+@pytest.mark.parametrize(
+    ("heuristic", "count"), [(PreviousResiduals(2), 10_000), (RegisteredResiduals(2), 600)]
+)
+def test_memory_stays_flat(heuristic: Any, count: int) -> None:
+    random = np.random.default_rng(9)
+    pictures = random.integers(0, 255, (7, 12, 12, 3), dtype=np.uint8)
+    depths = random.uniform(2.0, 9.0, (7, 12, 12)).astype(np.float32)
+
+    class Stored:
+        def predict(self, x: Any) -> Any:
+            return x[..., 0].astype(np.float32)
+
+        def learn(self, x: Any, y: Any) -> None: ...
+
+    model = SpreadModel(Stored(), heuristic, known=20, rescale=None)
+    risks = (
+        sp.Risk(sp.losses.ImageMiscoverage(), 0.2, sp.steps.Fixed(0.1), bounds=(-9.0, 9.0)),
+        sp.Risk(sp.losses.CentreFailure(), 0.1, sp.steps.Fixed(0.1), bounds=(-9.0, 9.0)),
+    )
+    stream = sp.Stream(sp.Controller(sp.sets.PixelScale(), risks, sp.stretches.Exponential()))
+
+    def held_after(frames: int) -> int:
+        for t in range(frames):
+            stream.predict(model.predict(pictures[t % 7], depths[t % 7]))
+            stream.update(depths[t % 7])
+            model.learn(pictures[t % 7], depths[t % 7])
+        gc.collect()  # which also empties the free lists
+        return sys.getallocatedblocks()
+
+    first = held_after(count // 5)
+    later = held_after(count - count // 5)
+    # Anything kept of each frame, be it one number, is a block for each.
+    assert later - first < (count - count // 5) // 4

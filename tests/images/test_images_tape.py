@@ -1,0 +1,263 @@
+"""Frames reduced to critical values: they replay, tune and choose as the live stream does."""
+
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint.errors import InputError, PredictionError
+from setpoint.images import Chosen, CriticalValues, FrameTape, choose
+from setpoint.regions import Centre, Mask, Whole
+
+RISKS = (
+    sp.Risk(sp.losses.ImageMiscoverage(), 0.2, sp.steps.Fixed(0.3), bounds=(-6.0, 6.0)),
+    sp.Risk(sp.losses.CentreFailure(), 0.1, sp.steps.Fixed(0.1), bounds=(-6.0, 6.0)),
+)
+
+
+def frames(count: int, shape: tuple[int, int] = (18, 24), seed: int = 0) -> list[tuple[Any, Any]]:
+    """Spreads and truths with gaps, zero sides, a frame without a truth, one without a pixel."""
+    random = np.random.default_rng(seed)
+    made = []
+    for t in range(count):
+        centre = random.uniform(5.0, 40.0, shape)
+        low, high = random.gamma(2.0, 0.5, (2, *shape))
+        low[random.random(shape) < 0.1] = 0.0
+        high[random.random(shape) < 0.1] = 0.0
+        noise = random.normal(0.0, 1.0 + (t > count // 2), shape)
+        truth = centre + noise * np.where(noise > 0, 0.2 + high, 0.2 + low)
+        truth[random.random(shape) < 0.02] = centre[0, 0]
+        exact = random.random(shape) < 0.02
+        truth[exact] = centre[exact]
+        truth[random.random(shape) < 0.2] = nan
+        valid = random.random(shape) < 0.95
+        if t == count // 3:
+            truth[:] = nan
+        if t == count // 4:
+            valid[:] = False
+        made.append((sp.predictions.PixelSpread(centre, low, high, valid), truth))
+    return made
+
+
+def live(controller: sp.Controller, seen: list[tuple[Any, Any]]) -> tuple[Any, ...]:
+    """Losses, θ and lengths of every step of a stream."""
+    stream = sp.Stream(controller)
+    losses, thetas, lengths = [], [], []
+    for prediction, y in seen:
+        thetas.append([own.theta for own in stream.state.risks])
+        lengths.append(stream.predict(prediction).length)
+        found = stream.update(y)
+        found = found if isinstance(found, tuple) else (found,)
+        losses.append([nan if each is None else each for each in found])
+    return np.array(losses).T, np.array(thetas).T, np.array(lengths)
+
+
+@pytest.mark.parametrize("risks", [RISKS[:1], RISKS[1:], RISKS])
+@pytest.mark.parametrize("combine", [sp.combine.Max(), sp.combine.Max(anti_windup=1.0)])
+def test_a_replay_is_the_live_stream(risks: Any, combine: Any) -> None:
+    stretch = sp.stretches.Exponential()
+    controller = sp.Controller(sp.sets.PixelScale(), risks, stretch, combine)
+    seen = frames(60)
+    kept = FrameTape(dtype="float64")
+    for prediction, y in seen:
+        kept.add(prediction, y)
+    losses, thetas, lengths = live(controller, seen)
+    trace = sp.replay(kept.controller(controller), kept.tape())
+    assert np.array_equal(trace.losses, losses, equal_nan=True)
+    assert np.array_equal(trace.theta, thetas)
+    found = np.array([shown.length for shown in trace.shown])
+    there = ~np.isnan(lengths)
+    assert (~there).sum() == 1  # the frame without a valid pixel
+    assert np.allclose(found[there], lengths[there], rtol=1e-12)
+    assert trace.state.risks[0].theta == trace.states[None].risks[0].theta
+
+
+def test_single_precision_counts_all_but_ties() -> None:
+    seen = frames(30, seed=1)
+    exact, short = FrameTape(dtype="float64"), FrameTape()
+    for prediction, y in seen:
+        exact.add(prediction, y)
+        short.add(prediction, y)
+    controller = exact.controller(sp.Controller(sp.sets.PixelScale(), RISKS))
+    one, other = (sp.replay(controller, kept.tape()) for kept in (exact, short))
+    assert np.allclose(one.theta, other.theta, atol=1e-3)
+    assert short.tape().prediction[0].values.dtype == np.float32
+
+
+def looped_counts(prediction: Any, y: Any, lam: float, region: Any) -> tuple[int, int]:
+    missed = judged = 0
+    parts = [each[region.index(y.shape)].ravel() for each in (*prediction, y)]
+    for centre, low, high, valid, truth in zip(*parts, strict=True):
+        if valid and truth == truth:
+            judged += 1
+            missed += not centre - lam * low <= truth <= centre + lam * high
+    return missed, judged
+
+
+def test_counts_are_those_of_a_loop_over_pixels() -> None:
+    mask = Mask(np.random.default_rng(2).random((18, 24)) < 0.3)
+    regions = (Whole(), Centre(0.3, 0.5), mask)
+    kept = FrameTape(regions=regions, dtype="float64")
+    seen = frames(4, seed=3)
+    for prediction, y in seen:
+        kept.add(prediction, y)
+    family, tape = kept.family, kept.tape()
+    for t, (prediction, y) in enumerate(seen):
+        row = family.read([column[t] for column in tape.prediction])
+        for lam in (-0.5, 0.0, 0.7, 1.3, 8.0):
+            for region in regions:
+                shown = family.at(row, lam)
+                assert shown.count(None, region) == looped_counts(prediction, y, lam, region)
+        everything, nothing = family.at(row, inf), family.at(row, -inf)
+        judged = everything.count(None)[1]
+        assert everything.count(None) == (0, judged)
+        assert nothing.count(None) == (judged, judged)
+        assert nothing.empty
+        assert nothing.length == 0.0
+        assert everything.contains(None)
+        assert not nothing.contains(None)
+
+
+def test_the_infinite_share_is_that_of_the_frame() -> None:
+    kept = FrameTape()
+    seen = frames(12, seed=4)
+    for prediction, y in seen:
+        kept.add(prediction, y)
+    for share, (prediction, y) in zip(kept.infinite, seen, strict=True):
+        missed, judged = looped_counts(prediction, y, 1e300, Whole())
+        assert np.isnan(share) if not judged else share == missed / judged
+    assert np.nanmax(kept.infinite) > 0.0
+    assert len(kept) == 12
+
+
+def test_lengths_of_intervals_cut_to_a_support_are_kept_at_nodes() -> None:
+    family = sp.sets.PixelScale(support=(0.0, 60.0))
+    kept = FrameTape(family)
+    seen = [(p, np.clip(y, 0.0, 60.0)) for p, y in frames(5, seed=5) if p.valid.any()]
+    for prediction, y in seen:
+        kept.add(prediction, y)
+    tape = kept.tape()
+    for t, (prediction, _) in enumerate(seen):
+        row = kept.family.read([column[t] for column in tape.prediction])
+        reading = family.read(prediction)
+        for lam in (-1.0, 0.0, 0.3, 1.0, 7.7, 40.0, 999.0, 5000.0, inf):
+            exact = family.at(reading, lam).length
+            assert kept.family.at(row, lam).length == pytest.approx(exact, rel=0.01, abs=1e-9)
+    assert kept.family.at(row, -inf).length == 0.0
+
+
+def test_binned_shares_are_right_to_half_a_bin() -> None:
+    whole, binned = FrameTape(dtype="float64"), FrameTape(bins=50, dtype="float64")
+    for prediction, y in frames(8, seed=6):
+        whole.add(prediction, y)
+        binned.add(prediction, y)
+    tapes = whole.tape(), binned.tape()
+    for t in range(8):
+        rows = [whole.family.read([c[t] for c in tape.prediction]) for tape in tapes]
+        assert len(rows[1][0]) <= 50
+        assert np.array_equal(rows[0][1], rows[1][1])  # a centre with fewer is kept whole
+        for lam in (0.1, 0.5, 1.0, 2.0, 5.0):
+            counts = [whole.family.at(row, lam).count(None) for row in rows]
+            if counts[0][1]:
+                one, other = (missed / judged for missed, judged in counts)
+                assert one == pytest.approx(other, abs=0.5 / 50 + 1.0 / counts[0][1])
+
+
+def test_a_tape_is_written_and_read(tmp_path: Any) -> None:
+    kept = FrameTape()
+    for prediction, y in frames(6, seed=7):
+        kept.add(prediction, y)
+    kept.tape().write(tmp_path / "frames.npz")
+    controller = kept.controller(sp.Controller(sp.sets.PixelScale(), RISKS))
+    again = sp.Tape.read(tmp_path / "frames.npz")
+    traces = [sp.replay(controller, tape).theta for tape in (kept.tape(), again)]
+    assert np.array_equal(*traces)
+    assert len(kept.tape(2, 5)) == 3
+
+
+def test_what_a_frame_tape_cannot_do_is_told() -> None:
+    with pytest.raises(InputError, match="sets must have criticals"):
+        FrameTape(sp.sets.Widen())
+    with pytest.raises(InputError, match="regions must be one or more, all different"):
+        CriticalValues((Whole(), Whole()))
+    with pytest.raises(InputError, match=r"rising to \+inf"):
+        CriticalValues(nodes=(0.0, 1.0, 2.0))
+    family = CriticalValues((Whole(),))
+    row = family.read(([1.0], [0.0, 2.0, inf]))
+    with pytest.raises(InputError, match="the frames were reduced to the regions"):
+        family.at(row, 1.0).count(None, Centre())
+    with pytest.raises(PredictionError, match="1 regions and 3 lengths, got 2 and 3"):
+        family.read(([1.0], [2.0], [0.0, 2.0, inf]))
+    adaptive = sp.stretches.ErrorAdaptive(score=0.1, loss=0.1, low=-1.0, high=1.0)
+    controller = sp.Controller(sp.sets.PixelScale(), RISKS[0], adaptive)
+    with pytest.raises(InputError, match="a stretch that adapts asks for"):
+        FrameTape().controller(controller)
+
+
+def looped_choice(
+    controller: sp.Controller, seen: Any, pairs: Any, limits: Any, start: int
+) -> tuple[float, ...]:
+    """The paper's rule over live streams: the narrowest sets of those that hold."""
+    best: tuple[Any, ...] = ((inf,), ())
+    for pair in pairs:
+        risks = [
+            sp.Risk(risk.loss, risk.level, sp.steps.Fixed(gamma), bounds=risk.bounds)
+            for risk, gamma in zip(controller.risks, pair, strict=True)
+        ]
+        tried = sp.Controller(controller.sets, risks, controller.stretch, controller.combine)
+        losses, _, lengths = live(tried, seen)
+        losses, lengths = losses[:, start:], lengths[start:]
+        judged = ~np.isnan(losses[0])
+        full = np.isinf(lengths[judged])
+        over = [
+            max(np.nanmean(loss) - limit, 0.0) for loss, limit in zip(losses, limits, strict=True)
+        ]
+        rank = (max(over), full.mean(), lengths[judged][~full].mean())
+        best = min(best, (rank, pair))
+    return best[1]
+
+
+@pytest.mark.parametrize("start", [0, 25])
+@pytest.mark.parametrize("limit", [(0.3, 0.5), (0.001, 0.01), (-0.15, -0.09)])
+def test_the_choice_is_that_of_the_papers_rule(limit: tuple[float, float], start: int) -> None:
+    stretch = sp.stretches.Exponential()
+    controller = sp.Controller(sp.sets.PixelScale(), RISKS, stretch)
+    seen = frames(60, shape=(10, 12), seed=8)
+    kept = FrameTape(dtype="float64")
+    for prediction, y in seen:
+        kept.add(prediction, y)
+    gammas = (0.01, 0.5, 20.0)
+    found = choose(controller, kept, start, gammas=gammas, excess=limit)
+    pairs = [(one, other) for one in gammas for other in gammas]
+    expected = looped_choice(controller, seen, pairs, (0.2 + limit[0], 0.1 + limit[1]), start)
+    assert isinstance(found, Chosen)
+    assert found.gammas == expected
+    assert found.controller.sets == sp.sets.PixelScale()
+    assert tuple(risk.step.gamma for risk in found.controller.risks) == expected
+    assert len(found.table["length"]) == 9
+    stream = sp.Stream(found.controller)
+    for prediction, y in seen:
+        stream.predict(prediction)
+        stream.update(y)
+    assert [own.theta for own in stream.state.risks] == [own.theta for own in found.state.risks]
+    if limit[0] < 0.0:
+        assert not found.held
+
+
+def test_the_papers_grids_are_tried_by_default() -> None:
+    kept = FrameTape(bins=40)
+    for prediction, y in frames(20, shape=(10, 12), seed=9):
+        kept.add(prediction, y)
+    single = sp.Controller(sp.sets.PixelScale(), sp.Risk(RISKS[0].loss, 0.2, bounds=(-6.0, 6.0)))
+    found = choose(single, kept, 5, 15)
+    assert found.gammas[0] in sp.search.DEPTH_GAMMAS
+    assert found.table["gamma0"].tolist() == list(sp.search.DEPTH_GAMMAS)
+    both = choose(sp.Controller(sp.sets.PixelScale(), RISKS), kept)
+    assert len(both.table["length"]) == 64
+    assert {*both.table["gamma1"].tolist()} == {*sp.search.DEPTH_PAIR_GAMMAS}
+    with pytest.raises(InputError, match="the validation part needs frames from start=20"):
+        choose(single, kept, 20)
+    with pytest.raises(InputError, match="excess must be given for each of 2 risks, got 1"):
+        choose(sp.Controller(sp.sets.PixelScale(), RISKS), kept, excess=(0.1,))
