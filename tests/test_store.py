@@ -302,8 +302,20 @@ def test_a_pickled_array_is_never_opened(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_the_systems_own_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         sp.Stream.load(tmp_path / "state")
-    with pytest.raises(FileNotFoundError):
+
+
+def test_a_folder_that_is_not_there_is_named_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(
+        SetpointError, match=r"state cannot be written: .*; make the folder .*nowhe"
+    ):
         example().save(tmp_path / "nowhere" / "state")
+
+
+def test_a_kind_may_have_a_version_of_its_own(tmp_path: Path) -> None:
+    _store.write(tmp_path / "state", "thing", {"x": 1}, version=3)
+    assert _store.read(tmp_path / "state", "thing", 3) == {"x": 1}
+    with pytest.raises(StateError, match="version 3; this setpoint reads up to 2: update setpoint"):
+        _store.read(tmp_path / "state", "thing", 2)
 
 
 # Damage

@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from setpoint.errors import SetpointError
+from setpoint.errors import WriteError
 
-__all__ = ["WriteError", "make_folder", "put", "sync_folder", "whole", "writing"]
+__all__ = ["make_folder", "put", "sync_folder", "whole", "writing"]
 
 _Path = str | os.PathLike[str]
 
@@ -30,13 +30,6 @@ _HINTS = {
     errno.EROFS: "choose a folder that you may write to",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
-
-
-class WriteError(SetpointError, OSError):
-    """A file or folder that the system does not let be written."""
-
-    def __str__(self) -> str:
-        return str(self.strerror)
 
 
 @contextmanager

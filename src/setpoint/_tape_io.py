@@ -4,18 +4,17 @@ import csv
 import gzip
 import json
 import os
-import secrets
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
 import numpy as np
 from numpy.lib import format as npy
 
+from setpoint._files import whole
 from setpoint._tape_columns import (
     CHUNK,
     KEYS,
@@ -87,23 +86,6 @@ def _suffix_of(path: _Path) -> str:
         if os.fspath(path).lower().endswith(suffix):
             return suffix
     raise TapeError(f"a tape's file ends in {', '.join(_SUFFIXES)}; got {os.fspath(path)!r}")
-
-
-@contextmanager
-def _whole(path: _Path) -> Iterator[BinaryIO]:
-    """A file to write beside `path`, moved there once all is written."""
-    target = Path(path)
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with beside.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
 
 
 @contextmanager
@@ -289,7 +271,7 @@ def _decode(words: list[str], codes: np.ndarray, *, floats: bool) -> np.ndarray:
 def _write_csv(path: _Path, columns: Mapping[str, np.ndarray]) -> None:
     """A CSV with a header line, in which every float is written to the bit."""
     held = list(columns.values())
-    with _whole(path) as file:
+    with whole(path) as file:
         packed = _suffix_of(path) == ".csv.gz"
         raw = gzip.GzipFile("", "wb", 6, file, mtime=0) if packed else file
         try:
@@ -360,7 +342,7 @@ def _write_parquet(path: _Path, columns: Mapping[str, np.ndarray]) -> None:
             made[name] = arrow.array(held.astype("datetime64[s]") if hours else held)
         except arrow.ArrowException as error:
             raise TapeError(f"column {name!r} does not fit in a .parquet file: {error}") from None
-    with _whole(path) as file:
+    with whole(path) as file:
         parquet.write_table(arrow.table(made), file)
 
 
@@ -392,7 +374,7 @@ def _write_npz(
             raise TapeError(f"{name} holds objects inside {held.dtype}, which no file can")
         else:
             arrays[name] = held
-    with _whole(path) as file, zipfile.ZipFile(file, "w") as archive:
+    with whole(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 npy.write_array(cast(BinaryIO, member), array, allow_pickle=False)

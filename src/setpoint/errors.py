@@ -15,7 +15,8 @@
     │   └── AmbiguousReceipt           several predictions wait, and no id was given
     ├── PendingFull (RuntimeError)     as many predictions wait as the stream allows
     ├── SpecError (ValueError)         a description that names no controller
-    └── StateError (RuntimeError)      a saved state that cannot be read, or is of another version
+    ├── StateError (RuntimeError)      a saved state that cannot be read, or is of another version
+    └── WriteError (OSError)           a file or folder that the system does not let be written
 
 A message names the value got and the values allowed. Whatever is raised, the state of a stream
 is as it was before the call.
@@ -38,6 +39,7 @@ __all__ = [
     "StateError",
     "TapeError",
     "UnknownReceipt",
+    "WriteError",
 ]
 
 
@@ -103,3 +105,10 @@ class SpecError(SetpointError, ValueError):
 
 class StateError(SetpointError, RuntimeError):
     """A saved state that cannot be read, or that another version wrote."""
+
+
+class WriteError(SetpointError, OSError):
+    """A file or folder that the system does not let be written."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)

@@ -187,7 +187,7 @@ class Groups:
         """Takes in a label and returns the loss of the set that was shown."""
         name, key = self._find(id)
         own = self._streams[key]
-        before = own._content() if self._careful else None
+        before = own.content() if self._careful else None
         value = own.update(y, name)
         try:
             self._marginal.update(y, name)
@@ -247,8 +247,8 @@ class Groups:
             "most": self._most,
             "max_pending": self._limit,
             "missing": self._missing,
-            "marginal": self._marginal._content(),
-            "streams": [(key, stream._content()) for key, stream in self._streams.items()],
+            "marginal": self._marginal.content(),
+            "streams": [(key, stream.content()) for key, stream in self._streams.items()],
             "where": list(self._where.items()),
             "serial": self._serial,
         }

@@ -286,10 +286,10 @@ class Stream:
         `ahead` says how many predictions come before it, which only the chance of a randomised
         family depends on.
         """
-        return self._sets.at(self._read(prediction, self._serial + ahead), self.lam)
+        return self._sets.at(self.read(prediction, self._serial + ahead), self.lam)
 
-    def _read(self, prediction: Any, id: Id) -> Any:
-        """A prediction as it is kept under an id."""
+    def read(self, prediction: Any, id: Id) -> Any:
+        """A prediction as its receipt would hold it, to compare it with one that waits."""
         reading = self._sets.read(prediction)
         return self._sets.draw(reading, id) if self._draws else reading
 
@@ -414,21 +414,40 @@ class Stream:
             raise self._absent(id)
         return id, receipt
 
-    def _was_closed(self, id: Id) -> bool:
-        """Whether something waited under an id and has its label, or was given up."""
+    def closed(self, id: Id) -> str | None:
+        """How the prediction under an id ended: "answered", "missing", "dropped" or "expired".
+
+        "closed" if it ended in one of these ways long ago; None if it waits, if there was none, or
+        if the id was one of its user's and is forgotten. The last 10,000 are remembered.
+        """
+        id = id if type(id) is str else checked_id(id)
+        if id in self._waiting():
+            return None
+        return self._closed.get(id) or self._generated(id)
+
+    def _generated(self, id: Id) -> str | None:
+        """How a prediction under a generated id ended that is in no list."""
         generated = self._serial if self._given is None else self._given
-        return id in self._closed or (isinstance(id, int) and 0 <= id < generated)
+        if isinstance(id, int) and 0 <= id < generated:
+            return "closed" if self._forgetful else "answered"
+        return None
+
+    def hand_over(self) -> dict[Id, str]:
+        """How the predictions under the ids remembered ended; the stream forgets them.
+
+        For those who keep a memory of their own, which is to be asked from then on.
+        """
+        handed, self._closed = self._closed, {}
+        self._forgetful |= any(how != "answered" for how in handed.values())
+        return handed
 
     def _absent(self, id: Id) -> ReceiptError:
         """Why nothing waits under an id."""
-        how = self._closed.get(id)
-        generated = self._serial if self._given is None else self._given
-        if how is None and isinstance(id, int) and 0 <= id < generated:
-            if self._forgetful:
-                return UnknownReceipt(f"the prediction {id!r} was answered or given up long ago")
-            how = "answered"
+        how = self._closed.get(id) or self._generated(id)
         if how is None:
             return UnknownReceipt(f"no prediction waits under the id {id!r}")
+        if how == "closed":
+            return UnknownReceipt(f"the prediction {id!r} was answered or given up long ago")
         if how == "answered":
             return AnsweredReceipt(f"the prediction under the id {id!r} already has its label")
         return ExpiredReceipt(f"the prediction under the id {id!r} was given up ({how})")
@@ -454,6 +473,10 @@ class Stream:
     def _receipt(self, id: Id, held: tuple[Any, ...]) -> Receipt:
         _, reading, shown, lam, _ = held
         return Receipt(id, reading, shown, lam)
+
+    def receipt(self, id: Id | None = None) -> Receipt:
+        """What waits under an id, or the only one; if none waits, the error of `update`."""
+        return self._receipt(*self._find(id))
 
     @property
     def pending(self) -> dict[Id, Receipt]:
@@ -586,20 +609,37 @@ class Stream:
         """
         content = _store.read(path, "stream")
         try:
-            stream = cls(
-                matching_controller(content, controller),
-                max_pending=content["max_pending"],
-                overflow=content["overflow"],
-                missing=content["missing"],
-                on_alarm=on_alarm,
-                shared=shared,
-            )
-            stream._restore(content)
+            held = matching_controller(content, controller)
+            return cls.restored(held, content, on_alarm=on_alarm, shared=shared)
         except SetpointError:
             raise
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
+
+    @classmethod
+    def restored(
+        cls,
+        controller: Controller,
+        content: dict[str, Any],
+        *,
+        on_alarm: Callable[[Alarm], Any] | None = None,
+        shared: bool = False,
+    ) -> "Stream":
+        """The stream that gave `content`, under the controller it had."""
+        stream = cls(
+            controller,
+            max_pending=content["max_pending"],
+            overflow=content["overflow"],
+            missing=content["missing"],
+            on_alarm=on_alarm,
+            shared=shared,
+        )
+        stream._restore(content)
         return stream
+
+    def content(self) -> dict[str, Any]:
+        """Everything but the controller that the stream needs to go on, as plain values."""
+        return self._content()
 
     def _header(self) -> dict[str, Any]:
         try:
@@ -669,9 +709,7 @@ class Stream:
 
 def _revive(controller: Controller, hook: Any, shared: bool, content: dict[str, Any]) -> Stream:
     """A copy of a stream, for `copy` and `pickle`."""
-    stream = Stream(controller, missing=content["missing"], on_alarm=hook, shared=shared)
-    stream._restore(deepcopy(content))
-    return stream
+    return Stream.restored(controller, deepcopy(content), on_alarm=hook, shared=shared)
 
 
 def _slots(record: RiskState | State) -> dict[str, Any]:
@@ -755,7 +793,8 @@ def _class_for(stream: Stream) -> type[Stream]:
 
 _LOCKED = (
     "predict", "update", "issue", "peek", "update_many", "drop", "change", "certificate", "save",
-    "pending", "state", "theta", "lam", "info", "__reduce__",
+    "pending", "state", "theta", "lam", "info", "__reduce__", "read", "closed", "hand_over",
+    "receipt", "content",
 )  # fmt: skip
 
 
