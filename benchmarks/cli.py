@@ -2,7 +2,8 @@
 
 `python -m benchmarks cli` makes a file of 10 million predictions, calibrates it as `setpoint
 calibrate` does and says where the time goes; then it sends a million lines through `setpoint
-stream` and watches its memory. SETPOINT_ROWS and SETPOINT_LINES make either smaller or larger.
+stream` twice, of one stream and of a hundred, and watches its memory. SETPOINT_ROWS and
+SETPOINT_LINES make either smaller or larger.
 """
 
 import json
@@ -57,13 +58,13 @@ def make(path: Path, rows: int) -> int:
 
 def calibrate(folder: Path, rows: int) -> dict[str, Any]:
     """The phases of `setpoint calibrate`, and the whole command as a process of its own."""
-    from setpoint.jobs import calibrating, files
+    from setpoint.jobs import Columns, Goal, calibrating, files
 
     path = folder / "forecast.csv"
     size = make(path, rows)
-    options = {"target": "demand", "lower": "lower", "upper": "upper"}
-    columns = calibrating.Columns(**options)
-    goal = calibrating.Goal()
+    options = {"target": "demand", "lower": "lower", "upper": "upper", "time": "time"}
+    columns = Columns(**options)
+    goal = Goal()
     took: dict[str, float] = {}
 
     def timed(name: str, begin: float) -> float:
@@ -78,7 +79,7 @@ def calibrate(folder: Path, rows: int) -> dict[str, Any]:
     held = files.read(path)
     tape, order, _ = calibrating.read(held, columns)
     now = timed("reading", now)
-    job = {"command": "calibrate", "name": "forecast", "columns": {}, "prediction": {}}
+    job = {"command": "calibrate", "name": "forecast", "file": path.name, "asked": options}
     found = calibrating.calibrated(held, tape, order, columns.family(goal), goal, job)
     now = timed("calibrating", now)
     found.metrics()
@@ -109,24 +110,27 @@ def calibrate(folder: Path, rows: int) -> dict[str, Any]:
     }
 
 
-def lines(count: int) -> Iterator[bytes]:
-    """Predictions and labels as JSON Lines, some labels late."""
+def lines(count: int, streams: int = 1) -> Iterator[bytes]:
+    """Predictions and labels as JSON Lines, some labels late, of one stream or of many in turn."""
     random = np.random.default_rng(1)
     noise = random.standard_normal(count).round(3).tolist()
-    waiting: list[int] = []
+    waiting: list[bytes] = []
     made = 0
     for number, y in enumerate(noise):
-        yield b'{"id": %d, "prediction": [-1.6, 1.6]}\n' % number
-        waiting.append(number)
+        name = b'"id": %d' % number
+        if streams > 1:
+            name = b'"stream": "s%d", "id": "p%d"' % (number % streams, number)
+        yield b'{%s, "prediction": [-1.6, 1.6]}\n' % name
+        waiting.append(name)
         made += 1
         while waiting and (len(waiting) > 20 or number % 7 == 0) and made < count:
-            yield b'{"id": %d, "y": %s}\n' % (waiting.pop(0), str(y).encode())
+            yield b'{%s, "y": %s}\n' % (waiting.pop(0), str(y).encode())
             made += 1
         if made >= count:
             return
 
 
-def stream(folder: Path, count: int) -> dict[str, Any]:
+def stream(folder: Path, count: int, streams: int = 1) -> dict[str, Any]:
     """Lines per second through a pipe, and the memory of the process as it goes."""
     config = folder / "controller.toml"
     config.write_text(sp.spec.to_toml(_CONTROLLER), encoding="utf-8")
@@ -148,7 +152,7 @@ def stream(folder: Path, count: int) -> dict[str, Any]:
 
         def send() -> None:
             batch = []
-            for line in lines(count):
+            for line in lines(count, streams):
                 batch.append(line)
                 if len(batch) == 500:
                     sink.write(b"".join(batch))
@@ -168,6 +172,7 @@ def stream(folder: Path, count: int) -> dict[str, Any]:
         sender.join()
     return {
         "lines": count,
+        "streams": streams,
         "seconds": took,
         "lines_per_second": count / took,
         "errors": errors,
@@ -194,21 +199,28 @@ def main() -> None:
         found = calibrate(Path(held), ROWS)
         print(f"setpoint calibrate, {found['rows']:,} rows of CSV, {found['bytes'] / 1e6:,.0f} MB")
         for name, seconds in found["seconds"].items():
-            print(f"  {name:<12}{seconds:>9.2f} s{100 * found['share'][name]:>7.0f} %")
-        print(f"  together  {found['rows_per_second']:>13,.0f} rows a second")
+            speed = f"{found['rows'] / seconds:>14,.0f} rows a second"
+            print(f"  {name:<12}{seconds:>9.2f} s{100 * found['share'][name]:>7.0f} %{speed}")
+        whole = sum(found["seconds"].values())
+        speed = f"{found['rows_per_second']:>14,.0f} rows a second"
+        print(f"  {'together':<12}{whole:>9.2f} s{'':>9}{speed}")
         print(
             f"  as a command, without the page: {found['process_seconds']:.1f} s, "
             f"{found['process_rows_per_second']:,.0f} rows a second, "
             f"{found['process_peak_bytes'] / 1e9:.1f} GB at most; coverage {found['coverage']:.4f}"
         )
-    with TemporaryDirectory() as held:
-        live = stream(Path(held), LINES)
-        print(f"setpoint stream, {live['lines']:,} lines through a pipe, every one on the disk")
+    lives = []
+    for streams in (1, 100):
+        with TemporaryDirectory() as held:
+            live = stream(Path(held), LINES, streams)
+        lives.append(live)
+        many = "numbered ids" if streams == 1 else f"{streams} streams, ids of text"
+        print(f"setpoint stream, {live['lines']:,} lines through a pipe, all on the disk, {many}")
         print(f"  {live['lines_per_second']:,.0f} lines a second, {live['errors']} errors")
         print(f"  memory {live['memory_at_start'] / 1e6:.0f} MB at the start")
         for number, used in live["memory_after"].items():
             print(f"         {used / 1e6:.0f} MB after {int(number):,} lines")
-    print(json.dumps({"calibrate": found, "stream": live}))
+    print(json.dumps({"calibrate": found, "stream": lives}))
 
 
 if __name__ == "__main__":

@@ -133,6 +133,7 @@ def test_run_tune_report_and_inspect_work_one_after_the_other(
     code, out, _ = call(capsys, monkeypatch, "inspect", folder / "ran", "--json")
     held = json.loads(out)["streams"][""]["risks"][0]
     assert (code, held["mean"]) == (0, first["risk"])
+    assert call(capsys, monkeypatch, "inspect", folder / "ran", "--quiet") == (0, "", "")
 
 
 def test_the_demo_ends_with_a_certificate_and_a_report(tmp_path: Path) -> None:
@@ -150,21 +151,26 @@ def test_the_demo_ends_with_a_certificate_and_a_report(tmp_path: Path) -> None:
     [
         (["run", "forecast.csv", "--target", "z"], "has no column 'z' for --target"),
         (["run", "forecast.csv", "--target", "word"], "run forecasts numbers, and --target 'word'"),
-        (["run", "odd.csv", "--target", "y", "--time", "when"], "holds 'soon' in row 400"),
+        (["run", "odd.csv", "--target", "y", "--time", "when"], "holds 'soon' in line 401"),
         (["run", "empty.csv", "--target", "y"], "empty.csv is empty"),
-        (["run", "nowhere.csv", "--target", "y"], "nowhere.csv: No such file or directory"),
+        (["run", "nowhere.csv", "--target", "y"], "nowhere.csv does not exist"),
         (
             ["run", "forecast.csv", "--target", "y", "--level", "5"],
             "level must lie between 0 and 1",
         ),
         (["run", "forecast.csv", "--target", "y", "--support", "1"], "as in 0,inf; got '1'"),
         (["calibrate", "forecast.csv", "--target", "y"], "give one kind, got 0"),
-        (["calibrate", "forecast.csv", *ENDS, "--config", "bad.toml"], "nonsense"),
+        (["calibrate", "forecast.csv", *ENDS, "--config", "bad.toml"], "bad.toml: unknown key"),
+        (["calibrate", "forecast.csv", *ENDS, "--config", "no.toml"], "no.toml does not exist"),
+        (["calibrate", "forecast.csv", *ENDS, "--out", "empty.csv"], "empty.csv is a file"),
+        (["calibrate", "latin.csv", *ENDS], "latin.csv is not UTF-8 text (byte 0xe9 in line 3)"),
+        (["stream", "--state", "new", "--config", "bad.toml"], "bad.toml: unknown key 'nonsense'"),
         (["tune", "forecast.csv", *ENDS, "--gammas", "a"], "separated by commas"),
         (["inspect", "newer.zip"], "version 99; this setpoint reads up to"),
         (["inspect", "forecast.csv"], "not a saved state"),
         (["inspect", "nowhere"], "nowhere does not exist"),
-        (["report", "forecast.csv"], "give --target"),
+        (["report", "forecast.csv"], "a file of predictions with --target"),
+        (["report", "nowhere"], "nowhere is nowhere: name a folder that run or calibrate wrote"),
         (["report", "."], "must hold rows, metrics.json and controller.toml"),
         (["stream", "--state", "new"], "holds no ledger yet"),
     ],
@@ -181,6 +187,7 @@ def test_a_mistake_is_answered_by_one_sentence_and_exit_code_1(
     text = forecast.read_text()
     (folder / "odd.csv").write_text(text.replace("2025-02-03,", "soon,"))
     (folder / "empty.csv").write_text("")
+    (folder / "latin.csv").write_bytes(text.replace("w1", "caf\xe9").encode("latin1"))
     (folder / "bad.toml").write_text("nonsense = 1\n")
     _newer(folder / "newer.zip")
     before = sorted(folder.iterdir())
@@ -228,7 +235,7 @@ def test_a_disk_that_takes_no_more_leaves_everything_as_it_was(forecast: Path) -
     found = process(*words, cwd=folder, limit=10_000)
     assert (found.returncode, found.stdout) == (1, "")
     assert found.stderr.count("\n") == 1
-    assert "File too large" in found.stderr
+    assert found.stderr.startswith("setpoint: out cannot be written: File too large; ")
     assert {path.name: path.read_bytes() for path in (folder / "out").iterdir()} == before
     assert {path.name for path in folder.iterdir()} == {"forecast.csv", "out"}
 

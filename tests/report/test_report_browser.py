@@ -5,9 +5,11 @@ Needs Chromium with its driver, and selenium; skipped where one of them is absen
 
 import base64
 import json
+import math
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -245,15 +247,28 @@ def test_one_can_read_it_by_day_and_by_night(browser: Any, pages: Path, tmp_path
 
 @pytest.mark.parametrize("name", ["single", "several"])
 def test_nothing_sticks_out_on_a_phone(browser: Any, pages: Path, name: str) -> None:
+    from selenium.common.exceptions import TimeoutException
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    def measured() -> tuple[int, int, float]:
+        wide, there, plots = browser.execute_script(
+            """const page = document.documentElement;
+               const plots = [...document.querySelectorAll(".main-svg")];
+               return [page.scrollWidth, page.clientWidth,
+                       plots.map(each => each.getBoundingClientRect().right)];"""
+        )
+        return wide, there, max(plots, default=math.inf)
+
+    def settled(_: Any) -> bool:
+        wide, there, right = measured()
+        return wide == there <= 360 and right <= there
+
     show(browser, pages / f"{name}.html", width=360, anew=True)
-    wide, there, plots = browser.execute_script(
-        """const page = document.documentElement;
-           const plots = [...document.querySelectorAll(".main-svg")];
-           return [page.scrollWidth, page.clientWidth,
-                   plots.map(each => each.getBoundingClientRect().right)];"""
-    )
+    with suppress(TimeoutException):  # a busy machine takes a moment; what is wrong is told below
+        WebDriverWait(browser, 5).until(settled)
+    wide, there, right = measured()
     assert wide == there <= 360
-    assert max(plots) <= there
+    assert right <= there
 
 
 def test_it_prints_in_ink_on_white_paper(browser: Any, pages: Path) -> None:

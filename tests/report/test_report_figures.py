@@ -92,8 +92,21 @@ def test_full_and_empty_sets_can_be_drawn() -> None:
     assert (upper[trace.full] > high).all()
     assert (lower[trace.full] < low).all()
     assert (upper[trace.empty] == lower[trace.empty]).all()
-    told = f"{trace.full.sum()} full sets, whose ends lie beyond the plot, and {trace.empty.sum()}"
+    told = f"{trace.full.sum()} of the 60 sets are full and {trace.empty.sum()} are empty"
     assert told in figure.layout.meta["caption"]
+
+
+def test_ends_that_crossed_without_the_safeguard_are_counted_as_empty() -> None:
+    tape = Tape.from_arrays({"lower": [-1.0] * 40, "upper": [1.0] * 40}, [0.0] * 40)
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(1.0), bounds=(-50, 50))
+    trace = replay(sp.Controller(sp.sets.Widen(), risk), tape)
+    crossed = sum(low > high for low, high in zip(trace.lower, trace.upper, strict=True))
+    assert crossed > 0
+    assert not trace.empty.any()
+    told = report.intervals(trace).layout.meta["caption"]
+    assert f"0 of the 40 sets are full and {crossed} are empty" in told
+    assert "The safeguard chose 0 of them" in told
+    assert report.metrics(trace)["empty"] == crossed / 40
 
 
 def test_long_traces_keep_every_peak_in_few_points() -> None:

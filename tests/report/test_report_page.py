@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -120,3 +121,77 @@ except ImportError as error:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     assert done.stdout.strip() == f"this needs {absent}: pip install 'setpoint[plots]'"
+
+
+def test_plots_are_groups_with_names_because_there_are_buttons_in_them(
+    single: Trace, tmp_path: Path
+) -> None:
+    text = report.write(single, tmp_path / "page.html").read_text(encoding="utf-8")
+    found = Elements(text).found
+    plots = [each for tag, each in found if tag == "div" and each.get("class") == "plot"]
+    assert len(plots) == 7
+    ids = {each.get("id") for _, each in found}
+    for each in plots:
+        assert (each["role"], bool(each["aria-label"])) == ("group", True)
+    for tag, each in found:
+        if tag in ("figure", "section"):
+            assert set((each.get("aria-labelledby") or "").split()) <= ids
+        if tag == "figure":
+            assert (each["role"], each["aria-describedby"] in ids) == ("group", True)
+    assert not [each for _, each in found if each.get("role") == "img"]
+
+
+def test_the_table_of_windows_says_how_many_of_them_are_shaded(
+    single: Trace, tmp_path: Path
+) -> None:
+    for window, shaded in ((100, "the first 3 are"), (400, "the first 1 is")):
+        found = report.metrics(single, window=window)
+        path = report.write(single, tmp_path / "page.html", metrics=found)
+        text = path.read_text(encoding="utf-8")
+        listed = len(found["risks"][0]["windows"])
+        assert f"The {listed} windows of {window} labels furthest from the level" in text
+        assert f"{shaded} shaded above" in text
+        assert f"Worst {window} labels: mean loss off by" in text
+        shapes = report.windows(single, window=window).layout.shapes
+        assert f"the first {sum(each.type == 'rect' for each in shapes)} " in text
+
+
+def sections(text: str) -> list[str]:
+    return re.findall(r"<h2[^>]*>(.*?)</h2>", text)
+
+
+def test_sections_that_would_be_empty_are_left_out(tmp_path: Path) -> None:
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.01), bounds=(-1, 1))
+    controller = sp.Controller(sp.sets.Widen(), risk)
+    ends = {"lower": [0.0] * 30, "upper": [9.0] * 30}
+    told = {}
+    for name, y in (("held", [1.0] * 30), ("blind", [np.nan] * 30), ("missed", [99.0] * 30)):
+        path = report.write(replay(controller, Tape.from_arrays(ends, y)), tmp_path / "a.html")
+        told[name] = sections(path.read_text(encoding="utf-8"))
+    every = ["Risk over time", "Intervals and misses", "θ and λ", "Lengths", "Worst windows"]
+    behind = ["Certificate", "Configuration"]
+    assert told["missed"] == [*every, "Streaks of misses", *behind]
+    assert told["held"] == [*every, *behind]
+    assert told["blind"] == [*every[1:4], *behind]
+
+
+def test_the_page_of_a_job_says_how_it_was_made_and_how_to_do_it_again(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    from setpoint import jobs
+
+    random = np.random.default_rng(1)
+    lines = [f"-1,1,{y:.3f}" for y in random.normal(size=400)]
+    file = tmp_path / "a & b.csv"
+    file.write_text("\n".join(["low,high,<y>", *lines]))
+    found = jobs.calibrate(file, jobs.Columns("<y>", lower="low", upper="high"))
+    made = found.write(tmp_path / "out")
+    text = made["report.html"].read_text(encoding="utf-8")
+    assert "How it was made" in sections(text)
+    (shown,) = re.findall(r'<pre[^>]* id="repeat">(.*?)</pre>', text, re.S)
+    assert unescape(shown) == found.job["repeat"]
+    for part in ("a & b.csv", "--target '<y>'", "--lower low", "--upper high", "--level 0.1"):
+        assert part in unescape(shown)
+    assert "--burn-in 50" in shown
+    (chosen,) = [row for row in found.choice.tried if row["chosen"]]
+    assert f"γ = {chosen['gamma']:.6g} and the stretching {chosen['stretch']}" in text
+    assert embedded(text, "metrics") == found.metrics()

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 import setpoint
-from setpoint.cli import work
+from setpoint.cli import screen, work
 
-__all__ = ["app", "classification", "options", "stream", "tabular"]
+__all__ = ["app", "classification", "depth", "options", "stream", "tabular"]
 
 app = typer.Typer(
     help="Keeps the risk of any online model at the level you set.",
@@ -54,7 +54,7 @@ def stream(
     overflow: Annotated[
         str | None, typer.Option(help="What one more does: refuse (at first) or expire.")
     ] = None,
-    every: Annotated[int, typer.Option(help="Write all streams whole after so many events.")] = (
+    every: Annotated[int, typer.Option(help="Write all streams whole after so many events at least.")] = (
         100_000
     ),
 ) -> None:
@@ -63,7 +63,9 @@ def stream(
     {"id": "a", "prediction": [10, 14]} is answered with a set, {"id": "a", "y": 12} with its loss.
     What was answered survives kill -9; what was not can be sent again.
     """
-    controller = None if config is None else setpoint.spec.from_toml(config.read_text("utf-8"))
+    from setpoint.jobs.repeating import read_controller
+
+    controller = read_controller(config)
     options = {"missing": missing, "max_pending": max_pending, "overflow": overflow}
     with setpoint.Ledger(state, controller, every=every, **options) as ledger:  # type: ignore[arg-type]
         ledger.serve(sys.stdin.buffer, sys.stdout.buffer)
@@ -100,7 +102,7 @@ def tabular(
     from setpoint.experiments import tabular as experiment
 
     experiment.reproduce(
-        datasets=tuple(name for name in datasets.split(",") if name),
+        datasets=screen.names(datasets),
         seeds=seeds,
         model=model,
         batch=batch,
@@ -123,6 +125,42 @@ def classification(
     """Label sets on streams that drift, beside the bare classifier and a fixed threshold."""
     from setpoint.experiments import classification as experiment
 
+    experiment.reproduce(streams=screen.names(streams), quick=quick, out=out)
+
+
+@reproduce.command()
+def depth(
+    clip: Annotated[
+        str, typer.Option(metavar="NAMES", help="kitti, kitchen, road; separated by commas.")
+    ] = "kitti,kitchen,road",
+    model: Annotated[
+        str,
+        typer.Option(metavar="NAMES", help="stored, network; stored ones come with kitti alone."),
+    ] = "stored,network",
+    heuristics: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES", help="The paper's four, and registered_paper, its way of the last."
+        ),
+    ] = "constant,magnitude,previous,registered",
+    seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 3,
+    frames: Annotated[
+        int | None, typer.Option(help="How many first frames of each clip; by default all.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
+    quick: Quick = False,
+    out: Out = Path("results"),
+) -> None:
+    """The image experiments: depth maps, pixel by pixel, with the failures of their centre held."""
+    from setpoint.experiments import depth as experiment
+
     experiment.reproduce(
-        streams=tuple(name for name in streams.split(",") if name), quick=quick, out=out
+        clips=screen.names(clip),
+        models=screen.names(model),
+        heuristics=screen.names(heuristics),
+        seeds=seeds,
+        frames=frames,
+        jobs=jobs,
+        quick=quick,
+        out=out,
     )

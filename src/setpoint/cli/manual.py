@@ -23,7 +23,11 @@ through it; this page is made from `--help` and holds every option.
   the data or the options is wrong, with 2 if the command itself is not understood.
 - `--json` prints one JSON object for scripts, `--quiet` nothing. Progress is shown on standard
   error, and only where a person watches.
-- Files are written beside their place and moved there when all of them are whole.
+- Files are written aside and moved to their place when all of them are whole. Where a job has
+  written to the folder before, its files that the new job does not write are taken away then;
+  nothing else in a folder is touched, and never the file that was read.
+- Names separated by commas may be put in double quotes where they hold commas themselves, as in
+  `--without '"price, EUR",volume'`.
 - `setpoint --install-completion` teaches your shell the commands and options.
 
 `run` and `calibrate` write a folder:
@@ -32,12 +36,15 @@ through it; this page is made from `--help` and holds every option.
 |---|---|
 | `rows.csv` (`.parquet`, `.jsonl`) | your rows, with `lower`, `upper`, `covered` and `burn_in` \
 behind them; `labels` and `size` for classes; `predicted_…` is what the model of `run` said. Names \
-that your file has already get `calibrated_` before them. A full interval ends in ±inf, in JSON \
-in null |
-| `metrics.json` | every number of the report, and the job |
+that your file has already get `calibrated_` before them. A full interval ends in ±inf, an empty \
+one has its ends crossed; in JSON Lines, where the ends of either are null, `full` and `empty` \
+tell which it is. Where a CSV becomes Parquet or JSON Lines, columns of numbers become numbers |
+| `metrics.json` | every number of the report, the job, the command that repeats it, and the \
+`files` of the job |
 | `report.html` | the report, one page that needs no network |
 | `controller.toml` | the controller, for `--config` and for `setpoint stream` |
-| `state.zip` | the stream where it ended, for `Stream.load` and `setpoint inspect` |
+| `state.zip` | the stream where it ended, or all of them, for `setpoint inspect` and \
+`setpoint.jobs.streams` |
 """
 
 

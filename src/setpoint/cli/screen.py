@@ -9,20 +9,19 @@ from typing import Any
 
 import typer
 
-from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.spec import from_toml
+from setpoint.jobs.repeating import unlisted
 
-__all__ = ["controller", "names", "numbers", "pair", "progress", "told", "working"]
+__all__ = ["names", "numbers", "pair", "progress", "told", "working"]
 
 
 def names(text: str | None) -> tuple[str, ...]:
-    """Names separated by commas.
+    """Names separated by commas; one that holds a comma is put in double quotes.
 
-    >>> names("cat, dog")
-    ('cat', 'dog')
+    >>> names('cat, dog,"sea, lion"')
+    ('cat', 'dog', 'sea, lion')
     """
-    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+    return unlisted(text)
 
 
 def numbers(text: str | None) -> tuple[float, ...]:
@@ -43,11 +42,6 @@ def pair(text: str | None) -> tuple[float, float] | None:
     return found[0], found[1]
 
 
-def controller(path: Path | None) -> Controller | None:
-    """A controller from a file of TOML."""
-    return None if path is None else from_toml(path.read_text("utf-8"))
-
-
 def told(
     text: str, data: Mapping[str, Any], made: Mapping[str, Path], *, quiet: bool, json: bool
 ) -> None:
@@ -65,6 +59,8 @@ def told(
         together = len(folders) == 1 and len(made) > 1
         shown = [*made] if together else map(str, made.values())
         typer.echo(f"wrote {f'{next(iter(folders))}/: ' if together else ''}{', '.join(shown)}")
+        if together and "report.html" in made:
+            typer.echo(f"open {made['report.html']} in a browser")
 
 
 @contextmanager

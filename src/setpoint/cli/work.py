@@ -163,18 +163,16 @@ def run(
     learnt. Writes the rows with their intervals, the numbers, a report and the controller.
     """
     from setpoint import jobs
-    from setpoint.jobs.outcome import folder_for
 
     goal = jobs.Goal(risk, level, screen.pair(support), gamma)
-    controller = screen.controller(config)
     with screen.progress("learning", quiet or json) as progress:
         found = jobs.run(
             file, target, goal, model=model, time=time, id=id, group=group,
             features=screen.names(features), without=screen.names(without),
-            burn_in=burn_in, controller=controller, progress=progress,
+            burn_in=burn_in, controller=config, progress=progress,
         )  # fmt: skip
     kind = None if format is None else f".{format}"
-    made = found.write(out or folder_for(file), report=not no_report, suffix=kind)
+    made = found.write(out, report=not no_report, suffix=kind)
     screen.told(str(found), found.metrics(), made, quiet=quiet, json=json)
 
 
@@ -206,18 +204,15 @@ def calibrate(
     rows choose the controller; the others are judged. Writes what `run` writes.
     """
     from setpoint import jobs
-    from setpoint.jobs.outcome import folder_for
 
     goal = jobs.Goal(risk, level, screen.pair(support), gamma)
     columns = jobs.Columns(
         target, lower, upper, point, screen.names(probabilities), id, time, group
     )
     with screen.working("calibrating", quiet or json):
-        found = jobs.calibrate(
-            file, columns, goal, burn_in=burn_in, controller=screen.controller(config)
-        )
+        found = jobs.calibrate(file, columns, goal, burn_in=burn_in, controller=config)
         kind = None if format is None else f".{format}"
-        made = found.write(out or folder_for(file), report=not no_report, suffix=kind)
+        made = found.write(out, report=not no_report, suffix=kind)
         data = found.metrics()
     screen.told(str(found), data, made, quiet=quiet, json=json)
 
@@ -250,17 +245,12 @@ def tune(
     TOML for `--config` of the other commands.
     """
     from setpoint import jobs
-    from setpoint.jobs.files import whole
 
     goal = jobs.Goal(risk, level, screen.pair(support))
     columns = jobs.Columns(target, lower, upper, point, screen.names(probabilities), id, time)
     with screen.working("trying", quiet or json):
         found = jobs.tune(file, columns, goal, share=share, gammas=screen.numbers(gammas))
-    made = {}
-    if out is not None:
-        with whole(out) as sink:
-            sink.write(found.choice.toml().encode())
-        made = {out.name: out}
+    made = {} if out is None else {out.name: found.write(out)}
     screen.told(str(found), found.as_dict(), made, quiet=quiet, json=json)
 
 
@@ -293,32 +283,15 @@ def report(
     leaves nothing open, such as tune prints.
     """
     from setpoint import jobs
-    from setpoint import report as pages
-    from setpoint.errors import InputError
-    from setpoint.jobs.reporting import replayed
 
+    columns = None
+    if target is not None:
+        columns = jobs.Columns(
+            target, lower, upper, point, screen.names(probabilities), id, time, group
+        )
     with screen.working("replaying", quiet or json):
-        if source.is_dir():
-            trace, job = jobs.retrace(source)
-        else:
-            controller = screen.controller(config)
-            if target is None or controller is None:
-                raise InputError(
-                    f"{source} is a file: give --target, the columns of the prediction and "
-                    "--config, or name a folder that run or calibrate wrote"
-                )
-            columns = jobs.Columns(
-                target, lower, upper, point, screen.names(probabilities), id, time, group
-            )
-            trace, job = replayed(source, columns, controller)
-        place = source / "report.html" if source.is_dir() else Path("report.html")
-        page = pages.write(trace, out or place, title=title or job["name"])
-        made = {page.name: page}
-        if png is not None:
-            pages.png(trace, png)
-            made[png.name] = png
-        data = pages.metrics(trace)
-    screen.told("", data, made, quiet=quiet, json=json)
+        found = jobs.report(source, columns, config, title=title, out=out, png=png)
+    screen.told("", found.metrics, found.files, quiet=quiet, json=json)
 
 
 def inspect(
@@ -330,6 +303,9 @@ def inspect(
         ),
     ],
     stream: Annotated[str | None, typer.Option(help="One of several streams.")] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing: the exit code tells.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Prints what a saved state guarantees: its certificate, or those of its streams.
@@ -341,4 +317,4 @@ def inspect(
     found = jobs.inspect(state)
     if stream is not None:
         found = found.only(stream)
-    screen.told(str(found), found.as_dict(), {}, quiet=False, json=json)
+    screen.told(str(found), found.as_dict(), {}, quiet=quiet, json=json)

@@ -8,13 +8,15 @@ import importlib as _importlib
 import typing as _typing
 
 if _typing.TYPE_CHECKING:
-    from setpoint.jobs.calibrating import Columns, calibrate
+    from setpoint.jobs.calibrating import calibrate
     from setpoint.jobs.choosing import Choice, Goal
+    from setpoint.jobs.columns import Columns
     from setpoint.jobs.demonstrating import demo
     from setpoint.jobs.inspecting import Inspected, inspect
     from setpoint.jobs.outcome import Outcome
-    from setpoint.jobs.reporting import retrace
+    from setpoint.jobs.reporting import Reported, report, retrace
     from setpoint.jobs.running import MODELS, run
+    from setpoint.jobs.states import streams
     from setpoint.jobs.tuning import TunedFile, tune
 
 __all__ = [
@@ -24,28 +26,34 @@ __all__ = [
     "Goal",
     "Inspected",
     "Outcome",
+    "Reported",
     "TunedFile",
     "calibrate",
     "demo",
     "inspect",
+    "report",
     "retrace",
     "run",
+    "streams",
     "tune",
 ]
 
 _LATER = {
     "MODELS": "running",
     "Choice": "choosing",
-    "Columns": "calibrating",
+    "Columns": "columns",
     "Goal": "choosing",
     "Inspected": "inspecting",
     "Outcome": "outcome",
+    "Reported": "reporting",
     "TunedFile": "tuning",
     "calibrate": "calibrating",
     "demo": "demonstrating",
     "inspect": "inspecting",
+    "report": "reporting",
     "retrace": "reporting",
     "run": "running",
+    "streams": "states",
     "tune": "tuning",
 }
 

@@ -3,97 +3,26 @@
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from setpoint import sets
 from setpoint.burn_in import burn_in as filled
 from setpoint.controller import Controller
-from setpoint.errors import DataError, InputError, SetpointError
+from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError
 from setpoint.jobs import files
 from setpoint.jobs.choosing import Choice, Goal, choose
+from setpoint.jobs.columns import Columns, class_places, unused
 from setpoint.jobs.outcome import Outcome
+from setpoint.jobs.repeating import Given, again, beside, read_controller
 from setpoint.replaying import Trace, replay
 from setpoint.tape import Tape
 
-__all__ = ["Columns", "calibrate", "calibrated", "early_rows", "read", "split", "taped"]
+__all__ = ["calibrate", "calibrated", "early_rows", "read", "split", "taped"]
 
 Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Which column of a file is what.
-
-    Parameters
-    ----------
-    target
-        What came out; empty where it is not known.
-    lower, upper
-        The ends of intervals. One alone is a bound on one side, and only that side is held.
-    point
-        A forecast that is one number.
-    probabilities
-        A probability for each class, in columns called as the classes are, before which all of
-        them may have the same letters, as in p_cat, p_dog.
-    id
-        Which series a row belongs to; each is held by itself.
-    time
-        When it was; rows are taken in the order of time, without it in that of the file.
-    group
-        A key for coverage by group in the report.
-    """
-
-    target: str
-    lower: str | None = None
-    upper: str | None = None
-    point: str | None = None
-    probabilities: tuple[str, ...] = ()
-    id: str | None = None
-    time: str | None = None
-    group: str | None = None
-
-    def __post_init__(self) -> None:
-        ends = self.lower is not None or self.upper is not None
-        kinds = [ends, self.point is not None, bool(self.probabilities)]
-        if sum(kinds) != 1:
-            raise InputError(
-                "predictions are lower and upper (or one of them), or point, or probabilities: "
-                f"give one kind, got {sum(kinds)}"
-            )
-        if len(self.probabilities) == 1:
-            raise InputError(
-                "probabilities need a column for each of two classes or more, got "
-                f"{self.probabilities[0]!r} alone"
-            )
-
-    @property
-    def prediction(self) -> dict[str, str]:
-        """The columns of the prediction by the names a family knows them by."""
-        if self.probabilities:
-            return {name: name for name in self.probabilities}
-        named = {"lower": self.lower, "upper": self.upper, "prediction": self.point}
-        return {name: column for name, column in named.items() if column is not None}
-
-    def family(self, goal: Goal) -> Any:
-        """The family that reads such predictions."""
-        if self.probabilities:
-            if goal.support is not None:
-                raise InputError("support is for numbers, and classes have none: leave it out")
-            return sets.Threshold(classes=_classes(self.probabilities))
-        one_sided = (self.lower is None) != (self.upper is None) and self.point is None
-        if not one_sided:
-            return goal.family(sets.Widen)
-        return goal.family(sets.Upper if self.lower is None else sets.Lower)
-
-    def plain(self) -> dict[str, Any]:
-        """The columns that there are, as plain values."""
-        held = {name: getattr(self, name) for name in self.__slots__}
-        return {name: value for name, value in held.items() if value}
 
 
 def calibrate(
@@ -102,7 +31,7 @@ def calibrate(
     goal: Goal | None = None,
     *,
     burn_in: int | None = None,
-    controller: Controller | None = None,
+    controller: Given = None,
 ) -> Outcome:
     """Calibrates every row of a file as a live stream would have.
 
@@ -117,8 +46,8 @@ def calibrate(
     burn_in
         How many rows of each series choose the controller; by default a tenth, from 50 to 1,000.
     controller
-        What to use instead of choosing; it is filled in from the burn-in if it leaves anything
-        open, and used from the first row on if not.
+        What to use instead of choosing, or the TOML file that holds it; it is filled in from the
+        burn-in if it leaves anything open, and used from the first row on if not.
 
     Examples
     --------
@@ -133,6 +62,7 @@ def calibrate(
     (0.38, 0.9)
     """
     goal = Goal() if goal is None else goal
+    held = read_controller(controller)
     rows = files.read(path)
     tape, order, notes = read(rows, columns)
     name = Path(path).name
@@ -142,16 +72,17 @@ def calibrate(
         "file": name,
         "columns": columns.plain(),
         "prediction": columns.prediction,
+        "asked": {**columns.plain(), **goal.plain(), "config": beside(controller)},
     }
     return calibrated(
-        rows, tape, order, columns.family(goal), goal, job, burn_in, controller, notes=notes
+        rows, tape, order, columns.family(goal), goal, job, burn_in, held, notes=notes
     )
 
 
 def read(rows: files.Rows, columns: Columns) -> tuple[Tape, Array | None, tuple[str, ...]]:
     """The tape of a file in the order of time, that order (None for the file's), and notes."""
     prediction = {
-        name: rows.numbers(column, f"--{name if not columns.probabilities else 'probabilities'}")
+        name: rows.numbers(column, columns.option(name))
         for name, column in columns.prediction.items()
     }
     for name, values in prediction.items():
@@ -162,12 +93,20 @@ def read(rows: files.Rows, columns: Columns) -> tuple[Tape, Array | None, tuple[
                 f"has none in {rows.place(int(gaps.argmax()))}: leave such rows out"
             )
     if columns.probabilities:
-        y = _class_places(rows, columns)
+        y = class_places(rows, columns)
     else:
         y = rows.numbers(columns.target, "--target")
         if np.isinf(y).any():
             row = int(np.isinf(y).argmax())
-            raise DataError(f"--target must be finite, and {rows.place(row)} holds {y[row]}")
+            raise DataError(
+                f"--target must be finite, and {columns.target!r} of {rows.path} holds {y[row]} "
+                f"in {rows.place(row)}"
+            )
+    if np.isnan(y).all():
+        raise DataError(
+            f"--target needs labels, and {columns.target!r} of {rows.path} is empty in all "
+            f"{len(rows):,} rows"
+        )
     return taped(rows, prediction, y, columns.id, columns.time, columns.group)
 
 
@@ -221,18 +160,30 @@ def calibrated(
     `warm_up` is the share of the burn-in that a model learns in, left out of the choice.
     """
     _check_support(family if controller is None else controller.sets, tape, order, rows)
+    ready = controller is not None and _is_full(controller)
+    early, length = _early(tape, 0 if ready and burn_in is None else burn_in)
+    past, later = split(tape, early)
+    if not ready:
+        _check_burn_in(past, early, order, rows)
     try:
-        ready = controller is not None and _is_full(controller)
-        early, length = _early(tape, 0 if ready and burn_in is None else burn_in)
-        past, later = split(tape, early)
         choice = _chosen(family, goal, controller, past, later, warm_up)
         trace = replay(choice.controller, later)
         before = replay(choice.controller, past) if len(past) else None
     except SetpointError as error:
-        where = f"{rows.path}: " if rows is not None else ""
-        raise type(error)(f"{where}{error}") from error
+        if rows is None:
+            raise
+        by_row = isinstance(error, PredictionError | LabelError)
+        where = _refused(family, tape, order, rows) if by_row else ""
+        raise type(error)(f"{rows.path}{where}: {error}") from error
+    if burn_in is None and not ready and len(tape.streams) == 1:
+        burn_in = length
     job = {**job, "goal": _asked(goal), "burn_in": int(early.sum()), "burn_in_each": length}
-    added = _added(trace, before, early, order, [] if rows is None else rows.names)
+    job["repeat"] = _repeat(job, rows, burn_in, ready)
+    added = _added(trace, before, early, order)
+    wanted = [*added, "full", "empty"]  # the last two are for JSON Lines
+    names = unused(wanted, [] if rows is None else rows.names, ("", "calibrated_"))
+    job["added"] = {name: names[name] for name in added}
+    added = {names[name]: values for name, values in added.items()}
     if more:
         added = {**{name: _unsorted(held, order) for name, held in more.items()}, **added}
     return Outcome(job, trace, choice, _as_given(trace), rows, added, tuple(notes))
@@ -251,8 +202,57 @@ def _check_support(family: Any, tape: Tape, order: Array | None, rows: files.Row
         )
 
 
+_LEAST = 10
+"""How many labels a burn-in needs."""
+
+
+def _check_burn_in(past: Tape, early: Array, order: Array | None, rows: files.Rows | None) -> None:
+    """Raises an error if the burn-in has too few labels to choose from."""
+    known = int((~np.isnan(past.y)).sum())
+    if known >= _LEAST:
+        return
+    last = np.flatnonzero(early if order is None else _unsorted(early, order))
+    until = f" of {rows.path}, up to {rows.place(int(last[-1]))}," if rows and len(last) else ""
+    raise DataError(
+        f"a burn-in needs at least {_LEAST} rows with a label, and the {len(past):,} rows of "
+        f"it{until} have {known}: give a larger --burn-in, a longer file, or a controller by "
+        "--config"
+    )
+
+
+def _refused(family: Any, tape: Tape, order: Array | None, rows: files.Rows) -> str:
+    """Where the first row is that a family cannot read, if there is one."""
+    taped = getattr(family, "taped", None)
+    columns = [np.asarray(held).tolist() for held in tape.prediction]
+    for place, (prediction, y) in enumerate(
+        zip(zip(*columns, strict=True), tape.y.tolist(), strict=True)
+    ):
+        try:
+            family.read(prediction if len(columns) > 1 else prediction[0])
+            if y == y:
+                family.label(y if taped is None else taped(y))
+        except SetpointError:
+            return f", {rows.place(place if order is None else int(order[place]))}"
+    return ""
+
+
+def _repeat(
+    job: dict[str, Any], rows: files.Rows | None, burn_in: int | None, ready: bool
+) -> str | None:
+    """The command that does the job again; None where no command can.
+
+    A controller that left something open and came from Python is written down filled in, and
+    that does not say which rows of several series filled it in.
+    """
+    asked = job.pop("asked", {})
+    written = asked.get("config") == "controller.toml"
+    if rows is None or (written and not ready and burn_in is None):
+        return None
+    return again(job["command"], rows.path, {**asked, "burn_in": burn_in})
+
+
 def _asked(goal: Goal) -> dict[str, Any]:
-    held = {name: getattr(goal, name) for name in goal.__slots__}
+    held = goal.plain()
     if goal.support is not None:
         held["support"] = [end if abs(end) < inf else str(end) for end in goal.support]
     return held
@@ -339,9 +339,7 @@ def _chosen(
 # What is written behind the rows
 
 
-def _added(
-    trace: Trace, before: Trace | None, early: Array, order: Array | None, taken: Sequence[str]
-) -> dict[str, Any]:
+def _added(trace: Trace, before: Trace | None, early: Array, order: Array | None) -> dict[str, Any]:
     """The sets of every row in the order of the file."""
     covered = _joined(before, trace, early, "covered")
     observed = np.empty(len(early), bool)
@@ -363,11 +361,7 @@ def _added(
         held["size"] = np.fromiter((each.size for each in shown), np.int64, len(shown))
     held["covered"] = covered if observed.all() else np.ma.array(covered, mask=~observed)
     held["burn_in"] = early
-    clash = any(name in taken for name in held)
-    return {
-        f"calibrated_{name}" if clash else name: _unsorted(values, order)
-        for name, values in held.items()
-    }
+    return {name: _unsorted(values, order) for name, values in held.items()}
 
 
 def _joined(before: Trace | None, after: Trace, early: Array, name: str) -> Array:
@@ -391,41 +385,6 @@ def _as_given(trace: Trace) -> tuple[Array, Array] | None:
         return None
     open_end = np.broadcast_to(inf, len(tape))
     return columns.get("lower", -open_end), columns.get("upper", open_end)
-
-
-# Classes
-
-
-def _prefix(names: Sequence[str]) -> str:
-    """What all names begin with, up to the last sign that is no letter or digit."""
-    first, last = min(names), max(names)
-    same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
-    return first[:same].rstrip("".join(filter(str.isalnum, first[:same])))
-
-
-def _classes(names: Sequence[str]) -> tuple[Any, ...]:
-    """The classes behind the names of columns: p_cat, p_dog are cat and dog."""
-    bare = [name[len(_prefix(names)) :] for name in names]
-    return tuple(int(name) if name.isdigit() and str(int(name)) == name else name for name in bare)
-
-
-def _class_places(rows: files.Rows, columns: Columns) -> Array:
-    """The place of each row's class, NaN where there is none."""
-    classes = {str(name): place for place, name in enumerate(_classes(columns.probabilities))}
-    held = rows.column(columns.target, "--target").combine_chunks().dictionary_encode()
-    places = []
-    for word in held.dictionary.to_pylist():
-        text = "" if word is None else str(word).strip()
-        bare = text[:-2] if text.endswith(".0") else text
-        if bare not in classes and text:
-            raise DataError(
-                f"--target must hold one of the classes {', '.join(classes)}, and "
-                f"{columns.target!r} of {rows.path} holds {text!r}"
-            )
-        places.append(classes.get(bare, np.nan))
-    codes = held.indices.fill_null(len(places)).to_numpy(zero_copy_only=False)
-    found: Array = np.array([*places, np.nan])[codes]
-    return found
 
 
 def _named(words: Sequence[Any]) -> Array:

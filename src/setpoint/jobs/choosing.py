@@ -87,6 +87,10 @@ class Goal:
         if self.gamma is not None:
             object.__setattr__(self, "gamma", positive(self.gamma, "gamma"))
 
+    def plain(self) -> dict[str, Any]:
+        """What is asked, by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
     def made(self) -> Risk:
         """The risk, with everything else left open."""
         if self.risk == "mc":

@@ -22,7 +22,6 @@ from setpoint import metrics
 from setpoint.burn_in import burn_in
 from setpoint.controller import Controller, Risk
 from setpoint.jobs.choosing import Choice
-from setpoint.jobs.files import whole
 from setpoint.jobs.outcome import Outcome
 from setpoint.losses import Miscoverage
 from setpoint.predictions import Quantiles
@@ -155,7 +154,6 @@ class Demo:
 
     def write(self, folder: str | os.PathLike[str], *, report: bool = True) -> dict[str, Path]:
         """Writes the report, the numbers, and the stream as a CSV to calibrate oneself."""
-        made = self.outcome.write(folder, report=report)
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(("time", "temperature", "lower", "upper", "demand"))
@@ -163,10 +161,7 @@ class Demo:
         held = (self.world.temperature, *self.own.T, self.world.demand)
         numbers = (np.round(column, 3).tolist() for column in held)
         writer.writerows(zip((t.replace("T", " ") for t in times), *numbers, strict=True))
-        path = Path(folder) / "demand.csv"
-        with whole(path) as file:
-            file.write(text.getvalue().encode())
-        return {**made, path.name: path}
+        return self.outcome.write(folder, report=report, more={"demand.csv": text.getvalue()})
 
     def __str__(self) -> str:
         trace = self.outcome.trace
@@ -265,6 +260,7 @@ def demo(seed: int = 0) -> Demo:
         "burn_in": BURN_IN,
         "goal": {"risk": "coverage", "level": LEVEL},
         "seed": seed,
+        "repeat": f"setpoint demo --seed {seed}",
     }
     lower, upper = ends[BURN_IN:].T
     choice = Choice(controller, (), BURN_IN - WARM_UP)

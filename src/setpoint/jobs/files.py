@@ -9,20 +9,23 @@ import gzip
 import io
 import json
 import os
-import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
+from setpoint._files import whole
 from setpoint.errors import DataError
+from setpoint.jobs.places import csv_line, line, not_utf8, unpacked
 from setpoint.jobs.times import first_odd, parsed
 
-__all__ = ["SUFFIXES", "Rows", "arrow", "read", "suffix_of", "whole", "write"]
+__all__ = ["SUFFIXES", "Rows", "arrow", "is_json", "read", "suffix_of", "write"]
 
 Array = np.ndarray[Any, Any]
 _Path = str | os.PathLike[str]
@@ -31,7 +34,11 @@ SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl", ".jsonl.
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "?")
 """Cells that stand for no number where a number is due."""
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity|nan)$"
+_FRACTION = r"[.eEnN]"
+"""In a number: it is not a whole one."""
+_CODE = r"^[+-]?0\d+$"
 _BATCH = 1 << 16
+_LISTED, _HEAD = 15, 1000
 
 
 def arrow(module: str = "pyarrow") -> Any:
@@ -79,11 +86,13 @@ class Rows:
     def column(self, name: str, role: str) -> Any:
         """A column by its name; `role` is the option that asks for it."""
         if name not in self.names:
-            near = [known for known in self.names if known.strip().lower() == name.strip().lower()]
-            hint = f"; did you mean {near[0]!r}" if near else ""
+            bare = {" ".join(known.split()).lower(): known for known in self.names}
+            near = get_close_matches(" ".join(name.split()).lower(), bare, 1)
+            hint = f"; did you mean {bare[near[0]]!r}" if near else ""
+            some = ", ".join(map(repr, self.names[:_LISTED]))
+            more = f", … and {len(self.names) - _LISTED} more" if len(self.names) > _LISTED else ""
             raise DataError(
-                f"{self.path} has no column {name!r} for {role}; it has "
-                f"{', '.join(map(repr, self.names))}{hint}"
+                f"{self.path} has no column {name!r} for {role}; it has {some}{more}{hint}"
             )
         return self.table[name]
 
@@ -93,6 +102,8 @@ class Rows:
         held = self.table[name]
         if not _textual(pa, held.type):
             return False
+        if _first_wrong(held[:_HEAD]) is not None:  # most text shows at once that it is text
+            return True
         with suppress(pa.ArrowInvalid):
             _cast(held)
             return False
@@ -132,12 +143,10 @@ class Rows:
         elif _textual(pa, held.type) and self.is_text(name):
             found = parsed(held)
             if found is None:
-                row = first_odd(held)
-                text = held[row].as_py()
+                row, _ = first_odd(held)
                 raise DataError(
                     f"{role} must name a column of dates or numbers, and {name!r} of {self.path} "
-                    f"holds {text!r} in {self.place(row)}: write dates like 2024-01-31 or "
-                    "2024-01-31 15:00:00"
+                    f"{self.holds(name, row)}: write dates like 2024-01-31 or 2024-01-31 15:00:00"
                 )
         else:
             numbers = self.numbers(name, role)
@@ -160,18 +169,42 @@ class Rows:
         self._no_gaps(codes < 0, name, role)
         return held.dictionary.to_pylist(), codes
 
-    def place(self, row: int) -> str:
-        """Where a row is, as an editor shows it."""
-        return f"row {row + 1:,}"
+    def holds(self, name: str, row: int) -> str:
+        """What a cell of text holds, and where, to go on a sentence."""
+        text = self.table[name][row].as_py()
+        return f"{f'holds {text!r}' if text else 'is empty'} in {self.place(row)}"
 
-    def with_columns(self, columns: Mapping[str, Any]) -> Any:
-        """The table with columns added behind its own."""
-        table = self.table
+    def place(self, row: int) -> str:
+        """Where a row is, as an editor shows the file; a Parquet file has rows and no lines."""
+        if self.suffix == ".parquet":
+            return f"row {row + 1:,}"
+        if is_json(self.suffix):
+            return f"line {line(self.path, row):,}"
+        return f"line {csv_line(self.path, row, self.delimiter):,} (the header is line 1)"
+
+    def with_columns(self, columns: Mapping[str, Any], suffix: str | None = None) -> Any:
+        """The table with columns added behind its own, for a file of the kind of `suffix`.
+
+        Where that kind tells numbers from text and the rows come from a CSV, which does not,
+        columns of numbers become numbers, and in a Parquet file dates become times.
+        """
+        table, kind = self.table, suffix or self.suffix
+        if _is_csv(self.suffix) and not _is_csv(kind):
+            table = _typed(table, dates=kind == ".parquet")
         for name, held in columns.items():
             mask = np.ma.getmask(held)
             gaps = None if mask is np.ma.nomask else mask
             table = table.append_column(name, arrow().array(np.ma.getdata(held), mask=gaps))
         return table
+
+
+def _is_csv(suffix: str) -> bool:
+    return suffix.startswith((".csv", ".tsv"))
+
+
+def is_json(suffix: str) -> bool:
+    """Whether a suffix is one of JSON Lines."""
+    return suffix.startswith((".jsonl", ".ndjson"))
 
 
 def _textual(pa: Any, kind: Any) -> bool:
@@ -195,6 +228,36 @@ def _blanked(column: Any) -> Any:
     bare = compute.utf8_trim_whitespace(column.cast(pa.string()))
     nothing = compute.is_in(bare, value_set=pa.array(_MISSING))
     return compute.if_else(nothing, pa.scalar(None, pa.string()), bare)
+
+
+def _typed(table: Any, *, dates: bool) -> Any:
+    """A table whose columns of text that are all numbers are numbers; `dates` too become times.
+
+    Whole numbers with zeros before them are codes and stay text.
+    """
+    pa, compute = arrow(), arrow("pyarrow.compute")
+    for place, name in enumerate(table.column_names):
+        held = table[name]
+        if not _textual(pa, held.type):
+            continue
+        bare = _blanked(held)
+        made = None
+        if bare.null_count == len(bare) or _any(compute, bare, _CODE):
+            continue
+        if _any(compute, bare, _NUMBER, fits=False):
+            made = parsed(held) if dates else None
+        else:
+            with suppress(pa.ArrowInvalid):
+                made = bare.cast(pa.int64() if not _any(compute, bare, _FRACTION) else pa.float64())
+        if made is not None:
+            table = table.set_column(place, name, made)
+    return table
+
+
+def _any(compute: Any, column: Any, pattern: str, *, fits: bool = True) -> bool:
+    """Whether some cell fits a pattern, or some does not."""
+    found = compute.match_substring_regex(column, pattern)
+    return bool(compute.any(found if fits else compute.invert(found)).as_py())
 
 
 def _first_wrong(column: Any) -> tuple[int, str] | None:
@@ -222,16 +285,20 @@ def read(path: _Path) -> Rows:
     """The rows of a CSV, Parquet or JSON Lines file; compressed by gzip if it ends in .gz."""
     where, suffix = Path(path), suffix_of(path)
     pa = arrow()
-    if where.exists() and where.is_dir():
+    if not where.exists():
+        raise DataError(f"{where} does not exist: name a file of rows")
+    if where.is_dir():
         raise DataError(f"{where} is a folder, and a file of rows is needed")
     try:
         if suffix == ".parquet":
             found = Rows(arrow("pyarrow.parquet").read_table(where), where, suffix)
-        elif suffix.startswith((".jsonl", ".ndjson")):
+        elif is_json(suffix):
             found = _read_json(where, suffix)
         else:
             found = _read_csv(where, suffix)
-    except (pa.ArrowException, gzip.BadGzipFile, EOFError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError) as error:
+        if suffix != ".parquet" and (isinstance(error, UnicodeDecodeError) or "UTF8" in str(error)):
+            raise not_utf8(where) from error
         said = str(error).splitlines()[0]
         raise DataError(f"{where} is damaged or no {suffix} file: {said}") from error
     if not len(found):
@@ -266,8 +333,7 @@ def _read_csv(path: Path, suffix: str) -> Rows:
 
 def _header(path: Path) -> tuple[str, list[str]]:
     """The delimiter and the names of the columns."""
-    opened = gzip.open if path.name.lower().endswith(".gz") else open
-    with cast(TextIO, opened(path, "rt", encoding="utf-8-sig", newline="")) as lines:
+    with io.TextIOWrapper(unpacked(path), "utf-8-sig", newline="") as lines:
         first = next((line for line in lines if line.strip()), "")
     if not first:
         raise DataError(f"{path} is empty: its first line must name the columns")
@@ -280,23 +346,6 @@ def _header(path: Path) -> tuple[str, list[str]]:
 
 
 # Write
-
-
-@contextmanager
-def whole(path: _Path) -> Iterator[BinaryIO]:
-    """A file to write beside `path`, moved there once all is written."""
-    target = Path(path)
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with beside.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
 
 
 def write(table: Any, path: _Path, delimiter: str = ",") -> Path:
@@ -315,7 +364,7 @@ def write(table: Any, path: _Path, delimiter: str = ",") -> Path:
 
 
 def _write_text(table: Any, file: BinaryIO, suffix: str, delimiter: str) -> None:
-    if suffix.startswith((".jsonl", ".ndjson")):
+    if is_json(suffix):
         for batch in table.to_batches(max_chunksize=_BATCH):
             lines = [json.dumps(_plain(row), ensure_ascii=False) for row in batch.to_pylist()]
             file.write(("\n".join(lines) + "\n").encode())

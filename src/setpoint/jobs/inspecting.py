@@ -17,12 +17,13 @@ from setpoint.errors import InputError, StateError
 from setpoint.fleet import Fleet
 from setpoint.groups import Groups
 from setpoint.guarantee import Certificate
+from setpoint.jobs.states import KIND, load_streams
 from setpoint.ledger import Ledger
 from setpoint.stream import Stream
 
-__all__ = ["Inspected", "inspect"]
+__all__ = ["Inspected", "inspect", "kind_of", "state_file"]
 
-_KINDS = ("stream", "groups", "fleet", "ledger")
+_KINDS = ("stream", "streams", "groups", "fleet", "ledger")
 _MOST = 20
 
 
@@ -33,7 +34,7 @@ class Inspected:
     Parameters
     ----------
     kind
-        "stream", "groups", "fleet" or "ledger".
+        "stream", "streams", "groups", "fleet" or "ledger".
     controller
         What is held, and how.
     certificates
@@ -63,15 +64,19 @@ class Inspected:
             ((name, held),) = self.certificates.items()
             head = f"{self.kind}{'' if name in (None, '') else f', stream {name!r}'}"
             return f"{head}\n{held}"
-        lines = [f"{self.kind} of {len(self.certificates):,} streams", ""]
+        what = "" if self.kind == KIND else f"{self.kind} of "
+        lines = [f"{what}{len(self.certificates):,} streams", ""]
         if self.together:
             lines = [self.together, ""]
-        lines.append(f"  {'stream':<24}{'labels':>10}{'mean loss':>11}{'level':>8}  verdict")
-        for name, held in list(self.certificates.items())[:_MOST]:
+        shown = list(self.certificates.items())[:_MOST]
+        width = max([len("stream"), *(len(str(name)) for name, _ in shown)])
+        lines.append(f"  {'stream':<{width}}{'labels':>12}{'mean loss':>11}{'level':>8}  verdict")
+        for name, held in shown:
             for risk in held.risks:
                 mean = f"{risk.mean:.4f}" if risk.judged else "–"
                 lines.append(
-                    f"  {name!s:<24}{risk.judged:>10,}{mean:>11}{risk.level:>8.4g}  {risk.verdict}"
+                    f"  {name!s:<{width}}{risk.judged:>12,}{mean:>11}{risk.level:>8.4g}  "
+                    f"{risk.verdict}"
                 )
         if len(self.certificates) > _MOST:
             lines.append(f"  … and {len(self.certificates) - _MOST:,} more: name one by --stream")
@@ -109,16 +114,10 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
     >>> found.kind, found.certificates[None].risks[0].mean
     ('stream', 1.0)
     """
-    where = Path(path)
-    if not where.exists():
-        raise StateError(
-            f"{where} does not exist: name a saved stream, groups or fleet, or a ledger's folder"
-        )
+    where = state_file(path)
     if where.is_dir():
-        if (where / "state.zip").exists():
-            return inspect(where / "state.zip")
         return _ledger(where)
-    kind = _kind(where)
+    kind = kind_of(where)
     if kind == "stream":
         stream = Stream.load(where)
         return Inspected(kind, stream.controller, {None: stream.certificate()})
@@ -129,10 +128,25 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
     if kind == "fleet":
         fleet = Fleet.load(where)
         return Inspected(kind, fleet.controller, {id: fleet.certificate(id) for id in fleet.ids})
+    if kind == KIND:
+        streams = load_streams(where)
+        own = {id: each.certificate() for id, each in streams.items()}
+        return Inspected(kind, next(iter(streams.values())).controller, own)
     raise StateError(f"{where} holds {kind!r}; what can be inspected is {', '.join(_KINDS)}")
 
 
-def _kind(path: Path) -> str:
+def state_file(path: str | os.PathLike[str]) -> Path:
+    """The state that a path names: the file, that in a job's folder, or the folder of a ledger."""
+    where = Path(path)
+    if not where.exists():
+        raise StateError(
+            f"{where} does not exist: name a saved stream, groups or fleet, or a ledger's folder"
+        )
+    own = where / "state.zip"
+    return own if where.is_dir() and own.exists() else where
+
+
+def kind_of(path: Path) -> str:
     """What a saved file says it is."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -150,8 +164,8 @@ def _ledger(folder: Path) -> Inspected:
     """A ledger read from a copy, because opening one is for those who write to it."""
     if not any(folder.glob("log-*.jsonl")):
         raise StateError(
-            f"{folder} holds no ledger and no state.zip, which a job of one series leaves: "
-            "see its metrics.json"
+            f"{folder} holds no ledger, and no state.zip as a job leaves: name a saved stream, "
+            "groups or fleet, or a folder of these"
         )
     for _ in range(5):
         with TemporaryDirectory() as copy, suppress(FileNotFoundError):

@@ -2,8 +2,6 @@
 
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,12 +10,16 @@ from typing import Any
 import numpy as np
 
 from setpoint import metrics
+from setpoint._streamwise import streamwise
+from setpoint.errors import InputError
 from setpoint.jobs import files
 from setpoint.jobs.choosing import Choice
+from setpoint.jobs.folders import staged
+from setpoint.jobs.states import save
+from setpoint.losses import MiscoverageCounter
 from setpoint.replaying import Trace, nominal
-from setpoint.stream import Stream
 
-__all__ = ["Outcome", "folder_for", "staged"]
+__all__ = ["Outcome", "folder_for"]
 
 Array = np.ndarray[Any, Any]
 
@@ -25,11 +27,15 @@ _ROWS = (
     ("coverage, %", "coverage", 100.0, ".2f"),
     ("mean streak of misses", "msl", 1.0, ".2f"),
     ("longest streak of misses", "longest_streak", 1.0, ".0f"),
-    ("worst {window} labels, points off", "worst_window", 100.0, ".1f"),
+    ("worst {window} labels, {off}", "worst_window", 100.0, ".1f"),
     ("mean length", "mean_finite_length", 1.0, ".4g"),
     ("median length", "median_length", 1.0, ".4g"),
     ("full sets, %", "full", 100.0, ".2f"),
+    ("empty sets, %", "empty", 100.0, ".2f"),
 )
+
+
+_NOTHING = "–"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,13 +71,12 @@ class Outcome:
 
     @property
     def given(self) -> metrics.Summary | None:
-        """The predictions as they came, judged on the same rows."""
+        """The predictions as they came, judged on the same rows and as the first risk judges.
+
+        Of several series, streaks and windows are those within a series.
+        """
         if "given" not in self._kept:
-            level = 1.0 - nominal(self.trace.controller)
-            y = self.trace.tape.y
-            self._kept["given"] = (
-                None if self.ends is None else metrics.summary(*self.ends, y, level)
-            )
+            self._kept["given"] = None if self.ends is None else _judged(self.trace, *self.ends)
         found: metrics.Summary | None = self._kept["given"]
         return found
 
@@ -115,62 +120,90 @@ class Outcome:
         return f"{self.job['name']}: {count:,} rows{many}{after}{when}"
 
     def write(
-        self, folder: str | os.PathLike[str], *, report: bool = True, suffix: str | None = None
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        report: bool = True,
+        suffix: str | None = None,
+        more: Mapping[str, str] | None = None,
     ) -> dict[str, Path]:
         """Writes everything into a folder; the files appear together, when all are written.
+
+        Where a job has written to the folder before, its files that this one does not write are
+        taken away then; nothing else in the folder is touched, and nothing at all on failure.
 
         Parameters
         ----------
         folder
-            Made if there is none; files of the same names in it are replaced.
+            Made if there is none; by default one called as the file, in the present folder.
         report
             Whether to write the page too.
         suffix
             The kind of the file of rows, by default as that of the file they came from.
+        more
+            Texts to write as well, by the names of their files.
         """
-        with staged(folder) as stage:
+        if folder is None:
+            if self.rows is None:
+                raise InputError("a job without a file needs the folder to write to")
+            folder = folder_for(self.rows.path)
+        found = self.metrics()
+        with staged(folder, None if self.rows is None else self.rows.path) as stage:
             if self.rows is not None:
-                name = f"rows{self.rows.suffix if suffix is None else suffix}"
-                table = self.rows.with_columns(self.added)
-                files.write(table, stage / name, self.rows.delimiter)
-            text = json.dumps(self.metrics(), indent=2, ensure_ascii=False, allow_nan=False)
-            (stage / "metrics.json").write_text(f"{text}\n", encoding="utf-8")
+                kind = self.rows.suffix if suffix is None else suffix
+                table = self.rows.with_columns(self._told(kind), kind)
+                files.write(table, stage / f"rows{kind}", self.rows.delimiter)
             (stage / "controller.toml").write_text(self.choice.toml(), encoding="utf-8")
-            if len(self.trace.states) == 1:
-                Stream(self.trace.controller, state=self.trace.state).save(stage / "state.zip")
+            save(self.trace, stage / "state.zip")
+            for name, text in (more or {}).items():
+                (stage / name).write_text(text, encoding="utf-8")
             if report:
                 from setpoint import report as pages
 
-                pages.write(self.trace, stage / "report.html", title=self.job["name"])
-        return stage.moved
+                pages.write(
+                    self.trace, stage / "report.html", title=self.job["name"], metrics=found
+                )
+            listed = {**found, "files": sorted([*stage.names(), "metrics.json"])}
+            text = json.dumps(listed, indent=2, ensure_ascii=False, allow_nan=False)
+            (stage / "metrics.json").write_text(f"{text}\n", encoding="utf-8")
+        return dict(sorted(stage.moved.items()))
+
+    def _told(self, suffix: str) -> Mapping[str, Any]:
+        """What goes behind the rows; in JSON both ends of full and of empty intervals are null."""
+        called = self.job["added"]
+        if "lower" not in called or not files.is_json(suffix):
+            return self.added
+        lower, upper = self.added[called["lower"]], self.added[called["upper"]]
+        low, high = getattr(self.trace.controller.sets, "support", (-np.inf, np.inf))
+        prefix = called["lower"].removesuffix("lower")
+        return {
+            **self.added,
+            f"{prefix}full": (lower <= low) & (upper >= high),
+            f"{prefix}empty": lower > upper,
+        }
 
 
-class staged:  # noqa: N801
-    """A folder whose files appear together: they are written beside it and moved at the end."""
-
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
-        self.moved: dict[str, Path] = {}
-        name = f".{self.folder.name or 'out'}.{secrets.token_hex(4)}.tmp"
-        self._stage = self.folder.absolute().parent / name
-
-    def __truediv__(self, name: str) -> Path:
-        return self._stage / name
-
-    def __enter__(self) -> "staged":
-        self._stage.mkdir(parents=True)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        try:
-            if kind is None:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                for file in sorted(self._stage.iterdir()):
-                    target = self.folder / file.name
-                    os.replace(file, target)
-                    self.moved[file.name] = target
-        finally:
-            shutil.rmtree(self._stage, ignore_errors=True)
+def _judged(trace: Trace, lower: Array, upper: Array) -> metrics.Summary:
+    """Every metric of other ends than the trace's, on its labels and under its first risk."""
+    order, offsets = trace.tape.segments
+    place: Any = slice(None) if order is None else order
+    lower, upper, y = lower[place], upper[place], trace.tape.y[place]
+    hits = metrics.covered(lower, upper, y)
+    risk = trace.controller.risks[0]
+    losses = 1.0 - hits
+    if isinstance(risk.loss, MiscoverageCounter):
+        parts = [metrics.miscoverage_counter(part) for part in np.split(hits, offsets[1:-1])]
+        losses = np.minimum(np.concatenate(parts), risk.loss.cap or np.inf)
+    found = metrics.summary(
+        lower,
+        upper,
+        y,
+        risk.level,
+        losses=losses,
+        confidence_level=nominal(trace.controller),
+        support=getattr(trace.controller.sets, "support", (-np.inf, np.inf)),
+    )
+    return found if len(offsets) == 2 else streamwise(found, hits, losses, offsets)
 
 
 def folder_for(path: str | os.PathLike[str]) -> Path:
@@ -190,34 +223,40 @@ def _headline(found: Mapping[str, Any]) -> list[str]:
         return ["no row after the burn-in has a label, so nothing was judged"]
     if found["risks"][0]["name"] == "Miscoverage":
         level = f"{100 * (1 - found['level']):.4g} %"
-        said = f"{100 * (1 - risk):.2f} % of the labels lay in their sets; asked was {level}"
+        said = f"{100 * (1 - risk):.2f} % of the labels lay in their sets; {level} was asked for"
         low, high = (None if end is None else 1 - end for end in (high, low))
         ends = [None if end is None else f"{100 * end:.1f} %" for end in (low, high)]
     else:
-        said = f"the mean loss is {risk:.4g}; asked was {found['level']:.4g}"
+        of = "misses in a row" if found["risks"][0]["name"] == "MiscoverageCounter" else "loss"
+        said = f"the mean of the {of} is {risk:.4g}; {found['level']:.4g} was asked for"
         ends = [None if end is None else f"{end:.4g}" for end in (low, high)]
     if None in ends:
         return [f"{said}"]
-    return [f"{said}, and between {ends[0]} and {ends[1]} was sure whatever came"]
+    return [f"{said}, and {ends[0]} to {ends[1]} was guaranteed, whatever the data"]
 
 
 def _beside(given: metrics.Summary | None, found: Mapping[str, Any], alone: str) -> list[str]:
     """The predictions as given beside the sets that were held."""
     width, held = 36, "with setpoint"
+    shares = found["risks"][0]["name"] == "Miscoverage"
+    off = "points off" if shares else "mean loss off by"
     lines = [f"{'':<{width}}" + (f"{alone:>17}" if given else "") + f"{held:>16}"]
     for title, name, scale, form in _ROWS:
         value = found["risks"][0][name] if name == "worst_window" else found[name]
         own = None if given is None else getattr(given, name)
-        if not (value or own):  # not a number, or none of it
+        if name == "worst_window" and not shares:
+            scale, form = 1.0, ".3g"
+        cells = [_cell(own, scale, form), _cell(value, scale, form)]
+        if set(cells) == {_NOTHING}:
             continue
-        cells = "" if given is None else f"{_cell(own, scale, form):>17}"
-        shown = title.format(window=found["window"])
-        lines.append(f"{shown:<{width}}{cells}{_cell(value, scale, form):>16}")
+        before = "" if given is None else f"{cells[0]:>17}"
+        shown = title.format(window=found["window"], off=off)
+        lines.append(f"{shown:<{width}}{before}{cells[1]:>16}")
     return lines
 
 
 def _cell(value: float | None, scale: float, form: str) -> str:
-    return "–" if value is None or not np.isfinite(value) else format(scale * value, form)
+    return _NOTHING if value is None or not np.isfinite(value) else format(scale * value, form)
 
 
 def _streams(found: Mapping[str, Any]) -> list[str]:
@@ -228,9 +267,12 @@ def _streams(found: Mapping[str, Any]) -> list[str]:
         f"  mean loss {found['risk']:.4g}, guaranteed between {low} and {high}",
         "  the series with the highest risk:",
     ]
+    worst = found["worst_streams"][:5]
+    width = max(len(str(row["id"])) for row in worst)
     lines += [
-        f"    {row['id']!s:<24}{row['risk']:>8.4f} over {row['labels']:,} labels ({row['verdict']})"
-        for row in found["worst_streams"][:5]
+        f"    {row['id']!s:<{width}}{row['risk']:>10.4f} over {row['labels']:,} labels "
+        f"({row['verdict']})"
+        for row in worst
     ]
     return lines
 

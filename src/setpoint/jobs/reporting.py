@@ -1,7 +1,9 @@
-"""The trace behind a finished job, made again from what the job wrote."""
+"""The report of a finished job, or of a file of predictions, made again."""
 
 import json
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +11,90 @@ import numpy as np
 
 from setpoint import spec
 from setpoint.controller import Controller
-from setpoint.errors import DataError
+from setpoint.errors import DataError, InputError
 from setpoint.jobs import files
-from setpoint.jobs.calibrating import Columns, read, split
+from setpoint.jobs.calibrating import read, split
 from setpoint.jobs.calibrating import taped as made_tape
+from setpoint.jobs.columns import Columns
+from setpoint.jobs.folders import add_to_list
+from setpoint.jobs.repeating import Given, read_controller
 from setpoint.replaying import Trace, replay
 
-__all__ = ["replayed", "retrace"]
+__all__ = ["Reported", "replayed", "report", "retrace"]
+
+_OF_JOBS = ("as_given", "tried", "notes", "job")
+"""What the metrics file of a job holds beside the numbers of its trace."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reported:
+    """A report that was made again.
+
+    Parameters
+    ----------
+    metrics
+        Its numbers.
+    files
+        What was written, by name.
+    """
+
+    metrics: Mapping[str, Any]
+    files: Mapping[str, Path]
+
+
+def report(
+    source: str | os.PathLike[str],
+    columns: Columns | None = None,
+    controller: Given = None,
+    *,
+    title: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    png: str | os.PathLike[str] | None = None,
+) -> Reported:
+    """Writes the report again, as a page and as a picture, from what a job left behind.
+
+    Parameters
+    ----------
+    source
+        A folder that `run` or `calibrate` wrote, or a file of predictions.
+    columns, controller
+        Of a file: which column is what, and the controller, or the TOML file that holds it; it
+        must leave nothing open.
+    title
+        What the page is called; by default as the file.
+    out
+        The page; by default report.html in the folder of the job, or in the present one.
+    png
+        A picture to write as well.
+    """
+    from setpoint import report as pages
+
+    where = Path(source)
+    more: dict[str, Any] = {}
+    if where.is_dir():
+        trace, job = retrace(where)
+        told = json.loads((where / "metrics.json").read_text("utf-8"))
+        more = {name: told[name] for name in _OF_JOBS if name in told}
+    else:
+        held = read_controller(controller)
+        if columns is None or held is None:
+            raise InputError(
+                f"{where} is {'a file' if where.exists() else 'nowhere'}: name a folder that run "
+                "or calibrate wrote, or a file of predictions with --target, the columns of the "
+                "prediction and --config"
+            )
+        trace, job = replayed(where, columns, held)
+    found = {**pages.metrics(trace), **more}
+    name = job["name"] if title is None else title
+    own = where / "report.html" if where.is_dir() else Path("report.html")
+    page = pages.write(trace, own if out is None else out, title=name, metrics=found)
+    if where.is_dir() and out is None:
+        add_to_list(where, page.name)
+    made = {page.name: page}
+    if png is not None:
+        picture = pages.png(trace, png, title=name)
+        made[picture.name] = picture
+    return Reported(found, made)
 
 
 def retrace(folder: str | os.PathLike[str]) -> tuple[Trace, dict[str, Any]]:
@@ -26,15 +105,18 @@ def retrace(folder: str | os.PathLike[str]) -> tuple[Trace, dict[str, Any]]:
     """
     where = Path(folder)
     try:
-        job = json.loads((where / "metrics.json").read_text("utf-8"))["job"]
+        told = json.loads((where / "metrics.json").read_text("utf-8"))
+        job = told["job"]
+        name = next((file for file in told["files"] if file.startswith("rows.")), None)
+        if name is None:
+            raise KeyError(f"a {job['command']} leaves no rows")
         controller = spec.from_toml((where / "controller.toml").read_text("utf-8"))
-        (path,) = where.glob("rows.*")
-    except (FileNotFoundError, KeyError, ValueError) as error:
+    except (FileNotFoundError, KeyError, TypeError, ValueError) as error:
         raise DataError(
             f"{where} must hold rows, metrics.json and controller.toml as `setpoint run` and "
-            f"`setpoint calibrate` write them: {error}"
+            f"`setpoint calibrate` write them: {error.args[-1] if error.args else error}"
         ) from error
-    rows = files.read(path)
+    rows = files.read(where / name)
     held = job["columns"]
     keys = {key: held.get(key) for key in ("id", "time", "group")}
     if held.get("probabilities"):
@@ -45,8 +127,7 @@ def retrace(folder: str | os.PathLike[str]) -> tuple[Trace, dict[str, Any]]:
             name: rows.numbers(column, name) for name, column in job["prediction"].items()
         }
         tape, order, _ = made_tape(rows, prediction, rows.numbers(held["target"], "target"), **keys)
-    clash = "calibrated_burn_in" in rows.names
-    burnt = rows.column("calibrated_burn_in" if clash else "burn_in", "burn_in")
+    burnt = rows.column(job["added"]["burn_in"], "burn_in")
     early = np.array([str(value).lower() == "true" for value in burnt.to_pylist()], dtype=bool)
     _, later = split(tape, early if order is None else early[order])
     return replay(controller, later), job

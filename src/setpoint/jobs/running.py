@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from setpoint import sets
-from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError
 from setpoint.jobs import files
 from setpoint.jobs.calibrating import calibrated, early_rows, taped
 from setpoint.jobs.choosing import Goal
+from setpoint.jobs.columns import unused
 from setpoint.jobs.features import Features, find, time_column
 from setpoint.jobs.outcome import Outcome
+from setpoint.jobs.repeating import Given, beside, read_controller
 from setpoint.models.linear import LinearQuantiles, LinearSettings
 from setpoint.models.residual import ResidualScale
 
@@ -49,7 +50,7 @@ def run(
     features: Sequence[str] = (),
     without: Sequence[str] = (),
     burn_in: int | None = None,
-    controller: Controller | None = None,
+    controller: Given = None,
     progress: Progress | None = None,
 ) -> Outcome:
     """Forecasts a column of a file row by row, and holds the risk of the intervals.
@@ -76,13 +77,14 @@ def run(
     burn_in
         How many rows of each series are the model's own; by default a tenth, from 50 to 1,000.
     controller
-        What to use instead of choosing.
+        What to use instead of choosing, or the TOML file that holds it.
     progress
         Called with the rows done and their number.
     """
     goal = Goal() if goal is None else goal
     if model not in MODELS:
         raise InputError(f"model must be one of {', '.join(MODELS)}, got {model!r}")
+    given = read_controller(controller)
     rows = files.read(path)
     y = _target(rows, target)
     if time is None:
@@ -98,7 +100,7 @@ def run(
     tape, order, _ = taped(rows, {n: _back(h, order) for n, h in prediction.items()}, y, id, time,
                            group)  # fmt: skip
     family = goal.family(sets.Widen if names == ("lower", "upper") else sets.Scale)
-    name = Path(path).name
+    name, called = Path(path).name, unused(names, rows.names, ("predicted_",))
     job = {
         "command": "run",
         "name": name[: -len(rows.suffix)],
@@ -106,13 +108,18 @@ def run(
         "columns": {
             k: v for k, v in (("target", target), ("id", id), ("time", time), ("group", group)) if v
         },
-        "prediction": {each: f"predicted_{each}" for each in names},
+        "prediction": called,
         "model": model,
         "features": list(seen.columns),
-    }
-    more = {f"predicted_{each}": column for each, column in prediction.items()}
+        "asked": {
+            "target": target, "time": time, "id": id, "group": group, "model": model,
+            "features": tuple(features), "without": tuple(without), **goal.plain(),
+            "config": beside(controller),
+        },
+    }  # fmt: skip
+    more = {called[each]: column for each, column in prediction.items()}
     return calibrated(
-        rows, tape, order, family, goal, job, burn_in, controller,
+        rows, tape, order, family, goal, job, burn_in, given,
         warm_up=1 / 3, more=more, notes=(*_told(seen, time), *notes),
     )  # fmt: skip
 
@@ -140,7 +147,8 @@ def _target(rows: files.Rows, target: str) -> Array:
     if known < _LEAST:
         raise DataError(
             f"run needs at least {_LEAST} rows with a label, and --target {target!r} of "
-            f"{rows.path} has {known}"
+            f"{rows.path} is empty in {'all' if not known else len(y) - known} of its "
+            f"{len(y):,} rows"
         )
     return y
 
@@ -155,7 +163,7 @@ def _told(seen: Features, time: str | None) -> list[str]:
         else "the model sees the last labels only"
     ]
     if time is None:
-        said.append("no time: the rows are taken in the order of the file")
+        said.append("no time was named or found: the rows are taken in the order of the file")
     if seen.left_out:
         reasons = [f"{name!r} {why}" for name, why in seen.left_out.items()]
         said.append(f"left out: {'; '.join(reasons)}")

@@ -12,6 +12,8 @@ Array = np.ndarray[Any, Any]
 
 _DAYS = ("%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%Y%m%d", "%m/%d/%Y", "%d/%m/%Y")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S")
+_ISO = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?"
+_ZONES = ("$", r"(Z|[+-]\d\d:?\d\d)$")
 
 
 def parsed(column: Any) -> Any | None:
@@ -39,15 +41,29 @@ def parsed(column: Any) -> Any | None:
     return fitting[0] if fitting else None
 
 
-def first_odd(column: Any) -> int:
-    """The first cell that is not written as most of the others are."""
+def first_odd(column: Any) -> tuple[int, float]:
+    """The first cell that is not written as most of the others are, and the share of these."""
     pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
     bare = compute.utf8_trim_whitespace(column.cast(pa.string()))
-    ways = [f"%Y-%m-%d{clock}" for clock in (*_CLOCKS, "T%H:%M:%S")]
-    ways += [day + clock for day in _DAYS for clock in _CLOCKS]
-    read = [compute.strptime(bare, format=way, unit="s", error_is_null=True) for way in ways]
-    best = min(read, key=lambda made: int(made.null_count))
-    return max(int(compute.index(best.is_null(), True).as_py()), 0)
+    ways = [
+        compute.strptime(bare, format=day + clock, unit="s", error_is_null=True).is_valid()
+        for day in ("%Y-%m-%d", *_DAYS)
+        for clock in _CLOCKS
+    ]
+    ways += [compute.match_substring_regex(bare, _ISO + zone).fill_null(False) for zone in _ZONES]
+    best = max(ways, key=lambda fits: int(compute.sum(fits).as_py() or 0))
+    share = int(compute.sum(best).as_py() or 0) / max(len(column), 1)
+    place = int(compute.index(best, False).as_py())
+    return (_first_unread(bare) if place < 0 else place), share
+
+
+def _first_unread(column: Any) -> int:
+    """The first cell that is no ISO 8601, of a column of cells that all look like it."""
+    good, bad = 0, len(column)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if parsed(column[:middle]) is not None else (good, middle)
+    return good
 
 
 def calendar(moments: Array) -> dict[str, Array]:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import finite
+from setpoint._files import put
 from setpoint.errors import InputError
 from setpoint.jobs import files
-from setpoint.jobs.calibrating import Columns, read, split
+from setpoint.jobs.calibrating import read, split
 from setpoint.jobs.choosing import Choice, Goal, choose
+from setpoint.jobs.columns import Columns
 from setpoint.metrics import Summary
 from setpoint.replaying import replay
 
@@ -52,6 +54,10 @@ class TunedFile:
             "later": later,
             "controller": self.choice.toml(),
         }
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the controller as TOML, whole or not at all."""
+        return put(path, self.choice.toml())
 
     def __str__(self) -> str:
         lines = [f"{self.name}: tried on {self.choice.rows:,} rows, best first", ""]

@@ -16,12 +16,20 @@ Flags = NDArray[np.bool_]
 
 
 def column(values: ArrayLike, name: str, size: int | None = None) -> Floats:
-    """One number a step as float64; `None` becomes NaN. `size` is the length it must have."""
+    """One number a step as float64; `None` becomes NaN. `size` is the length it must have.
+
+    What is float64 already is not copied, so nothing may be written into a column.
+    """
+    return numeric(values, name, size).astype(np.float64, copy=False)
+
+
+def numeric(values: ArrayLike, name: str, size: int | None = None) -> np.ndarray[Any, Any]:
+    """The same in the type it has, if that is one of numbers."""
     try:
         raw = np.asarray(values)
         if raw.size and raw.dtype.kind not in "biufO":
             raise InputError(f"{name} must hold numbers, got values of type {raw.dtype}")
-        got = raw.astype(np.float64)
+        got = raw if raw.dtype.kind in "biuf" else raw.astype(np.float64)
     except InputError:
         raise
     except (TypeError, ValueError) as error:
@@ -33,11 +41,12 @@ def column(values: ArrayLike, name: str, size: int | None = None) -> Floats:
     return got
 
 
-def refuse(wrong: Flags, values: Floats, name: str, allowed: str) -> None:
-    """One error for the first step where `wrong` holds."""
+def refuse(wrong: Flags, values: Floats, name: str, allowed: str, first: int = 0) -> None:
+    """One error for the first step where `wrong` holds; the values begin at the step `first`."""
     if wrong.any():
         step = int(np.argmax(wrong))
-        raise InputError(f"{name} must be {allowed}, got {float(values[step])} at step {step}")
+        value = float(values[step])
+        raise InputError(f"{name} must be {allowed}, got {value} at step {first + step}")
 
 
 def ends(lower: ArrayLike, upper: ArrayLike) -> tuple[Floats, Floats]:
@@ -126,16 +135,61 @@ def group_key(group: Any) -> Hashable | None:
         raise InputError(f"a group must be hashable (a name, a number), got {group!r}") from None
 
 
-def group_keys(groups: Iterable[Any], size: int) -> list[Hashable | None]:
-    """One key a step. Numbers in arrays become plain Python ones, dates stay as they are."""
+def coded(groups: Iterable[Any], size: int) -> tuple[NDArray[np.int64], list[Hashable]]:
+    """The place of each step's key in the list of keys, −1 for none, and that list.
+
+    Keys come in order of first appearance. Numbers in arrays become plain Python ones, dates stay
+    as they are.
+    """
+    if isinstance(groups, np.ndarray) and groups.ndim == 1 and groups.dtype.kind in "biumM":
+        found = _coded_numbers(groups, size)
+        if found is not None:
+            return found
     plain = isinstance(groups, np.ndarray) and groups.dtype.kind not in "mM"
     try:
         every = list(groups.tolist() if plain else groups)  # type: ignore[attr-defined]
     except TypeError:
         raise InputError(f"groups must hold one key a step, got {groups!r}") from None
-    if len(every) != size:
-        raise InputError(f"groups must have one key for each of the {size} steps, got {len(every)}")
-    return [group_key(group) for group in every]
+    _check_size(len(every), size)
+    try:
+        distinct = list(dict.fromkeys(every))
+    except TypeError:
+        for group in every:
+            group_key(group)  # says which one
+        raise
+    keys = [key for key in distinct if group_key(key) is not None]
+    places = dict.fromkeys(distinct, -1) | {key: place for place, key in enumerate(keys)}
+    return np.fromiter(map(places.__getitem__, every), np.int64, size), keys
+
+
+_MOST_NUMBERS = 1 << 20
+
+
+def _coded_numbers(
+    groups: np.ndarray[Any, Any], size: int
+) -> tuple[NDArray[np.int64], list[Hashable]] | None:
+    """The same by whole arrays, for whole numbers and dates that lie close together."""
+    _check_size(len(groups), size)
+    numbers = groups.view(np.int64) if groups.dtype.kind in "mM" else groups
+    if not size or (groups.dtype.kind in "mM" and np.isnat(groups).any()):
+        return None
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low > _MOST_NUMBERS or high > np.iinfo(np.int64).max:
+        return None
+    shifted = numbers.astype(np.int64) - low
+    first = np.full(high - low + 1, size)
+    first[shifted[::-1]] = np.arange(size - 1, -1, -1)  # of equal numbers the last one stays
+    there = np.flatnonzero(first < size)
+    order = there[np.argsort(first[there])]
+    places = np.full(len(first), -1)
+    places[order] = np.arange(len(order))
+    held = groups[first[order]]
+    return places[shifted], list(held) if groups.dtype.kind in "mM" else held.tolist()
+
+
+def _check_size(got: int, size: int) -> None:
+    if got != size:
+        raise InputError(f"groups must have one key for each of the {size} steps, got {got}")
 
 
 def mean(values: Floats) -> float:

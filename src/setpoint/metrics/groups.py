@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from setpoint.errors import InputError
-from setpoint.metrics._input import Floats, flags, fraction, group_keys, whole
+from setpoint.metrics._input import coded, flags, fraction, whole
 
 __all__ = ["GroupCoverage", "delta_coverage", "noise_floor"]
 
@@ -53,28 +53,15 @@ def delta_coverage(covered: ArrayLike, groups: Iterable[Any], nominal: float) ->
     Feldman et al., Achieving risk control in online learning settings, TMLR 2023: ΔCoverage.
     """
     hits = flags(covered, "covered")
-    counts: dict[Hashable, list[int]]
-    if isinstance(groups, np.ndarray) and groups.shape == hits.shape and groups.dtype.kind in "biu":
-        counts = _counted(hits, groups)
-    else:
-        counts = {}
-        for key, hit in zip(group_keys(groups, len(hits)), hits.tolist(), strict=True):
-            if key is not None and hit == hit:
-                count = counts.setdefault(key, [0, 0])
-                count[0] += 1
-                count[1] += int(hit)
+    codes, keys = coded(groups, len(hits))
+    places = codes + 1
+    places[np.isnan(hits)] = 0
+    sizes = np.bincount(places, minlength=len(keys) + 1)[1:].tolist()
+    held = np.bincount(places[hits == 1.0], minlength=len(keys) + 1)[1:].tolist()
+    counts: dict[Hashable, list[int]] = {
+        key: [steps, hit] for key, steps, hit in zip(keys, sizes, held, strict=True) if steps
+    }
     return _from_counts(counts, fraction(nominal, "nominal"))
-
-
-def _counted(hits: Floats, groups: np.ndarray) -> dict[Hashable, list[int]]:
-    """[steps, hits] of each group, by whole arrays: keys that are numbers are never missing."""
-    seen = ~np.isnan(hits)
-    keys, first, places, sizes = np.unique(
-        groups[seen], return_index=True, return_inverse=True, return_counts=True
-    )
-    held = np.bincount(places, hits[seen], len(keys))
-    order = np.argsort(first).tolist()  # in order of first appearance, as with keys of any kind
-    return {keys[i].item(): [int(sizes[i]), int(held[i])] for i in order}
 
 
 def _from_counts(counts: Mapping[Hashable, list[int]], nominal: float) -> GroupCoverage:

@@ -10,33 +10,18 @@ from numpy.typing import ArrayLike
 
 from setpoint._check import interval
 from setpoint.metrics._input import (
-    Floats,
-    ends,
+    coded,
     flags,
-    group_keys,
     level_of,
     marks,
-    mean,
     nominal_of,
-    observed,
+    numeric,
+    refuse,
     sizes,
     whole,
 )
-from setpoint.metrics.groups import delta_coverage
-from setpoint.metrics.hits import correlation, mc, streaks
-from setpoint.metrics.intervals import (
-    _EVERYTHING,
-    _is_empty,
-    _is_full,
-    _pinball_steps,
-    _winkler_steps,
-    covered,
-    lengths,
-    mean_finite_length,
-    mean_length,
-    median_length,
-)
-from setpoint.metrics.windows import window_errors
+from setpoint.metrics._totals import BLOCK, Totals
+from setpoint.metrics.intervals import _EVERYTHING, _is_empty
 
 __all__ = ["Summary", "size_summary", "summary"]
 
@@ -140,24 +125,33 @@ def summary(
     coverage            0.666667
     ...
     """
-    low, high = ends(lower, upper)
-    label = observed(y, "y", len(low))
+    low = numeric(lower, "lower")
+    high, label = numeric(upper, "upper", len(low)), numeric(y, "y", len(low))
     target = level_of(level)
     nominal = nominal_of(target, confidence_level)
-    whole_set = interval(support, "support")
-    return _summarise(
-        lengths(low, high),
-        covered(low, high, label),
-        target,
-        nominal,
-        window,
-        losses,
-        groups,
-        full=_is_full(low, high, whole_set).astype(np.float64),
-        empty=_is_empty(low, high).astype(np.float64),
-        pinballs=_pinball_steps(low, high, label, nominal),
-        winklers=_winkler_steps(low, high, label, nominal),
-    )
+    low_end, high_end = interval(support, "support")
+    totals = _begun(len(low), losses, groups)
+    missed = near = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, len(low), BLOCK):
+            own, top, out = (
+                each[start : start + BLOCK].astype(np.float64, copy=False)
+                for each in (low, high, label)
+            )
+            refuse(np.isnan(own), own, "lower", "a number or ±inf", start)
+            refuse(np.isnan(top), top, "upper", "a number or ±inf", start)
+            refuse(np.isinf(out), out, "y", "finite, or NaN where not observed", start)
+            kept, loss = totals.seen(out == out, start)
+            if kept is not None:
+                own, top, out = own[kept], top[kept], out[kept]
+            hit = (own <= out) & (out <= top)
+            length = np.fmax(top - own, 0.0)  # ends of the same infinity differ by NaN
+            full = (own <= low_end) & (top >= high_end)
+            totals.add(start, kept, hit, length, loss, full, _is_empty(own, top))
+            above_low, below_high = out - own, top - out
+            missed -= float(np.minimum(above_low, 0.0).sum() + np.minimum(below_high, 0.0).sum())
+            near += float(np.maximum(above_low, 0.0).sum() + np.maximum(below_high, 0.0).sum())
+    return _summarised(totals, target, nominal, window, missed, near)
 
 
 def size_summary(
@@ -195,68 +189,78 @@ def size_summary(
     hits = flags(covered, "covered")
     length = sizes(size, "size", len(hits))
     target = level_of(level)
-    return _summarise(
-        length,
-        hits,
-        target,
-        nominal_of(target, confidence_level),
-        window,
-        losses,
-        groups,
-        full=np.isinf(length) * 1.0 if full is None else marks(full, "full", len(hits)),
-        empty=(length == 0.0) * 1.0 if empty is None else marks(empty, "empty", len(hits)),
-        pinballs=None,
-        winklers=None,
-    )
+    nominal = nominal_of(target, confidence_level)
+    whole_set = np.isinf(length) if full is None else marks(full, "full", len(hits)) == 1.0
+    nothing = length == 0.0 if empty is None else marks(empty, "empty", len(hits)) == 1.0
+    totals = _begun(len(hits), losses, groups)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, len(hits), BLOCK):
+            here = slice(start, start + BLOCK)
+            kept, loss = totals.seen(hits[here] == hits[here], start)
+            hit, own = hits[here] == 1.0, length[here]
+            most, least = whole_set[here], nothing[here]
+            if kept is not None:
+                hit, own, most, least = hit[kept], own[kept], most[kept], least[kept]
+            totals.add(start, kept, hit, own, loss, most, least)
+    return _summarised(totals, target, nominal, window)
 
 
-def _summarise(
-    length: Floats,
-    hits: Floats,
+def _begun(size: int, losses: ArrayLike | None, groups: Iterable[Any] | None) -> Totals:
+    given = None if losses is None else numeric(losses, "losses", size)
+    codes, keys = (None, []) if groups is None else coded(groups, size)
+    return Totals(size, given, codes, keys)
+
+
+def _summarised(
+    totals: Totals,
     level: float,
     nominal: float,
     window: int,
-    losses: ArrayLike | None,
-    groups: Iterable[Any] | None,
-    *,
-    full: Floats,
-    empty: Floats,
-    pinballs: Floats | None,
-    winklers: Floats | None,
+    missed: float | None = None,
+    near: float = 0.0,
 ) -> Summary:
-    loss = 1.0 - hits if losses is None else observed(losses, "losses", len(hits))
-    keys = None if groups is None else group_keys(groups, len(hits))
-    seen = ~(np.isnan(hits) | np.isnan(loss))
-    hit = hits[seen]
-    size = length[seen]
-    grouped = () if keys is None else np.where(seen, hits, np.nan)
-    by_group = delta_coverage(grouped, keys or (), nominal)
-    errors = window_errors(np.where(seen, loss, np.nan), level, window)
-    missed = streaks(hit)
+    """The table. `missed` is how far labels lay outside in all, `near` how far inside."""
+    width = whole(window, "window")
+    steps = totals.steps
+    by_group = totals.by_group(nominal)
+    errors = totals.windows(level, width)
+    runs, longest, counter = totals.streaks()
+    pinball = winkler = math.nan
+    if missed is not None:
+        tail = (1.0 - nominal) / 2.0
+        # At tail 0 the near side costs nothing, however far the end, and a miss costs everything.
+        inside = tail * near if tail > 0.0 else 0.0
+        outside = (missed / tail if tail > 0.0 else math.inf) if missed > 0.0 else 0.0
+        pinball = _share((1.0 - tail) * missed + inside, 2 * steps)
+        winkler = _share(totals.total + outside, steps)
     return Summary(
         level=level,
         confidence_level=nominal,
-        window=whole(window, "window"),
-        steps=len(hit),
-        missing=len(hits) - len(hit),
-        risk=mean(loss[seen]),
-        coverage=mean(hit),
-        mean_length=mean_length(size),
-        median_length=median_length(size),
-        mean_finite_length=mean_finite_length(size),
-        full=mean(full[seen]),
-        empty=mean(empty[seen]),
-        mc=mc(hit),
-        msl=float(missed.mean()) if len(missed) else 0.0,
-        streaks=len(missed),
-        longest_streak=int(missed.max(initial=0)),
+        window=width,
+        steps=steps,
+        missing=totals.missing,
+        risk=_share(totals.loss, steps),
+        coverage=_share(totals.hits, steps),
+        mean_length=_share(totals.total, steps),
+        mean_finite_length=_share(totals.finite_total, totals.finite),
+        full=_share(totals.full, steps),
+        empty=_share(totals.empty, steps),
+        mc=_share(counter, steps),
+        msl=(steps - totals.hits) / runs if runs else 0.0,
+        streaks=runs,
+        longest_streak=longest,
         delta_coverage=by_group.delta,
         noise_floor=by_group.noise_floor,
         groups=len(by_group.sizes),
-        pinball=math.nan if pinballs is None else mean(pinballs[seen]),
-        winkler=math.nan if winklers is None else mean(winklers[seen]),
+        pinball=pinball,
+        winkler=winkler,
         worst_window=errors.worst,
         rms_window=errors.rms,
         worst_window_start=errors.start,
-        correlation=correlation(hit, size),
+        correlation=totals.correlation,
+        median_length=totals.median(),
     )
+
+
+def _share(total: float, count: int) -> float:
+    return total / count if count else math.nan

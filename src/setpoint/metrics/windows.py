@@ -6,14 +6,14 @@ both do the same additions in the same order: their windows agree to the bit.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from setpoint.metrics._input import level_of, observed, whole
+from setpoint.metrics._input import Flags, Floats, level_of, observed, whole
 
 __all__ = ["WindowErrors", "window_errors"]
 
@@ -32,6 +32,7 @@ class WindowErrors:
     windows: int
 
 
+_BLOCK = 1 << 15
 _NOTHING = WindowErrors(math.nan, math.nan, None, 0)
 
 
@@ -60,22 +61,61 @@ def window_errors(losses: ArrayLike, level: float, window: int) -> WindowErrors:
     """
     got = observed(losses, "losses")
     target, width = level_of(level), whole(window, "window")
-    at = np.flatnonzero(~np.isnan(got))
-    if not len(at):
+    seen = ~np.isnan(got)
+    if seen.all():
+        return _errors(got, target, width)
+    found = _errors(got[seen], target, width)
+    if found.start is None:
+        return found
+    return replace(found, start=int(np.flatnonzero(seen)[found.start]))
+
+
+def _errors(losses: Floats, level: float, width: int) -> WindowErrors:
+    """The errors over losses that were all observed."""
+    if not len(losses):
         return _NOTHING
-    width = min(width, len(at))
-    padded = np.zeros(-(-len(at) // width) * width)
-    padded[: len(at)] = got[at]
+    width = min(width, len(losses))
+    padded = np.zeros(-(-len(losses) // width) * width)
+    padded[: len(losses)] = losses
     blocks = padded.reshape(-1, width)
     prefix = np.cumsum(blocks, axis=1).ravel()
     suffix = np.cumsum(blocks[:, ::-1], axis=1)[:, ::-1].copy()
     suffix[:, 0] = 0.0  # a window that starts a block ends it too: the prefix has it all
-    count = len(at) - width + 1
+    count = len(losses) - width + 1
     totals = suffix.ravel()[:count] + prefix[width - 1 : width - 1 + count]
-    errors = np.abs(totals / width - target)
+    errors = np.abs(totals / width - level)
     worst = int(np.argmax(errors))
-    rms = math.sqrt(float(np.dot(errors, errors)) / count)
-    return WindowErrors(float(errors[worst]), rms, int(at[worst]), count)
+    rms = math.sqrt(float(np.square(errors).sum()) / count)
+    return WindowErrors(float(errors[worst]), rms, worst, count)
+
+
+def _binary_errors(ones: Flags, level: float, width: int) -> WindowErrors:
+    """The errors over losses of 0 and 1, whose sums are whole numbers and so exact.
+
+    A window has one of few totals, so it is enough to count how often each comes.
+    """
+    if not len(ones):
+        return _NOTHING
+    width = min(width, len(ones))
+    count = len(ones) - width + 1
+    sums: Any = np.zeros(len(ones) + 1, np.int32 if len(ones) < 1 << 31 else np.int64)
+    np.cumsum(ones, out=sums[1:])
+    often = np.zeros(width + 1, np.int64)
+    block = max(_BLOCK, width)
+    for start in range(0, count, block):
+        stop = min(start + block, count)
+        totals = sums[start + width : stop + width] - sums[start:stop]
+        often += np.bincount(totals, minlength=width + 1)
+    errors = np.abs(np.arange(width + 1) / width - level)
+    worst = float(errors[often > 0].max())
+    marked = (errors == worst) & (often > 0)
+    for start in range(0, count, block):
+        stop = min(start + block, count)
+        found = marked[sums[start + width : stop + width] - sums[start:stop]]
+        if found.any():
+            break
+    rms = math.sqrt(float(np.dot(often, errors * errors)) / count)
+    return WindowErrors(worst, rms, start + int(found.argmax()), count)
 
 
 class _RunningWindows:

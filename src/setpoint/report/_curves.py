@@ -7,24 +7,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setpoint import metrics
-from setpoint.losses import Miscoverage, MiscoverageCounter, declaration
-from setpoint.replaying import nominal
-from setpoint.report._view import WEEKDAYS, View, keys_of, shows_intervals, sizes_of
+from setpoint.losses import declaration
+from setpoint.report._view import View, shows_intervals, sizes_of
 
 __all__ = [
     "DETAIL",
     "POINTS",
     "Band",
-    "Group",
-    "Grouped",
     "Lengths",
     "Risks",
     "Rolling",
     "Rows",
     "Window",
     "closed",
+    "extremes",
     "finite_range",
-    "grouped",
     "lengths",
     "risk_range",
     "risks",
@@ -228,6 +225,24 @@ def rows(seen: View, detail: int = DETAIL) -> Rows:
     )
 
 
+def extremes(seen: View) -> tuple[int, int]:
+    """How many of the sets are full, and how many are empty."""
+    lam = seen.trace.lam[seen.rows]
+    full, empty = lam == inf, lam == -inf
+    if seen.trace.shown is None:
+        (low, high), (least, most) = next(iter(_ends(seen))), support(seen.trace)
+        full, empty = full | ((low <= least) & (high >= most)), empty | (low > high)
+    elif not shows_intervals(seen.trace):
+        empty = empty | (sizes_of(seen.trace, seen.rows) == 0.0)
+    return int(full.sum()), int(empty.sum())
+
+
+def support(trace: Any) -> tuple[float, float]:
+    """Where labels can lie, as far as the family tells."""
+    low, high = getattr(trace.controller.sets, "support", (-inf, inf))
+    return low, high
+
+
 def _ends(seen: View) -> list[tuple[Array, Array]]:
     """Lower and upper ends of the intervals shown; of several levels the outermost first."""
     trace = seen.trace
@@ -354,74 +369,6 @@ def streaks(seen: View) -> Array:
     hits = np.where(seen.trace.observed, seen.trace.covered, nan)
     hits = hits if order is None else hits[order]
     return metrics.streaks(np.insert(hits, offsets[1:-1], 1.0))
-
-
-class Group(NamedTuple):
-    """One group: its labels, coverage and mean loss."""
-
-    key: Any
-    labels: int
-    coverage: float
-    risk: float
-
-
-class Grouped(NamedTuple):
-    """The groups of a view, by what they are made, and which of their numbers to judge.
-
-    `coverage` says whether coverage is what the first risk is about; else it is the mean loss.
-    """
-
-    by: str
-    groups: list[Group]
-    coverage: bool
-    goal: float
-    delta: float
-    noise_floor: float
-
-
-def grouped(seen: View) -> Grouped | None:
-    """What came out by group or day of the week; None where rows have neither."""
-    found = keys_of(seen)
-    if found is None:
-        return None
-    by, keys = found
-    hits, losses = seen.hits, seen.losses(0)
-    controller = seen.trace.controller
-    goal = nominal(controller)
-    cover = metrics.delta_coverage(hits, keys, goal)
-    places = {key: place for place, key in enumerate(cover.sizes)}
-    own = np.array([places.get(key, -1) for key in keys], dtype=np.int64)
-    judged = (own >= 0) & ~np.isnan(losses)
-    counts = np.bincount(own[judged], minlength=len(places))
-    totals = np.bincount(own[judged], weights=losses[judged], minlength=len(places))
-    groups = [
-        Group(
-            key,
-            cover.sizes[key],
-            cover.coverage[key],
-            float(totals[place] / counts[place]) if counts[place] else nan,
-        )
-        for key, place in places.items()
-    ]
-    about_coverage = isinstance(controller.risks[0].loss, Miscoverage | MiscoverageCounter)
-    groups.sort(key=lambda group: _rank(group.key))
-    return Grouped(
-        by,
-        groups,
-        about_coverage,
-        goal if about_coverage else controller.risks[0].level,
-        cover.delta,
-        cover.noise_floor,
-    )
-
-
-def _rank(key: Any) -> tuple[int, float, str]:
-    """Weekdays as in the week, numbers by size, then words."""
-    if key in WEEKDAYS:
-        return 0, WEEKDAYS.index(key), ""
-    if isinstance(key, int | float):
-        return 1, float(key), ""
-    return 2, 0.0, str(key)
 
 
 def finite_range(values: Array, *others: Array) -> tuple[float, float]:

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from setpoint import _check
+from setpoint._files import put
 from setpoint.guarantee import RiskCertificate
 from setpoint.losses import declaration
 from setpoint.metrics import Summary
 from setpoint.replaying import Trace
 from setpoint.report import _curves as curves
-from setpoint.report._files import put
+from setpoint.report._by_group import grouped
 from setpoint.report._view import View, by_stream, shows_intervals, stream_at, view
 
 __all__ = ["metrics", "write_metrics"]
@@ -186,7 +187,7 @@ def _windows(trace: Trace, index: int, summary: Summary) -> list[dict[str, Any]]
 
 
 def _groups(every: View) -> dict[str, Any] | None:
-    found = curves.grouped(every)
+    found = grouped(every)
     if found is None:
         return None
     return {

@@ -6,9 +6,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from setpoint._files import put
 from setpoint.replaying import Trace
 from setpoint.report import _curves as curves
-from setpoint.report._files import put
 from setpoint.report._look import LIGHT, library
 from setpoint.report._view import View, sizes_of, view
 

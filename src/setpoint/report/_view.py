@@ -9,6 +9,7 @@ import numpy as np
 
 from setpoint import metrics
 from setpoint.errors import InputError
+from setpoint.metrics._input import coded
 from setpoint.replaying import Trace
 
 __all__ = [
@@ -204,14 +205,17 @@ def stream_at(trace: Trace, row: int) -> Hashable:
     return found
 
 
-def keys_of(seen: View) -> tuple[str, list[Any]] | None:
-    """What the rows can be grouped by, and the key of each: groups, else days of the week."""
+def keys_of(seen: View) -> tuple[str, Array, list[Any]] | None:
+    """What the rows can be grouped by, the place of each row's key, −1 for none, and the keys.
+
+    They are groups, or else the days of the week.
+    """
     tape = seen.trace.tape
     if tape.group is not None:
-        group = tape.group[seen.rows]
-        return "group", group.astype("U").tolist() if group.dtype.kind in "mM" else group.tolist()
+        codes, keys = coded(tape.group[seen.rows], len(seen.rows))
+        dates = tape.group.dtype.kind in "mM"
+        return "group", codes, [str(key) for key in keys] if dates else keys
     if tape.time is not None and tape.time.dtype.kind == "M":
         days = tape.time[seen.rows].astype("datetime64[D]").astype(np.int64)
-        # 1970-01-01 was a Thursday.
-        return "weekday", [WEEKDAYS[day] for day in ((days + 3) % 7).tolist()]
+        return "weekday", (days + 3) % 7, list(WEEKDAYS)  # 1970-01-01 was a Thursday
     return None

@@ -19,7 +19,7 @@
     for (const place of document.querySelectorAll(".plot")) {
       const number = view.plots[place.id];
       const there = number !== undefined;
-      place.closest("figure").hidden = !there;
+      place.closest("section").hidden = !there;
       if (!there) continue;
       const figure = coloured(held.figures[number], night);
       const caption = place.closest("figure").querySelector("figcaption");

@@ -1,0 +1,241 @@
+"""What a file or an option that will not do is answered by: one sentence, with the line."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from setpoint import jobs
+from setpoint.errors import DataError, InputError, PredictionError, SpecError
+from setpoint.jobs import files
+
+pa = pytest.importorskip("pyarrow")
+
+Table = Callable[[Path, dict[str, Any]], Path]
+World = Callable[..., dict[str, Any]]
+
+ENDS = jobs.Columns("y", lower="low", upper="high")
+TIMED = jobs.Columns("y", point="low", time="when")
+
+
+@pytest.mark.parametrize(
+    ("change", "columns", "said"),
+    [
+        ({}, jobs.Columns("z", point="low"), "no column 'z' for --target; it has 'low', 'high'"),
+        ({}, jobs.Columns("Y", point="low"), "did you mean 'y'"),
+        ({}, jobs.Columns("y", point="lov"), "no column 'lov' for --point; .* mean 'low'"),
+        (
+            {f"lag {i}": [0.0] * 60 for i in range(40)},
+            jobs.Columns("y", point="lag  39"),
+            "'lag 11', … and 28 more; did you mean 'lag 39'",
+        ),
+        ({"y": ["a"] * 60}, ENDS, "--target must name a column of numbers.* holds 'a' in line 2"),
+        ({"low": [1.0] * 59 + [""]}, ENDS, "every row needs a prediction.* in line 61"),
+        ({"y": [1.0] * 59 + ["inf"]}, ENDS, "must be finite, and 'y' .* holds inf in line 61"),
+        ({"y": [""] * 60}, ENDS, "--target needs labels, and 'y' .* is empty in all 60 rows"),
+        (
+            {"y": [""] * 25 + [1.0] * 35},
+            ENDS,
+            "at least 10 rows with a label, and the 30 rows of it of .*, up to line 31 .*, have 5",
+        ),
+        (
+            {"when": ["1/31/2024 0:00"] * 30 + ["32/31/2024 0:00"] * 30},
+            TIMED,
+            r"holds '32/31/2024 0:00' in line 32 \(the header is line 1\)",
+        ),
+        (
+            {"when": ["2024-01-01"] * 59 + ["soon"]},
+            TIMED,
+            "column of dates or numbers, and 'when' .* holds 'soon' in line 61 .*write dates like",
+        ),
+        ({"when": ["2024-01-01"] * 59 + [""]}, TIMED, "'when' .* is empty in line 61"),
+        ({"when": ["2024-01-01T10:00Z"] * 59 + ["1"]}, TIMED, "holds '1' in line 61"),
+        ({"when": ["2024-02-28"] * 59 + ["2024-02-30"]}, TIMED, "holds '2024-02-30' in line 61"),
+        (
+            {"when": ["2024-02-28 10:00:00.5"] * 7 + ["2024-02-30 10:00:00.5"] * 53},
+            TIMED,
+            "holds '2024-02-30 10:00:00.5' in line 9",
+        ),
+    ],
+)
+def test_a_file_that_will_not_do_is_refused_in_a_sentence(
+    tmp_path: Path,
+    table: Table,
+    world: World,
+    change: dict[str, Any],
+    columns: jobs.Columns,
+    said: str,
+) -> None:
+    path = table(tmp_path / "a.csv", {**world(60), **change})
+    with pytest.raises((DataError, InputError), match=said):
+        jobs.calibrate(path, columns)
+
+
+def test_the_line_is_the_one_that_an_editor_shows(tmp_path: Path) -> None:
+    """Blank lines count, and line breaks within cells; the row that is wrong is the third."""
+    path = tmp_path / "a.csv"
+    text = 'y,note\n1,"two\nlines"\n\n2,one\nbad,here\n'
+    path.write_text(text)
+    line = text.split("\n").index("bad,here") + 1
+    with pytest.raises(DataError, match=rf"'bad' in line {line} \(the header is line 1\)"):
+        files.read(path).numbers("y", "--target")
+    packed = tmp_path / "b.csv.gz"
+    packed.write_bytes(gzip.compress(text.encode()))
+    assert files.read(packed).place(2).startswith(f"line {line} ")
+    lines = tmp_path / "c.jsonl"
+    lines.write_text('{"y": 1}\n\n{"y": 2}\n{"y": "bad"}\n'.replace('"bad"', "null"))
+    assert files.read(lines).place(2) == "line 4"
+    rows = files.write(pa.table({"y": [1, 2, 3]}), tmp_path / "d.parquet")
+    assert files.read(rows).place(2) == "row 3"
+
+
+def test_a_label_outside_the_support_is_named_by_its_line(
+    tmp_path: Path, table: Table, world: World
+) -> None:
+    held = {**world(200), "when": [str(np.datetime64("2024-01-01") - i) for i in range(200)]}
+    held["y"] = [1.0] * 150 + [-2.5] + [1.0] * 49
+    path = table(tmp_path / "a.csv", held)
+    columns = jobs.Columns("y", lower="low", upper="high", time="when")
+    with pytest.raises(DataError, match=r"from 0 to inf, and .* has -2.5 in line 152"):
+        jobs.calibrate(path, columns, jobs.Goal(support=(0.0, np.inf)))
+
+
+def test_classes_and_probabilities_that_will_not_do_are_named_by_their_line(
+    tmp_path: Path, table: Table
+) -> None:
+    columns = jobs.Columns("y", probabilities=("a", "b"))
+    held = {"a": [0.5] * 60, "b": [0.5] * 60, "y": ["a", "b"] * 30}
+    path = table(tmp_path / "a.csv", {**held, "y": ["a"] * 59 + ["c"]})
+    with pytest.raises(DataError, match=r"the classes a, b, and 'y' .* holds 'c' in line 61"):
+        jobs.calibrate(path, columns)
+    path = table(tmp_path / "b.csv", {**held, "b": [0.5] * 40 + [0.9] + [0.5] * 19})
+    with pytest.raises(PredictionError, match=r"b.csv, line 42 .*: .* must sum to 1, got 1.4"):
+        jobs.calibrate(path, columns)
+
+
+def test_the_cell_that_keeps_a_column_from_being_dates_is_told(
+    tmp_path: Path, table: Table, world: World
+) -> None:
+    days = [str(np.datetime64("2024-01-01") + i) for i in range(200)]
+    for odd, said in (("soon", "'when' holds 'soon' in line 102"), ("", "'when' is empty in")):
+        held = {**world(200), "when": [*days[:100], odd, *days[101:]]}
+        found = jobs.run(table(tmp_path / "a.csv", held), "y", model="last")
+        assert any(said in note and "no column of dates" in note for note in found.notes)
+        assert any("no time was named or found" in note for note in found.notes)
+    held = {**world(200), "name": [f"w{i}" for i in range(200)]}
+    found = jobs.run(table(tmp_path / "a.csv", held), "y", model="last")
+    assert any("'name' holds 200 different words" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("content", "suffix", "said"),
+    [
+        (b"", ".csv", "is empty: its first line must name the columns"),
+        (b"a,b\n", ".csv", "is empty: it needs a row"),
+        (b"", ".jsonl", "is empty: it needs a row"),
+        (b"a,a\n1,2\n", ".csv", "names the column 'a' twice"),
+        (b"a,b\n1,2\n1,2,3\n", ".csv", "is damaged or no .csv file"),
+        (b"PAR1 no", ".parquet", "is damaged or no .parquet file"),
+        (b"{", ".jsonl", "is damaged or no .jsonl file"),
+        (b"a,b\n1,2\n", ".csv.gz", "is damaged or no .csv.gz file"),
+        (b"a", ".txt", "a file of rows ends in .csv"),
+        (b"a,b\n1,caf\xe9\n", ".csv", r"not UTF-8 text \(byte 0xe9 in line 2\): save it as UTF-8"),
+        (b"a,\xfc\n1,2\n", ".csv", r"not UTF-8 text \(byte 0xfc in line 1\)"),
+    ],
+)
+def test_a_damaged_file_is_refused_in_a_sentence(
+    tmp_path: Path, content: bytes, suffix: str, said: str
+) -> None:
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=said):
+        files.read(path)
+
+
+def test_a_text_in_another_encoding_is_found_behind_the_first_block(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"a,b\n" + b"1,2\n" * 50_000 + b"3,\xe9\n")
+    with pytest.raises(DataError, match=r"byte 0xe9 in line 50,002"):
+        files.read(path)
+
+
+def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere.csv does not exist"):
+        jobs.calibrate(tmp_path / "nowhere.csv", ENDS)
+    (tmp_path / "a.csv").mkdir()
+    with pytest.raises(DataError, match="is a folder, and a file of rows is needed"):
+        jobs.calibrate(tmp_path / "a.csv", ENDS)
+
+
+def test_a_controller_file_that_will_not_do_is_named(
+    tmp_path: Path, table: Table, world: World
+) -> None:
+    path = table(tmp_path / "a.csv", world(60))
+    for content, said in (
+        (b"x = = 1\n", "c.toml: not TOML: Invalid value"),
+        (b"nonsense = 1\n", "c.toml: .*nonsense"),
+        (b"\xff\xfe", "c.toml is no file of TOML"),
+        (None, "c.toml does not exist"),
+    ):
+        config = tmp_path / "c.toml"
+        config.unlink(missing_ok=True)
+        if content is not None:
+            config.write_bytes(content)
+        with pytest.raises(SpecError, match=said):
+            jobs.calibrate(path, ENDS, controller=config)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: jobs.Goal(level=5), "between 0 and 1, both excluded, got 5"),
+        (lambda: jobs.Goal("cover"), "risk must be one of 'coverage', 'mc', got 'cover'"),
+        (lambda: jobs.Goal(gamma=-1.0), "gamma must be greater than 0"),
+        (lambda: jobs.Goal(support=(3.0, 1.0)), "support must have low < high"),
+        (lambda: jobs.Columns("y"), "give one kind, got 0"),
+        (lambda: jobs.Columns("y", lower="a", point="b"), "give one kind, got 2"),
+        (lambda: jobs.Columns("y", probabilities=("a",)), "two classes or more"),
+    ],
+)
+def test_options_that_will_not_do_are_refused_in_a_sentence(make: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        make()
+
+
+def test_results_are_not_written_where_a_file_is(
+    tmp_path: Path, table: Table, world: World
+) -> None:
+    found = jobs.calibrate(table(tmp_path / "a.csv", world(100)), ENDS)
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(InputError, match="out is a file, and results need a folder"):
+        found.write(tmp_path / "out", report=False)
+    assert (tmp_path / "out").read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "out"]
+
+
+def test_a_target_without_labels_cannot_be_forecast(
+    tmp_path: Path, table: Table, world: World
+) -> None:
+    path = table(tmp_path / "a.csv", {**world(60), "y": [""] * 60})
+    with pytest.raises(DataError, match=r"'y' of .* is empty in all of its 60 rows"):
+        jobs.run(path, "y")
+
+
+def test_a_report_of_nothing_says_what_to_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothing is nowhere: name a folder that run"):
+        jobs.report(tmp_path / "nothing")
+    (tmp_path / "a.csv").write_text("y\n1\n")
+    with pytest.raises(InputError, match=r"is a file: name a folder .* or a file of predictions"):
+        jobs.report(tmp_path / "a.csv")
+    (tmp_path / "metrics.json").write_text(json.dumps({"job": {}}))
+    with pytest.raises(DataError, match=r"must hold rows, metrics.json and controller.toml"):
+        jobs.report(tmp_path)
+    told = {"job": {"command": "demo"}, "files": ["metrics.json"]}
+    (tmp_path / "metrics.json").write_text(json.dumps(told))
+    with pytest.raises(DataError, match="write them: a demo leaves no rows"):
+        jobs.report(tmp_path)
+    assert not (tmp_path / "report.html").exists()
