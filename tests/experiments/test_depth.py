@@ -255,6 +255,8 @@ def made(heuristic: str, method: str, **values: float) -> Row:
 
 LENGTHS = {"constant": 24.0, "magnitude": 39.0, "previous": 22.0, "registered": 18.0}
 CENTRES = {"constant": 0.72, "magnitude": 0.67, "previous": 0.74, "registered": 0.78}
+for each in (LENGTHS, CENTRES):
+    each["registered_paper"] = each["registered"]
 
 
 def as_printed() -> list[Row]:
@@ -273,13 +275,17 @@ def as_printed() -> list[Row]:
 def test_the_paper_s_own_numbers_bear_out_its_claims() -> None:
     verdicts = decide(as_printed())
     assert len(verdicts) == len(CLAIMS)
-    assert {each.word for each in verdicts} == {"holds"}
+    assert {each.word for each in verdicts.values()} == {"holds"}
+    ours = [row for row in as_printed() if row.heuristic != "registered_paper"]
+    assert set(verdicts) - set(decide(ours)) == {
+        claim for claim in CLAIMS if "in the paper's own way" in claim.text
+    }
 
 
 def test_claims_fail_where_numbers_say_otherwise() -> None:
     rows = as_printed()
     rows[3] = replace(rows[3], length=30.0, centre_failure=0.05, coverage=0.75)
-    words = {each.claim: each.word for each in decide(rows)}
+    words = {each.claim: each.word for each in decide(rows).values()}
     for claim in (
         "the image coverage is 80 %",
         "registration improves on previous residuals",
@@ -288,9 +294,9 @@ def test_claims_fail_where_numbers_say_otherwise() -> None:
         assert words[claim] == "does not hold here"
     assert words["two risks hold both"] == "holds"
     other = [replace(row, clip="kitti") for row in as_printed()]
-    words = {each.claim: each.word for each in decide([*rows, *other])}
+    words = {each.claim: each.word for each in decide([*rows, *other]).values()}
     assert words["the image coverage is 80 %"] == "holds partly"
-    assert decide(rows[:2]) == []
+    assert decide(rows[:2]) == {}
 
 
 def test_medians_are_over_seeds() -> None:

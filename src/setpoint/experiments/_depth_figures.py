@@ -122,6 +122,7 @@ def compare(
                     colour = COLOURS[names[at % len(names)]]
                     panel.bar(at, median(known), width=0.7, color=colour, alpha=0.35)
                     panel.plot([at] * len(known), known, "o", color=colour, markersize=3.0)
+            _cut(panel)
             panel.set_xticks(range(len(groups)))
             last = line == len(_METRICS) - 1
             panel.set_xticklabels(labels if last else [""] * len(groups), rotation=30, ha="right")
@@ -130,3 +131,20 @@ def compare(
             if line == 0:
                 panel.set_title(f"{place[0]}, {place[1]}")
     return save(made, path)
+
+
+def _cut(panel: Any) -> None:
+    """Ends the axis above the bars where a dot lies far beyond them, and writes its value there."""
+    tallest = max((bar.get_height() for bar in panel.patches), default=0.0)
+    most = 2.0 * tallest
+    beyond = [
+        (float(at), float(value))
+        for line in panel.lines
+        if line.get_marker() == "o"
+        for at, value in zip(*line.get_data(), strict=True)
+        if value > most
+    ]
+    if beyond:
+        panel.set_ylim(0.0, most)
+        for at, value in beyond:
+            panel.annotate(f"↑ {value:.3g}", (at, most), ha="center", va="top", fontsize=7)

@@ -34,6 +34,8 @@ STRIDE = 100
 
 _ARITHMETIC = 1
 """Raised when the same settings give other numbers: it makes older files unknown."""
+_TAPES = 2
+"""The same for tapes alone, which the heuristics make of the maps."""
 _ROAD_FRAMES = 500
 _TAUGHT = 0.75
 """The share of the warm-up that a network is fitted on; the rest it goes through frame by frame."""
@@ -112,7 +114,8 @@ class Recipe:
 
     def path(self, cache: Path) -> Path:
         """The file of the finished tape."""
-        digest = _digest(self._maps_content() | {"heuristic": self.heuristic, **asdict(self.plan)})
+        own = {"tapes": _TAPES, "heuristic": self.heuristic, **asdict(self.plan)}
+        digest = _digest(self._maps_content() | own)
         name = f"depth-{self.clip}-{self.model}-{self.heuristic}-seed{self.seed}-{digest}.npz"
         return cache / name
 

@@ -45,7 +45,7 @@ def fit(estimate: Any, truth: Any) -> Fit:
 
     References
     ----------
-    Feldman et al. 2023, appendix D: scale and shift, whose symbols it exchanges.
+    Feldman et al. 2023, appendix C: scale and shift, whose symbols it exchanges.
     """
     x, y = _pairs(estimate, truth)
     if not len(x):

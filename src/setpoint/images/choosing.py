@@ -88,7 +88,7 @@ def choose(
 
     References
     ----------
-    Feldman et al. 2023, appendix D: the depth experiments' setup.
+    Feldman et al. 2023, appendix C: the depth experiments' setup.
     """
     risks = controller.risks
     usual = DEPTH_GAMMAS if len(risks) == 1 else DEPTH_PAIR_GAMMAS
