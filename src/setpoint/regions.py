@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from setpoint._check import positive
+from setpoint._check import number, positive
 from setpoint.errors import InputError
 
 __all__ = ["Centre", "Mask", "Region", "Whole"]
@@ -51,6 +51,11 @@ class Centre:
     height, width
         The share of each side, above 0 and at most 1: by default the paper's 50 × 50 pixels of
         448 × 448.
+    within
+        The part of the frame whose middle it is: where it begins and ends, from the top and from
+        the left, as shares of the frame. For frames that are padded: those of `datasets.Crop()`
+        have 260 of 448 rows on top that are never judged, so that the middle of what is there is
+        `Centre(within=(260 / 448, 1.0, 0.0, 1.0))`.
 
     Examples
     --------
@@ -58,6 +63,8 @@ class Centre:
     (slice(199, 249, None), slice(199, 249, None))
     >>> Centre(height=0.5, width=1.0).index((4, 6))
     (slice(1, 3, None), slice(0, 6, None))
+    >>> Centre(within=(260 / 448, 1.0, 0.0, 1.0)).index((448, 448))
+    (slice(329, 379, None), slice(199, 249, None))
 
     References
     ----------
@@ -66,6 +73,7 @@ class Centre:
 
     height: float = 50 / 448
     width: float = 50 / 448
+    within: tuple[float, float, float, float] = (0.0, 1.0, 0.0, 1.0)
 
     def __post_init__(self) -> None:
         for name in ("height", "width"):
@@ -73,18 +81,34 @@ class Centre:
             if share > 1.0:
                 raise InputError(f"{name} is a share of the side, at most 1, got {share:g}")
             object.__setattr__(self, name, share)
+        try:
+            top, bottom, left, right = (number(share, "within") for share in self.within)
+        except (TypeError, ValueError):
+            raise InputError(f"within must be four shares, got {self.within!r}") from None
+        if not (0.0 <= top < bottom <= 1.0 and 0.0 <= left < right <= 1.0):
+            raise InputError(
+                "within must begin before it ends, from the top and from the left, in [0, 1], got "
+                f"{self.within}"
+            )
+        object.__setattr__(self, "within", (top, bottom, left, right))
 
     def index(self, shape: Shape) -> tuple[slice, ...]:
         """The index of the window in a frame of this shape."""
         if len(shape) < 2:
             raise InputError(f"the centre needs a frame with height and width, got shape {shape}")
-        sides = (_middle(shape[-2], self.height), _middle(shape[-1], self.width))
+        top, bottom, left, right = self.within
+        sides = (
+            _middle(shape[-2], self.height, top, bottom),
+            _middle(shape[-1], self.width, left, right),
+        )
         return (slice(None),) * (len(shape) - 2) + sides
 
 
-def _middle(length: int, share: float) -> slice:
+def _middle(length: int, share: float, begin: float, end: float) -> slice:
+    """The middle `share` of a side, of the part of it from `begin` to `end`."""
+    first, last = floor(begin * length + 0.5), floor(end * length + 0.5)
     size = min(max(floor(share * length + 0.5), 1), length)
-    start = (length - size) // 2
+    start = min(max((first + last - size) // 2, 0), length - size)
     return slice(start, start + size)
 
 

@@ -54,9 +54,9 @@ def stream(
     overflow: Annotated[
         str | None, typer.Option(help="What one more does: refuse (at first) or expire.")
     ] = None,
-    every: Annotated[int, typer.Option(help="Write all streams whole after so many events at least.")] = (
-        100_000
-    ),
+    every: Annotated[
+        int, typer.Option(help="Write all streams whole after so many events at least.")
+    ] = 100_000,
 ) -> None:
     """Answers JSON Lines: predictions and late labels by id, for one or many streams.
 

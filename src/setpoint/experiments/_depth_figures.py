@@ -1,7 +1,7 @@
 """Figures of the depth experiment."""
 
 from collections.abc import Mapping, Sequence
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -33,14 +33,19 @@ def picture(clip: Clip, frames: Frames, lam: float, path: Path) -> Path:
     """Input, truth, estimate and interval size of one frame, side by side, in metres."""
     _, number, (centre, low, high) = frames.shown
     truth = clip.depth[number]
-    sizes = max(lam, 0.0) * (low + high)
+    full = lam == inf
+    sizes = (0.0 if full else max(lam, 0.0)) * (low + high)
     made, panels = figure(2, 2, height=1.9)
     most = float(np.nanpercentile(truth, 99.0))
     shown: tuple[tuple[str, Any, float | None], ...] = (
         (f"input, frame {number + 1}", clip.rgb[number], None),
         ("truth, m", truth, most),
         ("estimate, m", centre, most),
-        ("interval size, m", sizes, float(np.nanpercentile(sizes, 99.0))),
+        (
+            "interval size: the full set" if full else "interval size, m",
+            sizes,
+            float(np.nanpercentile(sizes, 99.0)),
+        ),
     )
     for panel, (title, values, limit) in zip(panels.ravel(), shown, strict=True):
         panel.set_title(title)

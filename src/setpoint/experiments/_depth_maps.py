@@ -63,7 +63,7 @@ class Plan:
     epochs: int = 12
     residual_epochs: int = 6
     known: int = 200
-    reach: float = 100.0
+    reach: float = 2.0
 
     def __post_init__(self) -> None:
         if self.frames is not None:

@@ -22,6 +22,7 @@ from setpoint.images import (
     Constant,
     CriticalValues,
     FrameTape,
+    Line,
     PreviousResiduals,
     RegisteredResiduals,
     ResidualMagnitude,
@@ -187,9 +188,11 @@ def _step(model: SpreadModel, clip: Clip, number: int) -> tuple[PixelSpread, np.
 
 
 def _model(recipe: Recipe, maps: np.ndarray, heuristic: Any) -> SpreadModel:
-    return SpreadModel(
-        StoredPredictions(maps), heuristic, known=recipe.plan.known, seed=recipe.seed
-    )
+    # The constant is the paper's, the same for every frame; the others are brought to the known
+    # pixels, as residuals are in the paper.
+    rescale = None if isinstance(heuristic, Constant) else Line()
+    known, seed = recipe.plan.known, recipe.seed
+    return SpreadModel(StoredPredictions(maps), heuristic, known, seed, rescale=rescale)
 
 
 def _taught(recipe: Recipe, maps: np.ndarray) -> Any:

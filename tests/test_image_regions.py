@@ -1,0 +1,54 @@
+"""The centre of frames that are padded, which nobody judges."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint.datasets import Crop
+from setpoint.errors import InputError
+from setpoint.regions import Centre
+
+
+@pytest.mark.parametrize(
+    ("within", "shape", "wanted"),
+    [
+        ((0.0, 1.0, 0.0, 1.0), (448, 448), (slice(199, 249), slice(199, 249))),
+        ((0.5, 1.0, 0.0, 1.0), (448, 448), (slice(311, 361), slice(199, 249))),
+        ((0.0, 1.0, 0.0, 0.5), (448, 448), (slice(199, 249), slice(87, 137))),
+        ((0.0, 0.01, 0.0, 1.0), (448, 448), (slice(0, 50), slice(199, 249))),
+        ((0.99, 1.0, 0.99, 1.0), (448, 448), (slice(398, 448), slice(398, 448))),
+    ],
+)
+def test_the_middle_of_a_part_of_the_frame(within: Any, shape: Any, wanted: Any) -> None:
+    assert Centre(within=within).index(shape) == wanted
+
+
+@pytest.mark.parametrize(
+    "wrong", [(0.5, 0.5, 0.0, 1.0), (0.0, 1.0, 0.9, 0.1), (0.0, 1.1, 0.0, 1.0), (0.0, 1.0), None, 3]
+)
+def test_a_part_that_is_none_is_refused(wrong: Any) -> None:
+    with pytest.raises(InputError, match="within"):
+        Centre(within=wrong)
+
+
+def test_the_centre_of_the_papers_view_lies_below_its_padding() -> None:
+    crop, rng = Crop(), np.random.default_rng(0)
+    rgb = np.zeros((375, 1242, 3), dtype=np.uint8)
+    _, depth = crop.apply(rgb, np.full((375, 1242), 12.0, dtype=np.float32), rng)
+    family = sp.sets.PixelScale()
+    valid = ~crop.padding(375, 1242)
+    spread = (np.full(depth.shape, 12.5), np.ones(depth.shape), np.ones(depth.shape), valid)
+    shown, y = family.at(family.read(spread), 1.0), family.label(depth)
+    assert sp.losses.CentreFailure()(shown, y) is None  # all padding: nothing to judge
+    below = Centre(within=(260 / 448, 1.0, 0.0, 1.0))
+    assert shown.count(y, below) == (0, 2500)
+    assert sp.losses.CentreFailure(region=below)(shown, y) == 0.0
+    controller = sp.Controller(
+        family,
+        sp.Risk(
+            sp.losses.CentreFailure(region=below), 0.1, sp.steps.Fixed(0.5), bounds=(-6.0, 6.0)
+        ),
+    )
+    assert sp.spec.from_toml(sp.spec.to_toml(controller)) == controller
