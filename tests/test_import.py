@@ -16,8 +16,8 @@ import setpoint
 
 ROOT = Path(__file__).resolve().parents[1]
 OPTIONAL = (
-    "PIL", "cv2", "hypothesis", "matplotlib", "numba", "pandas", "plotly", "pooch", "pyarrow", "pytest",
-    "rich", "river", "scipy", "skimage", "sklearn", "torch", "typer",
+    "PIL", "cv2", "hypothesis", "matplotlib", "numba", "pandas", "plotly", "pooch", "pyarrow",
+    "pytest", "rich", "river", "scipy", "skimage", "sklearn", "torch", "typer",
 )  # fmt: skip
 
 MODULES = sorted(
