@@ -1,5 +1,6 @@
 """Depth models: any size, unknown pixels, real learning, equal seeds, files that go on."""
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
+from setpoint.images import DIS, TVL1
 from setpoint.models import (
     DepthSettings,
     OnlineDepth,
@@ -222,8 +224,16 @@ def test_wrong_frames_and_labels_are_refused_and_leave_the_model_as_it_was() -> 
     model = OnlineDepth(SMALL)
     model.learn(rgb[0], depth[0])
     before = model.predict(rgb[1])
-    with pytest.raises(InputError, match=r"\(H, W, 3\) and type uint8"):
-        model.learn(rgb[0].astype(float), depth[0])
+    for bad in (rgb[0].astype(int), rgb[0, ..., :2], rgb[0, 0], torch.tensor(rgb[0]).long()):
+        with pytest.raises(InputError, match=r"\(H, W, 3\) or \(3, H, W\) and of type uint8 or"):
+            model.learn(bad, depth[0])
+    for bad in (rgb[0].astype(float), torch.tensor(rgb[0]).float()):
+        with pytest.raises(InputError, match=r"within \[0, 1\], got values from 40 to "):
+            model.learn(bad, depth[0])
+    with pytest.raises(InputError, match=r"within \[0, 1\], got values from nan to nan"):
+        model.predict(np.full((8, 8, 3), np.nan))
+    with pytest.raises(LabelError, match=r"frame's shape \(24, 32\).*torch.bool"):
+        model.learn(rgb[0], torch.ones(24, 32, dtype=torch.bool))
     with pytest.raises(LabelError, match="frame's shape"):
         model.learn(rgb[0], depth[0, :5])
     for value in (0.0, -1.0, np.inf):
@@ -231,6 +241,8 @@ def test_wrong_frames_and_labels_are_refused_and_leave_the_model_as_it_was() -> 
         bad[3, 3] = value
         with pytest.raises(LabelError, match="greater than 0"):
             model.learn(rgb[0], bad)
+        with pytest.raises(LabelError, match=f"greater than 0, or NaN, got {value:g}$"):
+            model.learn(rgb[0], torch.tensor(bad))
     with pytest.raises(InputError, match="as many frames"):
         model.fit(rgb, depth[:1])
     assert np.array_equal(model.predict(rgb[1]), before)
@@ -271,6 +283,162 @@ def test_a_gpu_is_taken_where_there_is_one_and_says_what_the_processor_says() ->
         there.learn(x, y)
         here.learn(x, y)
     assert there.predict(rgb[0]) == pytest.approx(here.predict(rgb[0]), rel=0.05)
+
+
+# Arrays, tensors, layouts
+
+
+def first(x: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(np.moveaxis(x, -1, 0))
+
+
+WAYS = {
+    "tensor": torch.tensor,
+    "colours first": first,
+    "a tensor, colours first": lambda x: torch.tensor(first(x)),
+    "a view, colours first": lambda x: torch.tensor(x).permute(2, 0, 1),
+    "floats": lambda x: x / 255.0,
+    "a tensor of floats, colours first": lambda x: torch.tensor(first(x)).float() / 255.0,
+}
+
+
+def taught(make: Any) -> Any:
+    """A model of the kind named, which begins the same each time."""
+    if make is not TorchDepth:
+        return make(DepthSettings(channels=(8, 16), memory=4, replay=2, device="cpu"))
+    module = network()
+    return TorchDepth(module, torch.optim.Adam(module.parameters(), lr=0.01))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("make", [OnlineDepth, ResidualNetwork, TorchDepth])
+def test_every_way_to_give_a_frame_gives_the_same_numbers(make: Any, way: str) -> None:
+    rgb, depth = scene(4)
+    depth[:, :4] = np.nan
+    plain, other = taught(make), taught(make)
+    for number, (x, y) in enumerate(zip(rgb, depth, strict=True)):
+        given = WAYS[way](x)
+        expected, found = plain.predict(x), other.predict(given)
+        assert type(expected) is np.ndarray
+        assert isinstance(found, torch.Tensor) == isinstance(given, torch.Tensor)
+        if isinstance(found, torch.Tensor):
+            assert found.device == given.device
+            assert found.dtype == torch.float32
+            assert not found.requires_grad
+        assert np.array_equal(np.asarray(found), expected)
+        plain.learn(x, y)
+        # Frames of both kinds are remembered side by side.
+        mixed = number % 2 == 0
+        other.learn(given if mixed else x, torch.tensor(y, dtype=torch.float64) if mixed else y)
+    assert np.array_equal(other.predict(rgb[0]), plain.predict(rgb[0]))
+
+
+def test_tensors_fit_as_arrays_do() -> None:
+    rgb, depth = scene(6)
+    plain, other = OnlineDepth(SMALL), OnlineDepth(SMALL)
+    expected = plain.fit(rgb, depth, epochs=2)
+    frames = torch.tensor(rgb).permute(0, 3, 1, 2).float() / 255.0
+    assert other.fit(frames, torch.tensor(depth), epochs=2) == expected
+    assert np.array_equal(plain.predict(rgb[0]), other.predict(rgb[0]))
+
+
+def test_colours_are_last_where_they_could_be_both() -> None:
+    x = np.random.default_rng(0).integers(0, 256, (3, 5, 3), dtype=np.uint8)
+    assert OnlineDepth(SMALL).predict(x).shape == (3, 5)
+
+
+@pytest.mark.parametrize("make", [OnlineDepth, TorchDepth])
+def test_what_is_given_may_be_overwritten_afterwards(make: Any) -> None:
+    rgb, depth = scene(5)
+    plain, other = taught(make), taught(make)
+    x, y = torch.empty(3, 24, 32, dtype=torch.uint8), torch.empty(24, 32)
+    for number in range(5):
+        plain.learn(rgb[number], depth[number])
+        x.copy_(torch.tensor(first(rgb[number])))
+        y.copy_(torch.tensor(depth[number]))
+        other.learn(x, y)
+    assert np.array_equal(plain.predict(rgb[0]), other.predict(rgb[0]))
+
+
+@pytest.mark.parametrize("make", [OnlineDepth, ResidualNetwork, TorchDepth])
+def test_arrays_that_cannot_be_written_are_read_without_a_warning(make: Any) -> None:
+    rgb, depth = scene(2)
+    plain, other = taught(make), taught(make)
+    plain.learn(rgb[0], depth[0])
+    rgb.flags.writeable = depth.flags.writeable = False
+    other.learn(rgb[0], depth[0])
+    other.learn(rgb[1] / np.float32(255.0), depth[1][:, ::-1])
+    plain.learn(rgb[1], depth[1][:, ::-1])
+    assert np.array_equal(other.predict(rgb[1]), plain.predict(rgb[1]))
+
+
+@pytest.mark.parametrize("make", [OnlineDepth, TorchDepth])
+def test_a_predicted_tensor_can_be_worked_on(make: Any) -> None:
+    model, x = taught(make), torch.zeros(3, 8, 8)
+    scale = torch.ones((), requires_grad=True)
+    (scale * model.predict(x)).sum().backward()
+    assert scale.grad is not None
+    with torch.inference_mode():
+        seen = torch.rand(3, 8, 8)
+    model.learn(seen, torch.ones(8, 8))
+
+
+def test_memory_does_not_grow_with_the_frames() -> None:
+    rng = np.random.default_rng(0)
+    model = OnlineDepth(DepthSettings(channels=(4,), memory=8, replay=2, device="cpu"))
+    held = []
+    for number in range(250):
+        x = torch.tensor(rng.integers(0, 256, (4, 3, 8, 12), dtype=np.uint8))
+        y = np.full((8, 12), 3.0) if number % 2 else torch.full((4, 8, 12), 3.0)[1]
+        model.predict(x[0])
+        model.learn(x[number % 4], y)
+        if number in (20, 249):
+            del x, y
+            gc.collect()
+            held.append(_alive())
+    assert held[1] == held[0]
+
+
+def _alive() -> int:
+    """The bytes of every tensor that lives, counted once where several look at the same."""
+    tensors = (each for each in gc.get_objects() if issubclass(type(each), torch.Tensor))
+    stores = (each.untyped_storage() for each in tensors)
+    return sum({each.data_ptr(): each.nbytes() for each in stores}.values())
+
+
+# Registration of the frames that the models see
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("method", [DIS(), TVL1()])
+def test_registration_takes_the_same_images(method: Any, way: str) -> None:
+    pytest.importorskip("cv2")
+    pytest.importorskip("skimage")
+    rows, columns = np.mgrid[0:48, 0:64]
+    fixed, moving = (
+        np.stack([128 + 90 * np.sin((columns - s) / 5 + c) * np.cos(rows / 6) for c in range(3)])
+        for s in (2.0, 0.0)
+    )
+    pair = [np.moveaxis(each, 0, -1).astype(np.uint8) for each in (moving, fixed)]
+    expected = method.flow(*pair)
+    found = method.flow(*(WAYS[way](each) for each in pair))
+    assert found == pytest.approx(expected, abs=0.02)
+
+
+def test_registration_moves_colours_that_come_first() -> None:
+    pytest.importorskip("cv2")
+    rows, columns = np.mgrid[0:48, 0:64]
+    fixed, moving = (
+        torch.tensor((128 + 90 * np.sin((columns - s) / 5) * np.cos(rows / 6)).astype(np.uint8))
+        for s in (2.0, 0.0)
+    )
+    moved = DIS().register(torch.stack([moving] * 3), torch.stack([fixed] * 3))
+    assert moved.shape == (3, 48, 64)
+    assert moved.dtype == torch.float32  # values between those of the pixels
+    inside = (slice(None), slice(8, -8), slice(10, -10))
+    before = (moving.float() - fixed.float()).expand(3, 48, 64)[inside].abs().mean()
+    assert (moved - fixed.float())[inside].abs().mean() < 0.4 * before
+    assert (moved != moved.round()).any()
 
 
 # The residual network
@@ -463,6 +631,57 @@ def test_files_that_do_not_fit_are_told(tmp_path: Path, capsys: Any) -> None:
     assert "never" not in capsys.readouterr().out
 
 
+def test_a_saved_network_of_others_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
+    rgb, depth = scene(8, 32, 32)
+    model, path = taught(TorchDepth), tmp_path / "model"
+    for number in range(4):
+        model.learn(rgb[number], depth[number])
+    model.save(path)
+    module = network(seed=5)
+    other = TorchDepth(module, torch.optim.Adam(module.parameters(), lr=0.5))
+    other.load(path)
+    weights = taught(TorchDepth)  # without the optimiser's state the way is another
+    weights.load_weights(path)
+    for number in range(4, 8):
+        for each in (model, other, weights):
+            each.learn(rgb[number], depth[number])
+    assert np.array_equal(other.predict(rgb[0]), model.predict(rgb[0]))
+    assert not np.array_equal(weights.predict(rgb[0]), model.predict(rgb[0]))
+    model.save(path)
+    frozen = TorchDepth(network(seed=5))
+    frozen.load(path)
+    assert np.array_equal(frozen.predict(rgb[0]), model.predict(rgb[0]))
+
+
+def test_a_saved_network_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
+    rgb, depth = scene(2, 32, 32)
+    path, module = tmp_path / "model", network(seed=5)
+    model = TorchDepth(module, torch.optim.SGD(module.parameters(), lr=1e-3))
+    model.learn(rgb[0], depth[0])
+    before = model.predict(rgb[1])
+    taught(TorchDepth).save(path)
+    assert torch.load(path, weights_only=True)["format"] == "setpoint torch depth"
+    with pytest.raises(StateError, match="with the optimiser SGD, it is of one with Adam"):
+        model.load(path)
+    TorchDepth(network()).save(path)
+    with pytest.raises(StateError, match="with the optimiser SGD, it is of one with none"):
+        model.load(path)
+    part = TorchDepth(network(), torch.optim.SGD(network().decoder_modules.parameters(), lr=1.0))
+    part.save(path)
+    with pytest.raises(StateError, match="optimiser of other parameters"):
+        model.load(path)
+    TorchDepth(nn.Conv2d(3, 1, 3)).save(path)
+    with pytest.raises(StateError, match="does not fit the module, which has 9 tensors"):
+        model.load(path)
+    OnlineDepth(SMALL).save(path)
+    with pytest.raises(StateError, match="must hold a setpoint torch depth"):
+        model.load(path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(StateError, match="damaged"):
+        model.load(path)
+    assert np.array_equal(model.predict(rgb[1]), before)
+
+
 def test_wrong_parts_are_refused() -> None:
     with pytest.raises(InputError, match=r"module must be a torch.nn.Module"):
         TorchDepth("resnet")
@@ -510,3 +729,51 @@ def test_stored_predictions_are_checked() -> None:
     assert repr(StoredPredictions(np.zeros((3, 2, 2)), 2)) == (
         "StoredPredictions(3 frames, position=2)"
     )
+
+
+@pytest.mark.parametrize("number", [int, np.int64, np.array, torch.tensor])
+def test_stored_predictions_are_found_by_number_whatever_was_learnt(number: Any) -> None:
+    maps = np.random.default_rng(0).uniform(1.0, 5.0, (4, 3, 5)).astype(np.float32)
+    model = StoredPredictions(maps)
+    for place in (0, 1, 2):  # three predictions before the first label
+        assert np.array_equal(model.predict(number(place)), maps[place])
+    assert model.position == 0
+    for place in (1, 0):  # labels in another order, and that of 2 never
+        model.learn(number(place), None)
+        assert model.position == 2
+    assert np.array_equal(model.predict(number(3)), maps[3])
+    model.learn(number(3), None)
+    assert np.array_equal(model.predict(number(0)), maps[0])
+    for wrong in (4, -1):
+        with pytest.raises(InputError, match=f"must lie within 0 and 3, got {wrong}"):
+            model.predict(number(wrong))
+        with pytest.raises(InputError, match=f"must lie within 0 and 3, got {wrong}"):
+            model.learn(number(wrong), None)
+
+
+@pytest.mark.parametrize("way", [np.array, torch.tensor, lambda x: str(x), lambda x: x.tolist()])
+def test_another_frame_before_the_label_is_told(way: Any) -> None:
+    maps = np.random.default_rng(0).uniform(1.0, 5.0, (3, 4, 5)).astype(np.float32)
+    one, other = np.zeros((4, 5, 3)), np.ones((4, 5, 3))
+    one[0, 0] = np.nan if way in (np.array, torch.tensor) else 0.5
+    model = StoredPredictions(maps)
+    for _ in range(2):  # another object each time, and the same frame
+        assert np.array_equal(model.predict(way(one)), maps[0])
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"another frame than frame 0.* from 0 to 2, as x"):
+            model.predict(way(other))
+        with pytest.raises(InputError, match="another frame than frame 0"):
+            model.learn(way(other), None)
+    assert np.array_equal(model.predict(2), maps[2])  # numbers are free of the order
+    model.learn(way(one), None)
+    assert np.array_equal(model.predict(way(other)), maps[1])
+    model.seek(0)
+    assert np.array_equal(model.predict(way(one)), maps[0])
+
+
+def test_a_buffer_with_the_next_frame_in_it_is_another_frame() -> None:
+    model, buffer = StoredPredictions(np.zeros((3, 4, 5))), np.zeros((4, 5, 3), np.uint8)
+    model.predict(buffer)
+    buffer[0] = 9
+    with pytest.raises(InputError, match="another frame than frame 0"):
+        model.predict(buffer)

@@ -35,7 +35,7 @@ class DIS:
     """Dense inverse search, by OpenCV: fast enough for every frame of a video.
 
     It works on 8 bits: both images are scaled by the same range, from the 1st to the 99th
-    percentile of the two together. Colours become grey.
+    percentile of the two together. Colours, last or first, become grey.
 
     Parameters
     ----------
@@ -152,7 +152,10 @@ def warp(moving: Any, flow: Array) -> Any:
 
     found = one(held) if held.ndim == 2 else np.stack([one(each) for each in held])
     xp = space(moving)
-    return found if xp is np else xp.as_tensor(found, device=moving.device, dtype=moving.dtype)
+    if xp is np:
+        return found
+    kind = moving.dtype if moving.dtype.is_floating_point else None  # bytes cannot hold NaN
+    return xp.as_tensor(found, device=moving.device, dtype=kind)
 
 
 _LEAST = 12
@@ -180,7 +183,12 @@ def _grey(moving: Any, fixed: Any) -> tuple[Array, Array]:
 
 def _plain(values: Any) -> Array:
     """An image of one value a pixel; of colours their mean brightness."""
-    held = host(values)
+    try:
+        held = host(values)
+    except ValueError:  # several arrays of different shapes
+        held = np.asarray(None)
+    if held.ndim == 3 and held.shape[0] in (3, 4) and held.shape[-1] not in (3, 4):
+        held = np.moveaxis(held, 0, -1)
     if held.ndim == 3 and held.shape[-1] in (3, 4):
         return held[..., :3].astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
     return np.asarray(image(held, "an image to register"))

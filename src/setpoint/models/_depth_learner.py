@@ -10,16 +10,15 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from setpoint._check import positive, whole
 from setpoint._files import put
 from setpoint.errors import InputError, SetpointError, StateError
-from setpoint.models._depth_network import Trunk, device_of, image, label
+from setpoint.models._depth_network import Trunk, answer, colours, device_of, image, label
 
-__all__ = ["DepthSettings", "Goal", "Learner", "read"]
+__all__ = ["DepthSettings", "Goal", "Learner", "read", "write"]
 
 _FORMAT = 1
 
@@ -119,11 +118,11 @@ class Learner:
         self.level: float | None = None
         self.frames = 0
 
-    def predict(self, x: Any) -> np.ndarray:
+    def predict(self, x: Any) -> Any:
         """The map of one frame, in float32."""
-        with torch.inference_mode():
-            found = self._maps(image(x).unsqueeze(0))[0]
-        return found.cpu().numpy()
+        with torch.no_grad():
+            found = self._maps([image(x)])[0]
+        return answer(found, x)
 
     def learn(self, x: Any, y: Any) -> None:
         """Steps on this frame and on some of the past; without a known pixel nothing moves."""
@@ -182,15 +181,16 @@ class Learner:
         if self.level is None:
             self.level = self.goal.level(known[~known.isnan()])
 
-    def _maps(self, frames: Tensor) -> Tensor:
-        numbers = self.trunk(frames.to(self.device).float() / 255.0)
+    def _maps(self, frames: list[Tensor]) -> Tensor:
+        # One by one: of the frames remembered some may be of bytes, others of floats.
+        numbers = self.trunk(torch.stack([colours(each.to(self.device)) for each in frames]))
         return self.goal.read(numbers, 1.0 if self.level is None else self.level)
 
     def _descend(self, pairs: list[tuple[Tensor, Tensor]]) -> float:
         """One step down the mean loss of the known pixels."""
-        known = torch.stack([y for _, y in pairs]).to(self.device)
+        known = torch.stack([y.to(self.device) for _, y in pairs])
         valid = ~known.isnan()
-        found = self._maps(torch.stack([x for x, _ in pairs]))
+        found = self._maps([x for x, _ in pairs])
         loss = self.goal.loss(found[valid], known[valid]).mean()
         self.optimiser.zero_grad()
         loss.backward()
@@ -202,8 +202,6 @@ class Learner:
     def save(self, path: str | os.PathLike[str], options: dict[str, Any]) -> None:
         """Writes everything that the next steps depend on; it reads with `weights_only`."""
         content = {
-            "format": f"setpoint {self.goal.kind}",
-            "version": _FORMAT,
             "settings": asdict(self.settings),
             "options": options,
             "trunk": {name: each.cpu() for name, each in self.trunk.state_dict().items()},
@@ -213,9 +211,7 @@ class Learner:
             "level": self.level,
             "frames": self.frames,
         }
-        buffer = BytesIO()
-        torch.save(content, buffer)
-        put(path, buffer.getvalue())
+        write(path, self.goal.kind, content)
 
     def restore(self, content: dict[str, Any], path: str | os.PathLike[str]) -> None:
         """Goes on from what `read` found."""
@@ -241,6 +237,13 @@ class Learner:
         self.generator.set_state(other.generator.get_state())
         self.memory.extend(other.memory)
         self.level, self.frames = other.level, other.frames
+
+
+def write(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> None:
+    """Puts the state of a network into a file that `read` knows by its kind."""
+    buffer = BytesIO()
+    torch.save({"format": f"setpoint {kind}", "version": _FORMAT, **content}, buffer)
+    put(path, buffer.getvalue())
 
 
 def read(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:

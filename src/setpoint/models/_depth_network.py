@@ -16,7 +16,7 @@ try:
 except ImportError as error:
     raise ImportError("this needs torch: pip install 'setpoint[torch]'") from error
 
-__all__ = ["Trunk", "device_of", "image", "label"]
+__all__ = ["Trunk", "answer", "colours", "device_of", "image", "label"]
 
 _SLOPE = 0.1
 _GROUPS = 4
@@ -96,29 +96,69 @@ def device_of(device: str) -> torch.device:
 
 
 def image(x: Any) -> Tensor:
-    """A frame (H, W, 3) of uint8 as a tensor (3, H, W) of uint8 of its own."""
-    frame = x.detach().cpu().numpy() if isinstance(x, Tensor) else np.asarray(x)
-    if frame.ndim != 3 or frame.shape[2] != 3 or frame.dtype != np.uint8 or not frame.size:
+    """A colour image as a tensor (3, H, W) of its own: uint8, or float32 in [0, 1].
+
+    Colours may come first or last; where both sides are 3, they are last. A tensor stays on its
+    device.
+    """
+    given = isinstance(x, Tensor)
+    held: Any = x.detach() if given else np.asarray(x)
+    shape = tuple(held.shape)
+    real = held.is_floating_point() if given else held.dtype.kind == "f"
+    byte = held.dtype == (torch.uint8 if given else np.uint8)
+    if not (real or byte) or len(shape) != 3 or 3 not in shape[::2] or 0 in shape:
         raise InputError(
-            f"x must be an image of shape (H, W, 3) and type uint8, got the shape {frame.shape} "
-            f"and the type {frame.dtype}"
+            "x must be an image of shape (H, W, 3) or (3, H, W) and of type uint8 or of floats in "
+            f"[0, 1], got the shape {shape} and the type {held.dtype}"
         )
-    return torch.from_numpy(frame.transpose(2, 0, 1).copy())
+    if not given:
+        held = torch.from_numpy(np.array(held, np.float32 if real else np.uint8, order="C"))
+    if shape[2] == 3:
+        held = held.permute(2, 0, 1)
+    kind = torch.float32 if real else torch.uint8
+    made: Tensor = held.to(kind, copy=True, memory_format=torch.contiguous_format)
+    if real:
+        low, high = (float(each) for each in made.aminmax())
+        if not (low >= 0.0 and high <= 1.0):
+            raise InputError(
+                f"an image of floats must lie within [0, 1], got values from {low:g} to {high:g}"
+            )
+    return made
+
+
+def colours(frames: Tensor) -> Tensor:
+    """Images of uint8, or of floats in [0, 1], as float32 in [0, 1]."""
+    return frames.float() / 255.0 if frames.dtype == torch.uint8 else frames.float()
+
+
+def answer(found: Tensor, x: Any) -> Any:
+    """A map as the frame was given: a tensor on its device, else a numpy array."""
+    found = found.float()
+    return found.to(x.device) if isinstance(x, Tensor) else found.cpu().numpy()
 
 
 def label(y: Any, shape: tuple[int, int], what: str, least: float) -> Tensor:
     """A map (H, W) as a float32 tensor of its own, NaN where it is not known."""
     if np.ma.isMaskedArray(y):
         y = np.ma.filled(np.ma.asarray(y, dtype=np.float32), np.nan)
-    held = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
-    if held.shape != shape or held.dtype.kind not in "fiu":
+    given = isinstance(y, Tensor)
+    held: Any = y.detach() if given else np.asarray(y)
+    if given:
+        numbers = held.dtype != torch.bool and not held.is_complex()
+    else:
+        numbers = held.dtype.kind in "fiu"
+    if tuple(held.shape) != shape or not numbers:
         raise LabelError(
             f"{what} must be a map of numbers of the frame's shape {shape}, got the shape "
-            f"{held.shape} and the type {held.dtype}"
+            f"{tuple(held.shape)} and the type {held.dtype}"
         )
-    values = held.astype(np.float32)
-    wrong = values[(values < least) | np.isinf(values)]
-    if wrong.size:
+    values: Tensor
+    if given:
+        values = held.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
+    else:
+        values = torch.from_numpy(np.array(held, np.float32, order="C"))
+    wrong = values[(values < least) | values.isinf()]
+    if len(wrong):
         bound = "greater than 0" if least > 0.0 else "at least 0"
-        raise LabelError(f"{what} must be finite and {bound}, or NaN, got {wrong[0]}")
-    return torch.from_numpy(values)
+        raise LabelError(f"{what} must be finite and {bound}, or NaN, got {float(wrong[0]):g}")
+    return values

@@ -1,5 +1,6 @@
 """Depth maps that were predicted beforehand, replayed in their order."""
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,11 @@ __all__ = ["StoredPredictions"]
 class StoredPredictions:
     """A model whose predictions are known already, one for each frame in the order of time.
 
-    `predict` gives the map at the present position and moves nothing; `learn` goes on to the next.
-    What they are given is not read: the maps belong to the frames by their order alone.
+    Where x is the number of a frame (a whole number, from 0), `predict` gives the map of that
+    number, so labels may come late, in any order, or never. With any other x the maps belong to the
+    frames by their order alone: `predict` gives the map at the present position, as often as it is
+    asked for the same frame, and `learn` goes on to the next. Another frame before that label is an
+    error. Frames that are equal count as the same one, `None` among them.
 
     Parameters
     ----------
@@ -34,6 +38,8 @@ class StoredPredictions:
     np.float32(7.0)
     >>> model.position, len(model)
     (1, 2)
+    >>> model.predict(0).max()
+    np.float32(3.0)
     """
 
     def __init__(self, frames: ArrayLike | list[Any], position: int = 0) -> None:
@@ -48,6 +54,7 @@ class StoredPredictions:
                     f"shape {frame.shape} and the type {frame.dtype}"
                 )
         self._frames = held
+        self._asked: Any = _NOTHING
         self.seek(position)
 
     def __len__(self) -> int:
@@ -64,23 +71,76 @@ class StoredPredictions:
             raise InputError(f"position must be a whole number, got {position!r}")
         if not 0 <= position <= len(self):
             raise InputError(f"position must lie within 0 and {len(self)}, got {position}")
-        self._position = int(position)
+        self._position, self._asked = int(position), _NOTHING
 
     def predict(self, x: Any) -> np.ndarray:
-        """The map of the present frame, (H, W) in float32."""
-        self._check_end()
-        return self._frames[self._position].astype(np.float32)
+        """The map of the frame of this number, or of the present one, (H, W) in float32."""
+        place = self._place(x)
+        if place is None:
+            place = self._present(x)
+            self._asked = _kept(x)
+        return self._frames[place].astype(np.float32)
 
     def learn(self, x: Any, y: Any) -> None:
-        """Goes on to the next frame."""
-        self._check_end()
-        self._position += 1
+        """Goes on to the frame after this one; a number never leads back."""
+        place = self._place(x)
+        reached = (self._present(x) if place is None else place) + 1
+        if reached > self._position:
+            self._position, self._asked = reached, _NOTHING
 
-    def _check_end(self) -> None:
+    def _place(self, x: Any) -> int | None:
+        """The number of a frame, or None if x is something else."""
+        sides: tuple[int, ...] = getattr(x, "shape", ())
+        if sides or isinstance(x, bool) or not hasattr(x, "__index__"):
+            return None
+        try:
+            place = index(x)
+        except TypeError:  # an array without sides has the method, whatever it holds
+            return None
+        if not 0 <= place < len(self):
+            raise InputError(
+                f"the number of a frame must lie within 0 and {len(self) - 1}, got {place}"
+            )
+        return place
+
+    def _present(self, x: Any) -> int:
+        """The present position, if x may be the frame there."""
         if self._position == len(self):
             raise InputError(
                 f"the {len(self)} stored predictions are used up: a stream may have as many frames"
             )
+        if self._asked is not _NOTHING and not _same(self._asked, x):
+            raise InputError(
+                f"x is another frame than frame {self._position}, which was predicted and not yet "
+                "learnt: where labels come late or are missing, pass the numbers of the frames, "
+                f"from 0 to {len(self) - 1}, as x"
+            )
+        return self._position
 
     def __repr__(self) -> str:
         return f"StoredPredictions({len(self)} frames, position={self._position})"
+
+
+_NOTHING = object()
+"""No frame was asked for since the last label."""
+
+
+def _kept(x: Any) -> Any:
+    """The frame as it is now: cameras may write the next one into the same array."""
+    if hasattr(x, "detach"):  # a tensor
+        return x.detach().clone()
+    return x.copy() if isinstance(x, np.ndarray) else x
+
+
+def _same(kept: Any, x: Any) -> bool:
+    if kept is x:
+        return True
+    if type(kept) is not type(x) or getattr(kept, "shape", ()) != getattr(x, "shape", ()):
+        return False
+    try:
+        equal = kept == x
+        if hasattr(kept, "shape"):
+            equal = (equal | ((kept != kept) & (x != x))).all()  # NaN is where NaN was
+        return bool(equal)
+    except (ValueError, RuntimeError):  # collections of arrays do not say whether they are equal
+        return False

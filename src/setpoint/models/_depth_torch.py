@@ -15,9 +15,12 @@ from torch.nn import functional
 
 from setpoint._check import finite, positive, whole
 from setpoint.errors import InputError, PredictionError, StateError
-from setpoint.models._depth_network import image, label
+from setpoint.models._depth_learner import read, write
+from setpoint.models._depth_network import answer, colours, image, label
 
 __all__ = ["Preprocess", "TorchDepth"]
+
+_KIND = "torch depth"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +70,12 @@ class Preprocess:
         return -(-height // step) * step, -(-width // step) * step
 
     def apply(self, frames: Tensor) -> Tensor:
-        """Images (n, 3, H, W) of uint8 as the network wants them."""
+        """Images (n, 3, H, W), of uint8 or in [0, 1], as the network wants them."""
         mean, std = (
             torch.tensor(held, device=frames.device).view(1, 3, 1, 1)
             for held in (self.mean, self.std)
         )
-        shown = (frames.float() / 255.0 - mean) / std
+        shown = (colours(frames) - mean) / std
         return _resized(shown, self.target(frames.shape[-2], frames.shape[-1]))
 
 
@@ -139,18 +142,18 @@ class TorchDepth:
         self._output = output
         self._steps = whole(steps, "steps", 1)
 
-    def predict(self, x: Any) -> np.ndarray:
+    def predict(self, x: Any) -> Any:
         """The network's depth at the size of the frame, (H, W) in float32."""
         frame = image(x)
         modes = [(each, each.training) for each in self.module.modules()]
         self.module.eval()
         try:
-            with torch.inference_mode():
+            with torch.no_grad():
                 found = self._map(frame)
         finally:
             for each, training in modes:  # one by one: train(…) would put all parts into one mode
                 each.training = training
-        return found.float().cpu().numpy()
+        return answer(found, x)
 
     def learn(self, x: Any, y: Any) -> None:
         """Takes gradient steps on the frame; a network without an optimiser stays as it is."""
@@ -167,6 +170,47 @@ class TorchDepth:
             self.optimiser.zero_grad()
             self._loss(found[valid.to(found.device)], known[valid].to(found.device)).backward()
             self.optimiser.step()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the weights and the state of the optimiser to a file of plain tensors.
+
+        What the module draws at random (dropout) comes from torch's own generator, which is the
+        caller's to keep.
+        """
+        taught = self.optimiser
+        content = {
+            "module": dict(self.module.state_dict()),
+            "taught_by": None if taught is None else type(taught).__name__,
+            "optimiser": None if taught is None else taught.state_dict(),
+        }
+        write(path, _KIND, content)
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Goes on from what `save` wrote, with a module and an optimiser of the same make.
+
+        A frozen network takes the weights alone. A file that does not fit changes nothing.
+        """
+        content = read(path, _KIND)
+        found, wanted = content["module"], self.module.state_dict()
+        if found.keys() != wanted.keys() or any(
+            getattr(found[name], "shape", None) != getattr(each, "shape", None)
+            for name, each in wanted.items()
+        ):
+            raise StateError(_unmatched(path, found, None, wanted))
+        if self.optimiser is not None:
+            name = type(self.optimiser).__name__
+            if content["taught_by"] != name:
+                raise StateError(
+                    f"{os.fspath(path)} must be of a model with the optimiser {name}, it is of one "
+                    f"with {content['taught_by'] or 'none'}"
+                )
+            try:
+                self.optimiser.load_state_dict(content["optimiser"])
+            except ValueError as error:
+                raise StateError(
+                    f"{os.fspath(path)} has an optimiser of other parameters: {error}"
+                ) from error
+        self.module.load_state_dict(found)
 
     def load_weights(self, path: str | os.PathLike[str], key: str | None = None) -> None:
         """Takes the weights in a local file, written by `torch.save`.

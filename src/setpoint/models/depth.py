@@ -1,7 +1,8 @@
 """Models of depth: maps in metres from colour images, learnt frame by frame (extra `torch`).
 
-A frame x is an image (H, W, 3) of uint8, a label y a map (H, W) in metres with NaN where depth is
-not known.
+A frame x is a colour image (H, W, 3) or (3, H, W), of uint8 or of floats in [0, 1]; a label y is a
+map (H, W) in metres with NaN where depth is not known. Both may be numpy arrays or torch tensors: a
+map comes back as the frame was given, for a tensor on its device, with the same numbers.
 """
 
 import os
@@ -123,7 +124,7 @@ class OnlineDepth:
         """How many frames `learn` took in."""
         return self._learner.frames
 
-    def predict(self, x: Any) -> np.ndarray:
+    def predict(self, x: Any) -> Any:
         """Depth in metres, (H, W) in float32, always above 0."""
         return self._learner.predict(x)
 
@@ -139,7 +140,7 @@ class OnlineDepth:
         Parameters
         ----------
         rgb, depth
-            Frames (T, H, W, 3) and their depth (T, H, W).
+            Frames (T, H, W, 3) or (T, 3, H, W) and their depth (T, H, W).
         epochs
             How often all of them are gone through, each time in another order.
         batch
@@ -219,7 +220,7 @@ class ResidualNetwork:
         """How many frames `learn` took in."""
         return self._learner.frames
 
-    def predict(self, x: Any) -> np.ndarray:
+    def predict(self, x: Any) -> Any:
         """The size of the residual in metres, (H, W) in float32, at least 0."""
         return self._learner.predict(x)
 
