@@ -43,7 +43,7 @@ METHODS: dict[str, Any] = {
 }
 
 HEURISTICS: dict[str, tuple[Any, Any]] = {
-    "Constant()": (Constant(), Line()),
+    "Constant(), rescale=None": (Constant(), None),
     "PreviousResiduals(floor=0), rescale=None": (PreviousResiduals(floor=0.0), None),
     "PreviousResiduals(floor=0.01), rescale=None": (PreviousResiduals(floor=0.01), None),
     "PreviousResiduals(floor=0.05), rescale=None": (PreviousResiduals(floor=0.05), None),
@@ -106,7 +106,8 @@ def run(clip: Clip, heuristic: Any, rescale: Any) -> dict[str, float]:
         spread = model.predict(rgb, depth)
         model.learn(rgb, depth)
         times.append(process_time() - began)
-        frames.add(spread, depth)
+        # Lengths are those of the pixels that are judged: nobody knows how far the sky is.
+        frames.add(spread._replace(valid=spread.valid & np.isfinite(depth)), depth)
     parts = clip.split()
     chosen = choose(controller(), frames, parts.validation.start, parts.validation.stop)
     trace = sp.replay(frames.controller(chosen.controller), frames.tape())

@@ -513,6 +513,8 @@ def test_masks_of_an_object_are_given_in_several_ways() -> None:
         np.array([[1.0, 0.0], [nan, 0.0]]),
         (np.array([[True, True], [False, True]]), np.array([[True, False], [True, False]])),
         (np.array([[1.0, 9.0], [0.0, 9.0]]), np.array([[True, False], [True, False]])),
+        ([[1.0, 9.0], [0.0, 9.0]], [[True, False], [True, False]]),
+        ([[True, True], [False, True]], [[True, False], [True, False]]),
         np.ma.masked_array(np.array([[1, 1], [0, 0]]), np.array([[0, 1], [0, 0]])),
         torch.tensor(wanted),
         torch.tensor([[1, 0], [0, 0]]),
@@ -535,7 +537,19 @@ def test_scores_that_cannot_be_read_are_told(prediction: Any, said: str) -> None
         PixelThreshold().read(prediction)
 
 
-@pytest.mark.parametrize("y", [None, nan, True, np.array([[0.5, 1.0]]), np.array([[2, 0]])])
+@pytest.mark.parametrize(
+    "y",
+    [
+        None,
+        nan,
+        True,
+        np.array([[0.5, 1.0]]),
+        np.array([[2, 0]]),
+        ([[2.0, 1.0]], [[True, False]]),
+        ([[1.0, 0.0]], [[True], [False]]),
+        ([[1.0, 0.0]], [[1, 0]]),
+    ],
+)
 def test_masks_that_cannot_be_read_are_told(y: Any) -> None:
     with pytest.raises(LabelError):
         PixelThreshold().label(y)

@@ -97,6 +97,20 @@ def test_every_valid_pixel_is_known_equally_often() -> None:
     assert abs(seen - 500).max() < 100  # five standard deviations
 
 
+def test_few_pixels_tell_a_ratio_but_no_shift() -> None:
+    estimate = np.arange(1.0, 31.0).reshape(5, 6)
+    truth = 2.0 * estimate + 5.0
+    few = np.where(estimate <= 19.0, truth, nan)
+    assert fit(estimate, few) == pytest.approx((2.0, 5.0))
+    assert fit(estimate, few, least=20) == pytest.approx((25.0 / 10.0, 0.0))
+    assert fit(estimate, few, least=19) == pytest.approx((2.0, 5.0))
+    assert ScaleAndShift().fit(estimate, few) == fit(estimate, few, least=20)
+    assert ScaleAndShift(least=3).fit(estimate, few) == fit(estimate, few)
+    assert ScaleAndShift(points=19).fit(estimate, few) == fit(estimate, few)  # no more are asked
+    with pytest.raises(InputError, match="least must be a whole number of at least 1, got 0"):
+        fit(estimate, few, least=0)
+
+
 def test_scale_and_shift_checks_its_points() -> None:
     with pytest.raises(InputError, match="points must be a whole number of at least 1, got 0"):
         ScaleAndShift(points=0)
@@ -106,7 +120,9 @@ def test_a_ratio_counts_pixels_of_the_other_side_as_zero() -> None:
     side, residual = np.full(40, 2.0), np.zeros(40)
     residual[:10] = 4.0
     assert Ratio()(side, residual) == Fit(0.5, 0.0)
-    assert Ratio()(side, 0.0 * residual) == Fit(0.1, 0.0)
+    assert Ratio()(side, 0.0 * residual) == Fit(0.001, 0.0)
+    assert Ratio()(side, 0.01 * residual) == Fit(0.005, 0.0)
+    assert Ratio(limit=10.0)(side, 0.01 * residual) == Fit(0.1, 0.0)
     assert Ratio(limit=3.0)(side, 100.0 * residual) == Fit(3.0, 0.0)
     assert Ratio()(side[:19], residual[:19]) == Fit(1.0, 0.0)
     assert Ratio()(0.0 * side, residual) == Fit(1.0, 0.0)

@@ -16,7 +16,8 @@ from setpoint.images import (
     ResidualMagnitude,
     warp,
 )
-from setpoint.images.heuristics import floored, sides
+from setpoint.images.heuristics import FLOOR, floored, sides
+from setpoint.sets import PixelScale
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("cv2")
@@ -49,8 +50,9 @@ def looped(seen: list[tuple[np.ndarray, np.ndarray]], window: int, floor: float)
                 found[1, r, c] = sum(max(-each, 0.0) for each in valid) / len(valid)
     for side in found:
         side[np.isnan(side)] = np.nanmean(side)
-    least = floor * (found[0].mean() + found[1].mean()) / 2.0
-    return np.maximum(found, least)
+    valid = [place for place in np.ndindex(shape) if isfinite(seen[-1][0][place])]
+    total = sum(float(side[place]) for side in found for place in valid)
+    return np.maximum(found, floor * total / (2 * len(valid)))
 
 
 @pytest.mark.parametrize("floor", [0.0, 0.1])
@@ -115,10 +117,38 @@ def test_the_floor_is_a_share_of_the_mean() -> None:
     assert [side.tolist() for side in floored(low, high, 0.1)] == [[[0.2, 4.0]], [[2.0, 2.0]]]
     assert floored(low, high, 0.0)[0] is low
     nothing = np.zeros((1, 2))
-    assert [side.tolist() for side in floored(nothing, nothing, 0.5)] == [[[0.0, 0.0]]] * 2
+    assert [side.tolist() for side in floored(nothing, nothing, 0.5)] == [[[0.5, 0.5]]] * 2
+    assert floored(nothing, nothing, 0.0)[0] is nothing
+    unknown = np.full((1, 2), nan)
+    assert np.isnan(floored(unknown, unknown, 0.5)).all()
+    only_first = floored(low, high, 0.1, np.array([[True, False]]))
+    assert [side.tolist() for side in only_first] == [[[0.1, 4.0]], [[2.0, 2.0]]]
     for wrong in (-0.1, 1.0, nan):
         with pytest.raises(InputError, match="floor must be"):
             PreviousResiduals(floor=wrong)
+
+
+@pytest.mark.parametrize("kind", [PreviousResiduals, RegisteredResiduals])
+def test_after_perfect_frames_every_pixel_can_still_be_covered(kind: Any) -> None:
+    estimate = np.random.default_rng(3).uniform(1.0, 9.0, (16, 20))
+    x = np.zeros((16, 20, 3), np.uint8)
+    for floor, expected in ((FLOOR, FLOOR), (0.0, 0.0)):
+        heuristic = kind(floor=floor)
+        for _ in range(5):
+            heuristic.learn(x, estimate, estimate.copy())
+        found = heuristic.predict(x, estimate)
+        assert np.allclose(found, np.full((2, 16, 20), expected), rtol=1e-6, atol=0.0)
+        sets = PixelScale()
+        critical = sets.criticals(sets.read((estimate, *found)), estimate + 0.5)
+        assert np.isfinite(critical).all() == (floor > 0.0)
+
+
+def test_a_heuristic_that_follows_images_needs_one() -> None:
+    estimate, x = np.full((16, 20), 5.0), (np.zeros((16, 20)), np.zeros((4, 5)))
+    heuristic = RegisteredResiduals()
+    heuristic.learn(x, estimate, estimate)
+    with pytest.raises(InputError, match="an image to register must be an image of numbers"):
+        heuristic.predict(x, estimate)
 
 
 def test_sides_are_the_parts_of_the_residual() -> None:
@@ -147,7 +177,7 @@ class Halfway:
 def test_residual_magnitude_is_symmetric_and_never_negative() -> None:
     heuristic = ResidualMagnitude(Halfway())
     x, estimate = np.zeros((3, 4, 3)), np.full((3, 4), 5.0)
-    assert np.array_equal(heuristic.predict(x, estimate), np.zeros((2, 3, 4)))
+    assert np.array_equal(heuristic.predict(x, estimate), np.full((2, 3, 4), FLOOR))
     truth = np.full((3, 4), 8.0)
     truth[0] = nan
     heuristic.learn(x, estimate, truth)

@@ -70,7 +70,7 @@ def test_a_prediction_is_aligned_and_rescaled_by_the_known_pixels(rescale: Any) 
             there = np.isfinite(below)
             first, second = rescale(low[there], below[there]), rescale(high[there], above[there])
             low, high = np.maximum(first(low), 0.0), np.maximum(second(high), 0.0)
-            low, high = floored(low, high, 0.05)
+            low, high = floored(low, high, 0.05, np.isfinite(centre))
         spread = model.predict(x, y)
         assert model.facts.fit == expected
         assert np.allclose(spread.centre, centre, equal_nan=True)
@@ -94,6 +94,67 @@ def test_sparse_known_pixels_are_all_used() -> None:
     assert model.facts.known == 50
     assert model.facts.judged == 0
     assert isnan(model.facts.infinite)
+
+
+def test_few_known_pixels_are_not_trusted_with_a_shift() -> None:
+    seen = clip(4, (12, 15), seed=10)
+    model = SpreadModel(Steps(), Constant())
+    x, y = seen[0]
+    few = known_pixels(y, 2, rng=0)
+    there = np.isfinite(few)
+    raw = Steps().predict(x)
+    model.predict(x, few)
+    ratio = few[there].mean() / raw[there].mean()
+    assert model.facts.fit == pytest.approx((ratio, 0.0))
+    model.learn(x, y)
+    model.predict(seen[1][0])  # none: the ratio, as long as there is nothing better
+    assert model.facts.fit == pytest.approx((ratio, 0.0))
+    again = known_pixels(seen[1][1], 2, rng=0)
+    model.predict(seen[1][0], again)  # a ratio is not kept where there can be a newer one
+    raw, there = model.model.predict(seen[1][0]), np.isfinite(again)
+    assert model.facts.fit == pytest.approx((again[there].mean() / raw[there].mean(), 0.0))
+    x, y = seen[2]
+    model.predict(x, y)
+    sure = model.facts.fit
+    assert sure.shift != 0.0
+    model.learn(x, y)
+    model.predict(seen[3][0], known_pixels(seen[3][1], 19, rng=0))
+    assert (model.facts.fit, model.facts.known) == (sure, 19)
+    model.predict(seen[3][0], known_pixels(seen[3][1], 20, rng=0))
+    assert model.facts.fit != sure
+    asked = SpreadModel(Steps(), Constant(), known=5)
+    asked.predict(*seen[0])  # no more than five are asked for
+    assert asked.facts.fit.shift != 0.0
+
+
+class Metres:
+    """A model that speaks in a unit of its own; residuals of 5 cm in metres."""
+
+    def __init__(self, unit: float) -> None:
+        self.unit = unit
+
+    def predict(self, x: Any) -> Any:
+        return x * self.unit
+
+    def learn(self, x: Any, y: Any) -> None: ...
+
+
+@pytest.mark.parametrize("rescale", [Ratio(), Line()])
+@pytest.mark.parametrize("kind", [Constant, PreviousResiduals])
+def test_results_scale_with_the_unit(rescale: Any, kind: Any) -> None:
+    random = np.random.default_rng(11)
+    models = [SpreadModel(Metres(unit), kind(), rescale=rescale) for unit in (1.0, 1000.0)]
+    for _ in range(5):
+        x = random.uniform(1.0, 4.0, (16, 20))
+        y = x + random.normal(0.0, 0.05, x.shape)
+        near, far = (
+            model.predict(x, y * unit) for model, unit in zip(models, (1.0, 1000.0), strict=True)
+        )
+        for one, other in zip(near[:3], far[:3], strict=True):
+            assert np.allclose(1000.0 * one, other, rtol=1e-6)
+        assert near.low.mean() == pytest.approx(0.02, rel=0.5)  # 0.05/√(2π)
+        for model, unit in zip(models, (1.0, 1000.0), strict=True):
+            model.learn(x, y * unit)
 
 
 def test_without_known_pixels_the_last_fit_stays() -> None:

@@ -177,6 +177,36 @@ def test_a_tape_is_written_and_read(tmp_path: Any) -> None:
     assert len(kept.tape(2, 5)) == 3
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("bounds", [None, (-1.0, 0.0)])
+def test_a_replay_is_the_live_stream_of_a_segmentation(dtype: Any, bounds: Any) -> None:
+    random = np.random.default_rng(10)
+    loss = sp.losses.ImageMiscoverage()
+    risk = sp.Risk(loss, 0.1, sp.steps.Fixed(0.2), bounds=bounds)
+    controller = sp.Controller(sp.sets.PixelThreshold(), risk)
+    kept = FrameTape(sp.sets.PixelThreshold(), (Whole(),), dtype="float64")
+    stream = sp.Stream(controller)
+    losses, thetas, sizes = [], [], []
+    for t in range(60):
+        mask = random.random((12, 15)) < (0.0 if t == 20 else 0.3)  # one without the object
+        raw = np.where(mask, random.beta(4.0, 2.0, mask.shape), random.beta(1.0, 4.0, mask.shape))
+        scores = (np.minimum(1.2 * raw, 1.0) if t < 40 else 0.5 * raw).astype(dtype)
+        kept.add(scores, mask)
+        thetas.append(stream.theta)
+        sizes.append(stream.predict(scores).size)
+        found = stream.update(mask)
+        losses.append(nan if found is None else found)
+    trace = sp.replay(kept.controller(controller), kept.tape())
+    assert np.array_equal(trace.losses[0], losses, equal_nan=True)
+    assert np.array_equal(trace.theta[0], thetas)
+    assert np.isnan(losses).sum() == 1
+    assert 0.0 < np.nanmean(losses) < 1.0
+    # Sizes are kept at 65 values of λ and drawn as lines between them.
+    assert np.allclose([shown.length for shown in trace.shown], sizes, atol=6.0)
+    below = kept.family.at(kept.family.read([column[0] for column in kept.tape().prediction]), -1.5)
+    assert below.length == 0.0
+
+
 def test_what_a_frame_tape_cannot_do_is_told() -> None:
     with pytest.raises(InputError, match="sets must have criticals"):
         FrameTape(sp.sets.Widen())

@@ -27,13 +27,17 @@ class Fit(NamedTuple):
         return self.scale * estimate + self.shift
 
 
-def fit(estimate: Any, truth: Any) -> Fit:
+def fit(estimate: Any, truth: Any, least: int = 2) -> Fit:
     """The scale and shift that bring an estimate nearest to the truth, by least squares.
 
-    Pixels count where both are finite. The scale is never negative: where the slope is not above
-    0, or there are fewer than two different values to tell one, it is the ratio of the means
-    without a shift; where that is not above 0 either, the estimate is only shifted. With no pixel
-    at all the estimate stays as it is.
+    Pixels count where both are finite, whatever their value: an invalid pixel must be NaN, so
+    that a raw depth map, in which 0 says that there is none, goes through
+    `images.only(depth, images.valid_depth(depth))` first.
+
+    The scale is never negative: where the slope is not above 0, or there are fewer than `least`
+    pixels or two different values to tell one, it is the ratio of the means without a shift; where
+    that is not above 0 either, the estimate is only shifted. With no pixel at all the estimate
+    stays as it is.
 
     Examples
     --------
@@ -50,11 +54,12 @@ def fit(estimate: Any, truth: Any) -> Fit:
     x, y = _pairs(estimate, truth)
     if not len(x):
         return Fit(1.0, 0.0)
+    least = whole(least, "least", 1)
     middle, level = float(x.mean()), float(y.mean())
     apart = x - middle
     spread = float((apart * apart).sum())
     slope = float((apart * (y - level)).sum()) / spread if spread > 0.0 else 0.0
-    if slope > 0.0 and isfinite(slope):
+    if len(x) >= least and slope > 0.0 and isfinite(slope):
         return Fit(slope, level - slope * middle)
     ratio = level / middle if middle else 0.0
     return Fit(ratio, 0.0) if ratio > 0.0 and isfinite(ratio) else Fit(1.0, level - middle)
@@ -82,7 +87,9 @@ def known_pixels(truth: Any, count: int = 200, rng: Any = None) -> Any:
     Parameters
     ----------
     truth
-        The image of true values, NaN where invalid: a numpy array or a torch tensor.
+        The image of true values, a numpy array or a torch tensor. Invalid pixels must be NaN: a 0
+        is taken for a true 0, so that a raw depth map, in which it says that there is none, goes
+        through `images.only(depth, images.valid_depth(depth))` first.
     count
         How many pixels are known, 200 in the paper.
     rng
@@ -118,6 +125,9 @@ class ScaleAndShift:
     ----------
     points
         How many pixels are known.
+    least
+        With fewer known pixels than this, and than `points`, it is the ratio of the means without
+        a shift.
 
     Examples
     --------
@@ -129,9 +139,11 @@ class ScaleAndShift:
     """
 
     points: int = 200
+    least: int = 20
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "points", whole(self.points, "points", 1))
+        object.__setattr__(self, "least", whole(self.least, "least", 1))
 
     def known(self, truth: Any, rng: Any = None) -> Any:
         """The truth at `points` pixels, NaN elsewhere; all of it if no more are finite."""
@@ -139,7 +151,7 @@ class ScaleAndShift:
 
     def fit(self, estimate: Any, known: Any) -> Fit:
         """The scale and shift from the known pixels."""
-        return fit(estimate, known)
+        return fit(estimate, known, min(self.least, self.points))
 
 
 class Rescale(Protocol):
@@ -161,12 +173,14 @@ class Ratio:
     Parameters
     ----------
     limit
-        The factor stays between 1/limit and limit.
+        The factor stays between 1/limit and limit. That is wide enough to bring the first frame's
+        uncertainty of 1 to residuals in metres or in millimetres, so that what comes out does not
+        depend on the unit.
     least
         With fewer known pixels the heuristic stays as it is.
     """
 
-    limit: float = 10.0
+    limit: float = 1000.0
     least: int = 20
 
     def __post_init__(self) -> None:
@@ -191,12 +205,13 @@ class Line:
     Parameters
     ----------
     limit
-        The scale stays between 1/limit and limit, and the line goes through the means.
+        The scale stays between 1/limit and limit, and the line goes through the means; see
+        `Ratio`.
     least
         With fewer known pixels the heuristic stays as it is.
     """
 
-    limit: float = 10.0
+    limit: float = 1000.0
     least: int = 20
 
     def __post_init__(self) -> None:

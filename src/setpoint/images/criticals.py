@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import choice, is_missing, number, whole
+from setpoint._replayed import size_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError, PredictionError
 from setpoint.images._arrays import host
@@ -24,6 +25,8 @@ from setpoint.tape import Ragged, Tape
 __all__ = ["CriticalSet", "CriticalValues", "FrameTape"]
 
 Array = np.ndarray[Any, Any]
+_SCALE = PixelScale()
+
 Reading = tuple[Any, ...]
 """The sorted critical values of each region, and the mean lengths at the nodes of the family."""
 
@@ -69,7 +72,9 @@ class CriticalSet:
 
     @property
     def length(self) -> float:
-        """The mean length over the valid pixels, on the line between the two nodes around λ."""
+        """The mean length over the valid pixels, on the line between the two nodes around λ.
+
+        Of a segmentation it is how many pixels are in the set."""
         lam, nodes, lengths = self.lam, self.family.nodes, self.reading[-1]
         if lam == inf:
             return float(lengths[-1])
@@ -94,7 +99,8 @@ class CriticalSet:
 class CriticalValues:
     """The family of frames of which only the critical values are left.
 
-    It stands in for `sets.PixelScale` in a controller that is replayed over a `FrameTape`.
+    It stands in for `sets.PixelScale` or `sets.PixelThreshold` in a controller that is replayed
+    over a `FrameTape`.
 
     Parameters
     ----------
@@ -104,6 +110,8 @@ class CriticalValues:
         The values of λ, rising and ending in +inf, at which a row holds the mean length. Between
         them and beyond them it is taken to be a line: of intervals that are not cut to a support
         the length is 0 up to λ = 0 and a line from there, so that three nodes are exact.
+    sets
+        The family that was used live: where λ starts, and its bounds.
 
     Examples
     --------
@@ -115,6 +123,7 @@ class CriticalValues:
 
     regions: tuple[Any, ...] = (Whole(), Centre())
     nodes: tuple[float, ...] = (0.0, 1.0, inf)
+    sets: Any = _SCALE
 
     shows = CriticalSet
 
@@ -156,14 +165,20 @@ class CriticalValues:
         return float(prediction[0][-1]) if len(prediction[0]) else -inf
 
     def start(self, level: float) -> float:
-        """λ = 1: the model's own uncertainty."""
-        return 1.0
+        """Where the family that was used live starts."""
+        return float(self.sets.start(level))
 
-    def bounds(self) -> None:
-        """From a burn-in, as those of `sets.PixelScale`."""
+    def bounds(self) -> tuple[float, float] | None:
+        """Those of the family that was used live."""
+        found: tuple[float, float] | None = self.sets.bounds()
+        return found
 
     def unit(self, prediction: Reading) -> float:
-        """The mean scale of a side: half of what a set is longer at λ = 1 than at λ = 0."""
+        """The mean scale of a side: half of what a set is longer at λ = 1 than at λ = 0.
+
+        1 for a family whose λ has bounds of its own."""
+        if self.bounds() is not None:
+            return 1.0
         return 0.5 * (self.at(prediction, 1.0).length - self.at(prediction, 0.0).length)
 
 
@@ -173,7 +188,8 @@ class FrameTape:
     Parameters
     ----------
     sets
-        The family that is used live: its `criticals` are kept.
+        The family that is used live, `sets.PixelScale()` or `sets.PixelThreshold()`: its
+        `criticals` are kept, and how long or, of a segmentation, how large its sets are.
     regions
         The regions that losses ask for.
     bins
@@ -196,7 +212,8 @@ class FrameTape:
         if not hasattr(self.sets, "criticals"):
             raise InputError(f"sets must have criticals, as sets.PixelScale(), got {self.sets!r}")
         cut = getattr(self.sets, "support", None) != (-inf, inf)
-        self.family = CriticalValues(tuple(regions), _nodes(self.sets) if cut else (0.0, 1.0, inf))
+        nodes = _nodes(self.sets) if cut else (0.0, 1.0, inf)
+        self.family = CriticalValues(tuple(regions), nodes, self.sets)
         self.bins = None if bins is None else whole(bins, "bins", 2)
         self.dtype = choice(dtype, "dtype", ("float32", "float64"))
         self._values: list[list[Array]] = [[] for _ in self.family.regions]
@@ -221,7 +238,7 @@ class FrameTape:
             if place == 0:
                 self._infinite.append(float(np.mean(values == inf)) if len(values) else nan)
             self._values[place].append(self._binned(values))
-        lengths = [self.sets.at(reading, lam).length for lam in self.family.nodes]
+        lengths = [size_of(self.sets.at(reading, lam)) for lam in self.family.nodes]
         # Without a valid pixel there is no length, and a tape takes no NaN.
         self._lengths.append([0.0 if length != length else length for length in lengths])
 
@@ -277,4 +294,5 @@ def _nodes(sets: Any) -> tuple[float, ...]:
     if bounds is None:
         return _NODES
     low, high = bounds
-    return (*(float(node) for node in np.linspace(low, high, 65)), inf)
+    # Just below its bounds a set is empty, at them it may hold what is certain.
+    return (float(np.nextafter(low, -inf)), *np.linspace(low, high, 65).tolist(), inf)

@@ -4,7 +4,8 @@ A heuristic has two methods. `predict(x, estimate)` gives the uncertainty below 
 changes nothing; `learn(x, estimate, truth)` takes in the truth, NaN where it is invalid, together
 with the estimate as it was predicted, before the model learnt from this truth. Both are in the unit
 of the estimate: metres, where the estimate was put into metres. Numpy arrays and torch tensors do,
-on their device.
+on their device. Where the estimate is NaN a pixel is not valid, and enters neither a floor nor a
+mean.
 """
 
 from collections import deque
@@ -57,10 +58,12 @@ def sides(estimate: Any, truth: Any) -> tuple[Any, Any]:
     return xp.where(residual < 0.0, 0.0, residual), xp.where(residual > 0.0, 0.0, -residual)
 
 
-def floored(low: Any, high: Any, floor: float) -> tuple[Any, Any]:
+def floored(low: Any, high: Any, floor: float, valid: Any = None) -> tuple[Any, Any]:
     """Both sides raised to at least `floor` of the frame's mean uncertainty.
 
-    Without it a pixel with no uncertainty on a side is never covered from that side.
+    Without it a pixel with no uncertainty on a side is never covered from that side. The mean is
+    over the pixels that are valid, by default all that are finite; where it is 0, as after a few
+    perfect frames, both sides are raised to `floor` in the unit of the estimate.
 
     >>> import numpy as np
     >>> floored(np.array([[0.0, 4.0]]), np.array([[2.0, 2.0]]), 0.1)
@@ -69,9 +72,12 @@ def floored(low: Any, high: Any, floor: float) -> tuple[Any, Any]:
     if not floor:
         return low, high
     xp = space(low)
-    least = floor * 0.5 * (mean(low, xp.isfinite(low)) + mean(high, xp.isfinite(high)))
-    if not least > 0.0:
+    there = xp.isfinite(low) & xp.isfinite(high)
+    there = there if valid is None else there & valid
+    size = 0.5 * (mean(low, there) + mean(high, there))
+    if size != size:
         return low, high
+    least = floor * (size or 1.0)
     return xp.where(low < least, least, low), xp.where(high < least, least, high)
 
 
@@ -149,10 +155,11 @@ class ResidualMagnitude:
     def predict(self, x: Any, estimate: Any) -> tuple[Any, Any]:
         """What the network expects, at least the floor."""
         size = image(self.network.predict(x), "the residual that the network predicts")
-        size = like(size, image(estimate, "the estimate"))
+        estimate = image(estimate, "the estimate")
+        size = like(size, estimate)
         xp = space(size)
         size = xp.where(xp.isfinite(size) & (size > 0.0), size, 0.0)
-        return floored(size, size, self.floor)
+        return floored(size, size, self.floor, xp.isfinite(estimate))
 
     def learn(self, x: Any, estimate: Any, truth: Any) -> None:
         """Lets the network learn the absolute residual."""
@@ -230,7 +237,7 @@ def _mean_sides(residuals: Any, estimate: Any, floor: float) -> tuple[Any, Any]:
         filler = mean(average, known)
         found.append(xp.where(known, average, filler if filler == filler else 1.0))
     low, high = (side.astype(kept.dtype) if xp.__name__ == "numpy" else side for side in found)
-    return floored(low, high, floor)
+    return floored(low, high, floor, xp.isfinite(estimate))
 
 
 class RegisteredResiduals:
@@ -244,9 +251,10 @@ class RegisteredResiduals:
         What finds the flow: `DIS()` or `TVL1()`.
     follow
         Which flow moves the residuals. "image" takes that of the input images, which reaches the
-        frame to be predicted; "truth" that of the true maps, which ends at the frame before it;
-        "each", the paper's way, moves estimates and truths by flows of their own, each time anew
-        and to the frame before it, and takes their residuals afterwards.
+        frame to be predicted, and needs an input that is one image; "truth" that of the true maps,
+        which ends at the frame before it; "each", the paper's way, moves estimates and truths by
+        flows of their own, each time anew and to the frame before it, and takes their residuals
+        afterwards.
     floor
         The least uncertainty, as a share of the frame's mean; 0 for none.
 

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import whole
-from setpoint.errors import InputError
-from setpoint.images._arrays import copied, image, like, same, space
+from setpoint.errors import InputError, PendingFull, UnknownReceipt
+from setpoint.images._arrays import copied, image, like, mask, same, space, true
 from setpoint.images.alignment import Fit, Line, Rescale, fit, known_pixels
 from setpoint.images.heuristics import Heuristic, floored, sides
 from setpoint.predictions import PixelSpread
 
 __all__ = ["Facts", "SpreadModel"]
+
+Id = int | str
 
 _LINE = Line()
 
@@ -51,6 +53,15 @@ class Facts:
 class SpreadModel:
     """A model of images and a heuristic of its uncertainty, as one online model.
 
+    Where labels come late, or several frames are open at once, each prediction is given an id, and
+    `learn` the same: the heuristic is then told that very prediction. Without ids only the last
+    prediction is remembered.
+
+    Whatever true values it is given, in `predict` and in `learn`, invalid pixels must be NaN, left
+    out by a pair (values, valid), or masked. A 0 is taken for a true 0, so that a raw depth map, in
+    which it says that there is none, goes through `images.only(depth, images.valid_depth(depth))`
+    first.
+
     Parameters
     ----------
     model
@@ -68,6 +79,11 @@ class SpreadModel:
     rescale
         What brings the heuristic to the residuals at the known pixels, each side by itself: by
         default `alignment.Line()`; None leaves it as it is.
+    least
+        With fewer known pixels than this, and than `known`, the last fit of as many stays; before
+        there was one, the scale is the ratio of the means, without a shift.
+    max_pending
+        How many predictions with an id may wait for their truth at once; each keeps four images.
 
     Examples
     --------
@@ -93,6 +109,8 @@ class SpreadModel:
         seed: int = 0,
         align: bool = True,
         rescale: Rescale | None = _LINE,
+        least: int = 20,
+        max_pending: int = 1000,
     ) -> None:
         for part, name in ((model, "model"), (heuristic, "heuristic")):
             if not (hasattr(part, "predict") and hasattr(part, "learn")):
@@ -100,55 +118,114 @@ class SpreadModel:
         self.model, self.heuristic = model, heuristic
         self.known, self.seed = whole(known, "known", 0), whole(seed, "seed", 0)
         self.align, self.rescale = bool(align), rescale
+        self.least = whole(least, "least", 1)
+        self.max_pending = whole(max_pending, "max_pending", 1)
         self.frames = 0
-        self._fit = Fit(1.0, 0.0)
+        # Frames begun: a prediction with an id begins one, without an id learning it does.
+        self._serial = 0
+        self._fit, self._sure = Fit(1.0, 0.0), False
         self._last: tuple[Any, PixelSpread, Facts] | None = None
+        self._open: dict[Id, tuple[PixelSpread, Facts]] = {}
+        self._facts: Facts | None = None
 
     @property
     def facts(self) -> Facts:
         """What is known of the frame that was predicted or learnt last."""
-        if self._last is None:
+        if self._facts is None:
             raise InputError("there are no facts before the first frame: predict one")
-        return self._last[2]
+        return self._facts
 
-    def predict(self, x: Any, known: Any = None) -> PixelSpread:
+    @property
+    def pending(self) -> tuple[Id, ...]:
+        """The ids of the predictions that wait for their truth, oldest first."""
+        return tuple(self._open)
+
+    def predict(
+        self, x: Any, known: Any = None, *, id: Id | None = None, valid: Any = None
+    ) -> PixelSpread:
         """The estimate with its uncertainty.
 
-        Nothing moves, however often it is called: only the last answer is remembered for `learn`.
+        Without an id nothing moves, however often it is called: only the last answer is remembered
+        for `learn`. With one it stays open until it is learnt or dropped.
 
         Parameters
         ----------
         x
             The input of the model.
         known
-            An image of the pixels whose truth is known with x, NaN elsewhere; of more than
-            `known` pixels, that many are drawn. Without any, the last frame's scale and shift
-            stay.
+            The pixels whose truth is known with x: an image that is NaN elsewhere, a pair (values,
+            valid) or a masked array; of more than `known` pixels, that many are drawn. Without
+            any, the last frame's scale and shift stay.
+        id
+            A number or a string under which `learn` finds this prediction.
+        valid
+            A boolean mask of the pixels that can be used: False for padding. They are not valid in
+            the prediction, and enter no fit, floor or mean. Without it padding counts as any pixel
+            does, also in the mean length of the sets, unless the model says NaN there.
         """
-        self._last = self._predicted(x, known)
-        return self._last[1]
+        if id is not None:
+            self._check_room(id)
+        spread, facts = self._predicted(x, known, valid)
+        if id is None:
+            self._last = copied(x), spread, facts
+        else:
+            self._open[id] = spread, facts
+            self._serial += 1
+            self._keep(facts)
+        self._facts = facts
+        return spread
 
-    def _predicted(self, x: Any, known: Any) -> tuple[Any, PixelSpread, Facts]:
-        """The input, its prediction and the facts."""
+    def _check_room(self, id: Id) -> None:
+        if isinstance(id, bool) or not isinstance(id, int | str):
+            raise InputError(f"an id must be a whole number or a string, got {id!r}")
+        if id in self._open:
+            raise InputError(f"a prediction already waits under the id {id!r}")
+        if len(self._open) >= self.max_pending:
+            raise PendingFull(
+                f"{len(self._open):,} predictions wait for their truth, as many as max_pending "
+                "allows: learn or drop some"
+            )
+
+    def _predicted(self, x: Any, known: Any, valid: Any) -> tuple[PixelSpread, Facts]:
+        """The prediction of an input and the facts."""
         raw = image(self.model.predict(x), "what the model predicts")
+        xp = space(raw)
+        usable = xp.isfinite(raw)
+        if valid is not None:
+            usable = usable & mask(valid, "valid", raw)
         points = None
         if known is not None and self.known:
-            drawn = np.random.default_rng((self.seed, self.frames))
-            points = like(known_pixels(known, self.known, drawn), raw)
-        count = 0 if points is None else int(space(points).isfinite(points).sum())
-        found = self._fit
-        if self.align and count:
-            found = fit(raw, points)
-        centre = found(raw) if self.align else raw
-        low, high = self.heuristic.predict(x, centre)
+            given = true(known, "known")
+            if valid is not None:
+                given = space(given).where(mask(valid, "valid", given), given, nan)
+            drawn = np.random.default_rng((self.seed, self._serial))
+            points = like(known_pixels(given, self.known, drawn), raw)
+        seen = xp.where(usable, raw, nan)
+        count = 0 if points is None else int((usable & xp.isfinite(points)).sum())
+        found = self._found(seen, points, count)
+        centre = found(raw) if self.align else copied(raw)
+        seen = xp.where(usable, centre, nan)
+        low, high = self.heuristic.predict(x, seen)
         turned = (Fit(1.0, 0.0), Fit(1.0, 0.0))
         if self.rescale is not None and count:
-            low, high, turned = self._rescaled(self.rescale, centre, low, high, points)
-        xp = space(centre)
-        valid = xp.isfinite(centre) & xp.isfinite(low) & xp.isfinite(high)
-        spread = PixelSpread(centre, low, high, valid)
-        facts = Facts(found, *turned, count, int(valid.sum()))
-        return copied(x), spread, facts
+            low, high, turned = self._rescaled(self.rescale, seen, low, high, points)
+        usable = usable & xp.isfinite(centre) & xp.isfinite(low) & xp.isfinite(high)
+        spread = PixelSpread(centre, low, high, usable)
+        return spread, Facts(found, *turned, count, int(usable.sum()))
+
+    def _found(self, estimate: Any, points: Any, count: int) -> Fit:
+        """The scale and shift of a frame: the last ones, if its known pixels are too few."""
+        if not self.align or not count or (self._sure and not self._enough(count)):
+            return self._fit
+        return fit(estimate, points, min(self.least, self.known))
+
+    def _enough(self, count: int) -> bool:
+        """Whether so many known pixels tell a scale and a shift."""
+        return count > 0 and count >= min(self.least, self.known)
+
+    def _keep(self, facts: Facts) -> None:
+        """Remembers a fit for frames that cannot have their own."""
+        self._fit, self._sure = facts.fit, self._sure or self._enough(facts.known)
 
     def _rescaled(
         self, rescale: Rescale, centre: Any, low: Any, high: Any, points: Any
@@ -160,32 +237,53 @@ class SpreadModel:
         down, up = rescale(low[seen], below[seen]), rescale(high[seen], above[seen])
         low, high = down(low), up(high)
         low, high = xp.where(low < 0.0, 0.0, low), xp.where(high < 0.0, 0.0, high)
-        low, high = floored(low, high, self.heuristic.floor)
+        low, high = floored(low, high, self.heuristic.floor, xp.isfinite(centre))
         return low, high, (down, up)
 
-    def learn(self, x: Any, y: Any) -> None:
-        """Takes in the truth of a frame, NaN where invalid.
+    def learn(self, x: Any, y: Any, *, id: Id | None = None) -> None:
+        """Takes in the truth of a frame: NaN where invalid, a pair (values, valid), or masked.
 
-        The heuristic is told the estimate as it was predicted. If x is not the frame predicted
-        last, it is predicted now, with known pixels drawn from y.
+        The heuristic is told the estimate as it was predicted, under the id or last. Without an id,
+        if x is not the input predicted last, it is predicted now, by the model as it has become,
+        with known pixels drawn from y: where labels come late, give ids. Arrays and tensors are
+        the same input if they hold the same numbers, numbers and strings if they are equal,
+        anything else only if it is the same object.
         """
-        truth = image(y, "y")
-        last = self._last
-        if last is None or not same(last[0], x):
-            last = self._predicted(x, truth)
-        seen, spread, facts = last
-        xp = space(spread.centre)
-        estimate = xp.where(spread.valid, spread.centre, nan)
-        self._last = (seen, spread, _judged(facts, spread, truth))
-        self._fit = facts.fit
+        truth = true(y, "y")
+        spread, facts = self._asked(x, truth) if id is None else self._waiting(id)
+        judged = _judged(facts, spread, truth)
+        estimate = space(spread.centre).where(spread.valid, spread.centre, nan)
         self.heuristic.learn(x, estimate, truth)
-        self.model.learn(x, y)
+        self.model.learn(x, truth)
+        if id is None:
+            self._serial += 1
+            self._keep(facts)
+        else:
+            del self._open[id]
+        self._facts = judged
         self.frames += 1
+
+    def _asked(self, x: Any, truth: Any) -> tuple[PixelSpread, Facts]:
+        """The prediction of an input without an id: the last one, or one made now."""
+        if self._last is None or not same(self._last[0], x):
+            self._last = copied(x), *self._predicted(x, truth, None)
+        return self._last[1:]
+
+    def _waiting(self, id: Id) -> tuple[PixelSpread, Facts]:
+        if id not in self._open:
+            raise UnknownReceipt(f"no prediction waits under the id {id!r}")
+        return self._open[id]
+
+    def drop(self, id: Id) -> None:
+        """Gives up a prediction whose truth will not come."""
+        self._waiting(id)
+        del self._open[id]
 
     def __repr__(self) -> str:
         return (
             f"SpreadModel({self.model!r}, {self.heuristic!r}, known={self.known}, "
-            f"seed={self.seed}, align={self.align}, rescale={self.rescale!r})"
+            f"seed={self.seed}, align={self.align}, rescale={self.rescale!r}, "
+            f"least={self.least}, max_pending={self.max_pending})"
         )
 
 

@@ -172,18 +172,20 @@ class PixelThreshold:
         values, valid = label_parts(y)
         held = values if is_tensor(values) else np.asarray(values)
         boolean = held.dtype == space(held).bool
+        wrong: Any = None
         if boolean and held.ndim >= 2:
             found = mask_of(held, "a label", LabelError, copy=not self.share)
         else:
             numbers = plane(values, "a label", LabelError, copy=False)
-            skipped = numbers != numbers if valid is None else (numbers != numbers) | ~valid
             found = numbers == 1.0
-            if not bool((found | (numbers == 0.0) | skipped).all()):
-                raise LabelError("a label must be a boolean mask, or 0, 1 and NaN for each pixel")
+            wrong = ~(found | (numbers == 0.0) | (numbers != numbers))
         if valid is not None:
             valid = mask_of(valid, "the valid of a label", LabelError, copy=False)
             same_kind({"values": found, "valid": valid}, LabelError)
             found = found & valid
+            wrong = None if wrong is None else wrong & valid
+        if wrong is not None and bool(wrong.any()):
+            raise LabelError("a label must be a boolean mask, or 0, 1 and NaN for each pixel")
         return found
 
     def taped(self, y: float) -> Any:
