@@ -2,16 +2,14 @@
 
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import setpoint as sp
-from setpoint.errors import StateError
 from setpoint.jobs.inspecting import inspect
-from tests.ledgers import CONTROLLER, RISK, events, reference, same
+from tests.ledgers import CONTROLLER, events, reference, same
 
 
 @pytest.mark.parametrize("every", [1, 7, 100_000])
@@ -211,33 +209,6 @@ def test_missing_labels_and_given_up_predictions_are_remembered(tmp_path: Path) 
         assert list(stream.pending) == [2]
 
 
-def test_a_folder_keeps_its_options_and_is_read_under_them(tmp_path: Path) -> None:
-    with sp.Ledger(tmp_path, CONTROLLER, max_pending=2, overflow="expire") as ledger:
-        ledger.handle([{"id": n, "prediction": [0, 1]} for n in range(6)])
-        ledger.handle([{"id": 5, "y": None}])
-    with sp.Ledger(tmp_path) as ledger:
-        stream = ledger.streams[""]
-        assert list(stream.pending) == [4]
-        assert (stream.state.expired, stream.state.missing) == (4, 1)
-    with pytest.raises(StateError, match="has max_pending = 2, given is 3"):
-        sp.Ledger(tmp_path, max_pending=3)
-
-
-def test_a_folder_belongs_to_one_controller_and_one_process(tmp_path: Path) -> None:
-    with pytest.raises(StateError, match="holds no ledger yet"):
-        sp.Ledger(tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-    with sp.Ledger(tmp_path, CONTROLLER) as ledger:
-        with pytest.raises(StateError, match="another process works on the ledger"):
-            sp.Ledger(tmp_path)
-        ledger.handle([{"id": 1, "prediction": [0, 1]}])
-    with pytest.raises(StateError, match="is closed"):
-        ledger.handle([{"id": 2, "prediction": [0, 1]}])
-    custom = sp.Controller(sp.sets.Widen(), sp.Risk(sp.losses.Custom(lambda s, y: 0.0), 0.1))
-    with pytest.raises(StateError, match="a ledger keeps its controller as text"):
-        sp.Ledger(tmp_path / "custom", custom)
-
-
 def served(ledger: sp.Ledger, data: bytes) -> list[dict[str, Any]]:
     sink = io.BytesIO()
     ledger.serve(io.BufferedReader(io.BytesIO(data)), sink)
@@ -260,6 +231,12 @@ BAD = {
     b'{"id": 2, "prediction": [true, 2]}': "a prediction must be made of numbers, got [true, 2]",
     b'{"id": 2, "prediction": null}': "Widen takes a pair (lower, upper) or one number, got null",
     b'{"id": 2, "prediction": [1, null]}': "the upper quantile must be a number, got null",
+    b'{"id": 2, "prediction": "abc"}': 'Widen takes a pair (lower, upper) or one number, got "abc"',
+    b'{"id": 2, "prediction": [NaN, 1]}': "a prediction must not be NaN, got [NaN, 1.0]",
+    b'{"id": 2, "prediction": ["it\'s", 1]}': 'the lower quantile must be a number, got "it\'s"',
+    b'{"id": 1, "y": "abc"}': 'a label must be a number, got "abc"',
+    b'{"id": 1, "y": -Infinity}': "a label must be finite, got -Infinity",
+    b'{"id": "z", "y": 1}': 'no prediction waits under the id "z"',
     b'{"id": true, "y": 1}': "an id must be a whole number or text, got true",
     b'{"id": [1], "y": 1}': "an id must be a whole number or text, got [1]",
     b'{"id": 1.5, "y": 1}': "an id must be a whole number or text, got 1.5",
@@ -303,38 +280,30 @@ def test_a_last_line_that_is_too_long_is_told_with_or_without_its_end(
     assert told[1]["error"] == "a line may have 1,048,576 bytes"
 
 
+class Dripping(io.BytesIO):
+    """A source from which one byte arrives at a time."""
+
+    def read1(self, size: int | None = -1) -> bytes:
+        return super().read1(1)
+
+
+def test_a_mark_of_byte_order_before_the_first_line_is_no_part_of_it(tmp_path: Path) -> None:
+    data = b'\xef\xbb\xbf{"id": 1, "prediction": [0, 1]}\n{"id": 1, "y": 0.5}\n'
+    expected = [
+        {"line": 1, "id": 1, "lower": 0.0, "upper": 1.0},
+        {"line": 2, "id": 1, "loss": 0.0, "covered": True},
+    ]
+    with sp.Ledger(tmp_path / "whole", CONTROLLER) as ledger:
+        assert served(ledger, data) == expected
+    with sp.Ledger(tmp_path / "bytes", CONTROLLER) as ledger:
+        sink = io.BytesIO()
+        ledger.serve(Dripping(data), sink)
+    assert [json.loads(line) for line in sink.getvalue().splitlines()] == expected
+
+
 def test_null_names_no_stream(tmp_path: Path) -> None:
     with sp.Ledger(tmp_path, CONTROLLER) as ledger:
         made = [{"stream": None, "id": None, "prediction": [0, 1]}, {"y": 0.5}]
         assert not any("error" in answer for answer in ledger.handle(made))
         assert list(ledger.streams) == [""]
     assert "None" not in str(inspect(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("other", "told"),
-    [
-        (
-            sp.Controller(sp.sets.Widen(), replace(RISK, level=0.2), CONTROLLER.stretch),
-            r"its risks\[0\].level is 0.1, that of the controller given is 0.2",
-        ),
-        (
-            sp.Controller(sp.sets.Widen(), RISK),
-            r'its stretch is "ErrorAdaptive", that of the controller given is "Identity"',
-        ),
-        (
-            sp.Controller(sp.sets.Widen(), RISK, replace(CONTROLLER.stretch, low=-2.0)),
-            r"its stretch.low is -1.0, that of the controller given is -2.0",
-        ),
-        (
-            sp.Controller(sp.sets.Widen((0.0, 9.0)), RISK, CONTROLLER.stretch),
-            r"its sets.support\[0\] is -Infinity, that of the controller given is 0.0",
-        ),
-    ],
-)
-def test_the_first_field_in_which_another_controller_differs_is_named(
-    tmp_path: Path, other: sp.Controller, told: str
-) -> None:
-    sp.Ledger(tmp_path, CONTROLLER).close()
-    with pytest.raises(StateError, match=told):
-        sp.Ledger(tmp_path, other)

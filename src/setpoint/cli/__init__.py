@@ -1,6 +1,8 @@
 """The command `setpoint`: it parses, calls the library and prints."""
 
 import sys
+import warnings
+from typing import Any
 
 __all__ = ["main"]
 
@@ -20,7 +22,9 @@ def main() -> None:
     from setpoint.errors import SetpointError
 
     try:
-        app(prog_name="setpoint")
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            app(prog_name="setpoint")
     except SetpointError as error:
         sys.exit(f"setpoint: {error}")
     except OSError as error:
@@ -29,6 +33,11 @@ def main() -> None:
         if (error.name or "setpoint").startswith("setpoint"):
             raise
         sys.exit(f"setpoint: this needs {error.name}: pip install 'setpoint[all]'")
+
+
+def _note(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Says a warning as the command says all else, without the place in the source."""
+    print(f"setpoint: note: {message}", file=sys.stderr)
 
 
 def _in_words(error: OSError) -> str:

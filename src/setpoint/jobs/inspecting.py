@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import warnings
 import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -162,17 +163,36 @@ def kind_of(path: Path) -> str:
 
 def _ledger(folder: Path) -> Inspected:
     """A ledger read from a copy, because opening one is for those who write to it."""
-    if not any(folder.glob("log-*.jsonl")):
+    if not (any(folder.glob("log-*.jsonl")) or (folder / "options.json").exists()):
         raise StateError(
             f"{folder} holds no ledger, and no state.zip as a job leaves: name a saved stream, "
             "groups or fleet, or a folder of these"
         )
     for _ in range(5):
         with TemporaryDirectory() as copy, suppress(FileNotFoundError):
-            for file in sorted(folder.iterdir()):
-                if file.name.startswith(("controller.", "options.", "streams-", "log-")):
-                    shutil.copyfile(file, Path(copy) / file.name)
+            names = _ledger_files(folder)
+            for name in names:
+                shutil.copyfile(folder / name, Path(copy) / name)
+            if names == _ledger_files(folder):
+                return _opened(copy, folder)
+    raise StateError(f"{folder} changes faster than it can be read: try again")
+
+
+def _ledger_files(folder: Path) -> list[str]:
+    own = ("controller.", "options.", "streams-", "log-")
+    return sorted(name for name in os.listdir(folder) if name.startswith(own))
+
+
+def _opened(copy: str, folder: Path) -> Inspected:
+    """A ledger's certificates from a copy; what is told of it names the folder itself."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             with Ledger(copy) as ledger:
                 streams = {name: each.certificate() for name, each in ledger.streams.items()}
-                return Inspected("ledger", ledger.controller, streams)
-    raise StateError(f"{folder} changes faster than it can be read: try again")
+                found = Inspected("ledger", ledger.controller, streams)
+    except StateError as error:
+        raise StateError(str(error).replace(copy, str(folder))) from error
+    for each in caught:
+        warnings.warn(str(each.message).replace(copy, str(folder)), each.category, stacklevel=4)
+    return found

@@ -74,6 +74,14 @@ class Book:
         else:
             self.give_up(name, self.streams[name].receipt(id))
 
+    def change(self, options: dict[str, Any]) -> None:
+        """Gives every stream other options, those that are there and those to come."""
+        if options != self.options:
+            self.options = options
+            for name, stream in self.streams.items():
+                held = {**stream.content(), **options}
+                self.streams[name] = Stream.restored(self.controller, held)
+
     # What it knows
 
     def stream(self, name: str) -> Stream:
@@ -134,7 +142,7 @@ class Book:
         ends = np.cumsum(content.get("closed_lengths", ())).astype(np.int64)[:-1]
         packed = np.split(content["closed"], ends) if "closed" in content else None
         for place, (name, held) in enumerate(content["streams"]):
-            stream = Stream.restored(self.controller, held)
+            stream = Stream.restored(self.controller, {**held, **self.options})
             if packed is None:
                 closed = ClosedIds(top=held["serial"])
                 closed.add(stream.hand_over())

@@ -1,9 +1,11 @@
 """The folder of a ledger: whose it is, its streams written whole, its logs, and what may go.
 
 controller.toml       what is held, and how
-options.json          the format, how many may wait, and what a missing label does
+options.json          the format, how many may wait, what a missing label does, what was held there
+                      earlier, and the controller once more, to see whether it was changed
 streams-<n>.zip       every stream after event n, the last two times it was written
 log-<n>.jsonl         the events after n, of as many logs as the older of the two needs
+damaged-*             what could not be read, kept for whoever wants to look at it
 """
 
 import json
@@ -16,7 +18,7 @@ from setpoint import _store, spec
 from setpoint._files import make_folder, put, writing
 from setpoint.controller import Controller
 from setpoint.errors import SpecError, StateError
-from setpoint.ledger._log import Batch, Log, batches
+from setpoint.ledger._log import Batch, Log, batches, damaged_end
 from setpoint.ledger._words import quoted
 
 __all__ = ["FORMAT", "Folder"]
@@ -37,21 +39,26 @@ class Folder:
     controller
         That of the folder, or None if it has one.
     options
-        Those that were given; they must be the folder's own if it has any.
+        Those of a new folder where they are not the usual ones; one that exists has its own.
     """
 
     def __init__(self, path: Path, controller: Controller | None, options: dict[str, Any]) -> None:
         self.path = path
         self._damaged: dict[int, StateError] = {}
+        self._notes: list[str] = []
+        if (path / "metrics.json").exists():
+            raise StateError(_belongs_to_a_job(path))
         if controller is None and not (path / "controller.toml").exists():
             raise StateError(f"{path} holds no ledger yet: give the controller to begin with")
         make_folder(path)
         self._lock = _locked(path / "lock")
         try:
-            self.options, self.format = self._agreed_options(options)
+            self.options, self.format = {**_DEFAULTS, **options}, FORMAT
+            self._earlier: list[tuple[int, dict[str, Any]]] = []
+            self._began: Controller | None = None
+            if (path / "options.json").exists():
+                self._read_options()
             self.controller = self._agreed_controller(controller)
-            if not (path / "options.json").exists():
-                self._write_options()
             for left in path.glob(".*"):
                 if left.name.startswith(_OWN):  # a writer was killed before it moved it
                     left.unlink(missing_ok=True)
@@ -75,33 +82,41 @@ class Folder:
             text = None if given is None else spec.to_toml(given)
         except SpecError as error:
             raise StateError(f"a ledger keeps its controller as text, and {error}") from error
-        if not file.exists():
-            assert given is not None
-            assert text is not None
-            put(file, text)
-            return given
-        try:
-            held = spec.from_toml(file.read_text(encoding="utf-8"))
-        except (SpecError, UnicodeDecodeError) as error:
-            raise StateError(f"{file} is damaged: {error}") from error
+        held = self._began or given
+        if file.exists():
+            try:
+                held = spec.from_toml(file.read_text(encoding="utf-8"))
+            except (SpecError, UnicodeDecodeError) as error:
+                raise StateError(f"{file} is damaged: {error}") from error
+        assert held is not None
+        if self._began is not None and held != self._began:
+            where, mine, before = _first_difference(spec.to_dict(held), spec.to_dict(self._began))
+            raise StateError(
+                f"{file} was changed, and what was answered came from the one before: its {where} "
+                f"is {mine} and was {before}; set it back, or begin another folder"
+            )
         if described is not None and held != given:
             where, mine, other = _first_difference(spec.to_dict(held), described)
             raise StateError(
                 f"{self.path} belongs to another controller: its {where} is {mine}, that of the "
                 f"controller given is {other}; leave the controller out, or begin another folder"
             )
+        if text is not None and not file.exists():
+            put(file, text)
         return held
 
-    def _agreed_options(self, given: dict[str, Any]) -> tuple[dict[str, Any], int]:
-        """The options of the folder, which must be those given, and its format."""
+    def _read_options(self) -> None:
+        """Takes over what a folder says of itself."""
         file = self.path / "options.json"
-        if not file.exists():
-            return {**_DEFAULTS, **given}, FORMAT
         try:
             held: dict[str, Any] = json.loads(file.read_bytes())
-            found = held.pop("format", 1)
-            known = {name: held[name] for name in _DEFAULTS}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            found = held.get("format", 1)
+            self.options = {name: held[name] for name in _DEFAULTS}
+            for end, before in held.get("earlier", ()):
+                self._earlier.append((int(end), {name: before[name] for name in _DEFAULTS}))
+            if "controller" in held and found == FORMAT:
+                self._began = spec.from_dict(held["controller"])
+        except (SpecError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(
                 f"{file} is damaged ({error}): write it again, as in {json.dumps(_DEFAULTS)}"
             ) from error
@@ -110,19 +125,31 @@ class Folder:
                 f"{self.path} has format {found}; this setpoint reads up to {FORMAT}: update "
                 "setpoint to read it"
             )
-        for name, value in given.items():
-            if known[name] != value:
-                raise StateError(f"{self.path} has {name} = {known[name]!r}, given is {value!r}")
-        return known, found
+        self.format = found
 
-    def is_current(self) -> None:
-        """Notes that everything in the folder is of the present format."""
-        if self.format != FORMAT:
+    def settle(self) -> None:
+        """Notes whose the folder is and that all in it is of the present format, a log at least."""
+        if self.format != FORMAT or self._began is None:
             self._write_options()
-            self.format = FORMAT
+            self.format, self._began = FORMAT, self.controller
+
+    def options_after(self, serial: int) -> dict[str, Any]:
+        """The options under which the events after one were taken in."""
+        return next((held for end, held in self._earlier if serial < end), self.options)
+
+    def change(self, serial: int, options: dict[str, Any]) -> None:
+        """Notes other options for the events after one, which is the last of its log."""
+        oldest = min(self._numbered("log-", ".jsonl"))
+        earlier = [*self._earlier, (serial, self.options)]
+        self._earlier = [(end, held) for end, held in earlier if end > oldest]
+        self.options = options
+        self._write_options()
 
     def _write_options(self) -> None:
-        put(self.path / "options.json", json.dumps({"format": FORMAT, **self.options}))
+        content = {"format": FORMAT, **self.options, "controller": spec.to_dict(self.controller)}
+        if self._earlier:
+            content["earlier"] = self._earlier
+        put(self.path / "options.json", json.dumps(content))
 
     # What it holds
 
@@ -131,35 +158,36 @@ class Folder:
 
         If the file is damaged it is those before, which the logs lead to the same end.
         """
-        for number in sorted(self._numbered("streams-", ".zip"), reverse=True):
+        written, logs = self._numbered("streams-", ".zip"), self._numbered("log-", ".jsonl")
+        # Each log is made before what tells of it: the streams, or for the first one the options.
+        begins = written or ([] if self._began is None or logs else [0])
+        for number in sorted(set(begins).difference(logs)):
+            raise StateError(
+                f"{self._log(number)} is missing, and with it the events after {number:,}: restore "
+                "the folder from a copy, or begin another"
+            )
+        for number in sorted(written, reverse=True):
             try:
                 return number, _store.read(self._streams(number), "ledger", FORMAT)
             except StateError as error:
                 self._damaged[number] = error
-        if self._damaged and 0 not in self._numbered("log-", ".jsonl"):
+        if self._damaged and 0 not in logs:
             damage = next(iter(self._damaged.values()))
             raise StateError(f"{damage}; nothing before it is left: restore the folder from a copy")
         return 0, None
 
-    def arrived(self, serial: int) -> None:
-        """Notes that the logs led to an event; if files were damaged, whether that is the last."""
-        if not self._damaged:
-            return
-        newest, damage = next(iter(self._damaged.items()))
-        if serial < newest:
-            raise StateError(
-                f"{damage}; the logs before it end with event {serial:,} of {newest:,}: restore "
-                "the folder from a copy"
+    def arrived(self) -> None:
+        """Notes that the logs were read to their end, and tells what was damaged."""
+        for number, damage in self._damaged.items():
+            path = self._streams(number)  # or it would count as one of the last two
+            path.rename(_free(path))
+            self._notes.append(
+                f"{damage}; nothing is lost: what was written before it and the logs were read "
+                "instead"
             )
-        for number in self._damaged:  # or it would count as one of the last two
-            path = self._streams(number)
-            path.rename(path.with_name(f"damaged-{path.name}"))
-        self._damaged = {}
-        warnings.warn(
-            f"{damage}; nothing is lost: what was written before it and the logs were read instead",
-            RuntimeWarning,
-            stacklevel=4,
-        )
+        notes, self._damaged, self._notes = self._notes, {}, []
+        for note in notes:
+            warnings.warn(note, RuntimeWarning, stacklevel=4)
 
     def events(self, after: int) -> Iterator[tuple[Path, Batch]]:
         """The batches of every log from the one that begins after an event."""
@@ -178,12 +206,20 @@ class Folder:
                 serial += len(batch.events)
                 yield path, batch
 
-    def resumed(self, after: int, path: Path | None, end: int) -> Log:
-        """The last log, to go on with; a torn batch at its end is cut off."""
+    def resumed(self, after: int, path: Path | None, end: int, serial: int) -> Log:
+        """The last log, to go on with after an event; a torn batch at its end is cut off."""
         last = self._log(
             max([n for n in self._numbered("log-", ".jsonl") if n >= after] or [after])
         )
-        return Log(last, end if last == path else 0)
+        end = end if last == path else 0
+        damaged = damaged_end(last, end)
+        if damaged:
+            aside = put(_free(last), damaged)
+            self._notes.append(
+                f"{last} is damaged after event {serial:,}: what was sent after it may have been "
+                f"answered and is lost, so send it again; its bytes go to {aside.name}"
+            )
+        return Log(last, end)
 
     def written(self, number: int, content: dict[str, Any]) -> tuple[Log, int]:
         """Writes the streams whole; the new log, and the size of what was written."""
@@ -224,6 +260,25 @@ class Folder:
         found = self.path.glob(f"{prefix}*{suffix}")
         names = [path.name[len(prefix) : -len(suffix)] for path in found]
         return [int(name) for name in names if name.isdigit()]
+
+
+def _belongs_to_a_job(path: Path) -> str:
+    told = f"{path} holds the results of a job (metrics.json), and a ledger needs its own folder"
+    if (path / "options.json").exists():
+        return (
+            f"{told}: move what the job wrote out of it, and see that controller.toml is the "
+            "ledger's"
+        )
+    return f"{told}: name another, and {path / 'controller.toml'} as the controller to begin with"
+
+
+def _free(path: Path) -> Path:
+    """A name beside a damaged file that nothing has yet."""
+    free, number = path.with_name(f"damaged-{path.name}"), 0
+    while free.exists():
+        number += 1
+        free = path.with_name(f"damaged-{path.stem}-{number}{path.suffix}")
+    return free
 
 
 def _first_difference(held: Any, given: Any, where: str = "") -> tuple[str, str, str]:

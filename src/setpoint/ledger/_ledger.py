@@ -15,6 +15,7 @@ from setpoint.ledger._desk import Desk
 from setpoint.ledger._folder import FORMAT, Folder
 from setpoint.ledger._lines import arrivals
 from setpoint.ledger._log import Log
+from setpoint.ledger._words import quoted
 from setpoint.stream import Stream
 
 __all__ = ["Ledger"]
@@ -42,8 +43,8 @@ class Ledger:
     controller
         What to hold in every stream. It may be left out once the folder exists.
     max_pending, overflow, missing
-        As for `Stream`, with `missing="skip"` by default. They belong to the folder as the
-        controller does: once it exists they may be left out, and others are refused.
+        As for `Stream`, with `missing="skip"` by default. They belong to the folder: once it
+        exists they may be left out, and others hold for all that comes after.
     every
         All streams are written whole, and the log begins anew, after so many events at least, and
         not before the log is as large as what was last written whole.
@@ -90,6 +91,7 @@ class Ledger:
         self._torn = False
         try:
             self._recover()
+            self._renew({**self._folder.options, **given})
         except BaseException:
             self.close()
             raise
@@ -150,10 +152,12 @@ class Ledger:
     def _recover(self) -> None:
         """Reads the streams and applies what came after; a batch cut short was never answered."""
         self._begun, content = self._folder.newest()
+        self._book.change(self._folder.options_after(self._begun))
         if content is not None:
             self._book.restore(content)
         self._serial, last, end = self._begun, None, 0
         for path, batch in self._folder.events(self._begun):
+            self._book.change(self._folder.options_after(self._serial))
             try:
                 for event in batch.events:
                     self._book.again(*event)
@@ -164,12 +168,29 @@ class Ledger:
                 ) from error
             self._serial += len(batch.events)
             last, end = path, batch.end
-        self._folder.arrived(self._serial)
+        self._book.change(self._folder.options)
         self._size = self._folder.size(self._begun)
-        self._log = self._folder.resumed(self._begun, last, end)
+        self._log = self._folder.resumed(self._begun, last, end, self._serial)
+        self._folder.arrived()
         if self._folder.format != FORMAT:
             self.checkpoint()
-            self._folder.is_current()
+        self._folder.settle()
+
+    def _renew(self, options: dict[str, Any]) -> None:
+        """Goes on under other options, if they are others."""
+        if options == self._folder.options:
+            return
+        most = options["max_pending"]
+        for name, stream in self._book.streams.items():
+            if len(stream.pending) > most:
+                raise StateError(
+                    f"{len(stream.pending):,} predictions wait in {self._folder.path}"
+                    f"{f', stream {quoted(name)}' if name else ''}, and max_pending = {most:,} is "
+                    "less: answer or drop some first, or give a larger one"
+                )
+        self.checkpoint()  # the log that ends here can lose nothing any more
+        self._folder.change(self._serial, options)
+        self._book.change(options)
 
     def _append(self, log: Log, records: list[Any]) -> None:
         """Forces events to the disk; if that fails, the ledger is closed as it was before them."""

@@ -1,5 +1,6 @@
 """Events from lines of JSON, as many at a time as have arrived."""
 
+import codecs
 import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -48,6 +49,8 @@ def arrivals(source: BinaryIO) -> Iterator[tuple[list[int], list[Any], int]]:
         events: list[Any] = []
         for line in lines:
             number += 1
+            if number == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
             if long or len(line) > _LONGEST:
                 events.append(_TOO_LONG)
             elif line.strip():

@@ -1,8 +1,9 @@
 """The log of a ledger: events in batches with check sums, on the disk before they are answered.
 
 A batch is a line `batch <first event> <events> <bytes> <check sum>` and a line of JSON. The last
-one may be torn or damaged by a crash; it was never answered then, and is cut off. Damage before
-the last batch does not come from a crash, and is told.
+one may be torn by a crash; it was never answered then, and is cut off. If it is damaged in another
+way it may have been answered: it is cut off too, but told and kept aside. Damage before the last
+batch does not come from a crash, and is an error.
 """
 
 import json
@@ -17,7 +18,7 @@ from typing import IO, Any, NamedTuple
 from setpoint._files import sync_folder, writing
 from setpoint.errors import StateError
 
-__all__ = ["Batch", "Log", "batches"]
+__all__ = ["Batch", "Log", "batches", "damaged_end"]
 
 _HEAD = re.compile(rb"(batch (\d+) (\d+) (\d+)) ([0-9a-f]{8})\n")
 _LONGEST_HEAD = 100
@@ -105,6 +106,26 @@ def batches(path: Path, *, last: bool) -> Iterator[Batch]:
             first, body = found
             end, line = file.tell(), line + 2
             yield Batch(first, json.loads(body), end)
+
+
+def damaged_end(path: Path, end: int) -> bytes:
+    """What comes after the last good batch of a log, if it is more than a write cut short.
+
+    A write that was cut short ends without a line's end or in the middle of its first line's
+    promise, and where blocks were allotted and never written, in zeros.
+    """
+    if not path.exists():
+        return b""
+    with open(path, "rb") as file:
+        old = _OLD.match(file.read(10))
+        file.seek(end)
+        left = file.read()
+    head, newline, body = left.partition(b"\n")
+    found = None if old else _HEAD.fullmatch(head + newline)
+    if found is None:
+        return left if newline else b""
+    whole = len(body) >= int(found[4]) and not body.endswith(b"\0")
+    return left if whole or b"\n" in body else b""
 
 
 def _body(file: IO[bytes], head: bytes) -> tuple[int, bytes] | None:

@@ -22,7 +22,8 @@ _LONGEST_NAME = 1000
 _LARGEST_ID = 2**63 - 1
 _MOST_BITS = 1023
 _REWORDED = (
-    (re.compile(r"(?<=got )None\b"), "null"),
+    (re.compile(r"(?<=got )(?:None|-?nan|-?inf)\b"), lambda found: _as_json(found[0])),
+    (re.compile(r"(?<=got )\([-+.,\w ]*\)"), lambda found: _as_json(f"[{found[0][1:-1]}]")),
     (re.compile(r"; Stream\(.*$"), ""),
     (re.compile(r"by update\(y, id=…\)"), "by its id"),
     (re.compile("call predict first"), "send a prediction first"),
@@ -151,11 +152,18 @@ def _shown(value: Any) -> str | None:
     """How Python writes a value, if JSON writes it in another way or it is long."""
     if isinstance(value, Mapping | list | tuple):
         return repr(value)
-    if isinstance(value, str) and len(value) > _ECHOED:
+    if isinstance(value, str):
         return repr(value)
     if isinstance(value, int) and abs(value) > _LARGEST_ID:
         return repr(value) if value.bit_length() < 14_000 else None
     return None
+
+
+def _as_json(text: str) -> str:
+    """Numbers, or a list of them, that Python wrote."""
+    for word, said in (("None", "null"), ("nan", "NaN"), ("inf", "Infinity"), (",]", "]")):
+        text = text.replace(word, said)
+    return text
 
 
 def _cut(text: str, most: int) -> str:
