@@ -271,6 +271,30 @@ def test_nothing_sticks_out_on_a_phone(browser: Any, pages: Path, name: str) -> 
     assert right <= there
 
 
+def test_on_a_phone_no_button_lies_on_a_legend_and_no_words_beside_the_page(
+    browser: Any, pages: Path
+) -> None:
+    show(browser, pages / "several.html", width=390, anew=True)
+    over, cut = browser.execute_script(
+        """const box = each => each.getBoundingClientRect();
+           const apart = (a, b) => a.right <= b.left || b.right <= a.left ||
+                                   a.bottom <= b.top || b.bottom <= a.top;
+           const over = [];
+           for (const plot of document.querySelectorAll(".plot")) {
+             const others = [...plot.querySelectorAll(".legend, .gtitle")];
+             const heading = plot.closest("section").querySelector("h2");
+             for (const button of plot.querySelectorAll(".modebar-btn"))
+               for (const other of [...others, heading])
+                 if (!apart(box(button), box(other))) over.push(plot.id);
+           }
+           const words = [...document.querySelectorAll("p, h2, figcaption")];
+           return [over, words.filter(each => box(each).right > innerWidth).length];"""
+    )
+    assert over == []
+    assert cut == 0
+    assert browser.execute_script("return document.querySelectorAll('.legend').length") > 2
+
+
 def test_it_prints_in_ink_on_white_paper(browser: Any, pages: Path) -> None:
     show(browser, pages / "single.html", dark=True)
     printed, shown = (

@@ -221,3 +221,31 @@ def test_a_picture_is_written_whole(
     assert height > 800
     assert [each.name for each in tmp_path.iterdir()] == ["report.png"]
     assert report.png(trace, tmp_path / "again.png", title="A title").read_bytes() == data
+
+
+def test_no_line_and_no_band_crosses_time_without_rows(tmp_path: Path) -> None:
+    """A third of 6,000 hourly rows, a year of nothing, the rest; old rows are drawn together."""
+    random = np.random.default_rng(0)
+    hours = np.datetime64("2020-01-01T00", "m") + 60 * np.arange(6_000)
+    hours[2_000:] += np.timedelta64(365, "D")
+    y = random.standard_normal(6_000)
+    ends = {"lower": np.full(6_000, -1.0), "upper": np.full(6_000, 1.0)}
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.1), bounds=(-9.0, 9.0))
+    tape = sp.Tape.from_arrays(ends, y, time=hours)
+    trace = sp.replay(sp.Controller(sp.sets.Widen(), risk), tape)
+    before, after = str(hours[1_999]), str(hours[2_000])
+    for draw in (report.intervals, report.theta, report.lengths, report.windows):
+        lines = [each for each in draw(trace).data if each.mode == "lines"]
+        assert lines
+        for line in lines:
+            x = [str(each) for each in line.x]
+            crossing = [
+                (one, two)
+                for one, two, a, b in zip(x, x[1:], line.y, line.y[1:], strict=False)
+                if one <= before and two >= after and a == a and b == b
+            ]
+            assert not crossing, (draw.__name__, line.name)
+            assert np.isfinite(line.y).sum() > len(line.y) - 3
+    bands = [each for each in report.lengths(trace).data if each.name == "10 to 90 %"]
+    assert [each.showlegend for each in bands] == [False, True, False, False]
+    assert report.png(trace, tmp_path / "a.png").stat().st_size > 1000

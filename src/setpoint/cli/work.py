@@ -68,7 +68,10 @@ Probabilities = Annotated[
     ),
 ]
 Time = Annotated[
-    str | None, typer.Option(help="The column of times; rows are taken in their order.")
+    str | None,
+    typer.Option(
+        help="The column of times; rows are taken in their order; by default the only one of dates."
+    ),
 ]
 Id = Annotated[
     str | None, typer.Option(help="The column that tells series apart; each is held by itself.")

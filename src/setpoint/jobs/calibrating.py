@@ -14,13 +14,14 @@ from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError
 from setpoint.jobs import files
 from setpoint.jobs.choosing import Choice, Goal, choose
-from setpoint.jobs.columns import Columns, class_places, unused
+from setpoint.jobs.columns import Columns, unused
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.repeating import Given, again, beside, read_controller
+from setpoint.jobs.taping import read, timed
 from setpoint.replaying import Trace, replay
 from setpoint.tape import Tape
 
-__all__ = ["calibrate", "calibrated", "early_rows", "read", "split", "taped"]
+__all__ = ["calibrate", "calibrated", "early_rows", "read", "split"]
 
 Array = np.ndarray[Any, Any]
 
@@ -64,6 +65,7 @@ def calibrate(
     goal = Goal() if goal is None else goal
     held = read_controller(controller)
     rows = files.read(path)
+    columns, told = timed(rows, columns)
     tape, order, notes = read(rows, columns)
     name = Path(path).name
     job = {
@@ -75,70 +77,8 @@ def calibrate(
         "asked": {**columns.plain(), **goal.plain(), "config": beside(controller)},
     }
     return calibrated(
-        rows, tape, order, columns.family(goal), goal, job, burn_in, held, notes=notes
+        rows, tape, order, columns.family(goal), goal, job, burn_in, held, notes=(*told, *notes)
     )
-
-
-def read(rows: files.Rows, columns: Columns) -> tuple[Tape, Array | None, tuple[str, ...]]:
-    """The tape of a file in the order of time, that order (None for the file's), and notes."""
-    prediction = {
-        name: rows.numbers(column, columns.option(name))
-        for name, column in columns.prediction.items()
-    }
-    for name, values in prediction.items():
-        gaps = np.isnan(values)
-        if gaps.any():
-            raise DataError(
-                f"every row needs a prediction, and {columns.prediction[name]!r} of {rows.path} "
-                f"has none in {rows.place(int(gaps.argmax()))}: leave such rows out"
-            )
-    if columns.probabilities:
-        y = class_places(rows, columns)
-    else:
-        y = rows.numbers(columns.target, "--target")
-        if np.isinf(y).any():
-            row = int(np.isinf(y).argmax())
-            raise DataError(
-                f"--target must be finite, and {columns.target!r} of {rows.path} holds {y[row]} "
-                f"in {rows.place(row)}"
-            )
-    if np.isnan(y).all():
-        raise DataError(
-            f"--target needs labels, and {columns.target!r} of {rows.path} is empty in all "
-            f"{len(rows):,} rows"
-        )
-    return taped(rows, prediction, y, columns.id, columns.time, columns.group)
-
-
-def taped(
-    rows: files.Rows,
-    prediction: dict[str, Array],
-    y: Array,
-    id: str | None,
-    time: str | None,
-    group: str | None,
-) -> tuple[Tape, Array | None, tuple[str, ...]]:
-    """A tape with the keys of a file, sorted by time."""
-    keys: dict[str, Any] = {}
-    for role, name in (("id", id), ("group", group)):
-        if name is not None:
-            words, codes = rows.keys(name, f"--{role}")
-            keys[role] = _named(words)[codes]
-    order, notes = None, []
-    if time is not None:
-        keys["time"] = rows.times(time, "--time")
-        if (keys["time"][1:] < keys["time"][:-1]).any():
-            order = np.argsort(keys["time"], kind="stable")
-            prediction = {name: held[order] for name, held in prediction.items()}
-            keys = {name: held[order] for name, held in keys.items()}
-            y = y[order]
-            if id is None:
-                notes.append(f"the rows are not in the order of {time!r}; they are taken in it")
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        tape = Tape.from_arrays(prediction, y, **keys)
-    notes += [str(each.message).split(" (strict")[0] for each in said]
-    return tape, order, tuple(notes)
 
 
 def calibrated(
@@ -385,10 +325,3 @@ def _as_given(trace: Trace) -> tuple[Array, Array] | None:
         return None
     open_end = np.broadcast_to(inf, len(tape))
     return columns.get("lower", -open_end), columns.get("upper", open_end)
-
-
-def _named(words: Sequence[Any]) -> Array:
-    """Ids as text or whole numbers."""
-    if all(isinstance(word, int) and not isinstance(word, bool) for word in words):
-        return np.array(words, dtype=np.int64)
-    return np.fromiter(map(str, words), object, len(words))

@@ -35,7 +35,8 @@ class Columns:
     id
         Which series a row belongs to; each is held by itself.
     time
-        When it was; rows are taken in the order of time, without it in that of the file.
+        When it was; rows are taken in the order of time. By default the only column of dates;
+        without one, rows are taken in the order of the file.
     group
         A key for coverage by group in the report.
     """

@@ -10,7 +10,7 @@ from setpoint.errors import DataError
 from setpoint.jobs import files
 from setpoint.jobs.times import calendar, first_odd, parsed
 
-__all__ = ["Features", "find", "time_column"]
+__all__ = ["Features", "date_columns", "find", "time_column"]
 
 Array = np.ndarray[Any, Any]
 
@@ -42,9 +42,14 @@ class Features:
     left_out: dict[str, str]
 
 
+def date_columns(rows: files.Rows) -> list[str]:
+    """The columns of a file that hold dates."""
+    return [name for name in rows.names if _moments(rows, name) is not None]
+
+
 def time_column(rows: files.Rows) -> str | None:
     """The only column of dates of a file; None if there is none, or more than one."""
-    found = [name for name in rows.names if _moments(rows, name) is not None]
+    found = date_columns(rows)
     return found[0] if len(found) == 1 else None
 
 
@@ -99,8 +104,8 @@ def find(
 
 def _column(rows: files.Rows, name: str, is_time: bool) -> dict[str, Array] | str:
     """The features of one column, or why there are none."""
-    moments = _moments(rows, name)
-    if moments is not None:
+    moments = rows.times(name, "--time") if is_time else _moments(rows, name)
+    if moments is not None and moments.dtype.kind == "M":
         found = calendar(moments)
         return {f"{name} {part}": held for part, held in found.items()}
     if is_time:
@@ -136,8 +141,8 @@ def _moments(rows: files.Rows, name: str) -> Array | None:
     held = rows.table[name]
     if pa.types.is_timestamp(held.type) or pa.types.is_date(held.type):
         found = held
-    elif pa.types.is_string(held.type) and rows.is_text(name):
-        if parsed(held[:100]) is None:
+    elif pa.types.is_string(held.type):
+        if parsed(held[:100]) is None or not rows.is_text(name):  # a long column costs time
             return None
         found = parsed(held)
     else:

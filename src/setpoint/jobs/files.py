@@ -7,48 +7,48 @@ and times are made of the columns that are asked for.
 import csv
 import gzip
 import io
-import json
 import os
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib import import_module
+from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import numpy as np
 
-from setpoint._files import whole
 from setpoint.errors import DataError
-from setpoint.jobs.places import csv_line, line, not_utf8, unpacked
-from setpoint.jobs.times import first_odd, parsed
+from setpoint.jobs.cells import (
+    SUFFIXES,
+    advice,
+    arrow,
+    as_floats,
+    blanked,
+    cast,
+    first_wrong,
+    is_csv,
+    is_json,
+    pointed,
+    suffix_of,
+    textual,
+    typed,
+)
+from setpoint.jobs.places import csv_line, delimiter_of, fault, line, not_utf8, unpacked
+from setpoint.jobs.times import counted, doubt, first_odd, parsed
+from setpoint.jobs.writing import write
 
 __all__ = ["SUFFIXES", "Rows", "arrow", "is_json", "read", "suffix_of", "write"]
 
 Array = np.ndarray[Any, Any]
-_Path = str | os.PathLike[str]
 
-SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl", ".jsonl.gz", ".ndjson")
-_MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "?")
-"""Cells that stand for no number where a number is due."""
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity|nan)$"
-_FRACTION = r"[.eEnN]"
-"""In a number: it is not a whole one."""
-_CODE = r"^[+-]?0\d+$"
-_BATCH = 1 << 16
 _LISTED, _HEAD = 15, 1000
-
-
-def arrow(module: str = "pyarrow") -> Any:
-    """A module of Arrow, imported where it is used."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise DataError(
-            "reading files of rows needs pyarrow: pip install 'setpoint[data]'"
-        ) from error
+_OTHERWISE = {
+    "--target": ": name a column of numbers, or give the probabilities of a classifier by "
+    "--probabilities"
+}
+"""What to do about a column that is no column of numbers."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,51 +96,64 @@ class Rows:
             )
         return self.table[name]
 
+    @cached_property
+    def commas(self) -> bool:
+        """Whether numbers have decimal commas: then no comma separates the cells of the CSV."""
+        if not is_csv(self.suffix) or self.delimiter == ",":
+            return False
+        heads = [column[:_HEAD] for column in self.table.columns]
+        return any(pointed(head) is not head for head in heads)
+
+    def _text(self, name: str) -> Any:
+        """A column, with points where its numbers have decimal commas."""
+        return pointed(self.table[name]) if self.commas else self.table[name]
+
     def is_text(self, name: str) -> bool:
         """Whether a column holds text that is not all numbers."""
         pa = arrow()
-        held = self.table[name]
-        if not _textual(pa, held.type):
+        held = self._text(name)
+        if not textual(pa, held.type):
             return False
-        if _first_wrong(held[:_HEAD]) is not None:  # most text shows at once that it is text
+        if first_wrong(held[:_HEAD]) is not None:  # most text shows at once that it is text
             return True
         with suppress(pa.ArrowInvalid):
-            _cast(held)
+            cast(held)
             return False
-        return _first_wrong(held) is not None
+        return first_wrong(held) is not None
 
     def numbers(self, name: str, role: str) -> Array:
         """A column as float64, NaN where there is none; text is an error that shows it."""
         pa, held = arrow(), self.column(name, role)
-        if _textual(pa, held.type):
+        if textual(pa, held.type):
+            held = self._text(name)
             try:
-                made = _cast(held)
+                made = cast(held)
             except pa.ArrowInvalid:
-                wrong = _first_wrong(held)
+                wrong = first_wrong(held)
                 if wrong is None:
-                    made = _cast(_blanked(held))
+                    made = cast(blanked(held))
                 else:
                     row, text = wrong
                     raise DataError(
                         f"{role} must name a column of numbers, and {name!r} of {self.path} holds "
-                        f"{text!r} in {self.place(row)}"
+                        f"{text!r} in {self.place(row)}{advice(text) or _OTHERWISE.get(role, '')}"
                     ) from None
         else:
             try:
-                made = held.cast(pa.float64())
+                made = held.cast(pa.float64(), safe=not pa.types.is_integer(held.type))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
                 raise DataError(
                     f"{role} must name a column of numbers, and {name!r} of {self.path} holds "
-                    f"{held.type}"
+                    f"{held.type}{_OTHERWISE.get(role, '')}"
                 ) from None
-        return _floats(made)
+        return as_floats(made)
 
     def times(self, name: str, role: str) -> Array:
-        """A column as datetime64, or as the numbers it holds."""
+        """A column as datetime64, or as the numbers it holds if they are no moments."""
         pa, held = arrow(), self.column(name, role)
         if pa.types.is_timestamp(held.type) or pa.types.is_date(held.type):
             found = held
-        elif _textual(pa, held.type) and self.is_text(name):
+        elif textual(pa, held.type) and self.is_text(name):
             found = parsed(held)
             if found is None:
                 row, _ = first_odd(held)
@@ -151,9 +164,20 @@ class Rows:
         else:
             numbers = self.numbers(name, role)
             self._no_gaps(np.isnan(numbers), name, role)
-            return numbers
+            moments = counted(numbers)
+            return numbers if moments is None else moments[0]
         self._no_gaps(np.asarray(found.is_null()), name, role)
         return np.asarray(found.cast(pa.timestamp("us"), safe=False).to_numpy())
+
+    def doubt(self, name: str) -> str | None:
+        """How times were read, if they could have been read otherwise; to go behind "is read"."""
+        pa, held = arrow(), self.table[name]
+        if textual(pa, held.type) and self.is_text(name):
+            return doubt(held)
+        if pa.types.is_timestamp(held.type) or pa.types.is_date(held.type):
+            return None
+        moments = counted(self.numbers(name, "--time"))
+        return None if moments is None else f"as {moments[1]}"
 
     def _no_gaps(self, gaps: Array, name: str, role: str) -> None:
         if gaps.any():
@@ -186,102 +210,28 @@ class Rows:
         """The table with columns added behind its own, for a file of the kind of `suffix`.
 
         Where that kind tells numbers from text and the rows come from a CSV, which does not,
-        columns of numbers become numbers, and in a Parquet file dates become times.
+        columns of numbers become numbers, and in a Parquet file dates become times. In a CSV with
+        decimal commas the new columns have them too.
         """
-        table, kind = self.table, suffix or self.suffix
-        if _is_csv(self.suffix) and not _is_csv(kind):
-            table = _typed(table, dates=kind == ".parquet")
+        pa, table, kind = arrow(), self.table, suffix or self.suffix
+        if self.suffix != ".parquet" and not is_csv(kind):
+            if self.commas:
+                for place, name in enumerate(self.names):
+                    table = table.set_column(place, name, self._text(name))
+            table = typed(table, numbers=is_csv(self.suffix), dates=kind == ".parquet")
         for name, held in columns.items():
             mask = np.ma.getmask(held)
-            gaps = None if mask is np.ma.nomask else mask
-            table = table.append_column(name, arrow().array(np.ma.getdata(held), mask=gaps))
+            made = pa.array(np.ma.getdata(held), mask=None if mask is np.ma.nomask else mask)
+            if self.commas and is_csv(kind) and pa.types.is_floating(made.type):
+                made = arrow("pyarrow.compute").replace_substring(made.cast(pa.string()), ".", ",")
+            table = table.append_column(name, made)
         return table
-
-
-def _is_csv(suffix: str) -> bool:
-    return suffix.startswith((".csv", ".tsv"))
-
-
-def is_json(suffix: str) -> bool:
-    """Whether a suffix is one of JSON Lines."""
-    return suffix.startswith((".jsonl", ".ndjson"))
-
-
-def _textual(pa: Any, kind: Any) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _floats(column: Any) -> Array:
-    return np.asarray(column.to_numpy(zero_copy_only=False) if column.num_chunks == 1
-                      else column.to_numpy(), dtype=np.float64)  # fmt: skip
-
-
-def _cast(column: Any) -> Any:
-    return column.cast(arrow().float64())
-
-
-def _blanked(column: Any) -> Any:
-    """Text without the spaces around it, and null where it stands for nothing."""
-    pa, compute = arrow(), arrow("pyarrow.compute")
-    bare = compute.utf8_trim_whitespace(column.cast(pa.string()))
-    nothing = compute.is_in(bare, value_set=pa.array(_MISSING))
-    return compute.if_else(nothing, pa.scalar(None, pa.string()), bare)
-
-
-def _typed(table: Any, *, dates: bool) -> Any:
-    """A table whose columns of text that are all numbers are numbers; `dates` too become times.
-
-    Whole numbers with zeros before them are codes and stay text.
-    """
-    pa, compute = arrow(), arrow("pyarrow.compute")
-    for place, name in enumerate(table.column_names):
-        held = table[name]
-        if not _textual(pa, held.type):
-            continue
-        bare = _blanked(held)
-        made = None
-        if bare.null_count == len(bare) or _any(compute, bare, _CODE):
-            continue
-        if _any(compute, bare, _NUMBER, fits=False):
-            made = parsed(held) if dates else None
-        else:
-            with suppress(pa.ArrowInvalid):
-                made = bare.cast(pa.int64() if not _any(compute, bare, _FRACTION) else pa.float64())
-        if made is not None:
-            table = table.set_column(place, name, made)
-    return table
-
-
-def _any(compute: Any, column: Any, pattern: str, *, fits: bool = True) -> bool:
-    """Whether some cell fits a pattern, or some does not."""
-    found = compute.match_substring_regex(column, pattern)
-    return bool(compute.any(found if fits else compute.invert(found)).as_py())
-
-
-def _first_wrong(column: Any) -> tuple[int, str] | None:
-    """The first cell that is no number and does not stand for none."""
-    compute = arrow("pyarrow.compute")
-    bare = _blanked(column)
-    fits = compute.match_substring_regex(bare, _NUMBER).fill_null(True)
-    place = compute.index(fits, False).as_py()
-    return None if place < 0 else (place, column[place].as_py())
 
 
 # Read
 
 
-def suffix_of(path: _Path) -> str:
-    """Which of the known suffixes a path has."""
-    name = os.fspath(path).lower()
-    for suffix in sorted(SUFFIXES, key=len, reverse=True):
-        if name.endswith(suffix):
-            return suffix
-    raise DataError(f"a file of rows ends in {', '.join(SUFFIXES)}; got {os.fspath(path)!r}")
-
-
-def read(path: _Path) -> Rows:
+def read(path: str | os.PathLike[str]) -> Rows:
     """The rows of a CSV, Parquet or JSON Lines file; compressed by gzip if it ends in .gz."""
     where, suffix = Path(path), suffix_of(path)
     pa = arrow()
@@ -299,6 +249,9 @@ def read(path: _Path) -> Rows:
     except (pa.ArrowException, gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError) as error:
         if suffix != ".parquet" and (isinstance(error, UnicodeDecodeError) or "UTF8" in str(error)):
             raise not_utf8(where) from error
+        said = None if isinstance(error, EOFError | zlib.error) else fault(where, suffix)
+        if said is not None:
+            raise DataError(f"{where}: {said}") from error
         said = str(error).splitlines()[0]
         raise DataError(f"{where} is damaged or no {suffix} file: {said}") from error
     if not len(found):
@@ -309,8 +262,26 @@ def read(path: _Path) -> Rows:
 def _read_json(path: Path, suffix: str) -> Rows:
     if path.stat().st_size == 0:
         raise DataError(f"{path} is empty: it needs a row for each prediction and its outcome")
-    with arrow().input_stream(os.fspath(path), compression="detect") as stream:
-        return Rows(arrow("pyarrow.json").read_json(stream), path, suffix)
+    pa, reader = arrow(), arrow("pyarrow.json")
+
+    def table(parse: Any = None) -> Any:
+        with pa.input_stream(os.fspath(path), compression="detect") as stream:
+            return reader.read_json(stream, parse_options=parse)
+
+    found = table()
+    schema = pa.schema([(field.name, _as_text(pa, field.type)) for field in found.schema])
+    if schema != found.schema.remove_metadata():  # a time that is made of text is not that text
+        found = table(reader.ParseOptions(explicit_schema=schema))
+    return Rows(found, path, suffix)
+
+
+def _as_text(pa: Any, kind: Any) -> Any:
+    """An Arrow type with text in place of times, however deep."""
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _as_text(pa, field.type)) for field in kind])
+    return pa.list_(_as_text(pa, kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 def _read_csv(path: Path, suffix: str) -> Rows:
@@ -337,70 +308,9 @@ def _header(path: Path) -> tuple[str, list[str]]:
         first = next((line for line in lines if line.strip()), "")
     if not first:
         raise DataError(f"{path} is empty: its first line must name the columns")
-    delimiter = max((",", ";", "\t"), key=first.count)
+    delimiter = delimiter_of(first)
     names = next(csv.reader([first], delimiter=delimiter))
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise DataError(f"{path} names the column {twice[0]!r} twice: rename one of them")
     return delimiter, names
-
-
-# Write
-
-
-def write(table: Any, path: _Path, delimiter: str = ",") -> Path:
-    """Writes an Arrow table as its path's suffix says, whole or not at all."""
-    suffix = suffix_of(path)
-    with whole(path) as file:
-        if suffix == ".parquet":
-            arrow("pyarrow.parquet").write_table(table, file)
-            return Path(path)
-        if suffix.endswith(".gz"):
-            with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
-                _write_text(table, cast(BinaryIO, packed), suffix, delimiter)
-        else:
-            _write_text(table, file, suffix, delimiter)
-    return Path(path)
-
-
-def _write_text(table: Any, file: BinaryIO, suffix: str, delimiter: str) -> None:
-    if is_json(suffix):
-        for batch in table.to_batches(max_chunksize=_BATCH):
-            lines = [json.dumps(_plain(row), ensure_ascii=False) for row in batch.to_pylist()]
-            file.write(("\n".join(lines) + "\n").encode())
-        return
-    writer = arrow("pyarrow.csv")
-    names = io.StringIO()
-    csv.writer(names, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
-    file.write(names.getvalue().encode())
-    # Arrow quotes every text or none.
-    style = "needed" if any(_needs_quotes(c, delimiter) for c in table.columns) else "none"
-    options = writer.WriteOptions(
-        include_header=False, delimiter=delimiter, quoting_style=style, batch_size=_BATCH
-    )
-    writer.write_csv(table, file, options)
-
-
-def _needs_quotes(column: Any, delimiter: str) -> bool:
-    """Whether some cell of a column of text cannot stand in a CSV as it is."""
-    if not _textual(arrow(), column.type):
-        return False
-    signs = ('"', delimiter, "\n", "\r")
-    for chunk in column.chunks:
-        text = getattr(chunk, "dictionary", chunk).buffers()[-1]
-        held = b"" if text is None else text.to_pybytes()
-        if any(sign.encode() in held for sign in signs):
-            return True
-    return False
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """A row in JSON's own types: an infinite end is null, a time is written as ISO 8601."""
-    made: dict[str, Any] = {}
-    for name, value in row.items():
-        if isinstance(value, float) and not np.isfinite(value):
-            value = None
-        elif hasattr(value, "isoformat"):
-            value = value.isoformat()
-        made[name] = value
-    return made

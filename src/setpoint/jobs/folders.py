@@ -50,6 +50,11 @@ class staged:  # noqa: N801
     def __enter__(self) -> "staged":
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"{self.folder} is a file, and results need a folder: name another")
+        if (self.folder / "options.json").exists() or any(self.folder.glob("log-*.jsonl")):
+            raise InputError(
+                f"{self.folder} holds the state of `setpoint stream`, and results would replace "
+                "its controller: name another folder"
+            )
         self._fresh = [each for each in (self.folder, *self.folder.parents) if not each.exists()]
         make_folder(self.folder)
         with writing(self.folder):

@@ -230,8 +230,10 @@ def _headline(found: Mapping[str, Any]) -> list[str]:
         of = "misses in a row" if found["risks"][0]["name"] == "MiscoverageCounter" else "loss"
         said = f"the mean of the {of} is {risk:.4g}; {found['level']:.4g} was asked for"
         ends = [None if end is None else f"{end:.4g}" for end in (low, high)]
+    if found["verdict"].partition(";")[0] == "says nothing yet" or ends == ["0.0 %", "100.0 %"]:
+        return [f"{said}, and nothing is guaranteed yet: there are too few labels"]
     if None in ends:
-        return [f"{said}"]
+        return [said]
     return [f"{said}, and {ends[0]} to {ends[1]} was guaranteed, whatever the data"]
 
 
@@ -240,6 +242,8 @@ def _beside(given: metrics.Summary | None, found: Mapping[str, Any], alone: str)
     width, held = 36, "with setpoint"
     shares = found["risks"][0]["name"] == "Miscoverage"
     off = "points off" if shares else "mean loss off by"
+    worst = found["risks"][0]["windows"]
+    window = worst[0]["labels"] if worst else found["window"]  # fewer where there are fewer
     lines = [f"{'':<{width}}" + (f"{alone:>17}" if given else "") + f"{held:>16}"]
     for title, name, scale, form in _ROWS:
         value = found["risks"][0][name] if name == "worst_window" else found[name]
@@ -250,7 +254,7 @@ def _beside(given: metrics.Summary | None, found: Mapping[str, Any], alone: str)
         if set(cells) == {_NOTHING}:
             continue
         before = "" if given is None else f"{cells[0]:>17}"
-        shown = title.format(window=found["window"], off=off)
+        shown = title.format(window=window, off=off)
         lines.append(f"{shown:<{width}}{before}{cells[1]:>16}")
     return lines
 
@@ -280,7 +284,7 @@ def _streams(found: Mapping[str, Any]) -> list[str]:
 def _when(time: str | float) -> str:
     if isinstance(time, str):
         return time.replace("T", " ").removesuffix(".000000")
-    return f"{time:g}"
+    return f"{time:.15g}"
 
 
 def _finite(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,13 @@ import numpy as np
 
 from setpoint import spec
 from setpoint.controller import Controller
-from setpoint.errors import DataError, InputError
+from setpoint.errors import DataError, InputError, StateError
 from setpoint.jobs import files
-from setpoint.jobs.calibrating import read, split
-from setpoint.jobs.calibrating import taped as made_tape
+from setpoint.jobs.calibrating import split
 from setpoint.jobs.columns import Columns
 from setpoint.jobs.folders import add_to_list
 from setpoint.jobs.repeating import Given, read_controller
+from setpoint.jobs.taping import read, taped, timed
 from setpoint.replaying import Trace, replay
 
 __all__ = ["Reported", "replayed", "report", "retrace"]
@@ -85,6 +86,8 @@ def report(
             )
         trace, job = replayed(where, columns, held)
     found = {**pages.metrics(trace), **more}
+    if where.is_dir():
+        _compare(where, found, told)
     name = job["name"] if title is None else title
     own = where / "report.html" if where.is_dir() else Path("report.html")
     page = pages.write(trace, own if out is None else out, title=name, metrics=found)
@@ -95,6 +98,19 @@ def report(
         picture = pages.png(trace, png, title=name)
         made[picture.name] = picture
     return Reported(found, made)
+
+
+def _compare(folder: Path, found: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+    """Raises an error if the rows of a folder are not those that its numbers were made of."""
+    for name in ("rows", *found):
+        now, then = found[name], told.get(name)
+        if not isinstance(now, int | float) or not isinstance(then, int | float):
+            continue
+        if not isclose(now, then, rel_tol=1e-6, abs_tol=1e-12):
+            raise StateError(
+                f"{folder} holds other rows than its job wrote: with them {name} is {now}, and "
+                f"metrics.json says {then}; do the job again, or name the file of rows itself"
+            )
 
 
 def retrace(folder: str | os.PathLike[str]) -> tuple[Trace, dict[str, Any]]:
@@ -126,7 +142,7 @@ def retrace(folder: str | os.PathLike[str]) -> tuple[Trace, dict[str, Any]]:
         prediction = {
             name: rows.numbers(column, name) for name, column in job["prediction"].items()
         }
-        tape, order, _ = made_tape(rows, prediction, rows.numbers(held["target"], "target"), **keys)
+        tape, order, _ = taped(rows, prediction, rows.numbers(held["target"], "target"), **keys)
     burnt = rows.column(job["added"]["burn_in"], "burn_in")
     early = np.array([str(value).lower() == "true" for value in burnt.to_pylist()], dtype=bool)
     _, later = split(tape, early if order is None else early[order])
@@ -138,6 +154,7 @@ def replayed(
 ) -> tuple[Trace, dict[str, Any]]:
     """The trace of a file of predictions under a controller that leaves nothing open."""
     rows = files.read(path)
+    columns, _ = timed(rows, columns)
     tape, _, _ = read(rows, columns)
     name = Path(path).name
     return replay(controller, tape), {"name": name[: -len(rows.suffix)], "file": name}

@@ -10,12 +10,13 @@ import numpy as np
 from setpoint import sets
 from setpoint.errors import DataError, InputError
 from setpoint.jobs import files
-from setpoint.jobs.calibrating import calibrated, early_rows, taped
+from setpoint.jobs.calibrating import calibrated, early_rows
 from setpoint.jobs.choosing import Goal
 from setpoint.jobs.columns import unused
 from setpoint.jobs.features import Features, find, time_column
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.repeating import Given, beside, read_controller
+from setpoint.jobs.taping import taped
 from setpoint.models.linear import LinearQuantiles, LinearSettings
 from setpoint.models.residual import ResidualScale
 

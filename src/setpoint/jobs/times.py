@@ -1,18 +1,20 @@
 """Times: text that is a date or a moment, and what a calendar says of it."""
 
+import re
 from importlib import import_module
 from math import pi
 from typing import Any
 
 import numpy as np
 
-__all__ = ["calendar", "first_odd", "parsed"]
+__all__ = ["calendar", "counted", "doubt", "first_odd", "parsed"]
 
 Array = np.ndarray[Any, Any]
 
 _DAYS = ("%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%Y%m%d", "%m/%d/%Y", "%d/%m/%Y")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S")
 _ISO = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?"
+_SLASHED = re.compile(r"\d{1,2}/\d{1,2}/\d{4}")
 _ZONES = ("$", r"(Z|[+-]\d\d:?\d\d)$")
 
 
@@ -20,31 +22,96 @@ def parsed(column: Any) -> Any | None:
     """A column of text as one of timestamps, if every cell is one; else None.
 
     ISO 8601 first, then the other ways in which people write dates. Where both the month and the
-    day may come first, the reading in which times do not fall is taken, month first if both do.
+    day may come first, the reading in which times do not fall is taken; if both or none is such,
+    the one with the more even steps, and month first if they are alike.
     """
-    pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
-    bare = compute.utf8_trim_whitespace(column.cast(pa.string()))
+    pa = import_module("pyarrow")
+    bare = _bare(column)
     for kind in (pa.timestamp("us"), pa.timestamp("us", tz="UTC")):
         try:
             return bare.cast(kind)
         except pa.ArrowInvalid:
             continue
-    fitting = []
+    fitting = [made for _, made in _fitting(bare)]
+    return fitting[0] if len(fitting) == 1 else min(fitting, key=_oddity, default=None)
+
+
+def doubt(column: Any) -> str | None:
+    """How a column of text was read as dates, if the day and the month could change places."""
+    if not _SLASHED.match(str(column[0]).strip()):
+        return None
+    bare = _bare(column)
+    fitting = _fitting(bare)
+    if len({day for day, _ in fitting}) < 2:
+        return None
+    day, made = min(fitting, key=lambda each: _oddity(each[1]))
+    other = next(held for name, held in fitting if name != day)
+    differs = np.flatnonzero(made.to_numpy() != other.to_numpy())
+    if not len(differs):
+        return None
+    row = int(differs[0])
+    first = "day" if day.startswith("%d") else "month"
+    return (
+        f"with the {first} first: {str(bare[row])!r} is "
+        f"{made[row].as_py():%Y-%m-%d}; if that is wrong, write dates like 2024-01-31"
+    )
+
+
+def counted(numbers: Array) -> tuple[Array, str] | None:
+    """Numbers that are days like 20240131, or a count since 1970, as moments; and which it is.
+
+    >>> import numpy as np
+    >>> counted(np.array([20240228.0, 20240229.0]))[0].astype(str).tolist()
+    ['2024-02-28T00:00:00.000000', '2024-02-29T00:00:00.000000']
+    >>> counted(np.array([1.7e9]))[1], counted(np.array([1.0, 2.0]))
+    ('seconds since 1970', None)
+    """
+    if not len(numbers):
+        return None
+    low, high = numbers.min(), numbers.max()
+    if low >= 19_000_101 and high <= 21_001_231 and (numbers % 1 == 0).all():
+        whole = numbers.astype(np.int64)
+        year, month, day = whole // 10_000, whole // 100 % 100, whole % 100
+        first = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
+        made = first.astype("datetime64[D]") + (day - 1)
+        if ((month >= 1) & (month <= 12) & (made.astype("datetime64[M]") == first)).all():
+            return made.astype("datetime64[us]"), "days like 20240131"
+    for place, unit in enumerate(("seconds", "milliseconds", "microseconds", "nanoseconds")):
+        if low >= 1e9 * 1000**place and high < 5e9 * 1000**place:
+            micro = np.round(numbers * 1000.0 ** (2 - place)).astype(np.int64)
+            return micro.astype("datetime64[us]"), f"{unit} since 1970"
+    return None
+
+
+def _bare(column: Any) -> Any:
+    pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
+    return compute.utf8_trim_whitespace(column.cast(pa.string()))
+
+
+def _fitting(bare: Any) -> list[tuple[str, Any]]:
+    """The ways of writing days that every cell is in, and the times in them."""
+    compute = import_module("pyarrow.compute")
+    found = []
     for day in _DAYS:
         for clock in _CLOCKS:
             made = compute.strptime(bare, format=day + clock, unit="s", error_is_null=True)
-            if made.null_count == column.null_count:
-                fitting.append(made)
-    for made in fitting:
-        if len(fitting) == 1 or bool((np.diff(made.to_numpy()) >= np.timedelta64(0)).all()):
-            return made
-    return fitting[0] if fitting else None
+            if made.null_count == bare.null_count:
+                found.append((day, made))
+    return found
+
+
+def _oddity(times: Any) -> tuple[bool, float]:
+    """Whether times fall, and how much the steps between them differ."""
+    held = times.drop_null().to_numpy().astype(np.int64)
+    steps = np.diff(np.unique(held))
+    uneven = float(steps.std() / steps.mean()) if len(steps) else 0.0
+    return bool((np.diff(held) < 0).any()), uneven
 
 
 def first_odd(column: Any) -> tuple[int, float]:
     """The first cell that is not written as most of the others are, and the share of these."""
-    pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
-    bare = compute.utf8_trim_whitespace(column.cast(pa.string()))
+    compute = import_module("pyarrow.compute")
+    bare = _bare(column)
     ways = [
         compute.strptime(bare, format=day + clock, unit="s", error_is_null=True).is_valid()
         for day in ("%Y-%m-%d", *_DAYS)

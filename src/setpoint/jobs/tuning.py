@@ -12,9 +12,10 @@ from setpoint._check import finite
 from setpoint._files import put
 from setpoint.errors import InputError
 from setpoint.jobs import files
-from setpoint.jobs.calibrating import read, split
+from setpoint.jobs.calibrating import split
 from setpoint.jobs.choosing import Choice, Goal, choose
 from setpoint.jobs.columns import Columns
+from setpoint.jobs.taping import read, timed
 from setpoint.metrics import Summary
 from setpoint.replaying import replay
 
@@ -105,6 +106,7 @@ def tune(
     if not 0.0 < finite(share, "share") < 1.0:
         raise InputError(f"share must lie between 0 and 1, both excluded, got {share:g}")
     rows = files.read(path)
+    columns, _ = timed(rows, columns)
     tape, _, _ = read(rows, columns)
     order, offsets = tape.segments
     lengths = np.diff(offsets)

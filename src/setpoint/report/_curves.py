@@ -19,6 +19,7 @@ __all__ = [
     "Rolling",
     "Rows",
     "Window",
+    "broken",
     "closed",
     "extremes",
     "finite_range",
@@ -40,6 +41,8 @@ DETAIL = 5_000
 """How many rows are drawn one by one; older ones are drawn as envelopes."""
 
 _BINS, _LEAST = 240, 20
+_GAP, _GAPS = 20.0, 20
+"""A step so many times the usual one is time without rows, and that many of them are left out."""
 
 
 def thinned(values: Array, most: int = POINTS) -> Array:
@@ -60,6 +63,26 @@ def thinned(values: Array, most: int = POINTS) -> Array:
     least = first + np.where(np.isnan(table), inf, table).argmin(axis=1)
     most_of = first + np.where(np.isnan(table), -inf, table).argmax(axis=1)
     return np.unique(np.concatenate([[0, size - 1], least, most_of]))
+
+
+def broken(x: Array, *curves: Array, exact: int | None = None) -> tuple[Array, ...]:
+    """Curves with a NaN where time is missing, so that no line is drawn across it; `x` first.
+
+    The last `exact` points lie closer together than the others, and have a usual step of their own.
+
+    >>> import numpy as np
+    >>> x, y = broken(np.array([0, 1, 2, 100, 101]), np.arange(5.0))
+    >>> x.tolist(), y.tolist()
+    ([0, 1, 2, 2, 100, 101], [0.0, 1.0, 2.0, nan, 3.0, 4.0])
+    """
+    steps = np.diff(x).astype(np.float64)
+    older = 0 if exact is None else max(len(x) - exact, 0)
+    usual = [float(np.median(part)) if len(part) else 0.0 for part in np.split(steps, [older])]
+    limit = _GAP * np.where(np.arange(len(steps)) < older, *usual)
+    gaps = np.flatnonzero((steps > limit) & (limit > 0.0)) + 1
+    gaps = np.sort(gaps[np.argsort(steps[gaps - 1], kind="stable")[-_GAPS:]])
+    held = (np.insert(curve.astype(np.float64), gaps, nan) for curve in curves)
+    return np.insert(x, gaps, x[gaps - 1]), *held
 
 
 class Risks(NamedTuple):

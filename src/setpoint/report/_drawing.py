@@ -62,21 +62,33 @@ def add_band(
     edge: bool = False,
     fill: str = "fill",
 ) -> None:
-    """A band between two curves, one entry in the legend."""
+    """A band between two curves, one entry in the legend.
+
+    Each piece between NaNs is a band of its own: a fill would go across them.
+    """
     line = {"color": LIGHT["line"], "width": 0.8 if edge else 0.0}
-    for values, own in ((high, {"fill": None}), (low, {"fill": "tonexty"})):
-        figure.add_scatter(
-            x=x,
-            y=thin(values),
-            mode="lines",
-            line=line,
-            name=name,
-            hovertemplate=f"{name} {'from' if own['fill'] else 'to'} %{{y:.5~g}}<extra></extra>",
-            legendgroup=name,
-            showlegend=bool(own["fill"]),
-            fillcolor=LIGHT[fill],
-            **own,
-        )
+    for number, piece in enumerate(_pieces(np.isnan(low) | np.isnan(high))):
+        for values, own in ((high, {"fill": None}), (low, {"fill": "tonexty"})):
+            told = f"{name} {'from' if own['fill'] else 'to'} %{{y:.5~g}}<extra></extra>"
+            figure.add_scatter(
+                x=x[piece],
+                y=thin(values[piece]),
+                mode="lines",
+                line=line,
+                name=name,
+                hovertemplate=told,
+                legendgroup=name,
+                showlegend=bool(own["fill"]) and not number,
+                fillcolor=LIGHT[fill],
+                **own,
+            )
+
+
+def _pieces(gaps: Array) -> list[slice]:
+    """The runs between gaps; all of it if there is none."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[True], gaps, [True]]))).tolist()
+    found = [slice(begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True)]
+    return found or [slice(None)]
 
 
 def add_level(figure: Any, level: float) -> None:

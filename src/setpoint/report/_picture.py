@@ -89,7 +89,12 @@ def _risk(panel: Any, trace: Trace, seen: View) -> None:
     panel.axhline(found.level, color=LIGHT["ink"], linewidth=1.0, linestyle="--", label="level")
     panel.set_ylim(*curves.risk_range(found))
     risk = trace.controller.risks[0]
-    panel.set_title(f"Risk over time: {risk.name}{seen.name}", loc="left")
+    told = f"Risk over time: {risk.name}{seen.name}, {found.level:.4g} asked for"
+    if len(found.risk):
+        told += f", {found.risk[-1]:.4g} came out"
+        if found.low is not None and found.high is not None:
+            told += f", {found.low[-1]:.4g} to {found.high[-1]:.4g} guaranteed"
+    panel.set_title(told, loc="left")
 
 
 def _rows(panel: Any, seen: View) -> None:
@@ -97,16 +102,18 @@ def _rows(panel: Any, seen: View) -> None:
     if found.bands:
         low, high = curves.finite_range(found.y, *(end for band in found.bands for end in band))
         for band in found.bands:
-            lower, upper = curves.closed(band, low - 1.0, high + 1.0)
+            x, lower, upper = curves.broken(found.x, *curves.closed(band, low - 1.0, high + 1.0))
             panel.fill_between(
-                found.x,
+                x,
                 lower,
                 upper,
                 color=_shade("fill"),
                 linewidth=0,
                 label="set" if band is found.bands[0] else None,
             )
-        panel.plot(found.at, found.y, color=LIGHT["ink"], linewidth=0.9, label="label")
+        panel.plot(
+            *curves.broken(found.at, found.y), color=LIGHT["ink"], linewidth=0.9, label="label"
+        )
         panel.set_ylim(low, high)
         height = seen.trace.tape.y[seen.rows]
     else:
@@ -133,7 +140,8 @@ def _theta(panel: Any, trace: Trace, seen: View) -> None:
         colour = LIGHT[("line", "second", "third", "miss")[place % 4]]
         drawn = curves.thinned(values)
         name = f"{risk.name} at {risk.level:g}" if several else None
-        panel.plot(seen.x[drawn], values[drawn], linewidth=1.1, color=colour, label=name)
+        line = curves.broken(seen.x[drawn], values[drawn])
+        panel.plot(*line, linewidth=1.1, color=colour, label=name)
     panel.set_title(f"θ{seen.name}", loc="left")
 
 
@@ -141,7 +149,7 @@ def _rolling(panel: Any, seen: View, window: int) -> None:
     found = curves.rolling(seen, 0, window)
     for each in found.worst[:3]:
         panel.axvspan(seen.x[each.start], seen.x[each.stop], color=_shade("worst"), linewidth=0)
-    panel.plot(found.x, found.risk, color=LIGHT["line"], linewidth=1.1)
+    panel.plot(*curves.broken(found.x, found.risk), color=LIGHT["line"], linewidth=1.1)
     panel.axhline(found.level, color=LIGHT["ink"], linewidth=1.0, linestyle="--")
     panel.set_title(
         f"Mean loss of the last {found.window:,} labels{seen.name}, worst windows shaded",

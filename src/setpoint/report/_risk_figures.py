@@ -110,7 +110,6 @@ def windows(trace: Trace, stream: Hashable = None, *, risk: int = 0, window: int
     seen = view(trace, stream, alone=True, risk=risk)
     found = curves.rolling(seen, risk, window)
     figure = go.Figure()
-    x = places(found.x)
     shaded = found.worst[: 3 if len(seen.rows) > 12 * found.window else 1]
     for each in shaded:
         figure.add_vrect(
@@ -120,8 +119,9 @@ def windows(trace: Trace, stream: Hashable = None, *, risk: int = 0, window: int
             line_width=0,
             layer="below",
         )
+    x, line = curves.broken(found.x, found.risk)
     figure.add_scatter(
-        x=x, y=thin(found.risk), mode="lines", name="window", line={"color": LIGHT["line"]}
+        x=places(x), y=thin(line), mode="lines", name="window", line={"color": LIGHT["line"]}
     )
     add_level(figure, found.level)
     told = "There are no labels, so there are no windows."

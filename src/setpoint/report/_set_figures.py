@@ -76,17 +76,18 @@ def intervals(
 
 
 def _draw_bands(figure: Any, seen: View, found: curves.Rows) -> tuple[str, str, str]:
-    ends = [end for band in found.bands for end in band]
-    low, high = curves.finite_range(found.y, *ends)
+    low, high = curves.finite_range(found.y, *(end for band in found.bands for end in band))
     out = 10.0 * (high - low)
-    x = places(found.x)
     for place, band in enumerate(found.bands):
-        lower, upper = curves.closed(band, low - out, high + out)
+        ends = curves.closed(band, low - out, high + out)
+        x, lower, upper = curves.broken(found.x, *ends, exact=found.exact)
         name = "set" if len(found.bands) == 1 else f"level {len(found.bands) - place}"
-        add_band(figure, x, lower, upper, name, edge=True, fill="fill" if place == 0 else "inner")
+        fill = "fill" if place == 0 else "inner"
+        add_band(figure, places(x), lower, upper, name, edge=True, fill=fill)
+    at, y = curves.broken(found.at, found.y, exact=found.exact)
     figure.add_scatter(
-        x=places(found.at),
-        y=thin(found.y),
+        x=places(at),
+        y=thin(y),
         mode="lines+markers" if found.exact <= 400 else "lines",
         name="label",
         line={"color": LIGHT["ink"], "width": 1.1},
@@ -103,9 +104,11 @@ def _draw_bands(figure: Any, seen: View, found: curves.Rows) -> tuple[str, str, 
 
 def _draw_sizes(figure: Any, seen: View, found: curves.Rows) -> tuple[str, str, str]:
     sizes = np.zeros(0) if found.sizes is None else found.sizes
+    finite = np.where(np.isinf(sizes), np.nan, sizes)
+    x, height = curves.broken(found.x, finite, exact=found.exact)
     figure.add_scatter(
-        x=places(found.x),
-        y=thin(np.where(np.isinf(sizes), np.nan, sizes)),
+        x=places(x),
+        y=thin(height),
         mode="lines",
         name="size of the set",
         line={"color": LIGHT["line"], "shape": "hv", "width": 1.4},
@@ -177,9 +180,10 @@ def theta(trace: Trace, stream: Hashable = None) -> Any:
     for place, (risk, values) in enumerate(zip(controller.risks, thetas, strict=True)):
         drawn = curves.thinned(values)
         several = len(controller.risks) > 1
+        x, line = curves.broken(seen.x[drawn], values[drawn])
         figure.add_scatter(
-            x=places(seen.x[drawn]),
-            y=thin(values[drawn]),
+            x=places(x),
+            y=thin(line),
             mode="lines",
             name=f"θ of {risk.name} at {risk.level:g}" if several else "θ",
             line={"color": LIGHT[colours[place % len(colours)]], "width": 1.4},
@@ -193,9 +197,10 @@ def theta(trace: Trace, stream: Hashable = None) -> Any:
         told += "λ, by which the sets grow, is θ itself. "
     else:
         drawn = curves.thinned(finite)
+        x, line = curves.broken(seen.x[drawn], finite[drawn])
         figure.add_scatter(
-            x=places(seen.x[drawn]),
-            y=thin(finite[drawn]),
+            x=places(x),
+            y=thin(line),
             mode="lines",
             name="λ",
             line={"color": LIGHT["ink"], "width": 1.2},
@@ -248,19 +253,20 @@ def lengths(trace: Trace, stream: Hashable = None) -> Any:
     seen = view(trace, stream)
     found = curves.lengths(seen)
     figure = go.Figure()
-    x = places(found.x)
     what, middle = ("length", "median") if shows_intervals(trace) else ("size", "mean")
     if found.low is not None and found.high is not None:
-        add_band(figure, x, found.low, found.high, "10 to 90 %")
+        x, low, high = curves.broken(found.x, found.low, found.high)
+        add_band(figure, places(x), low, high, "10 to 90 %")
         told = (
             f"The line is the {middle} {what} of each {found.together:,} rows in a row, the band "
             "holds the middle 80 % of them."
         )
     else:
         told = f"The {what} of each set."
+    x, line = curves.broken(found.x, found.middle)
     figure.add_scatter(
-        x=x,
-        y=thin(found.middle),
+        x=places(x),
+        y=thin(line),
         mode="lines",
         name=middle if found.low is not None else what,
         line={"color": LIGHT["line"], "width": 1.6},

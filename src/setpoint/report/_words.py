@@ -137,8 +137,8 @@ def streams(found: Mapping[str, Any]) -> str:
     lines = [
         "<section>",
         "<h2>Streams</h2>",
-        '<div class="scroll"><table>',
-        f"<caption>{caption}, the highest risk first.</caption>",
+        f'<p class="note" id="streams-said">{caption}, the highest risk first.</p>',
+        '<div class="scroll"><table aria-labelledby="streams-said">',
         _head(head, words=("Stream", "The guarantee")),
     ]
     for index, stream in enumerate(found["worst_streams"]):
@@ -189,10 +189,11 @@ def windows(found: Mapping[str, Any], index: int, shaded: int) -> str:
     of = f" of stream {escape(str(stream))}" if found["streams"] > 1 else ""
     labels = risk["windows"][0]["labels"]
     return (
-        '<div class="scroll"><table>\n'
-        f"<caption>The {len(lines)} windows of {labels:,} labels{of} furthest from the level, "
+        f'<p class="note" id="windows-said-{index}">'
+        f"The {len(lines)} windows of {labels:,} labels{of} furthest from the level, "
         f"without overlap; the first {shaded} {'is' if shaded == 1 else 'are'} shaded above. "
-        f"Mean loss and distance are in units of the loss, which {_range(risk)}.</caption>\n"
+        f"Mean loss and distance are in units of the loss, which {_range(risk)}.</p>\n"
+        f'<div class="scroll"><table aria-labelledby="windows-said-{index}">\n'
         + _head(head, words=("From", "To"))
         + "\n"
         + "\n".join(lines)

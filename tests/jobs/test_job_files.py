@@ -1,0 +1,290 @@
+"""What files hold that is neither a plain number nor a plain date: kept, or read and told of."""
+
+import base64
+import csv
+import json
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from setpoint import jobs
+from setpoint.errors import InputError, StateError
+from setpoint.jobs import files
+from setpoint.jobs.reporting import replayed
+
+pa = pytest.importorskip("pyarrow")
+
+Table = Callable[[Path, dict[str, Any]], Path]
+World = Callable[..., dict[str, Any]]
+
+ENDS = jobs.Columns("y", lower="low", upper="high")
+
+
+def rows_of(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file, delimiter=delimiter))
+
+
+# What comes out as it went in
+
+
+def test_json_lines_come_back_as_they_were(tmp_path: Path, world: World) -> None:
+    held = world(120)
+    given = [
+        {
+            **{name: held[name][i] for name in held},
+            "time": f"2024-01-{1 + i // 24:02d} {i % 24:02d}:00:00",
+            "day": "2024-01-31",
+            "meta": {"at": "2024-01-01 00:00:00", "all": ["2024-01-01T10:00:00Z"], "none": {}},
+            "code": "007",
+        }
+        for i in range(120)
+    ]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in given))
+    found = jobs.calibrate(path, jobs.Columns("y", lower="low", upper="high", time="time"))
+    assert found.trace.tape.time is not None
+    assert found.trace.tape.time[0] == np.datetime64("2024-01-03T02")
+    made = found.write(tmp_path / "out", report=False)
+    written = [json.loads(line) for line in made["rows.jsonl"].read_text().splitlines()]
+    assert [{name: row[name] for name in given[0]} for row in written] == given
+    made = found.write(tmp_path / "out", report=False, suffix=".parquet")
+    kinds = {field.name: str(field.type) for field in files.read(made["rows.parquet"]).table.schema}
+    assert (kinds["time"], kinds["day"], kinds["code"]) == ("timestamp[us]",) * 2 + ("string",)
+
+
+ODD = {
+    "list": ([[1.5, float("nan")]], "[1.5, null]", [1.5, None]),
+    "object": ([{"at": datetime(2024, 1, 1)}], '{"at": "2024-01-01T00:00:00"}',
+               {"at": "2024-01-01T00:00:00"}),
+    "bytes": ([b"\xff\x00"], base64.b64encode(b"\xff\x00").decode(), "/wA="),
+    "far": ([[float("-inf")]], "[null]", [None]),
+}  # fmt: skip
+"""Cells of Parquet, as they stand in a CSV and in JSON."""
+
+
+def test_what_a_kind_of_file_cannot_hold_is_written_in_words(tmp_path: Path, world: World) -> None:
+    columns = {name: pa.array(cell * 60) for name, (cell, _, _) in ODD.items()}
+    columns["wait"] = pa.array([timedelta(minutes=1.5)] * 60)
+    columns["price"] = pa.array([Decimal("1.50")] * 60)
+    columns["day"] = pa.array([date(2024, 1, 31)] * 60)
+    path = files.write(pa.table({**world(60), **columns}), tmp_path / "a.parquet")
+    found = jobs.calibrate(path, ENDS)
+    made = found.write(tmp_path / "csv", report=False, suffix=".csv")
+    row = rows_of(made["rows.csv"])[59]
+    for name in ODD:
+        assert row[name] == ODD[name][1]
+    assert (row["price"], row["day"]) == ("1.50", "2024-01-31")
+    made = found.write(tmp_path / "json", report=False, suffix=".jsonl")
+    row = json.loads(made["rows.jsonl"].read_text().splitlines()[59])
+    for name in ODD:
+        assert row[name] == ODD[name][2]
+    assert (row["wait"], row["price"], row["day"]) == (90.0, 1.5, "2024-01-31")
+    made = found.write(tmp_path / "same", report=False)
+    again = files.read(made["rows.parquet"]).table
+    assert again["bytes"].to_pylist() == [b"\xff\x00"] * 60
+    assert again["wait"].to_pylist() == [timedelta(minutes=1.5)] * 60
+
+
+def test_an_object_without_fields_goes_into_parquet_as_text(tmp_path: Path, world: World) -> None:
+    table = pa.table({**world(60), "nothing": pa.array([{}] * 60)})
+    found = jobs.calibrate(files.write(table, tmp_path / "a.jsonl"), ENDS)
+    made = found.write(tmp_path / "out", report=False, suffix=".parquet")
+    assert files.read(made["rows.parquet"]).table["nothing"].to_pylist() == ["{}"] * 60
+
+
+# Decimal commas
+
+
+def test_decimal_commas_are_read_and_written(tmp_path: Path, world: World) -> None:
+    held = world(200)
+    lines = ["low;high;y;note"]
+    for low, high, y in zip(*held.values(), strict=True):
+        lines.append(";".join(str(v).replace(".", ",") for v in (low, high, y)) + ";a,b")
+    lines[5] = lines[5].rsplit(";", 2)[0] + ";NA;a,b"
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(lines))
+    found = jobs.calibrate(path, ENDS)
+    y = np.array(held["y"])
+    y[4] = np.nan
+    later = len(found.trace.lam)
+    assert found.trace.tape.y.tolist() == y[-later:].tolist()
+    assert any("decimal commas" in note for note in found.notes)
+    made = found.write(tmp_path / "out", report=False)
+    written = rows_of(made["rows.csv"], ";")
+    ends = [float(row["lower"].replace(",", ".")) for row in written]
+    assert ends[-later:] == found.trace.lower.tolist()
+    assert not any("." in row["lower"] for row in written)
+    assert {row["note"] for row in written} == {"a,b"}
+    assert written[3]["y"] == str(held["y"][3]).replace(".", ",")
+    trace, _ = jobs.retrace(tmp_path / "out")
+    assert trace.lower.tolist() == found.trace.lower.tolist()
+    made = found.write(tmp_path / "out", report=False, suffix=".parquet")
+    assert files.read(made["rows.parquet"]).table["low"].to_pylist() == held["low"]
+
+
+# Dates
+
+
+def moments(step: str, count: int) -> list[datetime]:
+    first = np.datetime64("2024-01-01T00:00")
+    size, unit = int(step[:-1]), step[-1]
+    return [(first + np.timedelta64(i * size, unit)).astype(datetime) for i in range(count)]
+
+
+@pytest.mark.parametrize("order", [1, -1, 7])
+@pytest.mark.parametrize(
+    ("step", "count", "form", "said"),
+    [
+        ("15m", 500, "%d/%m/%Y %H:%M", "day first: '02/01/2024 00:00' is 2024-01-02"),
+        ("15m", 500, "%m/%d/%Y %H:%M", "month first: '01/02/2024 00:00' is 2024-01-02"),
+        ("1D", 12, "%d/%m/%Y", "day first"),
+    ],
+)
+def test_dates_in_which_day_and_month_may_change_places_have_even_steps(
+    tmp_path: Path, table: Table, step: str, count: int, form: str, said: str, order: int
+) -> None:
+    """Forward, backward, and shuffled by a stride that no count is a multiple of."""
+    when = moments(step, count)
+    rows = [when[i * order % count] for i in range(count)]
+    read = files.read(table(tmp_path / "a.csv", {"when": [each.strftime(form) for each in rows]}))
+    assert read.times("when", "--time").astype("datetime64[s]").tolist() == rows
+    assert said.split(":")[0] in (read.doubt("when") or "")
+    if order == 1:
+        assert said in (read.doubt("when") or "")
+
+
+def test_dates_that_can_be_read_in_one_way_are_not_doubted(tmp_path: Path, table: Table) -> None:
+    for texts in (["31/1/2024", "1/2/2024"], ["2024-02-01"], ["1/1/2024", "2/2/2024"], ["1", "2"]):
+        rows = files.read(table(tmp_path / "a.csv", {"when": texts}))
+        assert rows.doubt("when") is None
+
+
+def test_the_reading_of_doubtful_dates_is_told(tmp_path: Path, table: Table, world: World) -> None:
+    held = {**world(500), "when": [t.strftime("%d/%m/%Y %H:%M") for t in moments("15m", 500)]}
+    found = jobs.calibrate(table(tmp_path / "a.csv", held), ENDS)
+    assert any("'when' is read with the day first" in note for note in found.notes)
+    assert "2024-01-01 12:30" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("step", "write", "said"),
+    [
+        ("1D", lambda t: f"{t:%Y%m%d}", "days like 20240131"),
+        ("1h", lambda t: int(t.timestamp()), "seconds since 1970"),
+        ("1h", lambda t: int(t.timestamp() * 1000), "milliseconds since 1970"),
+        ("1h", lambda t: int(t.timestamp()) * 10**9, "nanoseconds since 1970"),
+    ],
+)
+def test_numbers_that_are_moments_are_read_as_such(
+    tmp_path: Path, table: Table, world: World, step: str, write: Any, said: str
+) -> None:
+    when = [each.replace(tzinfo=UTC) for each in moments(step, 200)]
+    held = {**world(200), "when": [write(each) for each in when]}
+    columns = jobs.Columns("y", lower="low", upper="high", time="when")
+    for suffix in (".csv", ".parquet"):
+        path = files.write(pa.table(held), tmp_path / f"a{suffix}")
+        found = jobs.calibrate(path, columns)
+        assert found.trace.tape.time is not None
+        assert found.trace.tape.time[-1] == np.datetime64(when[-1].replace(tzinfo=None))
+        assert f"'when' is read as {said}" in found.notes
+    found = jobs.run(path, "y", time="when", model="last")
+    assert "when" in found.job["features"]
+
+
+def test_numbers_that_are_no_moments_are_printed_whole(
+    tmp_path: Path, table: Table, world: World
+) -> None:
+    for first in (123_456_789, 20_240_131):  # the second runs past the end of a month
+        held = {**world(200), "when": list(range(first, first + 200))}
+        columns = jobs.Columns("y", lower="low", upper="high", time="when")
+        found = jobs.calibrate(table(tmp_path / "a.csv", held), columns)
+        assert f"{first + 50} to {first + 199}" in str(found)
+        assert not found.notes
+
+
+def test_whole_numbers_of_any_size_are_features(tmp_path: Path, world: World) -> None:
+    held = pa.table({**world(100), "big": [2**60 + i for i in range(100)]})
+    found = jobs.run(files.write(held, tmp_path / "a.parquet"), "y", model="last")
+    assert "big" in found.job["features"]
+
+
+def test_the_only_column_of_dates_is_the_time(tmp_path: Path, table: Table, world: World) -> None:
+    held = {**world(300), "when": [str(t) for t in moments("1h", 300)]}
+    straight = jobs.calibrate(table(tmp_path / "a.csv", held), ENDS)
+    order = np.random.default_rng(0).permutation(300)
+    mixed = {name: [column[i] for i in order] for name, column in held.items()}
+    path = table(tmp_path / "b.csv", mixed)
+    found = jobs.calibrate(path, ENDS)
+    assert found.trace.lower.tolist() == straight.trace.lower.tolist()
+    assert any("not in the order of 'when'" in note for note in found.notes)
+    assert "--time when" in found.job["repeat"]
+    choice = jobs.tune(path, ENDS).choice
+    assert choice.toml() == jobs.tune(tmp_path / "a.csv", ENDS).choice.toml()
+    trace, _ = replayed(path, ENDS, straight.choice.controller)
+    assert trace.tape.y.tolist() == held["y"]
+    two = table(tmp_path / "c.csv", {**mixed, "made": mixed["when"]})
+    found = jobs.calibrate(two, ENDS)
+    assert found.trace.tape.time is None
+    assert any("order of the file; --time takes 'when' or 'made'" in n for n in found.notes)
+
+
+# Results
+
+
+def test_ends_that_are_the_wrong_way_round_are_asked_about(
+    tmp_path: Path, table: Table, world: World
+) -> None:
+    path = table(tmp_path / "a.csv", world(200))
+    found = jobs.calibrate(path, jobs.Columns("y", lower="high", upper="low"))
+    assert any("'high' is above 'low' in 200 of 200 rows" in note for note in found.notes)
+    assert not jobs.calibrate(path, ENDS).notes
+
+
+def test_a_short_stream_is_promised_nothing(tmp_path: Path, table: Table, world: World) -> None:
+    text = str(jobs.calibrate(table(tmp_path / "a.csv", world(20)), ENDS))
+    assert "was asked for, and nothing is guaranteed yet: there are too few labels" in text
+    assert "worst 10 labels, points off" in text
+    text = str(jobs.calibrate(table(tmp_path / "a.csv", world(2000)), ENDS))
+    assert "was guaranteed, whatever the data" in text
+    assert "worst 250 labels, points off" in text
+
+
+def test_results_do_not_go_into_the_folder_of_a_stream(
+    tmp_path: Path, table: Table, world: World
+) -> None:
+    found = jobs.calibrate(table(tmp_path / "a.csv", world(100)), ENDS)
+    for name in ("options.json", f"log-{0:020d}.jsonl"):
+        folder = tmp_path / name.partition(".")[0]
+        folder.mkdir()
+        (folder / name).write_text("{}")
+        (folder / "controller.toml").write_text("mine")
+        with pytest.raises(InputError, match=r"holds the state of `setpoint stream`.*name another"):
+            found.write(folder, report=False)
+        assert (folder / "controller.toml").read_text() == "mine"
+        assert len(list(folder.iterdir())) == 2
+
+
+def test_a_report_is_not_made_of_other_rows_than_the_job_wrote(
+    tmp_path: Path, table: Table, world: World
+) -> None:
+    found = jobs.calibrate(table(tmp_path / "a.csv", world(400)), ENDS)
+    made = found.write(tmp_path / "out")
+    whole, page = made["rows.csv"].read_text(), made["report.html"].read_bytes()
+    lines = whole.splitlines(keepends=True)
+    made["rows.csv"].write_text("".join(lines[:200] + lines[250:]))
+    with pytest.raises(StateError, match=r"with them rows is 300, and metrics.json says 350"):
+        jobs.report(tmp_path / "out")
+    hit = next(i for i, line in enumerate(lines) if i > 300 and "true" in line)
+    far = ",".join(["0", "0", "1e6", *lines[hit].split(",")[3:]])
+    made["rows.csv"].write_text("".join([*lines[:hit], far, *lines[hit + 1 :]]))
+    with pytest.raises(StateError, match=r"with them \w+ is .*do the job again"):
+        jobs.report(tmp_path / "out")
+    assert made["report.html"].read_bytes() == page
+    made["rows.csv"].write_text(whole)
+    assert jobs.report(tmp_path / "out").metrics["rows"] == 350
