@@ -52,10 +52,10 @@ class Centre:
         The share of each side, above 0 and at most 1: by default the paper's 50 × 50 pixels of
         448 × 448.
     within
-        The part of the frame whose middle it is: where it begins and ends, from the top and from
-        the left, as shares of the frame. For frames that are padded: those of `datasets.Crop()`
-        have 260 of 448 rows on top that are never judged, so that the middle of what is there is
-        `Centre(within=(260 / 448, 1.0, 0.0, 1.0))`.
+        The part of the frame whose middle it is, and which it does not leave: where it begins and
+        ends, from the top and from the left, as shares of the frame. For frames that are padded:
+        those of `datasets.Crop()` have 260 of 448 rows on top that are never judged, so that the
+        middle of what is there is `Centre(within=(260 / 448, 1.0, 0.0, 1.0))`.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class Centre:
 def _middle(length: int, share: float, begin: float, end: float) -> slice:
     """The middle `share` of a side, of the part of it from `begin` to `end`."""
     first, last = floor(begin * length + 0.5), floor(end * length + 0.5)
-    size = min(max(floor(share * length + 0.5), 1), length)
+    size = max(min(floor(share * length + 0.5), last - first), 1)
     start = min(max((first + last - size) // 2, 0), length - size)
     return slice(start, start + size)
 

@@ -21,6 +21,7 @@ from setpoint.images import (
     only,
     valid_depth,
 )
+from setpoint.models import StoredPredictions
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("cv2")
@@ -304,3 +305,62 @@ def test_a_whole_loop_goes_on_where_it_was_saved(heuristic: Any, way: str, tmp_p
         assert own.pending == (5, 11)
         assert not isnan(own.facts.fit.scale)
     assert np.array_equal(*found)
+
+
+def test_known_pixels_are_there_whatever_the_order_in_memory() -> None:
+    truth = np.arange(200.0).reshape(10, 20)
+    wanted = known_pixels(truth, 50, 0)
+    assert np.isfinite(wanted).sum() == 50
+    np.testing.assert_array_equal(known_pixels(np.asfortranarray(truth), 50, 0), wanted)
+    turned = known_pixels(np.ascontiguousarray(truth.T).T, 50, 0)
+    np.testing.assert_array_equal(turned, wanted)
+    tensor = torch.tensor(truth.T.copy()).T
+    np.testing.assert_array_equal(known_pixels(tensor, 50, 0).numpy(), wanted)
+
+
+class Refuses:
+    """A model that takes no truth with a 0 in it."""
+
+    def predict(self, x: Any) -> np.ndarray:
+        return np.asarray(x) + 1.0
+
+    def learn(self, x: Any, y: np.ndarray) -> None:
+        if (y == 0.0).any():
+            raise LabelError("a depth of 0")
+
+
+def test_a_truth_that_the_model_refuses_teaches_the_heuristic_nothing() -> None:
+    model, other = (SpreadModel(Refuses(), PreviousResiduals()) for _ in range(2))
+    x = np.linspace(1.0, 5.0, 120).reshape(10, 12)
+    truth = x + 2.0
+    for each in (model, other):
+        each.predict(x, truth, id=0)
+    with pytest.raises(LabelError):
+        model.learn(x, np.where(x == x[0, 0], 0.0, truth), id=0)
+    for each in (model, other):
+        each.learn(x, truth, id=0)
+    here, there = (each.predict(x, truth, id=1) for each in (model, other))
+    np.testing.assert_array_equal(here.low, there.low)
+    np.testing.assert_array_equal(here.high, there.high)
+
+
+def test_ids_are_those_that_a_stream_takes() -> None:
+    model = SpreadModel(Refuses(), PreviousResiduals())
+    x = np.linspace(1.0, 5.0, 120).reshape(10, 12)
+    model.predict(x, x, id=np.int64(2))
+    assert model.pending == (2,)
+    model.learn(x, x, id=2)
+    with pytest.raises(InputError, match="whole number or a string"):
+        model.predict(x, x, id=2.5)
+
+
+def test_a_copy_over_stored_predictions_goes_on() -> None:
+    maps = np.random.default_rng(0).uniform(1.0, 9.0, (6, 10, 12))
+    model = SpreadModel(StoredPredictions(maps), PreviousResiduals())
+    for number in range(3):
+        model.predict(maps[number], maps[number] + 1.0)
+        model.learn(maps[number], maps[number] + 1.0)
+    copies = (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model)))
+    first, *others = (each.predict(maps[3], maps[3] + 1.0) for each in copies)
+    for each in others:
+        np.testing.assert_array_equal(each.low, first.low)

@@ -146,8 +146,8 @@ CLAIMS = (
     Claim(
         "app. D.2",
         "the residual network does not outperform the constant",
-        "longer, and the centre covered worse",
-        lambda ask: _better(ask, "constant", "magnitude"),
+        "not both shorter and the centre covered better",
+        lambda ask: not _better(ask, "magnitude", "constant"),
         "39.06*, 24.10 m, centre 66.68, 72.02 %",
         _compared("magnitude", "constant"),
     ),
@@ -172,7 +172,7 @@ CLAIMS = (
         "two risks hold both",
         "registered, Max: each at its level or better, to one point",
         _both,
-        "85.58 %, failure 9.99 %",
+        "85.58 %, failure 9.985 %",
         _BOTH,
     ),
     Claim(

@@ -108,10 +108,12 @@ def known_pixels(truth: Any, count: int = 200, rng: Any = None) -> Any:
     if len(valid) > count:
         valid = np.sort(np.random.default_rng(rng).choice(valid, count, replace=False))
     xp = space(truth)
-    made = xp.full_like(truth, float("nan"))
+    # In rows whatever the order of the truth in memory: what is written to must be no copy.
     if xp is np:
+        made = np.full(truth.shape, np.nan, dtype=truth.dtype)
         made.reshape(-1)[valid] = truth.reshape(-1)[valid]
     else:
+        made = xp.full_like(truth, float("nan"), memory_format=xp.contiguous_format)
         places = xp.as_tensor(valid, device=truth.device)
         made.view(-1)[places] = truth.reshape(-1)[places]
     return made

@@ -12,10 +12,10 @@ from setpoint.images._arrays import copied, image, like, mask, same, space, true
 from setpoint.images.alignment import Fit, Line, Rescale, fit, known_pixels
 from setpoint.images.heuristics import Heuristic, floored, sides
 from setpoint.predictions import PixelSpread
+from setpoint.stream import Id, checked_id
 
 __all__ = ["Facts", "SpreadModel"]
 
-Id = int | str
 
 _LINE = Line()
 
@@ -164,6 +164,7 @@ class SpreadModel:
             does, also in the mean length of the sets, unless the model says NaN there.
         """
         if id is not None:
+            id = checked_id(id)
             self._check_room(id)
         spread, facts = self._predicted(x, known, valid)
         if id is None:
@@ -176,8 +177,6 @@ class SpreadModel:
         return spread
 
     def _check_room(self, id: Id) -> None:
-        if isinstance(id, bool) or not isinstance(id, int | str):
-            raise InputError(f"an id must be a whole number or a string, got {id!r}")
         if id in self._open:
             raise InputError(f"a prediction already waits under the id {id!r}")
         if len(self._open) >= self.max_pending:
@@ -253,8 +252,8 @@ class SpreadModel:
         spread, facts = self._asked(x, truth) if id is None else self._waiting(id)
         judged = _judged(facts, spread, truth)
         estimate = space(spread.centre).where(spread.valid, spread.centre, nan)
+        self.model.learn(x, truth)  # first: it may refuse the truth, and then nothing was learnt
         self.heuristic.learn(x, estimate, truth)
-        self.model.learn(x, truth)
         if id is None:
             self._serial += 1
             self._keep(facts)

@@ -23,7 +23,8 @@ class StoredPredictions:
     Parameters
     ----------
     frames
-        The maps, (T, H, W), or a list of maps of any sizes; NaN where a map says nothing.
+        The maps, (T, H, W), or a list of maps of any sizes; NaN where a map says nothing. They are
+        not copied.
     position
         The place of the first map to be shown.
 
@@ -54,7 +55,7 @@ class StoredPredictions:
                     f"shape {frame.shape} and the type {frame.dtype}"
                 )
         self._frames = held
-        self._asked: Any = _NOTHING
+        self._asked: tuple[Any] | None = None  # no frame since the last label
         self.seek(position)
 
     def __len__(self) -> int:
@@ -71,14 +72,14 @@ class StoredPredictions:
             raise InputError(f"position must be a whole number, got {position!r}")
         if not 0 <= position <= len(self):
             raise InputError(f"position must lie within 0 and {len(self)}, got {position}")
-        self._position, self._asked = int(position), _NOTHING
+        self._position, self._asked = int(position), None
 
     def predict(self, x: Any) -> np.ndarray:
         """The map of the frame of this number, or of the present one, (H, W) in float32."""
         place = self._place(x)
         if place is None:
             place = self._present(x)
-            self._asked = _kept(x)
+            self._asked = (_kept(x),)
         return self._frames[place].astype(np.float32)
 
     def learn(self, x: Any, y: Any) -> None:
@@ -86,7 +87,7 @@ class StoredPredictions:
         place = self._place(x)
         reached = (self._present(x) if place is None else place) + 1
         if reached > self._position:
-            self._position, self._asked = reached, _NOTHING
+            self._position, self._asked = reached, None
 
     def _place(self, x: Any) -> int | None:
         """The number of a frame, or None if x is something else."""
@@ -109,7 +110,7 @@ class StoredPredictions:
             raise InputError(
                 f"the {len(self)} stored predictions are used up: a stream may have as many frames"
             )
-        if self._asked is not _NOTHING and not _same(self._asked, x):
+        if self._asked is not None and not _same(self._asked[0], x):
             raise InputError(
                 f"x is another frame than frame {self._position}, which was predicted and not yet "
                 "learnt: where labels come late or are missing, pass the numbers of the frames, "
@@ -119,10 +120,6 @@ class StoredPredictions:
 
     def __repr__(self) -> str:
         return f"StoredPredictions({len(self)} frames, position={self._position})"
-
-
-_NOTHING = object()
-"""No frame was asked for since the last label."""
 
 
 def _kept(x: Any) -> Any:
