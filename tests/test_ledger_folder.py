@@ -97,6 +97,21 @@ def test_a_controller_that_was_changed_in_the_folder_is_refused(
         same(ledger, reference(made))
 
 
+def test_a_folder_without_its_options_is_refused_once_it_holds_something(tmp_path: Path) -> None:
+    made = events(10)
+    with sp.Ledger(tmp_path, CONTROLLER, max_pending=7) as ledger:
+        ledger.handle(made)
+    kept = (tmp_path / "options.json").read_bytes()
+    (tmp_path / "options.json").unlink()
+    for given in (None, CONTROLLER):
+        with pytest.raises(StateError, match=r"lacks options.json, .*restore it from a copy"):
+            sp.Ledger(tmp_path, given)
+    (tmp_path / "options.json").write_bytes(kept)
+    (tmp_path / "controller.toml").unlink()  # the options know the controller too
+    with sp.Ledger(tmp_path) as ledger:
+        same(ledger, reference(made))
+
+
 def test_the_folder_of_a_job_does_not_become_a_ledger(tmp_path: Path) -> None:
     (tmp_path / "metrics.json").write_text("{}")
     (tmp_path / "controller.toml").write_text(sp.spec.to_toml(CONTROLLER))

@@ -64,6 +64,9 @@ def calibrate(
     """
     goal = Goal() if goal is None else goal
     held = read_controller(controller)
+    if held is not None:
+        check_controller(held, columns.family(goal))
+        check_goal(goal, ("risk", "level", "support", "gamma"))
     rows = files.read(path)
     columns, told = timed(rows, columns)
     tape, order, notes = read(rows, columns)
@@ -79,6 +82,40 @@ def calibrate(
     return calibrated(
         rows, tape, order, columns.family(goal), goal, job, burn_in, held, notes=(*told, *notes)
     )
+
+
+def check_controller(controller: Controller, family: Any) -> None:
+    """Raises an error if a controller is for other predictions than those that were named."""
+    own: Any = controller.sets
+    held, given = (getattr(each, "columns", None) for each in (own, family))
+    if held and given and held != given and 1 in (len(held), len(given)):
+        raise InputError(
+            f"the controller given is for {_ends(held)}, and the columns named are {_ends(given)}: "
+            "name the columns it was made for, or leave it out"
+        )
+    known, classes = getattr(own, "classes", None), getattr(family, "classes", None)
+    if isinstance(known, tuple) and classes is not None and known != classes:
+        raise InputError(
+            f"the controller given has the classes {', '.join(map(str, known))} in this order, and "
+            f"the probabilities named are those of {', '.join(map(str, classes))}: name the "
+            "columns in its order"
+        )
+
+
+def _ends(columns: Sequence[str]) -> str:
+    """What predictions of these columns are called."""
+    return f"{columns[0]} bounds alone" if len(columns) == 1 else "both ends or a point"
+
+
+def check_goal(goal: Goal, names: Sequence[str]) -> None:
+    """Raises an error if a goal says what the controller given says already."""
+    usual = Goal()
+    said = [name for name in names if getattr(goal, name) != getattr(usual, name)]
+    if said:
+        raise InputError(
+            f"a controller says already what to hold and how: leave out {', '.join(said)}, or the "
+            "controller (--config)"
+        )
 
 
 def calibrated(
@@ -117,7 +154,8 @@ def calibrated(
         raise type(error)(f"{rows.path}{where}: {error}") from error
     if burn_in is None and not ready and len(tape.streams) == 1:
         burn_in = length
-    job = {**job, "goal": _asked(goal), "burn_in": int(early.sum()), "burn_in_each": length}
+    asked = _asked(goal) if controller is None else _held(controller)
+    job = {**job, "goal": asked, "burn_in": int(early.sum()), "burn_in_each": length}
     job["repeat"] = _repeat(job, rows, burn_in, ready)
     added = _added(trace, before, early, order)
     wanted = [*added, "full", "empty"]  # the last two are for JSON Lines
@@ -196,6 +234,12 @@ def _asked(goal: Goal) -> dict[str, Any]:
     if goal.support is not None:
         held["support"] = [end if abs(end) < inf else str(end) for end in goal.support]
     return held
+
+
+def _held(controller: Controller) -> dict[str, Any]:
+    """What a controller that was given holds."""
+    first = controller.risks[0]
+    return {"risk": first.name, "level": first.level}
 
 
 def _is_full(controller: Controller) -> bool:

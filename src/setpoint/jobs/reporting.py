@@ -14,7 +14,8 @@ from setpoint import spec
 from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError, StateError
 from setpoint.jobs import files
-from setpoint.jobs.calibrating import split
+from setpoint.jobs.calibrating import check_controller, split
+from setpoint.jobs.choosing import Goal
 from setpoint.jobs.columns import Columns
 from setpoint.jobs.folders import add_to_list
 from setpoint.jobs.repeating import Given, read_controller
@@ -153,6 +154,7 @@ def replayed(
     path: str | os.PathLike[str], columns: Columns, controller: Controller
 ) -> tuple[Trace, dict[str, Any]]:
     """The trace of a file of predictions under a controller that leaves nothing open."""
+    check_controller(controller, columns.family(Goal()))
     rows = files.read(path)
     columns, _ = timed(rows, columns)
     tape, _, _ = read(rows, columns)

@@ -10,7 +10,7 @@ import numpy as np
 from setpoint import sets
 from setpoint.errors import DataError, InputError
 from setpoint.jobs import files
-from setpoint.jobs.calibrating import calibrated, early_rows
+from setpoint.jobs.calibrating import calibrated, check_goal, early_rows
 from setpoint.jobs.choosing import Goal
 from setpoint.jobs.columns import unused
 from setpoint.jobs.features import Features, find, time_column
@@ -86,6 +86,8 @@ def run(
     if model not in MODELS:
         raise InputError(f"model must be one of {', '.join(MODELS)}, got {model!r}")
     given = read_controller(controller)
+    if given is not None:  # the level is also that of the model's own quantiles
+        check_goal(goal, ("risk", "support", "gamma"))
     rows = files.read(path)
     y = _target(rows, target)
     if time is None:

@@ -48,7 +48,13 @@ class Folder:
         self._notes: list[str] = []
         if (path / "metrics.json").exists():
             raise StateError(_belongs_to_a_job(path))
-        if controller is None and not (path / "controller.toml").exists():
+        begun = (path / "options.json").exists()
+        if not begun and self._has_events():
+            raise StateError(
+                f"{path} lacks options.json, without which what it holds cannot be read as it was "
+                "taken in: restore it from a copy, or begin another folder"
+            )
+        if controller is None and not begun and not (path / "controller.toml").exists():
             raise StateError(f"{path} holds no ledger yet: give the controller to begin with")
         make_folder(path)
         self._lock = _locked(path / "lock")
@@ -65,6 +71,11 @@ class Folder:
         except BaseException:
             self.release()
             raise
+
+    def _has_events(self) -> bool:
+        """Whether something was taken in: a crash before the first event leaves an empty log."""
+        logs = self.path.glob("log-*.jsonl")
+        return any(self.path.glob("streams-*.zip")) or any(log.stat().st_size for log in logs)
 
     def release(self) -> None:
         """Lets other processes have the folder."""
@@ -88,7 +99,8 @@ class Folder:
                 held = spec.from_toml(file.read_text(encoding="utf-8"))
             except (SpecError, UnicodeDecodeError) as error:
                 raise StateError(f"{file} is damaged: {error}") from error
-        assert held is not None
+        if held is None:
+            raise StateError(f"{file} is missing: restore it, or give the controller of the folder")
         if self._began is not None and held != self._began:
             where, mine, before = _first_difference(spec.to_dict(held), spec.to_dict(self._began))
             raise StateError(
