@@ -15,6 +15,7 @@ import pytest
 from setpoint import jobs
 from setpoint.errors import InputError, StateError
 from setpoint.jobs import files
+from setpoint.jobs.columns import class_places
 from setpoint.jobs.reporting import replayed
 
 pa = pytest.importorskip("pyarrow")
@@ -128,6 +129,34 @@ def test_decimal_commas_are_read_and_written(tmp_path: Path, world: World) -> No
     assert files.read(made["rows.parquet"]).table["low"].to_pylist() == held["low"]
 
 
+def test_commas_between_thousands_are_no_decimal_commas(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("low;high;y\n" + "8.7;11.3;1,013\n9.4;12.1;987\n" * 50)
+    with pytest.raises(InputError, match=r"'1,013' in line 2 .*without signs between the thousa"):
+        jobs.calibrate(path, ENDS)
+    path.write_text("low;high;y\n" + "8.7;11.3;0,125\n9.4;12.1;1,013\n" * 50)
+    assert files.read(path).numbers("y", "--target")[:2].tolist() == [0.125, 1.013]
+    path.write_text("low;high;y\n" + "8;11;1,013\n9;12;1,125\n" * 50)
+    assert files.read(path).numbers("y", "--target")[:2].tolist() == [1.013, 1.125]
+
+
+# Classes
+
+
+def test_words_for_nothing_are_no_classes(tmp_path: Path, table: Table) -> None:
+    held = {"p_cat": [0.5] * 100, "p_dog": [0.5] * 100, "y": ["cat", "NA", "dog", "?"] * 25}
+    columns = jobs.Columns("y", probabilities=("p_cat", "p_dog"))
+    rows = files.read(table(tmp_path / "a.csv", held))
+    assert np.array_equal(class_places(rows, columns)[:4], [0.0, np.nan, 1.0, np.nan], True)
+    named = {"p_cat": held["p_cat"], "p_NA": held["p_dog"], "y": ["cat", "NA"] * 50}
+    rows = files.read(table(tmp_path / "a.csv", named))
+    columns = jobs.Columns("y", probabilities=("p_cat", "p_NA"))
+    assert class_places(rows, columns)[:2].tolist() == [0.0, 1.0]
+    rows = files.read(table(tmp_path / "a.csv", {**named, "y": ["cat", "owl"] * 50}))
+    with pytest.raises(InputError, match=r"'owl' in line 3 .*: leave the cell empty where the"):
+        class_places(rows, columns)
+
+
 # Dates
 
 
@@ -144,6 +173,11 @@ def moments(step: str, count: int) -> list[datetime]:
         ("15m", 500, "%d/%m/%Y %H:%M", "day first: '02/01/2024 00:00' is 2024-01-02"),
         ("15m", 500, "%m/%d/%Y %H:%M", "month first: '01/02/2024 00:00' is 2024-01-02"),
         ("1D", 12, "%d/%m/%Y", "day first"),
+        ("15m", 500, "%m-%d-%Y %H:%M", "month first: '01-02-2024 00:00' is 2024-01-02"),
+        ("15m", 500, "%d-%m-%Y %H:%M", "day first: '02-01-2024 00:00' is 2024-01-02"),
+        ("15m", 500, "%d/%m/%y %H:%M", "day first: '02/01/24 00:00' is 2024-01-02"),
+        ("15m", 500, "%m/%d/%y %I:%M %p", "month first: '01/02/24 12:00 AM' is 2024-01-02"),
+        ("1D", 200, "%y-%m-%d", "year first"),
     ],
 )
 def test_dates_in_which_day_and_month_may_change_places_have_even_steps(
@@ -157,6 +191,58 @@ def test_dates_in_which_day_and_month_may_change_places_have_even_steps(
     assert said.split(":")[0] in (read.doubt("when") or "")
     if order == 1:
         assert said in (read.doubt("when") or "")
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["%d.%m.%y", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p", "%d-%b-%Y %H:%M", "%d-%b-%y",
+     "%d %B %Y %H:%M:%S", "%m-%d-%Y"],
+)  # fmt: skip
+def test_ways_of_writing_dates(tmp_path: Path, table: Table, form: str) -> None:
+    when = moments("1D", 400) if form.endswith(("y", "Y")) else moments("1h", 800)
+    rows = files.read(table(tmp_path / "a.csv", {"when": [each.strftime(form) for each in when]}))
+    assert rows.times("when", "--time").astype("datetime64[s]").tolist() == when
+    assert rows.doubt("when") is None
+
+
+def test_no_year_has_fewer_digits_than_two(tmp_path: Path, table: Table) -> None:
+    for text in ("1.2.3", "1/2/3", "1-2-345", "1.2.0024"):
+        rows = files.read(table(tmp_path / "a.csv", {"when": [text] * 3}))
+        with pytest.raises(InputError, match="must name a column of dates"):
+            rows.times("when", "--time")
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"), [("", "is empty in line 9 "), ("31.01.2024", "holds '31.01.2024' in line 9 ")]
+)
+def test_dates_that_are_not_understood_are_told_of(
+    tmp_path: Path, table: Table, world: World, cell: str, said: str
+) -> None:
+    held = {**world(300), "when": [str(t) for t in moments("1h", 300)], "word": ["a", "b"] * 150}
+    held["when"][7] = cell
+    found = jobs.calibrate(table(tmp_path / "a.csv", held), ENDS)
+    assert found.trace.tape.time is None
+    assert found.notes[0].startswith("no time was named or found: the rows are taken in the order")
+    assert found.notes[1].startswith(f"'when' {said}")
+    assert found.notes[1].endswith("is no column of dates")
+    assert not any("'word'" in note for note in found.notes)
+
+
+def test_times_of_a_zone_are_told_to_be_shown_in_utc(
+    tmp_path: Path, table: Table, world: World
+) -> None:
+    when = moments("1h", 300)
+    told = "'when' is read with its zone, and times are shown in UTC: '2024-01-01"
+    held = {**world(300), "when": [f"{each.isoformat()}+02:00" for each in when]}
+    found = jobs.calibrate(table(tmp_path / "a.csv", held), ENDS)
+    assert f"{told}T00:00:00+02:00' is 2023-12-31 22:00" in found.notes
+    for end in ("Z", "+00:00"):
+        held["when"] = [each.isoformat() + end for each in when]
+        assert not jobs.calibrate(table(tmp_path / "a.csv", held), ENDS).notes
+    for zone, said in (("+02:00", [f"{told} 02:00 +02:00' is 2024-01-01 00:00"]), ("UTC", [])):
+        held["when"] = pa.array(when, pa.timestamp("us", tz=zone))
+        path = files.write(pa.table(held), tmp_path / "a.parquet")
+        assert list(jobs.calibrate(path, ENDS).notes) == said
 
 
 def test_dates_that_can_be_read_in_one_way_are_not_doubted(tmp_path: Path, table: Table) -> None:
@@ -243,7 +329,7 @@ def test_ends_that_are_the_wrong_way_round_are_asked_about(
     path = table(tmp_path / "a.csv", world(200))
     found = jobs.calibrate(path, jobs.Columns("y", lower="high", upper="low"))
     assert any("'high' is above 'low' in 200 of 200 rows" in note for note in found.notes)
-    assert not jobs.calibrate(path, ENDS).notes
+    assert not any(" is above " in note for note in jobs.calibrate(path, ENDS).notes)
 
 
 def test_a_short_stream_is_promised_nothing(tmp_path: Path, table: Table, world: World) -> None:

@@ -21,7 +21,15 @@ from setpoint.jobs.taping import read, timed
 from setpoint.replaying import Trace, replay
 from setpoint.tape import Tape
 
-__all__ = ["calibrate", "calibrated", "early_rows", "read", "split"]
+__all__ = [
+    "calibrate",
+    "calibrated",
+    "check_controller",
+    "check_goal",
+    "early_rows",
+    "read",
+    "split",
+]
 
 Array = np.ndarray[Any, Any]
 

@@ -12,6 +12,7 @@ from setpoint.errors import DataError
 from setpoint.jobs.times import parsed
 
 __all__ = [
+    "MISSING",
     "SUFFIXES",
     "advice",
     "arrow",
@@ -19,6 +20,7 @@ __all__ = [
     "blanked",
     "cast",
     "first_wrong",
+    "has_points",
     "is_csv",
     "is_json",
     "pointed",
@@ -30,14 +32,16 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl", ".jsonl.gz", ".ndjson")
-_MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "?")
-"""Cells that stand for no number where a number is due."""
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "?")
+"""Cells that stand for nothing where a number or a class is due."""
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity|nan)$"
 _FRACTION = r"[.eEnN]"
 """In a number: it is not a whole one."""
 _CODE = r"^[+-]?0\d+$"
 _COMMA = r"^[+-]?(\d+(,\d*)?|,\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity|nan)$"
 """A number with a decimal comma, or without a fraction."""
+_GROUPED = r"^[+-]?([1-9]\d{0,2},\d{3}|[^,]*)$"
+"""A number whose comma may stand between the thousands, or that has none."""
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}([., '\u2019\u00a0\u202f]\d{3})+([.,]\d+)?")
 
 
@@ -92,19 +96,33 @@ def blanked(column: Any) -> Any:
     """Text without the spaces around it, and null where it stands for nothing."""
     pa, compute = arrow(), arrow("pyarrow.compute")
     bare = compute.utf8_trim_whitespace(column.cast(pa.string()))
-    nothing = compute.is_in(bare, value_set=pa.array(_MISSING))
+    nothing = compute.is_in(bare, value_set=pa.array(MISSING))
     return compute.if_else(nothing, pa.scalar(None, pa.string()), bare)
 
 
-def pointed(column: Any) -> Any:
-    """Text with decimal points, where all of it is numbers and some have decimal commas."""
+def pointed(column: Any, *, points: bool = False) -> Any:
+    """Text with decimal points, where all of it is numbers and some have decimal commas.
+
+    Where other numbers have `points`, commas that may stand between thousands are left as they are.
+    """
     compute = arrow("pyarrow.compute")
     if not textual(arrow(), column.type):
         return column
     bare = blanked(column)
     if not _any(compute, bare, ",") or _any(compute, bare, _COMMA, fits=False):
         return column
+    if points and not _any(compute, bare, _GROUPED, fits=False):
+        return column
     return compute.replace_substring(bare, ",", ".")
+
+
+def has_points(column: Any) -> bool:
+    """Whether a column is text of numbers, some of them with decimal points."""
+    compute = arrow("pyarrow.compute")
+    if not textual(arrow(), column.type):
+        return False
+    bare = blanked(column)
+    return _any(compute, bare, r"\.") and not _any(compute, bare, _NUMBER, fits=False)
 
 
 def advice(text: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from setpoint import sets
 from setpoint.errors import DataError, InputError
 from setpoint.jobs import files
+from setpoint.jobs.cells import MISSING
 from setpoint.jobs.choosing import Goal
 
 __all__ = ["Columns", "class_places", "unused"]
@@ -130,11 +131,12 @@ def class_places(rows: files.Rows, columns: Columns) -> Array:
     for word in held.dictionary.to_pylist():
         text = "" if word is None else str(word).strip()
         bare = text[:-2] if text.endswith(".0") else text
-        if bare not in classes and text:
+        if bare not in classes and text not in MISSING:
             row = int((held.indices.to_numpy(zero_copy_only=False) == len(places)).argmax())
             raise DataError(
                 f"--target must hold one of the classes {', '.join(classes)}, and "
                 f"{columns.target!r} of {rows.path} holds {text!r} in {rows.place(row)}"
+                ": leave the cell empty where the class is not known"
             )
         places.append(classes.get(bare, np.nan))
     codes = held.indices.fill_null(len(places)).to_numpy(zero_copy_only=False)

@@ -8,7 +8,7 @@ import numpy as np
 
 from setpoint.errors import DataError
 from setpoint.jobs import files
-from setpoint.jobs.times import calendar, first_odd, parsed
+from setpoint.jobs.times import calendar, parsed
 
 __all__ = ["Features", "date_columns", "find", "time_column"]
 
@@ -16,8 +16,6 @@ Array = np.ndarray[Any, Any]
 
 WORDS = 30
 """A column of text with more distinct values is left out."""
-
-_LOOKED_AT = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,18 +119,9 @@ def _column(rows: files.Rows, name: str, is_time: bool) -> dict[str, Array] | st
     words = held.dictionary.to_pylist()
     if len(words) > WORDS:
         many = f"holds {len(words):,} different words, and at most {WORDS} become features"
-        return _no_dates(rows, name) or many
+        return rows.no_dates(name) or many
     places = held.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return {f"{name} = {word}": (places == i).astype(np.float64) for i, word in enumerate(words)}
-
-
-def _no_dates(rows: files.Rows, name: str) -> str:
-    """Which cell keeps a column of text from being one of dates, if most of it is."""
-    held = rows.table[name]
-    if first_odd(held[:_LOOKED_AT])[1] <= 0.5:
-        return ""
-    row, share = first_odd(held)
-    return f"{rows.holds(name, row)} and is no column of dates" if share > 0.5 else ""
 
 
 def _moments(rows: files.Rows, name: str) -> Array | None:

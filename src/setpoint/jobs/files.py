@@ -28,6 +28,7 @@ from setpoint.jobs.cells import (
     blanked,
     cast,
     first_wrong,
+    has_points,
     is_csv,
     is_json,
     pointed,
@@ -36,7 +37,7 @@ from setpoint.jobs.cells import (
     typed,
 )
 from setpoint.jobs.places import csv_line, delimiter_of, fault, line, not_utf8, unpacked
-from setpoint.jobs.times import counted, doubt, first_odd, parsed
+from setpoint.jobs.times import counted, doubt, first_odd, in_utc, parsed
 from setpoint.jobs.writing import write
 
 __all__ = ["SUFFIXES", "Rows", "arrow", "is_json", "read", "suffix_of", "write"]
@@ -102,11 +103,16 @@ class Rows:
         if not is_csv(self.suffix) or self.delimiter == ",":
             return False
         heads = [column[:_HEAD] for column in self.table.columns]
-        return any(pointed(head) is not head for head in heads)
+        return any(pointed(head, points=self._points) is not head for head in heads)
+
+    @cached_property
+    def _points(self) -> bool:
+        return any(has_points(column[:_HEAD]) for column in self.table.columns)
 
     def _text(self, name: str) -> Any:
         """A column, with points where its numbers have decimal commas."""
-        return pointed(self.table[name]) if self.commas else self.table[name]
+        held = self.table[name]
+        return pointed(held, points=self._points) if self.commas else held
 
     def is_text(self, name: str) -> bool:
         """Whether a column holds text that is not all numbers."""
@@ -175,9 +181,17 @@ class Rows:
         if textual(pa, held.type) and self.is_text(name):
             return doubt(held)
         if pa.types.is_timestamp(held.type) or pa.types.is_date(held.type):
-            return None
+            return _moved(held)
         moments = counted(self.numbers(name, "--time"))
         return None if moments is None else f"as {moments[1]}"
+
+    def no_dates(self, name: str) -> str:
+        """Which cell keeps a column of text from being one of dates, if most of it is."""
+        held = self.table[name]
+        if not self.is_text(name) or first_odd(held[:_HEAD])[1] <= 0.5:
+            return ""
+        row, share = first_odd(held)
+        return f"{self.holds(name, row)} and is no column of dates" if share > 0.5 else ""
 
     def _no_gaps(self, gaps: Array, name: str, role: str) -> None:
         if gaps.any():
@@ -226,6 +240,20 @@ class Rows:
                 made = arrow("pyarrow.compute").replace_substring(made.cast(pa.string()), ".", ",")
             table = table.append_column(name, made)
         return table
+
+
+def _moved(column: Any) -> str | None:
+    """How times of Arrow with a zone were read, if they are not those of UTC."""
+    pa = arrow()
+    if not pa.types.is_timestamp(column.type) or column.type.tz is None or not len(column):
+        return None
+    local = arrow("pyarrow.compute").local_timestamp(column).cast(pa.timestamp("us"), safe=False)
+    plain = column.cast(pa.timestamp("us"), safe=False)
+    away = np.flatnonzero(local.to_numpy() != plain.to_numpy())
+    if not len(away):
+        return None
+    row = int(away[0])
+    return in_utc(f"{local[row].as_py():%Y-%m-%d %H:%M} {column.type.tz}", plain[row].as_py())
 
 
 # Read

@@ -29,7 +29,13 @@ def timed(rows: files.Rows, columns: Columns) -> tuple[Columns, tuple[str, ...]]
     if len(found) > 1:
         some = " or ".join(map(repr, found))
         return columns, (f"the rows are taken in the order of the file; --time takes {some}",)
-    return replace(columns, time=found[0] if found else None), ()
+    if found:
+        return replace(columns, time=found[0]), ()
+    odd = [f"{name!r} {why}" for name in rows.names if (why := rows.no_dates(name))]
+    return columns, (
+        "no time was named or found: the rows are taken in the order of the file",
+        *odd,
+    )
 
 
 def read(rows: files.Rows, columns: Columns) -> tuple[Tape, Array | None, tuple[str, ...]]:

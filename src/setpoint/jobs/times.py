@@ -1,21 +1,32 @@
 """Times: text that is a date or a moment, and what a calendar says of it."""
 
 import re
+from datetime import datetime
 from importlib import import_module
+from itertools import product
 from math import pi
 from typing import Any
 
 import numpy as np
 
-__all__ = ["calendar", "counted", "doubt", "first_odd", "parsed"]
+__all__ = ["calendar", "counted", "doubt", "first_odd", "in_utc", "parsed"]
 
 Array = np.ndarray[Any, Any]
 
-_DAYS = ("%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%Y%m%d", "%m/%d/%Y", "%d/%m/%Y")
-_CLOCKS = ("", " %H:%M", " %H:%M:%S")
+_LONG = ("%Y/%m/%d", "%d.%m.%Y", "%m-%d-%Y", "%d-%m-%Y", "%Y%m%d", "%m/%d/%Y", "%d/%m/%Y",
+         "%d-%b-%Y", "%d %B %Y")  # fmt: skip
+_SHORT = ("%d.%m.%y", "%m-%d-%y", "%d-%m-%y", "%m/%d/%y", "%d/%m/%y", "%d-%b-%y",
+          "%y-%m-%d", "%y/%m/%d")  # fmt: skip
+_CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+_FIRST_YEAR = np.datetime64("1000-01-01", "s")
+"""Before it, a year is one with too few digits."""
+_HEAD = 1000
 _ISO = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?"
-_SLASHED = re.compile(r"\d{1,2}/\d{1,2}/\d{4}")
+_SLASHED = re.compile(r"\d{1,2}([/-])\d{1,2}\1(\d{4}|\d\d)( |$)")
 _ZONES = ("$", r"(Z|[+-]\d\d:?\d\d)$")
+_AWAY = r"\d\d:\d\d\S*[+-]\d\d(:?\d\d)?$"
+"""The end of a time with a zone in numbers; one of zeros is UTC."""
+_AT_HOME = r"[+-]00(:?00)?$"
 
 
 def parsed(column: Any) -> Any | None:
@@ -37,24 +48,47 @@ def parsed(column: Any) -> Any | None:
 
 
 def doubt(column: Any) -> str | None:
-    """How a column of text was read as dates, if the day and the month could change places."""
-    if not _SLASHED.match(str(column[0]).strip()):
-        return None
+    """How a column of text was read as dates, if the day and the month could change places.
+
+    Or if the clock of a zone was left for that of UTC.
+    """
     bare = _bare(column)
+    if not _SLASHED.match(str(bare[0])):
+        return _moved(bare)
     fitting = _fitting(bare)
     if len({day for day, _ in fitting}) < 2:
         return None
     day, made = min(fitting, key=lambda each: _oddity(each[1]))
-    other = next(held for name, held in fitting if name != day)
-    differs = np.flatnonzero(made.to_numpy() != other.to_numpy())
-    if not len(differs):
+    differs = [np.flatnonzero(made.to_numpy() != other.to_numpy()) for _, other in fitting]
+    rows = [int(places[0]) for places in differs if len(places)]
+    if not rows:
         return None
-    row = int(differs[0])
-    first = "day" if day.startswith("%d") else "month"
+    first = {"d": "day", "m": "month", "y": "year"}[day[1]]
     return (
-        f"with the {first} first: {str(bare[row])!r} is "
-        f"{made[row].as_py():%Y-%m-%d}; if that is wrong, write dates like 2024-01-31"
+        f"with the {first} first: {str(bare[rows[0]])!r} is "
+        f"{made[rows[0]].as_py():%Y-%m-%d}; if that is wrong, write dates like 2024-01-31"
     )
+
+
+def _moved(bare: Any) -> str | None:
+    """How times with a zone were read, if some are not those of UTC."""
+    compute = import_module("pyarrow.compute")
+    away = compute.and_(
+        compute.match_substring_regex(bare, _AWAY),
+        compute.invert(compute.match_substring_regex(bare, _AT_HOME)),
+    )
+    row = compute.index(away, True).as_py()
+    made = None if row < 0 else parsed(bare[row : row + 1])
+    return None if made is None else in_utc(str(bare[row]), made[0].as_py())
+
+
+def in_utc(local: str, moment: datetime) -> str:
+    """How a time with a zone was read, to go behind "is read".
+
+    >>> in_utc("2024-01-01T00:00+02:00", datetime(2023, 12, 31, 22))
+    "with its zone, and times are shown in UTC: '2024-01-01T00:00+02:00' is 2023-12-31 22:00"
+    """
+    return f"with its zone, and times are shown in UTC: {local!r} is {moment:%Y-%m-%d %H:%M}"
 
 
 def counted(numbers: Array) -> tuple[Array, str] | None:
@@ -90,14 +124,26 @@ def _bare(column: Any) -> Any:
 
 def _fitting(bare: Any) -> list[tuple[str, Any]]:
     """The ways of writing days that every cell is in, and the times in them."""
-    compute = import_module("pyarrow.compute")
     found = []
-    for day in _DAYS:
-        for clock in _CLOCKS:
-            made = compute.strptime(bare, format=day + clock, unit="s", error_is_null=True)
+    for day, clock in product((*_LONG, *_SHORT), _CLOCKS):
+        head = bare[:_HEAD]  # a long column costs time, and most forms fail at once
+        if _read(head, day, clock).null_count == head.null_count:
+            made = _read(bare, day, clock)
             if made.null_count == bare.null_count:
                 found.append((day, made))
     return found
+
+
+def _read(bare: Any, day: str, clock: str) -> Any:
+    """The times in text of one form, null where it has another."""
+    pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
+    made = compute.strptime(bare, format=day + clock, unit="s", error_is_null=True)
+    if day in _SHORT:
+        digits = r"^\d\d\D" if day.startswith("%y") else r"^\S+\D\d\d( |$)"
+        fits = compute.match_substring_regex(bare, digits)
+    else:
+        fits = compute.greater_equal(made, pa.scalar(_FIRST_YEAR.item(), made.type))
+    return compute.if_else(fits, made, pa.scalar(None, made.type))
 
 
 def _oddity(times: Any) -> tuple[bool, float]:
@@ -113,9 +159,9 @@ def first_odd(column: Any) -> tuple[int, float]:
     compute = import_module("pyarrow.compute")
     bare = _bare(column)
     ways = [
-        compute.strptime(bare, format=day + clock, unit="s", error_is_null=True).is_valid()
-        for day in ("%Y-%m-%d", *_DAYS)
-        for clock in _CLOCKS
+        _read(bare, day, clock).is_valid()
+        for day, clock in product(("%Y-%m-%d", *_LONG, *_SHORT), _CLOCKS)
+        if compute.any(_read(bare[:_HEAD], day, clock).is_valid()).as_py()
     ]
     ways += [compute.match_substring_regex(bare, _ISO + zone).fill_null(False) for zone in _ZONES]
     best = max(ways, key=lambda fits: int(compute.sum(fits).as_py() or 0))
