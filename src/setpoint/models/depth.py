@@ -6,7 +6,7 @@ map comes back as the frame was given, for a tensor on its device, with the same
 """
 
 import os
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -70,7 +70,54 @@ _DEPTH_LOSSES = {"log": _log_error, "metres": _error}
 _SIZE_LOSSES = {"absolute": _error, "squared": _squared}
 
 
-class OnlineDepth:
+class _Network:
+    """What the networks have in common: a learner, and a life on disk."""
+
+    _kind: ClassVar[str]
+    _loss: str
+    _learner: Learner
+
+    def __init__(self, settings: DepthSettings | None, *, loss: str) -> None:
+        raise NotImplementedError
+
+    @property
+    def settings(self) -> DepthSettings:
+        """Shape and training."""
+        return self._learner.settings
+
+    @property
+    def device(self) -> str:
+        """Where the network is."""
+        return str(self._learner.device)
+
+    @property
+    def frames(self) -> int:
+        """How many frames `learn` took in."""
+        return self._learner.frames
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the whole state to a file of plain tensors, from which `load` goes on."""
+        self._learner.save(path, {"loss": self._loss})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The network that `save` wrote."""
+        content = read(path, cls._kind)
+        model = cls(DepthSettings(**content["settings"]), **content["options"])
+        model._learner.restore(content, path)
+        return model
+
+    def copy(self) -> Self:
+        """Another network that has learnt the same and goes its own way."""
+        made = type(self)(self.settings, loss=self._loss)
+        made._learner.become(self._learner)
+        return made
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.settings!r}, loss={self._loss!r})"
+
+
+class OnlineDepth(_Network):
     """A small convolutional network that learns depth while the camera runs.
 
     An encoder and a decoder with skips, small enough for one core of a laptop at 208 × 64 or
@@ -103,26 +150,13 @@ class OnlineDepth:
     True
     """
 
+    _kind = "online depth"
+
     def __init__(self, settings: DepthSettings | None = None, *, loss: str = "metres") -> None:
         self._loss = choice(loss, "loss", tuple(_DEPTH_LOSSES))
         tiny = float(np.finfo(np.float32).tiny)
-        goal = Goal("online depth", "depth", tiny, _middle, _depths, _DEPTH_LOSSES[loss])
+        goal = Goal(self._kind, "depth", tiny, _middle, _depths, _DEPTH_LOSSES[loss])
         self._learner = Learner(_held(settings), goal)
-
-    @property
-    def settings(self) -> DepthSettings:
-        """Shape and training."""
-        return self._learner.settings
-
-    @property
-    def device(self) -> str:
-        """Where the network is."""
-        return str(self._learner.device)
-
-    @property
-    def frames(self) -> int:
-        """How many frames `learn` took in."""
-        return self._learner.frames
 
     def predict(self, x: Any) -> Any:
         """Depth in metres, (H, W) in float32, always above 0."""
@@ -150,29 +184,8 @@ class OnlineDepth:
         """
         return self._learner.fit(rgb, depth, epochs, batch, flip)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the whole state to a file of plain tensors, from which `load` goes on."""
-        self._learner.save(path, {"loss": self._loss})
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "OnlineDepth":
-        """The model that `save` wrote."""
-        content = read(path, "online depth")
-        model = cls(DepthSettings(**content["settings"]), **content["options"])
-        model._learner.restore(content, path)
-        return model
-
-    def copy(self) -> "OnlineDepth":
-        """Another model that has learnt the same and goes its own way."""
-        made = OnlineDepth(self.settings, loss=self._loss)
-        made._learner.become(self._learner)
-        return made
-
-    def __repr__(self) -> str:
-        return f"OnlineDepth({self.settings!r}, loss={self._loss!r})"
-
-
-class ResidualNetwork:
+class ResidualNetwork(_Network):
     """How large the residual of a depth model will be at each pixel, learnt beside the model.
 
     The network of `OnlineDepth`, with an output that is at least 0, taught by the residuals seen:
@@ -200,25 +213,12 @@ class ResidualNetwork:
     appendix "Magnitude of the Residual".
     """
 
+    _kind = "residual network"
+
     def __init__(self, settings: DepthSettings | None = None, *, loss: str = "absolute") -> None:
         self._loss = choice(loss, "loss", tuple(_SIZE_LOSSES))
-        goal = Goal("residual network", "a residual", 0.0, _mean, _sizes, _SIZE_LOSSES[loss])
+        goal = Goal(self._kind, "a residual", 0.0, _mean, _sizes, _SIZE_LOSSES[loss])
         self._learner = Learner(_held(settings), goal)
-
-    @property
-    def settings(self) -> DepthSettings:
-        """Shape and training."""
-        return self._learner.settings
-
-    @property
-    def device(self) -> str:
-        """Where the network is."""
-        return str(self._learner.device)
-
-    @property
-    def frames(self) -> int:
-        """How many frames `learn` took in."""
-        return self._learner.frames
 
     def predict(self, x: Any) -> Any:
         """The size of the residual in metres, (H, W) in float32, at least 0."""
@@ -234,27 +234,6 @@ class ResidualNetwork:
         """Learns known frames with their residuals beforehand, as `OnlineDepth.fit` does."""
         sizes = [_magnitude(residual) for residual in residuals]
         return self._learner.fit(rgb, sizes, epochs, batch, flip)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the whole state to a file of plain tensors, from which `load` goes on."""
-        self._learner.save(path, {"loss": self._loss})
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "ResidualNetwork":
-        """The network that `save` wrote."""
-        content = read(path, "residual network")
-        model = cls(DepthSettings(**content["settings"]), **content["options"])
-        model._learner.restore(content, path)
-        return model
-
-    def copy(self) -> "ResidualNetwork":
-        """Another network that has learnt the same and goes its own way."""
-        made = ResidualNetwork(self.settings, loss=self._loss)
-        made._learner.become(self._learner)
-        return made
-
-    def __repr__(self) -> str:
-        return f"ResidualNetwork({self.settings!r}, loss={self._loss!r})"
 
 
 def _held(settings: DepthSettings | None) -> DepthSettings:
