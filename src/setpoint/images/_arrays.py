@@ -1,20 +1,13 @@
 """What numpy arrays and torch tensors are asked alike, on whatever device they are."""
 
-import sys
 from typing import Any
 
 import numpy as np
 
 from setpoint.errors import InputError, LabelError
-from setpoint.sets._pixel_arrays import label_parts, mask_of
+from setpoint.sets._pixel_arrays import label_parts, mask_of, space
 
 __all__ = ["copied", "host", "image", "like", "mask", "mean", "same", "space", "true"]
-
-
-def space(values: Any) -> Any:
-    """The module that works on these values: torch for a tensor, else numpy."""
-    torch = sys.modules.get("torch")
-    return torch if torch is not None and isinstance(values, torch.Tensor) else np
 
 
 def image(values: Any, name: str) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from setpoint.errors import InputError
+from setpoint.images._arrays import copied, same
 
 __all__ = ["StoredPredictions"]
 
@@ -18,7 +19,7 @@ class StoredPredictions:
     number, so labels may come late, in any order, or never. With any other x the maps belong to the
     frames by their order alone: `predict` gives the map at the present position, as often as it is
     asked for the same frame, and `learn` goes on to the next. Another frame before that label is an
-    error. Frames that are equal count as the same one, `None` among them.
+    error. Frames that hold the same numbers count as the same one, and so does `None`.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ class StoredPredictions:
         place = self._place(x)
         if place is None:
             place = self._present(x)
-            self._asked = (_kept(x),)
+            self._asked = (copied(x),)
         return self._frames[place].astype(np.float32)
 
     def learn(self, x: Any, y: Any) -> None:
@@ -122,22 +123,11 @@ class StoredPredictions:
         return f"StoredPredictions({len(self)} frames, position={self._position})"
 
 
-def _kept(x: Any) -> Any:
-    """The frame as it is now: cameras may write the next one into the same array."""
-    if hasattr(x, "detach"):  # a tensor
-        return x.detach().clone()
-    return x.copy() if isinstance(x, np.ndarray) else x
-
-
 def _same(kept: Any, x: Any) -> bool:
-    if kept is x:
+    """Whether x is the frame that was kept; lists of numbers are compared too."""
+    if same(kept, x):
         return True
-    if type(kept) is not type(x) or getattr(kept, "shape", ()) != getattr(x, "shape", ()):
-        return False
     try:
-        equal = kept == x
-        if hasattr(kept, "shape"):
-            equal = (equal | ((kept != kept) & (x != x))).all()  # NaN is where NaN was
-        return bool(equal)
+        return type(kept) is type(x) and not hasattr(kept, "shape") and bool(kept == x)
     except (ValueError, RuntimeError):  # collections of arrays do not say whether they are equal
         return False
