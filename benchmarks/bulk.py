@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 import setpoint as sp
-from setpoint import _kernels
-from setpoint._layout import layout_of
 from setpoint._window import Window
+from setpoint.bulk import compile as _kernels
+from setpoint.bulk.vectors import layout_of
 
 STEPS = 1_000_000
 STREAMS, ROWS = 100_000, 200

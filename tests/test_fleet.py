@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint import _kernels
-from setpoint._layout import layout_of
+from setpoint.bulk import compile as _kernels
+from setpoint.bulk.fleet import Intervals
+from setpoint.bulk.vectors import layout_of
 from setpoint.controller import State
 from setpoint.errors import (
     AmbiguousReceipt,
@@ -28,7 +29,6 @@ from setpoint.errors import (
     StateError,
     UnknownReceipt,
 )
-from setpoint.fleet import Intervals
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.predictions import Quantiles
 from setpoint.sets import Scale, Widen

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint import _kernels, _layout
-from setpoint._layout import layout_of, scalar
+from setpoint.bulk import compile as _kernels
+from setpoint.bulk import vectors as _layout
+from setpoint.bulk.vectors import layout_of, scalar
 from tests.laws.bulk import as_run, assert_same_run, live, plain, replayed, swept
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,8 +50,8 @@ SCRIPT = """
 import json, sys
 import numpy as np
 import setpoint as sp
-from setpoint import _kernels, _layout
-from setpoint._layout import layout_of
+from setpoint.bulk import compile as _kernels, vectors as _layout
+from setpoint.bulk.vectors import layout_of
 
 risk = sp.Risk(sp.losses.Miscoverage(), level=0.2, step=sp.steps.Fixed(0.5))
 controller = sp.Controller(sp.sets.Widen(), risk)

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import setpoint as sp
+from setpoint.bulk.replay import nominal
+from setpoint.bulk.sweep import Sweep
 from setpoint.errors import (
     InputError,
     LabelError,
@@ -24,9 +26,7 @@ from setpoint.errors import (
 )
 from setpoint.losses import Custom, Miscoverage, MiscoverageCounter
 from setpoint.metrics import Running
-from setpoint.replaying import nominal
 from setpoint.sets import Scale, Widen
-from setpoint.sweeping import Sweep
 from setpoint.tape import Ragged
 from tests.laws.bulk import (
     as_run,

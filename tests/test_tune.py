@@ -15,12 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint import search, tuning
+from setpoint.bulk import search
+from setpoint.bulk import tune as tuning
+from setpoint.bulk.sweep import Sweep
+from setpoint.bulk.tune import Tuned, TuneNotice, _spread
 from setpoint.errors import InputError
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.sets import Widen
-from setpoint.sweeping import Sweep
-from setpoint.tuning import Tuned, TuneNotice, _spread
 
 
 def risk_of(loss: Any = None, level: float = 0.1, gamma: float = 0.1) -> sp.Risk:

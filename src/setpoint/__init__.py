@@ -23,14 +23,25 @@ from setpoint.guarantee import Certificate
 from setpoint.stream import Info, Receipt, Stream
 
 if _typing.TYPE_CHECKING:
-    from setpoint import datasets, images, jobs, layouts, metrics, models, report, search, testing
-    from setpoint.fleet import Fleet
+    from setpoint import (
+        datasets,
+        generators,
+        images,
+        jobs,
+        layouts,
+        metrics,
+        models,
+        report,
+        testing,
+    )
+    from setpoint.bulk import search
+    from setpoint.bulk.fleet import Fleet
+    from setpoint.bulk.replay import Trace, replay
+    from setpoint.bulk.sweep import Sweep, sweep
+    from setpoint.bulk.tune import Tuned, tune
     from setpoint.groups import GroupCertificate, Groups
     from setpoint.ledger import Ledger
-    from setpoint.replaying import Trace, replay
-    from setpoint.sweeping import Sweep, sweep
     from setpoint.tape import Ragged, Recorder, Tape
-    from setpoint.tuning import Tuned, tune
 
 __version__ = "0.1.0"
 
@@ -57,6 +68,7 @@ __all__ = [
     "combine",
     "datasets",
     "errors",
+    "generators",
     "guarantee",
     "images",
     "jobs",
@@ -81,30 +93,34 @@ __all__ = [
 
 # Bulk work and metrics are imported when they are first asked for: a live stream needs none.
 _LATER = {
-    "Fleet": "fleet",
+    "Fleet": "bulk.fleet",
     "GroupCertificate": "groups",
     "Groups": "groups",
     "Ledger": "ledger",
     "Ragged": "tape",
     "Recorder": "tape",
-    "Sweep": "sweeping",
+    "Sweep": "bulk.sweep",
     "Tape": "tape",
-    "Trace": "replaying",
-    "Tuned": "tuning",
-    "replay": "replaying",
-    "sweep": "sweeping",
-    "tune": "tuning",
+    "Trace": "bulk.replay",
+    "Tuned": "bulk.tune",
+    "replay": "bulk.replay",
+    "sweep": "bulk.sweep",
+    "tune": "bulk.tune",
 }
-_PACKAGES = (
-    "datasets", "images", "jobs", "layouts", "metrics", "models", "report", "search", "testing"
-)  # fmt: skip
+_PACKAGES = {
+    "search": "bulk.search",
+    **{name: name for name in (
+        "datasets", "generators", "images", "jobs", "layouts", "metrics", "models", "report",
+        "testing",
+    )},
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> _typing.Any:
     if name in _LATER:
         value = getattr(_importlib.import_module(f"setpoint.{_LATER[name]}"), name)
     elif name in _PACKAGES:
-        value = _importlib.import_module(f"setpoint.{name}")
+        value = _importlib.import_module(f"setpoint.{_PACKAGES[name]}")
     else:
         raise AttributeError(f"module 'setpoint' has no attribute {name!r}")
     globals()[name] = value

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint import _kernels, _replayed, replaying, sweeping
-from setpoint._layout import layout_of
+from setpoint.bulk import compile as _kernels
+from setpoint.bulk import replay as replaying
+from setpoint.bulk import states as _replayed
+from setpoint.bulk import sweep as sweeping
+from setpoint.bulk.vectors import layout_of
 from setpoint.combine import Max, Mean
 from setpoint.controller import RiskState, State
 from setpoint.losses import Miscoverage, MiscoverageCounter

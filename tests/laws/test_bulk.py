@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint import combine
-from setpoint._layout import layout_of, scalar
+from setpoint.bulk.vectors import layout_of, scalar
 from setpoint.guarantee import certify
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.sets import Scale, Widen

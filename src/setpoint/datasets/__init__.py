@@ -12,7 +12,11 @@ from setpoint.datasets._depth_road import road
 from setpoint.datasets.augment import Augmentation, Crop, Jitter, View, resized
 from setpoint.datasets.catalog import load, names, table
 from setpoint.datasets.depth import Clip, Frame, Split, kitchen_clip, kitti_clip, split
-from setpoint.datasets.generators import (
+from setpoint.datasets.labelled import gas_drift, outdoor, power_supply, yeast
+from setpoint.datasets.tabular import energy, power, prices, traffic, wind
+from setpoint.datasets.values import Dataset, LabelDataset, MultiLabelDataset
+from setpoint.errors import AbsentFile, DataError
+from setpoint.generators import (
     Shift,
     drift,
     heavy_tails,
@@ -20,10 +24,6 @@ from setpoint.datasets.generators import (
     synthetic,
     variance_switch,
 )
-from setpoint.datasets.labelled import gas_drift, outdoor, power_supply, yeast
-from setpoint.datasets.tabular import energy, power, prices, traffic, wind
-from setpoint.datasets.values import Dataset, LabelDataset, MultiLabelDataset
-from setpoint.errors import AbsentFile, DataError
 
 __all__ = [
     "KITTI_DRIVES",

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 from setpoint._check import choice
 from setpoint.datasets._files import Folder
-from setpoint.datasets.generators import synthetic
 from setpoint.datasets.labelled import gas_drift, outdoor, power_supply, yeast
 from setpoint.datasets.tabular import energy, power, prices, traffic, wind
 from setpoint.datasets.values import Dataset, LabelDataset, MultiLabelDataset
 from setpoint.errors import AbsentFile
+from setpoint.generators import synthetic
 
 __all__ = ["load", "names", "table"]
 

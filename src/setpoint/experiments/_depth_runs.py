@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from setpoint.bulk.replay import Trace, replay
 from setpoint.combine import Combine, Max, Mean
 from setpoint.controller import Controller, Risk
 from setpoint.experiments._depth_tapes import REGIONS, RISKS, Frames
 from setpoint.guarantee import RiskCertificate
 from setpoint.images import Chosen, choose
 from setpoint.losses import CentreFailure
-from setpoint.replaying import Trace, replay
 from setpoint.sets import PixelScale
 from setpoint.steps import Fixed
 from setpoint.stretches import Exponential

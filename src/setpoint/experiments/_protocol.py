@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from math import inf
 
 from setpoint import metrics
+from setpoint.bulk.replay import replay
+from setpoint.bulk.tune import tune
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.experiments._tabular_measures import (
@@ -30,10 +32,8 @@ from setpoint.experiments._tabular_methods import (
     clipped_cal,
     controller,
 )
-from setpoint.replaying import replay
 from setpoint.stretches import clip_bounds
 from setpoint.tape import Tape
-from setpoint.tuning import tune
 
 __all__ = ["calibrate", "step_sizes"]
 

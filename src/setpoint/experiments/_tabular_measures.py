@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from setpoint import metrics
+from setpoint.bulk.replay import Trace
 from setpoint.experiments._tabular_methods import CLIPPED, CONFIDENCE, LEVELS, ClippedRun, Protocol
-from setpoint.replaying import Trace
 from setpoint.tape import Tape
 
 __all__ = ["Row", "Scale", "Seen", "bare", "ends_of", "finite_ends", "judged", "judged_clipped"]

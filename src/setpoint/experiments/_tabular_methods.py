@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from setpoint import search
 from setpoint._check import positive, whole
 from setpoint._window import Window
+from setpoint.bulk import search
 from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError
 from setpoint.losses import Miscoverage, MiscoverageCounter

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import positive
+from setpoint.bulk.replay import Trace, replay
+from setpoint.bulk.search import DEPTH_GAMMAS, DEPTH_PAIR_GAMMAS
 from setpoint.controller import Controller, Risk, State
 from setpoint.errors import InputError
 from setpoint.images.criticals import FrameTape
-from setpoint.replaying import Trace, replay
-from setpoint.search import DEPTH_GAMMAS, DEPTH_PAIR_GAMMAS
 from setpoint.steps import Fixed
 
 __all__ = ["Chosen", "choose"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import choice, is_missing, number, whole
-from setpoint._replayed import size_of
+from setpoint.bulk.states import size_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError, PredictionError
 from setpoint.images._arrays import host

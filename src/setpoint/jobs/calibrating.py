@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from setpoint.bulk.replay import Trace, replay
 from setpoint.burn_in import burn_in as filled
 from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError
@@ -18,7 +19,6 @@ from setpoint.jobs.columns import Columns, unused
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.repeating import Given, again, beside, read_controller
 from setpoint.jobs.taping import read, timed
-from setpoint.replaying import Trace, replay
 from setpoint.tape import Tape
 
 __all__ = [

@@ -14,12 +14,12 @@ import numpy as np
 
 from setpoint import spec
 from setpoint._check import choice, finite, interval, positive
+from setpoint.bulk.replay import nominal, replay
 from setpoint.burn_in import burn_in
 from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.metrics import msl
-from setpoint.replaying import nominal, replay
 from setpoint.steps import Fixed
 from setpoint.stretches import ErrorAdaptive, Exponential, Identity
 from setpoint.tape import Tape

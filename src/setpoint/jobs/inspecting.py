@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from setpoint import spec
+from setpoint.bulk.fleet import Fleet
 from setpoint.controller import Controller
 from setpoint.errors import InputError, StateError
-from setpoint.fleet import Fleet
 from setpoint.groups import Groups
 from setpoint.guarantee import Certificate
 from setpoint.jobs.states import KIND, load_streams

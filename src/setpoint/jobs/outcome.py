@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from setpoint import metrics
-from setpoint._streamwise import streamwise
+from setpoint.bulk.replay import Trace, nominal
 from setpoint.errors import InputError
 from setpoint.jobs import files
 from setpoint.jobs.choosing import Choice
 from setpoint.jobs.folders import staged
 from setpoint.jobs.states import save
 from setpoint.losses import MiscoverageCounter
-from setpoint.replaying import Trace, nominal
+from setpoint.metrics.streams import streamwise
 
 __all__ = ["Outcome", "folder_for"]
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from setpoint import spec
+from setpoint.bulk.replay import Trace, replay
 from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError, StateError
 from setpoint.jobs import files
@@ -20,7 +21,6 @@ from setpoint.jobs.columns import Columns
 from setpoint.jobs.folders import add_to_list
 from setpoint.jobs.repeating import Given, read_controller
 from setpoint.jobs.taping import read, taped, timed
-from setpoint.replaying import Trace, replay
 
 __all__ = ["Reported", "replayed", "report", "retrace"]
 

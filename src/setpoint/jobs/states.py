@@ -5,10 +5,10 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from setpoint import _store, spec
-from setpoint._layout import scalar
+from setpoint.bulk.fleet import Fleet
+from setpoint.bulk.replay import Trace
+from setpoint.bulk.vectors import scalar
 from setpoint.errors import SetpointError, StateError
-from setpoint.fleet import Fleet
-from setpoint.replaying import Trace
 from setpoint.stream import Stream
 
 __all__ = ["KIND", "load_streams", "save", "streams"]

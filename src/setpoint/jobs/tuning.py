@@ -10,6 +10,7 @@ import numpy as np
 
 from setpoint._check import finite
 from setpoint._files import put
+from setpoint.bulk.replay import replay
 from setpoint.errors import InputError
 from setpoint.jobs import files
 from setpoint.jobs.calibrating import split
@@ -17,7 +18,6 @@ from setpoint.jobs.choosing import Choice, Goal, choose
 from setpoint.jobs.columns import Columns
 from setpoint.jobs.taping import read, timed
 from setpoint.metrics import Summary
-from setpoint.replaying import replay
 
 __all__ = ["TunedFile", "tune"]
 

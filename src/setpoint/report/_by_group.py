@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setpoint import metrics
+from setpoint.bulk.replay import nominal
 from setpoint.losses import Miscoverage, MiscoverageCounter
-from setpoint.replaying import nominal
 from setpoint.report._view import WEEKDAYS, View, keys_of
 
 __all__ = ["Group", "Grouped", "grouped"]

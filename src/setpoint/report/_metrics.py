@@ -14,10 +14,10 @@ import numpy as np
 
 from setpoint import _check
 from setpoint._files import put
+from setpoint.bulk.replay import Trace
 from setpoint.guarantee import RiskCertificate
 from setpoint.losses import declaration
 from setpoint.metrics import Summary
-from setpoint.replaying import Trace
 from setpoint.report import _curves as curves
 from setpoint.report._by_group import grouped
 from setpoint.report._view import View, by_stream, shows_intervals, stream_at, view

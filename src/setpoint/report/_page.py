@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._files import put
-from setpoint.replaying import Trace
+from setpoint.bulk.replay import Trace
 from setpoint.report import _risk_figures as risk_figures
 from setpoint.report import _set_figures as set_figures
 from setpoint.report import _words as words

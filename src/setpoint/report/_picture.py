@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from setpoint._files import put
-from setpoint.replaying import Trace
+from setpoint.bulk.replay import Trace
 from setpoint.report import _curves as curves
 from setpoint.report._look import LIGHT, library
 from setpoint.report._view import View, sizes_of, view

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from setpoint.bulk.replay import Trace
 from setpoint.errors import InputError
 from setpoint.losses import declaration
-from setpoint.replaying import Trace
 from setpoint.report import _curves as curves
 from setpoint.report._by_group import grouped
 from setpoint.report._drawing import add_band, add_level, places, plain, thin, titled

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from setpoint.bulk.replay import Trace
 from setpoint.errors import InputError
-from setpoint.replaying import Trace
 from setpoint.report import _curves as curves
 from setpoint.report._drawing import add_band, axis_range, places, stroke, thin, titled
 from setpoint.report._look import LIGHT, library

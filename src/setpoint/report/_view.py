@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from setpoint import metrics
+from setpoint.bulk.replay import Trace
 from setpoint.errors import InputError
 from setpoint.metrics._input import coded
-from setpoint.replaying import Trace
 
 __all__ = [
     "WEEKDAYS",

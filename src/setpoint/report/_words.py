@@ -6,8 +6,8 @@ from html import escape
 from typing import Any
 
 from setpoint import spec
+from setpoint.bulk.replay import Trace
 from setpoint.errors import SpecError
-from setpoint.replaying import Trace
 
 __all__ = ["certificate", "configuration", "groups", "header", "made", "streams", "windows"]
 

@@ -6,9 +6,9 @@ from math import exp, inf, log
 from typing import Protocol
 
 from setpoint._check import finite, positive
+from setpoint.bulk.replay import nominal
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.replaying import nominal
 
 __all__ = [
     "BETA_LOSS",

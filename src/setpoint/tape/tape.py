@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint import _tape_io
 from setpoint._check import is_missing, number
-from setpoint._tape_columns import (
+from setpoint.errors import LabelError, PredictionError, TapeError, UnknownReceipt
+from setpoint.predictions import Probabilities
+from setpoint.tape import files as _tape_io
+from setpoint.tape.columns import (
     KEYS,
     Column,
     Ragged,
@@ -33,9 +35,7 @@ from setpoint._tape_columns import (
     several,
     times,
 )
-from setpoint._tape_io import Plan
-from setpoint.errors import LabelError, PredictionError, TapeError, UnknownReceipt
-from setpoint.predictions import Probabilities
+from setpoint.tape.files import Plan
 
 __all__ = ["Matrix", "Ragged", "Recorder", "Segments", "Tape", "TapeNotice"]
 

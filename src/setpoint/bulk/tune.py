@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import number, whole
-from setpoint._replayed import Start
+from setpoint.bulk.search import LogUniform, Narrowest, Objective, Pinball, Uniform
+from setpoint.bulk.states import Start
+from setpoint.bulk.sweep import Sweep, sweep
 from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError
-from setpoint.search import LogUniform, Narrowest, Objective, Pinball, Uniform
 from setpoint.sets import LabelSet
 from setpoint.steps import Fixed
-from setpoint.sweeping import Sweep, sweep
 from setpoint.tape import Tape
 
 __all__ = ["TuneNotice", "Tuned", "tune"]

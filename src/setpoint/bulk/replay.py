@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from setpoint import _kernels, metrics
-from setpoint._layout import Layout, layout_of, scalar
-from setpoint._replayed import (
+from setpoint import metrics
+from setpoint.bulk import compile as _kernels
+from setpoint.bulk.rows import columns_of, is_narrow, steps
+from setpoint.bulk.states import (
     LENGTHS,
     Array,
     Begin,
@@ -27,12 +28,12 @@ from setpoint._replayed import (
     ordered,
     size_of,
 )
-from setpoint._stepwise import columns_of, is_narrow, steps
-from setpoint._streamwise import streamwise
+from setpoint.bulk.vectors import Layout, layout_of, scalar
 from setpoint.controller import Controller, Law, Risk, State
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate, certify
 from setpoint.losses import Miscoverage, MiscoverageCounter
+from setpoint.metrics.streams import streamwise
 from setpoint.sets import Interval
 from setpoint.tape import Tape
 

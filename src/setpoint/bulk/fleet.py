@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint import _kernels, _store, spec
+from setpoint import _store, spec
 from setpoint._check import whole
-from setpoint._layout import layout_of, scalar
+from setpoint.bulk import compile as _kernels
+from setpoint.bulk.vectors import layout_of, scalar
 from setpoint.controller import Controller, Law, State, matching
 from setpoint.errors import (
     AmbiguousReceipt,

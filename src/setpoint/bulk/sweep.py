@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from setpoint import _kernels, metrics
+from setpoint import metrics
 from setpoint._check import confidence
-from setpoint._layout import Layout, layout_of, scalar
-from setpoint._loops import TALLIES
-from setpoint._replayed import (
+from setpoint.bulk import compile as _kernels
+from setpoint.bulk.loops import TALLIES
+from setpoint.bulk.replay import Trace, nominal, replay
+from setpoint.bulk.rows import is_narrow, steps
+from setpoint.bulk.states import (
     LENGTHS,
     Array,
     Begin,
@@ -21,10 +23,9 @@ from setpoint._replayed import (
     ordered,
     size_of,
 )
-from setpoint._stepwise import is_narrow, steps
+from setpoint.bulk.vectors import Layout, layout_of, scalar
 from setpoint.controller import Controller, Law, State
 from setpoint.errors import LossError
-from setpoint.replaying import Trace, nominal, replay
 from setpoint.tape import Tape
 
 __all__ = ["Sweep", "sweep"]

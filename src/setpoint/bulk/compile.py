@@ -18,8 +18,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from setpoint import _loops, combine, losses, steps, stretches
-from setpoint._layout import Layout
+from setpoint import combine, losses, steps, stretches
+from setpoint.bulk import loops as _loops
+from setpoint.bulk.vectors import Layout
 from setpoint.sets import intervals
 
 __all__ = ["cache_folder", "compiled", "kernel", "tally"]

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.lib import format as npy
 
 from setpoint._files import whole
-from setpoint._tape_columns import (
+from setpoint.errors import TapeError
+from setpoint.tape.columns import (
     CHUNK,
     KEYS,
     Column,
@@ -26,7 +27,6 @@ from setpoint._tape_columns import (
     is_missing,
     number_keys,
 )
-from setpoint.errors import TapeError
 
 __all__ = ["Plan", "read", "write"]
 

@@ -15,7 +15,7 @@ guess the outcome and run ahead.
 import re
 from collections.abc import Iterable, Sequence
 
-from setpoint._layout import Layout
+from setpoint.bulk.vectors import Layout
 from setpoint.stretches import exponential, identity, shifted_exponential, shifted_identity
 
 __all__ = ["TALLIES", "aim", "along", "fleet", "learn", "sweep", "tally"]

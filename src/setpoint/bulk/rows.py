@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint._layout import outward
-from setpoint._tape_columns import Column
+from setpoint.bulk.vectors import outward
 from setpoint.controller import (
     Controller,
     State,
@@ -25,6 +24,7 @@ from setpoint.errors import InputError
 from setpoint.predictions import Probabilities
 from setpoint.sets import Interval
 from setpoint.tape import Tape
+from setpoint.tape.columns import Column
 
 __all__ = ["Step", "columns_of", "is_narrow", "steps"]
 

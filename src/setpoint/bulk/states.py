@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from setpoint._layout import Layout, layout_of
-from setpoint._stepwise import columns_of
+from setpoint.bulk.rows import columns_of
+from setpoint.bulk.vectors import Layout, layout_of
 from setpoint.controller import Controller, State, matching
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.tape import Tape

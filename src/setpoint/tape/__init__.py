@@ -1,0 +1,6 @@
+"""Tapes: a model's predictions with their labels, recorded once and replayed at will."""
+
+from setpoint.tape.columns import Ragged
+from setpoint.tape.tape import Matrix, Recorder, Segments, Tape, TapeNotice
+
+__all__ = ["Matrix", "Ragged", "Recorder", "Segments", "Tape", "TapeNotice"]
