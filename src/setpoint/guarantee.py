@@ -13,6 +13,7 @@ have the upper bound each; with anti-windup also on every window. `docs/why.md` 
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
 from math import ceil, floor, inf, isfinite, sqrt, ulp
 from typing import Any
 
@@ -21,7 +22,19 @@ from setpoint.controller import Controller, Risk, RiskState, State
 from setpoint.losses import Declaration, MiscoverageCounter, declaration
 from setpoint.steps import Fixed, Range
 
-__all__ = ["Certificate", "Premise", "RiskCertificate", "certify", "counter_bound"]
+__all__ = ["Certificate", "Premise", "RiskCertificate", "Status", "certify", "counter_bound"]
+
+
+class Status(StrEnum):
+    """The state of a guarantee. Code decides on it; `RiskCertificate.verdict` is for people."""
+
+    HOLDS = "holds"
+    HOLDS_FROM_ABOVE = "holds from above"
+    BEST_EFFORT = "best effort"
+    SAYS_NOTHING_YET = "says nothing yet"
+    NO_LABEL_YET = "no label yet"
+    NO_GUARANTEE = "no guarantee"
+    BROKEN = "broken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +118,7 @@ class RiskCertificate:
         return {
             **{name: _jsonable(value) for name, value in asdict(self).items()},
             "premises": [asdict(premise) for premise in self.premises],
+            "status": self.status.value,
             "verdict": self.verdict,
         }
 
@@ -116,21 +130,33 @@ class RiskCertificate:
         return max(1, ceil(max(abs(c) for c in constants) / tolerance))
 
     @property
-    def verdict(self) -> str:
-        """The state of the guarantee in a sentence."""
+    def status(self) -> Status:
+        """The state of the guarantee."""
         if self.constant_lower is None and self.constant_upper is None:
-            failed = [p.text for p in self.premises if not p.holds and p.needed != "note"]
-            return "no guarantee, because this does not hold: " + "; ".join(failed)
+            return Status.NO_GUARANTEE
         decisive = self.lower if self.upper is None else self.upper
         if decisive is None:
-            return f"no label yet; within 0.01 after T = {self.steps_until(0.01):,}"
+            return Status.NO_LABEL_YET
         if not self.within:
-            return "BROKEN: the mean is outside its bound, so some premise is not true"
+            return Status.BROKEN
         if abs(decisive) >= self.spread:
-            return f"says nothing yet; within 0.01 after T = {self.steps_until(0.01):,}"
+            return Status.SAYS_NOTHING_YET
         if self.upper is None:
-            return "best effort: bounded from below only"
-        return "holds" if self.lower is not None else "holds from above"
+            return Status.BEST_EFFORT
+        return Status.HOLDS if self.lower is not None else Status.HOLDS_FROM_ABOVE
+
+    @property
+    def verdict(self) -> str:
+        """The state of the guarantee in a sentence."""
+        status = self.status
+        if status is Status.NO_GUARANTEE:
+            failed = [p.text for p in self.premises if not p.holds and p.needed != "note"]
+            return "no guarantee, because this does not hold: " + "; ".join(failed)
+        if status in (Status.NO_LABEL_YET, Status.SAYS_NOTHING_YET):
+            return f"{status}; within 0.01 after T = {self.steps_until(0.01):,}"
+        if status is Status.BROKEN:
+            return "BROKEN: the mean is outside its bound, so some premise is not true"
+        return "best effort: bounded from below only" if status is Status.BEST_EFFORT else status
 
 
 @dataclass(frozen=True, slots=True)
