@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from math import exp, inf, log1p
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from setpoint._check import choice, finite, number, positive
 from setpoint.errors import InputError
@@ -39,6 +39,7 @@ LARGEST_EXPONENT = 709.0
 """e to a larger power overflows: plain Python raises, compiled code gives inf."""
 
 
+@runtime_checkable
 class Stretch(Protocol):
     """What the controller asks of a stretch."""
 
