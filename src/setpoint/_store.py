@@ -188,7 +188,7 @@ def _array(data: bytes) -> np.ndarray:
     if dtype.itemsize == 0 or prod(shape) * dtype.itemsize != len(data) - file.tell():
         raise ValueError(f"an array of {dtype} with the shape {shape} is not as long as it says")
     file.seek(0)
-    return cast(np.ndarray, npy.read_array(file, allow_pickle=False))
+    return npy.read_array(file, allow_pickle=False)
 
 
 # What a state can be
