@@ -20,7 +20,8 @@ from setpoint.alarms import Alarm
 from setpoint.burn_in import burn_in
 from setpoint.controller import Controller, Risk, State
 from setpoint.guarantee import Certificate
-from setpoint.stream import Info, Receipt, Stream
+from setpoint.receipts import Info, Receipt
+from setpoint.stream import Stream
 
 if _typing.TYPE_CHECKING:
     from setpoint import (

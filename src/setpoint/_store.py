@@ -224,10 +224,12 @@ _COUNTS = {
     "peak": _whole(1),
     "fresh": (lambda value: isinstance(value, bool), "True or False"),
     "stretch": _MEMORY,
+    "family": _MEMORY,
     "terms": (lambda value: isinstance(value, tuple), "a tuple"),
 }
-_OF_A_STREAM = {
+_RECEIPTS = {
     "serial": _COUNT,
+    "max_pending": _whole(1),
     "given": (lambda value: value is None or _COUNT[0](value), f"None or {_COUNT[1]}"),
 }
 
@@ -250,8 +252,8 @@ def check_state(content: Mapping[str, Any]) -> None:
     for place, risk in enumerate(risks):
         _check_fields(risk, _RISK, f"risks[{place}]")
     _check_fields(content["counts"], _COUNTS, "counts")
-    stream = {name: content[name] for name in _OF_A_STREAM}
-    _check_fields(stream, _OF_A_STREAM, "the stream")
+    receipts = {name: content["receipts"][name] for name in _RECEIPTS}
+    _check_fields(receipts, _RECEIPTS, "receipts")
 
 
 def _check_fields(

@@ -61,7 +61,8 @@ class Risk:
                 f"[{promise.low:g}, {promise.high:g}], got {level}"
             )
         object.__setattr__(self, "level", level)
-        if isinstance(self.step, type) or not isinstance(self.step, Step | None):
+        step: Any = self.step
+        if isinstance(step, type) or not isinstance(step, Step | None):
             raise InputError(
                 "step must be a step rule, as steps.Fixed(0.05), with params, rule, init and "
                 f"claim, got {self.step!r}"
@@ -170,7 +171,8 @@ class Controller:
         """What a family asks whose sets have a λ each."""
         if not isinstance(self.sets, Sides):
             return
-        name, levels, sides = type(self.sets).__name__, [r.level for r in self.risks], self.sets.sides
+        name, sides = type(self.sets).__name__, self.sets.sides
+        levels = [risk.level for risk in self.risks]
         if len(levels) != sides:
             raise InputError(f"{name} needs {sides} risks, one for each set, got {len(levels)}")
         if self.stretch.move is not None:
@@ -246,7 +248,8 @@ class Controller:
 
 def risks_that_score(controller: Controller) -> list[Risk]:
     """The risks whose step rule asks for the critical value of y."""
-    return [r for r in controller.risks if isinstance(r.step, Scored) and r.step.scored]
+    steps: list[tuple[Risk, Any]] = [(risk, risk.step) for risk in controller.risks]
+    return [risk for risk, step in steps if isinstance(step, Scored) and step.scored]
 
 
 def memory_of(part: Any) -> Memory:

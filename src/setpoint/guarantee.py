@@ -145,7 +145,9 @@ class RiskCertificate:
             return f"{status}; within 0.01 after T = {self.steps_until(0.01):,}"
         if status is Status.BROKEN:
             return "BROKEN: the mean is outside its bound, so some premise is not true"
-        return "best effort: bounded from below only" if status is Status.BEST_EFFORT else str(status)
+        return (
+            "best effort: bounded from below only" if status is Status.BEST_EFFORT else str(status)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,8 @@ class Law:
         self.grows = promise.grows
         self.substitute = 0.0 if risk.unjudged == "zero" else None
         self.counts = isinstance(loss, Counts)
-        self.rule, self.params = (loss.rule, loss.params) if isinstance(loss, Counts) else (None, ())
+        self.rule: Any = loss.rule if isinstance(loss, Counts) else None
+        self.params: Memory = loss.params if isinstance(loss, Counts) else ()
         self.update = loss.update if isinstance(loss, Keeps) else _Stateless(loss).update
         self.step, self.step_params = risk.step.rule, risk.step.params
         self.scored = risk in risks_that_score(controller)
@@ -54,19 +55,17 @@ class Law:
         self.remembers = isinstance(family, Remembers)
         if isinstance(family, Remembers):
             family = family.bind() if sets is None else sets
-        self.sets = family.side(index) if isinstance(family, Sides) else family
+        self.sets: Any = family.side(index) if isinstance(family, Sides) else family
         self.learns = isinstance(family, Learns)
-        self.observe, self.family_params = (
-            (family.observe, family.params) if isinstance(family, Learns) else (None, ())
-        )
+        self.observe: Any = family.observe if isinstance(family, Learns) else None
+        self.family_params: Memory = family.params if isinstance(family, Learns) else ()
         # Where y has many critical values, the loss says which of them counts.
-        self.calm = loss.critical if isinstance(loss, Calms) and isinstance(self.sets, Shares) else None
+        shares = isinstance(loss, Calms) and isinstance(self.sets, Shares)
+        self.calm: Any = loss.critical if shares else None
         self.phi, self.phi_params = controller.stretch.phi, controller.stretch.params
         self.move = controller.stretch.move
 
-    def judge(
-        self, memory: Memory, shown: Any, y: Any, lam: float
-    ) -> tuple[float | None, Memory]:
+    def judge(self, memory: Memory, shown: Any, y: Any, lam: float) -> tuple[float | None, Memory]:
         """The loss of what was shown, None if there is nothing to judge, and its next memory."""
         value: Any
         if self.counts:
@@ -128,7 +127,11 @@ class _Stateless:
 
 def rules_of(controller: Controller) -> Rules:
     """The rules of a controller; those of scalar parts only where every part is one."""
-    family, combine, losses = controller.sets, controller.combine, [r.loss for r in controller.risks]
+    family, combine, losses = (
+        controller.sets,
+        controller.combine,
+        [r.loss for r in controller.risks],
+    )
     several = len(losses) > 1
     scalar = isinstance(family, Scalar) and all(isinstance(loss, Counts) for loss in losses)
     learns = isinstance(family, Learns)
@@ -256,7 +259,7 @@ def learn_one(
     if law.remembers:
         weighed = law.sets.weigh(reading, y)
     family = law.observe(law.family_params, state.family, reading, y) if law.learns else ()
-    value: Any
+    value: float | None
     if law.counts:
         value, loss = law.rule(law.params, risk.loss, not shown.contains(y))
     else:

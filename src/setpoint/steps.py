@@ -182,12 +182,17 @@ class Fixed:
         grain = ulp(max(ends))
         premises = [Premise(f"step size fixed at γ = {gamma:g}", True)]
         if grain > 1e-6 * gamma:
-            text = f"θ moves by γ = {gamma:g} wherever it is (at {max(ends):g} rounding swallows it)"
+            text = (
+                f"θ moves by γ = {gamma:g} wherever it is (at {max(ends):g} rounding swallows it)"
+            )
             premises.append(Premise(text, False))
         return Claim(
             lower=(low - within.start) / gamma,
             upper=(high - within.start) / gamma,
-            window=(_finite((low - high) / gamma), _finite((high - max(low, within.floor)) / gamma)),
+            window=(
+                _finite((low - high) / gamma),
+                _finite((high - max(low, within.floor)) / gamma),
+            ),
             window_needs_lower=within.floor == -inf,
             identity=(within.theta - within.start - within.lifted) / gamma,
             reach=(low, high),

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
+from functools import wraps
 from math import inf
 from typing import Any
 
@@ -36,7 +37,8 @@ class Stream:
     or later, in any order, and takes the loss on the set that was shown. Predicting never moves
     θ. After any error the stream is as it was before the call.
 
-    Calls lock one another out, so any number of threads may use a stream.
+    A stream belongs to one thread at a time. With `shared=True` its calls lock one another out,
+    and any number of threads may use it.
 
     Parameters
     ----------
@@ -55,6 +57,8 @@ class Stream:
         the label is taken in, and what it raises reaches the caller.
     window, tolerance
         See `on_alarm`.
+    shared
+        Whether several threads use the stream.
     state
         Where to go on from, such as the state a replay ended in; by default the beginning.
 
@@ -75,8 +79,11 @@ class Stream:
 
     __slots__ = (
         "__weakref__", "_controller", "_draws", "_earlier", "_hook", "_last", "_law", "_laws",
-        "_learns", "_lock", "_receipts", "_risk", "_sets", "_single", "_skips", "_state", "_watch",
+        "_learns", "_receipts", "_risk", "_sets", "_single", "_skips", "_state", "_watch",
     )  # fmt: skip
+
+    def __new__(cls, *_: Any, shared: bool = False, **__: Any) -> "Stream":
+        return super().__new__(_Shared if shared else cls)
 
     def __init__(
         self,
@@ -88,6 +95,7 @@ class Stream:
         on_alarm: Callable[[Alarm], Any] | None = None,
         window: int | None = None,
         tolerance: float | None = None,
+        shared: bool = False,
         state: State | None = None,
     ) -> None:
         if not isinstance(controller, Controller):
@@ -100,8 +108,6 @@ class Stream:
         self._receipts = Receipts(limit, choice(overflow, "overflow", ("refuse", "expire")))
         self._skips = choice(missing, "missing", ("raise", "skip")) == "skip"
         self._hook = on_alarm
-        self._lock = threading.RLock()
-        _streams.add(self)
         self._state = controller.init() if state is None else matching(controller, state)
         self._earlier: list[dict[str, Any]] = []
         self._last: tuple[Receipt, Any, Any] | None = None
@@ -126,64 +132,61 @@ class Stream:
 
     def predict(self, prediction: Any, id: Id | None = None) -> Any:
         """The set for a prediction; it waits for its label under `id`, or a generated number."""
-        with self._lock:
-            receipts = self._receipts
-            name = receipts.serial if id is None else id if type(id) is str else checked_id(id)
-            reading = self._sets.read(prediction)
-            if self._draws:
-                reading = self._sets.draw(reading, name)
-            state, leader = self._state, 0
-            if self._learns:
-                reading = self._sets.prepare(self._sets.params, state.family, reading)
-            lam: Any
-            if self._single:
-                lam = aim_one(self._law, self._risk, state.stretch)
-            else:
-                lam, leader = self._laws.aim(state)
-            shown = self._sets.at(reading, lam)
-            receipt = _receipt(Receipt, (name, reading, shown, lam, leader))
-            if id is None and receipts.only is None and not receipts.several:
-                receipts.only = receipt
-            else:
-                receipts.queue(receipt, self._give_up)
-                if len(receipts) > state.peak:
-                    state.peak = len(receipts)
-            receipts.serial += 1
-            return shown
+        receipts = self._receipts
+        name = receipts.serial if id is None else id if type(id) is str else checked_id(id)
+        reading = self._sets.read(prediction)
+        if self._draws:
+            reading = self._sets.draw(reading, name)
+        state, leader = self._state, 0
+        if self._learns:
+            reading = self._sets.prepare(self._sets.params, state.family, reading)
+        lam: Any
+        if self._single:
+            lam = aim_one(self._law, self._risk, state.stretch)
+        else:
+            lam, leader = self._laws.aim(state)
+        shown = self._sets.at(reading, lam)
+        receipt = _receipt(Receipt, (name, reading, shown, lam, leader))
+        if id is None and receipts.only is None and not receipts.several:
+            receipts.only = receipt
+        else:
+            receipts.queue(receipt, self._give_up)
+            if len(receipts) > state.peak:
+                state.peak = len(receipts)
+        receipts.serial += 1
+        return shown
 
     def update(self, y: Any, id: Id | None = None) -> Any:
         """Takes in a label and returns its loss: a tuple if there are several risks.
 
         Without an id it answers the only prediction that waits.
         """
-        with self._lock:
-            receipts = self._receipts
-            receipt = receipts.only
-            if id is not None or receipt is None:
-                receipt = receipts.find(id)
-            if self._skips and is_missing(y):
-                return self._give_up(receipt.id, "missing")
-            label = self._sets.label(y)
-            name, reading, shown, lam, leader = receipt
-            value: Any
-            if self._single:
-                value = learn_one(self._law, self._risk, self._state, reading, shown, lam, label)
-            else:
-                value = self._laws.learn(self._state, reading, shown, lam, leader, label)
-            if receipts.only is not None and receipts.given is None:
-                receipts.only = None
-            else:
-                receipts.close(name, "answered")
-            self._last = (receipt, label, value)
-            if self._watch is not None:
-                self._look(self._watch)
-            return value
+        receipts = self._receipts
+        receipt = receipts.only
+        if id is not None or receipt is None:
+            receipt = receipts.find(id)
+        if self._skips and is_missing(y):
+            return self._give_up(receipt.id, "missing")
+        label = self._sets.label(y)
+        name, reading, shown, lam, leader = receipt
+        value: Any
+        if self._single:
+            value = learn_one(self._law, self._risk, self._state, reading, shown, lam, label)
+        else:
+            value = self._laws.learn(self._state, reading, shown, lam, leader, label)
+        if receipts.only is not None and receipts.given is None:
+            receipts.only = None
+        else:
+            receipts.close(name, "answered")
+        self._last = (receipt, label, value)
+        if self._watch is not None:
+            self._look(self._watch)
+        return value
 
     def issue(self, prediction: Any, id: Id | None = None) -> Receipt:
         """As `predict`, but returns the receipt, with the id to answer and the λ behind the set."""
-        with self._lock:
-            self.predict(prediction, id)
-            return next(reversed(self._receipts.waiting.values()))
+        self.predict(prediction, id)
+        return next(reversed(self._receipts.waiting.values()))
 
     def peek(self, prediction: Any, ahead: int = 0) -> Any:
         """The set `predict` would show now, without waiting for a label.
@@ -191,58 +194,56 @@ class Stream:
         `ahead` says how many predictions come before it, which only the chance of a randomised
         family depends on.
         """
-        with self._lock:
-            return self._sets.at(self.read(prediction, self._receipts.serial + ahead), self.lam)
+        return self._sets.at(self.read(prediction, self._receipts.serial + ahead), self.lam)
 
     def read(self, prediction: Any, id: Id) -> Any:
         """A prediction as its receipt would hold it, to compare it with one that waits."""
-        with self._lock:
-            reading = self._sets.read(prediction)
-            if self._learns:
-                reading = self._sets.prepare(self._sets.params, self._state.family, reading)
-            return self._sets.draw(reading, id) if self._draws else reading
+        reading = self._sets.read(prediction)
+        if self._learns:
+            reading = self._sets.prepare(self._sets.params, self._state.family, reading)
+        return self._sets.draw(reading, id) if self._draws else reading
 
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
         """Takes in several labels by id, in the order given: all of them, or none."""
         try:
-            pairs = [(id, y) for id, y in (labels.items() if isinstance(labels, Mapping) else labels)]
+            pairs = [
+                (id, y) for id, y in (labels.items() if isinstance(labels, Mapping) else labels)
+            ]
         except (TypeError, ValueError):
             raise InputError(
                 f"labels must be a mapping or pairs of (id, y), got {labels!r}"
             ) from None
-        with self._lock:
-            seen: set[Id] = set()
-            for id, y in pairs:
-                name = self._receipts.find(id).id
-                if name in seen:
-                    raise AnsweredReceipt(f"update_many got two labels for the id {id!r}")
-                seen.add(name)
-                if not (self._skips and is_missing(y)):
-                    self._sets.label(y)
-            before, last, waiting = self._state.copy(), self._last, dict(self._receipts.waiting)
-            watched = None if self._watch is None else self._watch.content()
-            hook, alarms = self._hook, list[Alarm]()
-            self._hook = alarms.append if hook is not None else None
-            try:
-                losses = {id: self.update(y, id) for id, y in pairs}
-            except BaseException:
-                self._state, self._last = before, last
-                self._receipts.reopen(waiting)
-                self._adopt(self._controller)
-                if watched is not None:
-                    self._watch = self._watch_of(watched)
-                raise
-            finally:
-                self._hook = hook
-            for alarm in alarms:
-                if hook is not None:
-                    hook(alarm)
-            return losses
+        seen: set[Id] = set()
+        for id, y in pairs:
+            name = self._receipts.find(id).id
+            if name in seen:
+                raise AnsweredReceipt(f"update_many got two labels for the id {id!r}")
+            seen.add(name)
+            if not (self._skips and is_missing(y)):
+                self._sets.label(y)
+        before, last, waiting = self._state.copy(), self._last, dict(self._receipts.waiting)
+        watched = None if self._watch is None else self._watch.content()
+        hook, alarms = self._hook, list[Alarm]()
+        self._hook = alarms.append if hook is not None else None
+        try:
+            losses = {id: self.update(y, id) for id, y in pairs}
+        except BaseException:
+            self._state, self._last = before, last
+            self._receipts.reopen(waiting)
+            self._adopt(self._controller)
+            if watched is not None:
+                self._watch = self._watch_of(watched)
+            raise
+        finally:
+            self._hook = hook
+        for alarm in alarms:
+            if hook is not None:
+                hook(alarm)
+        return losses
 
     def drop(self, id: Id | None = None) -> None:
         """Gives up a prediction whose label will not come."""
-        with self._lock:
-            self._give_up(self._receipts.find(id).id, "dropped")
+        self._give_up(self._receipts.find(id).id, "dropped")
 
     def _give_up(self, id: Id, how: str) -> None:
         self._receipts.close(id, how)
@@ -252,14 +253,12 @@ class Stream:
 
     def receipt(self, id: Id | None = None) -> Receipt:
         """What waits under an id, or the only one; if none waits, the error of `update`."""
-        with self._lock:
-            return self._receipts.find(id)
+        return self._receipts.find(id)
 
     @property
     def pending(self) -> dict[Id, Receipt]:
         """What waits for a label, oldest first."""
-        with self._lock:
-            return dict(self._receipts.waiting)
+        return dict(self._receipts.waiting)
 
     def closed(self, id: Id) -> str | None:
         """How the prediction under an id ended: "answered", "missing", "dropped" or "expired".
@@ -267,16 +266,14 @@ class Stream:
         "closed" if it ended in one of these ways long ago; None if it waits, if there was none, or
         if the id was one of its user's and is forgotten. The last 10,000 are remembered.
         """
-        with self._lock:
-            return self._receipts.ended(id)
+        return self._receipts.ended(id)
 
     def hand_over(self) -> dict[Id, str]:
         """How the predictions under the ids remembered ended; the stream forgets them.
 
         For those who keep a memory of their own, which is to be asked from then on.
         """
-        with self._lock:
-            return self._receipts.hand_over()
+        return self._receipts.hand_over()
 
     # What it knows
 
@@ -288,15 +285,13 @@ class Stream:
     @property
     def state(self) -> State:
         """A copy of all that survives a step, what waits for labels apart."""
-        with self._lock:
-            return self._state.copy()
+        return self._state.copy()
 
     @property
     def theta(self) -> Any:
         """θ now; a tuple if there are several risks."""
-        with self._lock:
-            thetas = tuple(risk.theta for risk in self._state.risks)
-            return thetas[0] if self._single else thetas
+        thetas = tuple(risk.theta for risk in self._state.risks)
+        return thetas[0] if self._single else thetas
 
     @property
     def lam(self) -> Any:
@@ -304,24 +299,21 @@ class Stream:
 
         A tuple where each risk has its own set.
         """
-        with self._lock:
-            return self._laws.aim(self._state)[0]
+        return self._laws.aim(self._state)[0]
 
     @property
     def info(self) -> Info | None:
         """What the last label told, None before the first."""
-        with self._lock:
-            if self._last is None:
-                return None
-            receipt, label, value = self._last
-            losses = (value,) if self._single else value
-            return Info(receipt.id, receipt.shown, receipt.lam, label, losses)
+        if self._last is None:
+            return None
+        receipt, label, value = self._last
+        losses = (value,) if self._single else value
+        return Info(receipt.id, receipt.shown, receipt.lam, label, losses)
 
     def certificate(self) -> Certificate:
         """What is guaranteed of this stream, and whether the premises hold."""
-        with self._lock:
-            waiting = len(self._receipts)
-            return certify(self._controller, self._state, waiting=waiting, earlier=self._earlier)
+        waiting = len(self._receipts)
+        return certify(self._controller, self._state, waiting=waiting, earlier=self._earlier)
 
     # Its life
 
@@ -337,12 +329,6 @@ class Stream:
 
         θ and every memory go on; the certificate begins a new segment, and keeps the earlier ones.
         """
-        with self._lock:
-            self._change(risk, level, step, bounds)
-
-    def _change(
-        self, risk: int, level: float | None, step: Any, bounds: tuple[float, float] | None
-    ) -> None:
         risks = list(self._controller.risks)
         if whole(risk, "risk", 0) >= len(risks):
             raise InputError(f"risk must be an index from 0 to {len(risks) - 1}, got {risk!r}")
@@ -404,15 +390,17 @@ class Stream:
         *,
         controller: Controller | None = None,
         on_alarm: Callable[[Alarm], Any] | None = None,
+        shared: bool = False,
     ) -> "Stream":
         """The stream saved at `path`, to the bit.
 
         `controller` is needed only where a part of it could not be written down, such as a
-        function; `on_alarm` is not saved.
+        function; `on_alarm` and `shared` are not saved.
         """
         content = _store.read(path, "stream")
         try:
-            return cls.restored(matching_controller(content, controller), content, on_alarm)
+            controller = matching_controller(content, controller)
+            return cls.restored(controller, content, on_alarm=on_alarm, shared=shared)
         except SetpointError:
             raise
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -423,10 +411,12 @@ class Stream:
         cls,
         controller: Controller,
         content: dict[str, Any],
+        *,
         on_alarm: Callable[[Alarm], Any] | None = None,
+        shared: bool = False,
     ) -> "Stream":
         """The stream that gave `content`, under the controller it had."""
-        stream = cls(controller, on_alarm=on_alarm)
+        stream = cls(controller, on_alarm=on_alarm, shared=shared)
         stream.restore(content)
         return stream
 
@@ -443,54 +433,52 @@ class Stream:
 
         It shares nothing with the stream.
         """
-        with self._lock:
-            state = self._state
-            return {
-                "missing": "skip" if self._skips else "raise",
-                "risks": [_slots(risk) for risk in state.risks],
-                "counts": {
-                    name: value
-                    for name, value in _slots(state).items()
-                    if name not in ("risks", "sets")
-                },
-                "window": None if state.sets is None else np.array(state.sets.memory),
-                "receipts": self._receipts.content(),
-                "last": None if self._last is None else (tuple(self._last[0]), *self._last[1:]),
-                "earlier": deepcopy(self._earlier),
-                "watch": None if self._watch is None else self._watch.content(),
-            }
+        state = self._state
+        return {
+            "missing": "skip" if self._skips else "raise",
+            "risks": [_slots(risk) for risk in state.risks],
+            "counts": {
+                name: value
+                for name, value in _slots(state).items()
+                if name not in ("risks", "sets")
+            },
+            "window": None if state.sets is None else np.array(state.sets.memory),
+            "receipts": self._receipts.content(),
+            "last": None if self._last is None else (tuple(self._last[0]), *self._last[1:]),
+            "earlier": deepcopy(self._earlier),
+            "watch": None if self._watch is None else self._watch.content(),
+        }
 
     def restore(self, content: dict[str, Any]) -> None:
         """Takes over what `content` gave, whole or not at all."""
-        with self._lock:
-            _store.check_state(content)
-            state = self._controller.init()
-            for risk, saved in zip(state.risks, content["risks"], strict=True):
-                for name, value in saved.items():
-                    setattr(risk, name, value)
-            for name, value in content["counts"].items():
-                setattr(state, name, value)
-            if isinstance(self._controller.sets, Remembers):
-                state.sets = self._controller.sets.bind(content["window"].tolist())
-            receipts = Receipts.restored(content["receipts"])
-            last = content["last"]
-            watch = None if content["watch"] is None else self._watch_of(content["watch"])
-            self._skips = content["missing"] == "skip"
-            self._state, self._receipts, self._watch = state, receipts, watch
-            self._last = None if last is None else (Receipt(*last[0]), last[1], last[2])
-            self._earlier = list(content["earlier"])
-            self._adopt(self._controller)
+        _store.check_state(content)
+        state = self._controller.init()
+        for risk, saved in zip(state.risks, content["risks"], strict=True):
+            for name, value in saved.items():
+                setattr(risk, name, value)
+        for name, value in content["counts"].items():
+            setattr(state, name, value)
+        if isinstance(self._controller.sets, Remembers):
+            state.sets = self._controller.sets.bind(content["window"].tolist())
+        receipts = Receipts.restored(content["receipts"])
+        last = content["last"]
+        watch = None if content["watch"] is None else self._watch_of(content["watch"])
+        self._skips = content["missing"] == "skip"
+        self._state, self._receipts, self._watch = state, receipts, watch
+        self._last = None if last is None else (Receipt(*last[0]), last[1], last[2])
+        self._earlier = list(content["earlier"])
+        self._adopt(self._controller)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _revive, (self._controller, self._hook, self.content())
+        return _revive, (self._controller, self._hook, isinstance(self, _Shared), self.content())
 
     def __repr__(self) -> str:
         return f"<Stream of {self._controller!r} at θ = {self.theta}>"
 
 
-def _revive(controller: Controller, hook: Any, content: dict[str, Any]) -> Stream:
+def _revive(controller: Controller, hook: Any, shared: bool, content: dict[str, Any]) -> Stream:
     """A copy of a stream, for `copy` and `pickle`."""
-    return Stream.restored(controller, deepcopy(content), on_alarm=hook)
+    return Stream.restored(controller, deepcopy(content), on_alarm=hook, shared=shared)
 
 
 def _slots(record: RiskState | State) -> dict[str, Any]:
@@ -513,12 +501,46 @@ def matching_controller(content: dict[str, Any], given: Controller | None) -> Co
     return given
 
 
-# A thread that holds a lock does not exist in a forked child: every stream gets a new lock there.
-_streams: "weakref.WeakSet[Stream]" = weakref.WeakSet()
+# Shared by threads: the same stream, whose calls wait for their turn.
+
+
+def _locked(name: str) -> Any:
+    """A method or property of a stream under its lock."""
+    original = Stream.__dict__[name]
+    call: Any = original.fget if isinstance(original, property) else original
+
+    @wraps(call)
+    def turn(self: Any, *arguments: Any, **options: Any) -> Any:
+        with self._lock:
+            return call(self, *arguments, **options)
+
+    return property(turn) if isinstance(original, property) else turn
+
+
+class _Shared(Stream):
+    """A stream with a lock around every call."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, controller: Controller, **options: Any) -> None:
+        self._lock = threading.RLock()
+        _shared.add(self)
+        super().__init__(controller, **options)
+
+
+for _name in (
+    "predict", "update", "issue", "peek", "read", "update_many", "drop", "receipt", "pending",
+    "closed", "hand_over", "state", "theta", "lam", "info", "certificate", "change", "content",
+    "restore",
+):  # fmt: skip
+    setattr(_Shared, _name, _locked(_name))
+
+_shared: "weakref.WeakSet[_Shared]" = weakref.WeakSet()
 
 
 def _unlock() -> None:
-    for stream in _streams:
+    """The thread that held a lock does not exist in a forked child."""
+    for stream in _shared:
         stream._lock = threading.RLock()
 
 

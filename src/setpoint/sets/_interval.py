@@ -91,12 +91,12 @@ def cut(lower: float, upper: float, support: tuple[float, float]) -> tuple[float
     return (low if lower < low else lower), (high if upper > high else upper)
 
 
-def label_of(y: Any, support: tuple[float, float], cuts: bool) -> float:
+def label_of(y: Any, support: tuple[float, float]) -> float:
     """The label as a float, finite and within the support."""
     got = y if type(y) is float else number(y, "a label", LabelError)
     if got - got != 0.0:
         raise LabelError(f'a label must be finite, got {got}; Stream(…, missing="skip") skips NaN')
-    if cuts and not support[0] <= got <= support[1]:
+    if not support[0] <= got <= support[1]:
         raise LabelError(f"a label must lie in the support {list(support)}, got {got}")
     return got
 

@@ -111,6 +111,10 @@ def one_end_sound(columns: tuple[float]) -> bool:
     return end == end
 
 
+_LINE = (-inf, inf)
+"""The support of a y that may be any number; every family with this support holds this object."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Ends:
     """What every family of intervals has in common; abstract: `read` and the rules are not.
@@ -130,27 +134,24 @@ class _Ends:
     score: ClassVar[Any]
     sound: ClassVar[Any]
 
-    @property
-    def _cuts(self) -> bool:
-        return self.support != (-inf, inf)
-
     def __post_init__(self) -> None:
-        object.__setattr__(self, "support", interval(self.support, "support"))
+        support = interval(self.support, "support")
+        object.__setattr__(self, "support", _LINE if support == _LINE else support)
 
     def label(self, y: Any) -> float:
         """The label as a finite float within the support."""
-        return label_of(y, self.support, self._cuts)
+        if type(y) is float and y - y == 0.0 and self.support is _LINE:
+            return y
+        return label_of(y, self.support)
 
     def at(self, prediction: Any, lam: float) -> Interval:
         """The interval at λ."""
-        if -inf < lam < inf:
-            lower, upper = self.ends(prediction, lam)
-            if self._cuts:
-                lower, upper = cut(lower, upper, self.support)
-            shown = between(lower, upper)
-        else:
-            shown = extreme(lam, self.support)
-        return shown
+        if not -inf < lam < inf:
+            return extreme(lam, self.support)
+        lower, upper = self.ends(prediction, lam)
+        if self.support is not _LINE:
+            lower, upper = cut(lower, upper, self.support)
+        return between(lower, upper)
 
     def critical(self, prediction: Any, y: float) -> float:
         """The smallest λ whose interval contains y; +inf where only the full set does."""

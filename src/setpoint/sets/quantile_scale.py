@@ -112,7 +112,7 @@ class QuantileScale:
 
     def label(self, y: Any) -> float:
         """The label as a finite float within the support."""
-        return label_of(y, self.support, self._cuts)
+        return label_of(y, self.support)
 
     def at(self, prediction: Any, lam: float) -> Interval:
         """The interval at λ."""
