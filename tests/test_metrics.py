@@ -269,7 +269,7 @@ def test_interval_metrics_are_those_of_a_loop(
         if math.isnan(label):
             continue
         inside.append(low <= label <= high)
-        balls.append((slow_pinball(low, label, tail) + slow_pinball(high, label, 1.0 - tail)) / 2)
+        balls.append((slow_pinball(low, label, tail) + slow_pinball(-high, -label, tail)) / 2)
         score = high - low if high > low else 0.0
         for miss in (low - label, label - high):
             if miss > 0:
@@ -578,14 +578,14 @@ def test_a_level_that_is_no_fraction_needs_a_confidence_level() -> None:
         (lambda: sm.mean_length([1, -1]), r"lengths must be 0 or more, got -1\.0 at step 1"),
         (lambda: sm.pinball([0], [1], [0], 90), r"confidence_level .* 0 and 1, got 90\.0"),
         (lambda: sm.winkler([0], [1], [0], NAN), "confidence_level .* 0 and 1, got nan"),
-        (lambda: sm.noise_floor([0], 0.9), "a group size must be a whole number, 1 or more; got 0"),
+        (lambda: sm.noise_floor([0], 0.9), "a group size must be a whole number of at least 1, got 0"),
         (lambda: sm.noise_floor([2.5], 0.9), r"a group size must be a whole number.*got 2\.5"),
         (lambda: sm.noise_floor(7, 0.9), "sizes must be a column"),
         (lambda: sm.noise_floor([7], 9), r"nominal must lie between 0 and 1, got 9\.0"),
         (lambda: sm.delta_coverage([1], ["a", "b"], 0.9), "one key for each of the 1 steps, got 2"),
         (lambda: sm.delta_coverage([1], 3, 0.9), "groups must hold one key a step, got 3"),
         (lambda: sm.delta_coverage([1], [[]], 0.9), r"a group must be hashable.*got \[\]"),
-        (lambda: sm.window_errors([1], 0.1, 0), "window must be a whole number, 1 or more; got 0"),
+        (lambda: sm.window_errors([1], 0.1, 0), "window must be a whole number of at least 1, got 0"),
         (lambda: sm.window_errors([1], 0.1, 2.0), r"window must be a whole number.*got 2\.0"),
         (lambda: sm.window_errors([1], 0.1, True), "window must be a whole number.*got True"),
         (lambda: sm.window_errors([1], INF, 2), "level must be finite, got inf"),
@@ -593,7 +593,7 @@ def test_a_level_that_is_no_fraction_needs_a_confidence_level() -> None:
         (lambda: sm.size_summary([1], [1], 0.1, full=[NAN]), "full must be 0 or 1, got nan"),
         (lambda: sm.size_summary([NAN], [1], 0.1), "size must be 0 or more, got nan"),
         (lambda: sm.Running("0.1"), "level must be a number, got '0.1'"),
-        (lambda: sm.Running(0.1, window=-3), "window must be a whole number, 1 or more; got -3"),
+        (lambda: sm.Running(0.1, window=-3), "window must be a whole number of at least 1, got -3"),
         (lambda: sm.Running(0.1, confidence_level=1.5), "confidence_level must lie between"),
     ],
 )

@@ -33,7 +33,6 @@ from setpoint.controller import Controller, Law, Risk, State
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate, certify
 from setpoint.losses import Miscoverage, MiscoverageCounter
-from setpoint.metrics.streams import streamwise
 from setpoint.sets import Interval
 from setpoint.tape import Tape
 
@@ -117,13 +116,12 @@ class Trace:
         in the tape; a stream shorter than the window counts as one window.
         """
         order, offsets = self.tape.segments
-        losses = ordered(self.losses[risk], order)
-        hits = ordered(np.where(self.observed, self.covered, nan), order)
         options: Any = {
             "level": self.controller.risks[risk].level,
-            "losses": losses,
+            "losses": ordered(self.losses[risk], order),
             "groups": None if self.tape.group is None else ordered(self.tape.group, order),
             "window": window,
+            "offsets": offsets,
             "confidence_level": nominal(self.controller)
             if confidence_level is None
             else confidence_level,
@@ -133,10 +131,8 @@ class Trace:
             support = getattr(self.controller.sets, "support", (-inf, inf))
             found = metrics.summary(lower, upper, y, support=support, **options)
         else:
+            hits = ordered(np.where(self.observed, self.covered, nan), order)
             found = self._size_summary(hits, order, options)
-        if len(offsets) == 2:
-            return found
-        found = streamwise(found, hits, losses, offsets)
         start = found.worst_window_start
         if order is not None and start is not None:
             found = replace(found, worst_window_start=int(order[start]))
