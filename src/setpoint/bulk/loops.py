@@ -18,10 +18,10 @@ from typing import Any
 from numpy import float32, float64
 
 from setpoint.bulk.vectors import Layout
-from setpoint.metrics.tally import Tally, count, measure
+from setpoint.metrics.tally import NOTHING, count, measure, restarted
 from setpoint.recursion import Numbers, Position, Rules, aim, judge, learn, show
 
-__all__ = ["along", "aim_row", "fleet", "learn_row", "sweep", "unsound"]
+__all__ = ["aim_row", "along", "fleet", "learn_row", "sweep", "unsound"]
 
 Array = Any
 
@@ -210,23 +210,17 @@ def sweep(
     """One configuration after the other over the same tape.
 
     A stream begins in `begin`, where each configuration has a state, or, if `which` is not
-    negative, in that column of `given`. `totals` has the sum of each risk's losses; `extremes` has
-    four rows for each risk whose loss is a user's own: its least and largest value, and its worst
-    on full and on empty sets.
+    negative, in that column of `given`. `totals` has the sum of each risk's losses, `extremes` what
+    `note` keeps of each risk whose loss is a user's own.
     """
     for j in range(p.shape[1]):
         numbers = numbers_at(rules, places, p, j)
-        tally = Tally(
-            tallies[0, j], tallies[1, j], tallies[2, j], tallies[3, j], tallies[4, j],
-            tallies[5, j], tallies[6, j], tallies[7, j], tallies[8, j], tallies[9, j],
-            tallies[10, j], tallies[11, j],
-        )  # fmt: skip
+        tally = NOTHING
         for s in range(len(offsets) - 1):
+            tally = restarted(tally)
             position = position_at(rules, places, begin, j)
             if which[s] >= 0:
                 position = position_at(rules, places, given, which[s])
-            before = position.total
-            streak = 0.0
             for t in range(offsets[s], offsets[s + 1]):
                 y = float64(labels[t])
                 row = tuple([float64(columns[i][t]) for i in rules.columns])
@@ -242,18 +236,210 @@ def sweep(
                     position, values = taught(
                         rules, numbers, position, reading, y, False, lam, leader
                     )
-                    tally = count(tally, length, whole, nothing, near, apart, False, streak)
-                    streak = 0.0
+                    tally = count(tally, length, whole, nothing, near, apart, False)
                 else:
                     position, values = taught(
                         rules, numbers, position, reading, y, True, lam, leader
                     )
-                    tally = count(tally, length, whole, nothing, near, apart, True, streak)
-                    streak += 1.0
+                    tally = count(tally, length, whole, nothing, near, apart, True)
                 for i in rules.risks:
                     if places.doubted[i]:
-                        note(rules, i, extremes, j, values[i], lam)
+                        note(extremes, i, j, values[i], lam, -1.0 if rules.grows[i] else 1.0)
             for i in rules.risks:
                 totals[i, j] += position.total[i]
         for k in range(12):
             tallies[k, j] = tally[k]
+
+
+def note(extremes: Array, i: int, j: int, value: float, lam: float, sign: float) -> None:
+    """What the promises of a loss are held against: its least and largest value, its worst on
+    full and on empty sets, and whether it was ever no number."""
+    extremes[i, 0, j] = value if value < extremes[i, 0, j] else extremes[i, 0, j]
+    extremes[i, 1, j] = value if value > extremes[i, 1, j] else extremes[i, 1, j]
+    if lam == inf:
+        extremes[i, 2, j] = value if sign * (value - extremes[i, 2, j]) > 0.0 else extremes[i, 2, j]
+    if lam == -inf:
+        extremes[i, 3, j] = value if sign * (value - extremes[i, 3, j]) < 0.0 else extremes[i, 3, j]
+    extremes[i, 4, j] += 0.0 if value == value else 1.0
+
+
+def unsound(rules: Rules, columns: tuple[Array, ...], told: Array) -> None:
+    """`told[0]` becomes the first row that is no prediction, −1 if there is none."""
+    told[0] = -1
+    for t in range(len(columns[0])):
+        if not rules.sound(tuple([float64(columns[i][t]) for i in rules.columns])):
+            told[0] = t
+            return
+
+
+# A fleet.
+
+
+def risky(rules: Rules, numbers: Numbers, position: Position) -> bool:
+    """Whether the safeguard may choose the next set: θ is outside, or φ may have overflowed."""
+    outside = False
+    for i in rules.risks:
+        theta = position.theta[i]
+        outside = outside | (theta > numbers.top[i]) | (theta < numbers.bottom[i])
+        lam = rules.phi(numbers.phi, position.stretch, theta)
+        outside = outside | (not (lam - lam == 0.0))
+    return outside
+
+
+def fleet(
+    rules: Rules,
+    places: Layout,
+    narrow: bool,
+    p: Array,
+    z: Array,
+    columns: tuple[Array, ...],
+    labels: Array,
+    out_lower: Array,
+    out_upper: Array,
+    told: Array,
+) -> None:
+    """Many streams side by side, one row of a time-major tape after the other.
+
+    `told[0]` is 0 at the end, or the number of the row, from 1, at which a wrong prediction or
+    label ended it. What is rare is counted apart: as long as no θ is outside its bounds, and
+    almost always none is, no full or empty set needs counting.
+    """
+    numbers = numbers_at(rules, places, p, 0)
+    steps, streams = labels.shape
+    outside = 1
+    for t in range(steps):
+        row_of = tuple([columns[i][t] for i in rules.columns])
+        y_of, lowers, uppers = labels[t], out_lower[t], out_upper[t]
+        if outside > 0:
+            for s in range(streams):
+                lam, leader = aim(rules, numbers, position_at(rules, places, z, s))
+                seen = y_of[s] == y_of[s]
+                z[places.counters.full, s] += 1.0 if seen & (lam == inf) else 0.0
+                z[places.counters.empty, s] += 1.0 if seen & (lam == -inf) else 0.0
+                z[places.counters.torn, s] += 1.0 if seen & (leader < 0) else 0.0
+        rare = 0
+        for s in range(streams):
+            y = float64(y_of[s])
+            row = tuple([float64(row_of[i][s]) for i in rules.columns])
+            position = position_at(rules, places, z, s)
+            reading = prepared(rules, numbers, position, row)
+            lam, leader = aim(rules, numbers, position)
+            lower, upper = shown(rules, narrow, numbers, reading, lam)
+            lowers[s], uppers[s] = lower, upper
+            missed = not ((lower <= y) & (y <= upper))
+            position, values = taught(rules, numbers, position, reading, y, missed, lam, leader)
+            put_position(rules, places, z, s, position)
+            odd = (not rules.sound(row)) | (not (y - y == 0.0)) | beyond(rules, numbers, y)
+            rare += 1 if odd | risky(rules, numbers, position) else 0
+        outside = 0
+        if rare > 0:
+            wrong = 0
+            for s in range(streams):
+                y = float64(y_of[s])
+                row = tuple([float64(row_of[i][s]) for i in rules.columns])
+                infinite = (y == inf) | (y == -inf) | beyond(rules, numbers, y)
+                wrong += 1 if infinite | (not rules.sound(row)) else 0
+                outside += 1 if risky(rules, numbers, position_at(rules, places, z, s)) else 0
+                hidden = 0.0 if y == y else 1.0
+                z[places.counters.missing, s] += hidden
+                z[places.counters.judged, s] -= hidden
+            if wrong > 0:
+                told[0] = t + 1
+                return
+    for s in range(streams):
+        z[places.counters.judged, s] += steps
+
+
+def beyond(rules: Rules, numbers: Numbers, y: float) -> bool:
+    """Whether a label lies outside the support."""
+    if rules.cuts:
+        return (y < numbers.support[0]) | (y > numbers.support[1])
+    return False
+
+
+def aim_row(
+    rules: Rules,
+    places: Layout,
+    narrow: bool,
+    p: Array,
+    z: Array,
+    rows: Array,
+    columns: tuple[Array, ...],
+    out_reading: Array,
+    out_lower: Array,
+    out_upper: Array,
+    out_lam: Array,
+    out_leader: Array,
+    told: Array,
+) -> None:
+    """One row of sets for the streams in `rows`; `told[0]` is the number of wrong predictions.
+
+    `out_reading` takes what the receipts hold: one row for each number of a reading, none where
+    the label needs nothing of it.
+    """
+    numbers = numbers_at(rules, places, p, 0)
+    wrong = 0
+    for j in range(len(rows)):
+        row = tuple([float64(columns[i][j]) for i in rules.columns])
+        wrong += 0 if rules.sound(row) else 1
+        position = position_at(rules, places, z, rows[j])
+        reading = prepared(rules, numbers, position, row)
+        lam, leader = aim(rules, numbers, position)
+        lower, upper = shown(rules, narrow, numbers, reading, lam)
+        out_lower[j], out_upper[j], out_lam[j], out_leader[j] = lower, upper, lam, leader
+        for k in places.readings:
+            out_reading[k, j] = reading[k]
+    told[0] = wrong
+
+
+def learn_row(
+    rules: Rules,
+    places: Layout,
+    p: Array,
+    z: Array,
+    rows: Array,
+    held: Array,
+    labels: Array,
+    late: bool,
+    waits: Array,
+    lowers: Array,
+    uppers: Array,
+    lams: Array,
+    leaders: Array,
+    out_loss: Array,
+    told: Array,
+) -> None:
+    """One row of labels for the streams in `rows`: NaN leaves a stream as it is.
+
+    `told[0]` is the number of labels that are wrong or answer what does not wait; if there are
+    any, nothing is done. `told[1]` is how many still wait.
+    """
+    numbers = numbers_at(rules, places, p, 0)
+    wrong, left = 0, 0
+    for j in range(len(rows)):
+        y = float64(labels[j])
+        infinite = (y == inf) | (y == -inf) | beyond(rules, numbers, y)
+        wrong += 1 if infinite | ((y == y) & (not waits[j])) else 0
+    told[0] = wrong
+    if wrong > 0:
+        return
+    for j in range(len(rows)):
+        y, lam, leader, s = float64(labels[j]), lams[j], leaders[j], rows[j]
+        lower, upper = float64(lowers[j]), float64(uppers[j])
+        reading = tuple([held[k, j] for k in places.readings])
+        missed = not ((lower <= y) & (y <= upper))
+        position = position_at(rules, places, z, s)
+        position, values = taught(rules, numbers, position, reading, y, missed, lam, leader)
+        put_position(rules, places, z, s, position)
+        seen = y == y
+        for i in rules.risks:
+            out_loss[i, j] = values[i]
+        z[places.counters.judged, s] += 1.0 if seen else 0.0
+        z[places.counters.full, s] += 1.0 if seen & (lam == inf) else 0.0
+        z[places.counters.empty, s] += 1.0 if seen & (lam == -inf) else 0.0
+        z[places.counters.torn, s] += 1.0 if seen & (leader < 0) else 0.0
+        is_open = waits[j] & (not seen)
+        z[places.counters.missing, s] += 1.0 if is_open & (not late) else 0.0
+        waits[j] = is_open & late
+        left += 1 if is_open & late else 0
+    told[1] = left

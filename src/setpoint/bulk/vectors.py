@@ -19,7 +19,7 @@ from setpoint.laws import numbers_of, rules_of
 from setpoint.losses import Counts
 from setpoint.parts import trusted
 from setpoint.recursion import Numbers, Position, Rules
-from setpoint.sets.family import Scalar
+from setpoint.sets.family import Learns, Scalar
 
 __all__ = ["REST", "Counters", "Layout", "layout_of", "outward", "params_of", "scalar"]
 
@@ -57,6 +57,8 @@ class Layout(NamedTuple):
 
     `numbers`, `position` and `counters` have the shape of what they are named for, with places
     instead of values. `doubted` says which losses are a user's own, whose promises are checked.
+    `columns` names the numbers of a prediction; `readings` counts those of its reading that a
+    label will ask for.
     """
 
     rules: Rules
@@ -65,6 +67,7 @@ class Layout(NamedTuple):
     counters: Counters
     doubted: tuple[bool, ...]
     columns: tuple[str, ...]
+    readings: range
 
     @property
     def risks(self) -> int:
@@ -120,15 +123,18 @@ def layout_of(controller: Controller) -> Layout:
     if not scalar(controller):
         raise InputError(f"{controller!r} has a part that is not a scalar rule")
     sets: Any = controller.sets
-    places = count()
-    state = count()
+    rules, places, state = rules_of(controller), count(), count()
+    reading = (0.0,) * len(sets.columns)
+    if isinstance(sets, Learns):
+        reading = sets.prepare(sets.params, sets.init(), reading)
     return Layout(
-        rules_of(controller),
+        rules,
         _numbered(numbers_of(controller), places),
         _numbered(controller.init().position, state),
         Counters(*(next(state) for _ in Counters._fields)),
         tuple(not trusted(risk.loss) for risk in controller.risks),
         tuple(sets.columns),
+        range(len(reading) if rules.scored or rules.observe is not None else 0),
     )
 
 

@@ -15,7 +15,7 @@ from setpoint.metrics.columns import Flags, Floats, Places
 
 __all__ = [
     "NOTHING", "Moments", "Steps", "Tally", "correlation_of", "count", "counters", "derived",
-    "measure", "measure_rows", "moments_of", "moved", "share", "tally_of",
+    "measure", "measure_rows", "moments_of", "moved", "restarted", "share", "tally_of",
 ]  # fmt: skip
 
 
@@ -81,6 +81,14 @@ def count(
         tally.counters + counter,
         counter if counter > tally.longest else tally.longest,
     )
+
+
+def restarted(tally: Tally) -> Tally:
+    """The tally at the beginning of a stream: a streak of misses ends with its stream."""
+    return Tally(
+        tally.observed, tally.length, tally.finite, tally.full, tally.empty, tally.near,
+        tally.apart, tally.misses, tally.streaks, 0.0, tally.counters, tally.longest,
+    )  # fmt: skip
 
 
 class Steps(NamedTuple):
