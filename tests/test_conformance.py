@@ -973,7 +973,7 @@ def test_a_loss_without_init_is_found_out() -> None:
         def update(self, memory: Any, shown: Any, y: Any) -> Any:
             return 0.0, memory
 
-    with pytest.raises(ConformanceError, match=r"needs init\(\) beside update\(\)"):
+    with pytest.raises(ConformanceError, match=r"or have init\(\) and update\(\)"):
         check_loss(Half())
 
 

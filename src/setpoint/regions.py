@@ -7,7 +7,7 @@ that shape, as a tuple of slices or as a boolean array. Any frozen dataclass tha
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import floor
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ __all__ = ["Centre", "Mask", "Region", "Whole"]
 Shape = tuple[int, ...]
 
 
+@runtime_checkable
 class Region(Protocol):
     """What a loss asks of a region."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from setpoint._check import finite, whole
 from setpoint.errors import InputError
-from setpoint.images._arrays import host, image, like, space
+from setpoint.sets.frames import host, image, like, space
 
 __all__ = ["Fit", "Line", "Ratio", "Rescale", "ScaleAndShift", "fit", "known_pixels"]
 

@@ -17,9 +17,9 @@ from setpoint._check import choice, is_missing, number, whole
 from setpoint.bulk.states import size_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError, PredictionError
-from setpoint.images._arrays import host
 from setpoint.regions import Centre, Whole
 from setpoint.sets import PixelScale
+from setpoint.sets.frames import host
 from setpoint.tape import Ragged, Tape
 
 __all__ = ["CriticalSet", "CriticalValues", "FrameTape"]

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from setpoint._check import choice, finite, positive, whole
 from setpoint.errors import InputError
-from setpoint.images._arrays import copied, image, like, mean, same, space
 from setpoint.images.registration import DIS, Register, warp
+from setpoint.sets.frames import copied, image, like, mean, same, space
 
 __all__ = [
     "FLOOR",

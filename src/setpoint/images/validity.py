@@ -6,7 +6,7 @@ from typing import Any
 from setpoint._check import number
 from setpoint.datasets._wrapping import wrapped
 from setpoint.errors import InputError
-from setpoint.images._arrays import space
+from setpoint.sets.frames import space
 
 __all__ = ["only", "valid_depth", "wrapped"]
 

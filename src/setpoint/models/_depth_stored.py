@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from setpoint.errors import InputError
-from setpoint.images._arrays import copied, same
+from setpoint.sets.frames import copied, same
 
 __all__ = ["StoredPredictions"]
 

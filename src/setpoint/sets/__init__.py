@@ -6,20 +6,23 @@ A family answers two questions, and they agree with each other:
     critical(prediction, y)    the smallest λ whose set contains y
 """
 
-from setpoint.sets._interval import Interval
 from setpoint.sets.family import (
+    Columns,
     Draws,
     Family,
     Learns,
     Measured,
+    Pixels,
     Remembers,
     Scalar,
     Shares,
     Shows,
     Sides,
+    Supports,
     Taped,
 )
 from setpoint.sets.intervals import (
+    Interval,
     Lower,
     Scale,
     Upper,
@@ -43,6 +46,7 @@ from setpoint.sets.quantile_scale import QuantileScale
 from setpoint.sets.score_window import ScoreWindow
 
 __all__ = [
+    "Columns",
     "Cumulative",
     "Draws",
     "Family",
@@ -58,6 +62,7 @@ __all__ = [
     "PixelScale",
     "PixelSet",
     "PixelThreshold",
+    "Pixels",
     "QuantileScale",
     "Remembers",
     "Scalar",
@@ -67,6 +72,7 @@ __all__ = [
     "Shows",
     "SidedInterval",
     "Sides",
+    "Supports",
     "Taped",
     "Threshold",
     "TwoSided",

@@ -11,21 +11,28 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Taped       labels that a tape holds as numbers
     Measured    labels that are not one number
     Shows       sets of one class
+    Columns     names for the numbers of a prediction
+    Supports    the values y can take
+
+Of the sets themselves, losses of images ask for `Pixels`.
 """
 
 from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
+    "Columns",
     "Draws",
     "Family",
     "Learns",
     "Measured",
+    "Pixels",
     "Remembers",
     "Scalar",
     "Shares",
     "Shows",
     "Sides",
+    "Supports",
     "Taped",
 ]
 
@@ -150,3 +157,26 @@ class Shows(Protocol):
 
     @property
     def shows(self) -> type | None: ...
+
+
+@runtime_checkable
+class Columns(Protocol):
+    """A family that names the numbers of a prediction; `None` if they have no names."""
+
+    @property
+    def columns(self) -> tuple[str, ...] | None: ...
+
+
+@runtime_checkable
+class Supports(Protocol):
+    """A family that says which values y can take."""
+
+    @property
+    def support(self) -> tuple[float, float]: ...
+
+
+@runtime_checkable
+class Pixels(Protocol):
+    """A shown set that counts the pixels of a region: those it misses, and those it judges."""
+
+    def count(self, y: Any, region: Any = None) -> tuple[int, int]: ...

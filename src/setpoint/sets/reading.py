@@ -1,4 +1,4 @@
-"""What label families are given, checked once: probabilities, names of classes, labels."""
+"""What families are given, checked once: numbers, probabilities, names of classes, labels."""
 
 from collections.abc import Mapping
 from math import nan
@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from setpoint._check import finite, is_missing
+from setpoint._check import finite, is_missing, number
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.predictions import Probabilities
-from setpoint.sets._interval import floats
 
 __all__ = [
     "Array",
     "Names",
     "Place",
     "Scores",
+    "by_name",
+    "describe",
+    "finite_label",
+    "floats",
     "kept_classes",
     "one_label",
     "places_of",
@@ -31,6 +34,52 @@ Scores = tuple[Any, ...]
 """The critical value of every class; the place of each label, None where the labels are the
 numbers from 0; the critical value of any label that the prediction does not name; and, in a
 randomised family, the chance of the prediction."""
+
+
+def finite_label(y: Any, support: tuple[float, float]) -> float:
+    """The label as a float, finite and within the support."""
+    label = y if type(y) is float else number(y, "a label", LabelError)
+    if label - label != 0.0:
+        raise LabelError(
+            f'a label must be finite, got {label}; Stream(…, missing="skip") skips NaN'
+        )
+    if not support[0] <= label <= support[1]:
+        raise LabelError(f"a label must lie in the support {list(support)}, got {label}")
+    return label
+
+
+def by_name(prediction: Any, names: tuple[str, ...], parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The numbers of a prediction that has names of its own: a dict, or the row of a frame."""
+    if isinstance(prediction, bytes | bytearray | set | frozenset):
+        raise PredictionError(f"a prediction must be numbers in order, got {prediction!r}")
+    if not hasattr(prediction, "keys"):
+        return parts
+    keys = list(prediction.keys())
+    if set(keys) == set(names):
+        return tuple(prediction[name] for name in names)
+    if isinstance(prediction, Mapping) or any(isinstance(key, str) for key in keys):
+        raise PredictionError(f"a prediction with names must have {', '.join(names)}, got {keys}")
+    return parts
+
+
+def describe(prediction: Any) -> str:
+    """A prediction in a message."""
+    shape = getattr(prediction, "shape", None)
+    return repr(prediction) if shape is None else f"an array of shape {tuple(shape)}"
+
+
+def floats(values: Any, what: str) -> npt.NDArray[np.float64]:
+    """Numbers as an array that nobody else holds; text is refused even if it spells a number."""
+    try:
+        array = np.array(np.asarray(values.detach().cpu() if hasattr(values, "detach") else values))
+        if array.dtype.kind == "O" and array.ndim == 1:
+            array = np.array([number(value, what, PredictionError) for value in array])
+        if array.dtype.kind not in "biuf" and array.size:
+            raise TypeError
+    except (TypeError, ValueError):
+        raise PredictionError(f"{what} must be numbers, got {values!r}") from None
+    return array.astype(np.float64, copy=False)
+
 
 _TOLERANCE = 0.01
 """How far from 1 the sum of the probabilities may be: models in half precision are not exact."""
