@@ -16,6 +16,7 @@ A loss may return None where there is nothing to judge. What else it may offer i
     Counts   a rule that only asks whether y was missed, and so runs compiled
     Calms    the smallest λ that keeps it at a level, where y has many critical values
     Limits   the most it can be, where its range has no end
+    Misses   the share of labels missed at a level
 """
 
 from collections.abc import Callable, Sequence
@@ -48,6 +49,7 @@ __all__ = [
     "Loss",
     "Miscoverage",
     "MiscoverageCounter",
+    "Misses",
     "SetSize",
     "declaration",
     "fits",
@@ -105,6 +107,13 @@ class Limits(Protocol):
     """
 
     def most(self, level: float, room: float) -> float: ...
+
+
+@runtime_checkable
+class Misses(Protocol):
+    """A loss that a share of missed labels stands behind: `missed(level)` is that share."""
+
+    def missed(self, level: float) -> float: ...
 
 
 class Declaration(NamedTuple):
@@ -197,6 +206,10 @@ class Miscoverage:
     def __call__(self, shown: Any, y: Any) -> float:
         return 0.0 if shown.contains(y) else 1.0
 
+    def missed(self, level: float) -> float:
+        """The level itself."""
+        return level
+
 
 @ours
 @dataclass(frozen=True, slots=True)
@@ -252,6 +265,10 @@ class MiscoverageCounter:
     def update(self, memory: Memory, shown: Any, y: Any) -> tuple[float, Memory]:
         """The counter after this outcome, and what to remember."""
         return miscoverage_counter(self.params, memory, not shown.contains(y))
+
+    def missed(self, level: float) -> float:
+        """The share of misses of an independent model whose mean counter is `level`."""
+        return level / (1.0 + level)
 
     def most(self, level: float, room: float) -> float:
         """The most it can be, for one risk without delay.

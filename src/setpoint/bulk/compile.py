@@ -155,14 +155,14 @@ class _Specialiser(ast.NodeTransformer):
         self.rules[name] = rule
         return name
 
-    def visit_Assert(self, node: ast.Assert) -> None:  # noqa: N802
+    def visit_Assert(self, node: ast.Assert) -> None:
         return None
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:  # noqa: N802
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         assert node.value is not None
         return self.visit(ast.Assign([node.target], node.value))
 
-    def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id == "tuple":
             (inner,) = node.args
             if isinstance(inner, ast.ListComp):
@@ -174,9 +174,7 @@ class _Specialiser(ast.NodeTransformer):
     def _unrolled(self, node: ast.ListComp) -> list[ast.expr]:
         (loop,) = node.generators
         assert isinstance(loop.target, ast.Name)
-        return [
-            self._with(loop.target.id, value, node.elt) for value in self.value(loop.iter)
-        ]
+        return [self._with(loop.target.id, value, node.elt) for value in self.value(loop.iter)]
 
     def _with(self, name: str, value: Any, node: ast.AST) -> Any:
         """A copy of a node in which one name is known."""
@@ -185,7 +183,7 @@ class _Specialiser(ast.NodeTransformer):
     def _knowing(self, name: str, value: Any) -> "_Specialiser":
         return _Specialiser({**self.known, name: value}, self.rules, self.roots)
 
-    def visit_For(self, node: ast.For) -> Any:  # noqa: N802
+    def visit_For(self, node: ast.For) -> Any:
         try:
             values = self.value(node.iter)
         except _Unknown:
@@ -198,7 +196,7 @@ class _Specialiser(ast.NodeTransformer):
             for statement in self._knowing(node.target.id, value).block(_copy(node.body))
         ]
 
-    def visit_If(self, node: ast.If) -> Any:  # noqa: N802
+    def visit_If(self, node: ast.If) -> Any:
         try:
             return self.block(node.body if self.value(node.test) else node.orelse)
         except _Unknown:
@@ -206,7 +204,7 @@ class _Specialiser(ast.NodeTransformer):
             body = self.block(node.body) or [ast.Pass()]
             return ast.If(test, body, self.block(node.orelse))
 
-    def visit_IfExp(self, node: ast.IfExp) -> Any:  # noqa: N802
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
         try:
             return self.visit(node.body if self.value(node.test) else node.orelse)
         except _Unknown:
@@ -296,9 +294,7 @@ def _floats(argument: Any) -> Any:
     return _Table(argument) if argument.ndim > 1 else memoryview(argument)  # type: ignore[arg-type]
 
 
-def _compile(
-    layout: Layout, text: str, rules: Mapping[str, Any], name: str
-) -> Callable[..., None]:
+def _compile(layout: Layout, text: str, rules: Mapping[str, Any], name: str) -> Callable[..., None]:
     import numba
 
     _register()

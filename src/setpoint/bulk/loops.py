@@ -172,9 +172,7 @@ def along(
             # computed once. `covered` is written in one of them: a compiler then keeps the branch,
             # and the next θ need not wait for this λ.
             if (lower <= y) & (y <= upper):
-                position, values = taught(
-                    rules, numbers, position, reading, y, False, lam, leader
-                )
+                position, values = taught(rules, numbers, position, reading, y, False, lam, leader)
             else:
                 position, values = taught(rules, numbers, position, reading, y, True, lam, leader)
                 covered[t] = False

@@ -11,7 +11,7 @@ from setpoint.bulk.vectors import Layout, layout_of, pack_rest, unpack_rest
 from setpoint.controller import Controller, State, matching
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.sets import Interval
-from setpoint.sets.family import Scalar, Shows
+from setpoint.sets.family import Columns, Scalar, Shows, Supports
 from setpoint.tape import Tape
 from setpoint.tape.columns import Column
 
@@ -23,10 +23,13 @@ __all__ = [
     "States",
     "check_labels",
     "columns_of",
+    "first_unsound",
     "is_narrow",
     "listed",
+    "refusal",
     "scalar_columns",
     "size_of",
+    "support_of",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -138,7 +141,8 @@ def columns_of(controller: Controller, tape: Tape) -> tuple[Column, ...]:
     Columns that are called as the family's own are told by their names. Other names tell nothing,
     and such columns are taken by their places.
     """
-    wanted = column_names(controller.sets)
+    sets = controller.sets
+    wanted = sets.columns if isinstance(sets, Columns) else None
     names, columns = tape.names, tape.prediction
     if wanted is None:
         return columns
@@ -150,7 +154,7 @@ def columns_of(controller: Controller, tape: Tape) -> tuple[Column, ...]:
     if fits and all(not point and names[place] == wanted[place] for place in own):
         return columns
     raise InputError(
-        f"{type(controller.sets).__name__} needs the columns {', '.join(wanted)}, "
+        f"{type(sets).__name__} needs the columns {', '.join(wanted)}, "
         f"the tape has {', '.join(names)}"
     )
 
@@ -202,10 +206,15 @@ def refusal(controller: Controller, columns: Sequence[Array], row: int) -> str:
     return f"{values} is no prediction for {controller.sets!r}"
 
 
+def support_of(controller: Controller) -> tuple[float, float]:
+    """The values y can take."""
+    sets = controller.sets
+    return sets.support if isinstance(sets, Supports) else (-inf, inf)
+
+
 def check_labels(controller: Controller, y: Array) -> None:
     """Raises the error of the first label outside the support."""
-    sets = controller.sets
-    low, high = sets.support if isinstance(sets, Scalar) else (-inf, inf)
+    low, high = support_of(controller)
     bad = (y < low) | (y > high)
     if bad.any():
         row = int(bad.argmax())

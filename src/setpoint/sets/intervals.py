@@ -220,7 +220,7 @@ class _Ends:
             return extreme(lam, self.support)
         lower, upper = self.ends(prediction, lam)
         if self.support is _LINE:
-            return between(lower, upper)
+            return Interval(lower, upper)
         return within(lower, upper, self.support)
 
     def critical(self, prediction: Any, y: float) -> float:
