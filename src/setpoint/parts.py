@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["ours", "trusted"]
+__all__ = ["is_ours", "ours", "trusted"]
 
 C = TypeVar("C", bound=type)
 
@@ -19,6 +19,11 @@ def ours(cls: C) -> C:
     return cls
 
 
+def is_ours(cls: type) -> bool:
+    """Whether a class is a library part."""
+    return cls in _OURS
+
+
 def trusted(part: Any) -> bool:
     """Whether a part, and every part among its options, is the library's own.
 
@@ -28,7 +33,7 @@ def trusted(part: Any) -> bool:
     >>> trusted(Miscoverage()), trusted(Custom(lambda shown, y: 0.0))
     (True, False)
     """
-    if type(part) not in _OURS:
+    if not is_ours(type(part)):
         return False
     return all(_safe(getattr(part, field.name)) for field in fields(part) if field.init)
 

@@ -13,7 +13,7 @@ from setpoint._check import whole
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate
-from setpoint.models._presets import judged
+from setpoint.models.adapters import judged
 from setpoint.stream import Stream
 
 try:

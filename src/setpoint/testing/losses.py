@@ -11,10 +11,9 @@ import numpy as np
 
 from setpoint._check import number
 from setpoint.errors import SetpointError
-from setpoint.losses import Declaration, declaration
-from setpoint.sets import Multilabel, PixelScale, Widen
-from setpoint.testing._examples import LAMS, LEVELS, ROUNDING
-from setpoint.testing._parts import (
+from setpoint.losses import Calms, Counts, Keeps, declaration
+from setpoint.sets import Multilabel, PixelScale, Shares, Sides, Widen
+from setpoint.testing.parts import (
     Memory,
     broken,
     check_value,
@@ -23,8 +22,8 @@ from setpoint.testing._parts import (
     memory_of,
     same_values,
 )
-from setpoint.testing._samples import Sample, readings_of, samples_of
-from setpoint.testing._sets import contains
+from setpoint.testing.samples import LAMS, LEVELS, ROUNDING, Sample, readings_of, samples_of
+from setpoint.testing.sets import contains
 
 __all__ = ["check_loss"]
 
@@ -67,17 +66,14 @@ def check_loss(
     family = _judged_by(loss) if sets is None else sets
     links = _links(family, samples_of(family, predictions, labels))
     with in_use(loss):
-        promise = declaration(loss)
-        remembers = hasattr(loss, "init")
-        if not remembers and not callable(loss):
-            raise broken(loss, "it has `init` beside `update`, or is callable with (shown, y)")
-        first = first_memory(loss) if remembers else ()
-        memories = _visited(loss, promise, first, links) if remembers else [first]
+        judge = _Judge(loss)
+        first = first_memory(loss) if judge.keeps else ()
+        memories = _visited(judge, first, links) if judge.keeps else [first]
         for memory, link in product(memories, links):
             for y in link.labels[:: 1 if len(memories) == 1 else 5]:
-                _check_direction(loss, promise, memory, link.chain, y)
+                _check_direction(judge, memory, link.chain, y)
         for link in links:
-            if hasattr(loss, "critical") and hasattr(link.family, "criticals"):
+            if isinstance(loss, Calms) and isinstance(link.family, Shares):
                 _check_share(loss, link)
     if is_dataclass(loss):
         check_value("losses", loss)
@@ -100,12 +96,11 @@ def _links(family: Any, samples: Sequence[Sample]) -> list[_Link]:
     links = []
     for prediction, labels in samples:
         seen = [family.label(y) for y in labels]
-        for reading in readings_of(family, prediction)[:1]:
-            for index in range(getattr(family, "sides", 1)):
-                one, own = family, reading
-                if hasattr(family, "sides"):
-                    one, own = family.side(index), family.part(reading, index)
-                links.append(_Link(one, own, _chain(one, own, seen), seen))
+        reading = readings_of(family, prediction)[0]
+        pairs = [(family, reading)]
+        if isinstance(family, Sides):
+            pairs = [(family.side(i), family.part(reading, i)) for i in range(family.sides)]
+        links += [_Link(one, part, _chain(one, part, seen), seen) for one, part in pairs]
     return links
 
 
@@ -117,7 +112,7 @@ def _chain(family: Any, reading: Any, labels: Sequence[Any]) -> Chain:
 
 def _judged_by(loss: Any) -> Any:
     """A family of sets that the loss can judge."""
-    remembers = hasattr(loss, "init")
+    keeps = isinstance(loss, Keeps)
     families: tuple[tuple[Any, Any, Any], ...] = (
         (Widen(), (0.5, 1.0), 0.5),
         (Multilabel(), (0.5, 1.0), (0,)),
@@ -126,7 +121,7 @@ def _judged_by(loss: Any) -> Any:
     for family, prediction, y in families:
         shown = family.at(family.read(prediction), -0.5)
         try:
-            loss.update(loss.init(), shown, y) if remembers else loss(shown, y)
+            loss.update(loss.init(), shown, y) if keeps else loss(shown, y)
         except AttributeError:
             continue
         except Exception:
@@ -135,50 +130,56 @@ def _judged_by(loss: Any) -> Any:
     return Widen()
 
 
-def _judged(
-    loss: Any, promise: Declaration, memory: Memory, shown: Any, y: Any
-) -> tuple[float | None, Memory]:
-    """One loss, if it is the same twice, a number within the range, and leaves a good memory."""
+class _Judge:
+    """A loss at work, with what it promises and offers asked once."""
 
-    def where() -> str:
-        return f"on {shown} with y = {y}" + (f" and memory {memory}" if memory else "")
+    def __init__(self, loss: Any) -> None:
+        self.loss, self.promise = loss, declaration(loss)
+        self.keeps, self.counts = isinstance(loss, Keeps), isinstance(loss, Counts)
 
-    kept = deepcopy(shown)
-    untouched = same_values(kept, shown)
-    got, after = _called(loss, memory, shown, y)
-    again = _called(loss, memory, shown, y)
-    if not (same_values(again[1], after) and (again[0] is got or again[0] == got or got != got)):
-        raise broken(loss, f"it gives one answer, got {(got, after)} and {again} {where()}")
-    if untouched and not same_values(kept, shown):
-        raise broken(loss, f"it leaves the set as it is, got {shown} of {kept}")
-    after = memory_of(loss, after, like=memory)
-    if hasattr(loss, "rule"):
-        ruled = loss.rule(loss.params, memory, not contains(shown, y))
-        if tuple(ruled) != (got, after):
-            raise broken(loss, f"rule and call agree, got {ruled} and {(got, after)} {where()}")
-    if got is None:
-        return None, after
-    try:
-        value = number(got, "a loss")
-    except SetpointError as error:
-        raise broken(loss, f"it is one number or None: {error} {where()}") from error
-    if not promise.low <= value <= promise.high:
-        raise broken(loss, f"it lies in [{promise.low:g}, {promise.high:g}], got {value} {where()}")
-    return value, after
+    def __call__(self, memory: Memory, shown: Any, y: Any) -> tuple[float | None, Memory]:
+        """One loss, if it is the same twice, within its range, and leaves a good memory."""
+        loss, promise = self.loss, self.promise
+
+        def where() -> str:
+            return f"on {shown} with y = {y}" + (f" and memory {memory}" if memory else "")
+
+        kept = deepcopy(shown)
+        untouched = same_values(kept, shown)
+        got, after = self.answer(memory, shown, y)
+        again = self.answer(memory, shown, y)
+        same = again[0] is got or again[0] == got or got != got
+        if not (same_values(again[1], after) and same):
+            raise broken(loss, f"it gives one answer, got {(got, after)} and {again} {where()}")
+        if untouched and not same_values(kept, shown):
+            raise broken(loss, f"it leaves the set as it is, got {shown} of {kept}")
+        after = memory_of(loss, after, like=memory)
+        if self.counts:
+            ruled = loss.rule(loss.params, memory, not contains(shown, y))
+            if tuple(ruled) != (got, after):
+                raise broken(loss, f"rule and call agree, got {ruled} and {(got, after)} {where()}")
+        if got is None:
+            return None, after
+        try:
+            value = number(got, "a loss")
+        except SetpointError as error:
+            raise broken(loss, f"it is one number or None: {error} {where()}") from error
+        if not promise.low <= value <= promise.high:
+            allowed = f"[{promise.low:g}, {promise.high:g}]"
+            raise broken(loss, f"it lies in {allowed}, got {value} {where()}")
+        return value, after
+
+    def answer(self, memory: Memory, shown: Any, y: Any) -> tuple[Any, Any]:
+        """What the loss says, and the next memory."""
+        if not self.keeps:
+            return self.loss(shown, y), memory
+        got = self.loss.update(memory, shown, y)
+        if not (isinstance(got, tuple) and len(got) == 2):
+            raise broken(self.loss, f"update returns (loss, memory), got {got!r}")
+        return got
 
 
-def _called(loss: Any, memory: Memory, shown: Any, y: Any) -> tuple[Any, Any]:
-    if not hasattr(loss, "init"):
-        return loss(shown, y), memory
-    got = loss.update(memory, shown, y)
-    if not (isinstance(got, tuple) and len(got) == 2):
-        raise broken(loss, f"update returns (loss, memory), got {got!r}")
-    return got
-
-
-def _visited(
-    loss: Any, promise: Declaration, first: Memory, links: Sequence[_Link]
-) -> list[Memory]:
+def _visited(judge: _Judge, first: Memory, links: Sequence[_Link]) -> list[Memory]:
     """Memories that a random stream of sets and labels leads to."""
     rng = np.random.default_rng(2)
     memories, memory = [first], first
@@ -189,19 +190,20 @@ def _visited(
         third = len(chain) // 3
         place = int(rng.integers(third)) if rng.random() < 0.8 else -1 - int(rng.integers(third))
         y = labels[int(rng.integers(len(labels)))]
-        _, memory = _judged(loss, promise, memory, chain[place][1], y)
+        _, memory = judge(memory, chain[place][1], y)
         memories.append(memory)
     return list(dict.fromkeys(memories))[:12]
 
 
-def _check_direction(loss: Any, promise: Declaration, memory: Memory, chain: Chain, y: Any) -> None:
+def _check_direction(judge: _Judge, memory: Memory, chain: Chain, y: Any) -> None:
     """Along growing sets: the promises at both ends, and never a move in the wrong direction."""
+    loss, promise = judge.loss, judge.promise
     sign = -1.0 if promise.grows else 1.0
     least, most = ("most", "least") if promise.grows else ("least", "most")
     before: float | None = None
     slack = ROUNDING * (promise.high - promise.low if isfinite(promise.high) else 1.0)
     for lam, shown in chain:
-        value, _ = _judged(loss, promise, memory, shown, y)
+        value, _ = judge(memory, shown, y)
         if value is None:
             continue
         unkept = None

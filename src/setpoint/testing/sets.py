@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from setpoint.sets.family import Scalar
-from setpoint.testing._examples import LAMS, LEVELS, ROUNDING
-from setpoint.testing._parts import broken, check_value, in_use, same_values
-from setpoint.testing._samples import (
+from setpoint.sets import PixelScale, PixelThreshold, Scalar, Shows, Sides
+from setpoint.testing.parts import broken, check_value, in_use, same_values
+from setpoint.testing.samples import (
     FORMS,
+    LAMS,
+    LEVELS,
+    ROUNDING,
     at_work,
     check_draws,
+    draws,
     is_number,
     readings_of,
     refuses,
@@ -90,12 +93,13 @@ def check_set(
             for y in seen:
                 _check_label(family, y)
         held: list[bool] = []
+        split = isinstance(family, Sides)
         for working in at_work(family, samples):
             for prediction, seen in samples:
                 kept = deepcopy(prediction)
                 few = seen[:: 1 if working is family or len(seen) < 10 else 3]
                 for reading in readings_of(family, prediction):
-                    if hasattr(family, "sides"):
+                    if split:
                         _check_sides(family, reading, few, exact)
                     held += _check_nested(family, reading, few, exact, working)
                 if not same_values(kept, prediction):
@@ -106,7 +110,7 @@ def check_set(
                 "y is in its set at the critical value of y, and never is; where the set is open "
                 "there, `critical` returns the next float up",
             )
-        if getattr(family, "draws", False):
+        if draws(family):
             check_draws(family, [prediction for prediction, _ in samples])
         readings = [each for prediction, _ in samples for each in readings_of(family, prediction)]
         _check_defaults(family, readings)
@@ -124,8 +128,7 @@ def _check_read(family: Any, prediction: Any) -> None:
         refuses(family, family.read, "the prediction", bad)
     mutable: Any = None
     if isinstance(prediction, np.ndarray):
-        shares = bool(getattr(family, "share", False))
-        mutable = prediction.copy() if prediction.size and not shares else None
+        mutable = prediction.copy() if prediction.size and not _takes_arrays(family) else None
         if prediction.dtype.kind == "f" and prediction.size:
             spoilt = prediction.copy()
             spoilt.flat[0] = nan
@@ -175,6 +178,11 @@ def _check_sound(family: Scalar, readings: Sequence[Any]) -> None:
             )
 
 
+def _takes_arrays(family: Any) -> bool:
+    """Whether a family is told to take arrays as they are, without a copy."""
+    return isinstance(family, PixelScale | PixelThreshold) and family.share
+
+
 def _check_frames(family: Any, prediction: tuple[Any, ...]) -> None:
     """Reading arrays for each pixel: closed to NaN where a pixel is valid, unshared if so told."""
     numbers = [place for place, part in enumerate(prediction) if part.dtype.kind == "f"]
@@ -183,7 +191,7 @@ def _check_frames(family: Any, prediction: tuple[Any, ...]) -> None:
         for place in numbers:
             spoilt = [part * nan if at == place else part for at, part in enumerate(prediction)]
             refuses(family, family.read, "the prediction", tuple(spoilt))
-    if not getattr(family, "share", False):
+    if not _takes_arrays(family):
         mutable = deepcopy(prediction)
         shared = family.read(mutable)
         kept = deepcopy(shared)
@@ -241,14 +249,14 @@ def _check_nested(
     bound = family if working is None else working
     seen = [family.label(y) for y in labels]
     criticals = [_critical(family, bound, reading, y) for y in seen]
-    sides = getattr(family, "sides", None)  # then all of them at the same λ
+    sides = family.sides if isinstance(family, Sides) else None  # then all at the same λ
+    kind = family.shows if isinstance(family, Shows) else None
     near = {s + shift for s in criticals if isfinite(s) for shift in (-1e-3, 0.0, 1e-3)}
     before: list[bool | None] = [False] * len(seen)
     touched = []
     for lam in (-inf, *sorted({*LAMS, *near}), inf):
         asked = lam if sides is None else (lam,) * sides
         shown = bound.at(reading, asked)
-        kind = getattr(family, "shows", None)
         if kind is not None and type(shown) is not kind:
             raise broken(family, f"it shows {kind.__name__}, got {shown!r}")
         held = [contains(shown, y) for y in seen]

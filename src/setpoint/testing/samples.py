@@ -1,4 +1,4 @@
-"""What a family is tried on, and how it is read, drawn from and put to work."""
+"""What a family is tried on: predictions, labels and λ; and how it is read and put to work."""
 
 from collections.abc import Callable, Iterable, Sequence
 from math import inf, nan
@@ -6,20 +6,95 @@ from typing import Any
 
 import numpy as np
 
-from setpoint.sets import LabelSet, PixelIntervals, PixelSet
-from setpoint.testing._examples import IDS, LABELS, PREDICTIONS
-from setpoint.testing._parts import broken, same_values
+from setpoint.predictions import Probabilities, QuantileGrid
+from setpoint.sets import Draws, LabelSet, PixelIntervals, PixelSet, Remembers, Shows, Sides
+from setpoint.testing.parts import broken, same_values
 
 __all__ = [
     "FORMS",
+    "IDS",
+    "LABELS",
+    "LAMS",
+    "LEVELS",
+    "PREDICTIONS",
+    "ROUNDING",
     "Sample",
     "at_work",
     "check_draws",
+    "draws",
     "is_number",
     "readings_of",
     "refuses",
     "samples_of",
 ]
+
+
+def _line(level: float) -> float:
+    """A quantile function: y is anything from −8 to 8 alike."""
+    return 16.0 * level - 8.0
+
+
+def _stairs(level: float) -> float:
+    """A quantile function that jumps and is flat in between: y is 0, 2 or 5."""
+    return 0.0 if level <= 0.25 else 2.0 if level <= 0.625 else 5.0
+
+
+# Eighths and powers of two: the arithmetic of the library's own families is exact on them.
+PREDICTIONS: tuple[Any, ...] = (
+    3.0,
+    -2.5,
+    inf,
+    -inf,
+    (10.0, 14.0),
+    (-3.5, 2.25),
+    (0.0, 0.0),
+    (4.0, 1.0),
+    (-inf, 2.0),
+    (0.5, inf),
+    (-inf, inf),
+    (12.0, 2.0, 4.0),
+    (0.0, 0.25, 0.5),
+    (5.0, 0.0, 1.0),
+    (5.0, 1.0, 0.0),
+    (-2.0, 0.0, 0.0),
+    (0.5, 0.25, 0.25),
+    [0.25, 0.25, 0.25, 0.25],
+    (0.0, 1.0, 0.0),
+    np.array([0.125, 0.5, 0.0, 0.25, 0.125]),
+    (0.75, 0.0, 0.75, 1.0),
+    {"cat": 0.25, "dog": 0.5, "owl": 0.25},
+    {},
+    Probabilities((0.25, 0.625, 0.125), classes=("owl", "cat", "dog"), u=0.5),
+    QuantileGrid((0.125, 0.25, 0.5, 0.75, 0.875), (-4.0, 0.0, 2.0, 4.0, 12.0)),
+    QuantileGrid((0.25, 0.5, 0.625, 0.75), (2.0, 2.0, -2.0, 4.0)),
+    QuantileGrid((0.0, 0.5, 1.0), (-inf, 0.0, inf)),
+    {0.125: 0.0, 0.25: 4.0, 0.375: 4.0, 0.75: 5.0},
+    _line,
+    _stairs,
+    (np.array([[2.0, 4.5], [0.0, -8.0]]), np.full((2, 2), 0.5), np.array([[1.0, 2.0], [0.0, 4.0]])),
+    (
+        np.array([[2.0, 4.5, 12.0]], np.float32),
+        np.array([[0.5, 0.0, 8.0]], np.float32),
+        np.array([[1.0, 0.0, 0.25]], np.float32),
+        np.array([[True, True, False]]),
+    ),
+    (np.zeros((2, 1)), np.ones((2, 1)), np.ones((2, 1)), np.zeros((2, 1), dtype=bool)),
+    np.array([[0.25, 0.5, 1.0], [0.0, 0.125, 0.5]]),
+    (np.array([[0.25, 0.5, 0.75]], np.float32), np.array([[True, True, False]])),
+)
+
+LABELS = (0.0, 2.0, 4.5, 5.0, 10.0, 12.0, 14.0, *(k / 8 for k in range(-160, 161, 13)))
+
+LAMS = (
+    *(-1e300, -1e6, -30.0, -8.0, -2.0, -1.0, -0.99, -0.75, -0.5, -0.25, -0.1, -1e-6),
+    *(0.0, 0.5, 1.0, 2.0, 8.0, 30.0, 1e6, 1e300),
+)
+
+IDS = (0, 7, "tomorrow")
+
+LEVELS = (0.0, 0.05, 0.5, 0.95, 1.0)
+
+ROUNDING = 1e-9
 
 Sample = tuple[Any, Sequence[Any]]
 """A prediction, and the labels to try with it."""
@@ -34,32 +109,23 @@ def samples_of(
         raise broken(
             family, "it takes one of the usual predictions, or is given its own predictions"
         )
-    if labels is None and _shows_labels(family):
-        return [(prediction, _classes_of(family, prediction)) for prediction in given]
-    if labels is None and _shows(family) in (PixelIntervals, PixelSet):
-        return [(prediction, _frames_of(family, prediction)) for prediction in given]
+    one = family.side(0) if isinstance(family, Sides) else family
+    shows = one.shows if isinstance(one, Shows) else None
+    if labels is None and shows in (LabelSet, PixelIntervals, PixelSet):
+        of = _classes_of if shows is LabelSet else _frames_of
+        return [(prediction, of(family, one, prediction)) for prediction in given]
     seen = _taken(family.label, LABELS) if labels is None else list(labels)
     if not seen:
         raise broken(family, "it takes one of the usual labels, or is given its own labels")
     return [(prediction, seen) for prediction in given]
 
 
-def _shows(family: Any) -> Any:
-    """The class of the sets of a family, or of its sides, if it is always the same."""
-    one = family.side(0) if hasattr(family, "sides") else family
-    return getattr(one, "shows", None)
-
-
-def _shows_labels(family: Any) -> bool:
-    return _shows(family) is LabelSet
-
-
-def _frames_of(family: Any, prediction: Any) -> list[Any]:
+def _frames_of(family: Any, one: Any, prediction: Any) -> list[Any]:
     """Labels for a prediction of pixels: frames of its shape, also with nothing to judge."""
-    one = family.side(0) if hasattr(family, "sides") else family
-    shape = one.at(readings_of(family, prediction)[0], inf).shape
+    shown = one.at(readings_of(family, prediction)[0], inf)
+    shape = shown.shape
     size = int(np.prod(shape))
-    if _shows(family) is PixelSet:
+    if isinstance(shown, PixelSet):
         some = (np.arange(size) % 2 == 0).reshape(shape)
         return [some, ~some, np.ones(shape, bool), np.zeros(shape, bool), (~some, some)]
     steps = np.arange(size).reshape(shape)
@@ -69,11 +135,9 @@ def _frames_of(family: Any, prediction: Any) -> list[Any]:
     return _taken(family.label, frames)
 
 
-def _classes_of(family: Any, prediction: Any) -> list[Any]:
+def _classes_of(family: Any, one: Any, prediction: Any) -> list[Any]:
     """The labels a prediction names and one it does not, or several at once if y may be."""
-    reading = readings_of(family, prediction)[0]
-    one = family.side(0) if hasattr(family, "sides") else family
-    classes = one.at(reading, inf).classes
+    classes = one.at(readings_of(family, prediction)[0], inf).classes
     unnamed = "zebra" if any(isinstance(name, str) for name in classes) else len(classes) + 1
     every = [*classes, unnamed]
     try:
@@ -85,14 +149,20 @@ def _classes_of(family: Any, prediction: Any) -> list[Any]:
 
 def readings_of(family: Any, prediction: Any) -> list[Any]:
     """A prediction as the family reads it, with the chances of several ids if it draws any."""
-    if not getattr(family, "draws", False):
+    if not draws(family):
         return [family.read(prediction)]
     return [family.draw(family.read(prediction), id) for id in IDS]
 
 
+def draws(family: Any) -> bool:
+    """Whether a family gives each prediction a chance."""
+    return isinstance(family, Draws) and family.draws
+
+
 def at_work(family: Any, samples: Sequence[Sample]) -> list[Any]:
     """A family as it is and, if it remembers, with several memories."""
-    if not hasattr(family, "bind"):
+    remembers = isinstance(family, Remembers)
+    if not remembers:
         return [family]
     rows = [
         (reading, family.label(y))

@@ -12,7 +12,7 @@ from setpoint import spec
 from setpoint.controller import Controller, Risk
 from setpoint.errors import SetpointError
 from setpoint.losses import Miscoverage, declaration
-from setpoint.sets import Widen
+from setpoint.sets import Sides, Widen
 from setpoint.steps import Fixed
 
 __all__ = [
@@ -89,7 +89,8 @@ def memory_of(part: Any, got: Any, what: str = "memory", like: Memory | None = N
 def check_value(role: str, part: Any) -> None:
     """Whether a part is a value: what it is made of says all of it."""
     cls: Any = type(part)
-    if not getattr(getattr(cls, "__dataclass_params__", None), "frozen", False):
+    made = vars(cls).get("__dataclass_params__")
+    if made is None or not made.frozen:
         raise broken(part, f"it is a frozen dataclass, compared and printed by value, got {part}")
     options = {field.name: getattr(part, field.name) for field in fields(part) if field.init}
     twin = cls(**options)
@@ -141,7 +142,7 @@ def _check_spec(role: str, part: Any) -> None:
     promise = declaration(loss)
     level = (promise.low + min(promise.high, promise.low + 1.0)) / 2.0
     risk = Risk(loss, level, part if role == "steps" else Fixed(0.1))
-    risks = [risk] * getattr(part, "sides", 1) if role == "sets" else [risk]
+    risks = [risk] * (part.sides if isinstance(part, Sides) else 1)
     controller = Controller(
         part if role == "sets" else Widen(), risks, part if role == "stretches" else None
     )
