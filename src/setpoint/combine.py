@@ -16,13 +16,13 @@ from typing import Any, Protocol, runtime_checkable
 
 from setpoint._check import choice, finite
 from setpoint.errors import InputError
-from setpoint.parts import ours
+from setpoint.parts import Capability, ours
 
 __all__ = ["Combine", "Max", "Mean", "average", "largest"]
 
 
 @runtime_checkable
-class Combine(Protocol):
+class Combine(Protocol, metaclass=Capability):
     """What the controller asks of a combination."""
 
     @property

@@ -28,7 +28,7 @@ import numpy as np
 
 from setpoint._check import finite, number, positive
 from setpoint.errors import InputError
-from setpoint.parts import ours
+from setpoint.parts import Capability, ours
 from setpoint.regions import Centre, Region, Whole
 from setpoint.sets.family import Pixels, Shows
 from setpoint.sets.frames import chosen, is_tensor
@@ -61,14 +61,14 @@ Memory = tuple[float, ...]
 
 
 @runtime_checkable
-class Loss(Protocol):
+class Loss(Protocol, metaclass=Capability):
     """A loss without memory: a number for a shown set and y, None if there is nothing to judge."""
 
     def __call__(self, shown: Any, y: Any) -> float | None: ...
 
 
 @runtime_checkable
-class Keeps(Protocol):
+class Keeps(Protocol, metaclass=Capability):
     """A loss with memory: `update` returns the loss and the next memory."""
 
     def init(self) -> Memory: ...
@@ -76,7 +76,7 @@ class Keeps(Protocol):
 
 
 @runtime_checkable
-class Counts(Protocol):
+class Counts(Protocol, metaclass=Capability):
     """A loss that only asks whether y was missed.
 
     `rule(params, memory, missed)` is a pure function that returns the loss and the next memory.
@@ -89,7 +89,7 @@ class Counts(Protocol):
 
 
 @runtime_checkable
-class Calms(Protocol):
+class Calms(Protocol, metaclass=Capability):
     """A loss that is a share of y's critical values, or depends on such a share.
 
     `critical(criticals, level)` is the smallest λ that keeps it at `level` or below.
@@ -99,7 +99,7 @@ class Calms(Protocol):
 
 
 @runtime_checkable
-class Limits(Protocol):
+class Limits(Protocol, metaclass=Capability):
     """A loss whose range has no end, and which a single risk without delay still bounds.
 
     `most(level, room)` is the most it can be if the sum of (loss − level) can climb by `room`
@@ -110,7 +110,7 @@ class Limits(Protocol):
 
 
 @runtime_checkable
-class Misses(Protocol):
+class Misses(Protocol, metaclass=Capability):
     """A loss that a share of missed labels stands behind: `missed(level)` is that share."""
 
     def missed(self, level: float) -> float: ...

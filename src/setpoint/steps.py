@@ -16,7 +16,7 @@ from math import inf, isfinite, ulp
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from setpoint._check import positive
-from setpoint.parts import ours
+from setpoint.parts import Capability, ours
 
 __all__ = ["Claim", "Fixed", "Premise", "Scored", "Step", "Within", "fixed"]
 
@@ -94,7 +94,7 @@ class Claim(NamedTuple):
 
 
 @runtime_checkable
-class Step(Protocol):
+class Step(Protocol, metaclass=Capability):
     """What the controller asks of a step rule."""
 
     @property
@@ -106,7 +106,7 @@ class Step(Protocol):
 
 
 @runtime_checkable
-class Scored(Protocol):
+class Scored(Protocol, metaclass=Capability):
     """A step rule that asks for the critical value of y, if `scored` is true.
 
     The value is in units of λ, so the rule runs where θ is λ: without stretching.

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from setpoint._check import choice, finite, number, positive
 from setpoint.errors import InputError
-from setpoint.parts import ours
+from setpoint.parts import Capability, ours
 
 __all__ = [
     "ErrorAdaptive",
@@ -40,7 +40,7 @@ LARGEST_EXPONENT = 709.0
 
 
 @runtime_checkable
-class Stretch(Protocol):
+class Stretch(Protocol, metaclass=Capability):
     """What the controller asks of a stretch."""
 
     @property

@@ -11,6 +11,7 @@ from setpoint.bulk.states import columns_of, is_narrow, support_of
 from setpoint.bulk.vectors import outward
 from setpoint.controller import Controller, State
 from setpoint.laws import Law, Laws, aim_one, learn_one
+from setpoint.parts import Capability
 from setpoint.predictions import Probabilities
 from setpoint.sets import Interval
 from setpoint.sets.family import Draws, Learns, Sides, Taped
@@ -92,7 +93,7 @@ def _did_its_duty(law: Law, shown: Any, label: Any, loss: float | None) -> bool:
 
 
 @runtime_checkable
-class Ends(Protocol):
+class Ends(Protocol, metaclass=Capability):
     """A shown set with two ends."""
 
     lower: float
@@ -100,7 +101,7 @@ class Ends(Protocol):
 
 
 @runtime_checkable
-class Holds(Protocol):
+class Holds(Protocol, metaclass=Capability):
     """A shown set that tells whether it holds a label."""
 
     def contains(self, y: Any) -> bool: ...

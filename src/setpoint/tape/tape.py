@@ -314,7 +314,6 @@ class Tape:
         back[..., order] = column
         return back
 
-
     def rows(self, stream: Hashable = None) -> np.ndarray:
         """The numbers of the rows of a stream, in order."""
         rows = self._rows(stream)
