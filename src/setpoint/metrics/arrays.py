@@ -40,8 +40,8 @@ def risk(losses: ArrayLike) -> float:
     >>> risk([0.0, 1.0, float("nan"), 0.5])
     0.5
     """
-    got = observed(losses, "losses")
-    return mean(got[~np.isnan(got)])
+    values = observed(losses, "losses")
+    return mean(values[~np.isnan(values)])
 
 
 def miscoverage_counter(covered: ArrayLike) -> Floats:
@@ -107,8 +107,8 @@ def msl(covered: ArrayLike) -> float:
     ----------
     Feldman et al., Achieving risk control in online learning settings, TMLR 2023: MSL.
     """
-    got = streaks(covered)
-    return float(got.mean()) if len(got) else 0.0
+    runs = streaks(covered)
+    return float(runs.mean()) if len(runs) else 0.0
 
 
 def longest_streak(covered: ArrayLike) -> int:
@@ -189,8 +189,8 @@ def mean_finite_length(lengths: ArrayLike) -> float:
     >>> mean_finite_length([1.0, 2.0, float("inf")])
     1.5
     """
-    got = sizes(lengths, "lengths")
-    return mean(got[np.isfinite(got)])
+    values = sizes(lengths, "lengths")
+    return mean(values[np.isfinite(values)])
 
 
 def median_length(lengths: ArrayLike) -> float:
@@ -199,9 +199,9 @@ def median_length(lengths: ArrayLike) -> float:
     >>> median_length([1.0, 2.0, float("inf")])
     2.0
     """
-    got = sizes(lengths, "lengths")
+    values = sizes(lengths, "lengths")
     with np.errstate(over="ignore"):
-        return float(np.median(got)) if len(got) else math.nan
+        return float(np.median(values)) if len(values) else math.nan
 
 
 def full_share(

@@ -9,6 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from setpoint._check import number
 from setpoint.errors import InputError
 
+__all__ = [
+    "Flags", "Floats", "Places", "column", "ends", "flags", "fraction", "marks", "mean",
+    "nominal_of", "observed", "offsets_of", "refuse", "sizes",
+]  # fmt: skip
+
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Places = NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""The table of all metrics, made in blocks, beside the function of each metric alone."""
+"""The table of all metrics beside the function of each metric alone."""
 
 import math
 from typing import Any
@@ -54,10 +54,10 @@ def _parts(
 @pytest.mark.parametrize("kind", ["misses", "zeros and ones", "any losses", "late fraction"])
 @pytest.mark.parametrize("rows", [0, 1, 7, 700, 40_000, 70_001])
 @pytest.mark.parametrize("nominal", [0.9, 1.0])
-def test_the_table_made_in_blocks_is_that_of_its_parts(
+def test_the_table_is_that_of_its_parts(
     rows: int, kind: str, nominal: float
 ) -> None:
-    """Missing labels and losses, infinite and crossed ends, several blocks, the last not full."""
+    """Missing labels and losses, infinite and crossed ends, several blocks of windows."""
     random = np.random.default_rng(rows)
     lower = random.normal(-1.0, 2.0, rows)
     upper = lower + random.normal(2.0, 1.5, rows)
