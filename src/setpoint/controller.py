@@ -232,18 +232,31 @@ class Controller:
 
     def init(self) -> "State":
         """The state before the first step."""
+        first = self.position
         state = State(
-            [
-                RiskState(start, memory_of(risk.step), memory_of(risk.loss))
-                for risk, start in zip(self.risks, self.starts, strict=True)
-            ],
-            self.stretch.init(),
+            [RiskState(*memories) for memories in zip(*first[:3], strict=True)],
+            first.stretch,
             self.terms,
-            memory_of(self.sets),
+            first.family,
             self.sets.bind() if isinstance(self.sets, Remembers) else None,
         )
         state.fresh = True
         return state
+
+    @property
+    def position(self) -> Position:
+        """θ and the memories before the first step."""
+        nothing = (0.0,) * len(self.risks)
+        return Position(
+            self.starts,
+            tuple([memory_of(risk.step) for risk in self.risks]),
+            tuple([memory_of(risk.loss) for risk in self.risks]),
+            self.stretch.init(),
+            memory_of(self.sets),
+            nothing,
+            nothing,
+            nothing,
+        )
 
 
 def risks_that_score(controller: Controller) -> list[Risk]:

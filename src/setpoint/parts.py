@@ -19,7 +19,7 @@ class Capability(_ProtocolMeta):
     Python looks at every attribute of every object anew, which takes longer than a hundred steps.
     """
 
-    def __instancecheck__(cls, part: Any) -> bool:
+    def __instancecheck__(cls, part: Any) -> bool:  # noqa: N805
         key = cls, type(part)
         able = _CAPABLE.get(key)
         if able is None:

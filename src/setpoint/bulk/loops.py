@@ -162,7 +162,7 @@ def along(
             lowers[t], uppers[t], lams[t] = lower, upper, lam
             for i in rules.risks:
                 thetas[i][t] = position.theta[i]
-            if not (y == y):
+            if y != y:
                 for i in rules.risks:
                     losses[i][t] = nan
                 covered[t] = False
@@ -225,7 +225,7 @@ def sweep(
                 reading = prepared(rules, numbers, position, row)
                 lam, leader = aim(rules, numbers, position)
                 lower, upper = shown(rules, narrow, numbers, reading, lam)
-                if not (y == y):
+                if y != y:
                     continue
                 length, whole, nothing, near, apart = measure(
                     lower, upper, y, numbers.support[0], numbers.support[1]
@@ -280,7 +280,7 @@ def risky(rules: Rules, numbers: Numbers, position: Position) -> bool:
         theta = position.theta[i]
         outside = outside | (theta > numbers.top[i]) | (theta < numbers.bottom[i])
         lam = rules.phi(numbers.phi, position.stretch, theta)
-        outside = outside | (not (lam - lam == 0.0))
+        outside = outside | (lam - lam != 0.0)
     return outside
 
 
@@ -325,9 +325,9 @@ def fleet(
             lower, upper = shown(rules, narrow, numbers, reading, lam)
             lowers[s], uppers[s] = lower, upper
             missed = not ((lower <= y) & (y <= upper))
-            position, values = taught(rules, numbers, position, reading, y, missed, lam, leader)
+            position, _ = taught(rules, numbers, position, reading, y, missed, lam, leader)
             put_position(rules, places, z, s, position)
-            odd = (not rules.sound(row)) | (not (y - y == 0.0)) | beyond(rules, numbers, y)
+            odd = (not rules.sound(row)) | (y - y != 0.0) | beyond(rules, numbers, y)
             rare += 1 if odd | risky(rules, numbers, position) else 0
         outside = 0
         if rare > 0:

@@ -159,8 +159,8 @@ def _counted(controllers: Sequence[Controller], tape: Tape, state: Start) -> tup
     columns = scalar_columns(controllers[0], layout, tape)
     for controller in controllers:
         check_labels(controller, tape.y)
-    params = np.ascontiguousarray(np.hstack([params_of(each) for each in controllers]))
-    begin = _stack([layout.pack(controller.init()) for controller in controllers])
+    params = np.hstack([params_of(controller) for controller in controllers])
+    begin = _stack([layout.begin(controller) for controller in controllers])
     given, which = _given(controllers[0], layout, tape, state)
     given[list(layout.position.total)] = 0.0
     cells = len(controllers)

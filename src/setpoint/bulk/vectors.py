@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint.controller import Controller, State
+from setpoint.controller import Controller, State, memory_of
 from setpoint.errors import InputError
 from setpoint.laws import numbers_of, rules_of
 from setpoint.losses import Counts
@@ -26,12 +26,18 @@ __all__ = ["REST", "Counters", "Layout", "layout_of", "outward", "params_of", "s
 
 def scalar(controller: Controller) -> bool:
     """Whether a controller is made of scalar rules only, and so runs in bulk loops."""
-    return (
-        isinstance(controller.sets, Scalar)
-        and all(
-            isinstance(risk.loss, Counts) and risk.step is not None for risk in controller.risks
-        )
-        and all(isinstance(rule, FunctionType) for rule in functions(rules_of(controller)))
+    sets, stretch = controller.sets, controller.stretch
+    if not isinstance(sets, Scalar):
+        return False
+    rules = [sets.ends, sets.score, sets.sound, stretch.phi, controller.combine.rule]
+    if isinstance(sets, Learns):
+        rules += [sets.prepare, sets.observe]
+    for risk in controller.risks:
+        if risk.step is None or not isinstance(risk.loss, Counts):
+            return False
+        rules += [risk.step.rule, risk.loss.rule]
+    return all(isinstance(rule, FunctionType) for rule in rules) and (
+        stretch.move is None or isinstance(stretch.move, FunctionType)
     )
 
 
@@ -80,6 +86,10 @@ class Layout(NamedTuple):
         places = zip(Position._fields, self.position, strict=True)
         return (*(n for name, place in places for n in _names(name, place)), *Counters._fields)
 
+    def begin(self, controller: Controller) -> list[float]:
+        """The numbers of the state before the first step."""
+        return [*_flat(controller.position), *(0.0 for _ in self.counters)]
+
     def pack(self, state: State) -> list[float]:
         """The numbers of a state."""
         counts = [state.full, state.empty, state.torn, state.missing]
@@ -122,6 +132,40 @@ def layout_of(controller: Controller) -> Layout:
     """The layout a controller shares with all that are made of the same rules."""
     if not scalar(controller):
         raise InputError(f"{controller!r} has a part that is not a scalar rule")
+    kind = _kind(controller)
+    layout = _layouts.get(kind)
+    if layout is None:
+        while len(_layouts) >= _MOST:
+            _layouts.pop(next(iter(_layouts)), None)
+        layout = _layouts[kind] = _layout(controller)
+    return layout
+
+
+_layouts: dict[Any, Layout] = {}
+_MOST = 256
+"""How many layouts are remembered; the oldest is forgotten."""
+
+
+def _kind(controller: Controller) -> tuple[Any, ...]:
+    """What controllers of one layout share: their rules, and how many numbers these have."""
+    sets: Any = controller.sets
+    stretch, combine = controller.stretch, controller.combine
+    risks: list[tuple[Any, Any]] = [(risk.loss, risk.step) for risk in controller.risks]
+    return (
+        (type(sets), sets.support == (-inf, inf), len(memory_of(sets))),
+        (stretch.phi, stretch.move, len(stretch.params), len(stretch.init())),
+        (combine.rule, combine.empty_if, combine.anti_windup is None),
+        *(
+            (
+                *(type(loss), loss.rule, trusted(loss), len(loss.params), len(memory_of(loss))),
+                *(type(step), step.rule, len(step.params), len(memory_of(step))),
+            )
+            for loss, step in risks
+        ),
+    )
+
+
+def _layout(controller: Controller) -> Layout:
     sets: Any = controller.sets
     rules, places, state = rules_of(controller), count(), count()
     reading = (0.0,) * len(sets.columns)
@@ -130,7 +174,7 @@ def layout_of(controller: Controller) -> Layout:
     return Layout(
         rules,
         _numbered(numbers_of(controller), places),
-        _numbered(controller.init().position, state),
+        _numbered(controller.position, state),
         Counters(*(next(state) for _ in Counters._fields)),
         tuple(not trusted(risk.loss) for risk in controller.risks),
         tuple(sets.columns),
@@ -161,11 +205,15 @@ def outward(support: tuple[float, float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _flat(value: Any) -> list[float]:
+def _flat(value: tuple[Any, ...]) -> list[float]:
     """The numbers of nested tuples in order."""
-    if isinstance(value, tuple):
-        return [number for inner in value for number in _flat(inner)]
-    return [value]
+    numbers: list[float] = []
+    for inner in value:
+        if isinstance(inner, tuple):
+            numbers += _flat(inner)
+        else:
+            numbers.append(inner)
+    return numbers
 
 
 def _numbered(value: Any, places: Iterator[int]) -> Any:
