@@ -24,7 +24,6 @@ from setpoint.stream import Info, Receipt, Stream
 
 if _typing.TYPE_CHECKING:
     from setpoint import (
-        datasets,
         generators,
         images,
         jobs,
@@ -66,7 +65,6 @@ __all__ = [
     "Tuned",
     "burn_in",
     "combine",
-    "datasets",
     "errors",
     "generators",
     "guarantee",
@@ -110,8 +108,7 @@ _LATER = {
 _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
-        "datasets", "generators", "images", "jobs", "layouts", "metrics", "models", "report",
-        "testing",
+        "generators", "images", "jobs", "layouts", "metrics", "models", "report", "testing",
     )},
 }  # fmt: skip
 
