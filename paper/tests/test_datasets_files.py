@@ -42,7 +42,7 @@ def zipped(**members: bytes) -> bytes:
     [
         ("wind_power.csv", WIND.encode()),
         ("wind_power.csv", b"\xef\xbb\xbf" + WIND.replace("\n", "\r\n").encode()),
-        ("wind_power.csv.gz", gzip.compress(WIND.encode())),
+        ("wind_power.csv.gz", gzip.compress(WIND.encode(), mtime=0)),
         ("wind_power.csv.zip", zipped(wind_power__csv=WIND.encode())),
         ("wind_power.csv.zip", zipped(WIND_POWER__CSV=WIND.encode(), other__csv=b"a,b\n")),
     ],
@@ -114,8 +114,16 @@ def test_a_folder_that_is_none_is_told(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("wind_power.csv.gz", gzip.compress(WIND.encode() * 99)[:-20], "is damaged: EOFError"),
-        ("wind_power.csv.gz", gzip.compress(WIND.encode())[:12] + b"x" * 40, "is damaged: "),
+        (
+            "wind_power.csv.gz",
+            gzip.compress(WIND.encode() * 99, mtime=0)[:-20],
+            "is damaged: EOFError",
+        ),
+        (
+            "wind_power.csv.gz",
+            gzip.compress(WIND.encode(), mtime=0)[:12] + b"x" * 40,
+            "is damaged: ",
+        ),
         ("wind_power.csv.zip", zipped(wind_power__csv=WIND.encode())[:-30], "is damaged: BadZip"),
         ("wind_power.csv.zip", zipped(other__csv=WIND.encode()), "holds no file named 'wind_power"),
         ("wind_power.csv", b"\n <!DOCTYPE html><html>", "it holds a web page instead of data"),
