@@ -25,7 +25,6 @@ from setpoint.stream import Stream
 
 if _typing.TYPE_CHECKING:
     from setpoint import (
-        datasets,
         generators,
         images,
         jobs,
@@ -67,7 +66,6 @@ __all__ = [
     "Tuned",
     "burn_in",
     "combine",
-    "datasets",
     "errors",
     "generators",
     "guarantee",
@@ -111,8 +109,7 @@ _LATER = {
 _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
-        "datasets", "generators", "images", "jobs", "layouts", "metrics", "models", "report",
-        "testing",
+        "generators", "images", "jobs", "layouts", "metrics", "models", "report", "testing",
     )},
 }  # fmt: skip
 
