@@ -11,6 +11,7 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Taped       labels that a tape holds as numbers
     Measured    labels that are not one number
     Shows       sets of one class
+    Supported   the smallest interval that holds every label
 """
 
 from collections.abc import Iterable
@@ -26,6 +27,7 @@ __all__ = [
     "Shares",
     "Shows",
     "Sides",
+    "Supported",
     "Taped",
 ]
 
@@ -150,3 +152,11 @@ class Shows(Protocol):
 
     @property
     def shows(self) -> type | None: ...
+
+
+@runtime_checkable
+class Supported(Protocol):
+    """A family that says between which numbers every label lies; a set that holds them is full."""
+
+    @property
+    def support(self) -> tuple[float, float]: ...
