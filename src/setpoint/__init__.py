@@ -27,8 +27,8 @@ if _typing.TYPE_CHECKING:
         datasets,
         generators,
         images,
+        interop,
         jobs,
-        layouts,
         metrics,
         models,
         report,
@@ -71,8 +71,8 @@ __all__ = [
     "generators",
     "guarantee",
     "images",
+    "interop",
     "jobs",
-    "layouts",
     "losses",
     "metrics",
     "models",
@@ -110,7 +110,7 @@ _LATER = {
 _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
-        "datasets", "generators", "images", "jobs", "layouts", "metrics", "models", "report",
+        "datasets", "generators", "images", "interop", "jobs", "metrics", "models", "report",
         "testing",
     )},
 }  # fmt: skip
