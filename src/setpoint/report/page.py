@@ -160,31 +160,20 @@ def _choice(views: Mapping[str, Any]) -> str:
 
 
 def _plots(numbers: Mapping[str, Any], views: Mapping[str, Mapping[str, str]]) -> list[str]:
-    first = next(iter(views.values()))
-    intervals = numbers["sets"] == "intervals"
-    several = len(numbers["risks"]) > 1
-    names = [f": {risk['name']}" if several else "" for risk in numbers["risks"]]
-    groups = numbers["groups"] or {}
-    headings = {
-        **{f"risk-{index}": f"Risk over time{name}" for index, name in enumerate(names)},
-        "intervals": "Intervals and misses" if intervals else "Set sizes and misses",
-        "theta": "θ and λ",
-        "lengths": "Lengths" if intervals else "Set sizes over time",
-        **{f"windows-{index}": f"Worst windows{name}" for index, name in enumerate(names)},
-        "streaks": "Streaks of misses",
-        "groups": "Day of the week" if groups.get("by") == "weekday" else "Groups",
-    }
-    layouts = {name: json.loads(text)["layout"] for name, text in first.items()}
-    more = {"groups": _group_note(numbers)}
-    for index in range(len(names)):
-        name = f"windows-{index}"
-        if name in layouts:
-            more[name] = _windows(numbers, index, layouts[name]["meta"]["shaded"])
-    return [
-        _plot(name, heading, layouts[name], more.get(name, ""))
-        for name, heading in headings.items()
-        if name in layouts
-    ]
+    """A section for each figure of the first view."""
+    sections = []
+    for name, text in next(iter(views.values())).items():
+        layout = json.loads(text)["layout"]
+        heading, more = layout["meta"]["title"], ""
+        kind, _, index = name.partition("-")
+        if index and len(numbers["risks"]) > 1:
+            heading += f": {numbers['risks'][int(index)]['name']}"
+        if kind == "windows":
+            more = _windows(numbers, int(index), layout["meta"]["shaded"])
+        elif kind == "groups":
+            more = _group_note(numbers)
+        sections.append(_plot(name, heading, layout, more))
+    return sections
 
 
 def _plot(name: str, heading: str, layout: Mapping[str, Any], more: str) -> str:

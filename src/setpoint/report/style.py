@@ -57,7 +57,7 @@ def plotly_text(text: str) -> str:
 def titled(
     figure: Any, view: View, title: str, caption: str, *, x: str, y: str, height: int = 340
 ) -> Any:
-    """The figure with its look, its title and the caption, kept as `layout.meta["caption"]`.
+    """The figure with its look and its title; `layout.meta` keeps the caption and the bare title.
 
     The title and the caption say of which stream it is.
     """
@@ -79,7 +79,7 @@ def titled(
     figure.update_layout(
         template="none",
         title={"text": text, "x": 0, "xref": "paper", "font": {"size": 16}},
-        meta={"caption": caption},
+        meta={"caption": caption, "title": title},
         height=height,
         margin={"l": 8, "r": 8, "t": 44, "b": 8},
         paper_bgcolor=LIGHT["paper"],
