@@ -21,7 +21,7 @@ from setpoint.metrics import Summary
 from setpoint.metrics._input import coded
 from setpoint.parts import trusted
 from setpoint.report import curves
-from setpoint.report.view import View, by_stream, shows_intervals, stream_numbers, view_of
+from setpoint.report.view import Array, View, by_stream, shows_intervals, stream_numbers, view_of
 
 __all__ = ["Group", "Grouped", "grouped", "metrics", "worst_window_stream", "write_metrics"]
 
@@ -30,14 +30,9 @@ _HEADLINE = ("level", "risk", "bound_lower", "bound_upper", "status", "verdict")
 _OF_RISKS = ("level", "risk", "worst_window", "rms_window", "worst_window_start")
 _OF_GROUPS = ("delta_coverage", "noise_floor", "groups")
 _WEAKEST_FIRST = (
-    Status.BROKEN,
-    Status.NO_GUARANTEE,
-    Status.NO_LABEL_YET,
-    Status.SAYS_NOTHING_YET,
-    Status.BEST_EFFORT,
-    Status.HOLDS_FROM_ABOVE,
-    Status.HOLDS,
-)
+    Status.BROKEN, Status.NO_GUARANTEE, Status.NO_LABEL_YET, Status.SAYS_NOTHING_YET,
+    Status.BEST_EFFORT, Status.HOLDS_FROM_ABOVE, Status.HOLDS,
+)  # fmt: skip
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -84,7 +79,7 @@ def metrics(trace: Trace, *, window: int = 250) -> dict[str, Any]:
     summaries = [trace.summary(i, window=window) for i in range(len(trace.controller.risks))]
     certificates = [trace.certificate(stream) for stream in trace.states]
     risks = [
-        _risk(trace, i, summary, [certificate.risks[i] for certificate in certificates])
+        _risk(every, i, summary, [certificate.risks[i] for certificate in certificates])
         for i, summary in enumerate(summaries)
     ]
     of_the_first = summaries[0].as_dict()
@@ -112,54 +107,33 @@ def write_metrics(numbers: Mapping[str, Any], path: str | os.PathLike[str]) -> P
 
 
 def _risk(
-    trace: Trace, index: int, summary: Summary, certificates: list[RiskCertificate]
+    view: View, index: int, summary: Summary, certificates: list[RiskCertificate]
 ) -> dict[str, Any]:
     """What was asked of one risk, what came out, and what is guaranteed."""
-    lower, upper = _bound(trace, index, certificates)
-    judged = int((~np.isnan(trace.losses[index])).sum())
-    counted = sum(certificate.judged for certificate in certificates)
-    total = sum(c.mean * c.judged for c in certificates if c.judged)
-    promise = declaration(trace.controller.risks[index].loss)
+    curve = curves.risks(view, index)
+    promise = declaration(view.trace.controller.risks[index].loss)
+
+    def last(side: Array | None) -> float | None:
+        return float(side[-1]) if side is not None and len(side) else None
+
     return {
         "name": certificates[0].name,
         "level": summary.level,
         "risk": summary.risk,
-        "bound_lower": lower,
-        "bound_upper": upper,
+        "bound_lower": last(curve.low),
+        "bound_upper": last(curve.high),
         "status": min((c.status for c in certificates), key=_WEAKEST_FIRST.index),
         "verdict": _verdict(certificates),
         "low": promise.low,
         "high": promise.high,
-        "labels": judged,
-        "earlier_labels": counted - judged,
-        "certified_risk": total / counted if counted else None,
+        "labels": curve.labels,
+        "earlier_labels": curve.earlier,
+        "certified_risk": last(curve.risk),
         "worst_window": summary.worst_window,
         "rms_window": summary.rms_window,
         "worst_window_start": summary.worst_window_start,
-        "windows": _windows(trace, index, summary),
+        "windows": _windows(view.trace, index, summary),
     }
-
-
-def _bound(
-    trace: Trace, index: int, certificates: list[RiskCertificate]
-) -> tuple[float | None, float | None]:
-    """Where the guarantee says that the mean loss of all labels lies.
-
-    Σ(l − r) of each stream lies within its constants, so over several streams these add up. A
-    loss never leaves its range, so neither does the bound.
-    """
-    risk = trace.controller.risks[index]
-    promise = declaration(risk.loss)
-    counted = [certificate for certificate in certificates if certificate.judged]
-    labels = sum(certificate.judged for certificate in counted)
-
-    def end(constants: list[float | None]) -> float | None:
-        known = [constant for constant in constants if constant is not None]
-        if not labels or len(known) < len(constants):
-            return None
-        return min(max(risk.level + sum(known) / labels, promise.low), promise.high)
-
-    return end([c.constant_lower for c in counted]), end([c.constant_upper for c in counted])
 
 
 def _verdict(certificates: list[RiskCertificate]) -> str:
