@@ -12,7 +12,6 @@ from setpoint.images import (
     Fit,
     Line,
     Ratio,
-    ScaleAndShift,
     fit,
     known_pixels,
     only,
@@ -104,16 +103,8 @@ def test_few_pixels_tell_a_ratio_but_no_shift() -> None:
     assert fit(estimate, few) == pytest.approx((2.0, 5.0))
     assert fit(estimate, few, least=20) == pytest.approx((25.0 / 10.0, 0.0))
     assert fit(estimate, few, least=19) == pytest.approx((2.0, 5.0))
-    assert ScaleAndShift().fit(estimate, few) == fit(estimate, few, least=20)
-    assert ScaleAndShift(least=3).fit(estimate, few) == fit(estimate, few)
-    assert ScaleAndShift(points=19).fit(estimate, few) == fit(estimate, few)  # no more are asked
     with pytest.raises(InputError, match="least must be a whole number of at least 1, got 0"):
         fit(estimate, few, least=0)
-
-
-def test_scale_and_shift_checks_its_points() -> None:
-    with pytest.raises(InputError, match="points must be a whole number of at least 1, got 0"):
-        ScaleAndShift(points=0)
 
 
 def test_a_ratio_counts_pixels_of_the_other_side_as_zero() -> None:

@@ -5,7 +5,7 @@ A model of images, `SpreadModel` around it with a heuristic of its uncertainty, 
 flow is asked for.
 """
 
-from setpoint.images.alignment import Fit, Line, Ratio, ScaleAndShift, fit, known_pixels
+from setpoint.images.alignment import Fit, Line, Ratio, fit, known_pixels
 from setpoint.images.choosing import Chosen, choose
 from setpoint.images.criticals import CriticalSet, CriticalValues, FrameTape
 from setpoint.images.heuristics import (
@@ -33,7 +33,6 @@ __all__ = [
     "Ratio",
     "RegisteredResiduals",
     "ResidualMagnitude",
-    "ScaleAndShift",
     "SpreadModel",
     "choose",
     "fit",

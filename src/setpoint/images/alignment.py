@@ -10,7 +10,7 @@ from setpoint._check import finite, whole
 from setpoint.errors import InputError
 from setpoint.sets.frames import host, image, like, space
 
-__all__ = ["Fit", "Line", "Ratio", "Rescale", "ScaleAndShift", "fit", "known_pixels"]
+__all__ = ["Fit", "Line", "Ratio", "Rescale", "fit", "known_pixels"]
 
 
 class Fit(NamedTuple):
@@ -117,43 +117,6 @@ def known_pixels(truth: Any, count: int = 200, rng: Any = None) -> Any:
         places = xp.as_tensor(valid, device=truth.device)
         made.view(-1)[places] = truth.reshape(-1)[places]
     return made
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleAndShift:
-    """Which pixels are known with the input, and what is made of them.
-
-    Parameters
-    ----------
-    points
-        How many pixels are known.
-    least
-        With fewer known pixels than this, and than `points`, it is the ratio of the means without
-        a shift.
-
-    Examples
-    --------
-    >>> truth = np.linspace(1.0, 20.0, 600).reshape(20, 30)
-    >>> align = ScaleAndShift(points=200)
-    >>> found = align.fit(5.0 * truth - 2.0, align.known(truth, rng=0))
-    >>> round(found.scale, 9), round(found.shift, 9)
-    (0.2, 0.4)
-    """
-
-    points: int = 200
-    least: int = 20
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "points", whole(self.points, "points", 1))
-        object.__setattr__(self, "least", whole(self.least, "least", 1))
-
-    def known(self, truth: Any, rng: Any = None) -> Any:
-        """The truth at `points` pixels, NaN elsewhere; all of it if no more are finite."""
-        return known_pixels(truth, self.points, rng)
-
-    def fit(self, estimate: Any, known: Any) -> Fit:
-        """The scale and shift from the known pixels."""
-        return fit(estimate, known, min(self.least, self.points))
 
 
 class Rescale(Protocol):

@@ -12,6 +12,7 @@ from typing import Any
 
 from setpoint._check import finite, is_missing, positive, whole
 from setpoint.errors import InputError, LabelError, PredictionError
+from setpoint.models.protocol import OnlineModel
 from setpoint.predictions import Spread
 
 __all__ = ["Fading", "Recent", "ResidualScale", "Residuals"]
@@ -199,7 +200,7 @@ class ResidualScale:
         start: float = 1.0,
         floor: float = 0.01,
     ) -> None:
-        if not (hasattr(model, "predict") and hasattr(model, "learn")):
+        if not isinstance(model, OnlineModel):
             raise InputError(f"a model must have predict(x) and learn(x, y), got {model!r}")
         self.model = model
         self.residuals = Residuals(memory, sides=sides, start=start, floor=floor)
