@@ -20,11 +20,11 @@ from setpoint.alarms import Alarm
 from setpoint.burn_in import burn_in
 from setpoint.controller import Controller, Risk, State
 from setpoint.guarantee import Certificate
-from setpoint.stream import Info, Receipt, Stream
+from setpoint.receipts import Info, Receipt
+from setpoint.stream import Stream
 
 if _typing.TYPE_CHECKING:
     from setpoint import (
-        datasets,
         generators,
         images,
         jobs,
@@ -66,7 +66,6 @@ __all__ = [
     "Tuned",
     "burn_in",
     "combine",
-    "datasets",
     "errors",
     "generators",
     "guarantee",
@@ -110,8 +109,7 @@ _LATER = {
 _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
-        "datasets", "generators", "images", "jobs", "layouts", "metrics", "models", "report",
-        "testing",
+        "generators", "images", "jobs", "layouts", "metrics", "models", "report", "testing",
     )},
 }  # fmt: skip
 

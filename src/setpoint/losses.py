@@ -16,6 +16,7 @@ A loss may return None where there is nothing to judge. What else it may offer i
     Counts   a rule that only asks whether y was missed, and so runs compiled
     Calms    the smallest λ that keeps it at a level, where y has many critical values
     Limits   the most it can be, where its range has no end
+    Misses   the share of labels missed at a level
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ import numpy as np
 
 from setpoint._check import finite, number, positive
 from setpoint.errors import InputError
-from setpoint.parts import ours
+from setpoint.parts import Capability, ours
 from setpoint.regions import Centre, Region, Whole
 from setpoint.sets.family import Pixels, Shows
 from setpoint.sets.frames import chosen, is_tensor
@@ -48,6 +49,7 @@ __all__ = [
     "Loss",
     "Miscoverage",
     "MiscoverageCounter",
+    "Misses",
     "SetSize",
     "declaration",
     "fits",
@@ -59,14 +61,14 @@ Memory = tuple[float, ...]
 
 
 @runtime_checkable
-class Loss(Protocol):
+class Loss(Protocol, metaclass=Capability):
     """A loss without memory: a number for a shown set and y, None if there is nothing to judge."""
 
     def __call__(self, shown: Any, y: Any) -> float | None: ...
 
 
 @runtime_checkable
-class Keeps(Protocol):
+class Keeps(Protocol, metaclass=Capability):
     """A loss with memory: `update` returns the loss and the next memory."""
 
     def init(self) -> Memory: ...
@@ -74,7 +76,7 @@ class Keeps(Protocol):
 
 
 @runtime_checkable
-class Counts(Protocol):
+class Counts(Protocol, metaclass=Capability):
     """A loss that only asks whether y was missed.
 
     `rule(params, memory, missed)` is a pure function that returns the loss and the next memory.
@@ -87,7 +89,7 @@ class Counts(Protocol):
 
 
 @runtime_checkable
-class Calms(Protocol):
+class Calms(Protocol, metaclass=Capability):
     """A loss that is a share of y's critical values, or depends on such a share.
 
     `critical(criticals, level)` is the smallest λ that keeps it at `level` or below.
@@ -97,7 +99,7 @@ class Calms(Protocol):
 
 
 @runtime_checkable
-class Limits(Protocol):
+class Limits(Protocol, metaclass=Capability):
     """A loss whose range has no end, and which a single risk without delay still bounds.
 
     `most(level, room)` is the most it can be if the sum of (loss − level) can climb by `room`
@@ -105,6 +107,13 @@ class Limits(Protocol):
     """
 
     def most(self, level: float, room: float) -> float: ...
+
+
+@runtime_checkable
+class Misses(Protocol, metaclass=Capability):
+    """A loss that a share of missed labels stands behind: `missed(level)` is that share."""
+
+    def missed(self, level: float) -> float: ...
 
 
 class Declaration(NamedTuple):
@@ -197,6 +206,10 @@ class Miscoverage:
     def __call__(self, shown: Any, y: Any) -> float:
         return 0.0 if shown.contains(y) else 1.0
 
+    def missed(self, level: float) -> float:
+        """The level itself."""
+        return level
+
 
 @ours
 @dataclass(frozen=True, slots=True)
@@ -252,6 +265,10 @@ class MiscoverageCounter:
     def update(self, memory: Memory, shown: Any, y: Any) -> tuple[float, Memory]:
         """The counter after this outcome, and what to remember."""
         return miscoverage_counter(self.params, memory, not shown.contains(y))
+
+    def missed(self, level: float) -> float:
+        """The share of misses of an independent model whose mean counter is `level`."""
+        return level / (1.0 + level)
 
     def most(self, level: float, room: float) -> float:
         """The most it can be, for one risk without delay.

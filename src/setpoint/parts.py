@@ -1,7 +1,7 @@
-"""Which parts are the library's own: these keep their promises, a user's are checked at work."""
+"""What a part can do, and which parts are the library's own: a user's are checked at work."""
 
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, _ProtocolMeta
 
 import numpy as np
 
@@ -11,6 +11,23 @@ C = TypeVar("C", bound=type)
 
 _OURS: set[type] = set()
 _PLAIN = (bool, int, float, str, np.ndarray)
+
+
+class Capability(_ProtocolMeta):
+    """The kind of protocols that say what a part can do: a class is looked at once, not each part.
+
+    Python looks at every attribute of every object anew, which takes longer than a hundred steps.
+    """
+
+    def __instancecheck__(cls, part: Any) -> bool:  # noqa: N805
+        key = cls, type(part)
+        able = _CAPABLE.get(key)
+        if able is None:
+            able = _CAPABLE[key] = super().__instancecheck__(part)
+        return able
+
+
+_CAPABLE: dict[tuple[type, type], bool] = {}
 
 
 def ours(cls: C) -> C:

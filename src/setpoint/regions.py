@@ -58,8 +58,8 @@ class Centre:
     within
         The part of the frame whose middle it is, and which it does not leave: where it begins and
         ends, from the top and from the left, as shares of the frame. For frames that are padded:
-        those of `datasets.Crop()` have 260 of 448 rows on top that are never judged, so that the
-        middle of what is there is `Centre(within=(260 / 448, 1.0, 0.0, 1.0))`.
+        the paper's have 260 of 448 rows on top that are never judged, so that the middle of what
+        is there is `Centre(within=(260 / 448, 1.0, 0.0, 1.0))`.
 
     Examples
     --------

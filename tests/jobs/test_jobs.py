@@ -316,12 +316,6 @@ def test_models_of_several_series_learn_apart(tmp_path: Path, table: Table, worl
     assert np.array_equal(found.added["predicted_upper"][1::2], alone.added["predicted_upper"])
 
 
-def test_the_lstm_runs_where_torch_is(tmp_path: Path, table: Table, world: World) -> None:
-    pytest.importorskip("torch")
-    found = jobs.run(table(tmp_path / "a.csv", world(70)), "y", model="lstm", features=["low"])
-    assert np.isfinite(found.trace.tape.prediction[0]).all()
-
-
 def test_features_are_numbers_dates_and_few_words(tmp_path: Path, table: Table) -> None:
     size = 60
     path = table(

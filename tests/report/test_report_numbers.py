@@ -160,10 +160,13 @@ def test_a_trace_without_labels_or_rows() -> None:
 
 
 def test_real_traffic_with_repeated_times(shared_data: Path, tmp_path: Path) -> None:
-    data = sp.datasets.load("traffic", rows=2_500)
-    last = np.concatenate([data.y[:1], data.y[:-1]])
+    pandas = pytest.importorskip("pandas")
+    file = shared_data / "traffic" / "Metro_Interstate_Traffic_Volume.csv.gz"
+    rows = pandas.read_csv(file, nrows=2_500, parse_dates=["date_time"])
+    volume, times = rows["traffic_volume"].to_numpy(float), rows["date_time"].to_numpy()
+    last = np.concatenate([volume[:1], volume[:-1]])
     with pytest.warns(TapeNotice, match="repeat the time"):
-        tape = Tape.from_arrays({"lower": last - 400, "upper": last + 400}, data.y, time=data.time)
+        tape = Tape.from_arrays({"lower": last - 400, "upper": last + 400}, volume, time=times)
     step = sp.steps.Fixed(50.0)
     risk = sp.Risk(sp.losses.Miscoverage(), 0.1, step, bounds=(-8_000, 8_000))
     trace = replay(sp.Controller(sp.sets.Widen(), risk), tape)
@@ -171,7 +174,7 @@ def test_real_traffic_with_repeated_times(shared_data: Path, tmp_path: Path) -> 
     assert found["verdict"] == "holds"
     assert abs(found["risk"] - 0.1) < 0.01
     days = {each["key"]: each["labels"] for each in found["groups"]["rows"]}
-    names = [time.astype("datetime64[s]").item().strftime("%A") for time in data.time]
+    names = [time.astype("datetime64[s]").item().strftime("%A") for time in times]
     assert days == {day: names.count(day) for day in days}
     assert sum(days.values()) == 2_500
     page = report.write(trace, tmp_path / "traffic.html", metrics=found)

@@ -35,7 +35,6 @@ class ModelName(StrEnum):
     last = "last"
     river = "river"
     forest = "forest"
-    lstm = "lstm"
 
 
 class FileKind(StrEnum):
@@ -138,7 +137,7 @@ def run(
     id: Id = None,
     group: Group = None,
     model: Annotated[
-        ModelName, typer.Option(help="The model that learns online; lstm is slow.")
+        ModelName, typer.Option(help="The model that learns online.")
     ] = ModelName.linear,
     features: Annotated[
         str | None,

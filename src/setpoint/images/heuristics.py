@@ -141,8 +141,7 @@ class ResidualMagnitude:
     ----------
     network
         Any online model: `predict(x)` gives an image, `learn(x, y)` takes the absolute residual
-        of a frame, NaN where invalid. `setpoint.models.depth.ResidualNetwork` is one. What it says
-        below 0 counts as 0.
+        of a frame, NaN where invalid. What it says below 0 counts as 0.
     floor
         The least uncertainty, as a share of the frame's mean.
     """

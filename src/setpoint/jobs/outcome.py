@@ -17,7 +17,6 @@ from setpoint.jobs.choosing import Choice
 from setpoint.jobs.folders import staged
 from setpoint.jobs.states import save
 from setpoint.losses import MiscoverageCounter
-from setpoint.metrics.streams import streamwise
 
 __all__ = ["Outcome", "folder_for"]
 
@@ -194,7 +193,7 @@ def _judged(trace: Trace, lower: Array, upper: Array) -> metrics.Summary:
     if isinstance(risk.loss, MiscoverageCounter):
         parts = [metrics.miscoverage_counter(part) for part in np.split(hits, offsets[1:-1])]
         losses = np.minimum(np.concatenate(parts), risk.loss.cap or np.inf)
-    found = metrics.summary(
+    return metrics.summary(
         lower,
         upper,
         y,
@@ -202,8 +201,8 @@ def _judged(trace: Trace, lower: Array, upper: Array) -> metrics.Summary:
         losses=losses,
         confidence_level=nominal(trace.controller),
         support=getattr(trace.controller.sets, "support", (-np.inf, np.inf)),
+        offsets=offsets,
     )
-    return found if len(offsets) == 2 else streamwise(found, hits, losses, offsets)
 
 
 def folder_for(path: str | os.PathLike[str]) -> Path:

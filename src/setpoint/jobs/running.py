@@ -10,7 +10,7 @@ import numpy as np
 from setpoint import sets
 from setpoint.errors import DataError, InputError
 from setpoint.jobs import files
-from setpoint.jobs.calibrating import calibrated, check_goal, early_rows
+from setpoint.jobs.calibrating import calibrated, check_goal
 from setpoint.jobs.choosing import Goal
 from setpoint.jobs.columns import unused
 from setpoint.jobs.features import Features, find, time_column
@@ -30,7 +30,6 @@ MODELS = {
     "last": "the last label, with the usual size of a change (numpy)",
     "river": "River's linear regression on scaled features (extra river)",
     "forest": "River's adaptive random forest (extra river)",
-    "lstm": "the paper's quantile LSTM; slow (extra torch)",
 }
 """The models that can be called by name."""
 
@@ -98,7 +97,7 @@ def run(
         rows, target, time=time, id=id, only=features, without=without, codes=codes, order=order
     )
     x = seen.values if order is None else seen.values[order]
-    names, ends = forecast(model, x, tape.y, goal.level, tape.segments, progress, burn_in)
+    names, ends = forecast(model, x, tape.y, goal.level, tape.segments, progress)
     prediction = dict(zip(names, ends.T, strict=True))
     tape, order, _ = taped(rows, {n: _back(h, order) for n, h in prediction.items()}, y, id, time,
                            group)  # fmt: skip
@@ -183,22 +182,16 @@ def forecast(
     level: float,
     segments: Any,
     progress: Progress | None = None,
-    burn_in: int | None = None,
 ) -> tuple[tuple[str, ...], Array]:
-    """The predictions of every row, each made before its label was learnt, and their names.
-
-    Only the scales of the LSTM are taken from labels it has yet to predict: those of the burn-in.
-    """
+    """The predictions of every row, each made before its label was learnt, and their names."""
     order, offsets = segments
     rows = np.arange(len(y)) if order is None else order
-    names = ("lower", "upper") if name in ("linear", "lstm") else ("centre", "low", "high")
+    names = ("lower", "upper") if name == "linear" else ("centre", "low", "high")
     made = np.empty((len(y), len(names)))
     done = 0
-    early = early_rows(np.diff(offsets), burn_in)
-    for start, count, first in zip(offsets[:-1], np.diff(offsets), early, strict=True):
+    for start, count in zip(offsets[:-1], np.diff(offsets), strict=True):
         own = rows[start : start + count]
-        known = own[:first][~np.isnan(y[own[:first]])]
-        learner = model(name, level, x[known], y[known])
+        learner = model(name, level, x.shape[1])
         labels = y[own].tolist()
         for place, row, label in zip(own.tolist(), x[own], labels, strict=True):
             made[place] = learner.predict(row)
@@ -210,25 +203,11 @@ def forecast(
     return names, made
 
 
-def model(name: str, level: float, x: Array, y: Array) -> Any:
-    """A new model by its name; `x` and `y` are rows of the burn-in, for the scales of the LSTM."""
-    levels = (level / 2.0, 1.0 - level / 2.0)
+def model(name: str, level: float, features: int) -> Any:
+    """A new model by its name."""
     if name == "linear":
-        return LinearQuantiles(LinearSettings(levels=levels))
-    if name != "lstm":
-        return ResidualScale(_Last() if name == "last" else _River(name, x.shape[1]))
-    from setpoint.models import LSTMSettings, QuantileLSTM
-
-    settings = LSTMSettings(levels=levels, batch=128, learning_rate=5e-4)
-    try:
-        import torch
-    except ImportError as error:
-        raise InputError("the model lstm needs torch: pip install 'setpoint[torch]'") from error
-    torch.set_num_threads(1)  # its tensors are small: threads would only wait for each other
-    made = QuantileLSTM(x.shape[1], settings)
-    if len(y):
-        made.fit_scale(x, y)
-    return made
+        return LinearQuantiles(LinearSettings(levels=(level / 2.0, 1.0 - level / 2.0)))
+    return ResidualScale(_Last() if name == "last" else _River(name, features))
 
 
 class _Last:

@@ -10,7 +10,7 @@ import numpy as np
 from setpoint import metrics
 from setpoint.bulk.replay import Trace
 from setpoint.errors import InputError
-from setpoint.metrics._input import coded
+from setpoint.metrics.groups import coded
 
 __all__ = [
     "WEEKDAYS",

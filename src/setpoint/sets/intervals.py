@@ -181,6 +181,10 @@ def one_end_sound(columns: tuple[float]) -> bool:
     return end == end
 
 
+_LINE = (-inf, inf)
+"""The support of a y that may be any number; every family with this support holds this object."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Ends:
     """What every family of intervals has in common; abstract: `read` and the rules are not.
@@ -201,10 +205,13 @@ class _Ends:
     sound: ClassVar[Any]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "support", interval(self.support, "support"))
+        support = interval(self.support, "support")
+        object.__setattr__(self, "support", _LINE if support == _LINE else support)
 
     def label(self, y: Any) -> float:
         """The label as a finite float within the support."""
+        if type(y) is float and y - y == 0.0 and self.support is _LINE:
+            return y
         return finite_label(y, self.support)
 
     def at(self, prediction: Any, lam: float) -> Interval:
@@ -212,6 +219,8 @@ class _Ends:
         if not -inf < lam < inf:
             return extreme(lam, self.support)
         lower, upper = self.ends(prediction, lam)
+        if self.support is _LINE:
+            return Interval(lower, upper)
         return within(lower, upper, self.support)
 
     def critical(self, prediction: Any, y: float) -> float:

@@ -290,6 +290,30 @@ class Tape:
         """Where each of `streams` is: an order of the rows that makes them contiguous, offsets."""
         return Segments(*self._segmented[1:])
 
+    def by_stream(self, column: np.ndarray) -> np.ndarray:
+        """A column, one entry a row along its last axis, in the order of `segments`.
+
+        >>> tape = Tape.from_arrays([[0.0] * 3, [1.0] * 3], [0.5] * 3, id=["a", "b", "a"])
+        >>> tape.by_stream(np.array([1, 2, 3]))
+        array([1, 3, 2])
+        """
+        order = self.segments.order
+        return column if order is None else np.asarray(column)[..., order]
+
+    def by_row(self, column: np.ndarray) -> np.ndarray:
+        """What is in the order of `segments` back in the order of the rows.
+
+        >>> tape = Tape.from_arrays([[0.0] * 3, [1.0] * 3], [0.5] * 3, id=["a", "b", "a"])
+        >>> tape.by_row(tape.by_stream(np.array([1, 2, 3])))
+        array([1, 2, 3])
+        """
+        order = self.segments.order
+        if order is None:
+            return column
+        back = np.empty_like(column)
+        back[..., order] = column
+        return back
+
     def rows(self, stream: Hashable = None) -> np.ndarray:
         """The numbers of the rows of a stream, in order."""
         rows = self._rows(stream)
