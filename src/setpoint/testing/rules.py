@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from setpoint.steps import Range
+from setpoint.steps import Claim, Within
 from setpoint.testing.parts import (
     Memory,
     broken,
@@ -130,52 +130,49 @@ def _moved(stretch: Any, params: Memory, first: Memory) -> list[Memory]:
 
 
 def check_step(step: Any) -> None:
-    """Checks a step rule; what it guarantees, if anything, is tried by an adversary.
+    """Checks a step rule; what it claims is tried by an adversary.
 
     Parameters
     ----------
     step
-        See `setpoint.steps`. One with `bound` (and `reach` and `window`) is run on thousands of
-        losses, with and without delay, that push θ as far as they can.
+        See `setpoint.steps`. Its claim is compared with thousands of losses, with and without
+        delay, that push θ as far as they can.
 
     Examples
     --------
     >>> from dataclasses import dataclass
-    >>> from setpoint.steps import Fixed
+    >>> from setpoint.steps import Claim, Fixed
     >>> check_step(Fixed(0.05))
     >>> @dataclass(frozen=True)
     ... class Hopeful:
-    ...     params, needs = (0.5,), "excess"
+    ...     params = (0.5,)
     ...
-    ...     def rule(self, params, theta, memory, excess, critical, curve):
+    ...     def rule(self, params, theta, memory, excess, critical):
     ...         return theta + params[0] * excess, memory
     ...
     ...     def init(self):
     ...         return ()
     ...
-    ...     def bound(self, within):
-    ...         return -1.0, 1.0
+    ...     def claim(self, within, memory, T):
+    ...         return Claim(lower=-1.0, upper=1.0)
     >>> check_step(Hopeful())
     Traceback (most recent call last):
-    setpoint.testing.ConformanceError: Hopeful does not keep a promise: its bound holds,
-    got Σ(l − r) = 1.8 outside [-1.0, 1.0] after 2 labels with Range(low=-3.0, ...)
+    setpoint.testing.ConformanceError: Hopeful does not keep a promise: its claim holds,
+    got Σ(l − r) = 1.8, not in [-1.0, 1.0], after 2 labels with Within(low=-3.0, ...)
     """
     rng = np.random.default_rng(1)
     with in_use(step):
         params, first = memory_of(step, step.params, "params"), first_memory(step)
-        if step.needs not in ("excess", "critical", "curve"):
-            raise broken(step, f'`needs` is "excess", "critical" or "curve", got {step.needs!r}')
         memory = first
         for theta in (0.0, -3.0, 7.5, 1e6, -1e6):
             for excess in (0.9, -0.1, 0.0, 1e-3, -1.0, 40.0, *rng.normal(size=20).tolist()):
                 critical = theta + (abs(float(rng.normal())) if excess > 0.0 else -1.0)
                 _, memory = _stepped(step, params, theta, memory, excess, critical)
-        if hasattr(step, "bound"):
-            worlds = ((-3.0, 5.0, 0.0), (-0.5, 0.5, 0.5), (-40.0, 40.0, -40.0))
-            for world, level, pending in product(worlds, (0.1, 0.5), (1, 4)):
-                within = Range(*world, -level, 1.0 - level, pending)
-                for policy in _POLICIES:
-                    _check_bound(step, params, first, within, policy, rng)
+        worlds = ((-3.0, 5.0, 0.0), (-0.5, 0.5, 0.5), (-40.0, 40.0, -40.0))
+        for world, level, pending in product(worlds, (0.1, 0.5), (1, 4)):
+            within = Within(*world, -level, 1.0 - level, pending)
+            for policy in _POLICIES:
+                _check_claim(step, params, first, within, policy, rng)
     check_value("steps", step)
 
 
@@ -183,20 +180,12 @@ def _stepped(
     step: Any, params: Memory, theta: float, memory: Memory, excess: float, critical: float
 ) -> tuple[float, Memory]:
     """One step, if it goes the right way and is the same twice."""
-
-    def curve(at: float) -> float:
-        return 1.0 if at < critical else 0.0
-
-    got = step.rule(params, theta, memory, excess, critical, curve)
+    got = step.rule(params, theta, memory, excess, critical)
     where = f"from θ = {theta} with excess {excess} and memory {memory}"
     if not (isinstance(got, tuple) and len(got) == 2 and type(got[0]) is float):
         raise broken(step, f"rule returns (θ, memory), θ a float, got {got!r} {where}")
-    if not same_values(step.rule(params, theta, memory, excess, critical, curve), got):
+    if not same_values(step.rule(params, theta, memory, excess, critical), got):
         raise broken(step, f"rule gives one answer, got {got} first {where}")
-    if hasattr(step, "update") and not same_values(
-        step.update(theta, memory, excess, critical, curve), got
-    ):
-        raise broken(step, f"rule and update agree, got {got} by the rule {where}")
     moved, after = got
     if not isfinite(moved) or (moved - theta) * excess < 0.0 or (excess == 0.0 and moved != theta):
         raise broken(step, f"θ moves with the excess or not at all, got {moved} {where}")
@@ -206,7 +195,7 @@ def _stepped(
 _POLICIES = ("up", "down", "coin", "any", "swing")
 
 
-def _push(policy: str, theta: float, within: Range, before: float, draw: float) -> float:
+def _push(policy: str, theta: float, within: Within, before: float, draw: float) -> float:
     """The loss an adversary picks."""
     match policy:
         case "up":
@@ -221,12 +210,10 @@ def _push(policy: str, theta: float, within: Range, before: float, draw: float) 
     return 0.0 if theta > within.high - 1e-3 else 1.0 if theta < within.low + 1e-3 else before
 
 
-def _check_bound(
-    step: Any, params: Memory, first: Memory, within: Range, policy: str, rng: np.random.Generator
+def _check_claim(
+    step: Any, params: Memory, first: Memory, within: Within, policy: str, rng: np.random.Generator
 ) -> None:
-    """Σ(l − r) against what the rule states, where losses obey the safeguard and nothing else."""
-    least, most = step.bound(within)
-    slack = ROUNDING * (1.0 + abs(least) + abs(most))
+    """Σ(l − r) against what the rule claims, where losses obey the safeguard and nothing else."""
     theta, memory, total, loss = within.start, first, 0.0, 1.0
     lowest = highest = 0.0
     waiting: list[float] = []
@@ -241,26 +228,27 @@ def _check_bound(
         critical = shown + (draw if excess > 0.0 else -draw)
         theta, memory = _stepped(step, params, theta, memory, excess, critical)
         total += excess
-        if not least - slack <= total <= most + slack:
-            raise broken(
-                step,
-                f"its bound holds, got Σ(l − r) = {total} outside [{least}, {most}] after "
-                f"{labels} labels with {within}",
-            )
         lowest, highest = min(lowest, total), max(highest, total)
-        _check_reach(step, within, theta, highest - lowest, slack)
-
-
-def _check_reach(step: Any, within: Range, theta: float, widest: float, slack: float) -> None:
-    """θ against `reach` and the widest window against `window`, where the rule states them."""
-    if hasattr(step, "reach"):
-        low, high = step.reach(within)
-        if not low - slack <= theta <= high + slack:
-            raise broken(
-                step, f"θ stays in its reach, got {theta} outside [{low}, {high}], {within}"
-            )
-    if hasattr(step, "window") and widest > step.window(within) + slack:
-        raise broken(
-            step,
-            f"its window bound holds, got {widest} beyond {step.window(within)} with {within}",
-        )
+        now = within._replace(theta=theta)
+        claim = step.claim(now, memory, labels)
+        if not isinstance(claim, Claim):
+            raise broken(step, f"claim returns a Claim, got {claim!r}")
+        if not all(premise.holds or premise.needed == "note" for premise in claim.premises):
+            return  # it claims nothing here
+        least, most = claim.window
+        for what, value, low, high in (
+            ("Σ(l − r)", total, claim.lower, claim.upper),
+            ("Σ(l − r) on a window", total - lowest, None, most),
+            ("Σ(l − r) on a window", total - highest, least, None),
+            ("θ", theta, *claim.reach),
+            ("Σ(l − r)", total, claim.identity, claim.identity),
+        ):
+            low, high = -inf if low is None else low, inf if high is None else high
+            size = max(abs(end) for end in (low, high, 1.0) if isfinite(end))
+            slack = ROUNDING * (1.0 + size) + claim.rounding * labels
+            if not low - slack <= value <= high + slack:
+                raise broken(
+                    step,
+                    f"its claim holds, got {what} = {value}, not in [{low}, {high}], after "
+                    f"{labels} labels with {now}",
+                )
