@@ -14,7 +14,7 @@ have the upper bound each; with anti-windup also on every window. `docs/why.md` 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from math import ceil, inf, isfinite
+from math import ceil, inf, isfinite, nan
 from typing import Any
 
 from setpoint.controller import Controller, Risk, State
@@ -22,7 +22,7 @@ from setpoint.losses import Declaration, Limits, declaration
 from setpoint.sets.family import Sides
 from setpoint.steps import Claim, Premise, Within
 
-__all__ = ["Certificate", "Premise", "RiskCertificate", "Status", "certify"]
+__all__ = ["Certificate", "Premise", "RiskCertificate", "Status", "certify", "pooled"]
 
 
 class Status(StrEnum):
@@ -490,3 +490,43 @@ def _lower_side(combine: Any, state: State) -> Premise:
             "lower",
         )
     return Premise("several risks: nothing keeps one from staying below its level", False, "lower")
+
+
+def pooled(certificates: Sequence[RiskCertificate]) -> RiskCertificate:
+    """One risk over several streams: the excess of all is the sum of each, and so is its bound."""
+    first, judged = certificates[0], sum(risk.judged for risk in certificates)
+    seen = [risk for risk in certificates if risk.judged]
+
+    def summed(constants: list[float | None]) -> float | None:
+        known = [constant for constant in constants if constant is not None]
+        return sum(known) if len(known) == len(constants) else None
+
+    def weighted(values: list[float | None]) -> float | None:
+        totals = summed([v and v * risk.judged for v, risk in zip(values, seen, strict=True)])
+        return None if totals is None else totals / judged if judged else nan
+
+    least = summed([risk.constant_lower for risk in certificates])
+    most = summed([risk.constant_upper for risk in certificates])
+    mean = weighted([risk.mean for risk in seen])
+    streams = f"the premises of each of {len(certificates):,} streams"
+    return RiskCertificate(
+        name=first.name,
+        level=first.level,
+        judged=judged,
+        unjudged=sum(risk.unjudged for risk in certificates),
+        mean=nan if mean is None else mean,
+        identity=weighted([risk.identity for risk in seen]),
+        lower=_over(least, judged),
+        upper=_over(most, judged),
+        constant_lower=least,
+        constant_upper=most,
+        window=summed([risk.window for risk in certificates]),
+        window_sided="both" if all(r.window_sided == "both" for r in certificates) else "upper",
+        spread=max(risk.spread for risk in certificates),
+        theta=nan,
+        first=nan,
+        lifts=sum(risk.lifts for risk in certificates),
+        lifted=sum(risk.lifted for risk in certificates),
+        rounding=max(risk.rounding for risk in certificates),
+        premises=(Premise(streams, least is not None or most is not None),),
+    )

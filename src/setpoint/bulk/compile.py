@@ -67,7 +67,7 @@ def _kernel(layout: Layout, name: str, narrow: bool, fast: bool) -> Callable[...
 
 
 def specialised(
-    wanted: Iterable[FunctionType], known: Mapping[str, Any]
+    wanted: Iterable[Callable[..., Any]], known: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
     """The text of functions with what is known worked out, and the rules it calls by name."""
     rules: dict[str, Any] = {}

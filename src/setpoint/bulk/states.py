@@ -183,9 +183,9 @@ def scalar_columns(controller: Controller, layout: Layout, tape: Tape) -> tuple[
             row = int((~np.isfinite(point)).argmax())
             raise PredictionError(f"row {row}: a point forecast must be finite, got {point[row]}")
         return point, point
-    row = first_unsound(layout, arrays)
-    if row is not None:
-        raise PredictionError(f"row {row}: {refusal(controller, arrays, row)}")
+    unsound = first_unsound(layout, arrays)
+    if unsound is not None:
+        raise PredictionError(f"row {unsound}: {refusal(controller, arrays, unsound)}")
     return arrays
 
 

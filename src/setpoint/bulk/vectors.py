@@ -68,8 +68,8 @@ class Layout(NamedTuple):
     """
 
     rules: Rules
-    numbers: Numbers
-    position: Position
+    numbers: Any
+    position: Any
     counters: Counters
     doubted: tuple[bool, ...]
     columns: tuple[str, ...]

@@ -11,8 +11,8 @@ from setpoint.errors import InputError, PendingFull, UnknownReceipt
 from setpoint.images.alignment import Fit, Line, Rescale, fit, known_pixels
 from setpoint.images.heuristics import Heuristic, floored, sides
 from setpoint.predictions import PixelSpread
+from setpoint.receipts import Id, checked_id
 from setpoint.sets.frames import copied, image, like, mask_like, same, space, true_image
-from setpoint.stream import Id, checked_id
 
 __all__ = ["Facts", "SpreadModel"]
 
