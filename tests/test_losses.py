@@ -165,7 +165,7 @@ def test_a_users_loss_with_memory_carries_it_from_label_to_label() -> None:
         sp.Risk(Fading(0.5), 0.5, sp.steps.Fixed(1e-9)), [((0.0, 1.0), y) for y in (9, 9, 0.5, 9)]
     )
     assert values == [0.5, 0.75, 0.375, 0.6875]
-    assert stream._own.loss == (0.6875,)
+    assert stream.state.risks[0].loss == (0.6875,)
 
 
 def test_a_loss_that_grows_with_the_set_is_held_from_above() -> None:
@@ -217,7 +217,7 @@ def test_the_memory_of_a_loss_waits_out_a_step_with_nothing_to_judge() -> None:
     steps = [((0.0, 1.0), y) for y in (1.0, -1.0, 1.0)]
     stream, values = run(sp.Risk(Count(), 1.0, sp.steps.Fixed(0.1)), steps)
     assert values == [0.0, None, 1.0]
-    assert stream._own.loss == (2.0,)
+    assert stream.state.risks[0].loss == (2.0,)
 
 
 def test_a_users_loss_with_a_rule_runs_by_its_rule() -> None:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from setpoint.errors import AbsentFile, DataError, InputError
-from setpoint.images.validity import wrapped
+from setpoint.images import fit, known_pixels, only, valid_depth
 from setpoint_paper import datasets
 from setpoint_paper.datasets import Clip, split
+from setpoint_paper.datasets.clips import wrapped
 
 
 def small(frames: int = 10, **changes: object) -> Clip:
@@ -185,3 +186,58 @@ def test_a_damaged_clip_is_told(tmp_path: Path) -> None:
     path.write_bytes(b"no archive at all")
     with pytest.raises(DataError, match="is damaged"):
         datasets.kitchen_clip(folder=tmp_path)
+
+
+def looped_wrapped(raw: np.ndarray) -> np.ndarray:
+    """The stated rule, pixel by pixel."""
+    height, width = raw.shape
+    value = raw.astype(int)
+
+    def around(r: int, c: int, corners: bool = False) -> list[tuple[int, int]]:
+        steps = [(-1, 0), (1, 0), (0, -1), (0, 1)]
+        steps += [(-1, -1), (-1, 1), (1, -1), (1, 1)] if corners else []
+        places = [(r + i, c + j) for i, j in steps]
+        return [(i, j) for i, j in places if 0 <= i < height and 0 <= j < width]
+
+    every = [(r, c) for r in range(height) for c in range(width)]
+    near = {place for place in every if 16_944 <= value[place] <= 16_960}
+    plateau = {place for place in near if any(other in near for other in around(*place))}
+    marked = plateau | {p for p in every if any(o in plateau for o in around(*p, corners=True))}
+    for place in every:
+        if any(abs(value[place] - value[other]) > 16_384 for other in around(*place)):
+            marked.add(place)
+    closed = {place for place in every if sum(o in marked for o in around(*place)) >= 3}
+    return np.array([[(r, c) in marked | closed for c in range(width)] for r in range(height)])
+
+
+def test_wrapped_pixels_are_those_of_the_stated_rule(shared_data: Path) -> None:
+    path = shared_data / "depth" / "kitti_odom00_208x64.npz"
+    if not path.exists():
+        pytest.skip("needs the KITTI clip")
+    with np.load(path) as file:
+        raw = file["pred_struct2depth_raw"][[0, 50, 352]]
+    found = wrapped(raw)
+    for one, expected in zip(raw, found, strict=True):
+        part = np.s_[:40, 60:160]
+        assert np.array_equal(wrapped(one), expected)
+        assert np.array_equal(wrapped(one[part]), looped_wrapped(one[part]))
+
+
+def test_without_wrapped_pixels_the_stored_predictions_fit_better(shared_data: Path) -> None:
+    path = shared_data / "depth" / "kitti_odom00_208x64.npz"
+    if not path.exists():
+        pytest.skip("needs the KITTI clip")
+    with np.load(path) as file:
+        raw, depth = file["pred_struct2depth_raw"][:60], file["depth_sgm_m256"][:60] / 256.0
+    marked = wrapped(raw)
+    depth = only(depth, valid_depth(depth))
+    errors = []
+    for gone in (np.zeros_like(marked), marked):
+        found = []
+        for t in range(len(raw)):
+            estimate = only(raw[t], ~gone[t])
+            aligned = fit(estimate, known_pixels(depth[t], 200, rng=t))(estimate)
+            found.append(np.nanmean(np.abs(aligned - depth[t])[~marked[t]]))
+        errors.append(np.mean(found))
+    assert errors[1] < errors[0]
+    assert 0.001 < marked.mean() < 0.05

@@ -135,7 +135,7 @@ def declaration(loss: Any) -> Declaration:
     Declaration(low=0.0, high=1.0, full=0.0, empty=1.0, grows=False, monotone=True, judges=None)
     """
     name = type(loss).__name__
-    if isinstance(loss, type) or not isinstance(loss, Loss | Keeps):
+    if not isinstance(loss, Loss | Keeps):
         raise InputError(
             f"a loss must be a callable of (shown, y), or have init() and update(), got {loss!r}"
         )

@@ -1,11 +1,12 @@
 """What a part can do, and which parts are the library's own: a user's are checked at work."""
 
 from dataclasses import fields
+from inspect import getattr_static
 from typing import Any, TypeVar, _ProtocolMeta
 
 import numpy as np
 
-__all__ = ["is_ours", "ours", "trusted"]
+__all__ = ["Capability", "is_ours", "ours", "trusted"]
 
 C = TypeVar("C", bound=type)
 
@@ -14,20 +15,29 @@ _PLAIN = (bool, int, float, str, np.ndarray)
 
 
 class Capability(_ProtocolMeta):
-    """The kind of protocols that say what a part can do: a class is looked at once, not each part.
+    """The kind of protocols that say what a part can do.
 
-    Python looks at every attribute of every object anew, which takes longer than a hundred steps.
+    A part can do it if it has the names of the protocol. Each class is looked at once, without
+    running any of its properties: Python itself takes longer than a hundred steps for it, and asks
+    for values that a part may not have yet. A class in place of a part can do nothing.
     """
 
     def __instancecheck__(cls, part: Any) -> bool:  # noqa: N805
         key = cls, type(part)
         able = _CAPABLE.get(key)
         if able is None:
-            able = _CAPABLE[key] = super().__instancecheck__(part)
+            asked = {n for base in cls.__mro__ for n in vars(base) if n[0] != "_"} or {"__call__"}
+            able = not isinstance(part, type) and all(_has(part, name) for name in asked)
+            _CAPABLE[key] = able
         return able
 
 
 _CAPABLE: dict[tuple[type, type], bool] = {}
+_NOTHING = object()
+
+
+def _has(part: Any, name: str) -> bool:
+    return getattr_static(part, name, _NOTHING) is not _NOTHING or hasattr(part, name)
 
 
 def ours(cls: C) -> C:

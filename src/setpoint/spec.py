@@ -4,6 +4,7 @@ A part is written as its name under `part` and its options beside it; options le
 left out. Users' own parts are known only after `register`, never by an import path.
 """
 
+import json
 import re
 import tomllib
 from dataclasses import fields, is_dataclass
@@ -317,11 +318,5 @@ def _toml_value(value: Any) -> str:
 
 
 def _toml_string(text: str) -> str:
-    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    return (
-        '"'
-        + "".join(
-            escapes.get(c, c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}") for c in text
-        )
-        + '"'
-    )
+    """A string of JSON, which is one of TOML but for one control character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -115,30 +115,34 @@ class Handover:
 
 def handover(controller: Controller) -> Handover:
     """What passes between a model of points and a controller's family of intervals."""
-    family: Any = controller.sets
-    count = family.count if isinstance(family, sets.Nested) else None
-    inner = family if count is None else family.sets
-    columns = getattr(inner, "columns", None)
+    family, count = _inner(controller)
+    columns = family.columns if isinstance(family, sets.Columns) else None
     if columns not in (_SPREAD, _PAIR, *_ENDS):
         raise InputError(
             "an IntervalRegressor needs a family that reads a spread (sets.Scale), two quantiles "
             "or a point (sets.Widen, sets.TwoSided) or one end (sets.Lower, sets.Upper), alone or "
-            f"in sets.Nested or sets.ScoreWindow, got {family!r}"
+            f"in sets.Nested or sets.ScoreWindow, got {controller.sets!r}"
         )
-    return Handover(columns, getattr(inner, "support", (-inf, inf)), count)
+    support = family.support if isinstance(family, sets.Supports) else (-inf, inf)
+    return Handover(columns, support, count)
+
+
+def _inner(controller: Controller) -> tuple[Any, int | None]:
+    """The family of nested sets and their number, or the family itself and None."""
+    family = controller.sets
+    return (family.sets, family.count) if isinstance(family, sets.Nested) else (family, None)
 
 
 def label_count(controller: Controller) -> int | None:
     """How many label sets within each other a controller shows, None if a single one."""
-    family: Any = controller.sets
-    count = family.count if isinstance(family, sets.Nested) else None
-    inner = family if count is None else family.sets
-    scores = inner.scores if isinstance(inner, sets.ScoreWindow) else inner
-    if getattr(scores, "shows", None) is not sets.LabelSet or isinstance(scores, sets.Multilabel):
+    family, count = _inner(controller)
+    scores = family.scores if isinstance(family, sets.ScoreWindow) else family
+    shows = scores.shows if isinstance(scores, sets.Shows) else None
+    if shows is not sets.LabelSet or isinstance(scores, sets.Multilabel):
         raise InputError(
             "a SetClassifier needs a family of label sets for one label (sets.Threshold, "
             "sets.Cumulative, or one of your own with shows = LabelSet), alone or in sets.Nested "
-            f"or sets.ScoreWindow, got {family!r}"
+            f"or sets.ScoreWindow, got {controller.sets!r}"
         )
     return count
 

@@ -27,17 +27,6 @@ from setpoint.sets.intervals import (
     Scale,
     Upper,
     Widen,
-    lower_critical,
-    lower_end,
-    one_end_sound,
-    scale,
-    scale_critical,
-    scale_sound,
-    upper_critical,
-    upper_end,
-    widen,
-    widen_critical,
-    widen_sound,
 )
 from setpoint.sets.joined import Levels, Nested, SidedInterval, TwoSided
 from setpoint.sets.labels import Cumulative, LabelSet, Multilabel, Threshold
@@ -78,15 +67,4 @@ __all__ = [
     "TwoSided",
     "Upper",
     "Widen",
-    "lower_critical",
-    "lower_end",
-    "one_end_sound",
-    "scale",
-    "scale_critical",
-    "scale_sound",
-    "upper_critical",
-    "upper_end",
-    "widen",
-    "widen_critical",
-    "widen_sound",
 ]

@@ -238,7 +238,7 @@ class Nested:
     count: int = 2
 
     def __post_init__(self) -> None:
-        if isinstance(self.sets, type) or not isinstance(self.sets, Family):
+        if not isinstance(self.sets, Family):
             raise InputError(f"sets must be a family of sets, got {self.sets!r}")
         for offer, what in ((Remembers, "a window"), (Sides, "several sides")):
             if isinstance(self.sets, offer):

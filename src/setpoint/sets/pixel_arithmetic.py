@@ -19,7 +19,6 @@ from setpoint.sets.frames import Frame, chosen, is_tensor, space
 
 __all__ = [
     "Reading",
-    "count_between",
     "count_missed",
     "criticals",
     "ends",
@@ -112,19 +111,6 @@ def count_missed(reading: Reading, y: Frame, lam: float, region: Any) -> tuple[i
     with np.errstate(all="ignore"):
         inside = (centre - low * factor <= truth) & (truth <= centre + high * factor)
     return tally(chosen(judged_pixels(y, valid), index), inside)
-
-
-def count_between(
-    lower: Frame, upper: Frame, valid: Frame | None, y: Frame, region: Any
-) -> tuple[int, int]:
-    """As `count_missed`, from the ends."""
-    run, window = passes("count_between", lower), _window(region, tuple(lower.shape))
-    if run is not None and window is not None:
-        missed, judged = run(*map(_on_host, (lower, upper, valid, y)), *window)
-        return int(missed), int(judged)
-    index = region.index(tuple(lower.shape))
-    truth, lower, upper = (chosen(frame, index) for frame in (y, lower, upper))
-    return tally(chosen(judged_pixels(y, valid), index), (lower <= truth) & (truth <= upper))
 
 
 def tally(judged: Frame, inside: Frame) -> tuple[int, int]:
@@ -314,37 +300,6 @@ def _count_pass(
     return judged - covered, judged
 
 
-def _count_between_pass(
-    lower: Array,
-    upper: Array,
-    valid: Array,
-    y: Array,
-    top: int,
-    bottom: int,
-    left: int,
-    right: int,
-) -> tuple[int, int]:
-    """As `_count_pass`, from the ends."""
-    masked = valid.size > 0
-    judged = covered = 0
-    for i in range(top, bottom):
-        for first in range(left, right, _RUN):
-            last = min(first + _RUN, right)
-            least, most, truth = lower[i, first:last], upper[i, first:last], y[i, first:last]
-            usable = valid[i if masked else 0, first:last]
-            both = _NONE
-            for j in range(truth.size):
-                v = truth[j]
-                found = _ONE if v == v else _NONE
-                found = _BOTH if (least[j] <= v) & (v <= most[j]) else found
-                if masked:
-                    found = found if usable[j] else _NONE
-                both = np.uint32(both + found)
-            judged += int(both & np.uint32(65_535))
-            covered += int(both >> np.uint32(16))
-    return judged - covered, judged
-
-
 def _criticals_pass(
     centre: Array, low: Array, high: Array, valid: Array, y: Array, infinite: Any, out: Array
 ) -> None:
@@ -386,7 +341,6 @@ _PASSES: dict[str, Callable[..., Any]] = {
     "label_sound": _label_sound_pass,
     "ends": _ends_pass,
     "count": _count_pass,
-    "count_between": _count_between_pass,
     "criticals": _criticals_pass,
     "length": _length_pass,
 }

@@ -28,7 +28,6 @@ from setpoint.sets.frames import (
 )
 from setpoint.sets.pixel_arithmetic import (
     Reading,
-    count_between,
     count_missed,
     criticals,
     ends,
@@ -164,9 +163,7 @@ class PixelIntervals:
         if abs(self.lam) == inf:
             judged = int(chosen(judged_pixels(y, self.valid), region.index(self.shape)).sum())
             return (0 if self.lam == inf else judged), judged
-        if self._ends is None:
-            return count_missed(self.prediction, y, self.lam, region)
-        return count_between(*self._ends, self.valid, y, region)
+        return count_missed(self.prediction, y, self.lam, region)
 
     @property
     def lengths(self) -> Frame:

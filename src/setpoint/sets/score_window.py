@@ -65,7 +65,7 @@ class ScoreWindow:
     size: int = 300
 
     def __post_init__(self) -> None:
-        if isinstance(self.scores, type) or not isinstance(self.scores, Family):
+        if not isinstance(self.scores, Family):
             raise InputError(f"scores must be a family of sets, got {self.scores!r}")
         if isinstance(self.scores, Draws) and self.scores.draws:
             raise InputError(f"scores must be a family without chances, got {self.scores!r}")

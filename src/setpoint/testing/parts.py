@@ -89,8 +89,8 @@ def memory_of(part: Any, got: Any, what: str = "memory", like: Memory | None = N
 def check_value(role: str, part: Any) -> None:
     """Whether a part is a value: what it is made of says all of it."""
     cls: Any = type(part)
-    made = vars(cls).get("__dataclass_params__")
-    if made is None or not made.frozen:
+    options_of = getattr(cls, "__dataclass_params__", None)
+    if options_of is None or not options_of.frozen:
         raise broken(part, f"it is a frozen dataclass, compared and printed by value, got {part}")
     options = {field.name: getattr(part, field.name) for field in fields(part) if field.init}
     twin = cls(**options)
