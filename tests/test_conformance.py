@@ -15,7 +15,7 @@ import pytest
 import setpoint as sp
 from setpoint import combine, losses, regions, sets, spec, steps, stretches
 from setpoint.errors import SetpointError
-from setpoint.sets import Interval, Widen
+from setpoint.sets import Interval, Scale, Widen
 from setpoint.testing import (
     ConformanceError,
     check_loss,
@@ -391,6 +391,28 @@ def test_a_broken_promise_is_told_in_one_sentence_with_the_values() -> None:
     )
     assert isinstance(caught.value, AssertionError)
     assert isinstance(caught.value, SetpointError)
+
+
+@dataclass(frozen=True)
+class TakesNegativeScales:
+    """A scalar family whose `sound` and `read` disagree."""
+
+    support = (-INF, INF)
+    columns = Scale.columns
+    ends, score = staticmethod(Scale.ends), staticmethod(Scale.score)
+    read, label = staticmethod(Scale().read), staticmethod(Scale().label)
+    at, critical = staticmethod(Scale().at), staticmethod(Scale().critical)
+    start, unit = staticmethod(Scale().start), staticmethod(Scale().unit)
+    bounds = staticmethod(Scale().bounds)
+
+    @staticmethod
+    def sound(columns: Any) -> bool:
+        return all(value == value for value in columns)
+
+
+def test_sound_and_read_must_agree() -> None:
+    with pytest.raises(ConformanceError, match="sound and read agree, got True for"):
+        check_set(TakesNegativeScales())
 
 
 # Bad families, one for each promise

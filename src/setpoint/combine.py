@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from setpoint._check import choice, finite
 from setpoint.errors import InputError
+from setpoint.parts import ours
 
 __all__ = ["Combine", "Max", "Mean", "average", "largest"]
 
@@ -62,6 +63,7 @@ def _check(part: "Max | Mean") -> None:
         object.__setattr__(part, "anti_windup", delta)
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class Max:
     """λ is the largest of the risks' own: every risk is kept at its level or below.
@@ -79,6 +81,7 @@ class Max:
         _check(self)
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class Mean:
     """λ is the mean of the risks' own.

@@ -9,35 +9,40 @@ A loss is any callable of `(shown, y)` that declares what it promises:
                   set (default: high) and `empty` the most on the empty one (default: low)
     monotone      False if it neither grows nor shrinks with the set (default: True)
 
-A loss that is the share of y's critical values above λ may also have `critical(values, level)`, the
-smallest λ at which it is at most `level`: what an adaptive stretch is told.
+A loss may return None where there is nothing to judge. What else it may offer is a protocol:
 
-A loss with memory has `init()`, a tuple of floats, and `update(memory, shown, y)`, which returns
-the loss and the next memory, instead of `__call__`. A loss that only asks whether y was missed
-also has `rule`, a pure function of `(params, memory, missed)`, and so runs compiled. A loss may
-return None where there is nothing to judge.
+    Keeps    a memory, with `init` and `update` instead of a call
+    Counts   a rule that only asks whether y was missed, and so runs compiled
+    Calms    the smallest λ that keeps it at a level, where y has many critical values
+    Limits   the most it can be, where its range has no end
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, is_dataclass
-from math import inf, isfinite
-from typing import Any, NamedTuple
+from math import floor, inf, isfinite, sqrt
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from setpoint._check import finite, number, positive
 from setpoint.errors import InputError
+from setpoint.parts import ours
 from setpoint.regions import Centre, Region, Whole
 from setpoint.sets._pixel_arrays import chosen
 
 __all__ = [
+    "Calms",
     "CentreFailure",
+    "Counts",
     "Custom",
     "Declaration",
     "F1Shortfall",
     "FalseNegatives",
     "FalsePositives",
     "ImageMiscoverage",
+    "Keeps",
+    "Limits",
+    "Loss",
     "Miscoverage",
     "MiscoverageCounter",
     "SetSize",
@@ -47,6 +52,55 @@ __all__ = [
 ]
 
 Memory = tuple[float, ...]
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """A loss without memory: a number for a shown set and y, None if there is nothing to judge."""
+
+    def __call__(self, shown: Any, y: Any) -> float | None: ...
+
+
+@runtime_checkable
+class Keeps(Protocol):
+    """A loss with memory: `update` returns the loss and the next memory."""
+
+    def init(self) -> Memory: ...
+    def update(self, memory: Memory, shown: Any, y: Any) -> tuple[float | None, Memory]: ...
+
+
+@runtime_checkable
+class Counts(Protocol):
+    """A loss that only asks whether y was missed.
+
+    `rule(params, memory, missed)` is a pure function that returns the loss and the next memory.
+    """
+
+    @property
+    def params(self) -> Memory: ...
+    @property
+    def rule(self) -> Any: ...
+
+
+@runtime_checkable
+class Calms(Protocol):
+    """A loss that is a share of y's critical values, or depends on such a share.
+
+    `critical(criticals, level)` is the smallest λ that keeps it at `level` or below.
+    """
+
+    def critical(self, criticals: Any, level: float) -> float: ...
+
+
+@runtime_checkable
+class Limits(Protocol):
+    """A loss whose range has no end, and which a single risk without delay still bounds.
+
+    `most(level, room)` is the most it can be if the sum of (loss − level) can climb by `room`
+    before the full set is shown.
+    """
+
+    def most(self, level: float, room: float) -> float: ...
 
 
 class Declaration(NamedTuple):
@@ -103,6 +157,7 @@ def miscoverage_counter(params: Memory, memory: Memory, missed: bool) -> tuple[f
     return count, (count,)
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class Miscoverage:
     """The 0-1 loss: 1 when y is not in the shown set.
@@ -120,6 +175,7 @@ class Miscoverage:
         return 0.0 if shown.contains(y) else 1.0
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class MiscoverageCounter:
     """How many misses in a row there have been until now; its mean is the paper's MC risk.
@@ -174,7 +230,21 @@ class MiscoverageCounter:
         """The counter after this outcome, and what to remember."""
         return miscoverage_counter(self.params, memory, not shown.contains(y))
 
+    def most(self, level: float, room: float) -> float:
+        """The most it can be, for one risk without delay.
 
+        A streak of k misses lifts the sum of (loss − level) by k(k + 1)/2 − k·level.
+
+        >>> MiscoverageCounter().most(1 / 9, room=800.0)
+        40.0
+        """
+        half = 0.5 + level
+        streak = half + sqrt(half * half + 2.0 * room)
+        streak += 1e-9 * (1.0 + streak)  # it may end on the very bound: rounding must not deny it
+        return min(float(floor(streak)) if isfinite(streak) else inf, self.high)
+
+
+@ours
 @dataclass(frozen=True, slots=True)
 class Custom:
     """Any function of (shown, y), with the promises it makes.
@@ -222,6 +292,7 @@ def _several(y: Any) -> tuple[Any, ...]:
     return y if type(y) is tuple else (y,)
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class FalseNegatives:
     """The share of y's labels that the set leaves out; nothing to judge if y has none.
@@ -239,12 +310,14 @@ class FalseNegatives:
         labels = _several(y)
         return 1.0 - shown.hits(labels) / len(labels) if labels else None
 
-    def critical(self, values: Sequence[float], level: float) -> float:
+    def critical(self, criticals: Sequence[float], level: float) -> float:
         """The smallest λ that leaves out at most `level` of the labels."""
-        missed = sum([(left + 1) / len(values) <= level for left in range(len(values))])
-        return sorted(values, reverse=True)[missed] if missed < len(values) else -inf
+        count = len(criticals)
+        missed = sum([(left + 1) / count <= level for left in range(count)])
+        return sorted(criticals, reverse=True)[missed] if missed < count else -inf
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class FalsePositives:
     """The share of the wrong labels that the set lets in; it grows with the set.
@@ -267,6 +340,7 @@ class FalsePositives:
         return (shown.size - shown.hits(right)) / wrong if wrong else None
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class SetSize:
     """The share of all classes that are in the set; it grows with the set.
@@ -286,6 +360,7 @@ class SetSize:
         return shown.size / classes if classes else None
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class F1Shortfall:
     """1 − F1 of the set against y's labels; nothing to judge if both are empty.
@@ -331,6 +406,7 @@ def _check_region(region: Any) -> None:
         raise InputError(f"region must be one of setpoint.regions, as Whole(), got {region!r}")
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class ImageMiscoverage:
     """The share of the judged pixels that the set misses; nothing to judge if there are none.
@@ -364,7 +440,7 @@ class ImageMiscoverage:
         missed, judged = shown.count(y, self.region)
         return missed / judged if judged else None
 
-    def critical(self, values: Any, level: float) -> float:
+    def critical(self, criticals: Any, level: float) -> float:
         """The smallest λ that misses at most `level` of the pixels."""
 
         def covered(count: int) -> int:
@@ -373,9 +449,10 @@ class ImageMiscoverage:
                 missed -= 1
             return count - missed
 
-        return _smallest(values, self.region, covered)
+        return _smallest(criticals, self.region, covered)
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class CentreFailure:
     """1 when no more than a share of the region's judged pixels is covered, else 0.
@@ -420,7 +497,7 @@ class CentreFailure:
             return None
         return 1.0 if (judged - missed) / judged <= self.threshold else 0.0
 
-    def critical(self, values: Any, level: float) -> float:
+    def critical(self, criticals: Any, level: float) -> float:
         """The smallest λ that covers enough; −inf if a failure is within the level."""
 
         def covered(count: int) -> int:
@@ -431,4 +508,4 @@ class CentreFailure:
                 enough += 1
             return enough
 
-        return _smallest(values, self.region, covered)
+        return _smallest(criticals, self.region, covered)

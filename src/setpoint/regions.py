@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from setpoint._check import number, positive
 from setpoint.errors import InputError
+from setpoint.parts import ours
 
 __all__ = ["Centre", "Mask", "Region", "Whole"]
 
@@ -26,6 +27,7 @@ class Region(Protocol):
     def index(self, shape: Shape) -> Any: ...
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class Whole:
     """Every pixel.
@@ -39,6 +41,7 @@ class Whole:
         return (slice(None),) * len(shape)
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class Centre:
     """The middlemost window, as a share of each side; at least one pixel.
@@ -112,6 +115,7 @@ def _middle(length: int, share: float, begin: float, end: float) -> slice:
     return slice(start, start + size)
 
 
+@ours
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Mask:
     """The pixels that are true in a mask of one fixed shape.

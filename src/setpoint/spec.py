@@ -45,7 +45,7 @@ def _is_part(cls: Any) -> bool:
 _known: dict[str, dict[str, type]] = {role: _parts(module) for role, module in _ROLES.items()}
 _known["values"] = {
     part.__name__: part
-    for part in (sets.LabelSet, sets.Levels, sets.PixelIntervals, sets.PixelSet, sets.Sides)
+    for part in (sets.LabelSet, sets.Levels, sets.PixelIntervals, sets.PixelSet, sets.SidedInterval)
 }
 
 

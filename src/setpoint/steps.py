@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from setpoint._check import positive
+from setpoint.parts import ours
 
 __all__ = ["Fixed", "Range", "Step", "fixed"]
 
@@ -64,6 +65,7 @@ def fixed(
     return theta + params[0] * excess, memory
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class Fixed:
     """The paper's rule: θ ← θ + γ(l − r).

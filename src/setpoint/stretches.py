@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from setpoint._check import choice, finite, number, positive
 from setpoint.errors import InputError
+from setpoint.parts import ours
 
 __all__ = [
     "ErrorAdaptive",
@@ -124,6 +125,7 @@ def error_authors(
     return (moved,)
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class Identity:
     """No stretching: λ = θ.
@@ -146,6 +148,7 @@ class Identity:
         return lam
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class Exponential:
     """Gentle near zero, fast away from it: λ = sign(θ)(e^|θ| − 1).
@@ -200,6 +203,7 @@ def _clips(part: "ScoreAdaptive | ErrorAdaptive") -> tuple[float, float]:
     return part.low, part.high
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class ScoreAdaptive:
     """An offset that follows the scores: λ = inner(θ) + memory.
@@ -252,6 +256,7 @@ class ScoreAdaptive:
         return self.inner.inverse(lam - memory[0])
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class ErrorAdaptive:
     """An offset that follows the scores, more so after a loss far from its level.

@@ -20,7 +20,7 @@ from setpoint.sets import (
     Nested,
     QuantileScale,
     ScoreWindow,
-    Sides,
+    SidedInterval,
     Threshold,
     TwoSided,
     Upper,
@@ -133,7 +133,7 @@ class Adversary:
 
     def _candidates(self, shown: Any) -> list[Any]:
         """The very ends of the set, one ulp outside, inside, near, far: whatever y can be."""
-        if isinstance(shown, Levels | Sides):
+        if isinstance(shown, Levels | SidedInterval):
             shown = shown.parts[self.index]
         if isinstance(shown, LabelSet):
             return self._classes(shown)
@@ -169,7 +169,7 @@ class Adversary:
 
     def _excess(self, shown: Any) -> Callable[[Any], float]:
         loss = self.controller.risks[self.index].loss
-        if isinstance(shown, Levels | Sides):
+        if isinstance(shown, Levels | SidedInterval):
             shown = shown.parts[self.index]
         if not callable(loss):  # a loss with memory: all of them are about misses
             return lambda y: float(not shown.contains(y))

@@ -27,7 +27,7 @@ from setpoint.sets import (
     QuantileScale,
     Scale,
     ScoreWindow,
-    Sides,
+    SidedInterval,
     Threshold,
     TwoSided,
     Upper,
@@ -508,11 +508,11 @@ def test_equal_levels_are_levels_that_fall() -> None:
 
 
 def test_what_is_shown_reads_well() -> None:
-    assert repr(TwoSided().at((1.0, 2.0), (0.0, 0.5))) == "Sides(1.0, 2.5)"
-    assert repr(TwoSided().at((1.0, 2.0), (-2.0, -2.0))) == "Sides(empty)"
+    assert repr(TwoSided().at((1.0, 2.0), (0.0, 0.5))) == "SidedInterval(1.0, 2.5)"
+    assert repr(TwoSided().at((1.0, 2.0), (-2.0, -2.0))) == "SidedInterval(empty)"
     shown = Nested().at((1.0, 2.0), (0.0, 0.5))
     assert "Interval(0.5, 2.5)" in repr(shown)
     assert 2.25 in shown
     assert shown[0].contains(2.25) is False
-    assert isinstance(TwoSided().at((1.0, 2.0), (0.0, 0.0)), Sides)
+    assert isinstance(TwoSided().at((1.0, 2.0), (0.0, 0.0)), SidedInterval)
     assert TwoSided().support == REAL

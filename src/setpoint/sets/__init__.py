@@ -6,8 +6,19 @@ A family answers two questions, and they agree with each other:
     critical(prediction, y)    the smallest λ whose set contains y
 """
 
-from setpoint.sets._family import Family
 from setpoint.sets._interval import Interval
+from setpoint.sets.family import (
+    Draws,
+    Family,
+    Learns,
+    Measured,
+    Remembers,
+    Scalar,
+    Shares,
+    Shows,
+    Sides,
+    Taped,
+)
 from setpoint.sets.intervals import (
     Lower,
     Scale,
@@ -15,14 +26,17 @@ from setpoint.sets.intervals import (
     Widen,
     lower_critical,
     lower_end,
+    one_end_sound,
     scale,
     scale_critical,
+    scale_sound,
     upper_critical,
     upper_end,
     widen,
     widen_critical,
+    widen_sound,
 )
-from setpoint.sets.joined import Levels, Nested, Sides, TwoSided
+from setpoint.sets.joined import Levels, Nested, SidedInterval, TwoSided
 from setpoint.sets.labels import Cumulative, LabelSet, Multilabel, Threshold
 from setpoint.sets.pixels import PixelIntervals, PixelScale, PixelSet, PixelThreshold
 from setpoint.sets.quantile_scale import QuantileScale
@@ -30,11 +44,14 @@ from setpoint.sets.score_window import ScoreWindow
 
 __all__ = [
     "Cumulative",
+    "Draws",
     "Family",
     "Interval",
     "LabelSet",
+    "Learns",
     "Levels",
     "Lower",
+    "Measured",
     "Multilabel",
     "Nested",
     "PixelIntervals",
@@ -42,19 +59,28 @@ __all__ = [
     "PixelSet",
     "PixelThreshold",
     "QuantileScale",
+    "Remembers",
+    "Scalar",
     "Scale",
     "ScoreWindow",
+    "Shares",
+    "Shows",
+    "SidedInterval",
     "Sides",
+    "Taped",
     "Threshold",
     "TwoSided",
     "Upper",
     "Widen",
     "lower_critical",
     "lower_end",
+    "one_end_sound",
     "scale",
     "scale_critical",
+    "scale_sound",
     "upper_critical",
     "upper_end",
     "widen",
     "widen_critical",
+    "widen_sound",
 ]

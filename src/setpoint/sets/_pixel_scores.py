@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from setpoint.errors import InputError, LabelError, PredictionError
+from setpoint.parts import ours
 from setpoint.regions import Whole
 from setpoint.sets._pixel_arrays import (
     beside,
@@ -115,6 +116,7 @@ class PixelSet:
         return f"PixelSet({self.size:,} of {' × '.join(map(str, self.shape))})"
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class PixelThreshold:
     """Every pixel whose score is at least −λ, where y is the mask of an object.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from setpoint._check import finite, interval, number
 from setpoint.errors import PredictionError
+from setpoint.parts import ours
 from setpoint.sets._interval import (
     Interval,
     between,
@@ -26,12 +27,15 @@ __all__ = [
     "Widen",
     "lower_critical",
     "lower_end",
+    "one_end_sound",
     "scale",
     "scale_critical",
+    "scale_sound",
     "upper_critical",
     "upper_end",
     "widen",
     "widen_critical",
+    "widen_sound",
 ]
 
 
@@ -49,6 +53,12 @@ def widen_critical(prediction: tuple[float, float], y: float) -> float:
     return below if below > above else above
 
 
+def widen_sound(columns: tuple[float, float]) -> bool:
+    """Whether both ends are numbers, ±inf among them."""
+    lower, upper = columns
+    return lower == lower and upper == upper
+
+
 def scale(prediction: tuple[float, float, float], lam: float) -> tuple[float, float]:
     """Ends of [centre − λ·low, centre + λ·high]."""
     centre, low, high = prediction
@@ -63,6 +73,12 @@ def scale_critical(prediction: tuple[float, float, float], y: float) -> float:
     below = below / low if low > 0.0 else (inf if below > 0.0 else -inf)
     above = above / high if high > 0.0 else (inf if above > 0.0 else -inf)
     return below if below > above else above
+
+
+def scale_sound(columns: tuple[float, float, float]) -> bool:
+    """Whether the centre is finite, and the scales are finite and at least 0."""
+    centre, low, high = columns
+    return -inf < centre < inf and 0.0 <= low < inf and 0.0 <= high < inf
 
 
 def lower_end(prediction: tuple[float], lam: float) -> tuple[float, float]:
@@ -89,9 +105,15 @@ def upper_critical(prediction: tuple[float], y: float) -> float:
     return y - upper
 
 
+def one_end_sound(columns: tuple[float]) -> bool:
+    """Whether the end is a number, ±inf among them."""
+    (end,) = columns
+    return end == end
+
+
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """What every family of intervals has in common; abstract: `ends`, `score` and `read` are not.
+    """What every family of intervals has in common; abstract: `read` and the rules are not.
 
     Parameters
     ----------
@@ -106,6 +128,7 @@ class _Ends:
     columns: ClassVar[tuple[str, ...]]
     ends: ClassVar[Any]
     score: ClassVar[Any]
+    sound: ClassVar[Any]
 
     @property
     def _cuts(self) -> bool:
@@ -138,6 +161,7 @@ class _Ends:
         """From a burn-in, because λ is in units of y or of the model's own."""
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class Widen(_Ends):
     """Both ends moved outwards by λ: [lower − λ, upper + λ].
@@ -169,6 +193,7 @@ class Widen(_Ends):
     columns = ("lower", "upper")
     ends = staticmethod(widen)
     score = staticmethod(widen_critical)
+    sound = staticmethod(widen_sound)
 
     def read(self, prediction: Any) -> tuple[float, float]:
         """The prediction as a pair of floats that nobody else can change."""
@@ -181,9 +206,10 @@ class Widen(_Ends):
         if type(lower) is not float or type(upper) is not float:
             lower = number(lower, "the lower quantile", PredictionError)
             upper = number(upper, "the upper quantile", PredictionError)
-        if lower != lower or upper != upper:
-            raise PredictionError(f"a prediction must not be NaN, got ({lower}, {upper})")
-        return lower, upper
+        ends = lower, upper
+        if not widen_sound(ends):
+            raise PredictionError(f"a prediction must not be NaN, got {ends}")
+        return ends
 
     @staticmethod
     def _point(prediction: Any) -> float:
@@ -204,6 +230,7 @@ class Widen(_Ends):
         return 1.0
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class Scale(_Ends):
     """Each side in units of its own uncertainty: [centre − λ·low, centre + λ·high].
@@ -234,6 +261,7 @@ class Scale(_Ends):
     columns = ("centre", "low", "high")
     ends = staticmethod(scale)
     score = staticmethod(scale_critical)
+    sound = staticmethod(scale_sound)
 
     def read(self, prediction: Any) -> tuple[float, float, float]:
         """The prediction as three floats that nobody else can change."""
@@ -250,12 +278,13 @@ class Scale(_Ends):
             centre = number(centre, "the centre", PredictionError)
             low = number(low, "the uncertainty below", PredictionError)
             high = number(high, "the uncertainty above", PredictionError)
-        if not (-inf < centre < inf and 0.0 <= low < inf and 0.0 <= high < inf):
+        spread = centre, low, high
+        if not scale_sound(spread):
             raise PredictionError(
                 "a spread must have a finite centre and finite uncertainties of at least 0, "
-                f"got ({centre}, {low}, {high})"
+                f"got {spread}"
             )
-        return centre, low, high
+        return spread
 
     def start(self, level: float) -> float:
         """λ = 1: the model's own uncertainty."""
@@ -272,21 +301,21 @@ class _OneEnd(_Ends):
 
     def read(self, prediction: Any) -> tuple[float]:
         """The end as a tuple of one float."""
-        held, name = prediction, self.columns[0]
-        if type(held) is not float:
-            if hasattr(held, "keys") and name in held:
-                held = held[name]
-            elif isinstance(held, tuple | list) and len(held) == 1:
-                held = held[0]
+        end, name = prediction, self.columns[0]
+        if type(end) is not float:
+            if hasattr(end, "keys") and name in end:
+                end = end[name]
+            elif isinstance(end, tuple | list) and len(end) == 1:
+                end = end[0]
             try:
-                held = number(held, f"the {name} end", PredictionError)
+                end = number(end, f"the {name} end", PredictionError)
             except PredictionError:
                 raise PredictionError(
                     f"{name.title()} takes one number, got {describe(prediction)}"
                 ) from None
-        if held != held:
-            raise PredictionError(f"a prediction must not be NaN, got {held}")
-        return (held,)
+        if not one_end_sound((end,)):
+            raise PredictionError(f"a prediction must not be NaN, got {end}")
+        return (end,)
 
     def start(self, level: float) -> float:
         """λ = 0: right for a model whose quantile is right."""
@@ -297,6 +326,7 @@ class _OneEnd(_Ends):
         return 1.0
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class Lower(_OneEnd):
     """Everything from lower − λ on.
@@ -320,8 +350,10 @@ class Lower(_OneEnd):
     columns = ("lower",)
     ends = staticmethod(lower_end)
     score = staticmethod(lower_critical)
+    sound = staticmethod(one_end_sound)
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class Upper(_OneEnd):
     """Everything up to upper + λ.
@@ -345,3 +377,4 @@ class Upper(_OneEnd):
     columns = ("upper",)
     ends = staticmethod(upper_end)
     score = staticmethod(upper_critical)
+    sound = staticmethod(one_end_sound)

@@ -13,17 +13,18 @@ from typing import Any
 
 from setpoint._check import interval, whole
 from setpoint.errors import InputError
-from setpoint.sets._family import Family
+from setpoint.parts import ours
 from setpoint.sets._interval import Interval
+from setpoint.sets.family import Family
 from setpoint.sets.intervals import Lower, Upper, Widen
 
-__all__ = ["Levels", "Nested", "Sides", "TwoSided"]
+__all__ = ["Levels", "Nested", "SidedInterval", "TwoSided"]
 
 Lams = tuple[float, ...]
 
 
 @dataclass(slots=True)
-class Sides:
+class SidedInterval:
     """An interval whose ends move apart from each other: what `TwoSided` shows.
 
     It reads as an interval; `parts` are the half-lines, which may fail to meet, and then the
@@ -76,9 +77,10 @@ class Sides:
         return iter(self.interval)
 
     def __repr__(self) -> str:
-        return repr(self.interval).replace("Interval", "Sides")
+        return repr(self.interval).replace("Interval", "SidedInterval")
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class TwoSided:
     """[lower − λ₁, upper + λ₂]: each side with its own risk, its own level and certificate.
@@ -100,11 +102,11 @@ class TwoSided:
     ...     return sp.Risk(sp.losses.Miscoverage(), level, sp.steps.Fixed(1.0), bounds=(-20, 20))
     >>> stream = sp.Stream(sp.Controller(TwoSided(), [risk(0.1), risk(0.01)]))
     >>> stream.predict((10.0, 14.0))
-    Sides(10.0, 14.0)
+    SidedInterval(10.0, 14.0)
     >>> stream.update(9.0)
     (1.0, 0.0)
     >>> stream.predict((10.0, 14.0))
-    Sides(9.1, 13.99)
+    SidedInterval(9.1, 13.99)
     """
 
     support: tuple[float, float] = (-inf, inf)
@@ -140,10 +142,10 @@ class TwoSided:
         """The label as a finite float within the support."""
         return self._parts[2].label(y)
 
-    def at(self, prediction: tuple[float, float], lam: Lams) -> Sides:
+    def at(self, prediction: tuple[float, float], lam: Lams) -> SidedInterval:
         """The interval whose sides are moved by their own λ."""
         (lower, upper), (below, above, _) = prediction, self._parts
-        return Sides((below.at((lower,), lam[0]), above.at((upper,), lam[1])), lam)
+        return SidedInterval((below.at((lower,), lam[0]), above.at((upper,), lam[1])), lam)
 
     def critical(self, prediction: tuple[float, float], y: float) -> float:
         """The smallest λ that lets y in if both sides move by it."""
@@ -195,6 +197,7 @@ class Levels:
         return iter(self.parts)
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class Nested:
     """Sets at several levels that stay within each other: 80 % inside 95 %.

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from setpoint._check import finite, whole
 from setpoint.errors import InputError, LabelError
+from setpoint.parts import ours
 from setpoint.sets._label_reading import (
     Array,
     Names,
@@ -214,6 +215,7 @@ class _Classes:
         return 1.0
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class Threshold(_Classes):
     """Every class whose probability is at least −λ.
@@ -248,6 +250,7 @@ class Threshold(_Classes):
         return np.negative(p, out=p), names, 0.0
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class Cumulative(_Classes):
     """The most likely classes until their probabilities exceed 1 + λ.
@@ -374,6 +377,7 @@ class Cumulative(_Classes):
         return -1.0, self.penalty * max(known - self.free, 0)
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class Multilabel(_Classes):
     """Every label whose own probability is at least −λ, where y is any number of labels.

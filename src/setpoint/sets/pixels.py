@@ -12,6 +12,7 @@ import numpy as np
 
 from setpoint._check import interval
 from setpoint.errors import InputError, LabelError, PredictionError
+from setpoint.parts import ours
 from setpoint.sets._interval import by_name
 from setpoint.sets._pixel_arrays import (
     beside,
@@ -29,6 +30,7 @@ from setpoint.sets._pixel_scores import PixelSet, PixelThreshold
 __all__ = ["PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold"]
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class PixelScale:
     """Each side of each pixel in units of its own uncertainty: [centre − λ·low, centre + λ·high].

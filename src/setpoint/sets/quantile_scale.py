@@ -11,6 +11,7 @@ import numpy as np
 
 from setpoint._check import choice, interval, number
 from setpoint.errors import InputError, PredictionError
+from setpoint.parts import ours
 from setpoint.predictions import QuantileGrid, Quantiles, Spread
 from setpoint.sets._interval import Interval, between, cut, extreme, floats, label_of
 
@@ -19,6 +20,7 @@ __all__ = ["QuantileScale"]
 Grid = tuple[tuple[float, ...], tuple[float, ...]]
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class QuantileScale:
     """Between the quantiles τ/2 and 1 − τ/2 of the model, τ = −λ.

@@ -9,12 +9,14 @@ from typing import Any
 from setpoint._check import whole
 from setpoint._window import Window
 from setpoint.errors import InputError
-from setpoint.sets._family import Family
+from setpoint.parts import ours
+from setpoint.sets.family import Family
 from setpoint.sets.intervals import Widen
 
 __all__ = ["ScoreWindow"]
 
 
+@ours
 @dataclass(frozen=True, slots=True)
 class ScoreWindow:
     """Every y whose score is at most the ⌈(1 + λ)(n + 1)⌉-th smallest of the n past scores.

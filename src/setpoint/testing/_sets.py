@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from setpoint.sets.family import Scalar
 from setpoint.testing._examples import LAMS, LEVELS, ROUNDING
 from setpoint.testing._parts import broken, check_value, in_use, same_values
 from setpoint.testing._samples import (
@@ -109,6 +110,8 @@ def check_set(
             check_draws(family, [prediction for prediction, _ in samples])
         readings = [each for prediction, _ in samples for each in readings_of(family, prediction)]
         _check_defaults(family, readings)
+        if isinstance(family, Scalar):
+            _check_sound(family, readings)
     check_value("sets", family)
 
 
@@ -150,6 +153,25 @@ def _check_read(family: Any, prediction: Any) -> None:
         if not same_values(shared, kept):
             raise broken(
                 family, f"a reading shares nothing with the prediction, got {shared} after {kept}"
+            )
+
+
+def _check_sound(family: Scalar, readings: Sequence[Any]) -> None:
+    """Whether `sound`, which bulk work asks, and `read`, which a stream asks, agree."""
+    count = len(family.columns)
+    rows = [tuple(reading) for reading in readings if len(reading) == count]
+    for row, place, value in product(rows, range(count), (None, nan, inf, -inf, -1.0, 0.0)):
+        columns = row if value is None else (*row[:place], value, *row[place + 1 :])
+        sound = family.sound(columns)
+        try:
+            family.read(columns)
+            read = True
+        except (TypeError, ValueError):
+            read = False
+        if sound is not read:
+            verb = "takes" if read else "refuses"
+            raise broken(
+                family, f"sound and read agree, got {sound} for {columns}, which read {verb}"
             )
 
 

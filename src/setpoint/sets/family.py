@@ -1,0 +1,152 @@
+"""What the controller asks of a family of nested sets, and what a family may offer besides.
+
+Every offer is a protocol. Ask for it with `isinstance`, once, when something is built:
+
+    Scalar      intervals made of pure functions of floats: they run compiled over tapes
+    Learns      such intervals from a memory of fixed size
+    Remembers   a memory of any size: the window of past scores
+    Draws       a chance for each prediction
+    Sides       a set for each risk
+    Shares      many critical values in one label
+    Taped       labels that a tape holds as numbers
+    Measured    labels that are not one number
+    Shows       sets of one class
+"""
+
+from collections.abc import Iterable
+from typing import Any, Protocol, runtime_checkable
+
+__all__ = [
+    "Draws",
+    "Family",
+    "Learns",
+    "Measured",
+    "Remembers",
+    "Scalar",
+    "Shares",
+    "Shows",
+    "Sides",
+    "Taped",
+]
+
+Floats = tuple[float, ...]
+
+
+@runtime_checkable
+class Family(Protocol):
+    """A family of nested sets.
+
+    `read` and `label` check what comes from outside once and return it as plain, unshared
+    values; `at` and `critical` may rely on that. `start` and `bounds` are the family's defaults
+    in units of λ; bounds of `None` mean "from a burn-in", for which `unit` says how far one unit
+    of λ moves a set in units of y.
+    """
+
+    def read(self, prediction: Any) -> Any: ...
+    def label(self, y: Any) -> Any: ...
+    def at(self, prediction: Any, lam: Any) -> Any: ...
+    def critical(self, prediction: Any, y: Any) -> float: ...
+    def start(self, level: float) -> float: ...
+    def bounds(self) -> tuple[float, float] | None: ...
+    def unit(self, prediction: Any) -> float: ...
+
+
+@runtime_checkable
+class Scalar(Family, Protocol):
+    """A family of intervals made of pure functions of floats, the same live and compiled.
+
+    `columns` names the numbers of a prediction, `support` is the full set. `sound` says whether
+    the numbers are a prediction, `ends` gives the interval at λ and `score` the critical value.
+    """
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+    @property
+    def support(self) -> tuple[float, float]: ...
+    @property
+    def ends(self) -> Any: ...
+    @property
+    def score(self) -> Any: ...
+    @property
+    def sound(self) -> Any: ...
+
+
+@runtime_checkable
+class Learns(Scalar, Protocol):
+    """A scalar family that learns from past labels in a memory of fixed size.
+
+    `prepare(params, memory, columns)` makes the reading when a set is asked for, and
+    `observe(params, memory, reading, y)` the next memory when the label comes.
+    """
+
+    @property
+    def params(self) -> Floats: ...
+    @property
+    def prepare(self) -> Any: ...
+    @property
+    def observe(self) -> Any: ...
+    def init(self) -> Floats: ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A family whose sets depend on past labels, in a memory of any size.
+
+    `bind(memory)` is the family at work. It also has `weigh(prediction, y)`, what it would
+    remember of a label, `observe(weighed)`, `memory` and `copy()`.
+    """
+
+    def bind(self, memory: Iterable[float] = ()) -> Any: ...
+
+
+@runtime_checkable
+class Draws(Protocol):
+    """A family that may give each prediction a chance, if `draws` is true.
+
+    `draw(reading, id)` gives a reading the chance that belongs to the id of its prediction.
+    """
+
+    @property
+    def draws(self) -> bool: ...
+    def draw(self, reading: Any, id: int | str) -> Any: ...
+
+
+@runtime_checkable
+class Sides(Protocol):
+    """A family that shows a set for each risk, each with its own λ; see `setpoint.sets.joined`."""
+
+    @property
+    def sides(self) -> int: ...
+    def side(self, index: int) -> Family: ...
+    def part(self, prediction: Any, index: int) -> Any: ...
+    def alone(self, index: int) -> bool: ...
+
+
+@runtime_checkable
+class Shares(Protocol):
+    """A family with many critical values in one label, for losses that are a share of them."""
+
+    def criticals(self, prediction: Any, y: Any) -> Any: ...
+
+
+@runtime_checkable
+class Taped(Protocol):
+    """A family whose labels are written on a tape as a number, which `taped` turns back."""
+
+    def taped(self, y: float) -> Any: ...
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A family whose labels are not one number: a burn-in asks for their size and change."""
+
+    def extent(self, y: Any) -> tuple[float, float] | None: ...
+    def change(self, before: Any, after: Any) -> float: ...
+
+
+@runtime_checkable
+class Shows(Protocol):
+    """A family that says the class of its sets; `None` if it does not know."""
+
+    @property
+    def shows(self) -> type | None: ...
