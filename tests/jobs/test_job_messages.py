@@ -11,7 +11,8 @@ import pytest
 
 from setpoint import jobs
 from setpoint.errors import DataError, InputError, PredictionError, SpecError
-from setpoint.jobs import files
+from setpoint.jobs.rows import read
+from setpoint.tape.files import write
 
 pa = pytest.importorskip("pyarrow")
 
@@ -85,15 +86,15 @@ def test_the_line_is_the_one_that_an_editor_shows(tmp_path: Path) -> None:
     path.write_text(text)
     line = text.split("\n").index("bad,here") + 1
     with pytest.raises(DataError, match=rf"'bad' in line {line} \(the header is line 1\)"):
-        files.read(path).numbers("y", "--target")
+        read(path).numbers("y", "--target")
     packed = tmp_path / "b.csv.gz"
     packed.write_bytes(gzip.compress(text.encode()))
-    assert files.read(packed).place(2).startswith(f"line {line} ")
+    assert read(packed).place(2).startswith(f"line {line} ")
     lines = tmp_path / "c.jsonl"
     lines.write_text('{"y": 1}\n\n{"y": 2}\n{"y": "bad"}\n'.replace('"bad"', "null"))
-    assert files.read(lines).place(2) == "line 4"
-    rows = files.write(pa.table({"y": [1, 2, 3]}), tmp_path / "d.parquet")
-    assert files.read(rows).place(2) == "row 3"
+    assert read(lines).place(2) == "line 4"
+    rows = write(pa.table({"y": [1, 2, 3]}), tmp_path / "d.parquet")
+    assert read(rows).place(2) == "row 3"
 
 
 def test_a_label_outside_the_support_is_named_by_its_line(
@@ -166,14 +167,14 @@ def test_a_damaged_file_is_refused_in_a_sentence(
     path = tmp_path / f"a{suffix}"
     path.write_bytes(content)
     with pytest.raises(DataError, match=said):
-        files.read(path)
+        read(path)
 
 
 def test_a_text_in_another_encoding_is_found_behind_the_first_block(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"a,b\n" + b"1,2\n" * 50_000 + b"3,\xe9\n")
     with pytest.raises(DataError, match=r"byte 0xe9 in line 50,002"):
-        files.read(path)
+        read(path)
 
 
 def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -11,7 +11,17 @@ import numpy as np
 
 from setpoint.errors import TapeError
 
-__all__ = ["calendar", "counted", "doubt", "first_odd", "iso", "moved", "parsed", "weekday"]
+__all__ = [
+    "calendar",
+    "counted",
+    "doubt",
+    "first_odd",
+    "is_dated",
+    "iso",
+    "moved",
+    "parsed",
+    "weekday",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -155,6 +165,12 @@ def first_odd(column: Any) -> tuple[int, float]:
     share = int(compute.sum(best).as_py() or 0) / max(len(column), 1)
     place = int(compute.index(best, False).as_py())
     return (_first_unread(bare) if place < 0 else place), share
+
+
+def is_dated(column: Any) -> bool:
+    """Whether some of the first cells of a column of text may be dates."""
+    texts = [str(text).strip() for text in column[:10].to_pylist()]
+    return any(_SHAPE.fullmatch(text) or _ISO.fullmatch(text) for text in texts)
 
 
 def _first_unread(column: Any) -> int:

@@ -98,6 +98,8 @@ class Tape:
     places
         Where each row stood in what the tape was made of: rows that were sorted by time or taken
         from a longer tape still know their place. None where every row has its own.
+    notice
+        What is unusual but allowed, in a sentence; None if there is nothing.
 
     Examples
     --------
@@ -125,6 +127,7 @@ class Tape:
     extras: dict[str, Column] = field(default_factory=dict)
     strict: InitVar[bool] = False
     places: np.ndarray | None = field(default=None, init=False)
+    notice: str | None = field(default=None, init=False)
 
     def __post_init__(self, strict: bool) -> None:
         names = checked_names(self.names, len(self.prediction), self.extras)
@@ -155,13 +158,12 @@ class Tape:
         if self.time is not None:
             repeats = repeated_times(self.time, self.id, *self.segments, strict)
             if repeats:
-                _notify(f"{self._repeated(repeats)} (strict=True refuses)")
-
-    def _repeated(self, repeats: int) -> str:
-        return (
-            f"{repeats:,} of {len(self):,} rows repeat the time of the row before in their stream; "
-            "the order of the rows is kept"
-        )
+                notice = (
+                    f"{repeats:,} of {len(self):,} rows repeat the time of the row before in their "
+                    "stream; the order of the rows is kept"
+                )
+                _fill(self, notice=notice)
+                _notify(f"{notice} (strict=True refuses)")
 
     # Made
 
@@ -411,6 +413,7 @@ class Tape:
         _fill(
             made,
             places=places,
+            notice=None,
             prediction=tuple(held[rows] for held in self.prediction),
             names=self.names,
             y=self.y[rows],
@@ -418,6 +421,16 @@ class Tape:
             **{name: keys[name][rows] if name in keys else None for name in KEYS},
         )
         return made
+
+    def with_prediction(self, prediction: Mapping[str, np.ndarray]) -> "Tape":
+        """The same rows with other predictions."""
+        tape = self._take(slice(None))
+        names = checked_names(tuple(prediction), len(prediction), self.extras)
+        _fill(tape, prediction=tuple(map(floats, prediction.values(), names)), names=names)
+        tape._check_shapes()
+        for name, values in zip(names, tape.prediction, strict=True):
+            refuse(np.isnan, values, f"column {name!r}", "a number or ±inf")
+        return tape
 
     def matrix(self) -> Matrix:
         """Streams of equal length side by side, each array (T, S) and contiguous.
