@@ -82,8 +82,8 @@ def report(
     default = where / "report.html" if where.is_dir() else Path("report.html")
     try:
         page = pages.write(trace, default if out is None else out, title=title, metrics=numbers)
-    except (KeyError, TypeError, AttributeError) as error:
-        if not where.is_dir():
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if not where.is_dir() or isinstance(error, SetpointError):
             raise
         raise DataError(_not_as_written(where, error)) from error
     if where.is_dir() and out is None:

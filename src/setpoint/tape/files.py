@@ -272,15 +272,13 @@ def _json_fault(path: Path) -> str | None:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line, object_pairs_hook=_Pairs)
+                row = json.loads(line, object_pairs_hook=_object)
             except (ValueError, RecursionError) as error:
                 reason = str(error).split(": line")[0]
                 return f"line {number:,} is no JSON object ({reason}): correct it or leave it out"
-            if not isinstance(row, _Pairs):
+            if not isinstance(row, dict):
                 return f"line {number:,} is no JSON object: write one in each line"
             for name, kind in _leaves(row, ""):
-                if kind == "":
-                    return f"line {number:,} names {name!r} twice: leave one of them out"
                 first, before = seen.setdefault(name, (kind, number))
                 if kind != first:
                     return (
@@ -290,24 +288,23 @@ def _json_fault(path: Path) -> str | None:
     return None
 
 
-class _Pairs(list[tuple[str, Any]]):
-    """The fields of a JSON object, those that are named twice among them."""
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(n for n in names if names.count(n) > 1)!r} is named twice")
+    return fields
 
 
 def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
-    """What a JSON value holds, at every depth; of no kind where a name comes twice."""
+    """What a JSON value holds, at every depth."""
     if value is None:
         return
     if name:
-        kind = "an object" if isinstance(value, _Pairs) else _KINDS.get(type(value), "an object")
-        yield name, kind
-    if isinstance(value, _Pairs):
-        names = [key for key, _ in value]
-        for key, inner in value:
-            path = f"{name}.{key}" if name else key
-            if names.count(key) > 1:
-                yield path, ""
-            yield from _leaves(inner, path)
+        yield name, _KINDS.get(type(value), "an object")
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{name}.{key}" if name else key)
     elif isinstance(value, list):
         for inner in value:
             yield from _leaves(inner, f"{name}[]")
@@ -323,8 +320,7 @@ def write(table: Any, path: _Path, delimiter: str = ",") -> Path:
     and bytes in text as base64.
     """
     suffix = suffix_of(path)
-    if not is_json(suffix):
-        table = _fitted(table, suffix)
+    table = _fitted(table if suffix == ".parquet" else _in_known_zones(table), suffix)
     with whole(path) as file:
         if suffix == ".parquet":
             arrow("pyarrow.parquet").write_table(table, file)
@@ -367,8 +363,24 @@ def _needs_quotes(column: Any, delimiter: str) -> bool:
     return False
 
 
+def _in_known_zones(table: Any) -> Any:
+    """A table whose times are in zones that can be written as text: UTC in place of others."""
+    pa = arrow()
+    for place, name in enumerate(table.column_names):
+        kind = table[name].type
+        if pa.types.is_timestamp(kind) and kind.tz is not None:
+            try:
+                pa.lib.string_to_tzinfo(kind.tz)
+            except pa.ArrowInvalid:
+                in_utc = table[name].cast(pa.timestamp(kind.unit, tz="UTC"))
+                table = table.set_column(place, name, in_utc)
+    return table
+
+
 def _fitted(table: Any, suffix: str) -> Any:
-    """A table of columns that a CSV or a Parquet file can hold."""
+    """A table of columns that a CSV or a Parquet file can hold; JSON holds any."""
+    if is_json(suffix):
+        return table
     pa = arrow()
     for place, name in enumerate(table.column_names):
         column, kind = table[name], table[name].type
