@@ -21,7 +21,7 @@ from setpoint.metrics import Summary
 from setpoint.metrics.deviations import coded
 from setpoint.parts import trusted
 from setpoint.report import curves
-from setpoint.report.view import Array, View, by_stream, shows_intervals, stream_numbers, view_of
+from setpoint.report.curves import Array, View, by_stream, shows_intervals, stream_numbers, view_of
 
 __all__ = ["Group", "Grouped", "grouped", "metrics", "worst_window_stream", "write_metrics"]
 

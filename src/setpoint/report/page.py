@@ -16,8 +16,8 @@ from setpoint._files import put
 from setpoint.bulk.replay import Trace
 from setpoint.errors import SpecError
 from setpoint.report import figures, words
+from setpoint.report.figures import NIGHT, library
 from setpoint.report.numbers import metrics as numbers_of
-from setpoint.report.style import NIGHT, library
 
 __all__ = ["write"]
 

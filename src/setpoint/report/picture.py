@@ -9,8 +9,8 @@ from typing import Any
 from setpoint._files import put
 from setpoint.bulk.replay import Trace
 from setpoint.report import curves
-from setpoint.report.style import LIGHT, SERIES, library
-from setpoint.report.view import View, view_of
+from setpoint.report.curves import View, view_of
+from setpoint.report.figures import LIGHT, SERIES, library
 
 __all__ = ["png"]
 

@@ -14,6 +14,7 @@ from setpoint._check import interval
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.parts import ours
 from setpoint.regions import Whole
+from setpoint.sets.family import MinusShare, by_name
 from setpoint.sets.frames import (
     Frame,
     beside,
@@ -40,7 +41,6 @@ from setpoint.sets.pixel_arithmetic import (
     tally,
     unsound,
 )
-from setpoint.sets.reading import by_name
 
 __all__ = ["PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold"]
 
@@ -435,7 +435,7 @@ class PixelSet:
 
 @ours
 @dataclass(frozen=True, slots=True)
-class PixelThreshold:
+class PixelThreshold(MinusShare):
     """Every pixel whose score is at least −λ, where y is the mask of an object.
 
     It takes the scores of a segmentation, numbers in [0, 1], or a pair (scores, valid); numpy
@@ -526,15 +526,3 @@ class PixelThreshold:
     def critical(self, prediction: Scored, y: Frame) -> float:
         """The smallest λ whose set holds every pixel to be found; −inf if there is none."""
         return _largest(self.criticals(prediction, y))
-
-    def start(self, level: float) -> float:
-        """−level."""
-        return -level
-
-    def bounds(self) -> tuple[float, float]:
-        """(−1, 0): scores lie in [0, 1]."""
-        return -1.0, 0.0
-
-    def unit(self, prediction: Scored) -> float:
-        """1: λ is a score."""
-        return 1.0
