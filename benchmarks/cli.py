@@ -58,7 +58,11 @@ def make(path: Path, rows: int) -> int:
 
 def calibrate(folder: Path, rows: int) -> dict[str, Any]:
     """The phases of `setpoint calibrate`, and the whole command as a process of its own."""
-    from setpoint.jobs import Columns, Goal, calibrating, files
+    from setpoint.jobs import Columns, Goal, Job
+    from setpoint.jobs.calibrate import calibrate as calibrate_file
+    from setpoint.jobs.calibrate import calibrated
+    from setpoint.jobs.columns import read_tape
+    from setpoint.jobs.rows import read
 
     path = folder / "forecast.csv"
     size = make(path, rows)
@@ -74,13 +78,13 @@ def calibrate(folder: Path, rows: int) -> dict[str, Any]:
 
     warm = folder / "warm.csv"
     make(warm, 2_000)
-    calibrating.calibrate(warm, columns)  # compiled, or taken from the cache, before the clock
+    calibrate_file(warm, columns)  # compiled, or taken from the cache, before the clock
     began = now = time.perf_counter()
-    held = files.read(path)
-    tape, order, _ = calibrating.read(held, columns)
+    rows_read = read(path)
+    tape, _ = read_tape(rows_read, columns)
     now = timed("reading", now)
-    job = {"command": "calibrate", "name": "forecast", "file": path.name, "asked": options}
-    found = calibrating.calibrated(held, tape, order, columns.family(goal), goal, job)
+    job = Job("calibrate", path, columns, goal)
+    found = calibrated(job, rows_read, tape, columns.family(rows_read))
     now = timed("calibrating", now)
     found.metrics()
     now = timed("measuring", now)
@@ -88,7 +92,7 @@ def calibrate(folder: Path, rows: int) -> dict[str, Any]:
     now = timed("writing", now)
     whole = now - began
     coverage = found.trace.coverage
-    del held, tape, found
+    del rows_read, tape, found
 
     command = [sys.executable, "-m", "setpoint.cli", "calibrate", str(path), "--no-report"]
     command += ["--quiet", "--out", str(folder / "again")]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import setpoint as sp
-from setpoint.jobs.inspecting import inspect
+from setpoint.jobs import inspect
 from tests.ledgers import CONTROLLER, events, reference, same
 
 

@@ -15,7 +15,7 @@ import pytest
 import setpoint as sp
 from setpoint import _store
 from setpoint.errors import StateError
-from setpoint.jobs.inspecting import inspect
+from setpoint.jobs import inspect
 from setpoint.ledger._log import Log
 from tests.ledgers import CONTROLLER, events, reference, same
 

@@ -27,8 +27,8 @@ if _typing.TYPE_CHECKING:
     from setpoint import (
         generators,
         images,
+        interop,
         jobs,
-        layouts,
         metrics,
         models,
         report,
@@ -70,8 +70,8 @@ __all__ = [
     "generators",
     "guarantee",
     "images",
+    "interop",
     "jobs",
-    "layouts",
     "losses",
     "metrics",
     "models",
@@ -109,7 +109,7 @@ _LATER = {
 _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
-        "generators", "images", "jobs", "layouts", "metrics", "models", "report", "testing",
+        "generators", "images", "interop", "jobs", "metrics", "models", "report", "testing",
     )},
 }  # fmt: skip
 

@@ -7,14 +7,15 @@ refuses becomes a `WriteError`, one sentence with the path, the reason and what 
 import errno
 import os
 import secrets
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from setpoint.errors import WriteError
 
-__all__ = ["make_folder", "put", "sync_folder", "whole", "writing"]
+__all__ = ["make_folder", "put", "staged", "sync_folder", "whole", "writing"]
 
 _Path = str | os.PathLike[str]
 
@@ -41,10 +42,10 @@ def writing(path: _Path) -> Iterator[None]:
         raise
     except OSError as error:
         hint = _HINTS.get(error.errno or 0, "try again, or choose another place")
-        said = f"{error.strerror or error}; {hint.format(folder=Path(path).parent)}"
-        told = WriteError(error.errno, f"{os.fspath(path)} cannot be written: {said}")
-        told.filename = os.fspath(path)
-        raise told from error
+        reason = f"{error.strerror or error}; {hint.format(folder=Path(path).parent)}"
+        refusal = WriteError(error.errno, f"{os.fspath(path)} cannot be written: {reason}")
+        refusal.filename = os.fspath(path)
+        raise refusal from error
 
 
 @contextmanager
@@ -86,12 +87,84 @@ def put(path: _Path, data: bytes | str) -> Path:
 def make_folder(path: _Path) -> Path:
     """Makes a folder and those above it where there are none, so that they survive a crash."""
     folder = Path(path)
-    fresh = [each for each in (folder, *folder.parents) if not each.exists()]
+    fresh = _absent(folder)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    for each in fresh:
-        sync_folder(each.parent)
+    for new in fresh:
+        sync_folder(new.parent)
     return folder
+
+
+def _absent(folder: Path) -> list[Path]:
+    """The folder and those above it that there are not."""
+    return [path for path in (folder, *folder.parents) if not path.exists()]
+
+
+class staged:  # noqa: N801
+    """A folder whose files appear together: they are written aside in it and moved at the end.
+
+    They are written inside the folder and not beside it, because only there one can be sure that
+    a move is no copy: the folder may be a disk of its own.
+
+    Parameters
+    ----------
+    folder
+        Made if there is none.
+    stale
+        Called with the names of the files before any is moved; it returns the names of the files
+        to take away, or raises an error.
+    last
+        The file to move last.
+    """
+
+    def __init__(
+        self, folder: _Path, stale: Callable[[list[str]], Iterable[str]], last: str = ""
+    ) -> None:
+        self.folder = Path(folder)
+        self.moved: dict[str, Path] = {}
+        self._stale, self._last = stale, last
+        self._stage = self.folder / f".setpoint.{secrets.token_hex(4)}.tmp"
+        self._fresh = _absent(self.folder)
+
+    def __truediv__(self, name: str) -> Path:
+        return self._stage / name
+
+    def names(self) -> list[str]:
+        """What is written so far."""
+        return sorted(file.name for file in self._stage.iterdir())
+
+    def __enter__(self) -> "staged":
+        make_folder(self.folder)
+        with writing(self.folder):
+            self._stage.mkdir()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        try:
+            if kind is None:
+                with writing(self.folder):
+                    self._move()
+            elif isinstance(error, OSError):
+                if isinstance(error, WriteError):  # it names a place that nobody knows
+                    error = error.__cause__ or error
+                with writing(self.folder):
+                    raise error
+        finally:
+            shutil.rmtree(self._stage, ignore_errors=True)
+            if not self.moved:
+                for folder in self._fresh:
+                    with suppress(OSError):  # someone else has found it useful meanwhile
+                        folder.rmdir()
+
+    def _move(self) -> None:
+        names = self.names()
+        stale = set(self._stale(names)).difference(names)
+        for name in sorted(names, key=self._last.__eq__):
+            os.replace(self._stage / name, self.folder / name)
+            self.moved[name] = self.folder / name
+        for name in stale:
+            (self.folder / name).unlink(missing_ok=True)
+        sync_folder(self.folder)
 
 
 def sync_folder(folder: _Path) -> None:

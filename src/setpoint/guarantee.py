@@ -116,7 +116,8 @@ class RiskCertificate:
         constants = [c for c in (self.constant_lower, self.constant_upper) if c is not None]
         if not constants:
             return None
-        return max(1, ceil(max(abs(c) for c in constants) / tolerance))
+        steps = max(abs(c) for c in constants) / tolerance
+        return max(1, ceil(steps)) if isfinite(steps) else None
 
     @property
     def status(self) -> Status:
@@ -142,7 +143,8 @@ class RiskCertificate:
             failed = [p.text for p in self.premises if not p.holds and p.needed != "note"]
             return "no guarantee, because this does not hold: " + "; ".join(failed)
         if status in (Status.NO_LABEL_YET, Status.SAYS_NOTHING_YET):
-            return f"{status}; within 0.01 after T = {self.steps_until(0.01):,}"
+            steps = self.steps_until(0.01)
+            return str(status) if steps is None else f"{status}; within 0.01 after T = {steps:,}"
         if status is Status.BROKEN:
             return "BROKEN: the mean is outside its bound, so some premise is not true"
         return (

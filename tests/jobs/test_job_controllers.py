@@ -64,4 +64,6 @@ def test_a_goal_beside_a_controller_is_refused_and_the_job_tells_the_controllers
         jobs.calibrate(numbers, columns, jobs.Goal(level=0.3), controller=held)
     with pytest.raises(InputError, match="leave out risk, gamma"):
         jobs.run(numbers, "y", jobs.Goal("mc", gamma=3.0), controller=held)
-    assert jobs.calibrate(numbers, columns, controller=held).job["goal"]["level"] == 0.2
+    assert (
+        jobs.calibrate(numbers, columns, controller=held).metrics()["job"]["goal"]["level"] == 0.2
+    )

@@ -14,9 +14,9 @@ import pytest
 
 from setpoint import jobs
 from setpoint.errors import InputError, StateError
-from setpoint.jobs import files
-from setpoint.jobs.columns import class_places
-from setpoint.jobs.reporting import replayed
+from setpoint.jobs.columns import labels_of
+from setpoint.jobs.rows import read
+from setpoint.tape.files import write
 
 pa = pytest.importorskip("pyarrow")
 
@@ -55,7 +55,7 @@ def test_json_lines_come_back_as_they_were(tmp_path: Path, world: World) -> None
     written = [json.loads(line) for line in made["rows.jsonl"].read_text().splitlines()]
     assert [{name: row[name] for name in given[0]} for row in written] == given
     made = found.write(tmp_path / "out", report=False, suffix=".parquet")
-    kinds = {field.name: str(field.type) for field in files.read(made["rows.parquet"]).table.schema}
+    kinds = {field.name: str(field.type) for field in read(made["rows.parquet"]).table.schema}
     assert (kinds["time"], kinds["day"], kinds["code"]) == ("timestamp[us]",) * 2 + ("string",)
 
 
@@ -74,7 +74,7 @@ def test_what_a_kind_of_file_cannot_hold_is_written_in_words(tmp_path: Path, wor
     columns["wait"] = pa.array([timedelta(minutes=1.5)] * 60)
     columns["price"] = pa.array([Decimal("1.50")] * 60)
     columns["day"] = pa.array([date(2024, 1, 31)] * 60)
-    path = files.write(pa.table({**world(60), **columns}), tmp_path / "a.parquet")
+    path = write(pa.table({**world(60), **columns}), tmp_path / "a.parquet")
     found = jobs.calibrate(path, ENDS)
     made = found.write(tmp_path / "csv", report=False, suffix=".csv")
     row = rows_of(made["rows.csv"])[59]
@@ -87,16 +87,16 @@ def test_what_a_kind_of_file_cannot_hold_is_written_in_words(tmp_path: Path, wor
         assert row[name] == ODD[name][2]
     assert (row["wait"], row["price"], row["day"]) == (90.0, 1.5, "2024-01-31")
     made = found.write(tmp_path / "same", report=False)
-    again = files.read(made["rows.parquet"]).table
+    again = read(made["rows.parquet"]).table
     assert again["bytes"].to_pylist() == [b"\xff\x00"] * 60
     assert again["wait"].to_pylist() == [timedelta(minutes=1.5)] * 60
 
 
 def test_an_object_without_fields_goes_into_parquet_as_text(tmp_path: Path, world: World) -> None:
     table = pa.table({**world(60), "nothing": pa.array([{}] * 60)})
-    found = jobs.calibrate(files.write(table, tmp_path / "a.jsonl"), ENDS)
+    found = jobs.calibrate(write(table, tmp_path / "a.jsonl"), ENDS)
     made = found.write(tmp_path / "out", report=False, suffix=".parquet")
-    assert files.read(made["rows.parquet"]).table["nothing"].to_pylist() == ["{}"] * 60
+    assert read(made["rows.parquet"]).table["nothing"].to_pylist() == ["{}"] * 60
 
 
 # Decimal commas
@@ -126,7 +126,7 @@ def test_decimal_commas_are_read_and_written(tmp_path: Path, world: World) -> No
     trace, _ = jobs.retrace(tmp_path / "out")
     assert trace.lower.tolist() == found.trace.lower.tolist()
     made = found.write(tmp_path / "out", report=False, suffix=".parquet")
-    assert files.read(made["rows.parquet"]).table["low"].to_pylist() == held["low"]
+    assert read(made["rows.parquet"]).table["low"].to_pylist() == held["low"]
 
 
 def test_commas_between_thousands_are_no_decimal_commas(tmp_path: Path) -> None:
@@ -135,9 +135,9 @@ def test_commas_between_thousands_are_no_decimal_commas(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"'1,013' in line 2 .*without signs between the thousa"):
         jobs.calibrate(path, ENDS)
     path.write_text("low;high;y\n" + "8.7;11.3;0,125\n9.4;12.1;1,013\n" * 50)
-    assert files.read(path).numbers("y", "--target")[:2].tolist() == [0.125, 1.013]
+    assert read(path).numbers("y", "--target")[:2].tolist() == [0.125, 1.013]
     path.write_text("low;high;y\n" + "8;11;1,013\n9;12;1,125\n" * 50)
-    assert files.read(path).numbers("y", "--target")[:2].tolist() == [1.013, 1.125]
+    assert read(path).numbers("y", "--target")[:2].tolist() == [1.013, 1.125]
 
 
 # Classes
@@ -146,15 +146,15 @@ def test_commas_between_thousands_are_no_decimal_commas(tmp_path: Path) -> None:
 def test_words_for_nothing_are_no_classes(tmp_path: Path, table: Table) -> None:
     held = {"p_cat": [0.5] * 100, "p_dog": [0.5] * 100, "y": ["cat", "NA", "dog", "?"] * 25}
     columns = jobs.Columns("y", probabilities=("p_cat", "p_dog"))
-    rows = files.read(table(tmp_path / "a.csv", held))
-    assert np.array_equal(class_places(rows, columns)[:4], [0.0, np.nan, 1.0, np.nan], True)
+    rows = read(table(tmp_path / "a.csv", held))
+    assert np.array_equal(labels_of(rows, columns)[:4], [0.0, np.nan, 1.0, np.nan], True)
     named = {"p_cat": held["p_cat"], "p_NA": held["p_dog"], "y": ["cat", "NA"] * 50}
-    rows = files.read(table(tmp_path / "a.csv", named))
+    rows = read(table(tmp_path / "a.csv", named))
     columns = jobs.Columns("y", probabilities=("p_cat", "p_NA"))
-    assert class_places(rows, columns)[:2].tolist() == [0.0, 1.0]
-    rows = files.read(table(tmp_path / "a.csv", {**named, "y": ["cat", "owl"] * 50}))
+    assert labels_of(rows, columns)[:2].tolist() == [0.0, 1.0]
+    rows = read(table(tmp_path / "a.csv", {**named, "y": ["cat", "owl"] * 50}))
     with pytest.raises(InputError, match=r"'owl' in line 3 .*: leave the cell empty where the"):
-        class_places(rows, columns)
+        labels_of(rows, columns)
 
 
 # Dates
@@ -186,11 +186,11 @@ def test_dates_in_which_day_and_month_may_change_places_have_even_steps(
     """Forward, backward, and shuffled by a stride that no count is a multiple of."""
     when = moments(step, count)
     rows = [when[i * order % count] for i in range(count)]
-    read = files.read(table(tmp_path / "a.csv", {"when": [each.strftime(form) for each in rows]}))
-    assert read.times("when", "--time").astype("datetime64[s]").tolist() == rows
-    assert said.split(":")[0] in (read.doubt("when") or "")
+    found = read(table(tmp_path / "a.csv", {"when": [each.strftime(form) for each in rows]}))
+    assert found.times("when", "--time").astype("datetime64[s]").tolist() == rows
+    assert said.split(":")[0] in (found.doubt("when") or "")
     if order == 1:
-        assert said in (read.doubt("when") or "")
+        assert said in (found.doubt("when") or "")
 
 
 @pytest.mark.parametrize(
@@ -200,14 +200,14 @@ def test_dates_in_which_day_and_month_may_change_places_have_even_steps(
 )  # fmt: skip
 def test_ways_of_writing_dates(tmp_path: Path, table: Table, form: str) -> None:
     when = moments("1D", 400) if form.endswith(("y", "Y")) else moments("1h", 800)
-    rows = files.read(table(tmp_path / "a.csv", {"when": [each.strftime(form) for each in when]}))
+    rows = read(table(tmp_path / "a.csv", {"when": [each.strftime(form) for each in when]}))
     assert rows.times("when", "--time").astype("datetime64[s]").tolist() == when
     assert rows.doubt("when") is None
 
 
 def test_no_year_has_fewer_digits_than_two(tmp_path: Path, table: Table) -> None:
     for text in ("1.2.3", "1/2/3", "1-2-345", "1.2.0024"):
-        rows = files.read(table(tmp_path / "a.csv", {"when": [text] * 3}))
+        rows = read(table(tmp_path / "a.csv", {"when": [text] * 3}))
         with pytest.raises(InputError, match="must name a column of dates"):
             rows.times("when", "--time")
 
@@ -241,13 +241,13 @@ def test_times_of_a_zone_are_told_to_be_shown_in_utc(
         assert not jobs.calibrate(table(tmp_path / "a.csv", held), ENDS).notes
     for zone, said in (("+02:00", [f"{told} 02:00 +02:00' is 2024-01-01 00:00"]), ("UTC", [])):
         held["when"] = pa.array(when, pa.timestamp("us", tz=zone))
-        path = files.write(pa.table(held), tmp_path / "a.parquet")
+        path = write(pa.table(held), tmp_path / "a.parquet")
         assert list(jobs.calibrate(path, ENDS).notes) == said
 
 
 def test_dates_that_can_be_read_in_one_way_are_not_doubted(tmp_path: Path, table: Table) -> None:
     for texts in (["31/1/2024", "1/2/2024"], ["2024-02-01"], ["1/1/2024", "2/2/2024"], ["1", "2"]):
-        rows = files.read(table(tmp_path / "a.csv", {"when": texts}))
+        rows = read(table(tmp_path / "a.csv", {"when": texts}))
         assert rows.doubt("when") is None
 
 
@@ -259,7 +259,7 @@ def test_the_reading_of_doubtful_dates_is_told(tmp_path: Path, table: Table, wor
 
 
 @pytest.mark.parametrize(
-    ("step", "write", "said"),
+    ("step", "form", "said"),
     [
         ("1D", lambda t: f"{t:%Y%m%d}", "days like 20240131"),
         ("1h", lambda t: int(t.timestamp()), "seconds since 1970"),
@@ -268,19 +268,19 @@ def test_the_reading_of_doubtful_dates_is_told(tmp_path: Path, table: Table, wor
     ],
 )
 def test_numbers_that_are_moments_are_read_as_such(
-    tmp_path: Path, table: Table, world: World, step: str, write: Any, said: str
+    tmp_path: Path, table: Table, world: World, step: str, form: Any, said: str
 ) -> None:
     when = [each.replace(tzinfo=UTC) for each in moments(step, 200)]
-    held = {**world(200), "when": [write(each) for each in when]}
+    held = {**world(200), "when": [form(each) for each in when]}
     columns = jobs.Columns("y", lower="low", upper="high", time="when")
     for suffix in (".csv", ".parquet"):
-        path = files.write(pa.table(held), tmp_path / f"a{suffix}")
+        path = write(pa.table(held), tmp_path / f"a{suffix}")
         found = jobs.calibrate(path, columns)
         assert found.trace.tape.time is not None
         assert found.trace.tape.time[-1] == np.datetime64(when[-1].replace(tzinfo=None))
         assert f"'when' is read as {said}" in found.notes
     found = jobs.run(path, "y", time="when", model="last")
-    assert "when" in found.job["features"]
+    assert "when" in found.features
 
 
 def test_numbers_that_are_no_moments_are_printed_whole(
@@ -296,8 +296,8 @@ def test_numbers_that_are_no_moments_are_printed_whole(
 
 def test_whole_numbers_of_any_size_are_features(tmp_path: Path, world: World) -> None:
     held = pa.table({**world(100), "big": [2**60 + i for i in range(100)]})
-    found = jobs.run(files.write(held, tmp_path / "a.parquet"), "y", model="last")
-    assert "big" in found.job["features"]
+    found = jobs.run(write(held, tmp_path / "a.parquet"), "y", model="last")
+    assert "big" in found.features
 
 
 def test_the_only_column_of_dates_is_the_time(tmp_path: Path, table: Table, world: World) -> None:
@@ -309,11 +309,9 @@ def test_the_only_column_of_dates_is_the_time(tmp_path: Path, table: Table, worl
     found = jobs.calibrate(path, ENDS)
     assert found.trace.lower.tolist() == straight.trace.lower.tolist()
     assert any("not in the order of 'when'" in note for note in found.notes)
-    assert "--time when" in found.job["repeat"]
+    assert "--time when" in found.repeat
     choice = jobs.tune(path, ENDS).choice
     assert choice.toml() == jobs.tune(tmp_path / "a.csv", ENDS).choice.toml()
-    trace, _ = replayed(path, ENDS, straight.choice.controller)
-    assert trace.tape.y.tolist() == held["y"]
     two = table(tmp_path / "c.csv", {**mixed, "made": mixed["when"]})
     found = jobs.calibrate(two, ENDS)
     assert found.trace.tape.time is None

@@ -16,7 +16,8 @@ import pytest
 import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import InputError, StateError
-from setpoint.jobs import files
+from setpoint.jobs.rows import read
+from setpoint.tape.files import write
 
 pa = pytest.importorskip("pyarrow")
 
@@ -67,7 +68,7 @@ def test_a_second_job_takes_the_files_of_the_first_away_and_no_others(
     assert listed == ["controller.toml", "metrics.json", "rows.csv", "state.zip"]
 
 
-def test_a_list_of_files_that_someone_else_wrote_takes_nothing_away(
+def test_what_no_job_wrote_is_neither_replaced_nor_taken_away(
     tmp_path: Path, table: Table, world: World
 ) -> None:
     found = jobs.calibrate(table(tmp_path / "a.csv", world(200)), ENDS)
@@ -75,10 +76,23 @@ def test_a_list_of_files_that_someone_else_wrote_takes_nothing_away(
     out.mkdir()
     (out / "notes.txt").write_text("mine")
     for claimed in (["notes.txt", "../a.csv", 3], "notes.txt", None):
-        (out / "metrics.json").write_text(json.dumps({"files": claimed}))
-        found.write(out, report=False)
-        assert (out / "notes.txt").exists()
-        assert (tmp_path / "a.csv").exists()
+        text = json.dumps({"files": claimed, "job": {}})
+        (out / "metrics.json").write_text(text)
+        with pytest.raises(InputError, match=r"metrics.json is there already and no job wrote it"):
+            found.write(out, report=False)
+        assert names(out) == ["metrics.json", "notes.txt"]
+        assert (out / "metrics.json").read_text() == text
+    (out / "metrics.json").unlink()
+    for mine in ("rows.csv", "controller.toml"):
+        (out / mine).write_text("mine")
+        with pytest.raises(InputError, match=f"{mine} is there already and no job wrote it: name"):
+            found.write(out, report=False)
+        assert (out / mine).read_text() == "mine"
+        (out / mine).unlink()
+    found.write(out, report=False)
+    found.write(out, report=False)
+    assert (out / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "a.csv").exists()
 
 
 def test_a_page_that_was_made_later_goes_with_its_job(
@@ -276,22 +290,22 @@ def test_a_csv_becomes_parquet_and_json_with_numbers_as_numbers(
     held["void"] = [""] * 60
     found = jobs.calibrate(table(tmp_path / "a.csv", held), ENDS)
     made = found.write(tmp_path / "out", report=False, suffix=".parquet")
-    kinds = {f.name: str(f.type) for f in files.read(made["rows.parquet"]).table.schema}
+    kinds = {f.name: str(f.type) for f in read(made["rows.parquet"]).table.schema}
     assert kinds == {
         "low": "double", "high": "double", "y": "double", "count": "int64", "code": "string",
         "big": "string", "when": "timestamp[us]",
         "word": "string", "void": "string",
         "lower": "double", "upper": "double", "covered": "bool", "burn_in": "bool",
     }  # fmt: skip
-    assert files.read(made["rows.parquet"]).table["count"].to_pylist() == [*range(59), None]
+    assert read(made["rows.parquet"]).table["count"].to_pylist() == [*range(59), None]
     made = found.write(tmp_path / "out", report=False, suffix=".jsonl")
     first = json.loads(made["rows.jsonl"].read_text().splitlines()[0])
     assert (first["count"], first["code"], first["when"]) == (0, "007", "2024-01-01")
     assert first["low"] == held["low"][0]
     # What comes as Parquet keeps its types, text of digits included.
-    source = files.write(pa.table({**world(60), "zip": ["10115"] * 60}), tmp_path / "b.parquet")
+    source = write(pa.table({**world(60), "zip": ["10115"] * 60}), tmp_path / "b.parquet")
     made = jobs.calibrate(source, ENDS).write(tmp_path / "c", report=False)
-    assert str(files.read(made["rows.parquet"]).table["zip"].type) == "string"
+    assert str(read(made["rows.parquet"]).table["zip"].type) == "string"
 
 
 # The same again
@@ -333,7 +347,7 @@ def test_the_command_of_a_job_gives_its_numbers_again(
     (tmp_path / "full.toml").write_text(sp.spec.to_toml(sp.Controller(sp.sets.Widen(), risk)))
     found = job(path)
     first = found.write(tmp_path / "first", report=False)
-    words = shlex.split(found.job["repeat"])
+    words = shlex.split(found.repeat)
     monkeypatch.setattr(
         sys, "argv", [*words, "--out", str(tmp_path / "second"), "--no-report", "--quiet"]
     )
@@ -353,7 +367,7 @@ def test_a_controller_from_python_is_named_as_the_file_beside_the_page(
     path = table(tmp_path / "a.csv", world(200))
     risk = sp.Risk(sp.losses.Miscoverage(), 0.15)
     found = jobs.calibrate(path, ENDS, controller=sp.Controller(sp.sets.Widen(), risk))
-    assert found.job["repeat"].endswith("--config controller.toml --burn-in 50")
+    assert found.repeat.endswith("--config controller.toml --burn-in 50")
     made = found.write(tmp_path / "out", report=False)
     again = jobs.calibrate(path, ENDS, controller=made["controller.toml"], burn_in=50)
     assert np.array_equal(again.trace.lower, found.trace.lower)

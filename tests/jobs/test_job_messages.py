@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import DataError, InputError, PredictionError, SpecError
-from setpoint.jobs import files
+from setpoint.jobs.rows import read
+from setpoint.tape.files import write
 
 pa = pytest.importorskip("pyarrow")
 
@@ -85,15 +87,15 @@ def test_the_line_is_the_one_that_an_editor_shows(tmp_path: Path) -> None:
     path.write_text(text)
     line = text.split("\n").index("bad,here") + 1
     with pytest.raises(DataError, match=rf"'bad' in line {line} \(the header is line 1\)"):
-        files.read(path).numbers("y", "--target")
+        read(path).numbers("y", "--target")
     packed = tmp_path / "b.csv.gz"
     packed.write_bytes(gzip.compress(text.encode()))
-    assert files.read(packed).place(2).startswith(f"line {line} ")
+    assert read(packed).place(2).startswith(f"line {line} ")
     lines = tmp_path / "c.jsonl"
     lines.write_text('{"y": 1}\n\n{"y": 2}\n{"y": "bad"}\n'.replace('"bad"', "null"))
-    assert files.read(lines).place(2) == "line 4"
-    rows = files.write(pa.table({"y": [1, 2, 3]}), tmp_path / "d.parquet")
-    assert files.read(rows).place(2) == "row 3"
+    assert read(lines).place(2) == "line 4"
+    rows = write(pa.table({"y": [1, 2, 3]}), tmp_path / "d.parquet")
+    assert read(rows).place(2) == "row 3"
 
 
 def test_a_label_outside_the_support_is_named_by_its_line(
@@ -145,6 +147,8 @@ def test_the_cell_that_keeps_a_column_from_being_dates_is_told(
         (b'a;b\n1;"2\n3"\n1\n', ".csv", "line 4 has 1 cells and the header has 2"),
         ("a,b\n1,2\n".encode("utf-16"), ".csv", "is UTF-16 text: .*`iconv -f utf-16 -t utf-8`"),
         (b"PAR1 no", ".parquet", "is damaged or no .parquet file"),
+        (b'{"a": 1}\n{"a": 1, "a": 2}\n', ".jsonl", r"line 2 is .* \('a' is named twice\)"),
+        (b"[" * 100_000, ".jsonl", "line 1 is no JSON object .*: correct it or leave it out"),
         (b"{", ".jsonl", "line 1 is no JSON object .*: correct it or leave it out"),
         (b'{"a": 1}\n\n{"a": 2\n', ".jsonl", r"line 3 is no JSON object \(Expecting ',' delimiter"),
         (b'{"a": 1}\n[1]\n', ".jsonl", "line 2 is no JSON object: write one in each line"),
@@ -166,14 +170,14 @@ def test_a_damaged_file_is_refused_in_a_sentence(
     path = tmp_path / f"a{suffix}"
     path.write_bytes(content)
     with pytest.raises(DataError, match=said):
-        files.read(path)
+        read(path)
 
 
 def test_a_text_in_another_encoding_is_found_behind_the_first_block(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"a,b\n" + b"1,2\n" * 50_000 + b"3,\xe9\n")
     with pytest.raises(DataError, match=r"byte 0xe9 in line 50,002"):
-        files.read(path)
+        read(path)
 
 
 def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -252,3 +256,136 @@ def test_a_report_of_nothing_says_what_to_name(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="write them: a demo leaves no rows"):
         jobs.report(tmp_path)
     assert not (tmp_path / "report.html").exists()
+
+
+# Asked for what cannot be
+
+
+def risk(loss: Any, level: float = 0.1) -> sp.Risk:
+    return sp.Risk(loss, level, sp.steps.Fixed(0.1), bounds=(-20.0, 20.0))
+
+
+MISSED = sp.losses.Miscoverage()
+
+
+@pytest.mark.parametrize(
+    ("sets", "risks", "said"),
+    [
+        (sp.sets.Nested(sp.sets.Widen()), (risk(MISSED, 0.5), risk(MISSED)), "one set a row"),
+        (sp.sets.Widen(), risk(sp.losses.SetSize(), 0.5), "SetSize cannot judge Widen"),
+        (sp.sets.Widen(), risk(sp.losses.FalseNegatives()), "FalseNegatives cannot judge Widen"),
+        (sp.sets.Widen(), risk(sp.losses.CentreFailure()), "CentreFailure cannot judge Widen"),
+        (sp.sets.PixelScale(), risk(sp.losses.ImageMiscoverage()), "PixelScale is for images"),
+        (sp.sets.PixelThreshold(), risk(sp.losses.FalseNegatives()), "PixelThreshold is for"),
+    ],
+)
+def test_a_controller_that_cannot_do_the_work_is_refused_before_it_begins(
+    tmp_path: Path, sets: Any, risks: Any, said: str
+) -> None:
+    controller = sp.Controller(sets, risks)
+    with pytest.raises(InputError, match=said):
+        jobs.calibrate(tmp_path / "nowhere.csv", ENDS, controller=controller)
+    if "one set" not in said:
+        with pytest.raises(InputError, match=said):
+            jobs.check_work(controller, "stream")
+
+
+def test_a_label_that_is_not_finite_is_named_by_its_line(
+    tmp_path: Path, table: Table, world: World
+) -> None:
+    path = table(tmp_path / "a.csv", {**world(60), "y": [1.0] * 59 + ["inf"]})
+    with pytest.raises(DataError, match=r"must be finite, and 'y' .* holds inf in line 61"):
+        jobs.run(path, "y")
+
+
+def test_the_label_is_no_key_of_its_row(tmp_path: Path, table: Table, world: World) -> None:
+    path = table(tmp_path / "a.csv", world(60))
+    with pytest.raises(InputError, match="--target and --time both name 'y'"):
+        jobs.run(path, "y", time="y")
+    with pytest.raises(InputError, match="--target and --id both name 'y'"):
+        jobs.Columns("y", point="low", id="y")
+
+
+def test_a_burn_in_of_infinite_ends_chooses_nothing(
+    tmp_path: Path, table: Table, world: World
+) -> None:
+    held = world(300)
+    held["low"][:60], held["high"][:60] = ["-inf"] * 60, ["inf"] * 60
+    path = table(tmp_path / "a.csv", held)
+    with pytest.raises(DataError, match="the 50 rows of the burn-in have infinite ends"):
+        jobs.calibrate(path, ENDS)
+    assert jobs.calibrate(path, ENDS, burn_in=100).trace.coverage > 0.7
+    with pytest.raises(DataError, match="a burn-in of 0 rows chooses nothing"):
+        jobs.calibrate(path, ENDS, burn_in=0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"job": 5},
+        {"columns": {"target": 5, "lower": "low"}},
+        {"columns": {"target": "y", "lower": "low", "odd": "y"}},
+        {"added": {}},
+        {"burn_in": "x"},
+        {"files": [3]},
+        {"files": ["rows./../a.csv"]},
+    ],
+)
+def test_a_metrics_file_that_someone_edited_is_refused_in_a_sentence(
+    tmp_path: Path, table: Table, world: World, change: dict[str, Any]
+) -> None:
+    jobs.calibrate(table(tmp_path / "a.csv", world(100)), ENDS).write(tmp_path / "o", report=False)
+    path = tmp_path / "o" / "metrics.json"
+    told = json.loads(path.read_text("utf-8"))
+    where = told if {"job", "files"} & set(change) else told["job"]
+    where.update(change)
+    path.write_text(json.dumps(told))
+    with pytest.raises(DataError, match=r"must hold rows, metrics.json and controller.toml"):
+        jobs.report(tmp_path / "o")
+
+
+def test_a_time_zone_that_is_not_known_is_told(tmp_path: Path, world: World) -> None:
+    when = pa.array(np.arange(100) * 10**9, pa.timestamp("us", tz="Mars/Olympus"))
+    path = write(pa.table({**world(100), "when": when}), tmp_path / "a.parquet")
+    found = jobs.calibrate(path, ENDS)
+    assert found.notes == ("'when' is read in UTC: its zone 'Mars/Olympus' is not known here",)
+    for suffix in (".parquet", ".jsonl", ".csv"):
+        assert found.write(tmp_path / suffix[1:], report=False, suffix=suffix)
+
+
+def test_what_classes_have_in_common_is_theirs_if_the_labels_have_it(
+    tmp_path: Path, table: Table
+) -> None:
+    held = {"new_york": [0.3] * 60, "new_jersey": [0.7] * 60, "y": ["new_york", "new_jersey"] * 30}
+    columns = jobs.Columns("y", probabilities=("new_york", "new_jersey"))
+    found = jobs.calibrate(table(tmp_path / "a.csv", held), columns)
+    assert found.trace.controller.sets.classes == ("new_york", "new_jersey")  # type: ignore[attr-defined]
+    held["y"] = ["york", "jersey"] * 30
+    found = jobs.calibrate(table(tmp_path / "a.csv", held), columns)
+    assert found.trace.controller.sets.classes == ("york", "jersey")  # type: ignore[attr-defined]
+
+
+def test_an_interval_of_two_sides_is_told_of_as_a_whole(
+    tmp_path: Path, table: Table, world: World
+) -> None:
+    """Each side misses a tenth, so the interval is to hold 80 % and not 90."""
+    path = table(tmp_path / "a.csv", {**world(400), "y": [1e6] * 400})
+    sides = sp.Controller(sp.sets.TwoSided(), (risk(MISSED), risk(MISSED)))
+    text = str(jobs.calibrate(path, ENDS, controller=sides))
+    assert "0.00 % of the labels lay in their sets; 80 % was asked for, and nothing is" in text
+    path = table(tmp_path / "b.csv", world(20_000))
+    found = jobs.calibrate(path, ENDS, controller=sides)
+    bounds = [each["bound_upper"] for each in found.metrics()["risks"]]
+    said = f"80 % was asked for, and at least {100 * (1 - sum(bounds)):.1f} % was guaranteed"
+    assert said in str(found)
+
+
+def test_a_guarantee_after_more_labels_than_can_be_counted_is_told(tmp_path: Path) -> None:
+    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk(sp.losses.Custom(_nothing, high=1e308))))
+    stream.predict((0.0, 1.0))
+    stream.update(0.5)
+    assert stream.certificate().risks[0].verdict == "says nothing yet"
+
+
+def _nothing(shown: Any, y: float) -> float:
+    return 0.0

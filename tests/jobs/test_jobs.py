@@ -14,9 +14,10 @@ import pytest
 import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import InputError
-from setpoint.jobs import files
-from setpoint.jobs.features import find, time_column
-from setpoint.jobs.times import calendar
+from setpoint.jobs.features import find
+from setpoint.jobs.rows import read
+from setpoint.tape.dates import calendar
+from setpoint.tape.files import write
 
 pa = pytest.importorskip("pyarrow")
 
@@ -87,11 +88,11 @@ def test_every_kind_of_file_gives_the_same_sets(
 ) -> None:
     held = world(400)
     reference = jobs.calibrate(table(tmp_path / "a.csv", held), ENDS)
-    path = files.write(pa.table(held), tmp_path / f"b{suffix}", "\t" if "tsv" in suffix else ",")
+    path = write(pa.table(held), tmp_path / f"b{suffix}", "\t" if "tsv" in suffix else ",")
     found = jobs.calibrate(path, ENDS)
     assert np.array_equal(found.trace.lower, reference.trace.lower)
     made = found.write(tmp_path / "out", report=False)
-    again = files.read(made[f"rows{suffix}"])
+    again = read(made[f"rows{suffix}"])
     assert np.array_equal(again.numbers("upper", "")[50:], reference.trace.upper)
     assert again.numbers("high", "").tolist() == held["high"]
 
@@ -166,7 +167,7 @@ def test_every_series_is_held_by_itself(tmp_path: Path, table: Table, world: Wor
     columns = dict(zip(("site", "low", "high", "y"), zip(*rows, strict=True), strict=True))
     path = table(tmp_path / "a.csv", columns)
     found = jobs.calibrate(path, jobs.Columns("y", lower="low", upper="high", id="site"))
-    assert found.job["burn_in"] == 3 * 50
+    assert found.burn_in == 3 * 50
     for name in "abc":
         stream, held = sp.Stream(found.trace.controller), parts[name]
         shown = []
@@ -329,9 +330,10 @@ def test_features_are_numbers_dates_and_few_words(tmp_path: Path, table: Table) 
             "y": range(size),
         },
     )
-    rows = files.read(path)
-    assert time_column(rows) == "when"
-    seen = find(rows, "y", time="when")
+    rows = read(path)
+    assert rows.dates == ["when"]
+    tape = sp.Tape.from_arrays([np.zeros(size)], np.zeros(size))
+    seen = find(rows, tape, "y", time="when")
     assert seen.columns == ("when", "n", "word")
     assert seen.left_out == {
         "words": "holds 60 different words, and at most 30 become features",
@@ -367,7 +369,7 @@ def test_the_calendar_runs_round() -> None:
 def test_dates_are_read_as_people_write_them(
     tmp_path: Path, texts: list[str], first: str, table: Table
 ) -> None:
-    rows = files.read(table(tmp_path / "a.csv", {"when": texts}))
+    rows = read(table(tmp_path / "a.csv", {"when": texts}))
     assert rows.times("when", "--time")[0] == np.datetime64(first)
 
 
@@ -379,9 +381,9 @@ def test_tuning_picks_from_the_first_part_and_judges_on_the_rest(
 ) -> None:
     path = table(tmp_path / "a.csv", world(2000))
     found = jobs.tune(path, ENDS, gammas=(0.01, 0.5))
-    assert {row["gamma"] for row in found.choice.tried} == {0.01, 0.5}
-    best = min(found.choice.tried, key=lambda row: row["objective"])
-    assert best["chosen"]
+    assert {row.gamma for row in found.choice.tried} == {0.01, 0.5}
+    best = min(found.choice.tried, key=lambda row: row.objective)
+    assert best.chosen
     held = world(2000)
     stream = sp.Stream(found.choice.controller)
     losses = []
@@ -397,7 +399,7 @@ def test_the_objective_of_the_choice_is_the_pinball_loss_of_lambda(
 ) -> None:
     path = table(tmp_path / "a.csv", world(600))
     found = jobs.tune(path, ENDS, gammas=(0.3,), share=0.5)
-    row = next(row for row in found.choice.tried if row["stretch"] == "Identity")
+    row = next(row for row in found.choice.tried if row.stretch == "Identity")
     held = world(600)
     ends = list(zip(held["low"], held["high"], strict=True))[:300]
     open_ = sp.Controller(sp.sets.Widen(), sp.Risk(sp.losses.Miscoverage(), 0.1))
@@ -408,7 +410,7 @@ def test_the_objective_of_the_choice_is_the_pinball_loss_of_lambda(
         gap = max(low - y, y - high) - theta
         total += max(0.9 * gap, -0.1 * gap)
         theta += 0.3 * (float(y < low - theta or y > high + theta) - 0.1)
-    assert row["objective"] == pytest.approx(total / 300, rel=1e-9)
+    assert row.objective == pytest.approx(total / 300, rel=1e-9)
 
 
 def test_the_demo_is_held_where_the_model_alone_is_not() -> None:

@@ -181,7 +181,7 @@ def test_a_missing_library_is_named_with_its_extra(library: str) -> None:
 def test_a_frame_without_pandas_names_its_extra() -> None:
     script = (
         "import sys; sys.modules['pandas'] = None;"
-        "from setpoint.layouts import to_frame; to_frame([(0.0, 1.0)])"
+        "from setpoint.interop import to_frame; to_frame([(0.0, 1.0)])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "pip install 'setpoint[data]'" in done.stderr

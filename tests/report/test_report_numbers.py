@@ -12,6 +12,7 @@ import pytest
 import setpoint as sp
 from setpoint import Tape, Trace, replay, report
 from setpoint.errors import InputError
+from setpoint.guarantee import Status
 from setpoint.tape import TapeNotice
 
 
@@ -95,6 +96,22 @@ def test_streams_come_worst_first_and_their_bounds_add_up(several: Trace) -> Non
     rows = {each["key"]: each["labels"] for each in found["groups"]["rows"]}
     assert list(rows) == [0, 1, 2]
     assert sum(rows.values()) == labels
+
+
+def test_several_streams_have_the_weakest_status_and_a_verdict_that_counts() -> None:
+    rows = [2_000, 30]  # the guarantee of the short stream says nothing yet
+    y = np.random.default_rng(3).normal(size=sum(rows))
+    ends = {"lower": np.full(len(y), -1.0), "upper": np.full(len(y), 1.0)}
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-10, 10))
+    controller = sp.Controller(sp.sets.Widen(), risk)
+    numbers = report.metrics(
+        replay(controller, Tape.from_arrays(ends, y, id=np.repeat(["long", "short"], rows)))
+    )
+    assert numbers["status"] == Status.SAYS_NOTHING_YET
+    assert numbers["verdict"] == ("says nothing yet for 1 of 2 streams; holds for 1 of 2 streams")
+    assert {each["id"]: each["status"] for each in numbers["worst_streams"]} == {
+        "long": Status.HOLDS, "short": Status.SAYS_NOTHING_YET
+    }  # fmt: skip
 
 
 def test_a_longest_streak_never_spans_two_streams() -> None:

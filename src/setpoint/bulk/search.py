@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp, inf, log
-from typing import Protocol
+from math import exp, inf, log, nan
+from typing import Any, Protocol, runtime_checkable
 
-from setpoint._check import finite, positive
-from setpoint.bulk.replay import nominal
+import numpy as np
+
+from setpoint._check import finite, positive, whole
+from setpoint.bulk.replay import Trace, nominal
+from setpoint.bulk.states import size_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 
@@ -17,12 +20,17 @@ __all__ = [
     "DEPTH_PAIR_GAMMAS",
     "GAMMAS",
     "Authors",
+    "Holding",
     "LogUniform",
+    "Measures",
     "Narrowest",
     "Objective",
     "Pinball",
+    "Tracking",
     "Uniform",
 ]
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +78,25 @@ BETA_LOSS = Uniform(0.1, 0.2)
 
 
 class Objective(Protocol):
-    """What is made small: a function of a controller and its metrics, +inf to reject it."""
+    """What is made small: a function of a controller and its metrics.
 
-    def __call__(self, controller: Controller, found: Mapping[str, float]) -> float: ...
+    It is a number, or several of which the first that differs decides. +inf and NaN, of several
+    the first, reject a controller.
+    """
+
+    def __call__(
+        self, controller: Controller, found: Mapping[str, float], /
+    ) -> float | tuple[float, ...]: ...
+
+
+@runtime_checkable
+class Measures(Protocol):
+    """An objective to which the metrics of a sweep are not enough: it measures the whole trace.
+
+    What `measure` returns are the metrics that the objective is called with, and the table.
+    """
+
+    def measure(self, trace: Trace) -> Mapping[str, float]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +147,96 @@ class Authors:
         if abs(found["coverage"] - confidence) > self.tolerance:
             return inf
         return (1.0 + abs(found["msl"] - 1.0 / confidence)) * found["mean_length"]
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """The narrowest sets among those that hold every risk, judged from one row on.
+
+    The settings are replayed from the first row and judged from `start`, so that none is judged
+    on how it sets out. The objective is three numbers: the worst excess of a risk over its
+    tolerance, 0 if all are held; the share of sets without a finite size; the mean size of the
+    others. So where none holds every risk, the one that comes nearest is the best.
+
+    Parameters
+    ----------
+    tolerances
+        How far each risk may be above its level.
+    start
+        The first row that is judged.
+    """
+
+    tolerances: tuple[float, ...]
+    start: int = 0
+
+    def __post_init__(self) -> None:
+        whole(self.start, "start", 0)
+
+    def measure(self, trace: Trace) -> dict[str, float]:
+        """The mean loss of each risk, the share of full sets and the mean size of the others."""
+        losses = trace.losses[:, self.start :]
+        judged = ~np.isnan(losses)
+        totals, counts = np.where(judged, losses, 0.0).sum(axis=1), judged.sum(axis=1)
+        risks = [
+            total / count if count else nan for total, count in zip(totals, counts, strict=True)
+        ]
+        lengths = _sizes(trace)[self.start :][judged.any(axis=0)]
+        known = lengths[np.isfinite(lengths)]
+        return {
+            **{f"risk{i}": float(risk) for i, risk in enumerate(risks)},
+            "full": 1.0 - len(known) / len(lengths) if len(lengths) else 0.0,
+            "length": float(known.mean()) if len(known) else 0.0,
+        }
+
+    def __call__(
+        self, controller: Controller, found: Mapping[str, float]
+    ) -> tuple[float, float, float]:
+        count = len(controller.risks)
+        if len(self.tolerances) != count:
+            raise InputError(f"Holding has {len(self.tolerances)} tolerances for {count} risks")
+        excess = [
+            found[f"risk{i}"] - risk.level - self.tolerances[i]
+            for i, risk in enumerate(controller.risks)
+        ]
+        # A risk that was never judged was never above its level.
+        worst = max([0.0, *(value for value in excess if value == value)])
+        return worst, found["full"], found["length"]
+
+
+def _sizes(trace: Trace) -> Array:
+    """How large each set is."""
+    if trace.shown is None:
+        return np.asarray(trace.upper - trace.lower)
+    return np.array([size_of(shown) for shown in trace.shown])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tracking:
+    """How well λ tracks the critical values: its pinball loss as the quantile for coverage.
+
+    It ranks intervals as the Winkler score does, and sets of every kind have it.
+
+    Parameters
+    ----------
+    criticals
+        The critical value of each row, NaN where there is none.
+    """
+
+    criticals: Array
+
+    def measure(self, trace: Trace) -> dict[str, float]:
+        """The pinball loss of λ, and the metrics that a person looks at beside it."""
+        known = np.isfinite(self.criticals)
+        criticals = self.criticals[known]
+        loss = nan
+        if len(criticals):
+            far = 10.0 * float(np.abs(criticals).max())
+            gap = criticals - np.clip(trace.lam[known], -far, far)
+            share = nominal(trace.controller)
+            loss = float(np.maximum(share * gap, (share - 1.0) * gap).mean())
+        summary = trace.summary()
+        metrics = {name: float(getattr(summary, name)) for name in ("risk", "coverage", "msl")}
+        return {"pinball": loss, **metrics}
+
+    def __call__(self, controller: Controller, found: Mapping[str, float]) -> float:
+        return found["pinball"]

@@ -8,7 +8,7 @@ tuned.table          everything that was tried
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import product
 from math import inf
@@ -17,16 +17,18 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import number, whole
-from setpoint.bulk.search import LogUniform, Narrowest, Objective, Pinball, Uniform
+from setpoint.bulk.replay import replay
+from setpoint.bulk.search import LogUniform, Measures, Narrowest, Objective, Pinball, Uniform
 from setpoint.bulk.states import Start
 from setpoint.bulk.sweep import Sweep, sweep
 from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError
 from setpoint.sets import LabelSet
+from setpoint.sets.family import Shows
 from setpoint.steps import Fixed
 from setpoint.tape import Tape
 
-__all__ = ["TuneNotice", "Tuned", "tune"]
+__all__ = ["TuneNotice", "Tuned", "tune", "with_options"]
 
 Array = np.ndarray[Any, Any]
 Choice = Iterable[Any] | Uniform | LogUniform
@@ -50,7 +52,7 @@ class Tuned:
         What was tried: the values of each option, in the order of the table. Numbers are an array
         of them, anything else (bounds, whole parts) an array of objects.
     objective
-        What was made small.
+        What was made small; a row for each controller where it is several numbers.
     table
         The metrics of every controller tried.
     """
@@ -66,12 +68,12 @@ class Tuned:
 
     def rows(self) -> list[dict[str, Any]]:
         """Everything tried, best first: its options, its objective, its metrics."""
-        order = np.argsort(self.objective, kind="stable")
+        order = _best_first(self.objective)
         options = {name: values.tolist() for name, values in self.options.items()}
         return [
             {
                 **{name: values[i] for name, values in options.items()},
-                "objective": float(self.objective[i]),
+                "objective": _plain(self.objective[i]),
                 **self.table.row(int(i)),
             }
             for i in order
@@ -96,12 +98,14 @@ class Tuned:
         return {x: first[index], y: second[index], "index": index}
 
     def __str__(self) -> str:
-        names = [*self.options, "objective", "risk", "coverage", "mean_length", "msl"]
-        shown = [[_told(row[name]) for name in names] for row in self.rows()[:10]]
-        widths = [max(12, *map(len, column)) for column in zip(names, *shown, strict=True)]
+        shown = ("risk", "coverage", "mean_length", "msl")
+        own = [name for name in shown if name in self.table.columns] or [*self.table.columns]
+        names = [*self.options, "objective", *own]
+        rows = [[_told(row[name]) for name in names] for row in self.rows()[:10]]
+        widths = [max(12, *map(len, column)) for column in zip(names, *rows, strict=True)]
         lines = [
             "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-            for cells in (names, *shown)
+            for cells in (names, *rows)
         ]
         return "\n".join([f"{len(self):,} controllers tried, best first", *lines])
 
@@ -116,11 +120,23 @@ def _told(value: Any) -> str:
     return f"{value:.5g}" if is_number else repr(value)
 
 
+def _best_first(objective: Array) -> Array:
+    """The places of controllers by their objective; of several numbers the first that differs."""
+    keys = objective[:, None] if objective.ndim == 1 else objective
+    order: Array = np.lexsort(keys.T[::-1])
+    return order
+
+
+def _plain(value: Any) -> Any:
+    """One number, or several."""
+    return tuple(value.tolist()) if value.ndim else float(value)
+
+
 def tune(
     controller: Controller,
     tape: Tape,
-    space: Mapping[str, Choice],
-    objective: Callable[[Controller, Mapping[str, float]], float] | None = None,
+    space: Mapping[str, Choice] | Sequence[Controller],
+    objective: Objective | None = None,
     *,
     state: Start = None,
     budget: int = 256,
@@ -142,12 +158,13 @@ def tune(
         risks and "score", "loss", "low", "high" for the stretch, with the values to try or a
         range to draw from. A value may be whatever the option takes: a number, a pair, None, or
         a whole part, as in {"stretch": [Identity(), Exponential()]}. A risk without a step rule
-        gets a fixed one with the γ that is tried.
+        gets a fixed one with the γ that is tried. Or a list of the controllers themselves.
     objective
-        What to make small, called with a controller and its metrics. By default `search.Pinball()`,
-        for label sets `search.Narrowest(0.005)`.
-        +inf and NaN reject a controller. If every one is rejected, a `TuneNotice` says so, and
-        the controller given is the best.
+        What to make small, called with a controller and its metrics, or with those it measures
+        itself (`search.Measures`). By default `search.Pinball()`, for label sets
+        `search.Narrowest(0.005)`. It is a number, or several of which the first that differs
+        decides. +inf and NaN reject a controller. If every one is rejected, a `TuneNotice` says
+        so, and the controller given is the best.
     state
         Where every setting goes on from, as in `replay`. A score window needs one: while it fills,
         its sets are infinite, and so is their pinball loss.
@@ -175,43 +192,68 @@ def tune(
     ----------
     Feldman et al. 2023, appendix C: the hyper-parameters' tuning.
     """
-    wanted: Callable[[Controller, Mapping[str, float]], float] = objective or _usual(controller)
-    names = list(space)
-    settings = _settings(space, whole(budget, "budget", 1), whole(seed, "seed", 0))
-    controllers = [
-        _with(controller, dict(zip(names, setting, strict=True))) for setting in settings
-    ]
-    told = _Progress(len(controllers), progress)
-    table = sweep(controllers, tape, state=state, confidence_level=confidence_level, told=told)
-    values = np.array(
-        [
-            number(wanted(each, table.row(index)), "the objective")
-            for index, each in enumerate(controllers)
+    goal: Objective = _usual(controller) if objective is None else objective
+    whole(budget, "budget", 1)
+    whole(seed, "seed", 0)
+    options: dict[str, Array] = {}
+    if isinstance(space, Mapping):
+        names, settings = list(space), _settings(space, budget, seed)
+        controllers = [
+            with_options(controller, dict(zip(names, setting, strict=True))) for setting in settings
         ]
+        options = {name: _column([row[i] for row in settings]) for i, name in enumerate(names)}
+    else:
+        controllers = list(space)
+    told = _Progress(len(controllers), progress)
+    if isinstance(goal, Measures):
+        table = _measured(controllers, tape, goal, state, told)
+    else:
+        table = sweep(controllers, tape, state=state, confidence_level=confidence_level, told=told)
+    values = np.array(
+        [_numbers(goal(each, table.row(place))) for place, each in enumerate(controllers)]
     )
     values[np.isnan(values)] = inf
-    index = int(np.argmin(values)) if values.min() < inf else None
+    first = values if values.ndim == 1 else values[:, 0]
+    index = int(_best_first(values)[0]) if first.min() < inf else None
     if index is None:
         warnings.warn(
-            f"the objective {wanted!r} rejects all of {len(values):,} controllers (it is +inf or "
+            f"the objective {goal!r} rejects all of {len(values):,} controllers (it is +inf or "
             "NaN), so the one given stays the best",
             TuneNotice,
             stacklevel=2,
         )
-    return Tuned(
-        controller if index is None else controllers[index],
-        index,
-        {name: _column([setting[i] for setting in settings]) for i, name in enumerate(names)},
-        values,
-        table,
-    )
+    best = controller if index is None else controllers[index]
+    return Tuned(best, index, options, values, table)
+
+
+def _numbers(objective: Any) -> Any:
+    """One number, or several, in floats."""
+    if isinstance(objective, tuple):
+        return [number(value, "the objective") for value in objective]
+    return number(objective, "the objective")
+
+
+def _measured(
+    controllers: Sequence[Controller],
+    tape: Tape,
+    objective: Measures,
+    state: Start,
+    told: "_Progress",
+) -> Sweep:
+    """The metrics that an objective measures itself, one trace after the other."""
+    rows = []
+    for done, controller in enumerate(controllers, 1):
+        rows.append(objective.measure(replay(controller, tape, state)))
+        told(done)
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return Sweep(tuple(controllers), columns)
 
 
 def _usual(controller: Controller) -> Objective:
     """What is made small if nobody says: the pinball loss, or the size of sets without ends."""
-    if getattr(controller.sets, "shows", None) is LabelSet:
-        return Narrowest(0.005)
-    return Pinball()
+    sets = controller.sets
+    labels = isinstance(sets, Shows) and sets.shows is LabelSet
+    return Narrowest(0.005) if labels else Pinball()
 
 
 def _column(values: list[Any]) -> Array:
@@ -282,8 +324,11 @@ class _Change:
     options: dict[str, "_Change"] = field(default_factory=dict)
 
 
-def _with(controller: Controller, options: Mapping[str, Any]) -> Controller:
-    """The controller with some options changed, all those of one part together."""
+def with_options(controller: Controller, options: Mapping[str, Any]) -> Controller:
+    """The controller with some options changed, all those of one part together.
+
+    Options are named as in the space of `tune`.
+    """
     change = _Change("")
     for name, value in options.items():
         path = _SHORT.get(name, name)

@@ -1,19 +1,18 @@
 """Choosing step sizes for images by the paper's rule, on frames reduced to critical values."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from setpoint._check import positive
-from setpoint.bulk.replay import Trace, replay
-from setpoint.bulk.search import DEPTH_GAMMAS, DEPTH_PAIR_GAMMAS
-from setpoint.controller import Controller, Risk, State
+from setpoint.bulk.replay import replay
+from setpoint.bulk.search import DEPTH_GAMMAS, DEPTH_PAIR_GAMMAS, Holding
+from setpoint.bulk.tune import tune, with_options
+from setpoint.controller import Controller, State
 from setpoint.errors import InputError
 from setpoint.images.criticals import FrameTape
-from setpoint.steps import Fixed
 
 __all__ = ["Chosen", "choose"]
 
@@ -47,9 +46,9 @@ class Chosen:
     table: dict[str, Array]
 
     def __repr__(self) -> str:
-        told = "held" if self.held else "not held"
+        held = "held" if self.held else "not held"
         count = len(self.table["length"])
-        return f"<Chosen γ = {self.gammas} of {count} settings, risks {told}>"
+        return f"<Chosen γ = {self.gammas} of {count} settings, risks {held}>"
 
 
 def choose(
@@ -102,52 +101,20 @@ def choose(
             f"the validation part needs frames from start={start} to stop={stop}, the tape has "
             f"{len(frames)}"
         )
-    reading = frames.controller(controller)
-    settings = list(product(tried, repeat=len(risks)))
-    rows, states = [], []
-    for setting in settings:
-        trace = replay(_with(reading, setting), tape)
-        rows.append((*setting, *_measured(trace, start)))
-        states.append(trace.state)
-    names = [f"{what}{i}" for what in ("gamma", "risk") for i in range(len(risks))]
-    table = dict(zip([*names, "full", "length"], np.array(rows).T, strict=True))
-    over = [table[f"risk{i}"] - risk.level - allowed[i] for i, risk in enumerate(risks)]
-    # A risk that was never judged was never above its level.
-    worst = np.max([np.where(np.isnan(each), 0.0, np.maximum(each, 0.0)) for each in over], axis=0)
-    best = int(np.lexsort((table["length"], table["full"], worst))[0])
-    return Chosen(
-        _with(controller, settings[best]),
-        settings[best],
-        bool(worst[best] <= 0.0),
-        states[best],
-        table,
+    names = [f"risks.{i}.step.gamma" for i in range(len(risks))]
+    space = dict.fromkeys(names, tried)
+    tuned = tune(
+        frames.controller(controller), tape, space, Holding(allowed, start), progress=False
     )
-
-
-def _with(controller: Controller, gammas: tuple[float, ...]) -> Controller:
-    """The controller with other step sizes."""
-    pairs = zip(controller.risks, gammas, strict=True)
-    risks = [replace(risk, step=_step(risk, gamma)) for risk, gamma in pairs]
-    return Controller(controller.sets, risks, controller.stretch, controller.combine)
-
-
-def _step(risk: Risk, gamma: float) -> Any:
-    step: Any = risk.step
-    if step is None:
-        return Fixed(gamma)
-    if not hasattr(step, "gamma"):
-        raise InputError(f"only a step rule with a gamma can be chosen for, got {step!r}")
-    return replace(step, gamma=gamma)
-
-
-def _measured(trace: Trace, start: int) -> tuple[float, ...]:
-    """The mean loss of each risk from a frame on, the share of full sets, the mean length."""
-    losses = trace.losses[:, start:]
-    judged = ~np.isnan(losses)
-    totals = np.where(judged, losses, 0.0).sum(axis=1)
-    with np.errstate(invalid="ignore"):
-        risks = totals / judged.sum(axis=1)
-    lengths = np.array([shown.length for shown in (trace.shown or ())[start:]])[judged.any(axis=0)]
-    finite = lengths[np.isfinite(lengths)]
-    full = 1.0 - len(finite) / len(lengths) if len(lengths) else 0.0
-    return (*risks.tolist(), full, float(finite.mean()) if len(finite) else 0.0)
+    best = int(tuned.index or 0)
+    steps = tuple(float(tuned.options[name][best]) for name in names)
+    return Chosen(
+        with_options(controller, dict(zip(names, steps, strict=True))),
+        steps,
+        bool(tuned.objective[best, 0] <= 0.0),
+        replay(tuned.best, tape).state,
+        {
+            **{f"gamma{i}": tuned.options[name] for i, name in enumerate(names)},
+            **tuned.table.columns,
+        },
+    )

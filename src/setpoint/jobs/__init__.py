@@ -1,34 +1,32 @@
 """Whole jobs on files, as the command line does them: run, calibrate, tune, report, inspect, demo.
 
 A job reads a file, does its work and returns an `Outcome`, which prints itself and writes its
-files. Each module is imported when it is first asked for; files of rows need the extra `data`.
+files. Files of rows need the extra `data`.
 """
 
-import importlib as _importlib
-import typing as _typing
-
-if _typing.TYPE_CHECKING:
-    from setpoint.jobs.calibrating import calibrate
-    from setpoint.jobs.choosing import Choice, Goal
-    from setpoint.jobs.columns import Columns
-    from setpoint.jobs.demonstrating import demo
-    from setpoint.jobs.inspecting import Inspected, inspect
-    from setpoint.jobs.outcome import Outcome
-    from setpoint.jobs.reporting import Reported, report, retrace
-    from setpoint.jobs.running import MODELS, run
-    from setpoint.jobs.states import streams
-    from setpoint.jobs.tuning import TunedFile, tune
+from setpoint.jobs.calibrate import calibrate
+from setpoint.jobs.columns import Columns
+from setpoint.jobs.demo import demo
+from setpoint.jobs.inspect import Inspected, inspect, streams
+from setpoint.jobs.job import Config, Goal, Job, check_work
+from setpoint.jobs.outcome import Outcome
+from setpoint.jobs.report import Reported, report, retrace
+from setpoint.jobs.run import MODELS, run
+from setpoint.jobs.tune import Choice, TunedFile, tune
 
 __all__ = [
     "MODELS",
     "Choice",
     "Columns",
+    "Config",
     "Goal",
     "Inspected",
+    "Job",
     "Outcome",
     "Reported",
     "TunedFile",
     "calibrate",
+    "check_work",
     "demo",
     "inspect",
     "report",
@@ -37,34 +35,3 @@ __all__ = [
     "streams",
     "tune",
 ]
-
-_LATER = {
-    "MODELS": "running",
-    "Choice": "choosing",
-    "Columns": "columns",
-    "Goal": "choosing",
-    "Inspected": "inspecting",
-    "Outcome": "outcome",
-    "Reported": "reporting",
-    "TunedFile": "tuning",
-    "calibrate": "calibrating",
-    "demo": "demonstrating",
-    "inspect": "inspecting",
-    "report": "reporting",
-    "retrace": "reporting",
-    "run": "running",
-    "streams": "states",
-    "tune": "tuning",
-}
-
-
-def __getattr__(name: str) -> _typing.Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'setpoint.jobs' has no attribute {name!r}")
-    value = getattr(_importlib.import_module(f"setpoint.jobs.{_LATER[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

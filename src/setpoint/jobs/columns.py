@@ -1,7 +1,8 @@
-"""Which column of a file is what: the prediction, the label, and the keys of a row."""
+"""Which column of a file is what: prediction, label and keys of a row; and the tape of them."""
 
+import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Any
 
@@ -9,11 +10,11 @@ import numpy as np
 
 from setpoint import sets
 from setpoint.errors import DataError, InputError
-from setpoint.jobs import files
-from setpoint.jobs.cells import MISSING
-from setpoint.jobs.choosing import Goal
+from setpoint.jobs.rows import Rows
+from setpoint.tape import Tape, TapeNotice
+from setpoint.tape.cells import MISSING
 
-__all__ = ["Columns", "class_places", "unused"]
+__all__ = ["Columns", "classes_of", "labels_of", "read_tape", "tape_of", "timed", "unused"]
 
 Array = np.ndarray[Any, Any]
 
@@ -40,6 +41,8 @@ class Columns:
         without one, rows are taken in the order of the file.
     group
         A key for coverage by group in the report.
+    spread
+        A centre and the scales below and above it: three columns.
     """
 
     target: str
@@ -50,10 +53,11 @@ class Columns:
     id: str | None = None
     time: str | None = None
     group: str | None = None
+    spread: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         ends = self.lower is not None or self.upper is not None
-        kinds = [ends, self.point is not None, bool(self.probabilities)]
+        kinds = [ends, self.point is not None, bool(self.probabilities), bool(self.spread)]
         if sum(kinds) != 1:
             raise InputError(
                 "predictions are lower and upper (or one of them), or point, or probabilities: "
@@ -64,12 +68,17 @@ class Columns:
                 "probabilities need a column for each of two classes or more, got "
                 f"{self.probabilities[0]!r} alone"
             )
+        if self.spread and len(self.spread) != 3:
+            raise InputError(f"spread needs three columns, got {len(self.spread)}")
+        check_keys(self.target, self.id, self.time)
 
     @property
     def prediction(self) -> dict[str, str]:
         """The columns of the prediction by the names a family knows them by."""
         if self.probabilities:
             return {name: name for name in self.probabilities}
+        if self.spread:
+            return dict(zip(("centre", "low", "high"), self.spread, strict=True))
         named = {"lower": self.lower, "upper": self.upper, "prediction": self.point}
         return {name: column for name, column in named.items() if column is not None}
 
@@ -79,21 +88,36 @@ class Columns:
             return "--probabilities"
         return "--point" if name == "prediction" else f"--{name}"
 
-    def family(self, goal: Goal) -> Any:
-        """The family that reads such predictions."""
+    def family(self, rows: Rows, support: tuple[float, float] | None = None) -> Any:
+        """The family that reads such predictions, cut to the support."""
         if self.probabilities:
-            if goal.support is not None:
+            if support is not None:
                 raise InputError("support is for numbers, and classes have none: leave it out")
-            return sets.Threshold(classes=_classes(self.probabilities))
-        one_sided = (self.lower is None) != (self.upper is None) and self.point is None
-        if not one_sided:
-            return goal.family(sets.Widen)
-        return goal.family(sets.Upper if self.lower is None else sets.Lower)
+            return sets.Threshold(classes=classes_of(rows, self))
+        kind: Any = sets.Scale if self.spread else sets.Widen
+        if self.point is None and not self.spread and (self.lower is None) != (self.upper is None):
+            kind = sets.Upper if self.lower is None else sets.Lower
+        return kind() if support is None else kind(support=support)
+
+    def keys(self) -> dict[str, str]:
+        """The columns beside the prediction that there are."""
+        names = ("target", "time", "id", "group")
+        return {name: getattr(self, name) for name in names if getattr(self, name)}
 
     def plain(self) -> dict[str, Any]:
         """The columns that there are, as plain values."""
-        held = {name: getattr(self, name) for name in self.__slots__}
-        return {name: value for name, value in held.items() if value}
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in values.items() if value}
+
+
+def check_keys(target: str, id: str | None, time: str | None) -> None:
+    """Raises an error if the label is to be a key of its own row."""
+    for name, column in (("id", id), ("time", time)):
+        if column == target:
+            raise InputError(
+                f"--target and --{name} both name {target!r}, and the label of a row is not known "
+                f"before the row is taken: name another column for --{name}"
+            )
 
 
 def unused(names: Iterable[str], taken: Sequence[str], prefixes: Sequence[str]) -> dict[str, str]:
@@ -104,10 +128,13 @@ def unused(names: Iterable[str], taken: Sequence[str], prefixes: Sequence[str]) 
     """
     wanted = list(names)
     for prefix in chain(prefixes, (f"{prefixes[-1]}{number}_" for number in count(2))):
-        made = {name: f"{prefix}{name}" for name in wanted}
-        if not set(made.values()) & set(taken):
+        named = {name: f"{prefix}{name}" for name in wanted}
+        if not set(named.values()) & set(taken):
             break
-    return made
+    return named
+
+
+# Classes
 
 
 def _prefix(names: Sequence[str]) -> str:
@@ -117,28 +144,124 @@ def _prefix(names: Sequence[str]) -> str:
     return first[:same].rstrip("".join(filter(str.isalnum, first[:same])))
 
 
-def _classes(names: Sequence[str]) -> tuple[Any, ...]:
-    """The classes behind the names of columns: p_cat, p_dog are cat and dog."""
-    bare = [name[len(_prefix(names)) :] for name in names]
+def classes_of(rows: Rows, columns: Columns) -> tuple[Any, ...]:
+    """The classes behind the columns of probabilities: p_cat, p_dog are cat and dog.
+
+    What the names have in common is part of the classes where the labels have it too.
+    """
+    names = columns.probabilities
+    words = rows.words(columns.target, "--target")[0]
+    prefix = _prefix(names)
+    if prefix and any(word.startswith(prefix) for word in words) and set(words) & set(names):
+        prefix = ""
+    bare = [name[len(prefix) :] for name in names]
     return tuple(int(name) if name.isdigit() and str(int(name)) == name else name for name in bare)
 
 
-def class_places(rows: files.Rows, columns: Columns) -> Array:
+def labels_of(rows: Rows, columns: Columns) -> Array:
     """The place of each row's class, NaN where there is none."""
-    classes = {str(name): place for place, name in enumerate(_classes(columns.probabilities))}
-    held = rows.column(columns.target, "--target").combine_chunks().dictionary_encode()
+    classes = {str(name): place for place, name in enumerate(classes_of(rows, columns))}
+    words, codes = rows.words(columns.target, "--target")
     places: list[float] = []
-    for word in held.dictionary.to_pylist():
-        text = "" if word is None else str(word).strip()
-        bare = text[:-2] if text.endswith(".0") else text
-        if bare not in classes and text not in MISSING:
-            row = int((held.indices.to_numpy(zero_copy_only=False) == len(places)).argmax())
+    for word in words:
+        bare = word[:-2] if word.endswith(".0") else word
+        if bare not in classes and word not in MISSING:
+            row = int((codes == len(places)).argmax())
             raise DataError(
                 f"--target must hold one of the classes {', '.join(classes)}, and "
-                f"{columns.target!r} of {rows.path} holds {text!r} in {rows.place(row)}"
+                f"{columns.target!r} of {rows.path} holds {word!r} in {rows.place(row)}"
                 ": leave the cell empty where the class is not known"
             )
         places.append(classes.get(bare, np.nan))
-    codes = held.indices.fill_null(len(places)).to_numpy(zero_copy_only=False)
-    found: Array = np.array([*places, np.nan])[codes]
-    return found
+    labels: Array = np.array([*places, np.nan])[codes]
+    return labels
+
+
+# The tape
+
+
+def timed(rows: Rows, columns: Columns) -> tuple[Columns, tuple[str, ...]]:
+    """The columns with the only one of dates as the time, if none is named; and notes.
+
+    Rows that are not in its order are noted where they are sorted.
+    """
+    if columns.time is not None:
+        return columns, ()
+    dates = [name for name in rows.dates if name != columns.target]
+    if len(dates) > 1:
+        some = " or ".join(map(repr, dates))
+        return columns, (f"the rows are taken in the order of the file; --time takes {some}",)
+    if dates:
+        return replace(columns, time=dates[0]), ()
+    odd = [f"{name!r} {why}" for name in rows.names if (why := rows.no_dates(name))]
+    return columns, (
+        "no time was named or found: the rows are taken in the order of the file",
+        *odd,
+    )
+
+
+def read_tape(rows: Rows, columns: Columns) -> tuple[Tape, tuple[str, ...]]:
+    """The tape of a file in the order of time, and notes."""
+    prediction = {
+        name: rows.numbers(column, columns.option(name))
+        for name, column in columns.prediction.items()
+    }
+    for name, values in prediction.items():
+        gaps = np.isnan(values)
+        if gaps.any():
+            raise DataError(
+                f"every row needs a prediction, and {columns.prediction[name]!r} of {rows.path} "
+                f"has none in {rows.place(int(gaps.argmax()))}: leave such rows out"
+            )
+    y = labels_of(rows, columns) if columns.probabilities else rows.labels(columns.target)
+    if np.isnan(y).all():
+        raise DataError(
+            f"--target needs labels, and {columns.target!r} of {rows.path} is empty in all "
+            f"{len(rows):,} rows"
+        )
+    tape, notes = tape_of(rows, prediction, y, columns.id, columns.time, columns.group)
+    return tape, (*_crossed(columns, prediction), *notes)
+
+
+def _crossed(columns: Columns, prediction: dict[str, Array]) -> list[str]:
+    """What to ask where most lower ends are above the upper ones."""
+    if columns.lower is None or columns.upper is None:
+        return []
+    crossed = int((prediction["lower"] > prediction["upper"]).sum())
+    if 2 * crossed <= len(prediction["lower"]):
+        return []
+    return [
+        f"{columns.lower!r} is above {columns.upper!r} in {crossed:,} of "
+        f"{len(prediction['lower']):,} rows: are --lower and --upper the wrong way round?"
+    ]
+
+
+def tape_of(
+    rows: Rows,
+    prediction: dict[str, Array],
+    y: Array,
+    id: str | None,
+    time: str | None,
+    group: str | None,
+) -> tuple[Tape, tuple[str, ...]]:
+    """A tape with the keys of a file, sorted by time, and notes."""
+    keys: dict[str, Any] = {}
+    for role, name in (("id", id), ("group", group)):
+        if name is not None:
+            keys[role] = rows.keys(name, f"--{role}")
+    notes = []
+    if rows.commas:
+        notes.append("numbers are read with decimal commas: 1,5 is one and a half")
+    if time is not None:
+        keys["time"] = rows.times(time, "--time")
+        doubt = rows.doubt(time)
+        if doubt is not None:
+            notes.append(f"{time!r} is read {doubt}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TapeNotice)  # it is noted below
+        tape = Tape.from_arrays(prediction, y, **keys, sort=True)
+    if tape.places is not None and id is None:
+        notes.append(f"the rows are not in the order of {time!r}; they are taken in it")
+    if tape.notice is not None:
+        notes.append(tape.notice)
+    return tape, tuple(notes)

@@ -3,116 +3,140 @@
 import json
 import os
 import re
-import secrets
-import shutil
-from contextlib import suppress
+from collections.abc import Hashable, Mapping
 from pathlib import Path
+from typing import Any
 
-from setpoint._files import make_folder, put, sync_folder, writing
-from setpoint.errors import InputError, WriteError
+from setpoint import _store, spec
+from setpoint._files import put, staged
+from setpoint.bulk.fleet import Fleet
+from setpoint.bulk.replay import Trace
+from setpoint.bulk.vectors import scalar
+from setpoint.errors import InputError, SetpointError, StateError
+from setpoint.stream import Stream
+from setpoint.tape.files import suffix_of
 
-__all__ = ["add_to_list", "staged"]
+__all__ = ["KIND", "add_to_list", "folder_for", "load_streams", "results", "save"]
 
+KIND = "streams"
+"""What the file of several streams says it is, where they are no fleet."""
+LIST = "metrics.json"
+"""The file that lists the files of a job."""
 _OWN = re.compile(
     r"rows\.[a-z.]+|metrics\.json|controller\.toml|state\.zip|report\.html|demand\.csv"
 )
 """What a job may call its files: nothing else is ever taken away."""
 
 
-class staged:  # noqa: N801
-    """A folder whose files appear together: they are written aside in it and moved at the end.
+def folder_for(path: str | os.PathLike[str]) -> Path:
+    """Where the results of a file go: a folder of its name in the present one.
 
-    They are written inside the folder and not beside it, because only there one can be sure that
-    a move is no copy: the folder may be a disk of its own.
+    >>> folder_for("data/power.csv.gz").name
+    'power-setpoint'
+    """
+    name = Path(path).name
+    return Path(f"{name[: -len(suffix_of(name))]}-setpoint")
+
+
+def results(folder: str | os.PathLike[str], source: Path | None = None) -> staged:
+    """A folder for the files of a job.
 
     Parameters
     ----------
     folder
-        Made if there is none.
+        Made if there is none. What no job wrote is not replaced.
     source
         The file that the job read, which is neither replaced nor taken away.
     """
+    place = Path(folder)
+    if place.exists() and not place.is_dir():
+        raise InputError(f"{place} is a file, and results need a folder: name another")
+    if (place / "options.json").exists() or any(place.glob("log-*.jsonl")):
+        raise InputError(
+            f"{place} holds the state of `setpoint stream`, and results would replace its "
+            "controller: name another folder"
+        )
 
-    def __init__(self, folder: str | os.PathLike[str], source: Path | None = None) -> None:
-        self.folder = Path(folder)
-        self._source = source
-        self.moved: dict[str, Path] = {}
-        self._stage = self.folder / f".setpoint.{secrets.token_hex(4)}.tmp"
-        self._fresh: list[Path] = []
-
-    def __truediv__(self, name: str) -> Path:
-        return self._stage / name
-
-    def names(self) -> list[str]:
-        """What is written so far."""
-        return sorted(file.name for file in self._stage.iterdir())
-
-    def __enter__(self) -> "staged":
-        if self.folder.exists() and not self.folder.is_dir():
-            raise InputError(f"{self.folder} is a file, and results need a folder: name another")
-        if (self.folder / "options.json").exists() or any(self.folder.glob("log-*.jsonl")):
+    def stale(names: list[str]) -> set[str]:
+        before = _listed(place)
+        source_names = {name for name in before.union(names) if _is_same(place / name, source)}
+        for name in source_names.intersection(names):
             raise InputError(
-                f"{self.folder} holds the state of `setpoint stream`, and results would replace "
-                "its controller: name another folder"
+                f"{place / name} is the file that was read, and results would replace it: name "
+                "another folder"
             )
-        self._fresh = [each for each in (self.folder, *self.folder.parents) if not each.exists()]
-        make_folder(self.folder)
-        with writing(self.folder):
-            self._stage.mkdir()
-        return self
+        for name in names:
+            if name not in before and (place / name).exists():
+                raise InputError(
+                    f"{place / name} is there already and no job wrote it: name another folder, "
+                    "or move the file"
+                )
+        return before - source_names
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        try:
-            if kind is None:
-                with writing(self.folder):
-                    self._move()
-            elif isinstance(error, OSError):
-                if isinstance(error, WriteError):  # it names a place that nobody knows
-                    error = error.__cause__ or error
-                with writing(self.folder):
-                    raise error
-        finally:
-            shutil.rmtree(self._stage, ignore_errors=True)
-            if not self.moved:
-                for folder in self._fresh:
-                    with suppress(OSError):  # someone else has found it useful meanwhile
-                        folder.rmdir()
+    # The list of files comes last: until then that of the job before is the valid one.
+    return staged(place, stale, LIST)
 
-    def _move(self) -> None:
-        before, names = _listed(self.folder), self.names()
-        read = {name for name in before.union(names) if self._was_read(self.folder / name)}
-        for name in read.intersection(names):
-            raise InputError(
-                f"{self.folder / name} is the file that was read, and results would replace it: "
-                "name another folder"
-            )
-        # The list of files comes last: until then that of the job before is the valid one.
-        for name in sorted(names, key="metrics.json".__eq__):
-            os.replace(self._stage / name, self.folder / name)
-            self.moved[name] = self.folder / name
-        for name in before.difference(names, read):
-            (self.folder / name).unlink(missing_ok=True)
-        sync_folder(self.folder)
 
-    def _was_read(self, path: Path) -> bool:
-        there = self._source is not None and self._source.exists() and path.exists()
-        return there and path.samefile(self._source or "")
+def _is_same(path: Path, source: Path | None) -> bool:
+    return source is not None and source.exists() and path.exists() and path.samefile(source)
 
 
 def _listed(folder: Path) -> set[str]:
     """The files that a job before this one says it wrote into the folder."""
     try:
-        held = json.loads((folder / "metrics.json").read_text("utf-8"))["files"]
-    except (OSError, ValueError, KeyError, TypeError):
+        told = json.loads((folder / LIST).read_text("utf-8"))
+        files, is_job = told["files"], isinstance(told["job"], dict)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return set()
-    if not isinstance(held, list):
+    if not is_job or not isinstance(files, list):
         return set()
-    return {name for name in held if isinstance(name, str) and _OWN.fullmatch(name)}
+    return {name for name in files if isinstance(name, str) and _OWN.fullmatch(name)}
 
 
 def add_to_list(folder: Path, name: str) -> None:
     """Adds a file to those that the job of a folder wrote."""
-    path = folder / "metrics.json"
-    found = json.loads(path.read_text("utf-8"))
-    files = set(found.get("files", [])) | {name}
-    put(path, json.dumps({**found, "files": sorted(files)}, indent=2, ensure_ascii=False) + "\n")
+    told = json.loads((folder / LIST).read_text("utf-8"))
+    files = sorted({*told.get("files", []), name})
+    put(folder / LIST, json.dumps({**told, "files": files}, indent=2, ensure_ascii=False) + "\n")
+
+
+# The streams of a job as they ended, in one file
+
+
+def save(trace: Trace, path: str | os.PathLike[str]) -> None:
+    """Writes the states that the streams of a trace ended in, whole or not at all.
+
+    One stream is written as `Stream.save` does, several under scalar rules as `Fleet.save` does,
+    and others side by side.
+    """
+    controller = trace.controller
+    if len(trace.states) == 1:
+        Stream(controller, state=trace.state).save(path)
+        return
+    ids = [_plain(id) for id in trace.states]
+    if scalar(controller):
+        fleet = Fleet(controller, ())
+        fleet.add(ids, [trace.states[id] for id in trace.states])
+        fleet.save(path)
+        return
+    streams = [Stream(controller, state=trace.states[id]) for id in trace.states]
+    content = {"ids": ids, "streams": [stream.content() for stream in streams]}
+    _store.write(path, KIND, {"controller": spec.to_dict(controller), **content})
+
+
+def load_streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
+    """The streams that were written side by side."""
+    content = _store.read(path, KIND)
+    try:
+        controller = spec.from_dict(content["controller"])
+        pairs = zip(content["ids"], content["streams"], strict=True)
+        return {id: Stream.restored(controller, stream) for id, stream in pairs}
+    except SetpointError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
+
+
+def _plain(id: Any) -> Any:
+    """An id as Python has it."""
+    return id.item() if hasattr(id, "item") else id

@@ -3,7 +3,8 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,18 @@ import numpy as np
 
 from setpoint import metrics
 from setpoint.bulk.replay import Trace, nominal
+from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.jobs import files
-from setpoint.jobs.choosing import Choice
-from setpoint.jobs.folders import staged
-from setpoint.jobs.states import save
-from setpoint.losses import MiscoverageCounter
+from setpoint.guarantee import Status
+from setpoint.jobs.folders import LIST, folder_for, results, save
+from setpoint.jobs.job import Job
+from setpoint.jobs.rows import Rows
+from setpoint.jobs.tune import Choice, finite_or_none
+from setpoint.losses import Miscoverage, MiscoverageCounter
+from setpoint.sets.family import Scalar, Sides
+from setpoint.tape.files import is_json, write
 
-__all__ = ["Outcome", "folder_for"]
+__all__ = ["Outcome"]
 
 Array = np.ndarray[Any, Any]
 
@@ -32,19 +37,17 @@ _ROWS = (
     ("full sets, %", "full", 100.0, ".2f"),
     ("empty sets, %", "empty", 100.0, ".2f"),
 )
-
-
 _NOTHING = "–"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Outcome:
     """A finished job.
 
     Parameters
     ----------
     job
-        What was asked, in plain values: enough to do it again.
+        What was asked.
     trace
         The rows after the burn-in, under the controller that was chosen.
     choice
@@ -55,68 +58,90 @@ class Outcome:
         The file, None where there was none.
     added
         What goes behind the columns of the file, row for row.
+    names
+        What the columns with the sets are called in `added`.
+    burn_in, burn_in_each
+        How many rows the burn-in has, and the most of any one series.
+    features
+        The columns that the model saw.
     notes
         What someone should know.
     """
 
-    job: dict[str, Any]
+    job: Job
     trace: Trace
     choice: Choice
     ends: tuple[Array, Array] | None = None
-    rows: files.Rows | None = None
+    rows: Rows | None = None
     added: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    burn_in: int = 0
+    burn_in_each: int = 0
+    features: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    _kept: dict[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def given(self) -> metrics.Summary | None:
         """The predictions as they came, judged on the same rows and as the first risk judges.
 
         Of several series, streaks and windows are those within a series.
         """
-        if "given" not in self._kept:
-            self._kept["given"] = None if self.ends is None else _judged(self.trace, *self.ends)
-        found: metrics.Summary | None = self._kept["given"]
-        return found
+        return None if self.ends is None else _judged(self.trace, *self.ends)
+
+    @property
+    def repeat(self) -> str | None:
+        """The command that does the job again; None where no command can."""
+        job, burn_in = self.job, self.job.burn_in
+        is_full = job.config is not None and job.config.is_full
+        if burn_in is None and not is_full and len(self.trace.states) == 1:
+            burn_in = self.burn_in_each
+        return job.repeat(burn_in)
 
     def metrics(self) -> dict[str, Any]:
         """Every number as plain values: those of `setpoint.report.metrics`, and the job."""
-        if "metrics" not in self._kept:
-            from setpoint import report
+        return self._metrics
 
-            alone = None if self.given is None else _finite(self.given.as_dict())
-            self._kept["metrics"] = {
-                **report.metrics(self.trace),
-                "as_given": alone,
-                "tried": [_finite(row) for row in self.choice.tried],
-                "notes": list(self.notes),
-                "job": self.job,
-            }
-        found: dict[str, Any] = self._kept["metrics"]
-        return found
+    @cached_property
+    def _metrics(self) -> dict[str, Any]:
+        from setpoint import report
+
+        job = {
+            **self.job.as_dict(),
+            "features": list(self.features),
+            "burn_in": self.burn_in,
+            "burn_in_each": self.burn_in_each,
+            "added": dict(self.names),
+            "repeat": self.repeat,
+        }
+        return {
+            **report.metrics(self.trace),
+            "as_given": None if self.given is None else finite_or_none(self.given.as_dict()),
+            "tried": [finite_or_none(row._asdict()) for row in self.choice.tried],
+            "notes": list(self.notes),
+            "job": job,
+        }
 
     def __str__(self) -> str:
-        found = self.metrics()
-        alone = "the model alone" if self.job["command"] == "run" else "as given"
-        lines = [self._head(found), *_headline(found), ""]
-        lines += _beside(self.given, found, alone)
+        numbers = self.metrics()
+        alone = "the model alone" if self.job.model is not None else "as given"
+        lines = [self._head(numbers), _headline(self.trace, numbers), ""]
+        lines += _beside(self.trace.controller, self.given, numbers, alone)
         lines.append("")
         if len(self.trace.states) == 1:
             lines.append(str(self.trace.certificate()))
-        else:
-            lines += _streams(found)
+        elif numbers["risk"] is not None:
+            lines += _streams(numbers)
         lines += ["", *(f"note: {note}" for note in self.notes)] if self.notes else []
         return "\n".join(lines)
 
-    def _head(self, found: Mapping[str, Any]) -> str:
-        count, streams = len(self.trace.lam), found["streams"]
+    def _head(self, numbers: Mapping[str, Any]) -> str:
+        count, streams = len(self.trace.lam), numbers["streams"]
         many = "" if streams == 1 else f" of {streams:,} series"
         when = ""
-        if found["first_time"] is not None:
-            when = f", {_when(found['first_time'])} to {_when(found['last_time'])}"
-        burnt = self.job.get("burn_in", 0)
-        after = f" after a burn-in of {burnt:,}" if burnt else ""
-        return f"{self.job['name']}: {count:,} rows{many}{after}{when}"
+        if numbers["first_time"] is not None:
+            when = f", {_when(numbers['first_time'])} to {_when(numbers['last_time'])}"
+        after = f" after a burn-in of {self.burn_in:,}" if self.burn_in else ""
+        return f"{self.job.name}: {count:,} rows{many}{after}{when}"
 
     def write(
         self,
@@ -129,7 +154,8 @@ class Outcome:
         """Writes everything into a folder; the files appear together, when all are written.
 
         Where a job has written to the folder before, its files that this one does not write are
-        taken away then; nothing else in the folder is touched, and nothing at all on failure.
+        taken away then. A file that no job wrote is neither replaced nor taken away, and nothing
+        at all is changed on failure.
 
         Parameters
         ----------
@@ -146,12 +172,12 @@ class Outcome:
             if self.rows is None:
                 raise InputError("a job without a file needs the folder to write to")
             folder = folder_for(self.rows.path)
-        found = self.metrics()
-        with staged(folder, None if self.rows is None else self.rows.path) as stage:
+        numbers = self.metrics()
+        with results(folder, None if self.rows is None else self.rows.path) as stage:
             if self.rows is not None:
-                kind = self.rows.suffix if suffix is None else suffix
-                table = self.rows.with_columns(self._told(kind), kind)
-                files.write(table, stage / f"rows{kind}", self.rows.delimiter)
+                kind = self.rows.file.suffix if suffix is None else suffix
+                table = self.rows.with_columns(self._columns(kind), kind)
+                write(table, stage / f"rows{kind}", self.rows.file.delimiter)
             (stage / "controller.toml").write_text(self.choice.toml(), encoding="utf-8")
             save(self.trace, stage / "state.zip")
             for name, text in (more or {}).items():
@@ -159,22 +185,20 @@ class Outcome:
             if report:
                 from setpoint import report as pages
 
-                pages.write(
-                    self.trace, stage / "report.html", title=self.job["name"], metrics=found
-                )
-            listed = {**found, "files": sorted([*stage.names(), "metrics.json"])}
+                page = stage / "report.html"
+                pages.write(self.trace, page, title=self.job.name, metrics=numbers)
+            listed = {**numbers, "files": sorted([*stage.names(), LIST])}
             text = json.dumps(listed, indent=2, ensure_ascii=False, allow_nan=False)
-            (stage / "metrics.json").write_text(f"{text}\n", encoding="utf-8")
+            (stage / LIST).write_text(f"{text}\n", encoding="utf-8")
         return dict(sorted(stage.moved.items()))
 
-    def _told(self, suffix: str) -> Mapping[str, Any]:
+    def _columns(self, suffix: str) -> Mapping[str, Any]:
         """What goes behind the rows; in JSON both ends of full and of empty intervals are null."""
-        called = self.job["added"]
-        if "lower" not in called or not files.is_json(suffix):
+        if "lower" not in self.names or not is_json(suffix):
             return self.added
-        lower, upper = self.added[called["lower"]], self.added[called["upper"]]
-        low, high = getattr(self.trace.controller.sets, "support", (-np.inf, np.inf))
-        prefix = called["lower"].removesuffix("lower")
+        lower, upper = (self.added[self.names[end]] for end in ("lower", "upper"))
+        low, high = _support(self.trace.controller)
+        prefix = self.names["lower"].removesuffix("lower")
         return {
             **self.added,
             f"{prefix}full": (lower <= low) & (upper >= high),
@@ -182,79 +206,105 @@ class Outcome:
         }
 
 
+def _support(controller: Controller) -> tuple[float, float]:
+    sets = controller.sets
+    return sets.support if isinstance(sets, Scalar) else (-np.inf, np.inf)
+
+
 def _judged(trace: Trace, lower: Array, upper: Array) -> metrics.Summary:
     """Every metric of other ends than the trace's, on its labels and under its first risk."""
-    order, offsets = trace.tape.segments
-    place: Any = slice(None) if order is None else order
-    lower, upper, y = lower[place], upper[place], trace.tape.y[place]
-    hits = metrics.covered(lower, upper, y)
-    risk = trace.controller.risks[0]
+    tape, loss = trace.tape, trace.controller.risks[0].loss
+    hits = metrics.covered(lower, upper, tape.y)
     losses = 1.0 - hits
-    if isinstance(risk.loss, MiscoverageCounter):
-        parts = [metrics.miscoverage_counter(part) for part in np.split(hits, offsets[1:-1])]
-        losses = np.minimum(np.concatenate(parts), risk.loss.cap or np.inf)
-    return metrics.summary(
-        lower,
-        upper,
-        y,
-        risk.level,
-        losses=losses,
-        confidence_level=nominal(trace.controller),
-        support=getattr(trace.controller.sets, "support", (-np.inf, np.inf)),
-        offsets=offsets,
+    if isinstance(loss, MiscoverageCounter):
+        streams = np.split(tape.by_stream(hits), tape.segments.offsets[1:-1])
+        counters = np.concatenate([metrics.miscoverage_counter(part) for part in streams])
+        losses = tape.by_row(np.minimum(counters, loss.cap or np.inf))
+    alone = replace(
+        trace, lower=lower, upper=upper, shown=None, covered=hits == 1.0, losses=losses[None]
+    )
+    return alone.summary()
+
+
+def _is_whole(controller: Controller) -> bool:
+    """Whether the risks are the misses of the two sides of one interval."""
+    sets = controller.sets
+    alone = isinstance(sets, Sides) and all(map(sets.alone, range(sets.sides)))
+    return alone and all(isinstance(risk.loss, Miscoverage) for risk in controller.risks)
+
+
+def _headline(trace: Trace, numbers: Mapping[str, Any]) -> str:
+    """What was asked, what came out and what is guaranteed, in one sentence."""
+    first = trace.controller.risks[0]
+    risk, low, high = numbers["risk"], numbers["bound_lower"], numbers["bound_upper"]
+    if risk is None:
+        return "no row after the burn-in has a label, so nothing was judged"
+    if _is_whole(trace.controller):
+        return _whole_headline(trace, numbers)
+    if isinstance(first.loss, Miscoverage):
+        asked = f"{100 * (1 - first.level):.4g} %"
+        sentence = (
+            f"{100 * (1 - risk):.2f} % of the labels lay in their sets; {asked} was asked for"
+        )
+        ends = [None if end is None else f"{100 * (1 - end):.1f} %" for end in (high, low)]
+    else:
+        of = "misses in a row" if isinstance(first.loss, MiscoverageCounter) else "loss"
+        sentence = f"the mean of the {of} is {risk:.4g}; {first.level:.4g} was asked for"
+        ends = [None if end is None else f"{end:.4g}" for end in (low, high)]
+    if _says_nothing(trace) or ends == ["0.0 %", "100.0 %"]:
+        return f"{sentence}, and nothing is guaranteed yet: there are too few labels"
+    if None in ends:
+        return sentence
+    return f"{sentence}, and {ends[0]} to {ends[1]} was guaranteed, whatever the data"
+
+
+def _whole_headline(trace: Trace, numbers: Mapping[str, Any]) -> str:
+    """The headline of an interval whose two sides are held apart: a label may miss either."""
+    asked = f"{100 * nominal(trace.controller):.4g} %"
+    sentence = (
+        f"{100 * numbers['coverage']:.2f} % of the labels lay in their sets; {asked} was asked for"
+    )
+    ends = [risk["bound_upper"] for risk in numbers["risks"]]
+    if None in ends:
+        return sentence
+    least = 1.0 - sum(ends)
+    if _says_nothing(trace) or least <= 0.0:
+        return f"{sentence}, and nothing is guaranteed yet: there are too few labels"
+    return f"{sentence}, and at least {100 * least:.1f} % was guaranteed, whatever the data"
+
+
+def _says_nothing(trace: Trace) -> bool:
+    """Whether the certificate of no stream says anything yet."""
+    return all(
+        trace.certificate(id).risks[0].status is Status.SAYS_NOTHING_YET for id in trace.states
     )
 
 
-def folder_for(path: str | os.PathLike[str]) -> Path:
-    """Where the results of a file go: a folder of its name in the present one.
-
-    >>> folder_for("data/power.csv.gz").name
-    'power-setpoint'
-    """
-    name = Path(path).name
-    return Path(f"{name[: -len(files.suffix_of(name))]}-setpoint")
-
-
-def _headline(found: Mapping[str, Any]) -> list[str]:
-    """What was asked, what came out and what is guaranteed, in one sentence."""
-    risk, low, high = found["risk"], found["bound_lower"], found["bound_upper"]
-    if risk is None:
-        return ["no row after the burn-in has a label, so nothing was judged"]
-    if found["risks"][0]["name"] == "Miscoverage":
-        level = f"{100 * (1 - found['level']):.4g} %"
-        said = f"{100 * (1 - risk):.2f} % of the labels lay in their sets; {level} was asked for"
-        low, high = (None if end is None else 1 - end for end in (high, low))
-        ends = [None if end is None else f"{100 * end:.1f} %" for end in (low, high)]
-    else:
-        of = "misses in a row" if found["risks"][0]["name"] == "MiscoverageCounter" else "loss"
-        said = f"the mean of the {of} is {risk:.4g}; {found['level']:.4g} was asked for"
-        ends = [None if end is None else f"{end:.4g}" for end in (low, high)]
-    if found["verdict"].partition(";")[0] == "says nothing yet" or ends == ["0.0 %", "100.0 %"]:
-        return [f"{said}, and nothing is guaranteed yet: there are too few labels"]
-    if None in ends:
-        return [said]
-    return [f"{said}, and {ends[0]} to {ends[1]} was guaranteed, whatever the data"]
-
-
-def _beside(given: metrics.Summary | None, found: Mapping[str, Any], alone: str) -> list[str]:
+def _beside(
+    controller: Controller,
+    given: metrics.Summary | None,
+    numbers: Mapping[str, Any],
+    alone: str,
+) -> list[str]:
     """The predictions as given beside the sets that were held."""
-    width, held = 36, "with setpoint"
-    shares = found["risks"][0]["name"] == "Miscoverage"
+    width, first = 36, numbers["risks"][0]
+    shares = isinstance(controller.risks[0].loss, Miscoverage)
     off = "points off" if shares else "mean loss off by"
-    worst = found["risks"][0]["windows"]
-    window = worst[0]["labels"] if worst else found["window"]  # fewer where there are fewer
-    lines = [f"{'':<{width}}" + (f"{alone:>17}" if given else "") + f"{held:>16}"]
+    worst = first["windows"]
+    window = worst[0]["labels"] if worst else numbers["window"]  # fewer where there are fewer
+    lines = [f"{'':<{width}}" + (f"{alone:>17}" if given else "") + f"{'with setpoint':>16}"]
     for title, name, scale, form in _ROWS:
-        value = found["risks"][0][name] if name == "worst_window" else found[name]
-        own = None if given is None else getattr(given, name)
+        if name == "worst_window" and _is_whole(controller):
+            continue  # each side has its own
+        value = first[name] if name == "worst_window" else numbers[name]
+        before = None if given is None else getattr(given, name)
         if name == "worst_window" and not shares:
             scale, form = 1.0, ".3g"
-        cells = [_cell(own, scale, form), _cell(value, scale, form)]
+        cells = [_cell(before, scale, form), _cell(value, scale, form)]
         if set(cells) == {_NOTHING}:
             continue
-        before = "" if given is None else f"{cells[0]:>17}"
-        shown = title.format(window=window, off=off)
-        lines.append(f"{shown:<{width}}{before}{cells[1]:>16}")
+        left = "" if given is None else f"{cells[0]:>17}"
+        lines.append(f"{title.format(window=window, off=off):<{width}}{left}{cells[1]:>16}")
     return lines
 
 
@@ -262,15 +312,16 @@ def _cell(value: float | None, scale: float, form: str) -> str:
     return _NOTHING if value is None or not np.isfinite(value) else format(scale * value, form)
 
 
-def _streams(found: Mapping[str, Any]) -> list[str]:
+def _streams(numbers: Mapping[str, Any]) -> list[str]:
     """All series together, and those with the highest risk."""
-    low, high = (_cell(found[f"bound_{side}"], 1, ".4g") for side in ("lower", "upper"))
+    low, high = (_cell(numbers[f"bound_{side}"], 1, ".4g") for side in ("lower", "upper"))
+    name, level = numbers["risks"][0]["name"], numbers["level"]
     lines = [
-        f"{found['risks'][0]['name']} at level {found['level']:g}, all series: {found['verdict']}",
-        f"  mean loss {found['risk']:.4g}, guaranteed between {low} and {high}",
+        f"{name} at level {level:g}, all series: {numbers['verdict']}",
+        f"  mean loss {numbers['risk']:.4g}, guaranteed between {low} and {high}",
         "  the series with the highest risk:",
     ]
-    worst = found["worst_streams"][:5]
+    worst = numbers["worst_streams"][:5]
     width = max(len(str(row["id"])) for row in worst)
     lines += [
         f"    {row['id']!s:<{width}}{row['risk']:>10.4f} over {row['labels']:,} labels "
@@ -284,11 +335,3 @@ def _when(time: str | float) -> str:
     if isinstance(time, str):
         return time.replace("T", " ").removesuffix(".000000")
     return f"{time:.15g}"
-
-
-def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers that are not finite as None: JSON has no other word."""
-    return {
-        name: None if isinstance(value, float) and not np.isfinite(value) else value
-        for name, value in row.items()
-    }

@@ -3,19 +3,19 @@
 Here a column is an array with a name; which one plays which part is the business of `tape`.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from importlib import import_module
 from itertools import chain
 from operator import index
 from typing import Any, overload
 
 import numpy as np
 
-from setpoint.errors import TapeError
+from setpoint._check import is_missing
+from setpoint.errors import DataError, TapeError
+from setpoint.tape.cells import arrow
+from setpoint.tape.dates import iso
 
 __all__ = [
     "CHUNK",
@@ -25,10 +25,8 @@ __all__ = [
     "check_columns",
     "checked_names",
     "column",
-    "extra",
     "floats",
     "frame_columns",
-    "is_missing",
     "number_keys",
     "numbers",
     "refuse",
@@ -41,10 +39,6 @@ __all__ = [
 KEYS = ("id", "time", "group")
 CHUNK = 1 << 17
 """How many rows become Python values at once."""
-_ISO = re.compile(
-    r"(\d{4}-\d\d(?:-\d\d(?:[T ]\d\d(?::\d\d(?::\d\d(?:\.\d{1,9})?)?)?)?)?)"
-    r"(?:Z|([+-]\d\d):?(\d\d))?"
-)
 
 
 def column(values: Any, name: str) -> np.ndarray:
@@ -89,15 +83,6 @@ def numbers(values: Any, name: str) -> np.ndarray:
     return made
 
 
-def is_missing(value: Any) -> bool:
-    """Whether a Python value stands for none: None, NaN, pandas' NA and NaT."""
-    return (
-        value is None
-        or (isinstance(value, float) and value != value)
-        or type(value).__name__ in ("NAType", "NaTType")
-    )
-
-
 def times(values: Any) -> np.ndarray:
     """A column of numbers or datetime64. Dates and ISO text are read; offsets go to UTC."""
     raw = column(values, "time")
@@ -106,7 +91,7 @@ def times(values: Any) -> np.ndarray:
     if raw.dtype.kind in "OUT":
         listed = raw.tolist()
         numeric = all(isinstance(value, int | float) for value in listed[:1])
-        raw = numbers(raw, "time") if numeric else _moments(listed)
+        raw = numbers(raw, "time") if numeric else iso(listed)
     if raw.dtype.kind not in "iufM":
         raise TapeError(f"time must hold numbers or dates, got values of type {raw.dtype}")
     unknown = np.isnat(raw) if raw.dtype.kind == "M" else raw != raw
@@ -114,37 +99,6 @@ def times(values: Any) -> np.ndarray:
         row = int(unknown.argmax())
         raise TapeError(f"time must be known in every row, got {raw[row]} at row {row}")
     return raw
-
-
-def _moments(listed: list[Any]) -> np.ndarray:
-    """Dates of Python and pandas and ISO text as datetime64."""
-    made: list[Any] = []
-    shifts: list[int | None] = []  # minutes ahead of UTC, None without an offset
-    for row, value in enumerate(listed):
-        moment, shift = value, None
-        if isinstance(value, str) and (found := _ISO.fullmatch(value)):
-            moment = found[1]
-            if found.end() > found.end(1):
-                hours, minutes = int(found[2] or 0), int(found[3] or 0)
-                shift = 60 * hours + (-minutes if (found[2] or "").startswith("-") else minutes)
-        elif hasattr(value, "to_datetime64"):
-            moment = value.to_datetime64()  # in UTC where pandas knows the zone
-        elif isinstance(value, datetime) and value.tzinfo is not None:
-            moment = value.astimezone(UTC).replace(tzinfo=None)
-        elif not isinstance(value, date | np.datetime64):
-            raise TapeError(
-                "time must hold numbers, dates or ISO text such as 2012-10-02 09:00:00, got "
-                f"{value!r} at row {row}"
-            )
-        made.append(moment)
-        shifts.append(shift)
-    if None in shifts and set(shifts) != {None}:
-        raise TapeError("time must have an offset from UTC in every row or in none, got both")
-    try:
-        moments = np.array(made, dtype="datetime64")
-    except (ValueError, OverflowError) as error:
-        raise TapeError(f"time must hold dates that exist: {error}") from None
-    return moments if None in shifts else moments - np.array(shifts, dtype="timedelta64[m]")
 
 
 def number_keys(keys: np.ndarray, name: str) -> tuple[dict[Any, int], np.ndarray, np.ndarray]:
@@ -155,8 +109,8 @@ def number_keys(keys: np.ndarray, name: str) -> tuple[dict[Any, int], np.ndarray
         starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))[: len(keys)]
         heads = keys if len(starts) == len(keys) else keys[starts]
         pieces = (heads[i : i + CHUNK].tolist() for i in range(0, len(heads), CHUNK))
-        each = map(seen.__getitem__, chain.from_iterable(pieces))
-        codes = np.fromiter(each, np.int64, len(heads))
+        numbered = map(seen.__getitem__, chain.from_iterable(pieces))
+        codes = np.fromiter(numbered, np.int64, len(heads))
     except (TypeError, ValueError) as error:
         raise TapeError(f"{name} must hold plain keys, known in every row: {error}") from None
     return dict(seen), starts, codes
@@ -225,9 +179,9 @@ def frame_columns(
     """Columns of a data frame of any make, or of a mapping from names to arrays."""
     if not isinstance(frame, Mapping) and not hasattr(frame, "__len__"):
         if hasattr(frame, "__arrow_c_stream__"):
-            frame = extra("pyarrow", "a frame of this kind").table(frame)
+            frame = _arrow("pyarrow").table(frame)
         elif hasattr(frame, "__dataframe__"):
-            frame = extra("pyarrow.interchange", "a frame of this kind").from_dataframe(frame)
+            frame = _arrow("pyarrow.interchange").from_dataframe(frame)
     found = None
     if isinstance(frame, Mapping):
         found = frame
@@ -242,6 +196,13 @@ def frame_columns(
     return {name: column(frame[name], f"column {name!r}") for name in wanted}
 
 
+def _arrow(module: str) -> Any:
+    try:
+        return arrow(module)
+    except DataError as error:
+        raise TapeError(f"a frame of this kind: {error}") from error
+
+
 def check_columns(wanted: Iterable[Any], found: Sequence[Any], where: str) -> None:
     """An error for the first column that is not there, or there twice."""
     for name in wanted:
@@ -249,14 +210,6 @@ def check_columns(wanted: Iterable[Any], found: Sequence[Any], where: str) -> No
             count = "more than one column" if name in found else "no column"
             shown = ", ".join(map(repr, found[:20])) + (", …" if len(found) > 20 else "")
             raise TapeError(f"{where} has {count} {name!r}; its columns are {shown or 'none'}")
-
-
-def extra(module: str, use: str) -> Any:
-    """A module of the extra `data`, imported where it is used."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise TapeError(f"{use} needs pyarrow: pip install setpoint[data]") from error
 
 
 @dataclass(frozen=True, eq=False, repr=False)

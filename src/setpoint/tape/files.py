@@ -1,411 +1,437 @@
-"""Files of columns: CSV, Parquet and npz, read by name and written whole or not at all."""
+"""Files of rows: CSV, Parquet and JSON Lines, read as they are and written whole or not at all.
+
+A CSV is kept as the text it is, so that columns nobody asks about come out as they went in.
+Arrow reads and writes; this module adds the line of a row, and what is wrong with a file in words.
+"""
 
 import csv
 import gzip
+import io
 import json
 import os
-import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from importlib import import_module
-from typing import Any, BinaryIO, NamedTuple, TextIO, cast
-
-import numpy as np
-from numpy.lib import format as npy
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
+from math import isfinite
+from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 from setpoint._files import whole
-from setpoint.errors import TapeError
-from setpoint.tape.columns import (
-    CHUNK,
-    KEYS,
-    Column,
-    Ragged,
-    check_columns,
-    extra,
-    frame_columns,
-    is_missing,
-    number_keys,
-)
+from setpoint.errors import DataError
+from setpoint.tape.cells import arrow, is_text
 
-__all__ = ["Plan", "read", "write"]
+__all__ = ["SUFFIXES", "File", "is_csv", "is_json", "read", "suffix_of", "write"]
 
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl", ".jsonl.gz", ".ndjson")
 _Path = str | os.PathLike[str]
-
-_VERSION = 1
-_FORMAT = "setpoint tape"
-_HEADER = "setpoint"
-_SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npz")
-_MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
-"""Cells of a CSV that stand for no number where a number is due."""
-_DAMAGE = (zipfile.BadZipFile, zlib.error, csv.Error, EOFError, KeyError, TypeError, ValueError)
+_EMPTY = "is empty: it needs a row for each prediction and its outcome"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_KINDS = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
+_BATCH = 1 << 16
 
 
-class Plan(NamedTuple):
-    """Which column plays which part."""
-
-    prediction: tuple[Any, ...]
-    target: Any
-    id: Any
-    time: Any
-    group: Any
-    extras: tuple[Any, ...]
-
-    @classmethod
-    def laid_out(cls, found: list[str], where: str) -> "Plan":
-        """The parts by place, as `write` lays them out: keys, prediction, y, extras."""
-        check_columns(["y"], found, where)
-        first, last = found[: found.index("y")], found[found.index("y") + 1 :]
-        id, time, group = (name if name in first else None for name in KEYS)
-        prediction = tuple(name for name in first if name not in KEYS)
-        return cls(prediction, "y", id, time, group, tuple(last))
-
-    def kinds(self) -> dict[Any, str]:
-        """The columns needed, each with what a CSV's text is taken for."""
-        made = dict.fromkeys(self.extras, "any")
-        made |= {self.time: "any", self.id: "key", self.group: "key", self.target: "number"}
-        made |= dict.fromkeys(self.prediction, "number")
-        made.pop(None, None)
-        return made
-
-    def arguments(self, columns: Mapping[Any, np.ndarray]) -> dict[str, Any]:
-        """What `Tape.from_arrays` takes."""
-        keys = zip(KEYS, (self.id, self.time, self.group), strict=True)
-        return {
-            "prediction": [columns[name] for name in self.prediction],
-            "names": [str(name) for name in self.prediction],
-            "y": columns[self.target],
-            **{key: columns[name] for key, name in keys if name is not None},
-            "extras": {str(name): columns[name] for name in self.extras},
-        }
-
-
-def _suffix_of(path: _Path) -> str:
+def suffix_of(path: _Path) -> str:
     """Which of the known suffixes a path has."""
-    for suffix in _SUFFIXES:
-        if os.fspath(path).lower().endswith(suffix):
+    name = os.fspath(path).lower()
+    for suffix in sorted(SUFFIXES, key=len, reverse=True):
+        if name.endswith(suffix):
             return suffix
-    raise TapeError(f"a tape's file ends in {', '.join(_SUFFIXES)}; got {os.fspath(path)!r}")
+    raise DataError(f"a file of rows ends in {', '.join(SUFFIXES)}; got {os.fspath(path)!r}")
 
 
-@contextmanager
-def _readable(path: _Path) -> Iterator[None]:
-    """Turns what a damaged file makes its reader raise into one error."""
+def is_csv(suffix: str) -> bool:
+    """Whether a suffix is one of cells of text with something between them."""
+    return suffix.startswith((".csv", ".tsv"))
+
+
+def is_json(suffix: str) -> bool:
+    """Whether a suffix is one of JSON Lines."""
+    return suffix.startswith((".jsonl", ".ndjson"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class File:
+    """The rows of a file.
+
+    Parameters
+    ----------
+    table
+        An Arrow table; the columns of a CSV are text.
+    path
+        Where they come from.
+    suffix
+        Which kind of file that is, one of `SUFFIXES`.
+    delimiter
+        What separates the cells of a CSV.
+    """
+
+    table: Any
+    path: Path
+    suffix: str
+    delimiter: str = ","
+
+    def place(self, row: int) -> str:
+        """Where a row is, as an editor shows the file; a Parquet file has rows and no lines."""
+        if self.suffix == ".parquet":
+            return f"row {row + 1:,}"
+        if is_json(self.suffix):
+            with _unpacked(self.path) as lines:
+                numbers = (number for number, line in enumerate(lines, 1) if line.strip())
+                return f"line {_at(numbers, row, row + 1):,}"
+        try:
+            with _text(self.path) as lines:
+                numbers = (number for number, _ in _csv_rows(lines, self.delimiter))
+                line = _at(numbers, row + 1, row + 2)  # the first of them is the header
+        except csv.Error:  # a cell longer than the reader takes: then a row is taken to be a line
+            line = row + 2
+        return f"line {line:,} (the header is line 1)"
+
+
+def _at(numbers: Iterator[int], place: int, otherwise: int) -> int:
+    return next((number for i, number in enumerate(numbers) if i == place), otherwise)
+
+
+def read(path: _Path, columns: Sequence[str] | None = None, *, empty: bool = False) -> File:
+    """The rows of a CSV, Parquet or JSON Lines file; compressed by gzip if it ends in .gz.
+
+    Parameters
+    ----------
+    path
+        The file.
+    columns
+        The columns to read; by default all.
+    empty
+        Whether a file without rows will do.
+    """
+    where, suffix = Path(path), suffix_of(path)
+    pa = arrow()
+    if not where.exists():
+        raise DataError(f"{where} does not exist: name a file of rows")
+    if where.is_dir():
+        raise DataError(f"{where} is a folder, and a file of rows is needed")
+    delimiter = ","
     try:
-        yield
-    except TapeError:
-        raise
-    except (*_DAMAGE, OSError) as error:
-        if getattr(error, "errno", None) is not None:  # the system's own: no such file, no right
-            raise
-        raise TapeError(f"{os.fspath(path)} is damaged or not a tape: {error}") from error
-
-
-def read(path: _Path, plan: Plan | None) -> dict[str, Any]:
-    """What `Tape.from_arrays` takes. Without a plan the file is laid out as `write` does."""
-    suffix, where = _suffix_of(path), os.fspath(path)
-    with _readable(path):
-        if suffix == ".npz":
-            # numpy leaves a file open that it cannot read, so it is not left to numpy.
-            with open(path, "rb") as held, np.load(held, allow_pickle=False) as arrays:
-                if _HEADER in arrays.files:
-                    if plan is not None:
-                        raise TapeError(f"{where} knows its own columns: read it without names")
-                    return _unpack(arrays, where)
-                plan = plan or Plan.laid_out(arrays.files, where)
-                return plan.arguments(frame_columns(arrays, plan.kinds(), where))
         if suffix == ".parquet":
-            with extra("pyarrow.parquet", "a .parquet file").ParquetFile(path) as file:
-                names = file.schema_arrow.names
-                plan = plan or Plan.laid_out(names, where)
-                check_columns(plan.kinds(), names, where)
-                table = file.read(columns=list(plan.kinds()))
-            return plan.arguments(frame_columns(table, plan.kinds(), where))
-        names = _header(path)
-        plan = plan or Plan.laid_out(names, where)
-        check_columns(plan.kinds(), names, where)
-        return plan.arguments(_read_csv(path, plan.kinds()))
+            table = arrow("pyarrow.parquet").read_table(where, columns=columns)
+        elif is_json(suffix):
+            table = _read_json(where)
+        else:
+            delimiter, table = _read_csv(where, columns)
+    except (pa.ArrowException, gzip.BadGzipFile, EOFError, zlib.error) as error:
+        if suffix != ".parquet" and "UTF8" in str(error):
+            raise _not_utf8(where) from error
+        fault = None if isinstance(error, EOFError | zlib.error) else _fault(where, suffix)
+        if fault is not None:
+            raise DataError(f"{where}: {fault}") from error
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{where} is damaged or no {suffix} file: {reason}") from error
+    if not table.num_rows and not empty:
+        raise DataError(f"{where} {_EMPTY}")
+    return File(table, where, suffix, delimiter)
 
 
-def write(
-    path: _Path,
-    keys: Mapping[str, np.ndarray],
-    prediction: Mapping[str, Column],
-    y: np.ndarray,
-    extras: Mapping[str, Column],
-) -> None:
-    """A file of the columns in this order: keys, prediction, y, extras."""
-    suffix = _suffix_of(path)
-    if suffix == ".npz":
-        return _write_npz(path, keys, prediction, y, extras)
-    plain: dict[str, np.ndarray] = {}
-    for name, held in {**keys, **prediction, "y": y, **extras}.items():
-        if isinstance(held, Ragged) or held.ndim != 1:
-            raise TapeError(
-                f"a {suffix} file has one value a cell, column {name!r} has several: write an .npz"
-            )
-        plain[name] = _plain(held, name)
-    return _write_parquet(path, plain) if suffix == ".parquet" else _write_csv(path, plain)
-
-
-# CSV. What Arrow reads the standard library reads alike, and it judges what Arrow refuses.
-
-
-def _text(path: _Path) -> TextIO:
-    if _suffix_of(path) == ".csv.gz":
-        return cast(TextIO, gzip.open(path, "rt", encoding="utf-8-sig", newline=""))
-    return open(path, encoding="utf-8-sig", newline="")
-
-
-def _header(path: _Path) -> list[str]:
-    with _text(path) as lines:
-        for header in csv.reader(lines):
-            if header:
-                return header
-    raise TapeError(f"{os.fspath(path)} is empty: its first line must name the columns")
-
-
-def _read_csv(path: _Path, wanted: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """Columns by name; "number", "key" or "any" says what the text of each is taken for."""
-    cells = _cells_by_arrow(path, wanted) or _cells(path, wanted)
-    return {
-        name: cells[name] if kind == "number" else _decode(*cells[name], floats=kind == "any")
-        for name, kind in wanted.items()
-    }
-
-
-def _cells_by_arrow(path: _Path, wanted: Mapping[str, str]) -> dict[str, Any] | None:
-    """As `_cells` but faster; None where Arrow is absent, or does not understand the file."""
+def header(path: _Path) -> tuple[str, list[str]]:
+    """The delimiter of a CSV and the names of its columns."""
     try:
-        arrow, reader = import_module("pyarrow"), import_module("pyarrow.csv")
-    except ImportError:
-        return None
-    words = arrow.dictionary(arrow.int32(), arrow.string())
-    types = {name: arrow.float64() if kind == "number" else words for name, kind in wanted.items()}
+        with _text(Path(path)) as lines:
+            first = next((line for line in lines if line.strip()), "")
+    except UnicodeDecodeError as error:
+        raise _not_utf8(Path(path)) from error
+    if not first:
+        raise DataError(f"{os.fspath(path)} is empty: its first line must name the columns")
+    delimiter = _delimiter(first)
+    return delimiter, next(csv.reader([first], delimiter=delimiter))
+
+
+def _delimiter(line: str) -> str:
+    return max((",", ";", "\t"), key=line.count)
+
+
+def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[str, Any]:
+    pa, reader = arrow(), arrow("pyarrow.csv")
+    delimiter, names = header(path)
+    wanted = names if columns is None else columns
+    twice = [name for name in wanted if names.count(name) > 1]
+    if twice:
+        raise DataError(f"{path} names the column {twice[0]!r} twice: rename one of them")
     convert = reader.ConvertOptions(
-        column_types=types, include_columns=list(wanted), null_values=_MISSING
+        column_types=dict.fromkeys(names, pa.string()),
+        strings_can_be_null=False,
+        include_columns=list(wanted),
     )
-    parse = reader.ParseOptions(newlines_in_values=True)
-    try:
-        table = reader.read_csv(os.fspath(path), parse_options=parse, convert_options=convert)
-    except (arrow.ArrowException, OSError):
+    for newlines in (False, True):  # cells with line breaks are rare, and cost time to allow for
+        parse = reader.ParseOptions(delimiter=delimiter, newlines_in_values=newlines)
+        try:
+            table = reader.read_csv(os.fspath(path), parse_options=parse, convert_options=convert)
+            break
+        except pa.ArrowInvalid:
+            if newlines:
+                raise
+    return delimiter, table
+
+
+def _read_json(path: Path) -> Any:
+    if path.stat().st_size == 0:
+        raise DataError(f"{path} {_EMPTY}")
+    pa, reader = arrow(), arrow("pyarrow.json")
+
+    def table(parse: Any = None) -> Any:
+        with pa.input_stream(os.fspath(path), compression="detect") as stream:
+            return reader.read_json(stream, parse_options=parse)
+
+    rows = table()
+    schema = pa.schema([(field.name, _without_times(pa, field.type)) for field in rows.schema])
+    if schema != rows.schema.remove_metadata():  # a time that is made of text is not that text
+        rows = table(reader.ParseOptions(explicit_schema=schema))
+    return rows
+
+
+def _without_times(pa: Any, kind: Any) -> Any:
+    """An Arrow type with text in place of times, however deep."""
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _without_times(pa, field.type)) for field in kind])
+    return pa.list_(_without_times(pa, kind.value_type)) if pa.types.is_list(kind) else kind
+
+
+# What is wrong with a text file, and where
+
+
+def _unpacked(path: Path) -> BinaryIO:
+    """The bytes of a file, unpacked if it ends in .gz."""
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
+    return cast(BinaryIO, opened(path, "rb"))
+
+
+def _text(path: Path) -> io.TextIOWrapper:
+    return io.TextIOWrapper(_unpacked(path), "utf-8-sig", newline="")
+
+
+def _csv_rows(lines: io.TextIOWrapper, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV that are not blank, each with the line that it begins in."""
+    reader, before = csv.reader(lines, delimiter=delimiter), 0
+    for cells in reader:
+        if cells:
+            yield before + 1, cells
+        before = reader.line_num
+
+
+def _not_utf8(path: Path) -> DataError:
+    """What to do with text of another encoding, and where it shows."""
+    where = ""
+    with _unpacked(path) as lines:
+        if lines.read(2) in _UTF16:
+            return DataError(
+                f"{path} is UTF-16 text: save it as UTF-8, as by `iconv -f utf-16 -t utf-8`"
+            )
+        lines.seek(0)
+        for number, line in enumerate(lines, 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                where = f" (byte 0x{line[error.start]:02x} in line {number:,})"
+                break
+    return DataError(
+        f"{path} is not UTF-8 text{where}: save it as UTF-8, as by "
+        "`iconv -f latin1 -t utf-8` if it is Western European"
+    )
+
+
+def _fault(path: Path, suffix: str) -> str | None:
+    """What keeps a text file from being read, and in which line; None if that is not clear."""
+    if suffix == ".parquet":
         return None
-    cells: dict[str, Any] = {}
-    for name, kind in wanted.items():
-        if kind == "number":
-            cells[name] = table[name].to_numpy()
-        else:
-            chunks = table[name].unify_dictionaries().chunks
-            codes = [np.empty(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)]
-            cells[name] = (
-                chunks[0].dictionary.to_pylist() if chunks else [],
-                np.concatenate(codes),
-            )
-    return cells
+    try:
+        return _json_fault(path) if is_json(suffix) else _csv_fault(path)
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error):
+        return None
 
 
-def _cells(path: _Path, wanted: Mapping[str, str]) -> dict[str, Any]:
-    """Numbers as floats; any other column as its distinct words and the place of each row's."""
+def _csv_fault(path: Path) -> str | None:
+    """The first row with more or fewer cells than the header."""
+    delimiter, names = header(path)
     with _text(path) as lines:
-        reader = csv.reader(lines)
-        header = next(row for row in reader if row)
-        held: dict[str, list[str]] = {name: [] for name in wanted}
-        places = [(header.index(name), held[name].append) for name in wanted]
-        for row in reader:
-            if not row:
-                continue
-            if len(row) != len(header):
-                raise TapeError(
-                    f"{os.fspath(path)} must have {len(header)} values in each line, got "
-                    f"{len(row)} in line {reader.line_num}"
+        for line, cells in _csv_rows(lines, delimiter):
+            if len(cells) != len(names):
+                return (
+                    f"line {line:,} has {len(cells)} cells and the header has {len(names)}: put "
+                    "cells that hold the separator in double quotes, or correct the line"
                 )
-            for place, append in places:
-                append(row[place])
-    return {
-        name: _reals(texts, name) if wanted[name] == "number" else _words(texts, name)
-        for name, texts in held.items()
-    }
+    return None
 
 
-def _reals(texts: list[str], name: str) -> np.ndarray:
-    made = np.empty(len(texts))
-    for row, text in enumerate(texts):
-        try:
-            made[row] = _real(text)
-        except ValueError:
-            raise TapeError(
-                f"column {name!r} must hold numbers, got {text!r} at row {row}"
-            ) from None
-    return made
+def _json_fault(path: Path) -> str | None:
+    """The first line that is no object, or that holds another kind of value than those before."""
+    seen: dict[str, tuple[str, int]] = {}
+    with _unpacked(path) as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line, object_pairs_hook=_object)
+            except (ValueError, RecursionError) as error:
+                reason = str(error).split(": line")[0]
+                return f"line {number:,} is no JSON object ({reason}): correct it or leave it out"
+            if not isinstance(row, dict):
+                return f"line {number:,} is no JSON object: write one in each line"
+            for name, kind in _leaves(row, ""):
+                first, before = seen.setdefault(name, (kind, number))
+                if kind != first:
+                    return (
+                        f"{name!r} holds {first} in line {before:,} and {kind} in line {number:,}: "
+                        "give it one kind of value, or leave it out"
+                    )
+    return None
 
 
-def _real(text: str) -> float:
-    """A number as people write one, which Python's underscores are not."""
-    bare = text.strip()
-    if "_" in bare:
-        raise ValueError(text)
-    return np.nan if bare in _MISSING else float(bare)
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(n for n in names if names.count(n) > 1)!r} is named twice")
+    return fields
 
 
-def _words(texts: Sequence[Any], name: str) -> tuple[list[Any], np.ndarray]:
-    """The distinct words, and for each row the place of its own."""
-    seen, starts, codes = number_keys(np.fromiter(texts, object, len(texts)), f"column {name!r}")
-    return list(seen), np.repeat(codes, np.diff(starts, append=len(texts)))
+def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
+    """What a JSON value holds, at every depth."""
+    if value is None:
+        return
+    if name:
+        yield name, _KINDS.get(type(value), "an object")
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{name}.{key}" if name else key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner, f"{name}[]")
 
 
-def _decode(words: list[str], codes: np.ndarray, *, floats: bool) -> np.ndarray:
-    """Whole numbers where every word is one in plain form; else floats, if wanted; else text."""
-    made: np.ndarray = np.fromiter(words, object, len(words))
-    with suppress(ValueError, OverflowError):
-        integers = [int(word) for word in words]
-        if [str(integer) for integer in integers] == words:  # "007" is a name
-            made = np.array(integers, np.int64)
-    if made.dtype == object and floats and set(words) <= {"True", "False"}:
-        made = np.array([word == "True" for word in words])
-    elif made.dtype == object and floats:
-        with suppress(ValueError):
-            made = np.array([_real(word) for word in words])
-    return cast(np.ndarray, made[codes])
+# Written
 
 
-def _write_csv(path: _Path, columns: Mapping[str, np.ndarray]) -> None:
-    """A CSV with a header line, in which every float is written to the bit."""
-    held = list(columns.values())
+def write(table: Any, path: _Path, delimiter: str = ",") -> Path:
+    """Writes an Arrow table as its path's suffix says, whole or not at all.
+
+    A column that this kind of file cannot hold, such as lists in a CSV, is written as JSON text,
+    and bytes in text as base64.
+    """
+    suffix = suffix_of(path)
+    table = _fitted(table if suffix == ".parquet" else _in_known_zones(table), suffix)
     with whole(path) as file:
-        packed = _suffix_of(path) == ".csv.gz"
-        raw = gzip.GzipFile("", "wb", 6, file, mtime=0) if packed else file
-        try:
-            lines = _Lines(cast(BinaryIO, raw))
-            writer = csv.writer(lines)
-            writer.writerow(columns)
-            for start in range(0, len(held[0]), CHUNK):
-                pieces = [each[start : start + CHUNK] for each in held]
-                writer.writerows(zip(*map(_listed, pieces), strict=True))
-        except UnicodeEncodeError as error:
-            raise TapeError(f"a CSV cannot hold this text: {error}") from None
-        finally:
-            if packed:
-                raw.close()
-
-
-class _Lines:
-    """What `csv` writes lines of text to, over a file of bytes that stays open."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.file = file
-
-    def write(self, line: str) -> int:
-        return self.file.write(line.encode())
-
-
-def _listed(held: np.ndarray) -> list[Any]:
-    if held.dtype.kind == "M":
-        return cast(list[Any], np.datetime_as_string(held).tolist())
-    return cast(list[Any], held.tolist())
-
-
-def _plain(held: np.ndarray, name: str) -> np.ndarray:
-    """A column in the types that tables have, or an error."""
-    if held.dtype.kind in "OT":
-        words, codes = _encode(held, name)
-        return cast(np.ndarray, np.fromiter(words, object, len(words))[codes])
-    if held.dtype.kind == "M" and np.datetime_data(held.dtype)[0] in "YMW":
-        return held.astype("datetime64[D]")
-    if held.dtype.kind not in "biufUM" or held.dtype.str[1:] == "f16":
-        raise TapeError(f"column {name!r} holds {held.dtype}, which a table cannot: write an .npz")
-    return held.astype(held.dtype.newbyteorder("="), copy=False)
-
-
-def _encode(held: np.ndarray, name: str) -> tuple[list[Any], np.ndarray]:
-    """Text and other objects as the distinct ones, None if missing, and the place of each row's."""
-    words, codes = _words(held.tolist(), name)
-    plain = [word.item() if isinstance(word, np.generic) else word for word in words]
-    for word in plain:
-        if not isinstance(word, str | int | float) and not is_missing(word):
-            raise TapeError(
-                f"column {name!r} must hold text or numbers to be written, got {word!r}"
-            )
-    return [None if is_missing(word) else word for word in plain], codes
-
-
-# Parquet and npz
-
-
-def _write_parquet(path: _Path, columns: Mapping[str, np.ndarray]) -> None:
-    """A Parquet file of the columns as they are."""
-    arrow = extra("pyarrow", "a .parquet file")
-    parquet = extra("pyarrow.parquet", "a .parquet file")
-    made = {}
-    for name, held in columns.items():
-        hours = held.dtype.kind == "M" and np.datetime_data(held.dtype)[0] in "hm"
-        try:
-            made[name] = arrow.array(held.astype("datetime64[s]") if hours else held)
-        except arrow.ArrowException as error:
-            raise TapeError(f"column {name!r} does not fit in a .parquet file: {error}") from None
-    with whole(path) as file:
-        parquet.write_table(arrow.table(made), file)
-
-
-def _write_npz(
-    path: _Path,
-    keys: Mapping[str, np.ndarray],
-    prediction: Mapping[str, Column],
-    y: np.ndarray,
-    extras: Mapping[str, Column],
-) -> None:
-    """Plain arrays and a header of JSON: nothing in the file can be executed."""
-    header = {
-        "format": _FORMAT, "version": _VERSION, "names": list(prediction), "extras": list(extras)
-    }  # fmt: skip
-    columns = {
-        **keys,
-        **{f"prediction{i}": held for i, held in enumerate(prediction.values())},
-        "y": y,
-        **{f"extra{i}": held for i, held in enumerate(extras.values())},
-    }
-    arrays = {_HEADER: _to_bytes(header)}
-    for name, held in columns.items():
-        if isinstance(held, Ragged):
-            arrays[name], arrays[f"{name}.offsets"] = held.values, held.offsets
-        elif held.dtype.kind in "OT":
-            words, arrays[name] = _encode(held, name)
-            arrays[f"{name}.words"] = _to_bytes(words)
-        elif held.dtype.hasobject:
-            raise TapeError(f"{name} holds objects inside {held.dtype}, which no file can")
+        if suffix == ".parquet":
+            arrow("pyarrow.parquet").write_table(table, file)
+        elif suffix.endswith(".gz"):
+            with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
+                _write_text(table, cast(BinaryIO, packed), suffix, delimiter)
         else:
-            arrays[name] = held
-    with whole(path) as file, zipfile.ZipFile(file, "w") as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                npy.write_array(cast(BinaryIO, member), array, allow_pickle=False)
+            _write_text(table, file, suffix, delimiter)
+    return Path(path)
 
 
-def _unpack(arrays: Mapping[str, np.ndarray], where: str) -> dict[str, Any]:
-    """What `Tape.from_arrays` takes, from what `_write_npz` wrote."""
-    header = json.loads(arrays[_HEADER].tobytes())
-    if header["format"] != _FORMAT or header["version"] != _VERSION:
-        raise TapeError(
-            f"{where} is a {header['format']} of version {header['version']}; this setpoint reads "
-            f"a {_FORMAT} of version {_VERSION}"
+def _write_text(table: Any, file: BinaryIO, suffix: str, delimiter: str) -> None:
+    if is_json(suffix):
+        for batch in table.to_batches(max_chunksize=_BATCH):
+            lines = [_json(row) for row in batch.to_pylist()]
+            file.write(("\n".join(lines) + "\n").encode())
+        return
+    names = io.StringIO()
+    csv.writer(names, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
+    file.write(names.getvalue().encode())
+    writer = arrow("pyarrow.csv")
+    # Arrow quotes every text or none.
+    style = "needed" if any(_needs_quotes(c, delimiter) for c in table.columns) else "none"
+    options = writer.WriteOptions(
+        include_header=False, delimiter=delimiter, quoting_style=style, batch_size=_BATCH
+    )
+    writer.write_csv(table, file, options)
+
+
+def _needs_quotes(column: Any, delimiter: str) -> bool:
+    """Whether some cell of a column of text cannot stand in a CSV as it is."""
+    if not is_text(column):
+        return False
+    signs = [sign.encode() for sign in ('"', delimiter, "\n", "\r")]
+    for chunk in column.chunks:
+        text = getattr(chunk, "dictionary", chunk).buffers()[-1]
+        data = b"" if text is None else text.to_pybytes()
+        if any(sign in data for sign in signs):
+            return True
+    return False
+
+
+def _in_known_zones(table: Any) -> Any:
+    """A table whose times are in zones that can be written as text: UTC in place of others."""
+    pa = arrow()
+    for place, name in enumerate(table.column_names):
+        kind = table[name].type
+        if pa.types.is_timestamp(kind) and kind.tz is not None:
+            try:
+                pa.lib.string_to_tzinfo(kind.tz)
+            except pa.ArrowInvalid:
+                in_utc = table[name].cast(pa.timestamp(kind.unit, tz="UTC"))
+                table = table.set_column(place, name, in_utc)
+    return table
+
+
+def _fitted(table: Any, suffix: str) -> Any:
+    """A table of columns that a CSV or a Parquet file can hold; JSON holds any."""
+    if is_json(suffix):
+        return table
+    pa = arrow()
+    for place, name in enumerate(table.column_names):
+        column, kind = table[name], table[name].type
+        is_bytes = any(
+            test(kind)
+            for test in (
+                pa.types.is_binary,
+                pa.types.is_large_binary,
+                pa.types.is_fixed_size_binary,
+            )
         )
-
-    def held(name: str) -> Any:
-        array = arrays[name]
-        if f"{name}.offsets" in arrays:
-            return Ragged(array, arrays[f"{name}.offsets"])
-        if f"{name}.words" in arrays:
-            words = json.loads(arrays[f"{name}.words"].tobytes())
-            return np.fromiter(words, object, len(words))[array]
-        return array
-
-    return {
-        "prediction": [held(f"prediction{i}") for i in range(len(header["names"]))],
-        "names": header["names"],
-        "y": held("y"),
-        **{name: held(name) for name in KEYS if name in arrays},
-        "extras": {name: held(f"extra{i}") for i, name in enumerate(header["extras"])},
-    }
+        if suffix != ".parquet" and is_bytes:
+            texts = [_plain(value) for value in column.to_pylist()]
+        elif _takes(suffix, table.select([name])[:1]):
+            continue
+        else:
+            texts = [None if value is None else _json(value) for value in column.to_pylist()]
+        table = table.set_column(place, name, pa.chunked_array([pa.array(texts, pa.string())]))
+    return table
 
 
-def _to_bytes(value: Any) -> np.ndarray:
-    return np.frombuffer(json.dumps(value).encode(), np.uint8)
+def _takes(suffix: str, table: Any) -> bool:
+    """Whether a kind of file takes the columns of a table, tried on a file in memory."""
+    pa = arrow()
+    try:
+        if suffix == ".parquet":
+            arrow("pyarrow.parquet").write_table(table, io.BytesIO())
+        else:
+            arrow("pyarrow.csv").write_csv(table, io.BytesIO())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+    return True
+
+
+def _json(value: Any) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """A value in JSON's own types, however deep.
+
+    An infinite end is null, a time is ISO 8601, a duration is its seconds, bytes are base64.
+    """
+    if isinstance(value, dict):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bytes):
+        return b64encode(value).decode("ascii")
+    if isinstance(value, Decimal | float):
+        return float(value) if isfinite(value) else None
+    return value.isoformat() if isinstance(value, date | time) else value

@@ -7,19 +7,14 @@ columns, for one stream or many.
 import os
 import sys
 import warnings
-from array import array
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
-from math import inf, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint._check import is_missing, number
-from setpoint.errors import LabelError, PredictionError, TapeError, UnknownReceipt
-from setpoint.predictions import Probabilities
-from setpoint.tape import files as _tape_io
+from setpoint.errors import TapeError
 from setpoint.tape.columns import (
     KEYS,
     Column,
@@ -35,11 +30,11 @@ from setpoint.tape.columns import (
     several,
     times,
 )
-from setpoint.tape.files import Plan
+from setpoint.tape.plan import Plan, read, write
 
-__all__ = ["Matrix", "Ragged", "Recorder", "Segments", "Tape", "TapeNotice"]
+__all__ = ["USUAL", "Matrix", "Segments", "Tape", "TapeNotice"]
 
-_USUAL = {1: ("prediction",), 2: ("lower", "upper"), 3: ("centre", "low", "high")}
+USUAL = {1: ("prediction",), 2: ("lower", "upper"), 3: ("centre", "low", "high")}
 
 
 class TapeNotice(UserWarning):
@@ -98,6 +93,14 @@ class Tape:
     strict
         Whether repeated times are an error.
 
+    Attributes
+    ----------
+    places
+        Where each row stood in what the tape was made of: rows that were sorted by time or taken
+        from a longer tape still know their place. None where every row has its own.
+    notice
+        What is unusual but allowed, in a sentence; None if there is nothing.
+
     Examples
     --------
     >>> tape = Tape.from_arrays(
@@ -123,6 +126,8 @@ class Tape:
     group: np.ndarray | None = None
     extras: dict[str, Column] = field(default_factory=dict)
     strict: InitVar[bool] = False
+    places: np.ndarray | None = field(default=None, init=False)
+    notice: str | None = field(default=None, init=False)
 
     def __post_init__(self, strict: bool) -> None:
         names = checked_names(self.names, len(self.prediction), self.extras)
@@ -151,12 +156,14 @@ class Tape:
                 row = int(self.rows(key)[0])
                 raise TapeError(f"id must hold whole numbers or strings, got {key!r} at row {row}")
         if self.time is not None:
-            count = repeated_times(self.time, self.id, *self.segments, strict)
-            if count:
-                _notify(
-                    f"{count:,} of {len(self):,} rows repeat the time of the row before in their "
-                    "stream; the order of the rows is kept (strict=True refuses)"
+            repeats = repeated_times(self.time, self.id, *self.segments, strict)
+            if repeats:
+                notice = (
+                    f"{repeats:,} of {len(self):,} rows repeat the time of the row before in their "
+                    "stream; the order of the rows is kept"
                 )
+                _fill(self, notice=notice)
+                _notify(f"{notice} (strict=True refuses)")
 
     # Made
 
@@ -172,6 +179,7 @@ class Tape:
         group: Any = None,
         extras: Mapping[str, Any] | None = None,
         strict: bool = False,
+        sort: bool = False,
     ) -> "Tape":
         """A tape from arrays, series or lists.
 
@@ -183,17 +191,37 @@ class Tape:
         names
             The names, where the prediction does not bring its own. Two columns are lower and
             upper and three are centre, low and high, unless they are named.
+        sort
+            Whether rows are put in the order of time; `places` then says where each row stood.
         """
         if isinstance(prediction, Mapping):
             columns, own = list(prediction.values()), tuple(prediction)
         else:
             columns = _columns(prediction)
-            own = getattr(prediction, "_fields", _USUAL.get(len(columns), ()))
+            own = getattr(prediction, "_fields", USUAL.get(len(columns), ()))
             own = getattr(prediction, "columns", own)  # a frame's
         made = tuple(own if names is None else names)
         if columns and not made:
             raise TapeError(f"names must be given for a prediction of {len(columns)} columns")
-        return cls(tuple(columns), made, y, id, time, group, dict(extras or {}), strict)
+        extras = dict(extras or {})
+        if not sort or time is None or not (times(time)[1:] < times(time)[:-1]).any():
+            return cls(tuple(columns), made, y, id, time, group, extras, strict)
+        order = np.argsort(times(time), kind="stable")
+
+        def ordered(values: Any, name: str) -> Any:
+            return values[order] if isinstance(values, Ragged) else column(values, name)[order]
+
+        keys = {"id": id, "time": times(time), "group": group}
+        tape = cls(
+            tuple(ordered(values, "a prediction") for values in columns),
+            made,
+            ordered(y, "y"),
+            **{key: None if v is None else ordered(v, key) for key, v in keys.items()},
+            extras={name: ordered(values, name) for name, values in extras.items()},
+            strict=strict,
+        )
+        _fill(tape, places=order)
+        return tape
 
     @classmethod
     def from_frame(
@@ -244,7 +272,7 @@ class Tape:
             names = several(("lower", "upper") if prediction is None else prediction)
             target = "y" if target is None else target
             plan = Plan(names, target, id, time, group, several(extras or ()))
-        return cls.from_arrays(**_tape_io.read(path, plan), strict=strict)
+        return cls.from_arrays(**read(path, plan), strict=strict)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes a .csv, .csv.gz, .parquet or .npz file, whole or not at all.
@@ -253,7 +281,7 @@ class Tape:
         keeps everything; the others have one value a cell and take no `Ragged` column.
         """
         prediction = dict(zip(self.names, self.prediction, strict=True))
-        _tape_io.write(path, self._keys(), prediction, self.y, self.extras)
+        write(path, self._keys(), prediction, self.y, self.extras)
 
     def _keys(self) -> dict[str, np.ndarray]:
         """Those of id, time and group that there are."""
@@ -314,6 +342,21 @@ class Tape:
         back[..., order] = column
         return back
 
+    def split(self, counts: Any) -> tuple["Tape", "Tape"]:
+        """The first rows of each stream, and all others; of views where there is one stream.
+
+        `counts` is one number for all streams, or one for each of `streams`.
+        """
+        offsets = self.segments.offsets
+        lengths = np.diff(offsets)
+        counts = np.minimum(np.broadcast_to(counts, lengths.shape), lengths)
+        if len(lengths) == 1:
+            count = int(counts[0])
+            return self[:count], self[count:]
+        within = np.arange(len(self)) - np.repeat(offsets[:-1], lengths)
+        early = self.by_row(within < np.repeat(counts, lengths))
+        return self._take(np.flatnonzero(early)), self._take(np.flatnonzero(~early))
+
     def rows(self, stream: Hashable = None) -> np.ndarray:
         """The numbers of the rows of a stream, in order."""
         rows = self._rows(stream)
@@ -363,8 +406,14 @@ class Tape:
         """Some of the rows; what was checked once is not checked again."""
         made = object.__new__(Tape)
         keys = self._keys()
+        if self.places is not None:
+            places = self.places[rows]
+        else:
+            places = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
         _fill(
             made,
+            places=places,
+            notice=None,
             prediction=tuple(held[rows] for held in self.prediction),
             names=self.names,
             y=self.y[rows],
@@ -372,6 +421,16 @@ class Tape:
             **{name: keys[name][rows] if name in keys else None for name in KEYS},
         )
         return made
+
+    def with_prediction(self, prediction: Mapping[str, np.ndarray]) -> "Tape":
+        """The same rows with other predictions."""
+        tape = self._take(slice(None))
+        names = checked_names(tuple(prediction), len(prediction), self.extras)
+        _fill(tape, prediction=tuple(map(floats, prediction.values(), names)), names=names)
+        tape._check_shapes()
+        for name, values in zip(names, tape.prediction, strict=True):
+            refuse(np.isnan, values, f"column {name!r}", "a number or ±inf")
+        return tape
 
     def matrix(self) -> Matrix:
         """Streams of equal length side by side, each array (T, S) and contiguous.
@@ -404,7 +463,7 @@ class Tape:
         def turned(held: Any) -> Any:
             if held is None or stepwise:
                 return held if held is None else held.reshape(shape[::-1])
-            return np.ascontiguousarray((held if order is None else held[order]).reshape(shape).T)
+            return np.ascontiguousarray(self.by_stream(held).reshape(shape).T)
 
         return Matrix(
             tuple(map(turned, self.prediction)),
@@ -427,181 +486,6 @@ class Tape:
         if len(set(sizes.values())) > 1:
             told = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
             raise TapeError(f"columns must be of equal length: {told} rows")
-
-
-class Recorder:
-    """Collects the rows of a tape one by one, beside a live stream.
-
-    `add` takes a prediction with its label. Where labels come late, `predicted` takes the
-    prediction when it is issued and `observed` its label when it comes: rows stay in the order of
-    the predictions, and one that has no label yet is one without a label.
-
-    Parameters
-    ----------
-    names
-        The names of the prediction's columns; those of the first prediction if it has names
-        (`Quantiles`, `Spread`), else the usual ones for one, two or three numbers.
-    classes
-        For label sets: the names of all classes that can come. A prediction is then what the
-        model said of them (a sequence, a mapping or `Probabilities`, whose chance `u` is kept in
-        the extra column of that name), and a label is one of them, kept as its place.
-
-    Examples
-    --------
-    >>> import setpoint as sp
-    >>> risk = sp.Risk(sp.losses.Miscoverage(), level=0.1, step=sp.steps.Fixed(0.5))
-    >>> stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
-    >>> recorder = Recorder()
-    >>> for day, prediction in [("mon", (10.0, 14.0)), ("tue", (9.0, 12.0)), ("wed", (8.0, 11.0))]:
-    ...     receipt = stream.issue(prediction, id=day)
-    ...     recorder.predicted(receipt.id, receipt.prediction)
-    >>> for day, y in [("tue", 11.0), ("mon", 15.0)]:
-    ...     loss = stream.update(y, id=day)
-    ...     recorder.observed(day, y)
-    >>> recorder.tape()
-    Tape(3 rows, 1 stream: lower, upper; y, 1 missing)
-    >>> recorder.tape().y
-    array([15., 11., nan])
-    """
-
-    def __init__(
-        self, names: Sequence[str] | None = None, *, classes: Sequence[Any] | None = None
-    ) -> None:
-        self._names = None if names is None else tuple(names)
-        self._classes: dict[Any, int] | None = None
-        self._chances = array("d")
-        if classes is not None:
-            self._classes = {name: place for place, name in enumerate(classes)}
-            self._names = tuple(map(str, classes)) if names is None else self._names
-            if len(self._classes) != len(classes):
-                raise TapeError(f"the names of classes must differ, got {tuple(classes)}")
-        self._prediction: tuple[array[float], ...] = ()
-        self._y = array("d")
-        self._keys: dict[str, list[Any]] = {}
-        self._last: dict[Any, Any] = {}
-        self._open: dict[Any, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._y)
-
-    def predicted(
-        self,
-        receipt: Hashable,
-        prediction: Any,
-        *,
-        id: Any = None,
-        time: Any = None,
-        group: Any = None,
-    ) -> None:
-        """Adds a row whose label is still to come.
-
-        `receipt` is what the label will be told by, such as the id of a stream's receipt; it must
-        not wait already. With several streams, `id` names the stream, as in `add`.
-        """
-        if (id, receipt) in self._open:
-            raise TapeError(f"a prediction already waits for its label under {receipt!r}")
-        self.add(prediction, None, id=id, time=time, group=group)
-        self._open[id, receipt] = len(self._y) - 1
-
-    def observed(self, receipt: Hashable, y: Any, *, id: Any = None) -> None:
-        """The label of a prediction that was recorded under `receipt`; None or NaN if it had none.
-
-        Nothing waits under this receipt any more.
-        """
-        if (id, receipt) not in self._open:
-            raise UnknownReceipt(
-                f"no prediction waits for its label under {receipt!r}: "
-                "it was never recorded, or has its label"
-            )
-        label = self._label(y)
-        self._y[self._open.pop((id, receipt))] = label
-
-    def add(
-        self, prediction: Any, y: Any, *, id: Any = None, time: Any = None, group: Any = None
-    ) -> None:
-        """Adds a row. `prediction` is one number or several; y is None or NaN if not observed.
-
-        Whether rows have an id, a time or a group is settled by the first one.
-        """
-        chance = getattr(prediction, "u", None)
-        if self._classes is not None:
-            held = self._of_classes(prediction, self._classes)
-        else:
-            try:
-                held = list(prediction)
-            except TypeError:
-                held = [prediction]
-        reals = [number(each, "a prediction", PredictionError) for each in held]
-        if any(real != real for real in reals):
-            raise PredictionError(f"a prediction must not be NaN, got {prediction!r}")
-        label = self._label(y)
-        if id is not None and (not isinstance(id, str | int | np.integer) or isinstance(id, bool)):
-            raise TapeError(f"an id must be a whole number or a string, got {id!r}")
-        if time is not None and id in self._last and time < self._last[id]:
-            raise TapeError(f"time must not go back within a stream: {time} after {self._last[id]}")
-        keys = zip(KEYS, (id, time, group), strict=True)
-        given = {name: key for name, key in keys if key is not None}
-        if not self._y:
-            self._begin(prediction, len(reals), given)
-        if len(reals) != len(self._prediction) or given.keys() != self._keys.keys():
-            raise TapeError(
-                f"every row must be like the first, with {len(self._prediction)} numbers and "
-                f"{list(self._keys) or 'no key'}; got {len(reals)} and {list(given) or 'no key'}"
-            )
-        for real, recorded in zip(reals, self._prediction, strict=True):
-            recorded.append(real)
-        self._y.append(label)
-        self._chances.append(nan if chance is None else chance)
-        for name, key in given.items():
-            self._keys[name].append(key)
-        if time is not None:
-            self._last[id] = time
-
-    @staticmethod
-    def _of_classes(prediction: Any, classes: dict[Any, int]) -> list[Any]:
-        """The probabilities of a prediction in the order of the classes."""
-        held = prediction
-        if isinstance(prediction, Probabilities):
-            named = prediction.classes
-            held = prediction.p
-            if named is not None:
-                held = dict(zip(named, prediction.p, strict=True))
-        if not hasattr(held, "keys"):
-            return list(held)
-        strange = [name for name in held.keys() if name not in classes]  # noqa: SIM118
-        if strange:
-            raise TapeError(f"a prediction may name {list(classes)}, got {strange[0]!r}")
-        return [held.get(name, 0.0) for name in classes]
-
-    def _label(self, y: Any) -> float:
-        if self._classes is not None and not is_missing(y):
-            name = y.item() if hasattr(y, "item") else y
-            if name not in self._classes:
-                raise LabelError(f"a label must be one of {list(self._classes)}, got {y!r}")
-            return float(self._classes[name])
-        label = nan if is_missing(y) else number(y, "a label", LabelError)
-        if label in (inf, -inf):
-            raise LabelError(f"a label must be finite, or NaN if not observed; got {label}")
-        return label
-
-    def _begin(self, prediction: Any, size: int, given: dict[str, Any]) -> None:
-        usual = getattr(prediction, "_fields", None) or _USUAL.get(size)
-        names = self._names or usual
-        if names is None or len(names) != size:
-            raise TapeError(f"names must name the {size} numbers of a prediction, got {names}")
-        self._names, self._keys = tuple(names), {name: [] for name in given}
-        self._prediction = tuple(array("d") for _ in range(size))
-
-    def tape(self, *, strict: bool = False) -> Tape:
-        """The rows so far; what is added later does not change it."""
-        names = self._names or _USUAL[2]
-        columns = self._prediction or [()] * len(names)
-        arrays = [np.array(held, np.float64) for held in columns]
-        keys: dict[str, Any] = self._keys
-        chances = np.array(self._chances)
-        if not np.isnan(chances).any() and len(chances):
-            keys = {**keys, "extras": {"u": chances}}
-        return Tape.from_arrays(arrays, np.array(self._y), names=names, strict=strict, **keys)
 
 
 def _fill(made: Any, **fields: Any) -> None:

@@ -10,7 +10,7 @@ from river import conf
 
 import setpoint as sp
 from setpoint.errors import InputError
-from setpoint.layouts import to_array, to_frame, to_mapie, to_mask
+from setpoint.interop import to_array, to_frame, to_mapie, to_mask
 from setpoint.sets import Interval
 
 PAIRS = [(1.0, 3.0), (0.0, 2.5)]

@@ -2,25 +2,23 @@
 
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from setpoint import sets
+from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError
-from setpoint.jobs import files
-from setpoint.jobs.calibrating import calibrated, check_goal
-from setpoint.jobs.choosing import Goal
-from setpoint.jobs.columns import unused
-from setpoint.jobs.features import Features, find, time_column
+from setpoint.jobs.calibrate import calibrated
+from setpoint.jobs.columns import Columns, check_keys, tape_of, unused
+from setpoint.jobs.features import Features, find
+from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
-from setpoint.jobs.repeating import Given, beside, read_controller
-from setpoint.jobs.taping import taped
+from setpoint.jobs.rows import Rows, read
 from setpoint.models.linear import LinearQuantiles, LinearSettings
 from setpoint.models.residual import ResidualScale
+from setpoint.tape import Tape
 
-__all__ = ["MODELS", "forecast", "model", "run"]
+__all__ = ["MODELS", "run"]
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int], None]
@@ -33,8 +31,10 @@ MODELS = {
 }
 """The models that can be called by name."""
 
-_TOLD = 200
+_EVERY = 200
+"""How many rows a step of progress is."""
 _LEAST = 20
+"""How many labels a model needs."""
 _LISTED = 12
 
 
@@ -50,7 +50,7 @@ def run(
     features: Sequence[str] = (),
     without: Sequence[str] = (),
     burn_in: int | None = None,
-    controller: Given = None,
+    controller: Controller | str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
     """Forecasts a column of a file row by row, and holds the risk of the intervals.
@@ -84,57 +84,36 @@ def run(
     goal = Goal() if goal is None else goal
     if model not in MODELS:
         raise InputError(f"model must be one of {', '.join(MODELS)}, got {model!r}")
-    given = read_controller(controller)
-    if given is not None:  # the level is also that of the model's own quantiles
-        check_goal(goal, ("risk", "support", "gamma"))
-    rows = files.read(path)
+    check_keys(target, id, time)
+    config = Config.read(controller)
+    if config is not None:  # the level is also that of the model's own quantiles
+        config.check_goal(goal, ("risk", "support", "gamma"))
+        check_work(config.controller, "run", one_set=True)
+    rows = read(path)
     y = _target(rows, target)
-    if time is None:
-        time = time_column(rows)
-    tape, order, notes = taped(rows, {"prediction": np.zeros(len(y))}, y, id, time, group)
-    codes = None if id is None else rows.keys(id, "--id")[1]
-    seen = find(
-        rows, target, time=time, id=id, only=features, without=without, codes=codes, order=order
+    dates = [] if time is not None else [name for name in rows.dates if name != target]
+    time = dates[0] if len(dates) == 1 else time
+    tape, notes = tape_of(rows, {"prediction": np.zeros(len(y))}, y, id, time, group)
+    seen = find(rows, tape, target, time=time, id=id, only=features, without=without)
+    ends = model == "linear"
+    predictions = _forecast(model, seen.values, tape, goal.level, 2 if ends else 3, progress)
+    names = ("lower", "upper") if ends else ("centre", "low", "high")
+    tape = tape.with_prediction(dict(zip(names, predictions.T, strict=True)))
+    called = unused(names, rows.names, ("predicted_",))
+    keys: dict[str, Any] = {"id": id, "time": time, "group": group}
+    if ends:
+        columns = Columns(target, called["lower"], called["upper"], **keys)
+    else:
+        columns = Columns(target, spread=tuple(called.values()), **keys)
+    job = Job(
+        "run", rows.path, columns, goal, config, burn_in, model, tuple(features), tuple(without)
     )
-    x = seen.values if order is None else seen.values[order]
-    names, ends = forecast(model, x, tape.y, goal.level, tape.segments, progress)
-    prediction = dict(zip(names, ends.T, strict=True))
-    tape, order, _ = taped(rows, {n: _back(h, order) for n, h in prediction.items()}, y, id, time,
-                           group)  # fmt: skip
-    family = goal.family(sets.Widen if names == ("lower", "upper") else sets.Scale)
-    name, called = Path(path).name, unused(names, rows.names, ("predicted_",))
-    job = {
-        "command": "run",
-        "name": name[: -len(rows.suffix)],
-        "file": name,
-        "columns": {
-            k: v for k, v in (("target", target), ("id", id), ("time", time), ("group", group)) if v
-        },
-        "prediction": called,
-        "model": model,
-        "features": list(seen.columns),
-        "asked": {
-            "target": target, "time": time, "id": id, "group": group, "model": model,
-            "features": tuple(features), "without": tuple(without), **goal.plain(),
-            "config": beside(controller),
-        },
-    }  # fmt: skip
-    more = {called[each]: column for each, column in prediction.items()}
-    return calibrated(
-        rows, tape, order, family, goal, job, burn_in, given,
-        warm_up=1 / 3, more=more, notes=(*_told(seen, time), *notes),
-    )  # fmt: skip
+    family = columns.family(rows, goal.support)
+    notes = (*_seen_notes(seen, time), *notes)
+    return calibrated(job, rows, tape, family, warm_up=1 / 3, features=seen.columns, notes=notes)
 
 
-def _back(values: Array, order: Array | None) -> Array:
-    if order is None:
-        return values
-    made = np.empty_like(values)
-    made[order] = values
-    return made
-
-
-def _target(rows: files.Rows, target: str) -> Array:
+def _target(rows: Rows, target: str) -> Array:
     rows.column(target, "--target")
     if rows.is_text(target):
         words = [word for word in rows.table[target][:5].to_pylist() if word]
@@ -143,8 +122,7 @@ def _target(rows: files.Rows, target: str) -> Array:
             f"{', '.join(map(repr, dict.fromkeys(words)))}: name a column of numbers, or give the "
             "probabilities of a classifier to `setpoint calibrate --probabilities`"
         )
-    y = rows.numbers(target, "--target")
-    y = np.where(np.isinf(y), np.nan, y)
+    y = rows.labels(target)
     known = int((~np.isnan(y)).sum())
     if known < _LEAST:
         raise DataError(
@@ -155,59 +133,50 @@ def _target(rows: files.Rows, target: str) -> Array:
     return y
 
 
-def _told(seen: Features, time: str | None) -> list[str]:
+def _seen_notes(seen: Features, time: str | None) -> list[str]:
     names = list(seen.columns)
     if len(names) > _LISTED:
         names = [*names[: _LISTED - 1], f"… and {len(names) - _LISTED + 1} more"]
-    said = [
+    notes = [
         f"the model sees {', '.join(names)}; leave out by --without what is not known in time"
         if names
         else "the model sees the last labels only"
     ]
     if time is None:
-        said.append("no time was named or found: the rows are taken in the order of the file")
+        notes.append("no time was named or found: the rows are taken in the order of the file")
     if seen.left_out:
         reasons = [f"{name!r} {why}" for name, why in seen.left_out.items()]
-        said.append(f"left out: {'; '.join(reasons)}")
-    return said
+        notes.append(f"left out: {'; '.join(reasons)}")
+    return notes
 
 
 # Models
 
 
-def forecast(
-    name: str,
-    x: Array,
-    y: Array,
-    level: float,
-    segments: Any,
-    progress: Progress | None = None,
-) -> tuple[tuple[str, ...], Array]:
-    """The predictions of every row, each made before its label was learnt, and their names."""
-    order, offsets = segments
-    rows = np.arange(len(y)) if order is None else order
-    names = ("lower", "upper") if name == "linear" else ("centre", "low", "high")
-    made = np.empty((len(y), len(names)))
+def _forecast(
+    name: str, x: Array, tape: Tape, level: float, width: int, progress: Progress | None
+) -> Array:
+    """The predictions of every row of a tape, each made before its label was learnt."""
+    predictions = np.empty((len(tape), width))
     done = 0
-    for start, count in zip(offsets[:-1], np.diff(offsets), strict=True):
-        own = rows[start : start + count]
-        learner = model(name, level, x.shape[1])
-        labels = y[own].tolist()
-        for place, row, label in zip(own.tolist(), x[own], labels, strict=True):
-            made[place] = learner.predict(row)
-            if label == label:
-                learner.learn(row, label)
+    for stream in tape.streams:
+        learner = _model(name, level, x.shape[1])
+        own = tape.rows(stream)
+        for row, features, y in zip(own.tolist(), x[own], tape.y[own].tolist(), strict=True):
+            predictions[row] = learner.predict(features)
+            if y == y:
+                learner.learn(features, y)
             done += 1
-            if progress is not None and (done % _TOLD == 0 or done == len(y)):
-                progress(done, len(y))
-    return names, made
+            if progress is not None and (done % _EVERY == 0 or done == len(tape)):
+                progress(done, len(tape))
+    return predictions
 
 
-def model(name: str, level: float, features: int) -> Any:
+def _model(name: str, level: float, size: int) -> Any:
     """A new model by its name."""
     if name == "linear":
         return LinearQuantiles(LinearSettings(levels=(level / 2.0, 1.0 - level / 2.0)))
-    return ResidualScale(_Last() if name == "last" else _River(name, features))
+    return ResidualScale(_Last() if name == "last" else _River(name, size))
 
 
 class _Last:
@@ -242,8 +211,8 @@ class _River:
         self.names = range(size)
 
     def predict(self, x: Array) -> float:
-        found = float(self.model.predict_one(dict(zip(self.names, x.tolist(), strict=True))))
-        return found if np.isfinite(found) else 0.0
+        forecast = float(self.model.predict_one(dict(zip(self.names, x.tolist(), strict=True))))
+        return forecast if np.isfinite(forecast) else 0.0
 
     def learn(self, x: Array, y: float) -> None:
         self.model.learn_one(dict(zip(self.names, x.tolist(), strict=True)), y)

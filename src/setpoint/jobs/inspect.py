@@ -3,7 +3,7 @@
 import os
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +16,11 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError, StateError
 from setpoint.groups import Groups
 from setpoint.guarantee import Certificate
-from setpoint.jobs.states import KIND, load_streams
+from setpoint.jobs.folders import KIND, load_streams
 from setpoint.ledger import Ledger
 from setpoint.stream import Stream
 
-__all__ = ["Inspected", "inspect", "kind_of", "state_file"]
+__all__ = ["Inspected", "inspect", "streams"]
 
 _KINDS = ("stream", "streams", "groups", "fleet", "ledger")
 _MOST = 20
@@ -53,16 +53,16 @@ class Inspected:
             "kind": self.kind,
             "controller": spec.to_toml(self.controller),
             "streams": {
-                "" if name is None else str(name): held.as_dict()
-                for name, held in self.certificates.items()
+                "" if name is None else str(name): certificate.as_dict()
+                for name, certificate in self.certificates.items()
             },
         }
 
     def __str__(self) -> str:
         if len(self.certificates) == 1:
-            ((name, held),) = self.certificates.items()
+            ((name, certificate),) = self.certificates.items()
             head = f"{self.kind}{'' if name in (None, '') else f', stream {name!r}'}"
-            return f"{head}\n{held}"
+            return f"{head}\n{certificate}"
         what = "" if self.kind == KIND else f"{self.kind} of "
         lines = [f"{what}{len(self.certificates):,} streams", ""]
         if self.together:
@@ -70,8 +70,8 @@ class Inspected:
         shown = list(self.certificates.items())[:_MOST]
         width = max([len("stream"), *(len(str(name)) for name, _ in shown)])
         lines.append(f"  {'stream':<{width}}{'labels':>12}{'mean loss':>11}{'level':>8}  verdict")
-        for name, held in shown:
-            for risk in held.risks:
+        for name, certificate in shown:
+            for risk in certificate.risks:
                 mean = f"{risk.mean:.4f}" if risk.judged else "–"
                 lines.append(
                     f"  {name!s:<{width}}{risk.judged:>12,}{mean:>11}{risk.level:>8.4g}  "
@@ -83,9 +83,9 @@ class Inspected:
 
     def only(self, name: str) -> "Inspected":
         """One stream by its name."""
-        for key, held in self.certificates.items():
+        for key, certificate in self.certificates.items():
             if str(key) == name:
-                return Inspected(self.kind, self.controller, {key: held})
+                return Inspected(self.kind, self.controller, {key: certificate})
         known = ", ".join(repr(str(key)) for key in list(self.certificates)[:5])
         more = ", …" if len(self.certificates) > 5 else ""
         raise InputError(f"there is no stream {name!r}; there are {known or 'none'}{more}")
@@ -113,28 +113,47 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
     >>> found.kind, found.certificates[None].risks[0].mean
     ('stream', 1.0)
     """
-    where = state_file(path)
+    where = _state_file(path)
     if where.is_dir():
         return _ledger(where)
-    kind = kind_of(where)
+    kind = _kind_of(where)
     if kind == "stream":
         stream = Stream.load(where)
         return Inspected(kind, stream.controller, {None: stream.certificate()})
     if kind == "groups":
         groups = Groups.load(where)
-        held = groups.certificate()
-        return Inspected(kind, groups.controller, dict(held.groups), str(held))
+        together = groups.certificate()
+        return Inspected(kind, groups.controller, dict(together.groups), str(together))
     if kind == "fleet":
         fleet = Fleet.load(where)
         return Inspected(kind, fleet.controller, {id: fleet.certificate(id) for id in fleet.ids})
     if kind == KIND:
-        streams = load_streams(where)
-        own = {id: each.certificate() for id, each in streams.items()}
-        return Inspected(kind, next(iter(streams.values())).controller, own)
+        by_id = load_streams(where)
+        certificates = {id: stream.certificate() for id, stream in by_id.items()}
+        return Inspected(kind, next(iter(by_id.values())).controller, certificates)
     raise StateError(f"{where} holds {kind!r}; what can be inspected is {', '.join(_KINDS)}")
 
 
-def state_file(path: str | os.PathLike[str]) -> Path:
+def streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
+    """The streams that a job ended with, by the ids of its series, ready to go on.
+
+    Parameters
+    ----------
+    path
+        The `state.zip` that `run` or `calibrate` wrote, or its folder. The stream of a job with
+        one series has the id None.
+    """
+    where = _state_file(path)
+    kind = _kind_of(where)
+    if kind == "stream":
+        return {None: Stream.load(where)}
+    if kind == "fleet":
+        fleet = Fleet.load(where)
+        return {id: Stream(fleet.controller, state=fleet.state(id)) for id in fleet.ids}
+    return load_streams(where)
+
+
+def _state_file(path: str | os.PathLike[str]) -> Path:
     """The state that a path names: the file, that in a job's folder, or the folder of a ledger."""
     where = Path(path)
     if not where.exists():
@@ -145,7 +164,7 @@ def state_file(path: str | os.PathLike[str]) -> Path:
     return own if where.is_dir() and own.exists() else where
 
 
-def kind_of(path: Path) -> str:
+def _kind_of(path: Path) -> str:
     """What a saved file says it is."""
     try:
         return _store.kind(path)

@@ -22,8 +22,9 @@ from setpoint import metrics
 from setpoint.bulk.replay import Trace
 from setpoint.burn_in import burn_in
 from setpoint.controller import Controller, Risk
-from setpoint.jobs.choosing import Choice
+from setpoint.jobs.job import Goal, Job
 from setpoint.jobs.outcome import Outcome
+from setpoint.jobs.tune import Choice
 from setpoint.losses import Miscoverage
 from setpoint.predictions import Quantiles
 from setpoint.sets import Widen
@@ -254,17 +255,11 @@ def demo(seed: int = 0) -> Demo:
         group=np.where(known.volatile[BURN_IN:], "volatile week", "calm week"),
     )
     trace = record.trace(controller, tape, stream)
-    job = {
-        "command": "demo",
-        "name": "Hourly electricity demand",
-        "burn_in": BURN_IN,
-        "goal": {"risk": "coverage", "level": LEVEL},
-        "seed": seed,
-        "repeat": f"setpoint demo --seed {seed}",
-    }
+    job = Job("demo", goal=Goal(level=LEVEL), seed=seed, title="Hourly electricity demand")
     lower, upper = ends[BURN_IN:].T
     choice = Choice(controller, (), BURN_IN - WARM_UP)
-    return Demo(known, ends, Outcome(job, trace, choice, (lower, upper)))
+    outcome = Outcome(job, trace, choice, (lower, upper), burn_in=BURN_IN, burn_in_each=BURN_IN)
+    return Demo(known, ends, outcome)
 
 
 class _Record:

@@ -1,4 +1,4 @@
-"""Intervals and label sets as other libraries lay them out: arrays, and frames with named columns.
+"""Intervals and label sets in the shapes of other libraries: arrays, and frames with named columns.
 
 Everywhere the last axis of one interval is (lower, upper). Several confidence levels are given as
 a mapping from level to intervals, `{0.8: …, 0.95: …}`, or as the nested sets of `sets.Nested`, the
@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from setpoint._check import choice, confidence
+from setpoint.bulk.replay import Trace
 from setpoint.errors import InputError
 from setpoint.losses import Miscoverage
-from setpoint.sets import Levels
+from setpoint.sets import LabelSet, Levels
 
 __all__ = ["to_array", "to_frame", "to_mapie", "to_mask"]
 
@@ -37,28 +38,24 @@ def to_array(intervals: Any) -> Floats:
     array([[1., 3.],
            [0., 2.]])
     """
-    if isinstance(intervals, str | bytes):
-        raise InputError(f"intervals must be an array or a sequence, got {intervals!r}")
-    if hasattr(intervals, "lower") and hasattr(intervals, "upper"):
+    if isinstance(intervals, Trace):
+        intervals = _shown(intervals)
+        if isinstance(intervals, tuple) and not _is_interval(intervals[0]):
+            raise InputError("a trace of intervals is needed, this one shows other sets")
+    elif _is_interval(intervals) and not isinstance(intervals, Levels):
         if np.ndim(intervals.lower) != 1:
             raise InputError(f"several intervals are needed, got the one interval {intervals!r}")
-        shown = getattr(intervals, "shown", None)
-        if shown is None:
-            intervals = np.stack([intervals.lower, intervals.upper], axis=-1)
-        elif isinstance(shown[0], Levels) or all(hasattr(each, "lower") for each in shown):
-            intervals = shown
-        else:
-            raise InputError("a trace of intervals is needed, this one shows other sets")
+        intervals = np.stack([intervals.lower, intervals.upper], axis=-1)
     if not hasattr(intervals, "__array__"):
-        if not isinstance(intervals, Iterable) or isinstance(intervals, Mapping):
+        if not isinstance(intervals, Iterable) or isinstance(intervals, Mapping | str | bytes):
             raise InputError(f"intervals must be an array or a sequence, got {intervals!r}")
         intervals = _several(intervals)
-        if any(isinstance(each, Levels) for each in intervals):
+        if any(isinstance(interval, Levels) for interval in intervals):
             raise InputError(
                 "one interval for each row is needed, got sets.Levels: to_mapie and to_frame take "
                 "nested sets"
             )
-        intervals = [_ends(each) for each in intervals]
+        intervals = [(one.lower, one.upper) if _is_interval(one) else one for one in intervals]
     try:
         array = np.array(intervals, dtype=np.float64)
     except (TypeError, ValueError):
@@ -93,16 +90,18 @@ def to_mapie(intervals: Any) -> Any:
     array([[[1., 0.],
             [3., 4.]]])
     """
+    if isinstance(intervals, Trace):
+        intervals = _shown(intervals)
     if isinstance(intervals, Mapping):
-        given = list(intervals.values())
+        levels = list(intervals.values())
     else:
-        given = _by_level(intervals) or [intervals]
-    if not given:
+        levels = _by_level(intervals) or [intervals]
+    if not levels:
         raise InputError("at least one level is needed, got none")
-    made = [to_mask(each) if _is_labels(each) else to_array(each) for each in given]
-    if len({each.shape for each in made}) > 1:
-        raise InputError(f"levels must have equal shapes, got {[each.shape for each in made]}")
-    return np.stack(made, axis=-1)
+    arrays = [to_mask(level) if _is_labels(level) else to_array(level) for level in levels]
+    if len({array.shape for array in arrays}) > 1:
+        raise InputError(f"levels must have equal shapes, got {[array.shape for array in arrays]}")
+    return np.stack(arrays, axis=-1)
 
 
 def to_mask(label_sets: Any, classes: Iterable[Any] | None = None) -> npt.NDArray[np.bool_]:
@@ -124,6 +123,10 @@ def to_mask(label_sets: Any, classes: Iterable[Any] | None = None) -> npt.NDArra
     >>> to_mask([shown], classes=["dog", "cat"])
     array([[ True,  True]])
     """
+    if isinstance(label_sets, Trace):
+        if label_sets.shown is None:
+            raise InputError("a trace of label sets is needed, this one shows intervals")
+        label_sets = label_sets.shown
     if isinstance(label_sets, np.ndarray):
         if label_sets.dtype != np.bool_ or label_sets.ndim != 2:
             raise InputError(
@@ -131,25 +134,21 @@ def to_mask(label_sets: Any, classes: Iterable[Any] | None = None) -> npt.NDArra
                 f"{label_sets.shape}"
             )
         return label_sets
-    if hasattr(label_sets, "tape"):
-        label_sets = () if label_sets.shown is None else label_sets.shown
-        if not label_sets:
-            raise InputError("a trace of label sets is needed, this one shows intervals")
     if not isinstance(label_sets, Iterable):
         raise InputError(f"label sets must be in a sequence, got {label_sets!r}")
-    given = _several(label_sets)
-    if any(isinstance(each, Levels) for each in given):
+    sets = _several(label_sets)
+    if any(isinstance(shown, Levels) for shown in sets):
         raise InputError(
             "one label set for each row is needed, got sets.Levels: to_mapie takes nested sets"
         )
-    if not all(hasattr(each, "classes") for each in given):
+    if not all(isinstance(shown, LabelSet) for shown in sets):
         raise InputError("label sets must be sets.LabelSet, or a boolean array of shape (n, K)")
-    order = tuple(classes) if classes is not None else (given[0].classes if given else ())
+    order = tuple(classes) if classes is not None else (sets[0].classes if sets else ())
     rows = [
-        each.mask if each.classes == order else [each.contains(label) for label in order]
-        for each in given
+        shown.mask if shown.classes == order else [shown.contains(label) for label in order]
+        for shown in sets
     ]
-    return np.array(rows, dtype=np.bool_).reshape(len(given), len(order))
+    return np.array(rows, dtype=np.bool_).reshape(len(sets), len(order))
 
 
 def to_frame(
@@ -206,24 +205,20 @@ def to_frame(
         raise ImportError("this needs pandas: pip install 'setpoint[data]'") from error
 
     choice(style, "style", ("plain", "nixtla", "sktime", "skforecast"))
-    if isinstance(intervals, Mapping):
-        if confidence_level is not None:
-            raise InputError("confidence_level is for one level; the mapping names its own")
-        levels = {confidence(level): to_array(each) for level, each in intervals.items()}
-    elif (nested := _by_level(intervals)) is not None:
-        named = _nested_levels(intervals, confidence_level, len(nested))
-        levels = {level: to_array(each) for level, each in zip(named, nested, strict=True)}
-    else:
-        level = None if confidence_level is None else confidence(confidence_level)
-        levels = {level: to_array(intervals)}  # type: ignore[dict-item]
-        if level is None and style in ("nixtla", "sktime"):
-            raise InputError(f'the style "{style}" names its columns by confidence_level: give one')
-    counts = {len(each) for each in levels.values()}
+    if isinstance(intervals, Trace):
+        tape = intervals.tape
+        ids, times = tape.id if ids is None else ids, tape.time if times is None else times
+        if confidence_level is None and intervals.shown is not None:
+            confidence_level = _levels_of(intervals)
+        intervals = _shown(intervals)
+    levels = _levels(intervals, confidence_level, style)
+    counts = {len(ends) for ends in levels.values()}
     if len(counts) != 1:
         raise InputError(f"every level must have as many intervals, got {sorted(counts)}")
     (rows,) = counts
-    points = None if point is None else _column(point, rows, "point")
-    levels = dict(sorted(levels.items(), key=lambda each: each[0] or 0.0))
+    points = None if point is None else np.asarray(point, dtype=np.float64)
+    if points is not None and points.shape != (rows,):
+        raise InputError(f"point must have the shape ({rows},), got {points.shape}")
 
     columns: dict[Any, Any]
     if style == "sktime":
@@ -237,15 +232,12 @@ def to_frame(
         frame.columns = pd.MultiIndex.from_tuples(list(columns))
         return frame
     if style == "nixtla":
-        tape = getattr(intervals, "tape", None)
-        ids = getattr(tape, "id", None) if ids is None else ids
-        times = getattr(tape, "time", None) if times is None else times
-        columns = _nixtla(levels, points, "setpoint" if name is None else str(name))
         keys = {"unique_id": ids, "ds": times}
-        columns = {
-            **{key: _listed(each, rows, key) for key, each in keys.items() if each is not None},
-            **columns,
-        }
+        columns = {key: values for key, values in keys.items() if values is not None}
+        for key, values in columns.items():
+            if len(values) != rows:
+                raise InputError(f"{key} must have {rows} entries, got {len(values)}")
+        columns |= _nixtla(levels, points, "setpoint" if name is None else str(name))
     elif style == "skforecast":
         if len(levels) != 1:
             raise InputError(f'the style "skforecast" has one level, got {len(levels)}')
@@ -269,69 +261,79 @@ def _nixtla(levels: dict[float, Floats], points: Floats | None, name: str) -> di
     return columns
 
 
-def _several(given: Iterable[Any]) -> list[Any]:
-    """Sets in a list; a set that can be gone through itself is one, not several."""
-    if isinstance(given, Levels) or hasattr(given, "contains"):
-        raise InputError(f"several sets are needed, got the one set {given!r}")
-    return list(given)
-
-
-def _by_level(given: Any) -> list[Any] | None:
-    """Nested sets level by level, the smallest first; None if they are not nested."""
-    if isinstance(given, np.ndarray):
-        several = given.ndim == 3 and (given.shape[2] > 1 or given.dtype == np.bool_)
-        return list(np.moveaxis(given, 2, 0)) if several else None
-    shown = getattr(given, "shown", None) if hasattr(given, "tape") else given
-    if not isinstance(shown, list | tuple) or not any(isinstance(each, Levels) for each in shown):
-        return None
-    counts = {len(each) if isinstance(each, Levels) else 1 for each in shown}
-    if len(counts) > 1:
-        raise InputError(f"every row must have as many nested sets, got {sorted(counts)}")
-    return [[each[place] for each in shown] for place in range(*counts)]
-
-
-def _nested_levels(given: Any, named: Any, count: int) -> list[float]:
-    """The confidence levels of nested sets, one for each."""
-    if named is None and hasattr(given, "tape"):
-        risks = given.controller.risks
-        if all(isinstance(risk.loss, Miscoverage) for risk in risks):
-            named = [round(1.0 - risk.level, 12) for risk in risks]
+def _levels(intervals: Any, named: Any, style: str) -> dict[float, Floats]:
+    """The intervals by their confidence level, the smallest first; one without is NaN."""
+    if isinstance(intervals, Mapping):
+        if named is not None:
+            raise InputError("confidence_level is for one level; the mapping names its own")
+        levels = {confidence(level): to_array(ends) for level, ends in intervals.items()}
+        return dict(sorted(levels.items()))
+    nested = _by_level(intervals)
+    if nested is None:
+        if named is None and style in ("nixtla", "sktime"):
+            raise InputError(f'the style "{style}" names its columns by confidence_level: give one')
+        return {np.nan if named is None else confidence(named): to_array(intervals)}
+    count = len(nested)
     if isinstance(named, str) or not isinstance(named, Iterable):
         raise InputError(
             f"{count} nested sets need confidence_level, a level for each of them, got {named!r}"
         )
-    levels = [confidence(each) for each in named]
-    if len(set(levels)) != count or len(levels) != count:
-        raise InputError(f"confidence_level must be {count} levels that differ, got {levels}")
-    return levels
+    names = [confidence(level) for level in named]
+    if len(set(names)) != count or len(names) != count:
+        raise InputError(f"confidence_level must be {count} levels that differ, got {names}")
+    return dict(sorted((level, to_array(ends)) for level, ends in zip(names, nested, strict=True)))
 
 
-def _is_labels(given: Any) -> bool:
+def _levels_of(trace: Trace) -> list[float] | None:
+    """The confidence levels that a trace of nested sets was asked for, if that is what it holds."""
+    risks = trace.controller.risks
+    if not all(isinstance(risk.loss, Miscoverage) for risk in risks):
+        return None
+    return [round(1.0 - risk.level, 12) for risk in risks]
+
+
+def _shown(trace: Trace) -> Any:
+    """The sets of a trace: an array of ends, or the sets themselves."""
+    if trace.shown is None:
+        return np.stack([trace.lower, trace.upper], axis=-1)
+    return trace.shown
+
+
+def _several(sets: Iterable[Any]) -> list[Any]:
+    """Sets in a list; a set that can be gone through itself is one, not several."""
+    if hasattr(sets, "contains"):
+        raise InputError(f"several sets are needed, got the one set {sets!r}")
+    return list(sets)
+
+
+def _by_level(sets: Any) -> list[Any] | None:
+    """Nested sets level by level, the smallest first; None if they are not nested."""
+    if isinstance(sets, np.ndarray):
+        several = sets.ndim == 3 and (sets.shape[2] > 1 or sets.dtype == np.bool_)
+        return list(np.moveaxis(sets, 2, 0)) if several else None
+    if not isinstance(sets, list | tuple) or not any(isinstance(row, Levels) for row in sets):
+        return None
+    counts = {len(row) if isinstance(row, Levels) else 1 for row in sets}
+    if len(counts) > 1:
+        raise InputError(f"every row must have as many nested sets, got {sorted(counts)}")
+    return [[row[place] for row in sets] for place in range(*counts)]
+
+
+def _is_labels(sets: Any) -> bool:
     """Whether these are label sets or masks of them."""
-    if isinstance(given, np.ndarray):
-        return bool(given.dtype == np.bool_)
-    if hasattr(given, "tape"):
-        given = given.shown
-    return isinstance(given, list | tuple) and bool(given) and hasattr(given[0], "classes")
+    if isinstance(sets, np.ndarray):
+        return bool(sets.dtype == np.bool_)
+    return isinstance(sets, list | tuple) and bool(sets) and isinstance(sets[0], LabelSet)
 
 
-def _ends(interval: Any) -> Any:
-    return (interval.lower, interval.upper) if hasattr(interval, "lower") else interval
+def _is_interval(value: Any) -> bool:
+    """Whether it has two ends, or is nested: an interval of ours or River's, or a frame of ends."""
+    ends = (
+        hasattr(value, "lower") and hasattr(value, "upper") and not isinstance(value, str | bytes)
+    )
+    return ends or isinstance(value, Levels)
 
 
 def _percent(level: float) -> str:
     """A level as people write it: 95, 97.5."""
     return f"{round(100.0 * level, 6):g}"
-
-
-def _column(values: Any, rows: int, what: str) -> Floats:
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != (rows,):
-        raise InputError(f"{what} must have the shape ({rows},), got {array.shape}")
-    return array
-
-
-def _listed(values: Any, rows: int, what: str) -> Any:
-    if len(values) != rows:
-        raise InputError(f"{what} must have {rows} entries, got {len(values)}")
-    return values

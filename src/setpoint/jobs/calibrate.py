@@ -1,0 +1,258 @@
+"""Calibrating a file of predictions that any model made: a burn-in, then every row in turn."""
+
+import os
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from setpoint.bulk.replay import Trace, replay
+from setpoint.burn_in import burn_in as fill_in
+from setpoint.controller import Controller
+from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError
+from setpoint.jobs.columns import Columns, read_tape, timed, unused
+from setpoint.jobs.job import Config, Goal, Job, check_work
+from setpoint.jobs.outcome import Outcome
+from setpoint.jobs.rows import Rows, read
+from setpoint.jobs.tune import Choice, choose, rows_of
+from setpoint.sets.family import Scalar
+from setpoint.tape import Tape
+
+__all__ = ["calibrate", "calibrated"]
+
+Array = np.ndarray[Any, Any]
+
+_LEAST = 10
+"""How many labels a burn-in needs."""
+
+
+def calibrate(
+    path: str | os.PathLike[str],
+    columns: Columns,
+    goal: Goal | None = None,
+    *,
+    burn_in: int | None = None,
+    controller: Controller | str | os.PathLike[str] | None = None,
+) -> Outcome:
+    """Calibrates every row of a file as a live stream would have.
+
+    Parameters
+    ----------
+    path
+        A .csv, .parquet or .jsonl file, or one of these packed by gzip.
+    columns
+        Which column is what.
+    goal
+        What to hold; coverage of 90 % by default.
+    burn_in
+        How many rows of each series choose the controller; by default a tenth, from 50 to 1,000.
+    controller
+        What to use instead of choosing, or the TOML file that holds it; it is filled in from the
+        burn-in if it leaves anything open, and used from the first row on if not.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> random = np.random.default_rng(0)
+    >>> lines = [f"-1,1,{y:.4f}" for y in random.normal(0.0, 2.0, 2000)]
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "forecast.csv"
+    ...     _ = file.write_text("\\n".join(["low,high,demand", *lines]))
+    ...     outcome = calibrate(file, Columns("demand", lower="low", upper="high"))
+    >>> round(outcome.given.coverage, 2), round(outcome.trace.coverage, 2)
+    (0.38, 0.9)
+    """
+    goal = Goal() if goal is None else goal
+    config = Config.read(controller)
+    if config is not None:
+        config.check_goal(goal, ("risk", "level", "support", "gamma"))
+        check_work(config.controller, "calibrate", one_set=True)
+    rows = read(path)
+    columns, told = timed(rows, columns)
+    family = columns.family(rows, goal.support)
+    if config is not None:
+        config.check_family(family)
+    tape, notes = read_tape(rows, columns)
+    job = Job("calibrate", rows.path, columns, goal, config, burn_in)
+    return calibrated(job, rows, tape, family, notes=(*told, *notes))
+
+
+def calibrated(
+    job: Job,
+    rows: Rows,
+    tape: Tape,
+    family: Any,
+    *,
+    warm_up: float = 0.0,
+    features: Sequence[str] = (),
+    notes: Sequence[str] = (),
+) -> Outcome:
+    """A tape calibrated: the burn-in chooses, the rest is replayed, everything is kept.
+
+    `warm_up` is the share of the burn-in that a model learns in, left out of the choice.
+    """
+    config = job.config
+    _check_support(family if config is None else config.controller.sets, tape, rows)
+    is_full = config is not None and config.is_full
+    asked = 0 if is_full and job.burn_in is None else job.burn_in
+    counts = _early_rows(np.diff(tape.segments.offsets), asked)
+    past, later = tape.split(counts)
+    if not is_full:
+        _check_burn_in(past, rows)
+    try:
+        choice = _chosen(job, family, past, later, warm_up)
+        trace = replay(choice.controller, later)
+        before = replay(choice.controller, past) if len(past) else None
+    except SetpointError as error:
+        by_row = isinstance(error, PredictionError | LabelError)
+        where = _refused(family, tape, rows) if by_row else ""
+        raise type(error)(f"{rows.path}{where}: {error}") from error
+    added = _added(trace, before, len(rows))
+    wanted = [*added, "full", "empty"]  # the last two are for JSON Lines
+    names = unused(wanted, rows.names, ("", "calibrated_"))
+    more = _of_model(job, tape)
+    return Outcome(
+        job,
+        trace,
+        choice,
+        _ends(trace),
+        rows,
+        {**more, **{names[name]: values for name, values in added.items()}},
+        {name: names[name] for name in added},
+        burn_in=len(past),
+        burn_in_each=int(counts.max()),
+        features=tuple(features),
+        notes=tuple(notes),
+    )
+
+
+def _early_rows(lengths: Array, asked: int | None) -> Array:
+    """How many rows of each series are its burn-in."""
+    if asked is None:
+        usual: Array = np.minimum(np.clip(lengths // 10, 50, 1000), lengths // 2)
+        return usual
+    if asked < 0:
+        raise InputError(f"a burn-in has 0 rows or more, got {asked}")
+    if asked >= lengths.max():
+        raise InputError(
+            f"a burn-in must leave rows to calibrate: it is {asked:,} rows, and the longest "
+            f"series has {lengths.max():,}"
+        )
+    return np.minimum(asked, lengths)
+
+
+def _check_support(family: Any, tape: Tape, rows: Rows) -> None:
+    """Raises the error of the first label outside the support, by its row of the file."""
+    if not isinstance(family, Scalar):
+        return
+    low, high = family.support
+    outside = np.flatnonzero((tape.y < low) | (tape.y > high))
+    if len(outside):
+        place = outside[np.argmin(_places(tape)[outside])]
+        raise DataError(
+            f"--support says that the target lies from {low:g} to {high:g}, and {rows.path} has "
+            f"{tape.y[place]:g} in {rows.place(int(_places(tape)[place]))}: widen the support or "
+            "leave it out"
+        )
+
+
+def _places(tape: Tape) -> Array:
+    """Where each row of a tape stands in the file."""
+    return np.arange(len(tape)) if tape.places is None else tape.places
+
+
+def _check_burn_in(past: Tape, rows: Rows) -> None:
+    """Raises an error if the burn-in has too few labels to choose from."""
+    known = int((~np.isnan(past.y)).sum())
+    if known >= _LEAST:
+        return
+    remedy = "give a larger --burn-in, a longer file, or a controller by --config"
+    if not len(past):
+        raise DataError(f"a burn-in of 0 rows chooses nothing: {remedy}")
+    until = f"{rows.path}, up to {rows.place(int(_places(past).max()))}"
+    raise DataError(
+        f"a burn-in needs at least {_LEAST} rows with a label, and the {len(past):,} rows of "
+        f"it of {until}, have {known}: {remedy}"
+    )
+
+
+def _refused(family: Any, tape: Tape, rows: Rows) -> str:
+    """Where the first row is that a family cannot read, if there is one."""
+    places = _places(tape)
+    for place, (prediction, y) in enumerate(zip(*rows_of(tape, family), strict=True)):
+        try:
+            family.read(prediction)
+            if y == y:
+                family.label(y)
+        except SetpointError:
+            return f", {rows.place(int(places[place]))}"
+    return ""
+
+
+def _chosen(job: Job, family: Any, past: Tape, later: Tape, warm_up: float) -> Choice:
+    config = job.config
+    if config is None:
+        labels = int(np.median(np.diff(later.segments.offsets)))
+        if len(past.streams) == 1:
+            past = past[int(warm_up * len(past)) :]
+        return choose(family, job.goal, past, labels)
+    if config.is_full:
+        return Choice(config.controller)
+    return Choice(fill_in(config.controller, *rows_of(past, family)), (), len(past))
+
+
+# What is written behind the rows, in the order of the file
+
+
+def _of_model(job: Job, tape: Tape) -> dict[str, Array]:
+    """What the model of `run` predicted, in the columns that the job calls so."""
+    if job.model is None or job.columns is None:
+        return {}
+    names = job.columns.prediction
+    columns = zip(tape.names, tape.prediction, strict=True)
+    return {names[name]: _in_file([(tape, np.asarray(v))], len(tape)) for name, v in columns}
+
+
+def _added(trace: Trace, before: Trace | None, count: int) -> dict[str, Any]:
+    """The sets of every row."""
+    traces = [trace] if before is None else [trace, before]
+
+    def joined(columns: list[Array]) -> Array:
+        return _in_file([(each.tape, c) for each, c in zip(traces, columns, strict=True)], count)
+
+    added: dict[str, Any] = {}
+    if trace.shown is None:
+        added["lower"] = joined([each.lower for each in traces])
+        added["upper"] = joined([each.upper for each in traces])
+    else:
+        shown = [each.shown or () for each in traces]
+        texts = [["|".join(map(str, labels.labels)) for labels in part] for part in shown]
+        added["labels"] = joined([np.array(part, object) for part in texts])
+        added["size"] = joined(
+            [np.array([labels.size for labels in part], np.int64) for part in shown]
+        )
+    covered = joined([each.covered for each in traces])
+    observed = joined([each.observed for each in traces])
+    added["covered"] = covered if observed.all() else np.ma.array(covered, mask=~observed)
+    added["burn_in"] = joined([np.full(len(each.lam), each is before) for each in traces])
+    return added
+
+
+def _in_file(parts: list[tuple[Tape, Array]], count: int) -> Array:
+    """Columns of tapes put together in the order of the file."""
+    column = np.empty(count, parts[0][1].dtype)
+    for tape, values in parts:
+        column[_places(tape)] = values
+    return column
+
+
+def _ends(trace: Trace) -> tuple[Array, Array] | None:
+    """The predictions themselves as sets, where they are intervals or bounds."""
+    tape = trace.tape
+    columns = dict(zip(tape.names, (np.asarray(each) for each in tape.prediction), strict=True))
+    if not {"lower", "upper"} & set(columns) or set(columns) - {"lower", "upper"}:
+        return None
+    open_end = np.broadcast_to(inf, len(tape))
+    return columns.get("lower", -open_end), columns.get("upper", open_end)

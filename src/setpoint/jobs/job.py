@@ -1,0 +1,342 @@
+"""What is asked of a job: the file and its columns, the goal, a controller, and options."""
+
+import csv
+import io
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, isinf
+from pathlib import Path
+from typing import Any
+
+from setpoint import spec
+from setpoint._check import choice, finite, interval, positive
+from setpoint.controller import Controller, Risk
+from setpoint.errors import InputError, SetpointError, SpecError
+from setpoint.jobs.columns import Columns
+from setpoint.losses import Miscoverage, MiscoverageCounter
+from setpoint.sets import Interval, LabelSet, PixelIntervals, PixelSet
+from setpoint.sets.family import Shows, Sides
+from setpoint.stretches import ErrorAdaptive, ScoreAdaptive
+from setpoint.tape.files import suffix_of
+
+__all__ = ["RISKS", "Config", "Goal", "Job", "check_work", "command", "listed", "unlisted"]
+
+RISKS = ("coverage", "mc")
+"""What can be held by name."""
+_CAP = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What to hold.
+
+    Parameters
+    ----------
+    risk
+        "coverage" holds the share of labels missed at `level`; "mc" holds the mean number of
+        misses in a row at level / (1 − level), what it is where misses are independent.
+    level
+        The share of labels that may be missed.
+    support
+        Where y can lie; intervals are cut to it.
+    gamma
+        The step size; by default the burn-in chooses it.
+
+    Examples
+    --------
+    >>> Goal("mc", 0.1).open_risk().level
+    0.11111111111111112
+    """
+
+    risk: str = "coverage"
+    level: float = 0.1
+    support: tuple[float, float] | None = None
+    gamma: float | None = None
+
+    def __post_init__(self) -> None:
+        choice(self.risk, "risk", RISKS)
+        level = finite(self.level, "level")
+        if not 0.0 < level < 1.0:
+            raise InputError(
+                f"level must lie between 0 and 1, both excluded, got {level:g}: it is the share of "
+                "labels that may be missed, 0.1 for 90 % coverage"
+            )
+        object.__setattr__(self, "level", level)
+        if self.support is not None:
+            object.__setattr__(self, "support", interval(self.support, "support"))
+        if self.gamma is not None:
+            object.__setattr__(self, "gamma", positive(self.gamma, "gamma"))
+
+    def options(self) -> dict[str, Any]:
+        """The options of the command line that ask for it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def open_risk(self) -> Risk:
+        """The risk, with everything else left open."""
+        if self.risk == "mc":
+            return Risk(MiscoverageCounter(cap=_CAP), self.level / (1.0 - self.level))
+        return Risk(Miscoverage(), self.level)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A controller that a job is given.
+
+    Parameters
+    ----------
+    controller
+        The controller.
+    file
+        The TOML file that holds it, as it was named; None where it came from Python.
+    """
+
+    controller: Controller
+    file: str | None = None
+
+    @classmethod
+    def read(cls, source: "Controller | str | os.PathLike[str] | None") -> "Config | None":
+        """From a controller or its file; an error about a file begins with its name."""
+        if source is None:
+            return None
+        if isinstance(source, Controller):
+            return cls(source)
+        file = os.fspath(source)
+        try:
+            text = Path(source).read_text("utf-8")
+        except FileNotFoundError:
+            raise SpecError(
+                f"{file} does not exist: name a controller as TOML, such as `setpoint tune --out` "
+                "writes"
+            ) from None
+        except (UnicodeDecodeError, IsADirectoryError) as error:
+            raise SpecError(f"{file} is no file of TOML: {error}") from error
+        try:
+            return cls(spec.from_toml(text), file)
+        except SetpointError as error:
+            raise type(error)(f"{file}: {error}") from error
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the controller leaves nothing to a burn-in."""
+        controller, stretch = self.controller, self.controller.stretch
+        if isinstance(stretch, ScoreAdaptive | ErrorAdaptive) and stretch.low is None:
+            return False
+        bounded = controller.sets.bounds() is not None
+        return all(
+            risk.step is not None and (bounded or risk.bounds is not None)
+            for risk in controller.risks
+        )
+
+    def check_goal(self, goal: Goal, names: Sequence[str]) -> None:
+        """Raises an error if a goal says what the controller says already."""
+        usual = Goal()
+        twice = [name for name in names if getattr(goal, name) != getattr(usual, name)]
+        if twice:
+            raise InputError(
+                "a controller says already what to hold and how: leave out "
+                f"{', '.join(twice)}, or the controller (--config)"
+            )
+
+    def check_family(self, family: Any) -> None:
+        """Raises an error if the controller is for other predictions than those of `family`."""
+        sets: Any = self.controller.sets
+        own, named = _columns_of(sets), _columns_of(family)
+        if own and named and own != named and 1 in (len(own), len(named)):
+            raise InputError(
+                f"the controller given is for {_ends(own)}, and the columns named are "
+                f"{_ends(named)}: name the columns it was made for, or leave it out"
+            )
+        known, classes = _classes_of(sets), _classes_of(family)
+        if known is not None and classes is not None and known != classes:
+            raise InputError(
+                f"the controller given has the classes {', '.join(map(str, known))} in this order, "
+                f"and the probabilities named are those of {', '.join(map(str, classes))}: name "
+                "the columns in its order"
+            )
+
+
+def _classes_of(family: Any) -> tuple[Any, ...] | None:
+    labels = isinstance(family, Shows) and family.shows is LabelSet
+    return getattr(family, "classes", None) if labels else None
+
+
+def _columns_of(family: Any) -> tuple[str, ...]:
+    return tuple(getattr(family, "columns", ()))
+
+
+def _ends(columns: Sequence[str]) -> str:
+    """What predictions of these columns are called."""
+    return f"{columns[0]} bounds alone" if len(columns) == 1 else "both ends or a point"
+
+
+def check_work(controller: Controller, work: str, *, one_set: bool = False) -> None:
+    """Raises an error if a controller is no good for a kind of work, before any row is read.
+
+    Parameters
+    ----------
+    controller
+        The controller.
+    work
+        The command, for the message.
+    one_set
+        Whether the work takes one set a row.
+    """
+    sets: Any = controller.sets
+    name = type(sets).__name__
+    shows = sets.shows if isinstance(sets, Shows) else None
+    if shows in (PixelIntervals, PixelSet):
+        raise InputError(
+            f"{work} takes numbers and classes, and {name} is for images: use setpoint.Stream in "
+            "Python"
+        )
+    if one_set and isinstance(sets, Sides) and not all(map(sets.alone, range(sets.sides))):
+        raise InputError(
+            f"{work} takes one set a row, and {name} shows several within each other: use "
+            "setpoint.replay in Python"
+        )
+    if shows is not Interval:
+        return
+    shown, y = Interval(0.0, 1.0), 0.5
+    for risk in controller.risks:
+        loss: Any = risk.loss
+        try:
+            _ = loss(shown, y) if callable(loss) else loss.update(loss.init(), shown, y)
+        except SetpointError as error:
+            raise InputError(_unfit(work, risk, name, error)) from error
+        except (AttributeError, TypeError, IndexError) as error:
+            raise InputError(_unfit(work, risk, name, "it is for other sets")) from error
+
+
+def _unfit(work: str, risk: Risk, family: str, reason: object) -> str:
+    return f"{work} cannot use this controller: {risk.name} cannot judge {family} ({reason})"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What was asked of a job: enough to do it again.
+
+    Parameters
+    ----------
+    command
+        "calibrate", "run" or "demo".
+    file
+        The file that was read, None where there was none.
+    columns
+        Which column is what; for `run` with the columns in which the model's predictions are.
+    goal
+        What to hold, where no controller says it.
+    config
+        The controller that was given.
+    burn_in
+        How many rows of each series choose, None for the usual number.
+    model, features, without
+        For `run`: the model, and the columns it was told to see or not to see.
+    seed
+        For `demo`.
+    title
+        What to call it; by default as the file.
+    """
+
+    command: str
+    file: Path | None = None
+    columns: Columns | None = None
+    goal: Goal = field(default_factory=Goal)
+    config: Config | None = None
+    burn_in: int | None = None
+    model: str | None = None
+    features: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    seed: int | None = None
+    title: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        if self.title is not None or self.file is None:
+            return self.title or self.command
+        return self.file.name[: -len(suffix_of(self.file))]
+
+    def repeat(self, burn_in: int | None) -> str | None:
+        """The command that does the job again with this burn-in; None where no command can.
+
+        A controller that left something open and came from Python is written down filled in, and
+        that does not say which rows of several series filled it in.
+        """
+        if self.seed is not None:
+            return command(self.command, None, {"seed": self.seed})
+        if self.file is None or self.columns is None:
+            return None
+        config = None
+        if self.config is not None:
+            config = self.config.file or "controller.toml"
+            if self.config.file is None and not self.config.is_full and burn_in is None:
+                return None
+        if self.model is None:
+            options = self.columns.plain()
+        else:
+            learner = {"model": self.model, "features": self.features, "without": self.without}
+            options = {**self.columns.keys(), **learner}
+        options = {**options, **self.goal.options(), "config": config, "burn_in": burn_in}
+        return command(self.command, self.file, options)
+
+    def as_dict(self) -> dict[str, Any]:
+        """What was asked, in plain values."""
+        goal = self.goal.options()
+        if self.config is not None:
+            first = self.config.controller.risks[0]
+            goal = {"risk": first.name, "level": first.level}
+        elif self.goal.support is not None:
+            goal["support"] = [end if abs(end) < inf else str(end) for end in self.goal.support]
+        told = {
+            "command": self.command,
+            "name": self.name,
+            "file": None if self.file is None else self.file.name,
+            "columns": None if self.columns is None else self.columns.plain(),
+            "model": self.model,
+            "seed": self.seed,
+            "goal": goal,
+        }
+        return {name: value for name, value in told.items() if value is not None}
+
+
+def command(name: str, file: Path | None, options: Mapping[str, Any]) -> str:
+    """The command line with these options; those that are None or nothing are left out.
+
+    >>> command("run", Path("my data.csv"), {"target": "y", "level": 0.1, "without": ("a", "b,c")})
+    'setpoint run \\'my data.csv\\' --target y --level 0.1 --without \\'a,"b,c"\\''
+    """
+    words = ["setpoint", name, *([] if file is None else [os.fspath(file)])]
+    for option, value in options.items():
+        if value is None or value == ():
+            continue
+        text = listed(value) if isinstance(value, tuple) else _exact(value)
+        words += [f"--{option.replace('_', '-')}", text]
+    return shlex.join(words)
+
+
+def listed(values: Sequence[Any]) -> str:
+    """Values with commas between them, quoted where they hold commas themselves."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow([_exact(value) for value in values])
+    return text.getvalue()
+
+
+def unlisted(text: str | None) -> tuple[str, ...]:
+    """The values that `listed` joined.
+
+    >>> unlisted('cat, dog,"sea, lion"')
+    ('cat', 'dog', 'sea, lion')
+    """
+    if text is None:
+        return ()
+    cells = next(csv.reader([text], skipinitialspace=True), [])
+    return tuple(cell.strip() for cell in cells if cell.strip())
+
+
+def _exact(value: Any) -> str:
+    """A value so that it is read back to the bit."""
+    if isinstance(value, float):
+        return str(value) if isinf(value) or value != int(value) else str(int(value))
+    return str(value)

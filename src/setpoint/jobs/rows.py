@@ -1,0 +1,272 @@
+"""The rows of a user's file: columns as numbers, times, labels and keys.
+
+Messages name the option that asks for a column, the cell, and its line in the file.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from setpoint.errors import DataError
+from setpoint.tape import cells, dates, files
+from setpoint.tape.cells import arrow
+
+__all__ = ["Rows", "read"]
+
+Array = np.ndarray[Any, Any]
+
+_LISTED, _HEAD = 15, 1000
+_OTHERWISE = {
+    "--target": ": name a column of numbers, or give the probabilities of a classifier by "
+    "--probabilities"
+}
+"""What to do about a column that is no column of numbers."""
+
+
+def read(path: str | os.PathLike[str]) -> "Rows":
+    """The rows of a CSV, Parquet or JSON Lines file; compressed by gzip if it ends in .gz."""
+    return Rows(files.read(path))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rows:
+    """The rows of a file, column by column.
+
+    Parameters
+    ----------
+    file
+        The file as it was read.
+    """
+
+    file: files.File
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __repr__(self) -> str:
+        return f"<Rows of {self.path}: {len(self):,}, {', '.join(self.names)}>"
+
+    @property
+    def table(self) -> Any:
+        """The Arrow table; the columns of a CSV are text."""
+        return self.file.table
+
+    @property
+    def path(self) -> Path:
+        """Where the rows come from."""
+        return self.file.path
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.table.column_names)
+
+    def place(self, row: int) -> str:
+        """Where a row is, as an editor shows the file."""
+        return self.file.place(row)
+
+    def column(self, name: str, role: str) -> Any:
+        """A column by its name; `role` is the option that asks for it."""
+        if name not in self.names:
+            bare = {" ".join(known.split()).lower(): known for known in self.names}
+            near = get_close_matches(" ".join(name.split()).lower(), bare, 1)
+            hint = f"; did you mean {bare[near[0]]!r}" if near else ""
+            some = ", ".join(map(repr, self.names[:_LISTED]))
+            more = f", … and {len(self.names) - _LISTED} more" if len(self.names) > _LISTED else ""
+            raise DataError(
+                f"{self.path} has no column {name!r} for {role}; it has {some}{more}{hint}"
+            )
+        return self.table[name]
+
+    # Numbers
+
+    @cached_property
+    def commas(self) -> bool:
+        """Whether numbers have decimal commas: then no comma separates the cells of the CSV."""
+        if not files.is_csv(self.file.suffix) or self.file.delimiter == ",":
+            return False
+        heads = [column[:_HEAD] for column in self.table.columns]
+        return any(cells.pointed(head, points=self._points) is not head for head in heads)
+
+    @cached_property
+    def _points(self) -> bool:
+        return any(cells.has_points(column[:_HEAD]) for column in self.table.columns)
+
+    def _text(self, name: str) -> Any:
+        """A column, with points where its numbers have decimal commas."""
+        column = self.table[name]
+        return cells.pointed(column, points=self._points) if self.commas else column
+
+    def is_text(self, name: str) -> bool:
+        """Whether a column holds text that is not all numbers."""
+        column = self._text(name)
+        if not cells.is_text(column):
+            return False
+        head = cells.numbers(column[:_HEAD])  # most text shows at once that it is text
+        return isinstance(head, tuple) or isinstance(cells.numbers(column), tuple)
+
+    def numbers(self, name: str, role: str) -> Array:
+        """A column as float64, NaN where there is none; text is an error that shows it."""
+        pa, column = arrow(), self.column(name, role)
+        if cells.is_text(column):
+            values = cells.numbers(self._text(name))
+            if isinstance(values, tuple):
+                row, text = values
+                raise DataError(
+                    f"{role} must name a column of numbers, and {name!r} of {self.path} holds "
+                    f"{text!r} in {self.place(row)}"
+                    f"{cells.advice(text) or _OTHERWISE.get(role, '')}"
+                )
+            return values
+        try:
+            values = column.cast(pa.float64(), safe=not pa.types.is_integer(column.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise DataError(
+                f"{role} must name a column of numbers, and {name!r} of {self.path} holds "
+                f"{column.type}{_OTHERWISE.get(role, '')}"
+            ) from None
+        return cells.as_floats(values)
+
+    def labels(self, name: str) -> Array:
+        """The numbers of the target, finite, or NaN where they are not known."""
+        y = self.numbers(name, "--target")
+        if np.isinf(y).any():
+            row = int(np.isinf(y).argmax())
+            raise DataError(
+                f"--target must be finite, and {name!r} of {self.path} holds {y[row]} in "
+                f"{self.place(row)}: leave the cell empty where the label is not known"
+            )
+        return y
+
+    # Times
+
+    @cached_property
+    def dates(self) -> list[str]:
+        """The columns that hold dates."""
+        return [name for name in self.names if self.moments(name) is not None]
+
+    def moments(self, name: str) -> Array | None:
+        """A column as moments of time, if it holds them."""
+        pa, column = arrow(), self.table[name]
+        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+            times = column
+        elif not cells.is_text(column) or self._is_number(column[:1]):
+            return None
+        elif dates.parsed(column[:100]) is None or not self.is_text(name):
+            return None  # a long column costs time
+        else:
+            times = dates.parsed(column)
+        return None if times is None or times.null_count else _micro(times)
+
+    @staticmethod
+    def _is_number(column: Any) -> bool:
+        return not isinstance(cells.numbers(column), tuple) and column[0].as_py() != ""
+
+    def times(self, name: str, role: str) -> Array:
+        """A column as datetime64, or as the numbers it holds if they are no moments."""
+        pa, column = arrow(), self.column(name, role)
+        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+            times = column
+        elif cells.is_text(column) and self.is_text(name):
+            times = dates.parsed(column)
+            if times is None:
+                row, _ = dates.first_odd(column)
+                raise DataError(
+                    f"{role} must name a column of dates or numbers, and {name!r} of {self.path} "
+                    f"{self._cell(name, row)}: write dates like 2024-01-31 or 2024-01-31 15:00:00"
+                )
+        else:
+            numbers = self.numbers(name, role)
+            self._no_gaps(np.isnan(numbers), name, role)
+            moments = dates.counted(numbers)
+            return numbers if moments is None else moments[0]
+        self._no_gaps(np.asarray(times.is_null()), name, role)
+        return _micro(times)
+
+    def doubt(self, name: str) -> str | None:
+        """How times were read, if they could have been read otherwise; to go behind "is read"."""
+        pa, column = arrow(), self.table[name]
+        if cells.is_text(column) and self.is_text(name):
+            return dates.doubt(column)
+        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+            return dates.moved(column)
+        moments = dates.counted(self.numbers(name, "--time"))
+        return None if moments is None else f"as {moments[1]}"
+
+    def no_dates(self, name: str) -> str:
+        """Which cell keeps a column of text from being one of dates, if most of it is."""
+        column = self.table[name]
+        if not cells.is_text(column) or not self.is_text(name):
+            return ""
+        if not dates.is_dated(column[:_HEAD]) or dates.first_odd(column[:_HEAD])[1] <= 0.5:
+            return ""
+        row, share = dates.first_odd(column)
+        return f"{self._cell(name, row)} and is no column of dates" if share > 0.5 else ""
+
+    def _cell(self, name: str, row: int) -> str:
+        """What a cell of text holds, and where, to go on a sentence."""
+        text = self.table[name][row].as_py()
+        return f"{f'holds {text!r}' if text else 'is empty'} in {self.place(row)}"
+
+    # Keys
+
+    def words(self, name: str, role: str) -> tuple[list[str], Array]:
+        """The distinct values of a column as text, and the place of each row's, −1 for none."""
+        encoded = self.column(name, role).combine_chunks().dictionary_encode()
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        values = encoded.dictionary.to_pylist()
+        return ["" if value is None else str(value).strip() for value in values], codes
+
+    def keys(self, name: str, role: str) -> Array:
+        """A column of ids or groups, as whole numbers or text; there must be one in every row."""
+        encoded = self.column(name, role).combine_chunks().dictionary_encode()
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        self._no_gaps(codes < 0, name, role)
+        values = encoded.dictionary.to_pylist()
+        if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+            keys = np.array(values, dtype=np.int64)
+        else:
+            keys = np.fromiter(map(str, values), object, len(values))
+        return np.asarray(keys[codes])
+
+    def _no_gaps(self, gaps: Array, name: str, role: str) -> None:
+        if gaps.any():
+            raise DataError(
+                f"{role} must have a value in every row, and {name!r} of {self.path} has none in "
+                f"{self.place(int(gaps.argmax()))}: leave such rows out"
+            )
+
+    # Written
+
+    def with_columns(self, columns: Mapping[str, Any], suffix: str) -> Any:
+        """The table with columns added behind its own, for a file of the kind of `suffix`.
+
+        Where that kind tells numbers from text and the rows come from a CSV, which does not,
+        columns of numbers become numbers, and in a Parquet file dates become times. In a CSV with
+        decimal commas the new columns have them too.
+        """
+        pa, table, source = arrow(), self.table, self.file.suffix
+        if source != ".parquet" and not files.is_csv(suffix):
+            if self.commas:
+                for place, name in enumerate(self.names):
+                    table = table.set_column(place, name, self._text(name))
+            table = cells.typed(table, numbers=files.is_csv(source), dates=suffix == ".parquet")
+        for name, values in columns.items():
+            mask = np.ma.getmask(values)
+            array = pa.array(np.ma.getdata(values), mask=None if mask is np.ma.nomask else mask)
+            if self.commas and files.is_csv(suffix) and pa.types.is_floating(array.type):
+                array = arrow("pyarrow.compute").replace_substring(
+                    array.cast(pa.string()), ".", ","
+                )
+            table = table.append_column(name, array)
+        return table
+
+
+def _micro(times: Any) -> Array:
+    return np.asarray(times.cast(arrow().timestamp("us"), safe=False).to_numpy())

@@ -1,0 +1,300 @@
+"""Choosing a controller from the first rows of a file, and trying that choice on the rest.
+
+The rows are replayed under a grid of step sizes and stretches. The pinball loss of λ as a forecast
+of the critical values is made small.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from setpoint import spec
+from setpoint._check import finite, positive
+from setpoint._files import put
+from setpoint.bulk import search
+from setpoint.bulk.replay import replay
+from setpoint.bulk.tune import tune as tune_tape
+from setpoint.bulk.tune import with_options
+from setpoint.burn_in import burn_in
+from setpoint.controller import Controller
+from setpoint.errors import DataError, InputError
+from setpoint.jobs.columns import Columns, read_tape, timed
+from setpoint.jobs.job import Goal
+from setpoint.jobs.rows import read
+from setpoint.metrics import Summary
+from setpoint.sets.family import Taped
+from setpoint.stretches import ErrorAdaptive, Exponential, Identity
+from setpoint.tape import Tape
+
+__all__ = ["Choice", "Tried", "TunedFile", "choose", "finite_or_none", "rows_of", "tune"]
+
+Array = np.ndarray[Any, Any]
+
+FOLLOWS = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""The step sizes tried, as a share of the interquartile range of the critical values.
+
+A burn-in that is calm would have them smaller still, and the world does not stay calm."""
+_USUAL = 0.05
+_NEAR = 1.02
+"""Of all choices this close to the best, the one that follows the world fastest is taken."""
+_TIGHT = 0.2
+"""How near to the level, as a share of it, the certificate is to be."""
+_LEAST = 10
+"""How many labels a choice needs."""
+_MOST_CHOSEN, _MOST_TUNED = 5_000, 20_000
+"""How many rows a burn-in and a search look at."""
+
+
+class Tried(NamedTuple):
+    """One of the settings of a choice, and what came out on the rows looked at."""
+
+    stretch: str
+    gamma: float
+    objective: float
+    risk: float
+    coverage: float
+    msl: float
+    chosen: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """What a burn-in chose.
+
+    Parameters
+    ----------
+    controller
+        The controller to use.
+    tried
+        What was tried, best first.
+    rows
+        How many rows that was tried on.
+    """
+
+    controller: Controller
+    tried: tuple[Tried, ...] = ()
+    rows: int = 0
+
+    def toml(self) -> str:
+        """The controller as text."""
+        return spec.to_toml(self.controller)
+
+
+def choose(
+    sets: Any,
+    goal: Goal,
+    tape: Tape,
+    labels: int,
+    *,
+    gammas: Sequence[float] = (),
+    most: int = _MOST_CHOSEN,
+) -> Choice:
+    """A controller for a family, from a burn-in.
+
+    Parameters
+    ----------
+    sets
+        The family.
+    goal
+        What to hold.
+    tape
+        The burn-in; of a long one the last rows count.
+    labels
+        How many labels a stream will have. Bounds are wide, as far as the certificate then still
+        says something: a fifth of the level, if y keeps to its range.
+    gammas
+        The step sizes to try; by default some around the usual one. The smallest pinball loss
+        decides among those given, and among the usual ones the fastest that is near it.
+    most
+        How many rows to look at.
+    """
+    seen = tape[max(0, len(tape) - most) :] if len(tape.streams) == 1 else tape[:most]
+    predictions, outcomes = rows_of(seen, sets)
+    observed = int((~np.isnan(seen.y)).sum())
+    if observed < _LEAST:
+        raise InputError(
+            f"a burn-in needs at least {_LEAST} rows with a label, got {observed}: give a longer "
+            "file, a longer burn-in, or a controller"
+        )
+    criticals = _criticals(sets, predictions, outcomes)
+    if np.isnan(criticals).all():
+        raise DataError(
+            f"the {len(seen):,} rows of the burn-in have infinite ends, and nothing can be chosen "
+            "from them: give a larger --burn-in, leave such rows out, or name a controller by "
+            "--config"
+        )
+    asked = [goal.gamma] if goal.gamma is not None else [positive(g, "gamma") for g in gammas]
+    names, steps, candidates = [], [], []
+    for name, stretch in _stretches(sets, goal.level):
+        open_ = Controller(sets, goal.open_risk(), stretch)
+        ready = burn_in(open_, predictions, outcomes, follow=_USUAL)
+        usual: Any = ready.risks[0].step
+        for gamma in asked or [usual.gamma * follow / _USUAL for follow in FOLLOWS]:
+            names.append(name)
+            steps.append(gamma)
+            candidates.append(with_options(ready, {"gamma": gamma}))
+    tuned = tune_tape(candidates[0], seen, candidates, search.Tracking(criticals), progress=False)
+    order = np.argsort(tuned.objective, kind="stable")
+    near = order[tuned.objective[order] <= _NEAR * tuned.objective[order[0]]]
+    taken = int(order[0]) if gammas else max(near.tolist(), key=steps.__getitem__)
+    tried = []
+    for i in order.tolist():
+        row = tuned.table.row(i)
+        metrics = (row["risk"], row["coverage"], row["msl"])
+        tried.append(Tried(names[i], steps[i], float(tuned.objective[i]), *metrics, i == taken))
+    chosen = _bounded(candidates[taken], goal, steps[taken], labels)
+    return Choice(chosen, tuple(tried), len(seen))
+
+
+def _is_factor(sets: Any, level: float) -> bool:
+    """Whether λ multiplies, and is near 1 whatever the units of y."""
+    return bool(sets.bounds() is None and sets.start(level) > 0.0)
+
+
+def _stretches(sets: Any, level: float) -> list[tuple[str, Any]]:
+    if sets.bounds() is not None:  # λ is a probability or a share: there is nothing to stretch
+        return [("Identity", Identity())]
+    if _is_factor(sets, level):
+        inner = Exponential()
+        adaptive = ErrorAdaptive(0.1, 0.2, inner=inner)
+        return [("Exponential", inner), ("ErrorAdaptive, Exponential inside", adaptive)]
+    return [("Identity", Identity()), ("ErrorAdaptive", ErrorAdaptive(0.1, 0.2))]
+
+
+def _bounded(controller: Controller, goal: Goal, gamma: float, labels: int) -> Controller:
+    """Bounds as wide as 100 times the range of y, and narrower for a short stream.
+
+    The constant of the guarantee is about M/γ: over T labels it is within a fifth of the level
+    where M is at most γ·T·level/5. Below the range of y itself there is no use in going.
+    """
+    (risk,) = controller.risks
+    if risk.bounds is None or _is_factor(controller.sets, goal.level):
+        return controller
+    widest = risk.bounds[1]
+    wanted = _TIGHT * goal.level * gamma * labels
+    high = min(max(wanted, widest / 100.0, 2.0 * abs(risk.start or 0.0)), widest)
+    return replace(controller, risks=(replace(risk, bounds=(-high, high)),))
+
+
+def rows_of(tape: Tape, sets: Any) -> tuple[list[Any], list[Any]]:
+    """The predictions and labels of a tape, as a live stream is given them."""
+    columns = [np.asarray(column).tolist() for column in tape.prediction]
+    predictions = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    labels = tape.y.tolist()
+    if isinstance(sets, Taped):
+        labels = [y if y != y else sets.taped(y) for y in labels]
+    return predictions, labels
+
+
+def _criticals(sets: Any, predictions: Sequence[Any], labels: Sequence[Any]) -> Array:
+    """The critical value of each label, NaN where there is none."""
+    criticals = np.full(len(predictions), np.nan)
+    for place, (prediction, label) in enumerate(zip(predictions, labels, strict=True)):
+        if label == label:
+            value = float(sets.critical(sets.read(prediction), sets.label(label)))
+            criticals[place] = value if isfinite(value) else np.nan
+    return criticals
+
+
+# On a file
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TunedFile:
+    """What a search on a file found.
+
+    Parameters
+    ----------
+    name
+        The file.
+    choice
+        The controller and everything that was tried.
+    later
+        How the controller does on the rows that were not looked at.
+    """
+
+    name: str
+    choice: Choice
+    later: Summary
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything in plain values; what is not a finite number is None."""
+        return {
+            "name": self.name,
+            "rows": self.choice.rows,
+            "tried": [finite_or_none(row._asdict()) for row in self.choice.tried],
+            "later": finite_or_none(self.later.as_dict()),
+            "controller": self.choice.toml(),
+        }
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the controller as TOML, whole or not at all."""
+        return put(path, self.choice.toml())
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: tried on {self.choice.rows:,} rows, best first", ""]
+        lines.append(
+            f"  {'stretch':<32}{'γ':>12}{'pinball':>12}{'risk':>9}{'coverage':>10}{'MSL':>7}"
+        )
+        for row in self.choice.tried:
+            mark = "→" if row.chosen else " "
+            lines.append(
+                f"{mark} {row.stretch:<32}{row.gamma:>12.4g}{row.objective:>12.5g}"
+                f"{row.risk:>9.4f}{row.coverage:>10.4f}{row.msl:>7.2f}"
+            )
+        later = self.later
+        lines += [
+            "",
+            "→ the fastest of those within 2 % of the best; on the "
+            f"{later.steps:,} labels after them: risk {later.risk:.4f}, coverage "
+            f"{later.coverage:.4f}, MSL {later.msl:.2f}, length {later.mean_finite_length:.4g}",
+            "",
+            self.choice.toml().rstrip(),
+        ]
+        return "\n".join(lines)
+
+
+def tune(
+    path: str | os.PathLike[str],
+    columns: Columns,
+    goal: Goal | None = None,
+    *,
+    share: float = 0.5,
+    gammas: Sequence[float] = (),
+) -> TunedFile:
+    """Tries step sizes and stretchings on the first part of a file, and the best on the rest.
+
+    Parameters
+    ----------
+    path, columns, goal
+        As for `calibrate`.
+    share
+        How much of each series is the first part; of a long one its last 20,000 rows count.
+    gammas
+        The step sizes to try.
+    """
+    goal = Goal() if goal is None else goal
+    if not 0.0 < finite(share, "share") < 1.0:
+        raise InputError(f"share must lie between 0 and 1, both excluded, got {share:g}")
+    rows = read(path)
+    columns, _ = timed(rows, columns)
+    tape, _ = read_tape(rows, columns)
+    lengths = np.diff(tape.segments.offsets)
+    first, rest = tape.split((share * lengths).astype(np.int64))
+    labels = int(np.median(np.diff(rest.segments.offsets)))
+    family = columns.family(rows, goal.support)
+    choice = choose(family, goal, first, labels, gammas=gammas, most=_MOST_TUNED)
+    return TunedFile(Path(path).name, choice, replay(choice.controller, rest).summary())
+
+
+def finite_or_none(row: dict[str, Any]) -> dict[str, Any]:
+    """Numbers that are not finite as None: JSON has no other word."""
+    return {
+        name: None if isinstance(value, float) and not -inf < value < inf else value
+        for name, value in row.items()
+    }

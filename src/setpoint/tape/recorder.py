@@ -1,0 +1,191 @@
+"""Recorders: the rows of a tape collected one by one, beside a live stream."""
+
+from array import array
+from collections.abc import Hashable, Sequence
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+
+from setpoint._check import is_missing, number
+from setpoint.errors import LabelError, PredictionError, TapeError, UnknownReceipt
+from setpoint.predictions import Probabilities
+from setpoint.tape.columns import KEYS
+from setpoint.tape.tape import USUAL, Tape
+
+__all__ = ["Recorder"]
+
+
+class Recorder:
+    """Collects the rows of a tape one by one, beside a live stream.
+
+    `add` takes a prediction with its label. Where labels come late, `predicted` takes the
+    prediction when it is issued and `observed` its label when it comes: rows stay in the order of
+    the predictions, and one that has no label yet is one without a label.
+
+    Parameters
+    ----------
+    names
+        The names of the prediction's columns; those of the first prediction if it has names
+        (`Quantiles`, `Spread`), else the usual ones for one, two or three numbers.
+    classes
+        For label sets: the names of all classes that can come. A prediction is then what the
+        model said of them (a sequence, a mapping or `Probabilities`, whose chance `u` is kept in
+        the extra column of that name), and a label is one of them, kept as its place.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> risk = sp.Risk(sp.losses.Miscoverage(), level=0.1, step=sp.steps.Fixed(0.5))
+    >>> stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
+    >>> recorder = Recorder()
+    >>> for day, prediction in [("mon", (10.0, 14.0)), ("tue", (9.0, 12.0)), ("wed", (8.0, 11.0))]:
+    ...     receipt = stream.issue(prediction, id=day)
+    ...     recorder.predicted(receipt.id, receipt.prediction)
+    >>> for day, y in [("tue", 11.0), ("mon", 15.0)]:
+    ...     loss = stream.update(y, id=day)
+    ...     recorder.observed(day, y)
+    >>> recorder.tape()
+    Tape(3 rows, 1 stream: lower, upper; y, 1 missing)
+    >>> recorder.tape().y
+    array([15., 11., nan])
+    """
+
+    def __init__(
+        self, names: Sequence[str] | None = None, *, classes: Sequence[Any] | None = None
+    ) -> None:
+        self._names = None if names is None else tuple(names)
+        self._classes: dict[Any, int] | None = None
+        self._chances = array("d")
+        if classes is not None:
+            self._classes = {name: place for place, name in enumerate(classes)}
+            self._names = tuple(map(str, classes)) if names is None else self._names
+            if len(self._classes) != len(classes):
+                raise TapeError(f"the names of classes must differ, got {tuple(classes)}")
+        self._prediction: tuple[array[float], ...] = ()
+        self._y = array("d")
+        self._keys: dict[str, list[Any]] = {}
+        self._last: dict[Any, Any] = {}
+        self._open: dict[Any, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._y)
+
+    def predicted(
+        self,
+        receipt: Hashable,
+        prediction: Any,
+        *,
+        id: Any = None,
+        time: Any = None,
+        group: Any = None,
+    ) -> None:
+        """Adds a row whose label is still to come.
+
+        `receipt` is what the label will be told by, such as the id of a stream's receipt; it must
+        not wait already. With several streams, `id` names the stream, as in `add`.
+        """
+        if (id, receipt) in self._open:
+            raise TapeError(f"a prediction already waits for its label under {receipt!r}")
+        self.add(prediction, None, id=id, time=time, group=group)
+        self._open[id, receipt] = len(self._y) - 1
+
+    def observed(self, receipt: Hashable, y: Any, *, id: Any = None) -> None:
+        """The label of a prediction that was recorded under `receipt`; None or NaN if it had none.
+
+        Nothing waits under this receipt any more.
+        """
+        if (id, receipt) not in self._open:
+            raise UnknownReceipt(
+                f"no prediction waits for its label under {receipt!r}: "
+                "it was never recorded, or has its label"
+            )
+        label = self._label(y)
+        self._y[self._open.pop((id, receipt))] = label
+
+    def add(
+        self, prediction: Any, y: Any, *, id: Any = None, time: Any = None, group: Any = None
+    ) -> None:
+        """Adds a row. `prediction` is one number or several; y is None or NaN if not observed.
+
+        Whether rows have an id, a time or a group is settled by the first one.
+        """
+        chance = getattr(prediction, "u", None)
+        if self._classes is not None:
+            held = self._of_classes(prediction, self._classes)
+        else:
+            try:
+                held = list(prediction)
+            except TypeError:
+                held = [prediction]
+        reals = [number(each, "a prediction", PredictionError) for each in held]
+        if any(real != real for real in reals):
+            raise PredictionError(f"a prediction must not be NaN, got {prediction!r}")
+        label = self._label(y)
+        if id is not None and (not isinstance(id, str | int | np.integer) or isinstance(id, bool)):
+            raise TapeError(f"an id must be a whole number or a string, got {id!r}")
+        if time is not None and id in self._last and time < self._last[id]:
+            raise TapeError(f"time must not go back within a stream: {time} after {self._last[id]}")
+        keys = zip(KEYS, (id, time, group), strict=True)
+        given = {name: key for name, key in keys if key is not None}
+        if not self._y:
+            self._begin(prediction, len(reals), given)
+        if len(reals) != len(self._prediction) or given.keys() != self._keys.keys():
+            raise TapeError(
+                f"every row must be like the first, with {len(self._prediction)} numbers and "
+                f"{list(self._keys) or 'no key'}; got {len(reals)} and {list(given) or 'no key'}"
+            )
+        for real, recorded in zip(reals, self._prediction, strict=True):
+            recorded.append(real)
+        self._y.append(label)
+        self._chances.append(nan if chance is None else chance)
+        for name, key in given.items():
+            self._keys[name].append(key)
+        if time is not None:
+            self._last[id] = time
+
+    @staticmethod
+    def _of_classes(prediction: Any, classes: dict[Any, int]) -> list[Any]:
+        """The probabilities of a prediction in the order of the classes."""
+        held = prediction
+        if isinstance(prediction, Probabilities):
+            named = prediction.classes
+            held = prediction.p
+            if named is not None:
+                held = dict(zip(named, prediction.p, strict=True))
+        if not hasattr(held, "keys"):
+            return list(held)
+        strange = [name for name in held.keys() if name not in classes]  # noqa: SIM118
+        if strange:
+            raise TapeError(f"a prediction may name {list(classes)}, got {strange[0]!r}")
+        return [held.get(name, 0.0) for name in classes]
+
+    def _label(self, y: Any) -> float:
+        if self._classes is not None and not is_missing(y):
+            name = y.item() if hasattr(y, "item") else y
+            if name not in self._classes:
+                raise LabelError(f"a label must be one of {list(self._classes)}, got {y!r}")
+            return float(self._classes[name])
+        label = nan if is_missing(y) else number(y, "a label", LabelError)
+        if label in (inf, -inf):
+            raise LabelError(f"a label must be finite, or NaN if not observed; got {label}")
+        return label
+
+    def _begin(self, prediction: Any, size: int, given: dict[str, Any]) -> None:
+        usual = getattr(prediction, "_fields", None) or USUAL.get(size)
+        names = self._names or usual
+        if names is None or len(names) != size:
+            raise TapeError(f"names must name the {size} numbers of a prediction, got {names}")
+        self._names, self._keys = tuple(names), {name: [] for name in given}
+        self._prediction = tuple(array("d") for _ in range(size))
+
+    def tape(self, *, strict: bool = False) -> Tape:
+        """The rows so far; what is added later does not change it."""
+        names = self._names or USUAL[2]
+        columns = self._prediction or [()] * len(names)
+        arrays = [np.array(held, np.float64) for held in columns]
+        keys: dict[str, Any] = self._keys
+        chances = np.array(self._chances)
+        if not np.isnan(chances).any() and len(chances):
+            keys = {**keys, "extras": {"u": chances}}
+        return Tape.from_arrays(arrays, np.array(self._y), names=names, strict=strict, **keys)
