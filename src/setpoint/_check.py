@@ -7,15 +7,8 @@ from typing import Any
 from setpoint.errors import InputError, SetpointError
 
 __all__ = [
-    "choice",
-    "confidence",
-    "finite",
-    "interval",
-    "is_missing",
-    "number",
-    "positive",
-    "whole",
-]
+    "choice", "confidence", "finite", "interval", "is_missing", "number", "positive", "whole",
+]  # fmt: skip
 
 
 def number(value: Any, name: str, error: type[SetpointError] = InputError) -> float:

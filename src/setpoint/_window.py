@@ -4,7 +4,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable
 from itertools import accumulate
-from math import ceil, inf
+from math import inf
 
 from setpoint._check import whole
 
@@ -103,14 +103,6 @@ class Window:
                 return chunk[rank]
             rank += len(chunk)
         raise AssertionError("a rank within the window lies in one of its chunks")
-
-    def quantile(self, share: float) -> float:
-        """The ⌈share·(n + 1)⌉-th smallest number, ±inf beyond the ends."""
-        held, order = len(self._age), self._order
-        rank = ceil(share * (held + 1))
-        if order is not None and 0 < rank <= held:
-            return order[rank - 1]
-        return self.smallest(rank)
 
     def below(self, value: float) -> int:
         """How many numbers are smaller."""

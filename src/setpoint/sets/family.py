@@ -15,7 +15,7 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Supports    the values y can take
 
 Of the sets themselves, losses of images ask for `Pixels`. Below the protocols is what families
-share: how they read numbers, and the scale of a λ that is minus a share.
+share: how they read numbers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,8 +29,8 @@ from setpoint.errors import LabelError, PredictionError
 from setpoint.parts import Capability
 
 __all__ = [
-    "Columns", "Draws", "Family", "Learns", "Measured", "MinusShare", "Pixels", "Remembers",
-    "Scalar", "Shares", "Shows", "Sides", "Supports", "Taped", "by_name", "describe",
+    "Columns", "Draws", "Family", "Learns", "Measured", "Pixels", "Remembers", "Scalar",
+    "ShareOfOne", "Shares", "Shows", "Sides", "Supports", "Taped", "by_name", "describe",
     "finite_label", "floats",
 ]  # fmt: skip
 
@@ -54,6 +54,24 @@ class Family(Protocol, metaclass=Capability):
     def start(self, level: float) -> float: ...
     def bounds(self) -> tuple[float, float] | None: ...
     def unit(self, prediction: Any) -> float: ...
+
+
+class ShareOfOne:
+    """The defaults of families whose −λ is a probability or a share: θ lives in [−1, 0]."""
+
+    __slots__ = ()
+
+    def start(self, level: float) -> float:
+        """−level."""
+        return -level
+
+    def bounds(self) -> tuple[float, float]:
+        """(−1, 0)."""
+        return -1.0, 0.0
+
+    def unit(self, prediction: Any) -> float:
+        """1: λ is a share."""
+        return 1.0
 
 
 @runtime_checkable
@@ -181,25 +199,7 @@ class Pixels(Protocol, metaclass=Capability):
     def count(self, y: Any, region: Any = None) -> tuple[int, int]: ...
 
 
-# What families share
-
-
-class MinusShare:
-    """The scale of a family whose −λ is a share or a probability: θ lives in [−1, 0]."""
-
-    __slots__ = ()
-
-    def start(self, level: float) -> float:
-        """−level."""
-        return -level
-
-    def bounds(self) -> tuple[float, float]:
-        """(−1, 0)."""
-        return -1.0, 0.0
-
-    def unit(self, prediction: Any) -> float:
-        """1: −λ is a share."""
-        return 1.0
+# Reading numbers
 
 
 def finite_label(y: Any, support: tuple[float, float]) -> float:
