@@ -1,7 +1,6 @@
 """The rolling window: what a sorted list of the last n numbers would say, however it is kept."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
 from math import ceil, fsum, inf, nextafter
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setpoint import _window
 from setpoint._window import Sum, Window
 from setpoint.errors import InputError
 
@@ -37,13 +35,6 @@ NUMBERS = (
     | st.integers(-3, 3).map(float)
     | st.floats(allow_nan=False)
 )
-
-
-@pytest.fixture(params=[1, 2, 3, 1024], autouse=True)
-def chunk(request: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """How long the sorted pieces are: short ones are split and emptied all the time."""
-    monkeypatch.setattr(_window, "_CHUNK", request.param)
-    return request.param
 
 
 def hold(window: Window, reference: SortedList) -> None:

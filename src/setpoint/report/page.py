@@ -50,10 +50,6 @@ def write(
         What `report.metrics(trace)` returned, where it is at hand already.
     window
         Labels in a sliding window; where `metrics` are given, those they were made with.
-
-    Returns
-    -------
-    The path.
     """
     plotly = library("plotly.offline").get_plotlyjs()
     numbers = numbers_of(trace, window=window) if metrics is None else metrics

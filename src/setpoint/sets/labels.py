@@ -59,15 +59,8 @@ def _critical(scores: Scores, label: Any) -> float:
 class LabelSet:
     """The labels whose critical value is at most λ.
 
-    Parameters
-    ----------
-    scores
-        The critical values of a prediction's classes, as a label family reads them.
-    lam
-        λ: +inf makes the set full, −inf empty.
+    `scores` are what a label family reads of a prediction; λ = +inf makes the set full, −inf empty.
 
-    Examples
-    --------
     >>> shown = Threshold().at(Threshold().read({"cat": 0.7, "dog": 0.2, "owl": 0.1}), -0.15)
     >>> shown
     LabelSet('cat', 'dog')
@@ -165,14 +158,7 @@ class LabelSet:
 
 @dataclass(frozen=True, slots=True)
 class _Classes(ShareOfOne):
-    """What every family of label sets has in common; abstract: `read` is not here.
-
-    Parameters
-    ----------
-    classes
-        The names of the classes in the order of the probabilities. Without them the labels of an
-        array are the numbers from 0; a prediction given as a mapping brings its own names.
-    """
+    """What every family of label sets has in common; abstract: `read` is not here."""
 
     classes: tuple[Any, ...] | int | None = None
     _places: Names | None = field(default=None, init=False, repr=False, compare=False)
