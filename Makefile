@@ -16,7 +16,7 @@ STAMPS := $(VENV)/stamps
 
 help:
 	@echo "make demo    calibrate a drifting stream, print the certificate, write a report"
-	@echo "make test    run the tests"
+	@echo "make test    run the tests of the library and of the paper's project"
 	@echo "make slow    run the long laws, left out of make test"
 	@echo "make lint    check style, types and import layers"
 	@echo "make bench   time live steps, bulk work, models and commands"
@@ -46,7 +46,7 @@ bench: $(STAMPS)/test
 	$(PY) -m benchmarks cli
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist paper/build paper/dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMPS)/venv:
@@ -67,10 +67,12 @@ $(STAMPS)/torch-$(TORCH): $(STAMPS)/venv
 	$(PIP) torch==$(TORCH)
 	@touch $@
 
-$(STAMPS)/test: pyproject.toml $(STAMPS)/torch-$(TORCH)
-	$(PIP) --editable '.[test,torch,fast,images,data,plots,river,sklearn,cli,experiments]'
+$(STAMPS)/test: pyproject.toml paper/pyproject.toml $(STAMPS)/torch-$(TORCH)
+	$(PIP) --editable '.[test,torch,fast,images,data,plots,river,sklearn,cli]' --editable './paper[test]'
 	@touch $@
 
-$(STAMPS)/lint: pyproject.toml $(STAMPS)/venv
+# The checks read the sources of the paper's project; they need none of its libraries.
+$(STAMPS)/lint: pyproject.toml paper/pyproject.toml $(STAMPS)/venv
 	$(PIP) --editable '.[lint]'
+	$(PIP) --no-deps --editable ./paper
 	@touch $@

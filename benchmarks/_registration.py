@@ -1,7 +1,7 @@
 """Registration and uncertainty heuristics on real depth: error, time, lengths, frames per second.
 
 `report()` prints what docs/images.md tells; `python -m benchmarks images` calls it. It needs the
-clips of `setpoint.datasets.depth` and the extra `images`.
+clips of `setpoint_paper.datasets.clips` and the extra `images`.
 """
 
 import os
@@ -14,7 +14,6 @@ import cv2
 import numpy as np
 
 import setpoint as sp
-from setpoint.datasets.depth import Clip, kitchen_clip, kitti_clip
 from setpoint.images import (
     DIS,
     TVL1,
@@ -30,6 +29,7 @@ from setpoint.images import (
     known_pixels,
     warp,
 )
+from setpoint_paper.datasets.clips import Clip, kitchen_clip, kitti_clip
 
 PAIRS = 50
 """How many pairs of consecutive frames are registered, spread over a clip."""

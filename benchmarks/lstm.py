@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 
 import setpoint as sp
-from setpoint.models.lstm import LSTMSettings, QuantileLSTM
 from setpoint.models.protocol import run
+from setpoint_paper.models.lstm import LSTMSettings, QuantileLSTM
 
 FEATURES = 11
 BATCHES = (512, 256)

@@ -5,7 +5,7 @@ import pickle
 import re
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 import setpoint as sp
 from setpoint import combine, losses, regions, sets, spec, steps, stretches
 from setpoint.errors import SetpointError
+from setpoint.parts import is_ours
 from setpoint.sets import Interval, Scale, Widen
 from setpoint.testing import (
     ConformanceError,
@@ -126,13 +127,8 @@ EXAMPLES: dict[type, list[Any]] = {
 
 
 def parts_of(module: ModuleType) -> list[type]:
-    """The parts a module exports: its frozen dataclasses; what a step makes is not frozen."""
-    exported = [getattr(module, name) for name in module.__all__]
-    return [each for each in exported if isinstance(each, type) and frozen(each)]
-
-
-def frozen(cls: Any) -> bool:
-    return is_dataclass(cls) and cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    """The parts a module exports."""
+    return [vars(module)[name] for name in module.__all__ if is_ours(vars(module)[name])]
 
 
 FOUND = [cls for role in (sets, losses, steps, stretches, combine) for cls in parts_of(role)]
@@ -973,7 +969,7 @@ def test_a_loss_without_init_is_found_out() -> None:
         def update(self, memory: Any, shown: Any, y: Any) -> Any:
             return 0.0, memory
 
-    with pytest.raises(ConformanceError, match=r"needs init\(\) beside update\(\)"):
+    with pytest.raises(ConformanceError, match=r"or have init\(\) and update\(\)"):
         check_loss(Half())
 
 
@@ -1140,8 +1136,6 @@ class Steady:
 
     gamma: float = 0.5
 
-    needs = "excess"
-
     @property
     def params(self) -> Any:
         return (self.gamma,)
@@ -1149,10 +1143,11 @@ class Steady:
     def init(self) -> Any:
         return (0.0,)
 
-    def rule(
-        self, params: Any, theta: float, memory: Any, excess: float, critical: float, curve: Any
-    ) -> Any:
+    def rule(self, params: Any, theta: float, memory: Any, excess: float, critical: float) -> Any:
         return theta + params[0] * excess, memory
+
+    def claim(self, within: steps.Within, memory: Any, T: int) -> Any:
+        return steps.Fixed(self.gamma).claim(within, (), T)
 
 
 def test_the_pattern_of_the_bad_steps_is_good() -> None:
@@ -1195,35 +1190,30 @@ class StepMemoryGrows(Steady):
         return theta, (*memory, 1.0)
 
 
-class UpdateDisagrees(Steady):
-    def update(self, theta: float, memory: Any, excess: float, *rest: Any) -> Any:
-        return theta, memory
-
-
-class NeedsTheMoon(Steady):
-    needs = "moon"
-
-
 class Overstep(Steady):
-    def bound(self, within: steps.Range) -> tuple[float, float]:
-        low, high = steps.Fixed(self.gamma).bound(within._replace(pending=1))
-        return low, high
+    def claim(self, within: steps.Within, memory: Any, T: int) -> Any:
+        return super().claim(within._replace(pending=1), memory, T)
 
 
-class OverReach(Overstep):
-    def bound(self, within: steps.Range) -> tuple[float, float]:
-        return steps.Fixed(self.gamma).bound(within)
-
-    def reach(self, within: steps.Range) -> tuple[float, float]:
-        return within.low, within.high
+class OverReach(Steady):
+    def claim(self, within: steps.Within, memory: Any, T: int) -> Any:
+        return super().claim(within, memory, T)._replace(reach=(within.low, within.high))
 
 
-class NarrowWindow(OverReach):
-    def reach(self, within: steps.Range) -> tuple[float, float]:
-        return steps.Fixed(self.gamma).reach(within)
+class NarrowWindow(Steady):
+    def claim(self, within: steps.Within, memory: Any, T: int) -> Any:
+        half = (within.high - within.low) / self.gamma * 0.5
+        return super().claim(within, memory, T)._replace(window=(-half, half))
 
-    def window(self, within: steps.Range) -> float:
-        return (within.high - within.low) / self.gamma * 0.5
+
+class AnotherIdentity(Steady):
+    def claim(self, within: steps.Within, memory: Any, T: int) -> Any:
+        return super().claim(within, memory, T)._replace(identity=0.0)
+
+
+class ClaimsATuple(Steady):
+    def claim(self, within: steps.Within, memory: Any, T: int) -> Any:
+        return -1.0, 1.0
 
 
 @pytest.mark.parametrize(
@@ -1236,11 +1226,11 @@ class NarrowWindow(OverReach):
         (Endless(), "θ moves with the excess or not at all, got inf"),
         (RuleForgets(), "rule gives one answer"),
         (StepMemoryGrows(), "keeps its length"),
-        (UpdateDisagrees(), "rule and update agree"),
-        (NeedsTheMoon(), "`needs` is .* got 'moon'"),
-        (Overstep(), "its bound holds, .* pending=4"),
-        (OverReach(), "θ stays in its reach"),
-        (NarrowWindow(), "its window bound holds"),
+        (Overstep(), r"its claim holds, got Σ\(l − r\) = .* pending=4"),
+        (OverReach(), "its claim holds, got θ = "),
+        (NarrowWindow(), r"its claim holds, got Σ\(l − r\) on a window"),
+        (AnotherIdentity(), r"got Σ\(l − r\) = .*, not in \[0.0, 0.0\]"),
+        (ClaimsATuple(), "claim returns a Claim"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )

@@ -16,6 +16,7 @@ import setpoint
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAPER_PAGES = [ROOT / "paper" / "README.md", *sorted((ROOT / "paper" / "docs").rglob("*.md"))]
 NAMING_PAGES = [
     page for page in PAGES if page.name not in ("CHANGELOG.md", "why.md", "paper-map.md")
 ]
@@ -43,10 +44,10 @@ def rows() -> Iterator[tuple[str, str, str]]:
 
 
 def found(dotted: str) -> Any:
-    """What a dotted name below `setpoint` stands for."""
-    value: Any = setpoint
-    place = "setpoint"
-    for part in dotted.removeprefix("setpoint.").split("."):
+    """What a dotted name below `setpoint`, or one that begins with `setpoint_paper`, stands for."""
+    place = "setpoint_paper" if dotted.startswith("setpoint_paper.") else "setpoint"
+    value: Any = importlib.import_module(place)
+    for part in dotted.removeprefix(f"{place}.").split("."):
         place += f".{part}"
         if isinstance(value, ModuleType) and not hasattr(value, part):
             importlib.import_module(place)
@@ -58,7 +59,8 @@ def found(dotted: str) -> Any:
 def names_of_tests() -> set[str]:
     return {
         node.name
-        for path in (ROOT / "tests").rglob("*.py")
+        for folder in (ROOT / "tests", ROOT / "paper" / "tests")
+        for path in folder.rglob("*.py")
         for node in ast.walk(ast.parse(read(path)))
         if isinstance(node, ast.FunctionDef | ast.ClassDef)
     }
@@ -104,23 +106,29 @@ def public_names() -> Iterator[tuple[str, str]]:
             yield "setpoint.Stream", name
 
 
-def written_code() -> str:
+def written_code(pages: list[Path]) -> str:
     """Everything set as code in the pages that name things."""
-    text = "\n".join(map(read, NAMING_PAGES))
+    text = "\n".join(map(read, pages))
     fences = FENCE.findall(text)
     return "\n".join([*fences, *CODE.findall(FENCE.sub("", text))])
 
 
 def test_every_public_name_is_in_the_pages() -> None:
-    words = set(re.findall(r"\w+", written_code()))
+    words = set(re.findall(r"\w+", written_code(NAMING_PAGES)))
     missing = sorted({f"{where}.{name}" for where, name in public_names() if name not in words})
     assert missing == [], f"in none of {[page.name for page in NAMING_PAGES]}: {missing}"
+
+
+@pytest.mark.parametrize("package", ["datasets", "models"])
+def test_every_name_of_the_papers_packages_is_in_its_pages(package: str) -> None:
+    names = importlib.import_module(f"setpoint_paper.{package}").__all__
+    assert set(names) <= set(re.findall(r"\w+", written_code(PAPER_PAGES)))
 
 
 # Links and the certificate
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *PAPER_PAGES], ids=lambda page: page.name)
 def test_every_relative_link_leads_somewhere(page: Path) -> None:
     dead = []
     for link in LINK.findall(FENCE.sub("", read(page))):

@@ -2,11 +2,8 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-import setpoint as sp
-from setpoint.datasets import Crop
 from setpoint.errors import InputError
 from setpoint.regions import Centre
 
@@ -37,24 +34,3 @@ def test_a_window_stays_within_its_part() -> None:
 def test_a_part_that_is_none_is_refused(wrong: Any) -> None:
     with pytest.raises(InputError, match="within"):
         Centre(within=wrong)
-
-
-def test_the_centre_of_the_papers_view_lies_below_its_padding() -> None:
-    crop, rng = Crop(), np.random.default_rng(0)
-    rgb = np.zeros((375, 1242, 3), dtype=np.uint8)
-    _, depth = crop.apply(rgb, np.full((375, 1242), 12.0, dtype=np.float32), rng)
-    family = sp.sets.PixelScale()
-    valid = ~crop.padding(375, 1242)
-    spread = (np.full(depth.shape, 12.5), np.ones(depth.shape), np.ones(depth.shape), valid)
-    shown, y = family.at(family.read(spread), 1.0), family.label(depth)
-    assert sp.losses.CentreFailure()(shown, y) is None  # all padding: nothing to judge
-    below = Centre(within=(260 / 448, 1.0, 0.0, 1.0))
-    assert shown.count(y, below) == (0, 2500)
-    assert sp.losses.CentreFailure(region=below)(shown, y) == 0.0
-    controller = sp.Controller(
-        family,
-        sp.Risk(
-            sp.losses.CentreFailure(region=below), 0.1, sp.steps.Fixed(0.5), bounds=(-6.0, 6.0)
-        ),
-    )
-    assert sp.spec.from_toml(sp.spec.to_toml(controller)) == controller

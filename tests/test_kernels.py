@@ -406,8 +406,8 @@ class Sides:
     support: tuple[float, float] = (-inf, inf)
     columns = ("below", "above")
     shows = sp.sets.Interval
-    ends = staticmethod(sp.sets.widen)
-    score = staticmethod(sp.sets.widen_critical)
+    ends = staticmethod(sp.sets.Widen.ends)
+    score = staticmethod(sp.sets.Widen.score)
 
     def read(self, prediction: Any) -> tuple[float, float]:
         below, above = prediction
@@ -420,7 +420,7 @@ class Sides:
         return sp.sets.Widen(self.support).at(prediction, lam)
 
     def critical(self, prediction: Any, y: float) -> float:
-        return sp.sets.widen_critical(prediction, y)
+        return sp.sets.Widen.score(prediction, y)
 
     def start(self, level: float) -> float:
         return 0.0

@@ -132,7 +132,7 @@ def test_all_is_written_whole_only_when_the_log_has_grown_as_large(tmp_path: Pat
     with sp.Ledger(tmp_path, CONTROLLER, every=1) as ledger:
         ledger.handle(made)
         (number, size), writings = newest(), 0
-        for start in range(1, 2000, 20):
+        for start in range(1, 4000, 20):
             ids = range(start, start + 20)
             ledger.handle({"stream": "s0", "id": id, "prediction": [0, 1], "y": 0.5} for id in ids)
             if newest()[0] != number:

@@ -11,17 +11,29 @@ from hypothesis import strategies as st
 import setpoint as sp
 from setpoint.errors import InputError
 from setpoint.losses import (
+    CentreFailure,
     Custom,
     Declaration,
     F1Shortfall,
     FalseNegatives,
     FalsePositives,
+    ImageMiscoverage,
     Miscoverage,
     MiscoverageCounter,
     SetSize,
     declaration,
+    fits,
 )
-from setpoint.sets import Interval, Multilabel, Threshold
+from setpoint.sets import (
+    Interval,
+    LabelSet,
+    Multilabel,
+    PixelScale,
+    PixelThreshold,
+    ScoreWindow,
+    Threshold,
+    Widen,
+)
 
 INF = math.inf
 SHOWN, FULL, EMPTY = Interval(1.0, 3.0), Interval(-INF, INF), Interval(INF, -INF)
@@ -153,7 +165,7 @@ def test_a_users_loss_with_memory_carries_it_from_label_to_label() -> None:
         sp.Risk(Fading(0.5), 0.5, sp.steps.Fixed(1e-9)), [((0.0, 1.0), y) for y in (9, 9, 0.5, 9)]
     )
     assert values == [0.5, 0.75, 0.375, 0.6875]
-    assert stream._own.loss == (0.6875,)
+    assert stream.state.risks[0].loss == (0.6875,)
 
 
 def test_a_loss_that_grows_with_the_set_is_held_from_above() -> None:
@@ -205,7 +217,7 @@ def test_the_memory_of_a_loss_waits_out_a_step_with_nothing_to_judge() -> None:
     steps = [((0.0, 1.0), y) for y in (1.0, -1.0, 1.0)]
     stream, values = run(sp.Risk(Count(), 1.0, sp.steps.Fixed(0.1)), steps)
     assert values == [0.0, None, 1.0]
-    assert stream._own.loss == (2.0,)
+    assert stream.state.risks[0].loss == (2.0,)
 
 
 def test_a_users_loss_with_a_rule_runs_by_its_rule() -> None:
@@ -296,11 +308,60 @@ def test_nothing_to_judge_is_none() -> None:
 
 
 def test_what_the_losses_of_labels_declare() -> None:
-    assert declaration(FalseNegatives()) == Declaration(0.0, 1.0, 0.0, 1.0, False)
-    assert declaration(FalsePositives()) == Declaration(0.0, 1.0, 1.0, 0.0, True)
-    assert declaration(SetSize()) == Declaration(0.0, 1.0, 1.0, 0.0, True)
-    assert declaration(F1Shortfall()) == Declaration(0.0, 1.0, 1.0, 1.0, False, monotone=False)
+    labels = {"judges": LabelSet}
+    assert declaration(FalseNegatives()) == Declaration(0.0, 1.0, 0.0, 1.0, False, **labels)
+    assert declaration(FalsePositives()) == Declaration(0.0, 1.0, 1.0, 0.0, True, **labels)
+    assert declaration(SetSize()) == Declaration(0.0, 1.0, 1.0, 0.0, True, **labels)
+    assert declaration(F1Shortfall()) == Declaration(0.0, 1.0, 1.0, 1.0, False, False, **labels)
     assert declaration(Miscoverage()).monotone
+
+
+@pytest.mark.parametrize(
+    ("family", "loss", "why"),
+    [
+        (Widen(), SetSize(), "SetSize judges LabelSet, and Widen shows Interval"),
+        (Widen(), FalseNegatives(), "FalseNegatives judges LabelSet, and Widen shows Interval"),
+        (Widen(), CentreFailure(), "CentreFailure judges Pixels, and Widen shows Interval"),
+        (ScoreWindow(), SetSize(), "SetSize judges LabelSet, and ScoreWindow shows Interval"),
+        (Multilabel(), ImageMiscoverage(), "ImageMiscoverage judges Pixels, and Multilabel shows"),
+        (Threshold(), SetSize(), None),
+        (ScoreWindow(Threshold()), SetSize(), None),
+        (PixelScale(), CentreFailure(), None),
+        (PixelThreshold(), ImageMiscoverage(), None),
+        (Widen(), Miscoverage(), None),
+        (Widen(), Custom(max), None),
+    ],
+)
+def test_a_loss_says_whether_it_can_judge_the_sets_of_a_family(
+    family: Any, loss: Any, why: str | None
+) -> None:
+    sentence = fits(family, loss)
+    assert sentence is None if why is None else str(sentence).startswith(why)
+
+
+def test_what_a_loss_judges_is_a_class() -> None:
+    class Wrong:
+        low, high, judges = 0.0, 1.0, "intervals"
+
+        def __call__(self, shown: Any, y: Any) -> float:
+            return 0.0
+
+    with pytest.raises(InputError, match=r"Wrong\.judges must be a class of sets"):
+        declaration(Wrong())
+
+
+@pytest.mark.parametrize("cap", [None, 5.0, 100.0])
+@pytest.mark.parametrize("level", [0.0, 0.1, 1 / 9, 0.7])
+@pytest.mark.parametrize("room", [0.0, 1.0, 27.2, 800.0, INF])
+def test_the_counter_is_at_most_what_its_room_allows(
+    cap: float | None, level: float, room: float
+) -> None:
+    most = MiscoverageCounter(cap).most(level, room)
+    streak, total = 0.0, -level  # the hit before the streak came at the lower bound
+    while total <= room + 1e-9 and streak < 200 and (cap is None or streak < cap):
+        streak += 1.0
+        total += streak - level
+    assert most == (INF if streak == 200 else streak)
 
 
 def test_a_loss_that_is_not_monotone_is_told_so_in_its_certificate() -> None:

@@ -269,7 +269,7 @@ def test_interval_metrics_are_those_of_a_loop(
         if math.isnan(label):
             continue
         inside.append(low <= label <= high)
-        balls.append((slow_pinball(low, label, tail) + slow_pinball(high, label, 1.0 - tail)) / 2)
+        balls.append((slow_pinball(low, label, tail) + slow_pinball(-high, -label, tail)) / 2)
         score = high - low if high > low else 0.0
         for miss in (low - label, label - high):
             if miss > 0:
@@ -445,6 +445,34 @@ def test_the_stream_agrees_with_the_arrays_for_sets_without_ends(
     assert math.isnan(want.winkler)
 
 
+@given(steps, st.lists(st.integers(0, 60), max_size=8), st.integers(1, 20))
+def test_streaks_and_windows_end_where_their_stream_does(
+    rows: list[tuple[tuple[float, float], float, float | None, object]],
+    cuts: list[int],
+    window: int,
+) -> None:
+    lower, upper = [row[0][0] for row in rows], [row[0][1] for row in rows]
+    y = [row[1] for row in rows]
+    offsets = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
+    got = sm.summary(lower, upper, y, 0.2, window=window, offsets=offsets)
+    streams = [slice(first, last) for first, last in pairwise(offsets)]
+    hit = sm.covered(lower, upper, y)
+    runs = [length for stream in streams for length in slow_streaks(hit[stream].tolist())]
+    assert (got.streaks, got.longest_streak) == (len(runs), max(runs, default=0))
+    counters = without_nan([c for s in streams for c in sm.miscoverage_counter(hit[s]).tolist()])
+    assert same(got.mc, sum(counters) / len(counters) if counters else NAN)
+    alone = [(s.start, sm.window_errors(1.0 - hit[s], 0.2, window)) for s in streams]
+    alone = [(start, errors) for start, errors in alone if errors.windows]
+    assert same(got.worst_window, max((errors.worst for _, errors in alone), default=NAN))
+    assert got.worst_window_start in [
+        *(start + errors.start for start, errors in alone if same(errors.worst, got.worst_window)),
+        *([] if alone else [None]),
+    ]
+    squares = sum(errors.windows * errors.rms**2 for _, errors in alone)
+    windows = sum(errors.windows for _, errors in alone)
+    assert same(got.rms_window, math.sqrt(squares / windows) if windows else NAN)
+
+
 def test_label_sets_say_themselves_when_they_are_full_or_empty() -> None:
     want = sm.size_summary([3, 1, 0], [1, 0, 0], 0.1, full=[1, 0, 0], empty=[0, 0, 1])
     running = sm.Running(0.1)
@@ -578,22 +606,24 @@ def test_a_level_that_is_no_fraction_needs_a_confidence_level() -> None:
         (lambda: sm.mean_length([1, -1]), r"lengths must be 0 or more, got -1\.0 at step 1"),
         (lambda: sm.pinball([0], [1], [0], 90), r"confidence_level .* 0 and 1, got 90\.0"),
         (lambda: sm.winkler([0], [1], [0], NAN), "confidence_level .* 0 and 1, got nan"),
-        (lambda: sm.noise_floor([0], 0.9), "a group size must be a whole number, 1 or more; got 0"),
+        (lambda: sm.noise_floor([0], 0.9), "a group size must be a whole number of at least 1"),
         (lambda: sm.noise_floor([2.5], 0.9), r"a group size must be a whole number.*got 2\.5"),
         (lambda: sm.noise_floor(7, 0.9), "sizes must be a column"),
         (lambda: sm.noise_floor([7], 9), r"nominal must lie between 0 and 1, got 9\.0"),
         (lambda: sm.delta_coverage([1], ["a", "b"], 0.9), "one key for each of the 1 steps, got 2"),
         (lambda: sm.delta_coverage([1], 3, 0.9), "groups must hold one key a step, got 3"),
         (lambda: sm.delta_coverage([1], [[]], 0.9), r"a group must be hashable.*got \[\]"),
-        (lambda: sm.window_errors([1], 0.1, 0), "window must be a whole number, 1 or more; got 0"),
+        (lambda: sm.window_errors([1], 0.1, 0), "window must be a whole number of at least 1"),
         (lambda: sm.window_errors([1], 0.1, 2.0), r"window must be a whole number.*got 2\.0"),
         (lambda: sm.window_errors([1], 0.1, True), "window must be a whole number.*got True"),
         (lambda: sm.window_errors([1], INF, 2), "level must be finite, got inf"),
         (lambda: sm.full_share([0], [1], support=(1, 0)), "support must have low < high"),
         (lambda: sm.size_summary([1], [1], 0.1, full=[NAN]), "full must be 0 or 1, got nan"),
         (lambda: sm.size_summary([NAN], [1], 0.1), "size must be 0 or more, got nan"),
+        (lambda: sm.window_errors([1], 0.1, 1, offsets=[0, 2]), "rise from 0 to the 1 steps"),
+        (lambda: sm.summary([0], [1], [0], 0.1, offsets=[0.0, 1.0]), "offsets must be whole"),
         (lambda: sm.Running("0.1"), "level must be a number, got '0.1'"),
-        (lambda: sm.Running(0.1, window=-3), "window must be a whole number, 1 or more; got -3"),
+        (lambda: sm.Running(0.1, window=-3), "window must be a whole number of at least 1, got -3"),
         (lambda: sm.Running(0.1, confidence_level=1.5), "confidence_level must lie between"),
     ],
 )

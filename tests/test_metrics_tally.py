@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from setpoint import metrics
-from setpoint.metrics.tally import NOTHING, Tally, count, derived, measure
+from setpoint.metrics.tally import NOTHING, Tally, count, derived, measure, measure_rows, tally_of
 
 INF = math.inf
 
@@ -60,3 +60,12 @@ def test_many_tallies_are_read_at_once() -> None:
     for place, (tally, tail) in enumerate(zip(tallies, tails, strict=True)):
         for name, value in derived(tally, tail).items():
             np.testing.assert_equal(together[name][place], float(value))
+
+
+def test_steps_counted_as_arrays_are_those_counted_one_by_one() -> None:
+    lower, upper, y = _rows(500)
+    finite = np.isfinite(lower) & np.isfinite(upper)
+    for kept in (~np.isnan(y), ~np.isnan(y) & finite):
+        rows = lower[kept], upper[kept], y[kept]
+        tally = tally_of(measure_rows(*rows, -INF, INF))
+        assert tally == pytest.approx(_tallied(*rows, NOTHING), rel=1e-12)

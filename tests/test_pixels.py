@@ -13,7 +13,7 @@ from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.predictions import PixelSpread
 from setpoint.regions import Centre, Mask, Whole
 from setpoint.sets import Interval, PixelIntervals, PixelScale, PixelThreshold, Scale
-from setpoint.sets._pixel_loops import loop
+from setpoint.sets.pixel_arithmetic import passes
 
 torch = pytest.importorskip("torch")
 
@@ -26,7 +26,7 @@ SUPPORTS = ((-inf, inf), (0.0, inf), (-3.0, 3.0))
 def form(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     """How frames are held, and whether loops over them are compiled."""
     monkeypatch.setenv("SETPOINT_PLAIN", "" if "compiled" in request.param else "1")
-    assert (loop("count", np.zeros((1, 1))) is not None) is ("compiled" in request.param)
+    assert (passes("count", np.zeros((1, 1))) is not None) is ("compiled" in request.param)
     return str(request.param)
 
 
@@ -601,3 +601,10 @@ def test_masks_are_values() -> None:
     assert mask != "mask"
     with pytest.raises(ValueError, match="read-only"):
         mask.mask[0, 0] = False
+
+
+@pytest.mark.parametrize("family", [PixelScale(), PixelThreshold()])
+@pytest.mark.parametrize("y", [[[1, 0], [1]], ([[1, 0], [1]], [[True], [False, True]]), [[], [1]]])
+def test_a_label_with_rows_of_different_lengths_is_refused(family: Any, y: Any) -> None:
+    with pytest.raises(LabelError, match="a label must be numbers for each pixel"):
+        family.label(y)

@@ -1,17 +1,21 @@
 """The file of a saved state: what it holds, that it is whole or not there, and damage in words."""
 
+import copy
 import io
 import json
 import math
 import os
 import random
+import tracemalloc
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint import _store, spec
@@ -321,11 +325,13 @@ def test_a_kind_may_have_a_version_of_its_own(tmp_path: Path) -> None:
 # Damage
 
 
+RISK = sp.Risk(sp.losses.MiscoverageCounter(5), 0.2, sp.steps.Fixed(0.5), bounds=(-2.0, 2.0))
+
+
 def example() -> sp.Stream:
     """A stream with everything in it: memories, counts, segments, ids, a queue."""
-    risk = sp.Risk(sp.losses.MiscoverageCounter(5), 0.2, sp.steps.Fixed(0.5), bounds=(-2.0, 2.0))
     stretch = sp.stretches.ErrorAdaptive(0.1, 0.1, -1.0, 1.0)
-    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk, stretch), missing="skip")
+    stream = sp.Stream(sp.Controller(sp.sets.Widen(), RISK, stretch), missing="skip")
     for k in range(12):
         stream.predict((0.0, 1.0))
         stream.update(k * 0.3)
@@ -338,7 +344,11 @@ def example() -> sp.Stream:
 
 
 def outcome(path: Path, wanted: Any) -> str:
-    """What loading a damaged file comes to."""
+    """What loading a damaged file comes to; asking for its kind fails in words too."""
+    try:
+        _store.kind(path)
+    except StateError:
+        return "refused"
     try:
         got = sp.Stream.load(path)._content()
     except StateError:
@@ -383,6 +393,148 @@ def test_a_block_of_rubbish_is_refused_in_words(tmp_path: Path) -> None:
         rubbish = rng.choice([bytes(length), rng.randbytes(length), b"\xff" * length])
         path.write_bytes(data[:start] + rubbish + data[start + length :])
         assert outcome(path, wanted) in ("refused", "the same"), (start, rubbish)
+
+
+# A file that would take more memory than it is long
+
+
+def zipped(path: Path, members: dict[str, bytes], how: int = zipfile.ZIP_STORED) -> None:
+    with zipfile.ZipFile(path, "w", how) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
+def most_memory(call: Any) -> int:
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def refused(path: Path, match: str) -> None:
+    for call in (lambda: _store.kind(path), lambda: _store.read(path, "thing")):
+        with pytest.raises(StateError, match=match):
+            call()
+
+
+@pytest.mark.parametrize("name", ["header.json", "array0.npy"])
+def test_a_zip_bomb_is_refused_before_memory_is_taken(tmp_path: Path, name: str) -> None:
+    members = {"header.json": b"{}", name: b" " * 200_000_000}
+    zipped(tmp_path / "state", members, zipfile.ZIP_DEFLATED)
+    assert (tmp_path / "state").stat().st_size < 300_000
+    told = r"unpack to 200,000,0\d\d bytes from \d+,\d+, and nothing in a saved state is compressed"
+    assert most_memory(lambda: refused(tmp_path / "state", told)) < 4_000_000
+
+
+def test_members_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
+    data = bytes(100_000)
+    with zipfile.ZipFile(tmp_path / "state", "w") as archive:
+        archive.writestr("header.json", "{}")
+        archive.writestr("array0.npy", data)
+        (*_, last) = archive.infolist()
+        for number in range(1, 50):  # entries of the directory that all point to one member
+            twin = copy.copy(last)
+            twin.filename = f"array{number}.npy"
+            archive.filelist.append(twin)
+    refused(tmp_path / "state", r"unpack to 5,000,002 bytes")
+
+
+@pytest.mark.parametrize("shape", ["(9999999999,)", "(3,)", "(2, 9)"])
+def test_an_array_that_says_it_is_longer_than_it_is_takes_no_memory(
+    tmp_path: Path, shape: str
+) -> None:
+    member = io.BytesIO()
+    np.save(member, np.arange(4.0))
+    data = member.getvalue().replace(
+        b"(4,), }" + b" " * len(shape), f"{shape}, }}".encode() + b" " * 4
+    )
+    assert shape.encode() in data
+    zipped(tmp_path / "state", {"header.json": b"{}", "array0.npy": data})
+    assert most_memory(lambda: refused(tmp_path / "state", "not as long as it says")) < 1_000_000
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"format": ' * 50_000, "1" * 100_000])
+def test_a_header_without_end_is_refused_in_words(tmp_path: Path, text: str) -> None:
+    zipped(tmp_path / "state", {"header.json": text.encode()})
+    refused(tmp_path / "state", "is damaged or not a saved state")
+
+
+# Values that no stream can have
+
+
+def test_what_a_stream_saves_is_a_state_it_can_have() -> None:
+    stream = example()
+    _store.check_state(stream.content())
+    two = sp.Controller(
+        sp.sets.Widen(), [RISK, replace(RISK, level=0.2)], combine=sp.combine.Max(1)
+    )
+    several = sp.Stream(two)
+    several.predict((0.0, 1.0))
+    several.update(5)
+    _store.check_state(several.content())
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "value", "allowed"),
+    [
+        ("risks", "theta", "abc", "a finite number"),
+        ("risks", "theta", NAN, "a finite number"),
+        ("risks", "theta", -INF, "a finite number"),
+        ("risks", "theta", None, "a finite number"),
+        ("risks", "first", True, "a finite number"),
+        ("risks", "total", NAN, "a finite number"),
+        ("risks", "judged", -5, "a whole number of at least 0"),
+        ("risks", "judged", 2.0, "a whole number of at least 0"),
+        ("risks", "unjudged", "3", "a whole number of at least 0"),
+        ("risks", "lifts", -1, "a whole number of at least 0"),
+        ("risks", "step", 3.0, "a tuple of numbers"),
+        ("risks", "loss", ("a",), "a tuple of numbers"),
+        ("counts", "peak", -3, "a whole number of at least 1"),
+        ("counts", "peak", 0, "a whole number of at least 1"),
+        ("counts", "full", -1, "a whole number of at least 0"),
+        ("counts", "missing", True, "a whole number of at least 0"),
+        ("counts", "fresh", 1, "True or False"),
+        ("counts", "stretch", [1.0], "a tuple of numbers"),
+    ],
+)
+def test_a_value_that_no_stream_can_have_is_refused_in_a_sentence(
+    where: str, name: str, value: Any, allowed: str
+) -> None:
+    content = example().content()
+    fields = content["risks"][0] if where == "risks" else content["counts"]
+    fields[name] = value
+    told = f"{where}[0]" if where == "risks" else where
+    with pytest.raises(StateError) as caught:
+        _store.check_state(content)
+    assert str(caught.value) == f"{told}.{name} must be {allowed}, got {value!r}"
+
+
+def test_fields_that_are_absent_or_unknown_are_refused_in_a_sentence() -> None:
+    for change in ({"serial": -1}, {"given": "x"}, {"risks": ()}, {"risks": [3]}, {"counts": None}):
+        with pytest.raises(StateError, match=f"^(the stream.)?{next(iter(change))}.* must "):
+            _store.check_state({**example().content(), **change})
+    content = example().content()
+    del content["risks"][0]["judged"]
+    with pytest.raises(StateError, match=r"risks\[0\] must have the fields first, judged, "):
+        _store.check_state(content)
+
+
+@given(st.data())
+def test_the_states_of_a_fleet_follow_the_same_rules(data: st.DataObject) -> None:
+    names = ["theta0", "theta1", "total0", "lifts1", "judged", "peak", "stretch_0", "stepping0_0"]
+    rows = np.ones((len(names), 3))
+    _store.check_columns(names, rows, 3)
+    row = data.draw(st.sampled_from(range(6)))
+    wrong = [NAN, INF] if row < 3 else [NAN, INF, -1.0, 0.5, -3.0]
+    rows[row, 1] = data.draw(st.sampled_from(wrong))
+    with pytest.raises(StateError, match=f"{names[row]} must be .*, got .* in stream 1"):
+        _store.check_columns(names, rows, 3)
+    with pytest.raises(StateError, match="must be numbers of shape"):
+        _store.check_columns(names, rows[:-1], 3)
+    with pytest.raises(StateError, match="must be numbers of shape"):
+        _store.check_columns(names, np.full((len(names), 3), "a"), 3)
 
 
 # Whole or not at all

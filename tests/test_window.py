@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from math import ceil, inf, nextafter
+from math import ceil, fsum, inf, nextafter
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setpoint import _window
-from setpoint._window import Window
+from setpoint._window import Sum, Window
 from setpoint.errors import InputError
 
 
@@ -137,3 +137,27 @@ def test_the_same_quantile_as_numpys_higher_one() -> None:
 def test_a_window_holds_a_whole_number_of_numbers(size: Any) -> None:
     with pytest.raises(InputError, match="size must be a whole number of at least 1"):
         Window(size)
+
+
+@given(st.lists(st.floats(-1e3, 1e3)), st.integers(1, 9), st.integers(0, 40))
+def test_a_sum_is_that_of_the_last_numbers_and_comes_back_to_the_bit(
+    values: list[float], size: int, saved: int
+) -> None:
+    total = Sum(size)
+    for place, value in enumerate(values):
+        if place == saved:
+            total = Sum(size, total.values)
+        last = values[max(place + 1 - size, 0) : place + 1]
+        assert total.add(value) == pytest.approx(fsum(last), abs=1e-9)
+        assert len(total) == len(last)
+    whole = Sum(size)
+    assert [whole.add(value) for value in values][-1:] == [
+        Sum(size, values[:-1]).add(value) for value in values[-1:]
+    ]
+
+
+def test_a_sum_does_not_drift() -> None:
+    random = np.random.default_rng(0)
+    values = (random.random(10_000) * random.choice([1e-9, 1.0, 1e9], 10_000)).tolist()
+    values += [1e-9] * 14
+    assert [Sum(7, values[:-1]).add(value) for value in values[-1:]] == [pytest.approx(7e-9)]

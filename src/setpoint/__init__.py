@@ -20,15 +20,15 @@ from setpoint.alarms import Alarm
 from setpoint.burn_in import burn_in
 from setpoint.controller import Controller, Risk, State
 from setpoint.guarantee import Certificate
-from setpoint.stream import Info, Receipt, Stream
+from setpoint.receipts import Info, Receipt
+from setpoint.stream import Stream
 
 if _typing.TYPE_CHECKING:
     from setpoint import (
-        datasets,
         generators,
         images,
+        interop,
         jobs,
-        layouts,
         metrics,
         models,
         report,
@@ -66,13 +66,12 @@ __all__ = [
     "Tuned",
     "burn_in",
     "combine",
-    "datasets",
     "errors",
     "generators",
     "guarantee",
     "images",
+    "interop",
     "jobs",
-    "layouts",
     "losses",
     "metrics",
     "models",
@@ -110,8 +109,7 @@ _LATER = {
 _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
-        "datasets", "generators", "images", "jobs", "layouts", "metrics", "models", "report",
-        "testing",
+        "generators", "images", "interop", "jobs", "metrics", "models", "report", "testing",
     )},
 }  # fmt: skip
 

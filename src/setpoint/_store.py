@@ -1,17 +1,19 @@
 """The file of a saved state: a zip of one JSON header and plain arrays.
 
-Nothing in it can be executed. Numbers are written so that they come back to the bit, ±inf and NaN
-as words; every member carries a check sum; the file is written beside its place and moved there
-whole. Only what `spec` knows becomes a class again.
+Nothing in it can be executed, and only what `spec` knows becomes a class again. Numbers come back
+to the bit; ±inf and NaN are words. Nothing is compressed, so a file never unpacks to more than its
+own length. Every member carries a check sum; the file is written beside its place and moved there
+whole. `check_state` and `check_columns` refuse numbers that no stream can have.
 """
 
 import json
 import os
 import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from io import BytesIO
 from itertools import islice
-from math import isfinite
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -23,7 +25,7 @@ from setpoint._files import whole
 from setpoint.errors import SetpointError, StateError
 from setpoint.sets import Interval
 
-__all__ = ["VERSION", "pack", "read", "unpack", "write"]
+__all__ = ["VERSION", "check_columns", "check_state", "kind", "pack", "read", "unpack", "write"]
 
 VERSION = 1
 _HEADER = "header.json"
@@ -121,32 +123,23 @@ def write(
         if array.dtype.hasobject:
             raise StateError(f"an array of {array.dtype} cannot be saved")
     with whole(path) as file, zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(_HEADER, text, zipfile.ZIP_DEFLATED)
+        archive.writestr(_HEADER, text)
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 npy.write_array(cast(BinaryIO, member), array, allow_pickle=False)
 
 
+def kind(path: str | os.PathLike[str]) -> str:
+    """What a saved file says it is, such as "stream"."""
+    return str(_open(path)[0].get("format")).removeprefix("setpoint ")
+
+
 def read(path: str | os.PathLike[str], kind: str, version: int = VERSION) -> dict[str, Any]:
     """The content of a saved state, or an error that says what is wrong with the file."""
-    data = Path(path).read_bytes()
-    try:
-        with zipfile.ZipFile(BytesIO(data)) as archive:
-            header = json.loads(archive.read(_HEADER))
-            arrays = {
-                name.removesuffix(".npy"): npy.read_array(
-                    cast(BinaryIO, BytesIO(archive.read(name))), allow_pickle=False
-                )
-                for name in archive.namelist()
-                if name != _HEADER
-            }
-            if not isinstance(header, dict):
-                raise TypeError(f"its header is {header!r}")
-    except Exception as error:  # damage shows itself in many ways
-        raise StateError(f"{os.fspath(path)} is damaged or not a saved state: {error}") from error
-    found, written = header.get("format"), header.get("version")
-    if found != f"setpoint {kind}":
-        raise StateError(f"{os.fspath(path)} must hold a setpoint {kind}, it holds {found!r}")
+    header, arrays = _open(path)
+    stated, written = header.get("format"), header.get("version")
+    if stated != f"setpoint {kind}":
+        raise StateError(f"{os.fspath(path)} must hold a setpoint {kind}, it holds {stated!r}")
     if not isinstance(written, int) or written > version:
         raise StateError(
             f"{os.fspath(path)} has format version {written!r}; this setpoint reads up to "
@@ -159,3 +152,144 @@ def read(path: str | os.PathLike[str], kind: str, version: int = VERSION) -> dic
     except Exception as error:
         raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
     return cast(dict[str, Any], content)
+
+
+def _open(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The header and the arrays of a file, whatever is wrong with it told as a StateError."""
+    data = Path(path).read_bytes()
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            members = archive.infolist()
+            unpacked = sum(member.file_size for member in members)
+            if unpacked > len(data) or any(member.compress_type for member in members):
+                raise ValueError(
+                    f"it would unpack to {unpacked:,} bytes from {len(data):,}, and nothing in a "
+                    "saved state is compressed"
+                )
+            header = json.loads(archive.read(_HEADER))
+            arrays = {
+                member.filename.removesuffix(".npy"): _array(archive.read(member))
+                for member in members
+                if member.filename != _HEADER
+            }
+        if not isinstance(header, dict):
+            raise TypeError(f"its header is {header!r}")
+    except Exception as error:  # damage shows itself in many ways
+        raise StateError(f"{os.fspath(path)} is damaged or not a saved state: {error}") from error
+    return header, arrays
+
+
+def _array(data: bytes) -> np.ndarray:
+    """An array of plain numbers or text; its memory is taken once its size is known to be true."""
+    file = cast(BinaryIO, BytesIO(data))
+    major, _ = npy.read_magic(file)
+    read_header = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
+    shape, _, dtype = read_header(file)
+    if dtype.itemsize == 0 or prod(shape) * dtype.itemsize != len(data) - file.tell():
+        raise ValueError(f"an array of {dtype} with the shape {shape} is not as long as it says")
+    file.seek(0)
+    return npy.read_array(file, allow_pickle=False)
+
+
+# What a state can be
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, float | int) and not isinstance(value, bool) and isfinite(value)
+
+
+def _memory(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(number, float | int) for number in value)
+
+
+def _whole(least: int) -> tuple[Callable[[Any], bool], str]:
+    def fits(value: Any) -> bool:
+        return type(value) is int and value >= least
+
+    return fits, f"a whole number of at least {least}"
+
+
+_FINITE = _finite, "a finite number"
+_MEMORY = _memory, "a tuple of numbers"
+_COUNT = _whole(0)
+_RISK = {
+    "theta": _FINITE, "first": _FINITE, "total": _FINITE, "lifted": _FINITE,
+    "judged": _COUNT, "unjudged": _COUNT, "lifts": _COUNT,
+    "step": _MEMORY, "loss": _MEMORY,
+}  # fmt: skip
+_COUNTS = {
+    **dict.fromkeys(
+        ("dropped", "empty", "expired", "full", "inherited", "missing", "torn"), _COUNT
+    ),
+    "peak": _whole(1),
+    "fresh": (lambda value: isinstance(value, bool), "True or False"),
+    "stretch": _MEMORY,
+    "family": _MEMORY,
+    "terms": (lambda value: isinstance(value, tuple), "a tuple"),
+}
+_RECEIPTS = {
+    "serial": _COUNT,
+    "max_pending": _whole(1),
+    "given": (lambda value: value is None or _COUNT[0](value), f"None or {_COUNT[1]}"),
+}
+
+
+def check_state(content: Mapping[str, Any]) -> None:
+    """Refuses the content of a stream with a number that no stream can have.
+
+    >>> import setpoint as sp
+    >>> risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), bounds=(-20, 20))
+    >>> content = sp.Stream(sp.Controller(sp.sets.Widen(), risk)).content()
+    >>> check_state(content)
+    >>> content["risks"][0]["judged"] = -5
+    >>> check_state(content)
+    Traceback (most recent call last):
+    setpoint.errors.StateError: risks[0].judged must be a whole number of at least 0, got -5
+    """
+    risks = content["risks"]
+    if not isinstance(risks, list):
+        raise StateError(f"risks must be a list, got {risks!r}")
+    for place, risk in enumerate(risks):
+        _check_fields(risk, _RISK, f"risks[{place}]")
+    _check_fields(content["counts"], _COUNTS, "counts")
+    receipts = {name: content["receipts"][name] for name in _RECEIPTS}
+    _check_fields(receipts, _RECEIPTS, "receipts")
+
+
+def _check_fields(
+    fields: Any, rules: Mapping[str, tuple[Callable[[Any], bool], str]], where: str
+) -> None:
+    if not isinstance(fields, dict) or set(fields) != set(rules):
+        names = sorted(fields, key=str) if isinstance(fields, dict) else fields
+        raise StateError(f"{where} must have the fields {', '.join(sorted(rules))}, got {names!r}")
+    for name, (fits, allowed) in rules.items():
+        if not fits(fields[name]):
+            raise StateError(f"{where}.{name} must be {allowed}, got {fields[name]!r}")
+
+
+def check_columns(names: Sequence[str], rows: np.ndarray, streams: int) -> None:
+    """Refuses the states of a fleet, a row for each name, with a number that none can have.
+
+    A name is that of `check_state`, with the number of its risk behind it: theta0, judged.
+
+    >>> check_columns(["theta0", "judged"], np.array([[0.5, 1.5], [3.0, -5.0]]), 2)
+    Traceback (most recent call last):
+    setpoint.errors.StateError: judged must be a whole number of at least 0, got -5.0 in stream 1
+    """
+    if rows.shape != (len(names), streams) or rows.dtype.kind not in "fiu":
+        raise StateError(
+            f"states must be numbers of shape {(len(names), streams)}, got {rows.dtype} of shape "
+            f"{rows.shape}"
+        )
+    for name, row in zip(names, rows, strict=True):
+        rule = {**_RISK, **_COUNTS}.get(name.rstrip("0123456789"))
+        if rule is _FINITE:
+            wrong, allowed = ~np.isfinite(row), rule[1]
+        elif rule is _COUNT or rule is _COUNTS["peak"]:
+            least, allowed = int(rule is not _COUNT), rule[1]
+            wrong = ~(np.isfinite(row) & (row >= least) & (row == np.floor(row)))
+        else:
+            continue
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            raise StateError(f"{name} must be {allowed}, got {row[place]} in stream {place}")

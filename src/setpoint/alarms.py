@@ -1,10 +1,10 @@
 """Alarms: a hook told when the safeguard acts, or when a window of losses leaves its bound."""
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from setpoint._check import positive, whole
+from setpoint._window import Sum
 from setpoint.errors import InputError
 
 __all__ = ["Alarm", "Watch"]
@@ -51,8 +51,7 @@ class Watch:
         self.limits: tuple[float | None, ...] = (self.tolerance,) * len(self.levels)
         self.peak = 1
         self.step = 0
-        self.losses: list[deque[float]] = [deque(maxlen=window) for _ in levels]
-        self.sums = [0.0] * len(self.levels)
+        self.sums = self._sums([] for _ in levels)
         self.alarmed = [False] * len(self.levels)
         self.saturation = ""
 
@@ -68,9 +67,7 @@ class Watch:
     def begin(self, levels: Sequence[float]) -> None:
         """Begins again with other levels: the losses so far were judged by the old ones."""
         self.levels = tuple(levels)
-        for kept in self.losses:
-            kept.clear()
-        self.sums = [0.0] * len(self.levels)
+        self.sums = self._sums([] for _ in levels)
         self.alarmed = [False] * len(self.levels)
 
     def content(self) -> dict[str, Any]:
@@ -81,8 +78,7 @@ class Watch:
             "limits": self.limits,
             "peak": self.peak,
             "step": self.step,
-            "losses": [list(kept) for kept in self.losses],
-            "sums": list(self.sums),
+            "losses": [total.values for total in self.sums],
             "alarmed": list(self.alarmed),
             "saturation": self.saturation,
         }
@@ -93,12 +89,14 @@ class Watch:
         watch = cls(levels, content["window"], content["tolerance"])
         watch.limits = content["limits"]
         watch.peak, watch.step = content["peak"], content["step"]
-        for kept, losses in zip(watch.losses, content["losses"], strict=True):
-            kept.extend(losses)
-        watch.sums = list(content["sums"])
+        watch.sums = watch._sums(content["losses"])
         watch.alarmed = list(content["alarmed"])
         watch.saturation = content["saturation"]
         return watch
+
+    def _sums(self, losses: Iterable[Sequence[float]]) -> list[Sum]:
+        """The sums over the window, one for each risk, after its losses so far."""
+        return [] if self.window is None else [Sum(self.window, each) for each in losses]
 
     def _saturation(self, lam: float) -> list[Alarm]:
         now = "full" if lam == float("inf") else "empty" if lam == -float("inf") else ""
@@ -108,22 +106,17 @@ class Watch:
     def _windows(self, losses: Sequence[float | None]) -> list[Alarm]:
         if self.window is None:
             return []
-        found = []
-        for index, (loss, kept) in enumerate(zip(losses, self.losses, strict=True)):
+        alarms = []
+        for index, (loss, total) in enumerate(zip(losses, self.sums, strict=True)):
             limit = self.limits[index]
             if loss is None or limit is None:
                 continue
-            leaving = kept[0] if len(kept) == self.window else 0.0
-            kept.append(loss)
-            self.sums[index] += loss - leaving
-            if self.step % self.window == 0:  # a running sum would drift
-                self.sums[index] = sum(kept)
-            if len(kept) < self.window:
+            above = total.add(loss) / self.window - self.levels[index]
+            if len(total) < self.window:
                 continue
-            above = self.sums[index] / self.window - self.levels[index]
             value = abs(above) if len(self.levels) == 1 else above
             beyond = value > limit
             if beyond and not self.alarmed[index]:
-                found.append(Alarm("window", self.step, index, value, limit))
+                alarms.append(Alarm("window", self.step, index, value, limit))
             self.alarmed[index] = beyond
-        return found
+        return alarms

@@ -9,7 +9,8 @@ from typing import Any
 from setpoint._check import is_missing, positive
 from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError
-from setpoint.losses import declaration
+from setpoint.losses import Calms, Keeps, declaration
+from setpoint.sets import Draws, Measured, Remembers, Shares, Sides
 from setpoint.steps import Fixed
 from setpoint.stretches import ErrorAdaptive, ScoreAdaptive, clip_bounds
 
@@ -97,19 +98,17 @@ def burn_in(
 
 def _rows(sets: Any, past: Sequence[Any], outcomes: Sequence[Any]) -> list[tuple[Any, Any]]:
     """Every labelled step as the family reads it."""
-    rows = []
+    rows, draws = [], isinstance(sets, Draws) and sets.draws
     for serial, (prediction, label) in enumerate(zip(past, outcomes, strict=True)):
         if not is_missing(label):
             reading = sets.read(prediction)
-            if getattr(sets, "draws", False):
-                reading = sets.draw(reading, serial)
-            rows.append((reading, sets.label(label)))
+            rows.append((sets.draw(reading, serial) if draws else reading, sets.label(label)))
     return rows
 
 
 def _side(sets: Any, index: int, rows: list[tuple[Any, Any]]) -> tuple[Any, list[tuple[Any, Any]]]:
     """The family and the rows that one risk is judged on."""
-    if not hasattr(sets, "sides"):
+    if not isinstance(sets, Sides):
         return sets, rows
     return sets.side(index), [(sets.part(prediction, index), label) for prediction, label in rows]
 
@@ -120,7 +119,7 @@ def _clip_bounds(
     """± the mean change of y, or of the critical values if λ is in units of those."""
     if sets.bounds() is not None:
         return clip_bounds(_criticals(sets, rows))
-    if not hasattr(sets, "change"):
+    if not isinstance(sets, Measured):
         nan = float("nan")
         return clip_bounds([nan if is_missing(label) else label for label in outcomes])
     gaps = [sets.change(before, after) for (_, before), (_, after) in pairwise(rows)]
@@ -133,7 +132,7 @@ def _clip_bounds(
 
 def _range(sets: Any, labels: Sequence[Any]) -> float:
     """How far apart the least and the greatest y are."""
-    if not hasattr(sets, "extent"):
+    if not isinstance(sets, Measured):
         return float(max(labels) - min(labels))
     ends = [ends for label in labels if (ends := sets.extent(label)) is not None]
     return max(high for _, high in ends) - min(low for low, _ in ends) if ends else 0.0
@@ -144,18 +143,19 @@ def _criticals(sets: Any, rows: Sequence[tuple[Any, Any]], risk: Risk | None = N
 
     Where y has many and a risk is a share of them, the one that keeps the risk at its level.
     """
-    remembers = hasattr(sets, "bind")
+    remembers, loss = isinstance(sets, Remembers), None if risk is None else risk.loss
+    shares = isinstance(sets, Shares) and isinstance(loss, Calms)
     family = sets.bind() if remembers else sets
-    shares = hasattr(sets, "criticals") and hasattr(getattr(risk, "loss", None), "critical")
-    found = []
+    criticals = []
     for row in rows:
-        if risk is not None and shares:
-            found.append(risk.loss.critical(family.criticals(*row), risk.level))
+        if shares and risk is not None:
+            criticals.append(risk.loss.critical(family.criticals(*row), risk.level))
         else:
-            found.append(family.critical(*row))
+            criticals.append(family.critical(*row))
         if remembers:
             family.observe(family.weigh(*row))
-    return [s for s in found if abs(s) < float_info.max]  # at the ends only the full set, or any
+    # At the ends of the floats only the full set, or any set, contains y.
+    return [critical for critical in criticals if abs(critical) < float_info.max]
 
 
 def _spread(criticals: Sequence[float]) -> float:
@@ -168,7 +168,7 @@ def _calm(
     sets: Any, risk: Risk, rows: Sequence[tuple[Any, Any]], criticals: Sequence[float]
 ) -> float:
     """The smallest λ that would have kept the mean loss at its level (largest, if it grows)."""
-    if not criticals or hasattr(sets, "bind"):  # with a window λ is a share: the level itself
+    if not criticals or isinstance(sets, Remembers):  # with a window λ is a share: the level itself
         return float(sets.start(risk.level))
     grows = declaration(risk.loss).grows
     low, high = 0, len(criticals)
@@ -184,12 +184,12 @@ def _calm(
 
 def _mean_loss(sets: Any, risk: Risk, rows: Sequence[tuple[Any, Any]], lam: float) -> float:
     """The mean loss over the rows at a fixed λ."""
-    loss, memory, values = risk.loss, (), []
-    if hasattr(loss, "init"):
-        memory = loss.init()
+    loss, values = risk.loss, []
+    keeps = isinstance(loss, Keeps)
+    memory = loss.init() if keeps else ()
     for prediction, label in rows:
         shown = sets.at(prediction, lam)
-        if hasattr(loss, "init"):
+        if keeps:
             value, memory = loss.update(memory, shown, label)
         else:
             value = loss(shown, label)

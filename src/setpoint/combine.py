@@ -1,7 +1,7 @@
 """Combinations: one λ from the λ of each risk, and what keeps the risks together.
 
-Each has `rule`, a pure function of the tuple of λ's, and two options that only matter when
-several risks are held at once:
+Each has `rule`, a pure function of the tuple of λ's, `covers_each`, whether the λ it gives is never
+below that of a risk, and two options that only matter when several risks are held at once:
 
     anti_windup   δ: after each step no θ is left further than δ below the largest one. A risk
                   that is easily kept would otherwise drift away from the others, and when the
@@ -12,16 +12,17 @@ several risks are held at once:
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from setpoint._check import choice, finite
 from setpoint.errors import InputError
-from setpoint.parts import ours
+from setpoint.parts import Capability, ours
 
 __all__ = ["Combine", "Max", "Mean", "average", "largest"]
 
 
-class Combine(Protocol):
+@runtime_checkable
+class Combine(Protocol, metaclass=Capability):
     """What the controller asks of a combination."""
 
     @property
@@ -30,6 +31,8 @@ class Combine(Protocol):
     def anti_windup(self) -> float | None: ...
     @property
     def empty_if(self) -> str: ...
+    @property
+    def covers_each(self) -> bool: ...
 
 
 def largest(lams: tuple[float, ...]) -> float:
@@ -76,6 +79,7 @@ class Max:
     empty_if: str = "every"
 
     rule = staticmethod(largest)
+    covers_each = True
 
     def __post_init__(self) -> None:
         _check(self)
@@ -97,6 +101,7 @@ class Mean:
     empty_if: str = "every"
 
     rule = staticmethod(average)
+    covers_each = False
 
     def __post_init__(self) -> None:
         _check(self)

@@ -1,113 +1,18 @@
-"""Streams made by formula: the paper's synthetic one, and four kinds of shift for tests."""
+"""Streams whose law is known and shifts: four kinds, to try a controller on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._check import choice, finite, positive, whole
-from setpoint.datasets.values import Dataset
+from setpoint._check import finite, positive, whole
 from setpoint.errors import InputError
 
-__all__ = ["Shift", "drift", "heavy_tails", "jump", "synthetic", "variance_switch"]
+__all__ = ["Shift", "drift", "heavy_tails", "jump", "variance_switch"]
 
 Floats = NDArray[np.float64]
 Seed = int | np.random.Generator
-
-
-def synthetic(
-    steps: int = 20_000,
-    *,
-    length: float = 500.0,
-    spread: float | None = None,
-    variant: str = "paper",
-    seed: Seed = 0,
-) -> Dataset:
-    """The synthetic stream of the paper's appendix: groups that are quiet and loud by turns.
-
-    Group i lasts mᵢ ~ N(length, spread²) steps and has its own weights βᵢ, uniform and summing to
-    one, and its own ωᵢ: 1 in the odd groups, N(20, 10) in the even ones, 10 being the variance.
-    With X_t uniform on (0, 1)⁵ and ε_t standard normal,
-
-        Y_t = ½ Y_{t−1} + ω²|βᵀX_t| + 2 sin(2 X_{t,1} ε_t),   Y_0 = 1.
-
-    Random numbers are drawn in this order: the lengths one by one, then β, ω, X, ε, and last ζ.
-
-    Parameters
-    ----------
-    steps
-        How many rows.
-    length, spread
-        Mean and standard deviation of the length of a group. The spread is 10 by default; for the
-        authors' variant the smaller of 10 and a twentieth of the length, rounded down.
-    variant
-        "paper" is the text's stream. "authors" is that of their code: ω uniform on (20, 30), the
-        second feature in the sine, groups counted from 0, so that the first is loud, lengths cut
-        instead of rounded, and 1000 |ζ_t| added to Y_t, with ζ_t standard normal.
-    seed
-        A whole number or a numpy Generator. The authors' runs all share one seed.
-
-    Examples
-    --------
-    >>> data = synthetic(2_000, length=400, seed=1)
-    >>> data.group[0], data.group[-1]
-    (np.int64(1), np.int64(5))
-    >>> quiet, loud = data.y[data.group == 1], data.y[data.group == 2]
-    >>> bool(quiet.max() < 10 < loud.mean())
-    True
-
-    References
-    ----------
-    Feldman et al., Achieving risk control in online learning settings, TMLR 2023: appendix.
-    """
-    whole(steps, "steps", 1)
-    authors = choice(variant, "variant", ("paper", "authors")) == "authors"
-    mean = finite(length, "length")
-    if mean < 1.0:
-        raise InputError(f"length must be at least 1, got {length!r}")
-    usual = min(10.0, mean // 20) if authors else 10.0
-    deviation = usual if spread is None else finite(spread, "spread")
-    if deviation < 0.0:
-        raise InputError(f"spread must be 0 or more, got {spread!r}")
-    generator = _generator(seed)
-
-    lengths: list[int] = []
-    while sum(lengths) < steps:
-        drawn = generator.normal(mean, deviation)
-        lengths.append(max(1, int(drawn) if authors else round(drawn)))
-    first = 0 if authors else 1
-    group = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)[:steps]
-    weights = generator.uniform(size=(len(lengths), 5))
-    weights /= weights.sum(axis=1, keepdims=True)
-    loud = (
-        generator.uniform(20.0, 30.0, len(lengths))
-        if authors
-        else generator.normal(20.0, sqrt(10.0), len(lengths))
-    )
-    omega = np.where((np.arange(len(lengths)) + first) % 2 == 0, loud, 1.0)
-    x = generator.uniform(size=(steps, 5))
-    noise = generator.standard_normal(steps)
-    pushed = omega[group] ** 2 * np.abs(np.einsum("ij,ij->i", weights[group], x))
-    pushed += 2.0 * np.sin(2.0 * x[:, 1 if authors else 0] * noise)
-    if authors:
-        pushed += 1000.0 * np.abs(generator.standard_normal(steps))
-
-    y = np.empty(steps)
-    last = 1.0
-    for step, push in enumerate(pushed.tolist()):
-        last = 0.5 * last + push
-        y[step] = last
-    return Dataset(
-        "synthetic",
-        x,
-        y,
-        tuple(f"X{place}" for place in range(1, 6)),
-        "Y",
-        group=group + first,
-        note="the authors' variant" if authors else "",
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
-from math import nan
 from types import MappingProxyType
 from typing import Any
 
@@ -18,8 +18,10 @@ from setpoint.errors import (
     StateError,
     UnknownReceipt,
 )
-from setpoint.guarantee import Certificate, Premise, RiskCertificate
-from setpoint.stream import Id, Stream, checked_id, matching_controller
+from setpoint.guarantee import Certificate, RiskCertificate, pooled
+from setpoint.parts import trusted
+from setpoint.receipts import Id, checked_id
+from setpoint.stream import Stream, matching_controller
 
 __all__ = ["GroupCertificate", "Groups"]
 
@@ -125,11 +127,7 @@ class Groups:
         self._where: dict[Id, Id] = {}
         self._serial = 0
         # A loss of the library cannot fail on a label that was read; a user's own might.
-        self._careful = any(
-            type(risk.loss).__module__.split(".")[0] != __name__.split(".")[0]
-            or hasattr(risk.loss, "function")
-            for risk in controller.risks
-        )
+        self._careful = not all(trusted(risk.loss) for risk in controller.risks)
 
     @property
     def controller(self) -> Controller:
@@ -193,7 +191,7 @@ class Groups:
             self._marginal.update(y, name)
         except BaseException:
             if before is not None:
-                own._restore(before)
+                own.restore(before)
             raise
         del self._where[name]
         return value
@@ -225,17 +223,14 @@ class Groups:
             )
         name = checked_id(id)
         if name not in self._where:
-            self._marginal._find(name)  # says whether it was answered, given up or never there
+            self._marginal.receipt(name)  # says whether it was answered, given up or never there
         return name, self._where[name]
 
     def certificate(self) -> GroupCertificate:
         """What is guaranteed in each group, over all of them, and of the marginal θ."""
         groups = {key: stream.certificate() for key, stream in self._streams.items()}
         return GroupCertificate(
-            tuple(
-                _together(self.controller, place, [held.risks[place] for held in groups.values()])
-                for place in range(len(self.controller.risks))
-            ),
+            tuple(map(pooled, zip(*(held.risks for held in groups.values()), strict=True))),
             MappingProxyType(groups),
             self._marginal.certificate(),
         )
@@ -243,7 +238,7 @@ class Groups:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes every group and what waits to one file, whole or not at all."""
         content = {
-            **self._marginal._header(),
+            **self._marginal.header(),
             "most": self._most,
             "max_pending": self._limit,
             "missing": self._missing,
@@ -270,10 +265,9 @@ class Groups:
                 max_pending=content["max_pending"],
                 missing=content["missing"],
             )
-            made._marginal._restore(content["marginal"])
+            made._marginal.restore(content["marginal"])
             for key, held in content["streams"]:
-                made._streams[key] = Stream(made.controller)
-                made._streams[key]._restore(held)
+                made._streams[key] = Stream.restored(made.controller, held)
             made._where = dict(content["where"])
             made._serial = content["serial"]
         except SetpointError:
@@ -282,51 +276,8 @@ class Groups:
             raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
         return made
 
+    def __copy__(self) -> "Groups":
+        return deepcopy(self)
+
     def __repr__(self) -> str:
         return f"<Groups of {self.controller!r}: {len(self._streams):,}>"
-
-
-def _together(controller: Controller, place: int, held: list[RiskCertificate]) -> RiskCertificate:
-    """The certificate of one risk over all groups: the excess of all is the sum of each."""
-    risk = controller.risks[place]
-    judged = sum(each.judged for each in held)
-    seen = [each for each in held if each.judged]
-
-    def summed(constants: list[float | None]) -> float | None:
-        known = [c for c in constants if c is not None]
-        return sum(known) if known and len(known) == len(constants) else None
-
-    def weighted(values: list[float | None]) -> float | None:
-        if any(value is None for value in values):
-            return None
-        pairs = zip(values, seen, strict=True)
-        return sum((v or 0.0) * each.judged for v, each in pairs) / judged if judged else nan
-
-    least = summed([each.constant_lower for each in held])
-    most = summed([each.constant_upper for each in held])
-    mean = weighted([each.mean for each in seen])
-    return RiskCertificate(
-        name=risk.name,
-        level=risk.level,
-        judged=judged,
-        unjudged=sum(each.unjudged for each in held),
-        mean=nan if mean is None else mean,
-        identity=weighted([each.identity for each in seen]),
-        lower=least / judged if least is not None and judged else None,
-        upper=most / judged if most is not None and judged else None,
-        constant_lower=least,
-        constant_upper=most,
-        window=summed([each.window for each in held]),
-        window_sided="both" if all(e.window_sided == "both" for e in held) else "upper",
-        spread=max((each.spread for each in held), default=nan),
-        theta=nan,
-        first=nan,
-        lifts=sum(each.lifts for each in held),
-        lifted=sum(each.lifted for each in held),
-        premises=(
-            Premise(
-                f"the premises of each of {len(held):,} groups",
-                bool(held) and (least is not None or most is not None),
-            ),
-        ),
-    )

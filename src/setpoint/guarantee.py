@@ -14,15 +14,15 @@ have the upper bound each; with anti-windup also on every window. `docs/why.md` 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from math import ceil, floor, inf, isfinite, sqrt, ulp
+from math import ceil, inf, isfinite, nan
 from typing import Any
 
-from setpoint.combine import Mean
-from setpoint.controller import Controller, Risk, RiskState, State
-from setpoint.losses import Declaration, MiscoverageCounter, declaration
-from setpoint.steps import Fixed, Range
+from setpoint.controller import Controller, Risk, State
+from setpoint.losses import Declaration, Limits, declaration
+from setpoint.sets.family import Sides
+from setpoint.steps import Claim, Premise, Within
 
-__all__ = ["Certificate", "Premise", "RiskCertificate", "Status", "certify", "counter_bound"]
+__all__ = ["Certificate", "Premise", "RiskCertificate", "Status", "certify", "pooled"]
 
 
 class Status(StrEnum):
@@ -35,20 +35,6 @@ class Status(StrEnum):
     NO_LABEL_YET = "no label yet"
     NO_GUARANTEE = "no guarantee"
     BROKEN = "broken"
-
-
-@dataclass(frozen=True, slots=True)
-class Premise:
-    """One condition of the guarantee, and whether it holds here.
-
-    `needed` says for what: for θ to stay within "both" ends of its range, the "upper" or the
-    "lower" one, or for nothing ("note"). The upper end of θ keeps a loss down; one that grows with
-    the set, it keeps up.
-    """
-
-    text: str
-    holds: bool
-    needed: str = "both"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +66,8 @@ class RiskCertificate:
         θ now and when the segment began.
     lifts, lifted
         How often and how far anti-windup raised θ.
+    rounding
+        How far rounding may take the mean beyond its bound.
     premises
         What the bounds rest on.
     """
@@ -101,12 +89,13 @@ class RiskCertificate:
     first: float
     lifts: int
     lifted: float
+    rounding: float
     premises: tuple[Premise, ...]
 
     @property
     def within(self) -> bool:
         """Whether the mean lies within its bounds, up to rounding."""
-        slack = 1e-9 * max(1.0, self.spread if isfinite(self.spread) else 1.0)
+        slack = 1e-9 * max(1.0, self.spread if isfinite(self.spread) else 1.0) + self.rounding
         excess = self.mean - self.level
         return not self.judged or (
             (self.upper is None or excess <= self.upper + slack)
@@ -158,7 +147,9 @@ class RiskCertificate:
             return str(status) if steps is None else f"{status}; within 0.01 after T = {steps:,}"
         if status is Status.BROKEN:
             return "BROKEN: the mean is outside its bound, so some premise is not true"
-        return "best effort: bounded from below only" if status is Status.BEST_EFFORT else str(status)
+        return (
+            "best effort: bounded from below only" if status is Status.BEST_EFFORT else str(status)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,20 +246,6 @@ def _risk_lines(number: int, risk: RiskCertificate) -> list[str]:
     return lines
 
 
-def counter_bound(level: float, span: float, gamma: float) -> float:
-    """The most an uncapped miscoverage counter can be, for one risk without delay.
-
-    A streak of k misses raises θ by γ(k(k + 1)/2 − kr), and ends at the latest above M.
-
-    >>> counter_bound(1 / 9, span=40.0, gamma=0.05)
-    40.0
-    """
-    half = 0.5 + level
-    most = half + sqrt(half * half + 2.0 * span / gamma)
-    slack = 1e-9 * (1.0 + most)  # a streak may end on the very bound, and rounding must not deny it
-    return float(floor(most + slack)) if isfinite(most) else inf
-
-
 def certify(
     controller: Controller,
     state: State,
@@ -277,9 +254,15 @@ def certify(
     earlier: Sequence[dict[str, Any]] = (),
 ) -> Certificate:
     """The certificate of a state."""
-    ranges = [_range(controller, index, state) for index in range(len(controller.risks))]
+    risks = range(len(controller.risks))
+    withins = [_within(controller, index, state) for index in risks]
+    claims = [_claim(controller, index, state, withins[index]) for index in risks]
+    floor = _floor(controller, state, claims)
+    if floor > -inf:
+        withins = [within._replace(floor=floor) for within in withins]
+        claims = [_claim(controller, index, state, withins[index]) for index in risks]
     return Certificate(
-        tuple(_certify(controller, index, state, ranges) for index in range(len(ranges))),
+        tuple(_certify(controller, i, state, withins[i], claims[i]) for i in risks),
         state.full,
         state.empty,
         state.missing,
@@ -293,73 +276,94 @@ def certify(
 
 def _alone(controller: Controller, index: int) -> bool:
     """Whether nothing but its own θ moves the set that a risk is judged on."""
-    family: Any = controller.sets
-    if hasattr(family, "sides"):
-        return bool(family.alone(index))
-    return len(controller.risks) == 1
+    family = controller.sets
+    return family.alone(index) if isinstance(family, Sides) else len(controller.risks) == 1
 
 
-def _range(controller: Controller, index: int, state: State) -> Range:
+def _claim(controller: Controller, index: int, state: State, within: Within) -> Claim:
+    step, risk = controller.risks[index].step, state.risks[index]
+    return Claim() if step is None else step.claim(within, risk.step, risk.judged)
+
+
+def _within(controller: Controller, index: int, state: State) -> Within:
     """The surroundings of one risk, in terms of its excess."""
-    risk, own = controller.risks[index], state.risks[index]
+    risk, values = controller.risks[index], state.risks[index]
     promise = declaration(risk.loss)
     low, high = controller.bounds[index]
-    most = promise.high
-    if (
-        isinstance(risk.loss, MiscoverageCounter)
-        and isinstance(risk.step, Fixed)
-        and _alone(controller, index)
-        and state.peak == 1
-        and state.fresh
-    ):
-        most = min(most, counter_bound(risk.level, high - low, risk.step.gamma))
-    fall, rise = promise.low - risk.level, most - risk.level
-    if promise.grows:
-        fall, rise = -rise, -fall
-    return Range(low, high, own.first, fall, rise, state.peak, state.inherited)
+
+    def surroundings(most: float) -> Within:
+        fall, rise = promise.low - risk.level, most - risk.level
+        if promise.grows:
+            fall, rise = -rise, -fall
+        return Within(
+            low, high, values.first, fall, rise, state.peak, state.inherited,
+            values.theta, values.lifted,
+        )  # fmt: skip
+
+    within = surroundings(promise.high)
+    undisturbed = _alone(controller, index) and state.peak == 1 and state.fresh
+    if not (isinstance(risk.loss, Limits) and undisturbed):
+        return within
+    room = _claim(controller, index, state, within).room
+    return surroundings(min(promise.high, risk.loss.most(risk.level, room)))
+
+
+def _floor(controller: Controller, state: State, claims: Sequence[Claim]) -> float:
+    """The value below which anti-windup lets no θ stay; −inf where there is none.
+
+    It holds θ near the largest one, and that stays up only if on the empty set every loss is at
+    its level or above, which a step counted as 0 is not.
+    """
+    delta = controller.combine.anti_windup
+    if len(claims) == 1 or delta is None:
+        return -inf
+    for risk, values in zip(controller.risks, state.risks, strict=True):
+        zeros = risk.unjudged == "zero" and values.unjudged > 0 and risk.level > 0.0
+        if zeros or declaration(risk.loss).empty < risk.level:
+            return -inf
+    return min(claim.reach[0] for claim in claims) - delta
 
 
 def _certify(
-    controller: Controller, index: int, state: State, ranges: Sequence[Range]
+    controller: Controller, index: int, state: State, within: Within, claim: Claim
 ) -> RiskCertificate:
-    risk, own, within = controller.risks[index], state.risks[index], ranges[index]
+    risk, values = controller.risks[index], state.risks[index]
     promise = declaration(risk.loss)
-    premises = _premises(controller, index, promise, state, within)
-    sides = {
+    premises = _premises(controller, index, promise, state, within, claim)
+    holds = {
         side: all(p.holds for p in premises if p.needed in ("both", side))
         for side in ("upper", "lower")
     }
-    least: float | None = None
-    most: float | None = None
-    window: float | None = None
-    step: Any = risk.step
-    if hasattr(step, "bound"):
-        low, high = step.bound(within)
-        least, most = (low if sides["lower"] else None), (high if sides["upper"] else None)
-        if sides["upper"]:
-            window = _window(controller, index, state, ranges, two_sided=sides["lower"])
-    sided = "both" if sides["lower"] else "upper"
-    mean = own.total / own.judged if own.judged else float("nan")
+    least = claim.lower if holds["lower"] else None
+    most = claim.upper if holds["upper"] else None
+    window = None
+    if holds["upper"] and (holds["lower"] or not claim.window_needs_lower):
+        below, above = claim.window
+        ends = (above,) if not holds["lower"] else (above, below)
+        if all(end is not None for end in ends):
+            window = max(abs(end) for end in ends if end is not None)
+    mean = values.total / values.judged if values.judged else float("nan")
     if promise.grows:
         least, most = (None if most is None else -most), (None if least is None else -least)
     return RiskCertificate(
         name=risk.name,
         level=risk.level,
-        judged=own.judged,
-        unjudged=own.unjudged,
+        judged=values.judged,
+        unjudged=values.unjudged,
         mean=mean,
-        identity=_identity(risk, own, promise),
-        lower=_over(least, own.judged),
-        upper=_over(most, own.judged),
+        identity=_identity(risk, values.judged, claim, promise),
+        lower=_over(least, values.judged),
+        upper=_over(most, values.judged),
         constant_lower=least,
         constant_upper=most,
         window=window,
-        window_sided=sided,
+        window_sided="both" if holds["lower"] else "upper",
         spread=within.rise - within.fall,
-        theta=own.theta,
-        first=own.first,
-        lifts=own.lifts,
-        lifted=own.lifted,
+        theta=values.theta,
+        first=values.first,
+        lifts=values.lifts,
+        lifted=values.lifted,
+        rounding=claim.rounding,
         premises=premises,
     )
 
@@ -368,61 +372,32 @@ def _over(constant: float | None, steps: int) -> float | None:
     return constant / steps if constant is not None and steps else None
 
 
-def _identity(risk: Risk, own: RiskState, promise: Declaration) -> float | None:
-    """The mean that the path of θ implies, for a fixed step."""
-    if not isinstance(risk.step, Fixed):
+def _identity(risk: Risk, judged: int, claim: Claim, promise: Declaration) -> float | None:
+    """The mean that the path of θ implies."""
+    if claim.identity is None:
         return None
-    if not own.judged:
+    if not judged:
         return float("nan")
-    moved = (own.theta - own.first - own.lifted) / (risk.step.gamma * own.judged)
-    return risk.level - moved if promise.grows else risk.level + moved
-
-
-def _window(
-    controller: Controller,
-    index: int,
-    state: State,
-    ranges: Sequence[Range],
-    *,
-    two_sided: bool,
-) -> float | None:
-    """The most |Σ(l − r)|, or Σ(l − r), can be on a window."""
-    step, within = controller.risks[index].step, ranges[index]
-    if not isinstance(step, Fixed):
-        return None
-    if two_sided:
-        constant = step.window(within)
-        return constant if isfinite(constant) else None
-    delta = controller.combine.anti_windup
-    if len(ranges) == 1 or delta is None:
-        return None
-    # Anti-windup holds θ near the largest one, and that stays up only if on the empty set every
-    # loss is at its level or above, which a step counted as 0 is not.
-    lowest = inf
-    for risk, own, other in zip(controller.risks, state.risks, ranges, strict=True):
-        sinks = declaration(risk.loss).empty < risk.level or (
-            risk.unjudged == "zero" and own.unjudged > 0 and risk.level > 0.0
-        )
-        if not isinstance(risk.step, Fixed) or sinks:
-            return None
-        lowest = min(lowest, risk.step.reach(other)[0])
-    constant = (step.reach(within)[1] - lowest + delta) / step.gamma
-    return constant if isfinite(constant) else None
+    excess = claim.identity / judged
+    return risk.level - excess if promise.grows else risk.level + excess
 
 
 def _premises(
-    controller: Controller, index: int, promise: Declaration, state: State, within: Range
+    controller: Controller,
+    index: int,
+    promise: Declaration,
+    state: State,
+    within: Within,
+    claim: Claim,
 ) -> tuple[Premise, ...]:
-    risk, own, combine = controller.risks[index], state.risks[index], controller.combine
-    found = [
-        Premise(
-            f"step size fixed at γ = {risk.step.gamma:g}"
-            if isinstance(risk.step, Fixed)
-            else f"the step rule {type(risk.step).__name__} states a bound",
-            hasattr(risk.step, "bound"),
-        ),
+    risk, values, combine = controller.risks[index], state.risks[index], controller.combine
+    stated = claim.lower is not None or claim.upper is not None
+    premises = [*claim.premises]
+    if not stated:
+        text = f"the step rule {type(risk.step).__name__} states a bound"
+        premises.append(Premise(text, False))
+    premises += [
         *_bounds(within),
-        *_rounding(risk, within),
         Premise(
             f"losses in [{promise.low:g}, {promise.high:g}]"
             if isfinite(promise.high)
@@ -435,29 +410,28 @@ def _premises(
     ]
     if not promise.monotone:
         text = "the loss moves one way with the set (it does not: the level is a best effort)"
-        found.append(Premise(text, False, "note"))
-    if hasattr(controller.sets, "sides") and not _alone(controller, index):
-        text = "its set is never smaller than the one before, and may so stay below its level"
-        found.append(Premise(text, False, "lower"))
-    elif not _alone(controller, index):
-        found.append(_lower_side(combine, state))
-        if isinstance(combine, Mean) and combine.anti_windup is None:
-            found.append(
-                Premise(
-                    "Mean without anti-windup holds a weighted sum of the risks; each by itself "
-                    "is held only by its safeguard",
-                    False,
-                    "note",
+        premises.append(Premise(text, False, "note"))
+    if not _alone(controller, index):
+        if isinstance(controller.sets, Sides):
+            text = "its set is never smaller than the one before, and may so stay below its level"
+            premises.append(Premise(text, False, "lower"))
+        else:
+            premises.append(_lower_side(combine, state))
+            if not combine.covers_each and combine.anti_windup is None:
+                text = (
+                    f"{type(combine).__name__} without anti-windup holds a weighted sum of the "
+                    "risks; each by itself is held only by its safeguard"
                 )
-            )
+                premises.append(Premise(text, False, "note"))
     excess = risk.level if promise.grows else -risk.level
-    if own.unjudged and risk.unjudged == "zero" and excess != 0.0:
+    if values.unjudged and risk.unjudged == "zero" and excess != 0.0:
         side = "lower" if excess < 0.0 else "upper"
-        found.append(Premise("no step with nothing to judge counted as a loss of 0", False, side))
-    return tuple(found)
+        text = "no step with nothing to judge counted as a loss of 0"
+        premises.append(Premise(text, False, side))
+    return tuple(premises)
 
 
-def _bounds(within: Range) -> list[Premise]:
+def _bounds(within: Within) -> list[Premise]:
     """Where θ began, and what keeps it from running away."""
     bounds = f"[{within.low:g}, {within.high:g}]"
     if within.low == -inf and within.high == inf:
@@ -476,17 +450,6 @@ def _bounds(within: Range) -> list[Premise]:
     if within.low == -inf:
         found.append(Premise("θ has a lower bound, beyond which the set is empty", False, "lower"))
     return found
-
-
-def _rounding(risk: Risk, within: Range) -> list[Premise]:
-    """A step must not be lost to rounding where θ is largest."""
-    ends = [abs(end) for end in (within.low, within.high, within.start) if isfinite(end)]
-    if not isinstance(risk.step, Fixed) or ulp(max(ends)) <= 1e-6 * risk.step.gamma:
-        return []
-    text = (
-        f"θ moves by γ = {risk.step.gamma:g} wherever it is (at {max(ends):g} rounding swallows it)"
-    )
-    return [Premise(text, False)]
 
 
 def _ends(risk: Risk, promise: Declaration) -> tuple[Premise, Premise]:
@@ -529,3 +492,43 @@ def _lower_side(combine: Any, state: State) -> Premise:
             "lower",
         )
     return Premise("several risks: nothing keeps one from staying below its level", False, "lower")
+
+
+def pooled(certificates: Sequence[RiskCertificate]) -> RiskCertificate:
+    """One risk over several streams: the excess of all is the sum of each, and so is its bound."""
+    first, judged = certificates[0], sum(risk.judged for risk in certificates)
+    seen = [risk for risk in certificates if risk.judged]
+
+    def summed(constants: list[float | None]) -> float | None:
+        known = [constant for constant in constants if constant is not None]
+        return sum(known) if len(known) == len(constants) else None
+
+    def weighted(values: list[float | None]) -> float | None:
+        totals = summed([v and v * risk.judged for v, risk in zip(values, seen, strict=True)])
+        return None if totals is None else totals / judged if judged else nan
+
+    least = summed([risk.constant_lower for risk in certificates])
+    most = summed([risk.constant_upper for risk in certificates])
+    mean = weighted([risk.mean for risk in seen])
+    streams = f"the premises of each of {len(certificates):,} streams"
+    return RiskCertificate(
+        name=first.name,
+        level=first.level,
+        judged=judged,
+        unjudged=sum(risk.unjudged for risk in certificates),
+        mean=nan if mean is None else mean,
+        identity=weighted([risk.identity for risk in seen]),
+        lower=_over(least, judged),
+        upper=_over(most, judged),
+        constant_lower=least,
+        constant_upper=most,
+        window=summed([risk.window for risk in certificates]),
+        window_sided="both" if all(r.window_sided == "both" for r in certificates) else "upper",
+        spread=max(risk.spread for risk in certificates),
+        theta=nan,
+        first=nan,
+        lifts=sum(risk.lifts for risk in certificates),
+        lifted=sum(risk.lifted for risk in certificates),
+        rounding=max(risk.rounding for risk in certificates),
+        premises=(Premise(streams, least is not None or most is not None),),
+    )

@@ -8,6 +8,7 @@ A loss is any callable of `(shown, y)` that declares what it promises:
     grows         True if it grows with the set; then `full` is the least it can be on the full
                   set (default: high) and `empty` the most on the empty one (default: low)
     monotone      False if it neither grows nor shrinks with the set (default: True)
+    judges        the class or protocol of the sets it judges (default: None, any)
 
 A loss may return None where there is nothing to judge. What else it may offer is a protocol:
 
@@ -15,6 +16,7 @@ A loss may return None where there is nothing to judge. What else it may offer i
     Counts   a rule that only asks whether y was missed, and so runs compiled
     Calms    the smallest λ that keeps it at a level, where y has many critical values
     Limits   the most it can be, where its range has no end
+    Misses   the share of labels missed at a level
 """
 
 from collections.abc import Callable, Sequence
@@ -26,9 +28,11 @@ import numpy as np
 
 from setpoint._check import finite, number, positive
 from setpoint.errors import InputError
-from setpoint.parts import ours
+from setpoint.parts import Capability, ours
 from setpoint.regions import Centre, Region, Whole
-from setpoint.sets._pixel_arrays import chosen
+from setpoint.sets.family import Pixels, Shows
+from setpoint.sets.frames import chosen, is_tensor
+from setpoint.sets.labels import LabelSet
 
 __all__ = [
     "Calms",
@@ -45,8 +49,10 @@ __all__ = [
     "Loss",
     "Miscoverage",
     "MiscoverageCounter",
+    "Misses",
     "SetSize",
     "declaration",
+    "fits",
     "miscoverage",
     "miscoverage_counter",
 ]
@@ -55,14 +61,14 @@ Memory = tuple[float, ...]
 
 
 @runtime_checkable
-class Loss(Protocol):
+class Loss(Protocol, metaclass=Capability):
     """A loss without memory: a number for a shown set and y, None if there is nothing to judge."""
 
     def __call__(self, shown: Any, y: Any) -> float | None: ...
 
 
 @runtime_checkable
-class Keeps(Protocol):
+class Keeps(Protocol, metaclass=Capability):
     """A loss with memory: `update` returns the loss and the next memory."""
 
     def init(self) -> Memory: ...
@@ -70,7 +76,7 @@ class Keeps(Protocol):
 
 
 @runtime_checkable
-class Counts(Protocol):
+class Counts(Protocol, metaclass=Capability):
     """A loss that only asks whether y was missed.
 
     `rule(params, memory, missed)` is a pure function that returns the loss and the next memory.
@@ -83,7 +89,7 @@ class Counts(Protocol):
 
 
 @runtime_checkable
-class Calms(Protocol):
+class Calms(Protocol, metaclass=Capability):
     """A loss that is a share of y's critical values, or depends on such a share.
 
     `critical(criticals, level)` is the smallest λ that keeps it at `level` or below.
@@ -93,7 +99,7 @@ class Calms(Protocol):
 
 
 @runtime_checkable
-class Limits(Protocol):
+class Limits(Protocol, metaclass=Capability):
     """A loss whose range has no end, and which a single risk without delay still bounds.
 
     `most(level, room)` is the most it can be if the sum of (loss − level) can climb by `room`
@@ -101,6 +107,13 @@ class Limits(Protocol):
     """
 
     def most(self, level: float, room: float) -> float: ...
+
+
+@runtime_checkable
+class Misses(Protocol, metaclass=Capability):
+    """A loss that a share of missed labels stands behind: `missed(level)` is that share."""
+
+    def missed(self, level: float) -> float: ...
 
 
 class Declaration(NamedTuple):
@@ -112,36 +125,55 @@ class Declaration(NamedTuple):
     empty: float
     grows: bool
     monotone: bool = True
+    judges: Any = None
 
 
 def declaration(loss: Any) -> Declaration:
     """The promises of a loss, with the defaults filled in.
 
     >>> declaration(Miscoverage())
-    Declaration(low=0.0, high=1.0, full=0.0, empty=1.0, grows=False, monotone=True)
+    Declaration(low=0.0, high=1.0, full=0.0, empty=1.0, grows=False, monotone=True, judges=None)
     """
     name = type(loss).__name__
-    if isinstance(loss, type) or not (callable(loss) or hasattr(loss, "update")):
-        raise InputError(f"a loss must be a callable of (shown, y), got {loss!r}")
-    if not callable(loss) and not hasattr(loss, "init"):
-        raise InputError(f"a loss with memory needs init() beside update(), {name} has none")
-    if not (hasattr(loss, "low") and hasattr(loss, "high")):
+    if not isinstance(loss, Loss | Keeps):
+        raise InputError(
+            f"a loss must be a callable of (shown, y), or have init() and update(), got {loss!r}"
+        )
+    declared = {option: getattr(loss, option, None) for option in Declaration._fields}
+    if declared["low"] is None or declared["high"] is None:
         raise InputError(
             f"a loss must declare its range as `low` and `high`, and {name} does not; "
             "wrap a plain function as losses.Custom(function, low=…, high=…)"
         )
-    low, high = number(loss.low, f"{name}.low"), number(loss.high, f"{name}.high")
+    low, high = (number(declared[end], f"{name}.{end}") for end in ("low", "high"))
     if not (isfinite(low) and low < high):
         raise InputError(f"{name} must have a finite low < high, got ({low}, {high})")
-    grows = bool(getattr(loss, "grows", False))
-    at_full, at_empty = getattr(loss, "full", None), getattr(loss, "empty", None)
-    full = (high if grows else low) if at_full is None else number(at_full, f"{name}.full")
-    empty = (low if grows else high) if at_empty is None else number(at_empty, f"{name}.empty")
+    grows, judges = bool(declared["grows"]), declared["judges"]
+    full, empty = (high, low) if grows else (low, high)
+    full = full if declared["full"] is None else number(declared["full"], f"{name}.full")
+    empty = empty if declared["empty"] is None else number(declared["empty"], f"{name}.empty")
     if not (low <= full <= high and low <= empty <= high):
         raise InputError(
             f"{name} must keep full and empty within [{low}, {high}], got {full} and {empty}"
         )
-    return Declaration(low, high, full, empty, grows, bool(getattr(loss, "monotone", True)))
+    if judges is not None and not isinstance(judges, type):
+        raise InputError(f"{name}.judges must be a class of sets, got {judges!r}")
+    return Declaration(low, high, full, empty, grows, declared["monotone"] is not False, judges)
+
+
+def fits(family: Any, loss: Any) -> str | None:
+    """Why a loss cannot judge the sets of a family, in one sentence; None if it can.
+
+    >>> from setpoint.sets import Widen
+    >>> fits(Widen(), SetSize())
+    'SetSize judges LabelSet, and Widen shows Interval'
+    """
+    judges = declaration(loss).judges
+    shows = family.shows if isinstance(family, Shows) else None
+    if judges is None or shows is None or issubclass(shows, judges):
+        return None
+    names = type(loss).__name__, judges.__name__, type(family).__name__, shows.__name__
+    return "{} judges {}, and {} shows {}".format(*names)
 
 
 def miscoverage(params: Memory, memory: Memory, missed: bool) -> tuple[float, Memory]:
@@ -173,6 +205,10 @@ class Miscoverage:
 
     def __call__(self, shown: Any, y: Any) -> float:
         return 0.0 if shown.contains(y) else 1.0
+
+    def missed(self, level: float) -> float:
+        """The level itself."""
+        return level
 
 
 @ours
@@ -229,6 +265,10 @@ class MiscoverageCounter:
     def update(self, memory: Memory, shown: Any, y: Any) -> tuple[float, Memory]:
         """The counter after this outcome, and what to remember."""
         return miscoverage_counter(self.params, memory, not shown.contains(y))
+
+    def missed(self, level: float) -> float:
+        """The share of misses of an independent model whose mean counter is `level`."""
+        return level / (1.0 + level)
 
     def most(self, level: float, room: float) -> float:
         """The most it can be, for one risk without delay.
@@ -305,6 +345,7 @@ class FalseNegatives:
     """
 
     low, high = 0.0, 1.0
+    judges = LabelSet
 
     def __call__(self, shown: Any, y: Any) -> float | None:
         labels = _several(y)
@@ -332,6 +373,7 @@ class FalsePositives:
     """
 
     low, high = 0.0, 1.0
+    judges = LabelSet
     grows = True
 
     def __call__(self, shown: Any, y: Any) -> float | None:
@@ -353,6 +395,7 @@ class SetSize:
     """
 
     low, high = 0.0, 1.0
+    judges = LabelSet
     grows = True
 
     def __call__(self, shown: Any, y: Any) -> float | None:
@@ -376,6 +419,7 @@ class F1Shortfall:
     """
 
     low, high = 0.0, 1.0
+    judges = LabelSet
     full = 1.0
     monotone = False
 
@@ -389,20 +433,20 @@ class F1Shortfall:
 # Images. The shown set counts its pixels; critical values are an array or tensor of the frame.
 
 
-def _smallest(values: Any, region: Any, wanted: Callable[[int], int]) -> float:
+def _smallest(criticals: Any, region: Region, wanted: Callable[[int], int]) -> float:
     """The k-th smallest critical value of a region, k = wanted(number of them); −inf for 0."""
-    found = chosen(values, region.index(tuple(values.shape))).reshape(-1)
-    found = found[found == found]  # not NaN
-    k = wanted(len(found))
+    values = chosen(criticals, region.index(tuple(criticals.shape))).reshape(-1)
+    values = values[values == values]  # not NaN
+    k = wanted(len(values))
     if k <= 0:
         return -inf
-    if hasattr(found, "kthvalue"):
-        return float(found.kthvalue(k).values)
-    return float(np.partition(found, k - 1)[k - 1])
+    if is_tensor(values):
+        return float(values.kthvalue(k).values)
+    return float(np.partition(values, k - 1)[k - 1])
 
 
 def _check_region(region: Any) -> None:
-    if not is_dataclass(region) or isinstance(region, type) or not hasattr(region, "index"):
+    if isinstance(region, type) or not (is_dataclass(region) and isinstance(region, Region)):
         raise InputError(f"region must be one of setpoint.regions, as Whole(), got {region!r}")
 
 
@@ -432,6 +476,7 @@ class ImageMiscoverage:
     region: Region = field(default_factory=Whole)
 
     low, high = 0.0, 1.0
+    judges = Pixels
 
     def __post_init__(self) -> None:
         _check_region(self.region)
@@ -483,6 +528,7 @@ class CentreFailure:
     region: Region = field(default_factory=Centre)
 
     low, high = 0.0, 1.0
+    judges = Pixels
 
     def __post_init__(self) -> None:
         _check_region(self.region)

@@ -1,11 +1,12 @@
-"""Which parts are the library's own: these keep their promises, a user's are checked at work."""
+"""What a part can do, and which parts are the library's own: a user's are checked at work."""
 
 from dataclasses import fields
-from typing import Any, TypeVar
+from inspect import getattr_static
+from typing import Any, TypeVar, _ProtocolMeta
 
 import numpy as np
 
-__all__ = ["ours", "trusted"]
+__all__ = ["Capability", "is_ours", "ours", "trusted"]
 
 C = TypeVar("C", bound=type)
 
@@ -13,10 +14,41 @@ _OURS: set[type] = set()
 _PLAIN = (bool, int, float, str, np.ndarray)
 
 
+class Capability(_ProtocolMeta):
+    """The kind of protocols that say what a part can do.
+
+    A part can do it if it has the names of the protocol. Each class is looked at once, without
+    running any of its properties: Python itself takes longer than a hundred steps for it, and asks
+    for values that a part may not have yet. A class in place of a part can do nothing.
+    """
+
+    def __instancecheck__(cls, part: Any) -> bool:  # noqa: N805
+        key = cls, type(part)
+        able = _CAPABLE.get(key)
+        if able is None:
+            asked = {n for base in cls.__mro__ for n in vars(base) if n[0] != "_"} or {"__call__"}
+            able = not isinstance(part, type) and all(_has(part, name) for name in asked)
+            _CAPABLE[key] = able
+        return able
+
+
+_CAPABLE: dict[tuple[type, type], bool] = {}
+_NOTHING = object()
+
+
+def _has(part: Any, name: str) -> bool:
+    return getattr_static(part, name, _NOTHING) is not _NOTHING or hasattr(part, name)
+
+
 def ours(cls: C) -> C:
     """Registers the class of a library part; the outermost decorator of the class."""
     _OURS.add(cls)
     return cls
+
+
+def is_ours(cls: type) -> bool:
+    """Whether a class is a library part."""
+    return cls in _OURS
 
 
 def trusted(part: Any) -> bool:
@@ -28,7 +60,7 @@ def trusted(part: Any) -> bool:
     >>> trusted(Miscoverage()), trusted(Custom(lambda shown, y: 0.0))
     (True, False)
     """
-    if type(part) not in _OURS:
+    if not is_ours(type(part)):
         return False
     return all(_safe(getattr(part, field.name)) for field in fields(part) if field.init)
 

@@ -7,7 +7,7 @@ that shape, as a tuple of slices or as a boolean array. Any frozen dataclass tha
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import floor
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ __all__ = ["Centre", "Mask", "Region", "Whole"]
 Shape = tuple[int, ...]
 
 
+@runtime_checkable
 class Region(Protocol):
     """What a loss asks of a region."""
 
@@ -57,8 +58,8 @@ class Centre:
     within
         The part of the frame whose middle it is, and which it does not leave: where it begins and
         ends, from the top and from the left, as shares of the frame. For frames that are padded:
-        those of `datasets.Crop()` have 260 of 448 rows on top that are never judged, so that the
-        middle of what is there is `Centre(within=(260 / 448, 1.0, 0.0, 1.0))`.
+        the paper's have 260 of 448 rows on top that are never judged, so that the middle of what
+        is there is `Centre(within=(260 / 448, 1.0, 0.0, 1.0))`.
 
     Examples
     --------

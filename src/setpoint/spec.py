@@ -4,9 +4,9 @@ A part is written as its name under `part` and its options beside it; options le
 left out. Users' own parts are known only after `register`, never by an import path.
 """
 
+import json
 import re
 import tomllib
-from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from math import isinf, isnan
 from types import ModuleType
@@ -17,6 +17,7 @@ import numpy as np
 from setpoint import combine, losses, regions, sets, steps, stretches
 from setpoint.controller import Controller, Risk
 from setpoint.errors import SetpointError, SpecError
+from setpoint.parts import is_ours
 
 __all__ = ["from_dict", "from_toml", "known", "make", "register", "to_dict", "to_toml"]
 
@@ -32,17 +33,12 @@ _ROLES: dict[str, ModuleType] = {
 }
 
 
-def _parts(module: ModuleType) -> dict[str, type]:
-    """The parts a module exports: its frozen dataclasses; values that steps make are not frozen."""
-    exported = {name: getattr(module, name) for name in module.__all__}
-    return {n: p for n, p in exported.items() if isinstance(p, type) and _is_part(p)}
-
-
-def _is_part(cls: Any) -> bool:
-    return bool(getattr(getattr(cls, "__dataclass_params__", None), "frozen", False))
-
-
-_known: dict[str, dict[str, type]] = {role: _parts(module) for role, module in _ROLES.items()}
+_known: dict[str, dict[str, type]] = {
+    role: {
+        name: cls for name, cls in vars(module).items() if name in module.__all__ and is_ours(cls)
+    }
+    for role, module in _ROLES.items()
+}
 _known["values"] = {
     part.__name__: part
     for part in (sets.LabelSet, sets.Levels, sets.PixelIntervals, sets.PixelSet, sets.SidedInterval)
@@ -89,14 +85,16 @@ def register(role: str, part: T) -> T:
         raise SpecError(f"role must be one of {_names(_known)}, got {role!r}")
     if not is_dataclass(part):
         raise SpecError(f"a registered part must be a dataclass, got {part!r}")
-    held = _known[role].get(part.__name__)
-    if held is not None and (held.__module__, held.__qualname__) != (
-        part.__module__,
-        part.__qualname__,
-    ):
-        raise SpecError(f"the name {part.__name__!r} in {role} is taken by {held!r}")
+    taken = _known[role].get(part.__name__)
+    # A class that was defined again, in a notebook, takes its own place.
+    if taken is not None and _place(taken) != _place(part):
+        raise SpecError(f"the name {part.__name__!r} in {role} is taken by {taken!r}")
     _known[role][part.__name__] = part
     return part
+
+
+def _place(part: type) -> tuple[str, str]:
+    return part.__module__, part.__qualname__
 
 
 def to_dict(described: Controller | Risk) -> dict[str, Any]:
@@ -156,13 +154,10 @@ def _plain(value: Any, where: str) -> Any:
     """Numbers, words, and lists of them."""
     if isinstance(value, bool | str):
         return value
-    if isinstance(value, int | float) or type(value).__module__ == "numpy":
-        with suppress(AttributeError, ValueError):
-            value = value.item()
-        if isinstance(value, bool | str):
-            return value
-        if isinstance(value, int | float):
-            return float(value) if isinstance(value, float) else int(value)
+    if isinstance(value, np.generic):
+        return _plain(value.item(), where)
+    if isinstance(value, int | float):
+        return float(value) if isinstance(value, float) else int(value)
     if isinstance(value, tuple | list):
         return [_plain(each, where) for each in value]
     raise SpecError(f"{where} cannot be written down: got {value!r}")
@@ -323,11 +318,5 @@ def _toml_value(value: Any) -> str:
 
 
 def _toml_string(text: str) -> str:
-    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    return (
-        '"'
-        + "".join(
-            escapes.get(c, c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}") for c in text
-        )
-        + '"'
-    )
+    """A string of JSON, which is one of TOML but for one control character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,35 +1,50 @@
-"""Step rules: how θ moves once the loss is known.
+"""Step rules: how θ moves once the loss is known, and what each rule guarantees.
 
 A step rule has `params`, a memory (`init()`, a tuple of floats) and
 
-    rule(params, theta, memory, excess, critical, curve) -> (theta, memory)
+    rule(params, theta, memory, excess, critical) -> (theta, memory)
+    claim(within, memory, T) -> Claim
 
-a pure function of floats. `excess` is l − r, turned for a loss that grows with the set. `needs`
-names what else the rule wants: "excess" for nothing more, "critical" for the smallest θ that would
-have kept the loss at its level (±inf if all or none would), "curve" for the excess as a function of
-θ, the safeguard included; both under φ as it is when the label arrives. `bound` is what the rule
-guarantees, if anything.
+`rule` is a pure function of floats. `excess` is l − r, turned for a loss that grows with the set.
+`critical` is the smallest λ that would have kept the loss at its level, for a rule that asks for it
+(`Scored`), else 0. `claim` says what the rule guarantees about Σ(l − r) after T labels. The
+certificate, the alarms and the reports ask for the claim and know no rule by name.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from math import inf, isfinite, ulp
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from setpoint._check import positive
-from setpoint.parts import ours
+from setpoint.parts import Capability, ours
 
-__all__ = ["Fixed", "Range", "Step", "fixed"]
+__all__ = ["Claim", "Fixed", "Premise", "Scored", "Step", "Within", "fixed"]
 
 Memory = tuple[float, ...]
-Curve = Callable[[float], float]
 
 
-class Range(NamedTuple):
-    """What a step rule needs to know of its surroundings to say what it guarantees.
+@dataclass(frozen=True, slots=True)
+class Premise:
+    """One condition of the guarantee, and whether it holds here.
 
-    `low` and `high` are the bounds m and M of θ, `start` is its first value, `fall` and `rise`
-    are the least and the most the excess can be (l_min − r and l_max − r), `pending` is the
-    largest number of labels awaited at once, and `inherited` how many were awaited at the start.
+    `needed` says for what: for θ to stay within "both" ends of its range, the "upper" or the
+    "lower" one, or for nothing ("note"). The upper end of θ keeps a loss down; one that grows with
+    the set, it keeps up.
+    """
+
+    text: str
+    holds: bool
+    needed: str = "both"
+
+
+class Within(NamedTuple):
+    """What a step rule must know of its surroundings to say what it guarantees.
+
+    `low` and `high` are the bounds m and M of θ, `start` its first value and `theta` its value
+    now. `fall` and `rise` are the least and the most the excess can be (l_min − r, l_max − r).
+    `pending` is the largest number of labels awaited at once, `inherited` how many were awaited
+    at the start. `lifted` says how far anti-windup raised θ in all, and `floor` below which value
+    it never lets θ stay.
     """
 
     low: float
@@ -39,27 +54,70 @@ class Range(NamedTuple):
     rise: float
     pending: int = 1
     inherited: int = 0
+    theta: float = 0.0
+    lifted: float = 0.0
+    floor: float = -inf
 
 
-class Step(Protocol):
+class Claim(NamedTuple):
+    """What a step rule guarantees about Σ(l − r), for every stream.
+
+    Parameters
+    ----------
+    lower, upper
+        The sum from the start lies between them; None where nothing is said.
+    window
+        The sum over any window lies between these two; None where nothing is said.
+    window_needs_lower
+        Whether the upper end of `window` also rests on what keeps θ from falling.
+    identity
+        What the sum must be by the path of θ alone; None for a rule without an identity.
+    reach
+        The least and the greatest value θ can take.
+    room
+        How far the sum can climb before the full set is shown.
+    rounding
+        How far rounding may take the mean from its bound.
+    premises
+        What the claim rests on, as far as the rule knows it.
+    """
+
+    lower: float | None = None
+    upper: float | None = None
+    window: tuple[float | None, float | None] = (None, None)
+    window_needs_lower: bool = True
+    identity: float | None = None
+    reach: tuple[float, float] = (-inf, inf)
+    room: float = inf
+    rounding: float = 0.0
+    premises: tuple[Premise, ...] = ()
+
+
+@runtime_checkable
+class Step(Protocol, metaclass=Capability):
     """What the controller asks of a step rule."""
 
     @property
     def params(self) -> Memory: ...
     @property
     def rule(self) -> Any: ...
-    @property
-    def needs(self) -> str: ...
     def init(self) -> Memory: ...
+    def claim(self, within: Within, memory: Memory, T: int) -> Claim: ...
+
+
+@runtime_checkable
+class Scored(Protocol, metaclass=Capability):
+    """A step rule that asks for the critical value of y, if `scored` is true.
+
+    The value is in units of λ, so the rule runs where θ is λ: without stretching.
+    """
+
+    @property
+    def scored(self) -> bool: ...
 
 
 def fixed(
-    params: Memory,
-    theta: float,
-    memory: Memory,
-    excess: float,
-    critical: float,
-    curve: Any,
+    params: Memory, theta: float, memory: Memory, excess: float, critical: float
 ) -> tuple[float, Memory]:
     """θ + γ(l − r)."""
     return theta + params[0] * excess, memory
@@ -79,19 +137,21 @@ class Fixed:
     Examples
     --------
     >>> step = Fixed(0.05)
-    >>> theta, memory = step.update(0.0, step.init(), 0.9)
+    >>> theta, memory = step.rule(step.params, 0.0, step.init(), 0.9, 0.0)
     >>> theta
     0.045000000000000005
+    >>> claim = step.claim(Within(low=-1.0, high=1.0, start=0.0, fall=-0.1, rise=0.9), (), 0)
+    >>> round(claim.lower, 9), round(claim.upper, 9)
+    (-20.1, 20.9)
 
     References
     ----------
-    Feldman et al. 2023, Algorithm 1; Gibbs and Candès 2021.
+    Feldman et al. 2023, Algorithm 1 and Theorem 1.
     """
 
     gamma: float
 
     rule = staticmethod(fixed)
-    needs = "excess"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", positive(self.gamma, "gamma"))
@@ -104,23 +164,12 @@ class Fixed:
         """Nothing to remember."""
         return ()
 
-    def update(
-        self,
-        theta: float,
-        memory: Memory,
-        excess: float,
-        critical: float | None = None,
-        curve: Curve | None = None,
-    ) -> tuple[float, Memory]:
-        """The next θ."""
-        return fixed(self.params, theta, memory, excess, 0.0, None)
-
-    def reach(self, within: Range) -> tuple[float, float]:
-        """The least and the greatest value θ can ever take.
+    def claim(self, within: Within, memory: Memory, T: int) -> Claim:
+        """Theorem 1: θ moves by γ(l − r), and cannot move far beyond its bounds.
 
         Beyond M the full set is shown and θ cannot rise, but up to `pending` smaller sets may
-        still be waiting for their labels; below m likewise. A start outside the bounds, after a
-        change in mid-stream, can be pushed further only by what was awaited then.
+        still wait for their labels; below m likewise. A start outside the bounds, after a change
+        in mid-stream, can be pushed further only by what was awaited then.
         """
         gamma = self.gamma
         low = within.low + within.pending * gamma * within.fall
@@ -129,14 +178,29 @@ class Fixed:
             low = min(low, within.start + within.inherited * gamma * within.fall)
         if within.start > within.high:
             high = max(high, within.start + within.inherited * gamma * within.rise)
-        return low, high
+        ends = [abs(end) for end in (within.low, within.high, within.start) if isfinite(end)]
+        grain = ulp(max(ends))
+        premises = [Premise(f"step size fixed at γ = {gamma:g}", True)]
+        if grain > 1e-6 * gamma:
+            text = (
+                f"θ moves by γ = {gamma:g} wherever it is (at {max(ends):g} rounding swallows it)"
+            )
+            premises.append(Premise(text, False))
+        return Claim(
+            lower=(low - within.start) / gamma,
+            upper=(high - within.start) / gamma,
+            window=(
+                _finite((low - high) / gamma),
+                _finite((high - max(low, within.floor)) / gamma),
+            ),
+            window_needs_lower=within.floor == -inf,
+            identity=(within.theta - within.start - within.lifted) / gamma,
+            reach=(low, high),
+            room=(within.high - within.low) / gamma,
+            rounding=grain / gamma,
+            premises=tuple(premises),
+        )
 
-    def bound(self, within: Range) -> tuple[float, float]:
-        """Constants (a, b) such that a ≤ Σ(l − r) ≤ b at every time, for every stream."""
-        low, high = self.reach(within)
-        return (low - within.start) / self.gamma, (high - within.start) / self.gamma
 
-    def window(self, within: Range) -> float:
-        """A constant C such that |Σ(l − r)| ≤ C on every window of the stream."""
-        low, high = self.reach(within)
-        return (high - low) / self.gamma
+def _finite(constant: float) -> float | None:
+    return constant if isfinite(constant) else None

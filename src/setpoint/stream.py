@@ -1,89 +1,33 @@
 """One live stream: predictions out, labels in, now or late, and the state in between."""
 
-import operator
 import os
-import re
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from functools import wraps
 from math import inf
-from types import new_class
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from setpoint import _store, spec
 from setpoint._check import choice, interval, is_missing, whole
-from setpoint._inline import Specialised, specialise
 from setpoint.alarms import Alarm, Watch
-from setpoint.controller import (
-    Controller,
-    Law,
-    RiskState,
-    State,
-    aim,
-    aim_each,
-    aim_several,
-    laws_of,
-    learn,
-    learn_each,
-    learn_several,
-    matching,
-)
-from setpoint.errors import (
-    AmbiguousReceipt,
-    AnsweredReceipt,
-    ExpiredReceipt,
-    InputError,
-    PendingFull,
-    ReceiptError,
-    SetpointError,
-    SpecError,
-    StateError,
-    UnknownReceipt,
-)
+from setpoint.controller import Controller, RiskState, State, described, matching, memory_of
+from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
+from setpoint.laws import Laws, aim_one, learn_one
+from setpoint.receipts import Id, Info, Receipt, Receipts, checked_id
+from setpoint.sets.family import Draws, Learns, Remembers
 
-__all__ = ["Id", "Info", "Receipt", "Stream", "checked_id", "matching_controller"]
-
-Id = int | str
+__all__ = ["Stream", "matching_controller"]
 
 _MOST_EARLIER = 100
 """How many segments before the last change a certificate remembers."""
 
-_REMEMBERED = 10_000
-"""How many closed ids are remembered, to tell a second label from an unknown id."""
-
-
-class Receipt(NamedTuple):
-    """A prediction that waits for its label: under which id, what was shown, and why."""
-
-    id: Id
-    prediction: Any
-    shown: Any
-    lam: Any
-
-
-class Info(NamedTuple):
-    """What the last label told; for people and metrics, it never feeds back.
-
-    `losses` holds one loss for each risk, None where there was nothing to judge; `lam` is a tuple
-    where each risk has a set of its own.
-    """
-
-    id: Id
-    shown: Any
-    lam: Any
-    y: Any
-    losses: tuple[float | None, ...]
-
-    @property
-    def saturated(self) -> str | None:
-        """ "full" or "empty" if the safeguard chose the set, or one of several."""
-        lams = self.lam if isinstance(self.lam, tuple) else (self.lam,)
-        return "full" if inf in lams else "empty" if -inf in lams else None
+_receipt = tuple.__new__
 
 
 class Stream:
@@ -134,36 +78,12 @@ class Stream:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_closed",
-        "_controller",
-        "_draws",
-        "_earlier",
-        "_forgetful",
-        "_given",
-        "_hook",
-        "_last",
-        "_law",
-        "_laws",
-        "_limit",
-        "_lock",
-        "_open",
-        "_overflow",
-        "_own",
-        "_pending",
-        "_serial",
-        "_sets",
-        "_single",
-        "_skips",
-        "_split",
-        "_state",
-        "_watch",
-        "_watched",
+        "__weakref__", "_controller", "_draws", "_earlier", "_hook", "_last", "_law", "_laws",
+        "_learns", "_receipts", "_risk", "_sets", "_single", "_skips", "_state", "_watch",
     )  # fmt: skip
 
-    def __init_subclass__(cls, *, made_to_measure: bool = False) -> None:
-        if not made_to_measure:
-            raise TypeError("a Stream cannot be subclassed: wrap it, or write a part of your own")
+    def __new__(cls, *_: Any, shared: bool = False, **__: Any) -> "Stream":
+        return super().__new__(_Shared if shared else cls)
 
     def __init__(
         self,
@@ -182,65 +102,58 @@ class Stream:
             raise InputError(f"a stream runs a Controller, got {controller!r}")
         if on_alarm is not None and not callable(on_alarm):
             raise InputError(f"on_alarm must be callable, got {on_alarm!r}")
-        self._limit = whole(max_pending, "max_pending", 1)
-        self._overflow = choice(overflow, "overflow", ("refuse", "expire"))
-        self._skips = choice(missing, "missing", ("raise", "skip")) == "skip"
-        self._hook = on_alarm
-        self._lock = threading.RLock() if shared else None
-        self._state = controller.init() if state is None else matching(controller, state)
-        # Nothing waits: None. One waits under a generated id: its receipt. Else (): see _pending.
-        self._open: tuple[Any, ...] | None = None
-        self._pending: dict[Id, tuple[Any, ...]] = {}
-        self._serial = 0
-        self._given: int | None = None
-        self._forgetful = False
-        self._closed: dict[Id, str] = {}
-        self._earlier: list[dict[str, Any]] = []
-        self._last: tuple[Any, ...] | None = None
-        self._watch: Watch | None = None
-        self._watched = on_alarm is not None
         if on_alarm is None and not (window is None and tolerance is None):
             raise InputError("window and tolerance need on_alarm, a function to call")
-        self._adopt(controller, laws_of(controller, self._state))
+        limit = whole(max_pending, "max_pending", 1)
+        self._receipts = Receipts(limit, choice(overflow, "overflow", ("refuse", "expire")))
+        self._skips = choice(missing, "missing", ("raise", "skip")) == "skip"
+        self._hook = on_alarm
+        self._state = controller.init() if state is None else matching(controller, state)
+        self._earlier: list[dict[str, Any]] = []
+        self._last: tuple[Receipt, Any, Any] | None = None
+        self._watch: Watch | None = None
+        self._adopt(controller)
         if on_alarm is not None:
             levels = [risk.level for risk in controller.risks]
             self._watch = Watch(levels, window, tolerance)
             self._watch.limits = self._limits(self._watch)
 
-    def _adopt(self, controller: Controller, laws: tuple[Law, ...]) -> None:
+    def _adopt(self, controller: Controller) -> None:
         """Looks up once what every step needs of a controller."""
-        self._controller = controller
+        laws = Laws(controller, self._state.sets)
+        self._controller, self._laws, self._law = controller, laws, laws.each[0]
         self._sets: Any = controller.sets if self._state.sets is None else self._state.sets
-        self._laws = laws
-        self._law = self._laws[0]
-        self._single = len(self._laws) == 1
-        self._split = hasattr(controller.sets, "sides")
-        self._draws = bool(getattr(controller.sets, "draws", False))
-        self._own = self._state.risks[0]
-        self.__class__ = _class_for(self)
+        self._single = len(laws.each) == 1
+        self._draws = isinstance(controller.sets, Draws) and controller.sets.draws
+        self._learns = isinstance(controller.sets, Learns)
+        self._risk = self._state.risks[0]
 
     # A step
 
     def predict(self, prediction: Any, id: Id | None = None) -> Any:
         """The set for a prediction; it waits for its label under `id`, or a generated number."""
+        receipts = self._receipts
+        name = receipts.serial if id is None else id if type(id) is str else checked_id(id)
         reading = self._sets.read(prediction)
         if self._draws:
-            reading = self._sets.draw(reading, self._serial if id is None else checked_id(id))
+            reading = self._sets.draw(reading, name)
+        state, leader = self._state, 0
+        if self._learns:
+            reading = self._sets.prepare(self._sets.params, state.family, reading)
         lam: Any
         if self._single:
-            lam = aim(self._law, self._own, self._state.stretch)
-            leader = 0
-        elif self._split:
-            lam, leader = aim_each(self._laws, self._state), 0
+            lam = aim_one(self._law, self._risk, state.stretch)
         else:
-            lam, leader = aim_several(self._laws, self._controller.combine, self._state)
+            lam, leader = self._laws.aim(state)
         shown = self._sets.at(reading, lam)
-        receipt = (self._serial, reading, shown, lam, leader)
-        if id is None and self._open is None:
-            self._open = receipt
+        receipt = _receipt(Receipt, (name, reading, shown, lam, leader))
+        if id is None and receipts.only is None and not receipts.several:
+            receipts.only = receipt
         else:
-            self._queue(receipt, id)
-        self._serial += 1
+            receipts.queue(receipt, self._give_up)
+            if len(receipts) > state.peak:
+                state.peak = len(receipts)
+        receipts.serial += 1
         return shown
 
     def update(self, y: Any, id: Id | None = None) -> Any:
@@ -248,37 +161,32 @@ class Stream:
 
         Without an id it answers the only prediction that waits.
         """
-        receipt = self._open
-        if id is not None or not receipt:
-            id, receipt = self._find(id)
+        receipts = self._receipts
+        receipt = receipts.only
+        if id is not None or receipt is None:
+            receipt = receipts.find(id)
         if self._skips and is_missing(y):
-            return self._give_up(receipt[0] if id is None else id, "missing")
+            return self._give_up(receipt.id, "missing")
         label = self._sets.label(y)
-        _, reading, shown, lam, leader = receipt
-        state = self._state
+        name, reading, shown, lam, leader = receipt
         value: Any
         if self._single:
-            value = learn(self._law, self._own, state, reading, shown, lam, label)
-        elif self._split:
-            value = learn_each(self._laws, self._sets, state, reading, shown, label)
+            value = learn_one(self._law, self._risk, self._state, reading, shown, lam, label)
         else:
-            combine = self._controller.combine
-            value = learn_several(self._laws, combine, state, reading, shown, lam, leader, label)
-        if id is None:
-            self._open = None
+            value = self._laws.learn(self._state, reading, shown, lam, leader, label)
+        if receipts.only is not None and receipts.given is None:
+            receipts.only = None
         else:
-            self._close(id, "answered")
-        self._last = (id, receipt, label, value)
-        if self._watched:
-            self._look()
+            receipts.close(name, "answered")
+        self._last = (receipt, label, value)
+        if self._watch is not None:
+            self._look(self._watch)
         return value
 
     def issue(self, prediction: Any, id: Id | None = None) -> Receipt:
         """As `predict`, but returns the receipt, with the id to answer and the λ behind the set."""
-        serial = self._serial
         self.predict(prediction, id)
-        id = serial if id is None else checked_id(id)
-        return self._receipt(id, self._waiting()[id])
+        return next(reversed(self._receipts.waiting.values()))
 
     def peek(self, prediction: Any, ahead: int = 0) -> Any:
         """The set `predict` would show now, without waiting for a label.
@@ -286,133 +194,71 @@ class Stream:
         `ahead` says how many predictions come before it, which only the chance of a randomised
         family depends on.
         """
-        return self._sets.at(self.read(prediction, self._serial + ahead), self.lam)
+        return self._sets.at(self.read(prediction, self._receipts.serial + ahead), self.lam)
 
     def read(self, prediction: Any, id: Id) -> Any:
         """A prediction as its receipt would hold it, to compare it with one that waits."""
         reading = self._sets.read(prediction)
+        if self._learns:
+            reading = self._sets.prepare(self._sets.params, self._state.family, reading)
         return self._sets.draw(reading, id) if self._draws else reading
 
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
         """Takes in several labels by id, in the order given: all of them, or none."""
         try:
-            pairs = [(id, y) for id, y in (labels.items() if hasattr(labels, "items") else labels)]
+            pairs = [
+                (id, y) for id, y in (labels.items() if isinstance(labels, Mapping) else labels)
+            ]
         except (TypeError, ValueError):
             raise InputError(
                 f"labels must be a mapping or pairs of (id, y), got {labels!r}"
             ) from None
         seen: set[Id] = set()
         for id, y in pairs:
-            found, _ = self._find(id)
-            if found in seen:
+            name = self._receipts.find(id).id
+            if name in seen:
                 raise AnsweredReceipt(f"update_many got two labels for the id {id!r}")
-            seen.add(found)
+            seen.add(name)
             if not (self._skips and is_missing(y)):
                 self._sets.label(y)
-        before, last = self._state.copy(), self._last
+        before, last, waiting = self._state.copy(), self._last, dict(self._receipts.waiting)
         watched = None if self._watch is None else self._watch.content()
-        losses: dict[Id, Any] = {}
-        held = dict(self._find(id) for id, _ in pairs)
-        hook = self._hook
-        alarms: list[Alarm] = []
-        self._hook = alarms.append
+        hook, alarms = self._hook, list[Alarm]()
+        self._hook = alarms.append if hook is not None else None
         try:
-            for id, y in pairs:
-                losses[id] = self.update(y, id)
+            losses = {id: self.update(y, id) for id, y in pairs}
         except BaseException:
-            self._hook = hook
-            waiting = self._waiting()
-            answered = {id: each for id, each in held.items() if id not in waiting}
-            if answered:
-                self._take_back(before, last, watched, answered)
+            self._state, self._last = before, last
+            self._receipts.reopen(waiting)
+            self._adopt(self._controller)
+            if watched is not None:
+                self._watch = self._watch_of(watched)
             raise
-        self._hook = hook
-        if hook is not None:
-            for alarm in alarms:
+        finally:
+            self._hook = hook
+        for alarm in alarms:
+            if hook is not None:
                 hook(alarm)
         return losses
 
-    def _take_back(
-        self,
-        state: State,
-        last: tuple[Any, ...] | None,
-        watched: dict[str, Any] | None,
-        answered: dict[Id, tuple[Any, ...]],
-    ) -> None:
-        """Undoes the first labels of several, after one that could not be taken in."""
-        self._state, self._last = state, last
-        self._adopt(self._controller, laws_of(self._controller, state))
-        if watched is not None:
-            self._watch = Watch.restore([risk.level for risk in self._controller.risks], watched)
-        waiting = {**self._waiting(), **answered}
-        self._pending = dict(sorted(waiting.items(), key=lambda each: each[1][0]))
-        self._open = ()
-        for id in answered:
-            self._closed.pop(id, None)
-
     def drop(self, id: Id | None = None) -> None:
         """Gives up a prediction whose label will not come."""
-        receipt = self._open
-        if id is not None or not receipt:
-            id, receipt = self._find(id)
-        self._give_up(receipt[0] if id is None else id, "dropped")
+        self._give_up(self._receipts.find(id).id, "dropped")
+
+    def _give_up(self, id: Id, how: str) -> None:
+        self._receipts.close(id, how)
+        setattr(self._state, how, getattr(self._state, how) + 1)
 
     # What waits
 
-    def _queue(self, receipt: tuple[Any, ...], id: Id | None) -> None:
-        """Lets a receipt wait beside others, or under a given id."""
-        waiting = self._waiting()
-        if id is None:
-            id = receipt[0]
-        elif type(id) is not str:
-            id = checked_id(id)
-        if id in waiting:
-            raise InputError(f"a prediction already waits under the id {id!r}")
-        if len(waiting) >= self._limit:
-            self._make_room()
-            waiting = self._waiting()
-        self._pending = waiting
-        self._open = ()
-        waiting[id] = receipt
-        if id != receipt[0]:
-            if self._given is None:
-                self._given = receipt[0]
-            self._closed.pop(id, None)
-            if type(id) is int and id > self._serial:
-                self._serial = id
-        if len(waiting) > self._state.peak:
-            self._state.peak = len(waiting)
+    def receipt(self, id: Id | None = None) -> Receipt:
+        """What waits under an id, or the only one; if none waits, the error of `update`."""
+        return self._receipts.find(id)
 
-    def _make_room(self) -> None:
-        """Lets the oldest receipt go, if that is what the stream was told."""
-        waiting = self._waiting()
-        if self._overflow == "refuse":
-            raise PendingFull(
-                f"{len(waiting):,} predictions wait for their labels, as many as max_pending "
-                'allows; answer or drop some, or let the oldest go with overflow="expire"'
-            )
-        self._give_up(next(iter(waiting)), "expired")
-
-    def _waiting(self) -> dict[Id, tuple[Any, ...]]:
-        """Every receipt that waits, oldest first."""
-        return {self._open[0]: self._open} if self._open else self._pending
-
-    def _find(self, id: Id | None) -> tuple[Id, tuple[Any, ...]]:
-        """The receipt that waits under an id, or the only one."""
-        waiting = self._waiting()
-        if id is None:
-            if len(waiting) == 1:
-                return next(iter(waiting.items()))
-            if not waiting:
-                raise UnknownReceipt("no prediction waits for a label: call predict first")
-            raise AmbiguousReceipt(
-                f"{len(waiting):,} predictions wait for their labels: say which by update(y, id=…)"
-            )
-        id = id if type(id) is str else checked_id(id)
-        receipt = waiting.get(id)
-        if receipt is None:
-            raise self._absent(id)
-        return id, receipt
+    @property
+    def pending(self) -> dict[Id, Receipt]:
+        """What waits for a label, oldest first."""
+        return dict(self._receipts.waiting)
 
     def closed(self, id: Id) -> str | None:
         """How the prediction under an id ended: "answered", "missing", "dropped" or "expired".
@@ -420,68 +266,14 @@ class Stream:
         "closed" if it ended in one of these ways long ago; None if it waits, if there was none, or
         if the id was one of its user's and is forgotten. The last 10,000 are remembered.
         """
-        id = id if type(id) is str else checked_id(id)
-        if id in self._waiting():
-            return None
-        return self._closed.get(id) or self._generated(id)
-
-    def _generated(self, id: Id) -> str | None:
-        """How a prediction under a generated id ended that is in no list."""
-        generated = self._serial if self._given is None else self._given
-        if isinstance(id, int) and 0 <= id < generated:
-            return "closed" if self._forgetful else "answered"
-        return None
+        return self._receipts.ended(id)
 
     def hand_over(self) -> dict[Id, str]:
         """How the predictions under the ids remembered ended; the stream forgets them.
 
         For those who keep a memory of their own, which is to be asked from then on.
         """
-        handed, self._closed = self._closed, {}
-        self._forgetful |= any(how != "answered" for how in handed.values())
-        return handed
-
-    def _absent(self, id: Id) -> ReceiptError:
-        """Why nothing waits under an id."""
-        how = self._closed.get(id) or self._generated(id)
-        if how is None:
-            return UnknownReceipt(f"no prediction waits under the id {id!r}")
-        if how == "closed":
-            return UnknownReceipt(f"the prediction {id!r} was answered or given up long ago")
-        if how == "answered":
-            return AnsweredReceipt(f"the prediction under the id {id!r} already has its label")
-        return ExpiredReceipt(f"the prediction under the id {id!r} was given up ({how})")
-
-    def _close(self, id: Id, how: str) -> None:
-        """Forgets a receipt, but remembers for a while that there was one."""
-        if self._open:
-            self._open = None
-        else:
-            del self._pending[id]
-            if not self._pending:
-                self._open = None
-        if self._given is not None or how != "answered":
-            self._closed[id] = how
-            if len(self._closed) > _REMEMBERED:
-                oldest = next(iter(self._closed))
-                self._forgetful |= self._closed.pop(oldest) != "answered"
-
-    def _give_up(self, id: Id, how: str) -> None:
-        self._close(id, how)
-        setattr(self._state, how, getattr(self._state, how) + 1)
-
-    def _receipt(self, id: Id, held: tuple[Any, ...]) -> Receipt:
-        _, reading, shown, lam, _ = held
-        return Receipt(id, reading, shown, lam)
-
-    def receipt(self, id: Id | None = None) -> Receipt:
-        """What waits under an id, or the only one; if none waits, the error of `update`."""
-        return self._receipt(*self._find(id))
-
-    @property
-    def pending(self) -> dict[Id, Receipt]:
-        """What waits for a label, oldest first."""
-        return {id: self._receipt(id, held) for id, held in self._waiting().items()}
+        return self._receipts.hand_over()
 
     # What it knows
 
@@ -498,36 +290,30 @@ class Stream:
     @property
     def theta(self) -> Any:
         """θ now; a tuple if there are several risks."""
-        thetas = tuple(own.theta for own in self._state.risks)
+        thetas = tuple(risk.theta for risk in self._state.risks)
         return thetas[0] if self._single else thetas
 
     @property
     def lam(self) -> Any:
         """The λ of the next prediction: +inf means the full set, −inf the empty one.
 
-        A tuple where each risk has a set of its own.
+        A tuple where each risk has its own set.
         """
-        if self._single:
-            return aim(self._law, self._own, self._state.stretch)
-        if self._split:
-            return aim_each(self._laws, self._state)
-        return aim_several(self._laws, self._controller.combine, self._state)[0]
+        return self._laws.aim(self._state)[0]
 
     @property
     def info(self) -> Info | None:
         """What the last label told, None before the first."""
         if self._last is None:
             return None
-        id, receipt, label, value = self._last
-        serial, _, shown, lam, _ = receipt
+        receipt, label, value = self._last
         losses = (value,) if self._single else value
-        return Info(serial if id is None else id, shown, lam, label, losses)
+        return Info(receipt.id, receipt.shown, receipt.lam, label, losses)
 
     def certificate(self) -> Certificate:
         """What is guaranteed of this stream, and whether the premises hold."""
-        return certify(
-            self._controller, self._state, waiting=len(self._waiting()), earlier=self._earlier
-        )
+        waiting = len(self._receipts)
+        return certify(self._controller, self._state, waiting=waiting, earlier=self._earlier)
 
     # Its life
 
@@ -548,7 +334,7 @@ class Stream:
             raise InputError(f"risk must be an index from 0 to {len(risks) - 1}, got {risk!r}")
         if level is None and step is None and bounds is None:
             raise InputError("change needs a level, a step or bounds")
-        old, own = risks[risk], self._state.risks[risk]
+        old, values = risks[risk], self._state.risks[risk]
         start = self._controller.starts[risk]
         low, high = self._controller.bounds[risk] if bounds is None else interval(bounds, "bounds")
         risks[risk] = replace(
@@ -559,39 +345,43 @@ class Stream:
             start=old.start if low <= start <= high else min(max(start, low), high),
         )
         controller = replace(self._controller, risks=tuple(risks))
-        laws = laws_of(controller, self._state)
-        memory = own.step if step is None else laws[risk].first_step_memory()
-        earlier = certify(self._controller, self._state, waiting=len(self._waiting())).as_dict()
+        waiting = len(self._receipts)
+        earlier = certify(self._controller, self._state, waiting=waiting).as_dict()
         del earlier["earlier"]
-        self._adopt(controller, laws)
+        self._adopt(controller)
         self._earlier = [*self._earlier, earlier][-_MOST_EARLIER:]
-        own.step = memory
-        self._state.begin(len(self._waiting()), controller.terms)
+        if step is not None:
+            values.step = memory_of(step)
+        self._state.begin(waiting, controller.terms)
         if self._watch is not None:
-            self._watch.begin([each.level for each in risks])
+            self._watch.begin([other.level for other in risks])
             self._watch.limits = self._limits(self._watch)
 
     def _limits(self, watch: Watch) -> tuple[float | None, ...]:
         """What the mean of a window should not exceed: the tolerance, or the guarantee's own."""
         if watch.window is None or watch.tolerance is not None:
-            return (watch.tolerance,) * len(self._laws)
+            return (watch.tolerance,) * len(self._laws.each)
         constants = [risk.window for risk in self.certificate().risks]
         return tuple(None if c is None else c / watch.window for c in constants)
 
-    def _look(self) -> None:
-        info, watch, hook = self.info, self._watch, self._hook
-        if info is not None and watch is not None and hook is not None:
-            if watch.peak != self._state.peak:  # the guarantee's limit grows with the delay
-                watch.peak = self._state.peak
-                watch.limits = self._limits(watch)
-            saturated = {"full": inf, "empty": -inf}.get(info.saturated or "", 0.0)
-            watch.look(saturated, info.losses, hook)
+    def _look(self, watch: Watch) -> None:
+        info, hook = self.info, self._hook
+        if info is None or hook is None:
+            return
+        if watch.peak != self._state.peak:  # the guarantee's limit grows with the delay
+            watch.peak = self._state.peak
+            watch.limits = self._limits(watch)
+        saturated = {"full": inf, "empty": -inf}.get(info.saturated or "", 0.0)
+        watch.look(saturated, info.losses, hook)
+
+    def _watch_of(self, content: dict[str, Any]) -> Watch:
+        return Watch.restore([risk.level for risk in self._controller.risks], content)
 
     # Saved and loaded
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes everything the stream needs to go on to one file, whole or not at all."""
-        _store.write(path, "stream", {**self._header(), **self._content()})
+        _store.write(path, "stream", {**self.header(), **self.content()})
 
     @classmethod
     def load(
@@ -609,8 +399,8 @@ class Stream:
         """
         content = _store.read(path, "stream")
         try:
-            held = matching_controller(content, controller)
-            return cls.restored(held, content, on_alarm=on_alarm, shared=shared)
+            controller = matching_controller(content, controller)
+            return cls.restored(controller, content, on_alarm=on_alarm, shared=shared)
         except SetpointError:
             raise
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -626,82 +416,61 @@ class Stream:
         shared: bool = False,
     ) -> "Stream":
         """The stream that gave `content`, under the controller it had."""
-        stream = cls(
-            controller,
-            max_pending=content["max_pending"],
-            overflow=content["overflow"],
-            missing=content["missing"],
-            on_alarm=on_alarm,
-            shared=shared,
-        )
-        stream._restore(content)
+        stream = cls(controller, on_alarm=on_alarm, shared=shared)
+        stream.restore(content)
         return stream
 
-    def content(self) -> dict[str, Any]:
-        """Everything but the controller that the stream needs to go on, as plain values."""
-        return self._content()
-
-    def _header(self) -> dict[str, Any]:
+    def header(self) -> dict[str, Any]:
+        """The controller as plain values, as far as it can be written down."""
         try:
-            described = spec.to_dict(self._controller)
+            plain = spec.to_dict(self._controller)
         except SpecError:
-            described = None
-        return {"controller": described, "repr": _address_free(self._controller)}
+            plain = None
+        return {"controller": plain, "repr": described(self._controller)}
 
-    def _content(self) -> dict[str, Any]:
-        """The state as plain values, sharing nothing with the stream."""
+    def content(self) -> dict[str, Any]:
+        """Everything but the controller that the stream needs to go on, as plain values.
+
+        It shares nothing with the stream.
+        """
         state = self._state
         return {
-            "max_pending": self._limit,
-            "overflow": self._overflow,
             "missing": "skip" if self._skips else "raise",
-            "risks": [_slots(own) for own in state.risks],
+            "risks": [_slots(risk) for risk in state.risks],
             "counts": {
-                name: each for name, each in _slots(state).items() if name not in ("risks", "sets")
+                name: value
+                for name, value in _slots(state).items()
+                if name not in ("risks", "sets")
             },
-            "family": None if state.sets is None else np.array(state.sets.memory),
-            "serial": self._serial,
-            "given": self._given,
-            "forgetful": self._forgetful,
-            "receipts": [(id, *held) for id, held in self._waiting().items()],
-            "queued": self._open == (),
-            "closed": list(self._closed.items()),
-            "last": self._last,
+            "window": None if state.sets is None else np.array(state.sets.memory),
+            "receipts": self._receipts.content(),
+            "last": None if self._last is None else (tuple(self._last[0]), *self._last[1:]),
             "earlier": deepcopy(self._earlier),
             "watch": None if self._watch is None else self._watch.content(),
         }
 
-    def _restore(self, content: dict[str, Any]) -> None:
-        """Takes over a state that `_content` gave."""
-        self._limit = content["max_pending"]
-        self._overflow = content["overflow"]
-        self._skips = content["missing"] == "skip"
-        for own, saved in zip(self._state.risks, content["risks"], strict=True):
+    def restore(self, content: dict[str, Any]) -> None:
+        """Takes over what `content` gave, whole or not at all."""
+        _store.check_state(content)
+        state = self._controller.init()
+        for risk, saved in zip(state.risks, content["risks"], strict=True):
             for name, value in saved.items():
-                setattr(own, name, value)
+                setattr(risk, name, value)
         for name, value in content["counts"].items():
-            setattr(self._state, name, value)
-        if self._state.sets is not None:
-            memory = content["family"].tolist()
-            self._state.sets = self._controller.sets.bind(memory)  # type: ignore[attr-defined]
-        self._adopt(self._controller, laws_of(self._controller, self._state))
-        self._serial, self._given = content["serial"], content["given"]
-        self._forgetful = content["forgetful"]
-        receipts = {id: tuple(held) for id, *held in content["receipts"]}
-        self._pending, self._open = {}, None
-        if content["queued"]:
-            self._pending, self._open = receipts, ()
-        elif receipts:
-            self._open = next(iter(receipts.values()))
-        self._closed = dict(content["closed"])
-        self._last = content["last"]
+            setattr(state, name, value)
+        if isinstance(self._controller.sets, Remembers):
+            state.sets = self._controller.sets.bind(content["window"].tolist())
+        receipts = Receipts.restored(content["receipts"])
+        last = content["last"]
+        watch = None if content["watch"] is None else self._watch_of(content["watch"])
+        self._skips = content["missing"] == "skip"
+        self._state, self._receipts, self._watch = state, receipts, watch
+        self._last = None if last is None else (Receipt(*last[0]), last[1], last[2])
         self._earlier = list(content["earlier"])
-        if content["watch"] is not None:
-            levels = [risk.level for risk in self._controller.risks]
-            self._watch = Watch.restore(levels, content["watch"])
+        self._adopt(self._controller)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _revive, (self._controller, self._hook, self._lock is not None, self._content())
+        return _revive, (self._controller, self._hook, isinstance(self, _Shared), self.content())
 
     def __repr__(self) -> str:
         return f"<Stream of {self._controller!r} at θ = {self.theta}>"
@@ -716,22 +485,6 @@ def _slots(record: RiskState | State) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
 
 
-def checked_id(id: Any, what: str = "an id") -> Id:
-    """An id as a plain int or str."""
-    if isinstance(id, str):
-        return str(id)
-    try:
-        if not isinstance(id, bool):
-            return operator.index(id)
-    except TypeError:
-        pass
-    raise InputError(f"{what} must be a whole number or a string, got {id!r}")
-
-
-def _address_free(controller: Controller) -> str:
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(controller))
-
-
 def matching_controller(content: dict[str, Any], given: Controller | None) -> Controller:
     """The controller of a saved state: the saved one, or the one given if it is the same."""
     if given is None:
@@ -741,72 +494,55 @@ def matching_controller(content: dict[str, Any], given: Controller | None) -> Co
                 f"again by load(path, controller=…): {content['repr']}"
             )
         return spec.from_dict(content["controller"])
-    if _address_free(given) != content["repr"]:
+    if described(given) != content["repr"]:
         raise StateError(
-            f"the state belongs to {content['repr']}, the controller given is "
-            f"{_address_free(given)}"
+            f"the state belongs to {content['repr']}, the controller given is {described(given)}"
         )
     return given
 
 
-# Classes made to measure: a step with everything decided and written out.
-
-
-_MOST_CLASSES = 64
-_classes: dict[Any, list[tuple[tuple[Specialised, ...], type[Stream]]]] = {}
-
-
-def _class_for(stream: Stream) -> type[Stream]:
-    """A class whose step is written for controllers like this stream's."""
-    known = {
-        "self._sets": stream._sets,
-        "self._law": stream._law,
-        "self._single": stream._single,
-        "self._split": stream._split,
-        "self._draws": stream._draws,
-        "self._watched": stream._watched,
-        "self._skips": stream._skips,
-    }
-    shared = stream._lock is not None
-    kind = getattr(stream._sets, "shows", None)
-    made = _classes.setdefault((type(stream._sets), kind, shared), [])
-    for steps, cls in made:
-        if all(step.fits(known) for step in steps):
-            return cls
-    kinds = {"shown": kind} if isinstance(kind, type) else {}
-    steps = tuple(
-        specialise(method, known, kinds)
-        for method in (Stream.__dict__["predict"], Stream.__dict__["update"])
-    )
-    methods: dict[str, Any] = {step.function.__name__: step.function for step in steps}
-    if shared:
-        methods["_unlocked"] = {**Stream.__dict__, **methods}
-        methods |= {name: _locked(name) for name in _LOCKED}
-    methods |= {"__slots__": (), "__doc__": Stream.__doc__, "__module__": Stream.__module__}
-    cls = new_class(
-        "Stream", (Stream,), {"made_to_measure": True}, lambda body: body.update(methods)
-    )
-    made.append((steps, cls))
-    del made[:-_MOST_CLASSES]
-    return cls
-
-
-_LOCKED = (
-    "predict", "update", "issue", "peek", "update_many", "drop", "change", "certificate", "save",
-    "pending", "state", "theta", "lam", "info", "__reduce__", "read", "closed", "hand_over",
-    "receipt", "content",
-)  # fmt: skip
+# Shared by threads: the same stream, whose calls wait for their turn.
 
 
 def _locked(name: str) -> Any:
-    """A method or property that waits for its turn, and then is what it has become meanwhile."""
+    """A method or property of a stream under its lock."""
     original = Stream.__dict__[name]
+    call: Any = original.fget if isinstance(original, property) else original
 
-    def turn(self: Any, *args: Any, **options: Any) -> Any:
+    @wraps(call)
+    def turn(self: Any, *arguments: Any, **options: Any) -> Any:
         with self._lock:
-            method = type(self)._unlocked[name]
-            if isinstance(method, property):
-                return method.fget(self)  # type: ignore[misc]
-            return method(self, *args, **options)
+            return call(self, *arguments, **options)
 
-    return property(turn) if isinstance(original, property) else wraps(original)(turn)
+    return property(turn) if isinstance(original, property) else turn
+
+
+class _Shared(Stream):
+    """A stream with a lock around every call."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, controller: Controller, **options: Any) -> None:
+        self._lock = threading.RLock()
+        _shared.add(self)
+        super().__init__(controller, **options)
+
+
+for _name in (
+    "predict", "update", "issue", "peek", "read", "update_many", "drop", "receipt", "pending",
+    "closed", "hand_over", "state", "theta", "lam", "info", "certificate", "change", "content",
+    "restore",
+):  # fmt: skip
+    setattr(_Shared, _name, _locked(_name))
+
+_shared: "weakref.WeakSet[_Shared]" = weakref.WeakSet()
+
+
+def _unlock() -> None:
+    """The thread that held a lock does not exist in a forked child."""
+    for stream in _shared:
+        stream._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_unlock)

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from math import exp, inf, log1p
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from setpoint._check import choice, finite, number, positive
 from setpoint.errors import InputError
-from setpoint.parts import ours
+from setpoint.parts import Capability, ours
 
 __all__ = [
     "ErrorAdaptive",
@@ -39,7 +39,8 @@ LARGEST_EXPONENT = 709.0
 """e to a larger power overflows: plain Python raises, compiled code gives inf."""
 
 
-class Stretch(Protocol):
+@runtime_checkable
+class Stretch(Protocol, metaclass=Capability):
     """What the controller asks of a stretch."""
 
     @property

@@ -12,12 +12,10 @@ from setpoint.images import (
     Fit,
     Line,
     Ratio,
-    ScaleAndShift,
     fit,
     known_pixels,
     only,
     valid_depth,
-    wrapped,
 )
 
 torch = pytest.importorskip("torch")
@@ -104,16 +102,8 @@ def test_few_pixels_tell_a_ratio_but_no_shift() -> None:
     assert fit(estimate, few) == pytest.approx((2.0, 5.0))
     assert fit(estimate, few, least=20) == pytest.approx((25.0 / 10.0, 0.0))
     assert fit(estimate, few, least=19) == pytest.approx((2.0, 5.0))
-    assert ScaleAndShift().fit(estimate, few) == fit(estimate, few, least=20)
-    assert ScaleAndShift(least=3).fit(estimate, few) == fit(estimate, few)
-    assert ScaleAndShift(points=19).fit(estimate, few) == fit(estimate, few)  # no more are asked
     with pytest.raises(InputError, match="least must be a whole number of at least 1, got 0"):
         fit(estimate, few, least=0)
-
-
-def test_scale_and_shift_checks_its_points() -> None:
-    with pytest.raises(InputError, match="points must be a whole number of at least 1, got 0"):
-        ScaleAndShift(points=0)
 
 
 def test_a_ratio_counts_pixels_of_the_other_side_as_zero() -> None:
@@ -157,58 +147,3 @@ def test_depth_is_valid_where_it_is_there() -> None:
     assert only(raw, raw > 0).dtype == np.float32
     with pytest.raises(InputError, match=r"least ≤ most, got 2\.0 and 1\.0"):
         valid_depth(depth, 2.0, 1.0)
-
-
-def looped_wrapped(raw: np.ndarray) -> np.ndarray:
-    """The stated rule, pixel by pixel."""
-    height, width = raw.shape
-    value = raw.astype(int)
-
-    def around(r: int, c: int, corners: bool = False) -> list[tuple[int, int]]:
-        steps = [(-1, 0), (1, 0), (0, -1), (0, 1)]
-        steps += [(-1, -1), (-1, 1), (1, -1), (1, 1)] if corners else []
-        places = [(r + i, c + j) for i, j in steps]
-        return [(i, j) for i, j in places if 0 <= i < height and 0 <= j < width]
-
-    every = [(r, c) for r in range(height) for c in range(width)]
-    near = {place for place in every if 16_944 <= value[place] <= 16_960}
-    plateau = {place for place in near if any(other in near for other in around(*place))}
-    marked = plateau | {p for p in every if any(o in plateau for o in around(*p, corners=True))}
-    for place in every:
-        if any(abs(value[place] - value[other]) > 16_384 for other in around(*place)):
-            marked.add(place)
-    closed = {place for place in every if sum(o in marked for o in around(*place)) >= 3}
-    return np.array([[(r, c) in marked | closed for c in range(width)] for r in range(height)])
-
-
-def test_wrapped_pixels_are_those_of_the_stated_rule(shared_data) -> None:
-    path = shared_data / "depth" / "kitti_odom00_208x64.npz"
-    if not path.exists():
-        pytest.skip("needs the KITTI clip")
-    with np.load(path) as file:
-        raw = file["pred_struct2depth_raw"][[0, 50, 352]]
-    found = wrapped(raw)
-    for one, expected in zip(raw, found, strict=True):
-        part = np.s_[:40, 60:160]
-        assert np.array_equal(wrapped(one), expected)
-        assert np.array_equal(wrapped(one[part]), looped_wrapped(one[part]))
-
-
-def test_without_wrapped_pixels_the_stored_predictions_fit_better(shared_data) -> None:
-    path = shared_data / "depth" / "kitti_odom00_208x64.npz"
-    if not path.exists():
-        pytest.skip("needs the KITTI clip")
-    with np.load(path) as file:
-        raw, depth = file["pred_struct2depth_raw"][:60], file["depth_sgm_m256"][:60] / 256.0
-    marked = wrapped(raw)
-    depth = only(depth, valid_depth(depth))
-    errors = []
-    for gone in (np.zeros_like(marked), marked):
-        found = []
-        for t in range(len(raw)):
-            estimate = only(raw[t], ~gone[t])
-            aligned = fit(estimate, known_pixels(depth[t], 200, rng=t))(estimate)
-            found.append(np.nanmean(np.abs(aligned - depth[t])[~marked[t]]))
-        errors.append(np.mean(found))
-    assert errors[1] < errors[0]
-    assert 0.001 < marked.mean() < 0.05

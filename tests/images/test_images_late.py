@@ -21,7 +21,6 @@ from setpoint.images import (
     only,
     valid_depth,
 )
-from setpoint.models import StoredPredictions
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("cv2")
@@ -352,15 +351,3 @@ def test_ids_are_those_that_a_stream_takes() -> None:
     model.learn(x, x, id=2)
     with pytest.raises(InputError, match="whole number or a string"):
         model.predict(x, x, id=2.5)
-
-
-def test_a_copy_over_stored_predictions_goes_on() -> None:
-    maps = np.random.default_rng(0).uniform(1.0, 9.0, (6, 10, 12))
-    model = SpreadModel(StoredPredictions(maps), PreviousResiduals())
-    for number in range(3):
-        model.predict(maps[number], maps[number] + 1.0)
-        model.learn(maps[number], maps[number] + 1.0)
-    copies = (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model)))
-    first, *others = (each.predict(maps[3], maps[3] + 1.0) for each in copies)
-    for each in others:
-        np.testing.assert_array_equal(each.low, first.low)

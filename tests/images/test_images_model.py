@@ -17,7 +17,6 @@ from setpoint.images import (
     PreviousResiduals,
     Ratio,
     RegisteredResiduals,
-    ResidualMagnitude,
     SpreadModel,
     fit,
     known_pixels,
@@ -252,26 +251,6 @@ def test_tensors_give_the_numbers_of_arrays() -> None:
         here.learn(x, y)
         there.learn(torch.tensor(x), torch.tensor(y))
         assert there.facts.infinite == here.facts.infinite
-
-
-def test_networks_that_learn_online_run_in_the_loop() -> None:
-    from setpoint.datasets import road
-    from setpoint.models.depth import DepthSettings, OnlineDepth, ResidualNetwork
-
-    small = DepthSettings(channels=(8, 16), device="cpu")
-    heuristic = ResidualMagnitude(ResidualNetwork(small))
-    model = SpreadModel(OnlineDepth(small), heuristic, known=50)
-    risk = sp.Risk(sp.losses.ImageMiscoverage(), 0.2, sp.steps.Fixed(0.5), bounds=(-9.0, 9.0))
-    stream = sp.Stream(sp.Controller(sp.sets.PixelScale(), risk, sp.stretches.Exponential()))
-    for rgb, depth, _ in road(8, height=24, width=32, drift="none"):
-        before = heuristic.predict(rgb, depth)
-        assert np.array_equal(*before)  # both sides alike
-        spread = model.predict(rgb, depth)
-        stream.predict(spread)
-        assert 0.0 <= stream.update(depth) <= 1.0
-        model.learn(rgb, depth)
-        assert model.facts.infinite == 0.0
-    assert not np.array_equal(before[0], heuristic.predict(rgb, depth)[0])  # it learnt
 
 
 def test_what_is_wrong_is_told() -> None:

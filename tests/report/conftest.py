@@ -53,3 +53,24 @@ def labelled() -> Trace:
     tape = Tape.from_arrays({f"p{k}": share[:, k] for k in range(4)}, y)
     own = sp.Risk(sp.losses.Miscoverage(), 0.2, sp.steps.Fixed(0.02))
     return replay(sp.Controller(sp.sets.Threshold(), own), tape)
+
+
+@pytest.fixture(scope="session")
+def hostile() -> Trace:
+    """Streams, groups and a loss whose names are markup, formulas and templates."""
+    names = ['<a href="https://example.org">link</a>', "<b>bold</b>", "$x^{2}$ %{meta.caption}"]
+    lower, upper, y = intervals(900, seed=8)
+    tape = Tape.from_arrays(
+        {"lower": lower, "upper": upper},
+        y,
+        id=np.tile(names, 300),
+        group=np.repeat([*names, "<img src=x onerror=alert(1)>"], 225),
+    )
+    loss = type("<i>$Loss$</i>", (), {"low": 0.0, "high": 1.0, "__call__": _missed})()
+    step = sp.steps.Fixed(GAMMA)
+    own = sp.Risk(loss, 0.1, step, bounds=(-BOUND, BOUND))
+    return replay(sp.Controller(sp.sets.Widen(), [risk(), own]), tape)
+
+
+def _missed(self: object, shown: sp.sets.Interval, y: float) -> float:
+    return float(not shown.contains(y))

@@ -195,6 +195,23 @@ def test_choosing_a_stream_redraws_the_figures(browser: Any, pages: Path) -> Non
     assert caption.startswith(f"This is stream {third['id']}.")
 
 
+def test_names_that_are_markup_are_shown_letter_for_letter(
+    browser: Any, hostile: Trace, tmp_path: Path
+) -> None:
+    title = '<a href="https://example.org">title</a>'
+    show(browser, report.write(hostile, tmp_path / "hostile.html", title=title))
+    live, texts = browser.execute_script(
+        """const all = kind => [...document.querySelectorAll(kind)];
+           const plots = all(".plot text").map(each => each.textContent);
+           return [all("main a[href], svg a, .plot b, main img, [onerror]").length, plots];"""
+    )
+    assert live == 0
+    assert {'<a href="https://example.org">link</a>', "<b>bold</b>"} <= set(texts)
+    assert "<img src=x onerror=alert(1)>" in texts
+    assert "θ of <i>$Loss$</i> at 0.1" in texts
+    assert browser.title == title
+
+
 # Read by day, by night, on a phone, on paper
 
 

@@ -1,5 +1,7 @@
 """The figures: their points beside slow loops, long traces, odd traces, and the picture."""
 
+import html
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -221,6 +223,31 @@ def test_a_picture_is_written_whole(
     assert height > 800
     assert [each.name for each in tmp_path.iterdir()] == ["report.png"]
     assert report.png(trace, tmp_path / "again.png", title="A title").read_bytes() == data
+
+
+def texts(value: Any) -> list[str]:
+    """Every string of a figure that plotly may show."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for key in value if key != "meta" for text in texts(value[key])]
+    return [text for each in value for text in texts(each)] if isinstance(value, list) else []
+
+
+@pytest.mark.parametrize("draw", FIGURES, ids=lambda draw: draw.__name__)
+def test_no_text_of_a_user_is_markup_for_plotly(draw: Any, hostile: Trace) -> None:
+    for stream in (None, *hostile.tape.streams):
+        for text in texts(json.loads(draw(hostile, stream).to_json())):
+            shown = text.removesuffix("<extra></extra>")
+            assert "<" not in shown, text
+            assert "$" not in shown, text
+            assert "%{meta" not in shown, text
+    names = [html.unescape(name) for name in named(report.groups(hostile), "coverage").x]
+    assert sorted(names) == sorted(set(hostile.tape.group.tolist()))
+
+
+def test_no_text_of_a_user_is_a_formula_in_the_picture(hostile: Trace, tmp_path: Path) -> None:
+    report.png(hostile, tmp_path / "a.png", r"$x^{2}$ %{meta.caption}", title=r"$\nothing{$")
 
 
 def test_no_line_and_no_band_crosses_time_without_rows(tmp_path: Path) -> None:

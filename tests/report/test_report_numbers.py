@@ -12,6 +12,7 @@ import pytest
 import setpoint as sp
 from setpoint import Tape, Trace, replay, report
 from setpoint.errors import InputError
+from setpoint.guarantee import Status
 from setpoint.tape import TapeNotice
 
 
@@ -97,6 +98,22 @@ def test_streams_come_worst_first_and_their_bounds_add_up(several: Trace) -> Non
     assert sum(rows.values()) == labels
 
 
+def test_several_streams_have_the_weakest_status_and_a_verdict_that_counts() -> None:
+    rows = [2_000, 30]  # the guarantee of the short stream says nothing yet
+    y = np.random.default_rng(3).normal(size=sum(rows))
+    ends = {"lower": np.full(len(y), -1.0), "upper": np.full(len(y), 1.0)}
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-10, 10))
+    controller = sp.Controller(sp.sets.Widen(), risk)
+    numbers = report.metrics(
+        replay(controller, Tape.from_arrays(ends, y, id=np.repeat(["long", "short"], rows)))
+    )
+    assert numbers["status"] == Status.SAYS_NOTHING_YET
+    assert numbers["verdict"] == ("says nothing yet for 1 of 2 streams; holds for 1 of 2 streams")
+    assert {each["id"]: each["status"] for each in numbers["worst_streams"]} == {
+        "long": Status.HOLDS, "short": Status.SAYS_NOTHING_YET
+    }  # fmt: skip
+
+
 def test_a_longest_streak_never_spans_two_streams() -> None:
     y = [0.5, 9.0, 9.0, 0.5]  # one stream ends in a miss, the next begins with one
     tape = Tape.from_arrays({"lower": [0.0] * 4, "upper": [1.0] * 4}, y, id=["a", "a", "b", "b"])
@@ -160,10 +177,13 @@ def test_a_trace_without_labels_or_rows() -> None:
 
 
 def test_real_traffic_with_repeated_times(shared_data: Path, tmp_path: Path) -> None:
-    data = sp.datasets.load("traffic", rows=2_500)
-    last = np.concatenate([data.y[:1], data.y[:-1]])
+    pandas = pytest.importorskip("pandas")
+    file = shared_data / "traffic" / "Metro_Interstate_Traffic_Volume.csv.gz"
+    rows = pandas.read_csv(file, nrows=2_500, parse_dates=["date_time"])
+    volume, times = rows["traffic_volume"].to_numpy(float), rows["date_time"].to_numpy()
+    last = np.concatenate([volume[:1], volume[:-1]])
     with pytest.warns(TapeNotice, match="repeat the time"):
-        tape = Tape.from_arrays({"lower": last - 400, "upper": last + 400}, data.y, time=data.time)
+        tape = Tape.from_arrays({"lower": last - 400, "upper": last + 400}, volume, time=times)
     step = sp.steps.Fixed(50.0)
     risk = sp.Risk(sp.losses.Miscoverage(), 0.1, step, bounds=(-8_000, 8_000))
     trace = replay(sp.Controller(sp.sets.Widen(), risk), tape)
@@ -171,7 +191,7 @@ def test_real_traffic_with_repeated_times(shared_data: Path, tmp_path: Path) -> 
     assert found["verdict"] == "holds"
     assert abs(found["risk"] - 0.1) < 0.01
     days = {each["key"]: each["labels"] for each in found["groups"]["rows"]}
-    names = [time.astype("datetime64[s]").item().strftime("%A") for time in data.time]
+    names = [time.astype("datetime64[s]").item().strftime("%A") for time in times]
     assert days == {day: names.count(day) for day in days}
     assert sum(days.values()) == 2_500
     page = report.write(trace, tmp_path / "traffic.html", metrics=found)

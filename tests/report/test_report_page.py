@@ -38,7 +38,7 @@ def embedded(text: str, id: str) -> object:
     return json.loads(found)
 
 
-@pytest.mark.parametrize("name", ["single", "several", "labelled"])
+@pytest.mark.parametrize("name", ["single", "several", "labelled", "hostile"])
 def test_the_page_holds_everything_and_its_numbers(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

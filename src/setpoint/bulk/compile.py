@@ -1,16 +1,19 @@
-"""From the text of a bulk loop to a function: machine code with numba, plain Python without.
+"""From a bulk loop and a layout to a function: machine code with numba, plain Python without.
 
-The machine code is kept in a cache folder beside the text it was made from, under a name that
-changes whenever the text or one of the rules does.
+The loops of `bulk.loops` and the recursion they run are ordinary functions. Here their text is
+specialised to one layout (`ast`): what `rules` and `places` say is worked out, loops over them are
+unrolled, tests on them decided. numba compiles the rest and keeps the machine code in a cache
+folder, beside the text it was made from, under a name that changes whenever a rule does.
 """
 
+import ast
 import hashlib
 import importlib.util
+import inspect
 import os
 import sys
-from collections.abc import Callable
-from functools import lru_cache, partial
-from inspect import getsource
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from math import inf, nan
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -18,24 +21,23 @@ from typing import Any, cast
 
 import numpy as np
 
-from setpoint import combine, losses, steps, stretches
-from setpoint.bulk import loops as _loops
-from setpoint.bulk.vectors import Layout
+from setpoint import combine, losses, recursion, steps, stretches
+from setpoint.bulk import loops
+from setpoint.bulk.vectors import Layout, functions
+from setpoint.metrics import tally
 from setpoint.sets import intervals
 
-__all__ = ["cache_folder", "compiled", "kernel", "tally"]
+__all__ = ["cache_folder", "compiled", "kernel", "specialised"]
 
-_MODULES = (combine, losses, intervals, steps, stretches)
+_RULES = (combine, losses, intervals, steps, stretches, tally)
+"""The modules whose functions compiled loops may call."""
 
-_TEXTS: dict[str, Callable[..., str]] = {
-    "along": _loops.along,
-    "fleet": _loops.fleet,
-    "sweep": _loops.sweep,
-    "aim": _loops.aim,
-    "aim_rows": partial(_loops.aim, rows=True),
-    "learn": _loops.learn,
-    "learn_rows": partial(_loops.learn, rows=True),
-}
+_SHARED = (
+    *(recursion.aim, recursion.show, recursion.judge, recursion.learn),
+    *(loops.numbers_at, loops.position_at, loops.put_position, loops.prepared, loops.shown),
+    *(loops.taught, loops.note, loops.risky, loops.beyond),
+)
+"""What loops call, specialised with them."""
 
 
 def compiled() -> bool:
@@ -50,46 +52,210 @@ def kernel(layout: Layout, name: str, *, narrow: bool = False) -> Callable[..., 
 
     `narrow` says that the data, and so the ends that are shown, are float32.
     """
-    fast = compiled()
-    key = (layout.key, name, narrow, fast)
-    made = _made.get(key)
-    if made is None:
-        text = _TEXTS[name](layout, narrow=narrow)
-        made = _compile(layout, text, name) if fast else _quiet(_plain(layout.rules, text, name))
-        while len(_made) >= _MOST:
-            _made.pop(next(iter(_made)), None)
-        _made[key] = made
-    return made
+    return _kernel(layout, name, narrow, compiled())
 
 
-_made: dict[Any, Callable[..., None]] = {}
-_MOST = 256
-"""How many loops are kept ready; the oldest is forgotten."""
+@lru_cache(maxsize=256)
+def _kernel(layout: Layout, name: str, narrow: bool, fast: bool) -> Callable[..., None]:
+    known = {"rules": layout.rules, "places": layout, "narrow": narrow}
+    loop: FunctionType = getattr(loops, name)
+    text, rules = specialised((*_SHARED, loop), known)
+    return _compile(layout, text, rules, name) if fast else _quiet(_plain(text, rules)[name])
 
 
-@lru_cache(maxsize=1)
-def tally() -> Callable[..., None]:
-    """Counts one step of a sweep in plain Python."""
-    return _plain({}, _loops.tally(), "tally")
+# Specialising.
 
 
-def _plain(
-    rules: dict[str, Any], text: str, name: str, float64: type = float
-) -> Callable[..., None]:
-    """The text as a Python function.
+def specialised(
+    wanted: Iterable[Callable[..., Any]], known: Mapping[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """The text of functions with what is known worked out, and the rules it calls by name."""
+    rules: dict[str, Any] = {}
+    body: list[ast.stmt] = []
+    for function in wanted:
+        tree = ast.parse(inspect.getsource(function)).body[0]
+        assert isinstance(tree, ast.FunctionDef)
+        body.append(_Specialiser(known, rules).function(tree))
+    module = ast.fix_missing_locations(ast.Module(body, []))
+    return ast.unparse(module), rules
+
+
+class _Unknown(Exception):
+    """An expression that is not known before the loop runs."""
+
+
+class _Specialiser(ast.NodeTransformer):
+    """Works out what is known of one function.
+
+    `known` maps parameters to their values, which are then no parameters any more. Functions found
+    in them are called by a name, which `rules` remembers.
+    """
+
+    def __init__(
+        self, known: Mapping[str, Any], rules: dict[str, Any], roots: frozenset[str] | None = None
+    ) -> None:
+        self.known, self.rules = known, rules
+        self.roots = frozenset(known) if roots is None else roots
+
+    def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        arguments = [a for a in node.args.args if a.arg not in self.known]
+        for argument in arguments:
+            argument.annotation = None
+        body = [s for s in node.body if not _is_docstring(s)]
+        empty = ast.arguments([], arguments, None, [], [], None, [])
+        return ast.FunctionDef(node.name, empty, self.block(body), [], None, None)
+
+    def block(self, statements: Iterable[ast.stmt]) -> list[ast.stmt]:
+        """Statements one after the other, up to one that ends the block."""
+        done: list[ast.stmt] = []
+        for statement in statements:
+            visited = self.visit(statement)
+            done += visited if isinstance(visited, list) else [] if visited is None else [visited]
+            if done and isinstance(done[-1], ast.Return | ast.Continue):
+                break
+        return done
+
+    def value(self, node: ast.expr) -> Any:
+        """What an expression is, if everything in it is known."""
+        match node:
+            case ast.Constant(value):
+                return value
+            case ast.Name(name) if name in self.known:
+                return self.known[name]
+            case ast.Attribute(inner, name):
+                return getattr(self.value(inner), name)
+            case ast.Subscript(inner, index):
+                return self.value(inner)[self.value(index)]
+            case ast.Compare(left, [ast.Is()], [right]):
+                return self.value(left) is self.value(right)
+            case ast.Compare(left, [ast.IsNot()], [right]):
+                return self.value(left) is not self.value(right)
+            case ast.Call(ast.Name("range"), [ast.Call(ast.Name("len"), [inner])]):
+                return range(len(self.value(inner)))
+        raise _Unknown
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.expr) and not isinstance(node, ast.Constant):
+            try:
+                value = self.value(node)
+            except _Unknown:
+                return super().visit(node)
+            if isinstance(value, FunctionType):
+                return ast.Name(self._named(value), ast.Load())
+            if value is None or isinstance(value, bool | int | float | str):
+                return ast.Constant(value)
+        return super().visit(node)
+
+    def _named(self, rule: FunctionType) -> str:
+        """The name a rule is called by."""
+        for name, other in self.rules.items():
+            if other is rule:
+                return name
+        name = "_".join(("rule", str(len(self.rules)), rule.__name__))
+        self.rules[name] = rule
+        return name
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        return None
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        assert node.value is not None
+        return self.visit(ast.Assign([node.target], node.value))
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Name) and node.func.id == "tuple":
+            (inner,) = node.args
+            if isinstance(inner, ast.ListComp):
+                return ast.Tuple(self._unrolled(inner), ast.Load())
+        roots = [a for a in node.args if isinstance(a, ast.Name) and a.id in self.roots]
+        node.args = [argument for argument in node.args if argument not in roots]
+        return self.generic_visit(node)
+
+    def _unrolled(self, node: ast.ListComp) -> list[ast.expr]:
+        (loop,) = node.generators
+        assert isinstance(loop.target, ast.Name)
+        return [self._with(loop.target.id, value, node.elt) for value in self.value(loop.iter)]
+
+    def _with(self, name: str, value: Any, node: ast.AST) -> Any:
+        """A copy of a node in which one name is known."""
+        return self._knowing(name, value).visit(_copy(node))
+
+    def _knowing(self, name: str, value: Any) -> "_Specialiser":
+        return _Specialiser({**self.known, name: value}, self.rules, self.roots)
+
+    def visit_For(self, node: ast.For) -> Any:
+        try:
+            values = self.value(node.iter)
+        except _Unknown:
+            node.iter, node.body = self.visit(node.iter), self.block(node.body)
+            return node
+        assert isinstance(node.target, ast.Name)
+        return [
+            statement
+            for value in values
+            for statement in self._knowing(node.target.id, value).block(_copy(node.body))
+        ]
+
+    def visit_If(self, node: ast.If) -> Any:
+        try:
+            return self.block(node.body if self.value(node.test) else node.orelse)
+        except _Unknown:
+            test = self.visit(node.test)
+            body = self.block(node.body) or [ast.Pass()]
+            return ast.If(test, body, self.block(node.orelse))
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        try:
+            return self.visit(node.body if self.value(node.test) else node.orelse)
+        except _Unknown:
+            return self.generic_visit(node)
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _copy(node: Any) -> Any:
+    """A copy of a node, whose visitor may change it."""
+    if isinstance(node, ast.AST):
+        return type(node)(**{name: _copy(value) for name, value in ast.iter_fields(node)})
+    return [_copy(inner) for inner in node] if isinstance(node, list) else node
+
+
+# Running.
+
+
+def _namespace(rules: Mapping[str, Any], float64: type) -> dict[str, Any]:
+    """What the text of a loop may name."""
+    return {
+        "inf": inf,
+        "nan": nan,
+        "float32": np.float32,
+        "float64": float64,
+        "TORN": recursion.TORN,
+        "Numbers": recursion.Numbers,
+        "Position": recursion.Position,
+        "NOTHING": tally.NOTHING,
+        "count": tally.count,
+        "measure": tally.measure,
+        "restarted": tally.restarted,
+        **rules,
+    }
+
+
+def _plain(text: str, rules: Mapping[str, Any], float64: type = float) -> dict[str, Any]:
+    """The functions of a text, in Python.
 
     There float64 is Python's own float, which is faster than numpy's; compiled it must be
     numpy's, because a float of a float32 is a float32 to numba.
     """
-    namespace: dict[str, Any] = {"inf": inf, "nan": nan, "float32": np.float32, **rules}
-    namespace["float64"] = float64
-    exec(compile(text, f"<setpoint {name}>", "exec"), namespace)
-    made: Callable[..., None] = namespace[name]
-    return made
+    namespace = _namespace(rules, float64)
+    exec(compile(text, "<setpoint loop>", "exec"), namespace)
+    return namespace
 
 
 def _quiet(loop: Callable[..., None]) -> Callable[..., None]:
-    """The loop without warnings: where it has choices, it also computes what it does not take."""
+    """The loop without warnings, on Python's own numbers, which are faster than numpy's."""
 
     def run(*arguments: Any) -> None:
         with np.errstate(all="ignore"):
@@ -99,52 +265,62 @@ def _quiet(loop: Callable[..., None]) -> Callable[..., None]:
 
 
 class _Table:
-    """An array of two dimensions whose entries are Python's own numbers, which are faster."""
+    """An array of several dimensions whose entries are Python's own numbers."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.shape = array.shape
-        self._rows: list[Any] = [memoryview(row) for row in array]
+        self._rows: list[Any] = [_floats(row) for row in array]
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, tuple):
-            row, rest = place
-            return self._rows[row][rest]
+            row, *rest = place
+            return self._rows[row][rest[0] if len(rest) == 1 else tuple(rest)]
         return self._rows[place]
 
-    def __setitem__(self, place: tuple[int, int], value: float) -> None:
-        row, column = place
-        self._rows[row][column] = value
+    def __setitem__(self, place: tuple[Any, ...], value: float) -> None:
+        row, *rest = place
+        self._rows[row][rest[0] if len(rest) == 1 else tuple(rest)] = value
 
 
 def _floats(argument: Any) -> Any:
     """The argument of a loop, with Python's own numbers instead of numpy's if it is an array."""
+    if isinstance(argument, tuple):
+        return tuple(map(_floats, argument))
     if not isinstance(argument, np.ndarray):
         return argument
-    return _Table(argument) if argument.ndim == 2 else memoryview(argument)  # type: ignore[arg-type]
+    return _Table(argument) if argument.ndim > 1 else memoryview(argument)  # type: ignore[arg-type]
 
 
-def _compile(layout: Layout, text: str, name: str) -> Callable[..., None]:
+def _compile(layout: Layout, text: str, rules: Mapping[str, Any], name: str) -> Callable[..., None]:
     import numba
 
     _register()
-    module = _module(layout, text)
+    module = _module(text, rules)
+    namespace = _plain(text, rules, np.float64) if module is None else vars(module)
+    inline = numba.njit(forceinline=True)
+    for function in _SHARED:
+        namespace[function.__name__] = inline(namespace[function.__name__])
+    loop = namespace[name]
     if module is not None:
         try:
-            return cast(Callable[..., None], numba.njit(cache=True)(getattr(module, name)))
+            return cast(Callable[..., None], numba.njit(cache=True)(loop))
         except RuntimeError:  # the text can be read there, but no machine code written beside it
-            return cast(Callable[..., None], numba.njit(getattr(module, name)))
-    for rule in layout.rules.values():
+            return cast(Callable[..., None], numba.njit(loop))
+    for rule in functions(layout.rules):
         numba.extending.register_jitable(rule)
-    plain = _plain(layout.rules, text, name)
-    loop = numba.njit(_plain(layout.rules, text, name, np.float64))
+    fast = numba.njit(loop)
+    slow = _quiet(_plain(text, rules)[name])
 
     def run(*arguments: Any) -> None:
-        nonlocal loop
+        nonlocal fast
         try:
-            loop(*arguments)
+            fast(*arguments)
         except numba.core.errors.NumbaError:  # a user's rule that cannot be compiled
-            loop = _quiet(plain)
-            loop(*arguments)
+            fast = slow
+            fast(*arguments)
 
     return run
 
@@ -154,57 +330,48 @@ def _register() -> None:
     """Lets compiled code call the library's rules."""
     from numba.extending import register_jitable
 
-    for module in _MODULES:
+    for module in _RULES:
         for value in vars(module).values():
             if isinstance(value, FunctionType) and value.__module__ == module.__name__:
                 register_jitable(value)
 
 
-def _module(layout: Layout, text: str) -> ModuleType | None:
+def _module(text: str, rules: Mapping[str, Any]) -> ModuleType | None:
     """The text as a module in the cache folder, where numba can keep its machine code beside it.
 
     None where a rule is a user's own, the folder cannot be written, or the source of the rules,
     by which machine code is told from that of other versions, is not at hand.
     """
-    ours = {module.__name__ for module in _MODULES}
-    if any(rule.__module__ not in ours for rule in layout.rules.values()):
+    if not all(_is_known(rule) for rule in rules.values()):
         return None
-    imports = [
-        f"from {rule.__module__} import {rule.__name__} as {name}"
-        for name, rule in layout.rules.items()
-    ]
-    whole = "\n".join(
-        [
-            "from math import inf, nan",
-            "from numpy import float32, float64",
-            *imports,
-            "",
-            "",
-            text,
-            "",
-        ]
-    )
     try:
-        digest = hashlib.sha256((_fingerprint() + whole).encode()).hexdigest()[:24]
+        names = sorted((name, rule.__module__, rule.__name__) for name, rule in rules.items())
+        digest = hashlib.sha256(repr((_fingerprint(), names, text)).encode()).hexdigest()[:24]
         path = cache_folder() / f"kernel_{digest}.py"
-        if not path.exists() or path.read_bytes() != whole.encode():
+        if not path.exists() or path.read_bytes() != text.encode():
             path.parent.mkdir(parents=True, exist_ok=True)
             beside = path.with_suffix(f".{os.urandom(6).hex()}")
-            beside.write_bytes(whole.encode())
+            beside.write_bytes(text.encode())
             os.replace(beside, path)
     except (OSError, RuntimeError):  # RuntimeError: there is no home folder
         return None
     module = ModuleType(path.stem)
     module.__file__ = str(path)
     sys.modules[path.stem] = module  # where numba looks for it
-    exec(compile(whole, path, "exec"), vars(module))
+    vars(module).update(_namespace(rules, np.float64))
+    exec(compile(text, path, "exec"), vars(module))
     return module
+
+
+def _is_known(rule: Any) -> bool:
+    """Whether a rule is a function of the library's own modules."""
+    return any(vars(module).get(rule.__name__) is rule for module in _RULES)
 
 
 @lru_cache(maxsize=1)
 def _fingerprint() -> str:
     """Changes whenever a rule does: machine code is kept by the text of the loop alone."""
-    return "".join(getsource(module) for module in _MODULES)
+    return "".join(inspect.getsource(module) for module in _RULES)
 
 
 def cache_folder() -> Path:

@@ -5,19 +5,22 @@ labels come as arrays with one entry for each stream.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from math import inf
-from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from setpoint import _store, spec
 from setpoint._check import whole
-from setpoint.bulk import compile as _kernels
-from setpoint.bulk.vectors import layout_of, scalar
-from setpoint.controller import Controller, Law, State, matching
+from setpoint.bulk import arrays
+from setpoint.bulk.arrays import Array, fixed, inputs
+from setpoint.bulk.compile import compiled, kernel
+from setpoint.bulk.states import States, first_unsound, refusal
+from setpoint.bulk.vectors import REST, layout_of, pack_rest, params_of, scalar
+from setpoint.controller import Controller, State, matching
 from setpoint.errors import (
     AmbiguousReceipt,
     AnsweredReceipt,
@@ -29,11 +32,11 @@ from setpoint.errors import (
     UnknownReceipt,
 )
 from setpoint.guarantee import Certificate, certify
+from setpoint.laws import Law
+from setpoint.parts import trusted
+from setpoint.receipts import Id, checked_id
 
 __all__ = ["Fleet", "Intervals"]
-
-Array = np.ndarray[Any, Any]
-Id = int | str
 
 
 class Intervals(NamedTuple):
@@ -50,60 +53,36 @@ class Intervals(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Batch:
-    """The predictions of one call that wait for labels.
+class Batch:
+    """The receipts of one call, as arrays: one entry for each prediction that was shown.
 
     A row below 0 is that of a stream that was retired: −1 − its place in the fleet's list.
+    `reading` has one row for each number that a label will ask for, `open` says what still waits.
     """
 
     rows: Array
-    columns: tuple[Array, ...]
+    reading: Array
     lower: Array
     upper: Array
     lam: Array
     leader: Array
     open: Array
 
-    def taken(self, places: Array) -> "_Batch":
+    def taken(self, places: Array) -> "Batch":
         """Some of its predictions."""
-        return _Batch(
+        return Batch(
             self.rows[places],
-            tuple(_fixed(column[places]) for column in self.columns),
-            _fixed(self.lower[places]),
-            _fixed(self.upper[places]),
+            np.ascontiguousarray(self.reading[:, places]),
+            fixed(self.lower[places]),
+            fixed(self.upper[places]),
             self.lam[places],
-            self.leader[places] if len(self.leader) else self.leader,
+            self.leader[places],
             self.open[places],
         )
 
 
-class _States(Mapping[Id, State]):
-    """The states of streams by id, each made when it is asked for."""
-
-    def __init__(
-        self, controller: Controller, ids: Sequence[Id], vectors: Array, rest: Array
-    ) -> None:
-        self._first, self._layout = controller.init(), layout_of(controller)
-        self._vectors, self._rest = vectors, rest
-        self._places = {id: place for place, id in enumerate(ids)}
-
-    def __getitem__(self, id: Id) -> State:
-        place = self._places[id]
-        state = self._layout.unpack(self._vectors[:, place].tolist(), self._first.copy())
-        return self._layout.unpack_rest(self._rest[:, place].tolist(), state)
-
-    def __iter__(self) -> Iterator[Id]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __repr__(self) -> str:
-        return f"<the states of {len(self):,} streams>"
-
-
-# Where the counts lie that change between steps, in the numbers of `Layout.pack_rest`.
-_DROPPED, _PEAK = -5, -2
+# Where the counts lie that change between steps, in the numbers of `pack_rest`.
+_DROPPED, _PEAK = REST.index("dropped") - len(REST), REST.index("peak") - len(REST)
 
 
 class Fleet:
@@ -154,14 +133,14 @@ class Fleet:
             )
         self._controller = controller
         self._layout = layout_of(controller)
-        self._params = np.array(self._layout.params_of(controller))
+        self._params = params_of(controller)
         self._limit = whole(max_pending, "max_pending", 1)
         self._ids: list[Id] = []
-        self._everyone = _fixed(np.arange(0))
+        self._everyone = fixed(np.arange(0))
         self._places: dict[Id, int] = {}
         self._vectors = np.empty((len(self._layout.fields), 0))
-        self._rest = np.empty((len(self._layout.pack_rest(controller.init())), 0))
-        self._waiting: dict[Id, _Batch] = {}
+        self._rest = np.empty((len(pack_rest(controller.init())), 0))
+        self._waiting: dict[Id, Batch] = {}
         self._awaits: Array | None = None
         self._retired: list[Id] = []
         self._serial = 0
@@ -171,12 +150,12 @@ class Fleet:
             for place, doubted in enumerate(self._layout.doubted)
             if doubted
         }
-        self._ours = not self._doubted and all(
-            rule.__module__.split(".")[0] == __name__.split(".")[0]
-            for rule in self._layout.rules.values()
+        parts = (controller.sets, controller.stretch, controller.combine)
+        self._trusted = all(trusted(part) for part in parts) and all(
+            trusted(risk.loss) and trusted(risk.step) for risk in controller.risks
         )
-        count = hasattr(type(streams), "__index__") and not np.ndim(streams)  # type: ignore[arg-type]
-        self.add(range(whole(streams, "streams", 0)) if count else streams)  # type: ignore[arg-type]
+        listed = isinstance(streams, Iterable) and np.ndim(streams) > 0  # type: ignore[arg-type]
+        self.add(streams if listed else range(whole(streams, "streams", 0)))  # type: ignore[arg-type]
 
     # The streams
 
@@ -212,13 +191,13 @@ class Fleet:
             return np.ascontiguousarray(both)
 
         vectors = joined(self._vectors, [self._layout.pack(state) for state in given])
-        self._rest = joined(self._rest, [self._layout.pack_rest(state) for state in given])
+        self._rest = joined(self._rest, [pack_rest(state) for state in given])
         self._vectors = vectors
         self._places.update((id, place) for place, id in enumerate(new, len(self._ids)))
         self._ids += new
         self._awaits = None
 
-    def retire(self, ids: Iterable[Id]) -> Mapping[Id, State]:
+    def retire(self, ids: Iterable[Id]) -> Mapping[Hashable, State]:
         """Takes streams out and hands back their states; what they awaited is given up.
 
         Each state is made when it is asked for, by the id of its stream.
@@ -226,7 +205,7 @@ class Fleet:
         gone = _ids_of(ids)
         leaving = self._rows(gone)
         self._rest[_DROPPED, leaving] += self._awaited()[leaving]
-        states = _States(self._controller, gone, self._vectors[:, leaving], self._rest[:, leaving])
+        states = States(self._controller, gone, self._vectors[:, leaving], self._rest[:, leaving])
         keep = np.ones(len(self), dtype=bool)
         keep[leaving] = False
         new_place = np.cumsum(keep) - 1
@@ -237,7 +216,7 @@ class Fleet:
         self._rest = np.ascontiguousarray(self._rest[:, keep])
         self._ids = [id for id, kept in zip(self._ids, keep.tolist(), strict=True) if kept]
         self._places = {id: place for place, id in enumerate(self._ids)}
-        self._everyone, self._awaits = _fixed(np.arange(len(self))), None
+        self._everyone, self._awaits = fixed(np.arange(len(self))), None
         for batch in self._waiting.values():
             there = np.maximum(batch.rows, 0)
             batch.rows = np.where(batch.rows < 0, batch.rows, new_place[there])
@@ -249,7 +228,7 @@ class Fleet:
         """The places of streams in the arrays."""
         if ids is None:
             if len(self._everyone) != len(self):
-                self._everyone = _fixed(np.arange(len(self)))
+                self._everyone = fixed(np.arange(len(self)))
             return self._everyone
         try:
             rows = np.array([self._places[id] for id in _ids_of(ids)], dtype=np.int64)
@@ -257,7 +236,7 @@ class Fleet:
             raise InputError(f"the fleet has no stream {error.args[0]!r}") from None
         if len(np.unique(rows)) < len(rows):
             raise InputError("a call takes each stream once, and some id came twice")
-        return _fixed(rows)
+        return fixed(rows)
 
     def _name(self, row: int) -> Id:
         """The id of the stream in a row of a batch, retired or not."""
@@ -283,7 +262,7 @@ class Fleet:
         """
         rows = self._rows(ids)
         columns = self._columns(prediction, len(rows), 1)
-        name = self._serial if batch is None else _id(batch, "a batch")
+        name = self._serial if batch is None else checked_id(batch, "the id of a batch")
         if name in self._waiting:
             raise InputError(f"a batch already waits under the id {name!r}")
         if len(self._waiting) >= self._limit:
@@ -293,21 +272,20 @@ class Fleet:
             )
         dtype = columns[0].dtype
         lower, upper = np.empty(len(rows), dtype), np.empty(len(rows), dtype)
-        lam = np.empty(len(rows))
-        leader = np.zeros(len(rows) if self._layout.risks > 1 else 0, dtype=np.int64)
+        lam, leader = np.empty(len(rows)), np.zeros(len(rows), dtype=np.int64)
+        reading = np.empty((len(self._layout.readings), len(rows)))
         told = np.zeros(2, dtype=np.int64)
-        kernel = _kernels.kernel(
-            self._layout, "aim" if ids is None else "aim_rows", narrow=dtype == np.float32
-        )
-        kernel(self._params, self._vectors, rows, *columns, lower, upper, lam, leader, told)
+        run = kernel(self._layout, "aim_row", narrow=dtype == np.float32)
+        run(
+            self._params, self._vectors, rows, columns, reading, lower, upper, lam, leader, told
+        )  # fmt: skip
         if told[0]:
             self._refuse_prediction(rows, columns)
-        shown = Intervals(_fixed(lower), _fixed(upper))  # the losses will be taken on them
+        shown = Intervals(fixed(lower), fixed(upper))  # the losses will be taken on them
         if not len(rows):
             return shown
-        held = tuple(_fixed(column.copy()) for column in columns) if self._layout.moves else ()
         waits = np.ones(len(rows), dtype=bool)
-        self._waiting[name] = _Batch(rows, held, *shown, lam, leader, waits)
+        self._waiting[name] = Batch(rows, reading, *shown, lam, leader, waits)
         if isinstance(name, int):
             self._serial = max(self._serial, name + 1)
         if self._awaits is not None:
@@ -346,24 +324,21 @@ class Fleet:
             ids, y = list(y), list(y.values())
         places = None if ids is None else self._places_in(name, whole_batch, ids)
         held = whole_batch if places is None else whole_batch.taken(places)
-        labels = _inputs([_numbers(y, "the labels", LabelError)], np.dtype(np.float64))[0]
+        labels = inputs([arrays.numbers(y, "the labels", LabelError)], np.dtype(np.float64))[0]
         if labels.shape != held.rows.shape:
             raise LabelError(
                 f"the batch has {len(held.rows):,} predictions, got labels of shape {labels.shape}"
                 if places is None
                 else f"got labels of shape {labels.shape} for {len(held.rows):,} ids"
             )
-        everyone = held.rows is self._everyone
-        rows = held.rows if everyone else _fixed(np.maximum(held.rows, 0))
-        columns = held.columns or (held.lower,) * len(self._layout.columns)
+        rows = held.rows if held.rows is self._everyone else fixed(np.maximum(held.rows, 0))
         losses = np.empty((self._layout.risks, len(labels)))
         told = np.zeros(2, dtype=np.int64)
-        in_place = self._ours and _kernels.compiled()
+        in_place = self._trusted and compiled()
         vectors = self._vectors if in_place else self._vectors.copy()
         waits = held.open.copy()
-        kernel = _kernels.kernel(self._layout, "learn" if everyone else "learn_rows")
-        kernel(
-            self._params, vectors, rows, *columns, labels, bool(late), waits, held.lower,
+        kernel(self._layout, "learn_row")(
+            self._params, vectors, rows, held.reading, labels, bool(late), waits, held.lower,
             held.upper, held.lam, held.leader, losses, told,
         )  # fmt: skip
         if told[0]:
@@ -398,22 +373,22 @@ class Fleet:
             )
         columns = self._columns(prediction, len(self), 2)
         dtype = columns[0].dtype
-        numbers = _numbers(y, "the labels", LabelError)
+        numbers = arrays.numbers(y, "the labels", LabelError)
         if numbers.shape != columns[0].shape:
             raise LabelError(f"labels must have shape {columns[0].shape}, got {numbers.shape}")
         narrow = dtype == numbers.dtype == np.float32
-        (labels,) = _inputs([numbers], dtype if narrow else np.dtype(np.float64))
+        (labels,) = inputs([numbers], dtype if narrow else np.dtype(np.float64))
         if out is None:
             lower, upper = np.empty(labels.shape, dtype), np.empty(labels.shape, dtype)
         else:
-            lower, upper = _outputs(out, labels.shape, dtype, (*columns, labels))
+            lower, upper = arrays.outputs(out, labels.shape, dtype, (*columns, labels))
         if self._doubted:
             self._run_by_rows(columns, labels, lower, upper)
             return Intervals(lower, upper)
         told = np.zeros(2, dtype=np.int64)
         vectors = self._vectors.copy()
-        kernel = _kernels.kernel(self._layout, "fleet", narrow=dtype == np.float32)
-        kernel(self._params, vectors, *columns, labels, lower, upper, told)
+        run = kernel(self._layout, "fleet", narrow=dtype == np.float32)
+        run(self._params, vectors, columns, labels, lower, upper, told)
         if told[0]:
             row = int(told[0]) - 1
             self._refuse_prediction(self._rows(None), tuple(column[row] for column in columns))
@@ -449,15 +424,15 @@ class Fleet:
         """The columns of a prediction as a loop takes them: of one type, and not to be changed."""
         wanted = self._layout.columns
         shape = f"({streams:,},)" if dimensions == 1 else f"(steps, {streams:,})"
-        given = _by_column(prediction, wanted, dimensions)
+        given = arrays.by_column(prediction, wanted, dimensions)
         if given is None:
             raise PredictionError(
                 f"a prediction must be the arrays ({', '.join(wanted)}) of shape {shape}, in a "
-                f"tuple, by name or as the last axis of one array, got {_described(prediction)}"
+                f"tuple, by name or as the last axis of one array, got {arrays.kind_of(prediction)}"
             )
         point = len(given) < len(wanted)
         numbers = [
-            _numbers(column, f"the column {name}", PredictionError)
+            arrays.numbers(column, f"the column {name}", PredictionError)
             for name, column in zip(("point",) if point else wanted, given, strict=True)
         ]
         for name, column in zip(wanted, numbers, strict=False):
@@ -469,7 +444,7 @@ class Fleet:
                 raise PredictionError(
                     f"the column {name} must have shape {shape}, got {column.shape}"
                 )
-        columns = _inputs(numbers, np.result_type(*numbers))
+        columns = inputs(numbers, np.result_type(*numbers))
         if point:
             for row in columns[0] if dimensions == 2 else columns:
                 if not np.isfinite(row).all():
@@ -480,18 +455,10 @@ class Fleet:
 
     def _refuse_prediction(self, rows: Array, columns: tuple[Array, ...]) -> None:
         """Raises the error of the first prediction that is none."""
-        if self._layout.columns == ("centre", "low", "high"):
-            fine = np.isfinite(columns[0])
-            for column in columns[1:]:
-                fine &= (column >= 0.0) & (column < inf)
-            rule = "a finite centre and finite uncertainties of at least 0"
-        else:
-            fine, rule = ~np.any([np.isnan(column) for column in columns], axis=0), "no NaN"
-        if not fine.all():
-            place = int((~fine).argmax())
-            got = ", ".join(str(column[place]) for column in columns)
+        place = first_unsound(self._layout, columns)
+        if place is not None:
             raise PredictionError(
-                f"a prediction must have {rule}, got ({got}) for stream "
+                f"{refusal(self._controller, columns, place)} for stream "
                 f"{self._name(int(rows[place]))!r}"
             )
 
@@ -512,10 +479,10 @@ class Fleet:
             values = losses[place]
             for at, where in ((inf, lam == inf), (-inf, lam == -inf), (0.0, np.isfinite(lam))):
                 if where.any():
-                    law.check(float(values[where].min()), at)
-                    law.check(float(values[where].max()), at)
+                    law.check_value(float(values[where].min()), at)
+                    law.check_value(float(values[where].max()), at)
 
-    def _refuse_label(self, name: Id, held: _Batch, labels: Array) -> None:
+    def _refuse_label(self, name: Id, held: Batch, labels: Array) -> None:
         """Raises the error of the first label that is none, or that nothing waits for."""
         self._refuse_number(held.rows, labels)
         row = int(held.rows[int((~held.open & (labels == labels)).argmax())])
@@ -527,7 +494,7 @@ class Fleet:
 
     # What waits
 
-    def _find(self, batch: Id | None) -> tuple[Id, _Batch]:
+    def _find(self, batch: Id | None) -> tuple[Id, Batch]:
         if batch is None and len(self._waiting) == 1:
             return next(iter(self._waiting.items()))
         if batch is None:
@@ -536,12 +503,12 @@ class Fleet:
                     f"{len(self._waiting):,} batches wait for labels: say which by batch=…"
                 )
             raise UnknownReceipt("no batch waits for labels: call predict first")
-        name = _id(batch, "a batch")
+        name = checked_id(batch, "the id of a batch")
         if name not in self._waiting:
             raise UnknownReceipt(f"no batch waits under the id {name!r}; it may be answered")
         return name, self._waiting[name]
 
-    def _places_in(self, name: Id, held: _Batch, ids: Iterable[Id]) -> Array:
+    def _places_in(self, name: Id, held: Batch, ids: Iterable[Id]) -> Array:
         """Where the predictions of some streams lie in a batch."""
         listed = _ids_of(ids)
         for id in listed:
@@ -561,7 +528,7 @@ class Fleet:
             raise UnknownReceipt(f"stream {id!r} has no prediction in batch {name!r}")
         return places
 
-    def _close(self, name: Id, held: _Batch, places: Array | None, closed: Array) -> None:
+    def _close(self, name: Id, held: Batch, places: Array | None, closed: Array) -> None:
         """Takes what is no longer awaited out of a batch, and the batch out if nothing waits."""
         if self._awaits is not None:
             rows = held.rows if places is None else held.rows[places]
@@ -603,27 +570,24 @@ class Fleet:
 
     # What it knows
 
-    def _field(self, name: str) -> Array:
-        return np.array(self._vectors[self._layout.fields.index(name)])
-
     @property
     def theta(self) -> Array:
         """θ of each stream; one row for each risk if there are several."""
-        thetas = np.array([self._field(f"theta{i}") for i in range(self._layout.risks)])
+        thetas = self._vectors[list(self._layout.position.theta)]
         return thetas if self._layout.risks > 1 else np.asarray(thetas[0])
 
     @property
     def means(self) -> Array:
         """The mean loss of each stream, NaN without labels; one row for each risk."""
-        totals = np.array([self._field(f"total{i}") for i in range(self._layout.risks)])
-        judged = self._field("judged")
+        totals = self._vectors[list(self._layout.position.total)]
+        judged = self._vectors[self._layout.counters.judged]
         means = np.divide(totals, judged, out=np.full_like(totals, np.nan), where=judged > 0)
         return means if self._layout.risks > 1 else np.asarray(means[0])
 
     def state(self, id: Id) -> State:
         """The state of one stream, as a `Stream` can go on from."""
         rows = self._rows([id])
-        return _States(self._controller, [0], self._vectors[:, rows], self._rest[:, rows])[0]
+        return States(self._controller, [0], self._vectors[:, rows], self._rest[:, rows])[0]
 
     def certificate(self, id: Id) -> Certificate:
         """What is guaranteed of one stream."""
@@ -647,7 +611,7 @@ class Fleet:
                 "retired": self._retired,
                 "serial": self._serial,
                 "waiting": [
-                    (name, *(getattr(held, each) for each in _Batch.__slots__))
+                    (name, *(getattr(held, each) for each in Batch.__slots__))
                     for name, held in self._waiting.items()
                 ],
             },
@@ -670,111 +634,28 @@ class Fleet:
             )
             fleet._serial, fleet._retired = content["serial"], content["retired"]
             for name, *parts in content["waiting"]:
-                fleet._waiting[name] = fleet._restored(_Batch(*parts))
+                fleet._waiting[name] = fleet._restored(Batch(*parts))
         except (KeyError, TypeError) as error:
             raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
         return fleet
 
-    def _restored(self, held: _Batch) -> _Batch:
+    def _restored(self, held: Batch) -> Batch:
         """A batch as `predict` leaves it: the same types of arrays run the same machine code."""
         everyone = self._rows(None)
-        held.rows = everyone if np.array_equal(held.rows, everyone) else _fixed(held.rows)
-        held.columns = tuple(_fixed(column) for column in held.columns)
-        held.lower, held.upper = _fixed(held.lower), _fixed(held.upper)
+        held.rows = everyone if np.array_equal(held.rows, everyone) else fixed(held.rows)
+        held.lower, held.upper = fixed(held.lower), fixed(held.upper)
         return held
+
+    def __copy__(self) -> "Fleet":
+        return deepcopy(self)
 
     def __repr__(self) -> str:
         return f"<Fleet of {len(self):,} streams of {self._controller!r}>"
-
-
-def _id(value: Any, what: str) -> Id:
-    """An id as a plain whole number or string."""
-    if isinstance(value, str):
-        return str(value)
-    try:
-        if not isinstance(value, bool | np.bool_):
-            return index(value)
-    except TypeError:
-        pass
-    raise InputError(f"the id of {what} must be a whole number or a string, got {value!r}")
 
 
 def _ids_of(ids: Any) -> list[Id]:
     """The ids of streams in a list."""
     if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
         raise InputError(f"ids of streams must come in a list or an array, got {ids!r}")
-    found = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
-    return [each if type(each) in (int, str) else _id(each, "a stream") for each in found]
-
-
-def _by_column(prediction: Any, wanted: tuple[str, ...], dimensions: int) -> list[Any] | None:
-    """The columns of a prediction, one alone for a point forecast, None if it has none."""
-    if isinstance(prediction, Mapping) or hasattr(prediction, "columns"):
-        found = prediction if isinstance(prediction, Mapping) else list(prediction.columns)
-        return [prediction[name] for name in wanted] if set(wanted) <= set(found) else None
-    if isinstance(prediction, tuple | list):
-        return list(prediction) if len(prediction) == len(wanted) else None
-    if getattr(prediction, "ndim", None) == dimensions:
-        return [prediction] if wanted == ("lower", "upper") else None
-    if getattr(prediction, "ndim", None) == dimensions + 1:
-        array = np.asarray(prediction)
-        if array.shape[-1] == len(wanted):
-            return list(np.moveaxis(array, -1, 0))
-    return None
-
-
-def _described(value: Any) -> str:
-    shape = getattr(value, "shape", None)
-    if isinstance(value, Mapping) or hasattr(value, "columns"):
-        names = list(value) if isinstance(value, Mapping) else list(value.columns)
-        return f"a {type(value).__name__} of {', '.join(map(str, names))}"
-    if shape is not None:
-        return f"an array of shape {tuple(shape)}"
-    if isinstance(value, tuple | list):
-        return f"a {type(value).__name__} of {len(value)}"
-    return repr(value)
-
-
-def _numbers(values: Any, name: str, error: type[InputError]) -> Array:
-    """An array of floats; float32 stays as it is."""
-    try:
-        array = np.asarray(values)
-    except ValueError as wrong:  # a list of lists that are not equally long
-        raise error(f"{name} must be numbers: {wrong}") from None
-    if array.dtype.kind not in "fiub":
-        raise error(f"{name} must be numbers, got an array of {array.dtype}")
-    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
-
-
-def _fixed(array: Array) -> Array:
-    """A view that cannot be written through."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-def _inputs(arrays: Sequence[Array], dtype: np.dtype[Any]) -> tuple[Array, ...]:
-    """The arrays in the one form for which a loop is compiled, copied only where they differ."""
-    return tuple(_fixed(np.require(array, dtype, ("C", "A"))) for array in arrays)
-
-
-def _outputs(
-    out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], inputs: Iterable[Array]
-) -> tuple[Array, Array]:
-    """Two arrays of the caller's, if they can be written to."""
-    if not isinstance(out, tuple | list) or len(out) != 2:
-        raise InputError(f"out must be two arrays (lower, upper), got {_described(out)}")
-    lower, upper = out
-    for array in (lower, upper):
-        if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
-            raise InputError(
-                f"out must be arrays of shape {shape} and type {dtype}, got {_described(array)}"
-                f"{getattr(array, 'dtype', '') and f' and type {array.dtype}'}"
-            )
-        if not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable):
-            raise InputError("out must be contiguous arrays that can be written to")
-    if np.may_share_memory(lower, upper) or any(
-        np.may_share_memory(mine, given) for mine in (lower, upper) for given in inputs
-    ):
-        raise InputError("out must not share memory with itself, the predictions or the labels")
-    return lower, upper
+    listed = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+    return [id if type(id) in (int, str) else checked_id(id, "the id of a stream") for id in listed]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from setpoint import metrics
-from setpoint.bulk import compile as _kernels
-from setpoint.bulk.rows import columns_of, is_narrow, steps
+from setpoint.bulk.compile import compiled, kernel
+from setpoint.bulk.rows import Ends, steps
 from setpoint.bulk.states import (
     LENGTHS,
     Array,
@@ -23,18 +23,21 @@ from setpoint.bulk.states import (
     Start,
     States,
     check_labels,
+    columns_of,
+    is_narrow,
     listed,
-    numbers_of,
-    ordered,
+    scalar_columns,
     size_of,
+    support_of,
 )
-from setpoint.bulk.vectors import Layout, layout_of, scalar
-from setpoint.controller import Controller, Law, Risk, State
+from setpoint.bulk.vectors import Layout, layout_of, params_of, scalar
+from setpoint.controller import Controller, State
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate, certify
-from setpoint.losses import Miscoverage, MiscoverageCounter
-from setpoint.metrics.streams import streamwise
+from setpoint.laws import Law
+from setpoint.losses import Misses
 from setpoint.sets import Interval
+from setpoint.sets.family import Sides
 from setpoint.tape import Tape
 
 __all__ = ["Trace", "nominal", "replay"]
@@ -116,45 +119,42 @@ class Trace:
         Of several streams, streaks and windows are those within a stream, however the rows lie
         in the tape; a stream shorter than the window counts as one window.
         """
-        order, offsets = self.tape.segments
-        losses = ordered(self.losses[risk], order)
-        hits = ordered(np.where(self.observed, self.covered, nan), order)
+        tape, (order, offsets) = self.tape, self.tape.segments
         options: Any = {
             "level": self.controller.risks[risk].level,
-            "losses": losses,
-            "groups": None if self.tape.group is None else ordered(self.tape.group, order),
+            "losses": tape.by_stream(self.losses[risk]),
+            "groups": None if tape.group is None else tape.by_stream(tape.group),
             "window": window,
+            "offsets": offsets,
             "confidence_level": nominal(self.controller)
             if confidence_level is None
             else confidence_level,
         }
         if self.shown is None:
-            lower, upper, y = (ordered(e, order) for e in (self.lower, self.upper, self.tape.y))
-            support = getattr(self.controller.sets, "support", (-inf, inf))
-            found = metrics.summary(lower, upper, y, support=support, **options)
+            lower, upper, y = map(tape.by_stream, (self.lower, self.upper, tape.y))
+            support = support_of(self.controller)
+            summary = metrics.summary(lower, upper, y, support=support, **options)
         else:
-            found = self._size_summary(hits, order, options)
-        if len(offsets) == 2:
-            return found
-        found = streamwise(found, hits, losses, offsets)
-        start = found.worst_window_start
+            summary = self._size_summary(self.shown, options)
+        start = summary.worst_window_start
         if order is not None and start is not None:
-            found = replace(found, worst_window_start=int(order[start]))
-        return found
+            summary = replace(summary, worst_window_start=int(order[start]))
+        return summary
 
-    def _size_summary(self, hits: Array, order: Array | None, options: Any) -> metrics.Summary:
-        sizes = np.array([size_of(each) for each in self.shown or ()], dtype=np.float64)
-        sizes, lam = ordered(sizes, order), ordered(self.lam, order)
+    def _size_summary(self, shown: tuple[Any, ...], options: Any) -> metrics.Summary:
+        sizes = np.array([size_of(set_shown) for set_shown in shown], dtype=np.float64)
+        sizes, lam = map(self.tape.by_stream, (sizes, self.lam))
+        hits = self.tape.by_stream(np.where(self.observed, self.covered, nan))
         unknown = np.isnan(sizes)
         known = np.where(unknown, 0.0, sizes)
-        found = metrics.size_summary(
+        summary = metrics.size_summary(
             known, hits, full=np.isinf(known) | (lam == inf),
             empty=(~unknown & (known == 0.0)) | (lam == -inf), **options,
         )  # fmt: skip
         if not unknown.any():
-            return found
+            return summary
         return replace(
-            found,
+            summary,
             **dict.fromkeys((*LENGTHS, "median_length", "correlation"), nan),  # type: ignore[arg-type]
         )
 
@@ -178,22 +178,16 @@ def nominal(controller: Controller) -> float:
     >>> round(nominal(sp.Controller(sp.sets.Widen(), risk)), 12)
     0.9
     """
-    missed = [_missed(risk) for risk in controller.risks]
-    sets: Any = controller.sets
-    if not hasattr(sets, "sides"):
+    missed = [
+        risk.loss.missed(risk.level) if isinstance(risk.loss, Misses) else 0.1
+        for risk in controller.risks
+    ]
+    sets = controller.sets
+    if not isinstance(sets, Sides):
         return 1.0 - missed[0]
     # Two sides miss y together, and of nested sets it is the largest that is compared with y.
     alone = all(sets.alone(index) for index in range(len(missed)))
     return max(1.0 - sum(missed), 0.0) if alone else 1.0 - missed[-1]
-
-
-def _missed(risk: Risk) -> float:
-    """The share of labels that a risk at its level lets go: 0.1 if it does not tell."""
-    if isinstance(risk.loss, Miscoverage):
-        return risk.level
-    if isinstance(risk.loss, MiscoverageCounter):
-        return risk.level / (1.0 + risk.level)
-    return 0.1
 
 
 def replay(controller: Controller, tape: Tape, state: Start = None) -> Trace:
@@ -221,42 +215,35 @@ def replay(controller: Controller, tape: Tape, state: Start = None) -> Trace:
     (array([14.  , 14.45]), array([1., 0.]), 0.4)
     """
     begin = Begin(controller, tape, state)
-    run = _compiled if _kernels.compiled() and scalar(controller) else _written
+    run = _compiled if compiled() and scalar(controller) else _by_rows
     return run(controller, tape, begin)
-
-
-def _put_back(column: Array, order: Array | None) -> Array:
-    """The column in the order of the tape's rows."""
-    if order is None:
-        return column
-    made = np.empty_like(column)
-    made[..., order] = column
-    return made
 
 
 def _compiled(controller: Controller, tape: Tape, begin: Begin) -> Trace:
     layout = layout_of(controller)
-    columns = numbers_of(controller, tape)
+    columns = scalar_columns(controller, layout, tape)
     check_labels(controller, tape.y)
-    rows, risks = len(tape), layout.risks
-    order, offsets = tape.segments
+    count, risks = len(tape), layout.risks
     narrow = is_narrow(controller, columns)
     ends = np.float32 if narrow else np.float64
-    lower, upper = np.empty(rows, ends), np.empty(rows, ends)
-    lam, theta, losses = np.empty(rows), np.empty((risks, rows)), np.empty((risks, rows))
-    covered = np.ones(rows, dtype=bool)
+    lower, upper = np.empty(count, ends), np.empty(count, ends)
+    lam, theta, losses = np.empty(count), np.empty((risks, count)), np.empty((risks, count))
+    covered = np.ones(count, dtype=bool)
     vectors, rest = begin.vectors(layout)
-    params = np.array(layout.params_of(controller))
-    inputs = [ordered(column, order) for column in (*columns, tape.y)]
-    run = _kernels.kernel(layout, "along", narrow=narrow)
-    run(params, vectors, offsets, *inputs, lower, upper, lam, covered, theta, losses)
-    _check_losses(controller, layout, losses, lam, inputs[-1])
-    del inputs
-    ended = States(controller, tape.streams, vectors, rest)
-    lower, upper, lam, covered, theta, losses = (
-        _put_back(each, order) for each in (lower, upper, lam, covered, theta, losses)
+    inputs = tuple(np.ascontiguousarray(tape.by_stream(column)) for column in columns)
+    labels = np.ascontiguousarray(tape.by_stream(tape.y))
+    run = kernel(layout, "along", narrow=narrow)
+    run(
+        params_of(controller), vectors, tape.segments.offsets, inputs, labels, lower, upper, lam,
+        covered, theta, losses,
+    )  # fmt: skip
+    _check_losses(controller, layout, losses, lam, labels)
+    del inputs, labels
+    states = States(controller, tape.streams, vectors, rest)
+    lower, upper, lam, covered, theta, losses = map(
+        tape.by_row, (lower, upper, lam, covered, theta, losses)
     )
-    return Trace(controller, tape, lower, upper, None, lam, covered, theta, losses, ended)
+    return Trace(controller, tape, lower, upper, None, lam, covered, theta, losses, states)
 
 
 def _check_losses(
@@ -274,50 +261,46 @@ def _check_losses(
         broken = ~kept & (y == y)
         if broken.any():
             place = int(broken.argmax())
-            law.check(float(values[place]), float(lam[place]))
+            law.check_value(float(values[place]), float(lam[place]))
 
 
-def _written(controller: Controller, tape: Tape, begin: Begin) -> Trace:
+def _by_rows(controller: Controller, tape: Tape, begin: Begin) -> Trace:
     """A trace by steps in plain Python."""
-    risks, (order, _) = len(controller.risks), tape.segments
+    risks, order = len(controller.risks), tape.segments.order
     lower, upper, lam = array("d"), array("d"), array("d")
     theta, losses, covered = array("d"), array("d"), array("b")
-    kept: list[Any] | None = None
+    shown: list[Any] | None = None
     states = list(begin)
     for step in steps(controller, tape, states):
         if step is None:
             continue
-        shown = step.shown
-        if hasattr(shown, "lower") and hasattr(shown, "upper"):
-            lower.append(shown.lower)
-            upper.append(shown.upper)
-        else:
-            if kept is None:  # until now everything was an interval
-                kept = [Interval(*pair) for pair in zip(lower, upper, strict=True)]
-            lower.append(nan)
-            upper.append(nan)
-        if kept is not None:
-            kept.append(shown)
+        ends = step.shown if isinstance(step.shown, Ends) else None
+        if ends is None and shown is None:  # until now everything was an interval
+            shown = [Interval(*pair) for pair in zip(lower, upper, strict=True)]
+        lower.append(nan if ends is None else ends.lower)
+        upper.append(nan if ends is None else ends.upper)
+        if shown is not None:
+            shown.append(step.shown)
         lam.append(step.lam)
         theta.extend(step.theta)
         losses.extend(step.losses)
         covered.append(step.covered)
     narrow = is_narrow(controller, columns_of(controller, tape))
-    ends = np.float32 if narrow else np.float64
-    if kept is not None and order is not None:
-        back = [None] * len(kept)
-        for row, shown in zip(order.tolist(), kept, strict=True):
-            back[row] = shown
-        kept = back
+    ends_type = np.float32 if narrow else np.float64
+    if shown is not None and order is not None:
+        by_row = [None] * len(shown)
+        for row, set_shown in zip(order.tolist(), shown, strict=True):
+            by_row[row] = set_shown
+        shown = by_row
     return Trace(
         controller,
         tape,
-        _put_back(np.array(lower, ends), order),
-        _put_back(np.array(upper, ends), order),
-        None if kept is None else tuple(kept),
-        _put_back(np.array(lam), order),
-        _put_back(np.array(covered, dtype=bool), order),
-        _put_back(np.array(theta).reshape(-1, risks).T.copy(), order),
-        _put_back(np.array(losses).reshape(-1, risks).T.copy(), order),
+        tape.by_row(np.array(lower, ends_type)),
+        tape.by_row(np.array(upper, ends_type)),
+        None if shown is None else tuple(shown),
+        tape.by_row(np.array(lam)),
+        tape.by_row(np.array(covered, dtype=bool)),
+        tape.by_row(np.array(theta).reshape(-1, risks).T.copy()),
+        tape.by_row(np.array(losses).reshape(-1, risks).T.copy()),
         dict(zip(tape.streams, states, strict=True)),
     )

@@ -2,31 +2,23 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from math import inf, nan
-from typing import Any, NamedTuple
+from math import nan
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from setpoint.bulk.states import columns_of, is_narrow, support_of
 from setpoint.bulk.vectors import outward
-from setpoint.controller import (
-    Controller,
-    State,
-    aim,
-    aim_each,
-    aim_several,
-    excess_of,
-    laws_of,
-    learn,
-    learn_each,
-    learn_several,
-)
-from setpoint.errors import InputError
+from setpoint.controller import Controller, State
+from setpoint.laws import Law, Laws, aim_one, learn_one
+from setpoint.parts import Capability
 from setpoint.predictions import Probabilities
 from setpoint.sets import Interval
+from setpoint.sets.family import Draws, Learns, Sides, Taped
 from setpoint.tape import Tape
 from setpoint.tape.columns import Column
 
-__all__ = ["Step", "columns_of", "is_narrow", "steps"]
+__all__ = ["Ends", "Holds", "Step", "steps"]
 
 _CHUNK = 1 << 14
 """How many rows become Python numbers at once."""
@@ -43,71 +35,36 @@ class Step(NamedTuple):
     losses: Sequence[float]
 
 
-def columns_of(controller: Controller, tape: Tape) -> tuple[Column, ...]:
-    """The columns of the predictions in the order in which the family takes them.
-
-    Columns that are called as the family's own are told by their names. Other names tell nothing,
-    and such columns are taken by their places.
-    """
-    wanted: tuple[str, ...] | None = getattr(controller.sets, "columns", None)
-    names, given = tape.names, tape.prediction
-    if wanted is None:
-        return given
-    if sorted(names) == sorted(wanted):
-        return tuple(given[names.index(name)] for name in wanted)
-    point = len(names) == 1 and wanted == ("lower", "upper")
-    own = [place for place, name in enumerate(names) if name in wanted]
-    fits = point or len(names) == len(wanted)
-    if fits and all(not point and names[place] == wanted[place] for place in own):
-        return given
-    raise InputError(
-        f"{type(controller.sets).__name__} needs the columns {', '.join(wanted)}, "
-        f"the tape has {', '.join(names)}"
-    )
-
-
-def is_narrow(controller: Controller, columns: Sequence[Column]) -> bool:
-    """Whether intervals are shown in float32, as where every number of a prediction is."""
-    sets = controller.sets
-    intervals = hasattr(sets, "ends") or getattr(sets, "shows", None) is Interval
-    return intervals and all(
-        isinstance(column, np.ndarray) and column.dtype == np.float32 for column in columns
-    )
-
-
 def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterator[Step | None]:
     """Every row, stream after stream, and None at the end of each stream.
 
     `states` has the state each stream begins in; the steps change it.
     """
-    risks = len(controller.risks)
     family: Any = controller.sets
-    combine, single, split = controller.combine, risks == 1, hasattr(family, "sides")
+    single, split = len(controller.risks) == 1, isinstance(family, Sides)
+    learns = isinstance(family, Learns)
     columns = columns_of(controller, tape)
-    narrowed = _Narrowed(family) if is_narrow(controller, columns) else None
-    taped = getattr(family, "taped", family.label)
-    draws = getattr(family, "draws", False)
+    narrowed = _Narrowed(support_of(controller)) if is_narrow(controller, columns) else None
+    taped = family.taped if isinstance(family, Taped) else family.label
+    draws = isinstance(family, Draws) and family.draws
     chances = tape.extras.get("u") if draws else None
-    nothing = (nan,) * risks
+    nothing = (nan,) * len(controller.risks)
     order, offsets = tape.segments
     rows = _rows(columns, tape.y, order)
     for state, length in zip(states, np.diff(offsets).tolist(), strict=True):
-        own, laws = state.risks[0], laws_of(controller, state)
-        sets = family if state.sets is None else state.sets
+        risk, laws = state.risks[0], Laws(controller, state.sets)
+        law, sets = laws.each[0], family if state.sets is None else state.sets
         for serial, (row, prediction, y) in enumerate(islice(rows, length)):
             if chances is not None:
                 prediction = Probabilities(prediction, u=float(chances[row]))
             reading = sets.read(prediction)
             if draws:
                 reading = sets.draw(reading, serial)
-            theta = [each.theta for each in state.risks]
+            if learns:
+                reading = sets.prepare(sets.params, state.family, reading)
+            theta = [risk.theta for risk in state.risks]
             lam: Any
-            if single:
-                lam, leader = aim(laws[0], own, state.stretch), 0
-            elif split:
-                lam, leader = aim_each(laws, state), 0
-            else:
-                lam, leader = aim_several(laws, combine, state)
+            lam, leader = (aim_one(law, risk, state.stretch), 0) if single else laws.aim(state)
             shown = sets.at(reading, lam)
             if narrowed is not None:
                 shown = narrowed(shown)
@@ -117,20 +74,37 @@ def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterat
                 yield Step(row, widest, theta, shown, False, nothing)
                 continue
             label = taped(y)
-            values: Any
+            values: tuple[float | None, ...]
             if single:
-                values = (learn(laws[0], own, state, reading, shown, lam, label),)
-            elif split:
-                values = learn_each(laws, sets, state, reading, shown, label)
+                values = (learn_one(law, risk, state, reading, shown, lam, label),)
             else:
-                values = learn_several(laws, combine, state, reading, shown, lam, leader, label)
-            if hasattr(shown, "contains"):
-                covered = bool(shown.contains(label))
-            else:  # the set did its duty if its loss is at its level
-                covered = values[0] is not None and excess_of(laws[0], values[0]) <= 0.0
+                values = laws.learn(state, reading, shown, lam, leader, label)
+            covered = _did_its_duty(law, shown, label, values[0])
             losses = [nan if value is None else value for value in values]
             yield Step(row, widest, theta, shown, covered, losses)
         yield None
+
+
+def _did_its_duty(law: Law, shown: Any, label: Any, loss: float | None) -> bool:
+    """Whether a set holds its label; for one that cannot tell, whether its loss is at its level."""
+    if isinstance(shown, Holds):
+        return bool(shown.contains(label))
+    return loss is not None and (law.level - loss if law.grows else loss - law.level) <= 0.0
+
+
+@runtime_checkable
+class Ends(Protocol, metaclass=Capability):
+    """A shown set with two ends."""
+
+    lower: float
+    upper: float
+
+
+@runtime_checkable
+class Holds(Protocol, metaclass=Capability):
+    """A shown set that tells whether it holds a label."""
+
+    def contains(self, y: Any) -> bool: ...
 
 
 def _rows(columns: Sequence[Column], y: Any, order: Any) -> Iterator[tuple[int, Any, float]]:
@@ -149,10 +123,9 @@ def _rows(columns: Sequence[Column], y: Any, order: Any) -> Iterator[tuple[int, 
 class _Narrowed:
     """Intervals as they are shown where the data are float32: the support is rounded outwards."""
 
-    def __init__(self, sets: Any) -> None:
-        support: tuple[float, float] = getattr(sets, "support", (-inf, inf))
+    def __init__(self, support: tuple[float, float]) -> None:
         self.low, self.high = support
-        self.lowest, self.highest = outward((self.low, self.high))
+        self.lowest, self.highest = outward(support)
 
     def __call__(self, shown: Any) -> Interval:
         with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""What replays and sweeps share: where streams begin and end, and the columns of a tape."""
+"""Where the streams of a tape begin and end, and the columns of a tape as loops take them."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import inf, nan
@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from setpoint.bulk.rows import columns_of
-from setpoint.bulk.vectors import Layout, layout_of
+from setpoint.bulk.compile import kernel
+from setpoint.bulk.vectors import Layout, layout_of, pack_rest, unpack_rest
 from setpoint.controller import Controller, State, matching
 from setpoint.errors import InputError, LabelError, PredictionError
+from setpoint.sets import Interval
+from setpoint.sets.family import Columns, Scalar, Shows, Supports
 from setpoint.tape import Tape
+from setpoint.tape.columns import Column
 
 __all__ = [
     "LENGTHS",
@@ -19,10 +22,14 @@ __all__ = [
     "Start",
     "States",
     "check_labels",
+    "columns_of",
+    "first_unsound",
+    "is_narrow",
     "listed",
-    "numbers_of",
-    "ordered",
+    "refusal",
+    "scalar_columns",
     "size_of",
+    "support_of",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -32,79 +39,23 @@ LENGTHS = ("mean_length", "mean_finite_length")
 """The metrics that nothing is known of where a set does not tell how large it is."""
 
 
-class Begin:
-    """The state in which each stream of a tape begins."""
-
-    def __init__(self, controller: Controller, tape: Tape, given: Start) -> None:
-        self.controller, self.streams = controller, tape.streams
-        self.common = controller.init()
-        self.ended: States | None = None
-        self.own: dict[Hashable, State] = {}
-        if isinstance(given, State):
-            self.common = matching(controller, given)
-        elif isinstance(given, Mapping):
-            known = set(self.streams)
-            strange = {id: None for id in given if id not in known}
-            # The states of an earlier trace may be those of streams that have ended since.
-            if strange and not isinstance(given, States):
-                raise InputError(
-                    f"the tape has no stream {listed(strange)}, for which a state was given; "
-                    f"it has {listed(dict.fromkeys(self.streams))}"
-                )
-            if isinstance(given, States) and given.controller == controller:
-                self.ended = given
-            else:
-                for id, state in given.items():
-                    if id in strange:
-                        continue
-                    if not isinstance(state, State):
-                        raise InputError(f"the state of {id!r} must be a State, got {state!r}")
-                    self.own[id] = matching(controller, state)
-        elif given is not None:
-            raise InputError(f"state must be a State or a mapping of them by id, got {given!r}")
-
-    def __iter__(self) -> Iterator[State]:
-        """A state for each stream that nobody else holds, made when it is asked for."""
-        own: Mapping[Hashable, State] = self.own if self.ended is None else self.ended
-        return (own.get(stream, self.common).copy() for stream in self.streams)
-
-    def vectors(self, layout: Layout) -> tuple[Array, Array]:
-        """The numbers of all states, one column for each stream."""
-        count = len(self.streams)
-        made, rest = (
-            np.repeat(np.array(numbers, dtype=np.float64)[:, None], count, axis=1)
-            for numbers in (layout.pack(self.common), layout.pack_rest(self.common))
-        )
-        if self.ended is not None:
-            places = [self.ended.places.get(stream, -1) for stream in self.streams]
-            there = np.array(places, dtype=np.int64)
-            made[:, there >= 0] = self.ended.vectors[:, there[there >= 0]]
-            rest[:, there >= 0] = self.ended.rest[:, there[there >= 0]]
-        elif self.own:
-            for place, stream in enumerate(self.streams):
-                if stream in self.own:
-                    made[:, place] = layout.pack(self.own[stream])
-                    rest[:, place] = layout.pack_rest(self.own[stream])
-        return made, rest
-
-
 class States(Mapping[Hashable, State]):
-    """The states that streams ended in, kept as numbers and made when they are asked for."""
+    """States of streams by id, kept as numbers and unpacked when they are asked for."""
 
     def __init__(
         self, controller: Controller, streams: Sequence[Hashable], vectors: Array, rest: Array
     ) -> None:
         self.controller, self.vectors, self.rest = controller, vectors, rest
         self.places = {stream: place for place, stream in enumerate(streams)}
-        self._made: dict[Hashable, State] = {}
+        self._unpacked: dict[Hashable, State] = {}
         self._blank = controller.init()
 
     def __getitem__(self, stream: Hashable) -> State:
-        if stream not in self._made:
+        if stream not in self._unpacked:
             place, layout = self.places[stream], layout_of(self.controller)
             state = layout.unpack(self.vectors[:, place], self._blank.copy())
-            self._made[stream] = layout.unpack_rest(self.rest[:, place], state)
-        return self._made[stream]
+            self._unpacked[stream] = unpack_rest(self.rest[:, place], state)
+        return self._unpacked[stream]
 
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self.places)
@@ -119,53 +70,157 @@ class States(Mapping[Hashable, State]):
         return f"<the states of {len(self):,} streams>"
 
 
+class Begin:
+    """The state in which each stream of a tape begins."""
+
+    def __init__(self, controller: Controller, tape: Tape, start: Start) -> None:
+        self.controller, self.streams = controller, tape.streams
+        self.common = controller.init()
+        self.ended: States | None = None
+        self.by_stream: dict[Hashable, State] = {}
+        if isinstance(start, State):
+            self.common = matching(controller, start)
+        elif isinstance(start, Mapping):
+            self._take(start)
+        elif start is not None:
+            raise InputError(f"state must be a State or a mapping of them by id, got {start!r}")
+
+    def _take(self, states: Mapping[Hashable, State]) -> None:
+        known = set(self.streams)
+        strange = {id: None for id in states if id not in known}
+        # The states of an earlier trace may be those of streams that have ended since.
+        if strange and not isinstance(states, States):
+            raise InputError(
+                f"the tape has no stream {listed(strange)}, for which a state was given; "
+                f"it has {listed(dict.fromkeys(self.streams))}"
+            )
+        if isinstance(states, States) and states.controller == self.controller:
+            self.ended = states
+            return
+        for id, state in states.items():
+            if id in strange:
+                continue
+            if not isinstance(state, State):
+                raise InputError(f"the state of {id!r} must be a State, got {state!r}")
+            self.by_stream[id] = matching(self.controller, state)
+
+    def __iter__(self) -> Iterator[State]:
+        """A state for each stream that nobody else holds, made when it is asked for."""
+        states: Mapping[Hashable, State] = self.by_stream if self.ended is None else self.ended
+        return (states.get(stream, self.common).copy() for stream in self.streams)
+
+    def vectors(self, layout: Layout) -> tuple[Array, Array]:
+        """The numbers of all states, one column for each stream."""
+        count = len(self.streams)
+        vectors, rest = (
+            np.repeat(np.array(numbers, dtype=np.float64)[:, None], count, axis=1)
+            for numbers in (layout.pack(self.common), pack_rest(self.common))
+        )
+        if self.ended is not None:
+            places = np.array([self.ended.places.get(s, -1) for s in self.streams], dtype=np.int64)
+            known = places >= 0
+            vectors[:, known] = self.ended.vectors[:, places[known]]
+            rest[:, known] = self.ended.rest[:, places[known]]
+        elif self.by_stream:
+            for place, stream in enumerate(self.streams):
+                if stream in self.by_stream:
+                    vectors[:, place] = layout.pack(self.by_stream[stream])
+                    rest[:, place] = pack_rest(self.by_stream[stream])
+        return vectors, rest
+
+
 def listed(ids: Mapping[Hashable, Any]) -> str:
+    """The first few ids."""
     first = [repr(id) for id, _ in zip(ids, range(5), strict=False)]
     return ", ".join([*first, "…"] if len(ids) > 5 else first)
 
 
-def numbers_of(controller: Controller, tape: Tape) -> list[Array]:
-    """The numbers of the predictions as a scalar family wants them, checked as a whole."""
-    sets: Any = controller.sets
+def columns_of(controller: Controller, tape: Tape) -> tuple[Column, ...]:
+    """The columns of the predictions in the order in which the family takes them.
+
+    Columns that are called as the family's own are told by their names. Other names tell nothing,
+    and such columns are taken by their places.
+    """
+    sets = controller.sets
+    wanted = sets.columns if isinstance(sets, Columns) else None
+    names, columns = tape.names, tape.prediction
+    if wanted is None:
+        return columns
+    if sorted(names) == sorted(wanted):
+        return tuple(columns[names.index(name)] for name in wanted)
+    point = len(names) == 1 and wanted == ("lower", "upper")
+    own = [place for place, name in enumerate(names) if name in wanted]
+    fits = point or len(names) == len(wanted)
+    if fits and all(not point and names[place] == wanted[place] for place in own):
+        return columns
+    raise InputError(
+        f"{type(sets).__name__} needs the columns {', '.join(wanted)}, "
+        f"the tape has {', '.join(names)}"
+    )
+
+
+def is_narrow(controller: Controller, columns: Sequence[Column]) -> bool:
+    """Whether intervals are shown in float32, as where every number of a prediction is."""
+    sets = controller.sets
+    intervals = isinstance(sets, Scalar) or (isinstance(sets, Shows) and sets.shows is Interval)
+    return intervals and all(
+        isinstance(column, np.ndarray) and column.dtype == np.float32 for column in columns
+    )
+
+
+def scalar_columns(controller: Controller, layout: Layout, tape: Tape) -> tuple[Array, ...]:
+    """The columns of the predictions as a scalar family wants them, every row of them sound."""
     columns = columns_of(controller, tape)
-    found = [column for column in columns if isinstance(column, np.ndarray)]
-    if len(found) < len(columns):
+    arrays = tuple(column for column in columns if isinstance(column, np.ndarray))
+    if len(arrays) < len(columns):
         raise InputError(
-            f"{type(sets).__name__} needs one number a row in each of {', '.join(sets.columns)}, "
-            "the tape has a ragged column"
+            f"{type(controller.sets).__name__} needs one number a row in each of "
+            f"{', '.join(layout.columns)}, the tape has a ragged column"
         )
-    if len(found) < len(sets.columns):
-        (point,) = found
+    if len(arrays) < len(layout.columns):
+        (point,) = arrays
         if not np.isfinite(point).all():
             row = int((~np.isfinite(point)).argmax())
             raise PredictionError(f"row {row}: a point forecast must be finite, got {point[row]}")
-        return [point, point]
-    if sets.columns[0] == "centre":
-        centre, *scales = found
-        bad = ~np.isfinite(centre)
-        for column in scales:
-            bad |= ~((column >= 0.0) & np.isfinite(column))
-        if bad.any():
-            row = int(bad.argmax())
-            sets.read(tuple(float(column[row]) for column in found))
-    return found
+        return point, point
+    unsound = first_unsound(layout, arrays)
+    if unsound is not None:
+        raise PredictionError(f"row {unsound}: {refusal(controller, arrays, unsound)}")
+    return arrays
+
+
+def first_unsound(layout: Layout, columns: Sequence[Array]) -> int | None:
+    """The first row that is no prediction."""
+    told = np.zeros(1, dtype=np.int64)
+    kernel(layout, "unsound")(tuple(map(np.ascontiguousarray, columns)), told)
+    return None if told[0] < 0 else int(told[0])
+
+
+def refusal(controller: Controller, columns: Sequence[Array], row: int) -> str:
+    """Why the family refuses a row, in its own words."""
+    values = tuple(float(column[row]) for column in columns)
+    try:
+        controller.sets.read(values)
+    except PredictionError as error:
+        return str(error)
+    return f"{values} is no prediction for {controller.sets!r}"
+
+
+def support_of(controller: Controller) -> tuple[float, float]:
+    """The values y can take."""
+    sets = controller.sets
+    return sets.support if isinstance(sets, Supports) else (-inf, inf)
 
 
 def check_labels(controller: Controller, y: Array) -> None:
     """Raises the error of the first label outside the support."""
-    low, high = controller.sets.support  # type: ignore[attr-defined]
-    if (low, high) == (-inf, inf):
-        return
+    low, high = support_of(controller)
     bad = (y < low) | (y > high)
     if bad.any():
         row = int(bad.argmax())
         raise LabelError(
             f"row {row}: a label must lie in the support [{low}, {high}], got {y[row]}"
         )
-
-
-def ordered(column: Array, order: Array | None) -> Array:
-    return np.ascontiguousarray(column if order is None else column[order])
 
 
 def size_of(shown: Any) -> float:

@@ -3,29 +3,30 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, nan
-from typing import Any
 
 import numpy as np
 
 from setpoint import metrics
 from setpoint._check import confidence
-from setpoint.bulk import compile as _kernels
-from setpoint.bulk.loops import TALLIES
+from setpoint.bulk.compile import compiled, kernel
 from setpoint.bulk.replay import Trace, nominal, replay
-from setpoint.bulk.rows import is_narrow, steps
+from setpoint.bulk.rows import Ends, steps
 from setpoint.bulk.states import (
     LENGTHS,
     Array,
     Begin,
     Start,
     check_labels,
-    numbers_of,
-    ordered,
+    is_narrow,
+    scalar_columns,
     size_of,
+    support_of,
 )
-from setpoint.bulk.vectors import Layout, layout_of, scalar
-from setpoint.controller import Controller, Law, State
+from setpoint.bulk.vectors import Layout, layout_of, params_of, scalar
+from setpoint.controller import Controller, State
 from setpoint.errors import LossError
+from setpoint.laws import Law
+from setpoint.metrics.tally import NOTHING, Tally, count, derived, measure, restarted, share
 from setpoint.tape import Tape
 
 __all__ = ["Sweep", "sweep"]
@@ -108,7 +109,7 @@ def sweep(
     written = tuple(replay(each, tape, state) for each in controllers) if traces else None
     rows: list[dict[str, float]] = [{} for _ in controllers]
     groups: dict[Layout, list[int]] = {}
-    done, fast = 0, _kernels.compiled()
+    done, fast = 0, compiled()
     for index, controller in enumerate(controllers):
         if fast and scalar(controller):
             groups.setdefault(layout_of(controller), []).append(index)
@@ -149,41 +150,38 @@ def _side_by_side(
     """The metrics of controllers of one layout, from one compiled pass over the tape."""
     tally, totals = _counted(controllers, tape, state)
     tails = np.array([_tail(controller, confidence_level) for controller in controllers])
-    held = dict(zip(TALLIES, tally, strict=True))
-    return _metrics(held, totals, np.broadcast_to(held["observed"], totals.shape), tails)
+    return _metrics(tally, totals, np.broadcast_to(tally.observed, totals.shape), tails)
 
 
-def _counted(controllers: Sequence[Controller], tape: Tape, state: Start) -> tuple[Array, Array]:
+def _counted(controllers: Sequence[Controller], tape: Tape, state: Start) -> tuple[Tally, Array]:
     """One pass over the tape: tallies and total losses."""
     layout = layout_of(controllers[0])
-    columns = numbers_of(controllers[0], tape)
+    columns = scalar_columns(controllers[0], layout, tape)
     for controller in controllers:
         check_labels(controller, tape.y)
-    params = _stack(layout.params_of(controller) for controller in controllers)
-    begin = _stack(layout.pack(controller.init()) for controller in controllers)
+    params = np.hstack([params_of(controller) for controller in controllers])
+    begin = _stack([layout.begin(controller) for controller in controllers])
     given, which = _given(controllers[0], layout, tape, state)
-    totals_at = [layout.fields.index(f"total{i}") for i in range(layout.risks)]
-    given[totals_at] = 0.0
-    cells, doubted = len(controllers), sum(layout.doubted)
-    tally, totals = np.zeros((len(TALLIES), cells)), np.zeros((layout.risks, cells))
-    first = np.array([inf, -inf, -inf, inf] * doubted)
-    extremes = np.repeat(first[:, None], cells, axis=1)
-    for k, grows in enumerate(g for g, d in zip(layout.grows, layout.doubted, strict=True) if d):
-        if grows:
-            extremes[4 * k + 2], extremes[4 * k + 3] = inf, -inf
-    order, offsets = tape.segments
-    inputs = [ordered(column, order) for column in (*columns, tape.y)]
-    vectors = begin.copy()
-    run = _kernels.kernel(layout, "sweep", narrow=is_narrow(controllers[0], columns))
-    run(params, vectors, begin, given, which, offsets, *inputs, tally, totals, extremes)
-    if doubted:
-        _check_extremes(controllers, layout, totals, extremes)
-    return tally, totals
+    given[list(layout.position.total)] = 0.0
+    cells = len(controllers)
+    tallies, totals = np.zeros((len(Tally._fields), cells)), np.zeros((layout.risks, cells))
+    worst = [
+        [inf, -inf, inf, -inf, 0.0] if g else [inf, -inf, -inf, inf, 0.0]
+        for g in layout.rules.grows
+    ]
+    extremes = np.repeat(np.array(worst)[:, :, None], cells, axis=2)
+    inputs = tuple(np.ascontiguousarray(tape.by_stream(column)) for column in columns)
+    labels = np.ascontiguousarray(tape.by_stream(tape.y))
+    run = kernel(layout, "sweep", narrow=is_narrow(controllers[0], columns))
+    offsets = tape.segments.offsets
+    run(params, begin, given, which, offsets, inputs, labels, tallies, totals, extremes)
+    _check_extremes(controllers, layout, extremes)
+    return Tally(*tallies), totals
 
 
-def _stack(rows: Any) -> Array:
+def _stack(rows: Sequence[Sequence[float]]) -> Array:
     """One contiguous row for each number, one column for each controller."""
-    return np.array(list(rows), dtype=np.float64).T.copy()
+    return np.array(rows, dtype=np.float64).T.copy()
 
 
 def _given(controller: Controller, layout: Layout, tape: Tape, state: Start) -> tuple[Array, Array]:
@@ -192,44 +190,40 @@ def _given(controller: Controller, layout: Layout, tape: Tape, state: Start) -> 
     θ and the memories of a state are the same whichever controller goes on from it.
     """
     begin = Begin(controller, tape, state)
-    count = len(begin.streams)
+    streams = len(begin.streams)
     if state is None:
-        return np.empty((len(layout.fields), 0)), np.full(count, -1)
+        return np.empty((len(layout.fields), 0)), np.full(streams, -1)
     if isinstance(state, State):
-        return _stack([layout.pack(begin.common)]), np.zeros(count, dtype=np.int64)
-    there = np.array([stream in state for stream in begin.streams], dtype=bool)
-    return begin.vectors(layout)[0], np.where(there, np.arange(count), -1)
+        return _stack([layout.pack(begin.common)]), np.zeros(streams, dtype=np.int64)
+    known = np.array([stream in state for stream in begin.streams], dtype=bool)
+    return begin.vectors(layout)[0], np.where(known, np.arange(streams), -1)
 
 
-def _check_extremes(
-    controllers: Sequence[Controller], layout: Layout, totals: Array, extremes: Array
-) -> None:
+def _check_extremes(controllers: Sequence[Controller], layout: Layout, extremes: Array) -> None:
     """Raises the error of a user's own loss that broke its promises."""
-    places = [index for index in range(layout.risks) if layout.doubted[index]]
-    for k, index in enumerate(places):
+    for index in (i for i in range(layout.risks) if layout.doubted[i]):
         for cell, controller in enumerate(controllers):
             law = Law(controller, index)
-            if totals[index, cell] != totals[index, cell]:
+            least, most, at_full, at_empty, wrong = extremes[index, :, cell].tolist()
+            if wrong:
                 raise LossError(f"{law.name} promises a number, got {nan}")
-            least, most, at_full, at_empty = extremes[4 * k : 4 * k + 4, cell].tolist()
             if least > most:
                 continue  # nothing was judged
             for value, lam in ((least, 0.0), (most, 0.0), (at_full, inf), (at_empty, -inf)):
                 if abs(value) < inf or lam == 0.0:
-                    law.check(value, lam)
+                    law.check_value(value, lam)
 
 
 def _step_by_step(
     controller: Controller, tape: Tape, confidence_level: float | None, state: Start
 ) -> dict[str, Array]:
     """The metrics of one controller, by steps in plain Python."""
-    count, labels, counter = _kernels.tally(), tape.y, TALLIES.index("counter")
-    low, high = getattr(controller.sets, "support", (-inf, inf))
-    held, unsized = [0.0] * len(TALLIES), False
+    labels, (low, high) = tape.y, support_of(controller)
+    tally, unsized = NOTHING, False
     totals, judged = ([0.0] * len(controller.risks) for _ in range(2))
     for step in steps(controller, tape, Begin(controller, tape, state)):
         if step is None:
-            held[counter] = 0.0  # a streak ends with its stream
+            tally = restarted(tally)
             continue
         for index, value in enumerate(step.losses):
             if value == value:
@@ -237,70 +231,45 @@ def _step_by_step(
                 judged[index] += 1.0
         if step.losses[0] != step.losses[0]:
             continue
-        shown, lam, missed = step.shown, step.lam, not step.covered
-        if hasattr(shown, "lower") and hasattr(shown, "upper"):
-            y = float(labels[step.row])
-            count(held, shown.lower, shown.upper, y, missed, low, high, None, False, False)
+        shown, lam = step.shown, step.lam
+        if isinstance(shown, Ends):
+            measured = measure(shown.lower, shown.upper, float(labels[step.row]), low, high)
         else:
             size = size_of(shown)
             unsized = unsized or size != size
-            whole, nothing = lam == inf or size == inf, lam == -inf or size == 0.0
-            count(held, 0.0, 0.0, 0.0, missed, low, high, size, whole, nothing)
-    found = _metrics(
-        {name: np.array([value]) for name, value in zip(TALLIES, held, strict=True)},
+            full, empty = lam == inf or size == inf, lam == -inf or size == 0.0
+            measured = (size, full, empty, nan, nan)
+        tally = count(tally, *measured, not step.covered)
+    columns = _metrics(
+        Tally(*(np.array([value]) for value in tally)),  # type: ignore[arg-type]
         np.array(totals)[:, None],
         np.array(judged)[:, None],
         np.array([_tail(controller, confidence_level)]),
     )
-    return {**found, **({name: np.array([nan]) for name in LENGTHS} if unsized else {})}
+    return {**columns, **({name: np.array([nan]) for name in LENGTHS} if unsized else {})}
 
 
-def _metrics(
-    tally: dict[str, Array], totals: Array, judged: Array, tails: Array
-) -> dict[str, Array]:
+def _metrics(tally: Tally, totals: Array, judged: Array, tails: Array) -> dict[str, Array]:
     """The metrics of `metrics.Summary` from what a pass counted."""
-    observed = tally["observed"]
-
-    def per(value: Array, count: Array) -> Array:
-        found: Array = np.divide(value, count, out=np.full(len(count), nan), where=count > 0)
-        return found
-
-    risks = [per(total, count) for total, count in zip(totals, judged, strict=True)]
-    length = np.where(tally["finite"] < observed, inf, per(tally["length"], observed))
-    near, apart = per(tally["near"], observed), per(tally["apart"], observed)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        inside = np.where(tails > 0.0, tails * near, 0.0)
-        outside = np.where(apart == 0.0, 0.0, apart / tails)
+    risks = [share(total, labels) for total, labels in zip(totals, judged, strict=True)]
     return {
-        "steps": observed,
+        "steps": np.asarray(tally.observed),
         "risk": risks[0],
         **{f"risk{i}": risk for i, risk in enumerate(risks)},
-        "coverage": 1.0 - per(tally["misses"], observed),
-        "mean_length": length,
-        "mean_finite_length": per(tally["length"], tally["finite"]),
-        "full": per(tally["full"], observed),
-        "empty": per(tally["empty"], observed),
-        "mc": per(tally["counters"], observed),
-        "msl": np.where(tally["streaks"] > 0, per(tally["misses"], tally["streaks"]), 0.0),
-        "longest_streak": tally["longest"],
-        "pinball": 0.5 * ((1.0 - tails) * apart + inside),
-        "winkler": length + outside,
+        **derived(tally, tails),
     }
 
 
-_SWEPT = (
-    "coverage", "mean_length", "mean_finite_length", "full", "empty", "mc", "msl",
-    "longest_streak", "pinball", "winkler",
-)  # fmt: skip
+_SWEPT = tuple(derived(NOTHING, 0.05))
 
 
 def _summed_up(trace: Trace, confidence_level: float | None) -> dict[str, float]:
     """The same metrics from a trace."""
-    found = trace.summary(confidence_level=confidence_level)
+    summary = trace.summary(confidence_level=confidence_level)
     risks = {f"risk{i}": metrics.risk(losses) for i, losses in enumerate(trace.losses)}
     return {
-        "steps": float(found.steps),
+        "steps": float(summary.steps),
         "risk": risks["risk0"],
         **risks,
-        **{name: float(getattr(found, name)) for name in _SWEPT},
+        **{name: float(getattr(summary, name)) for name in _SWEPT},
     }

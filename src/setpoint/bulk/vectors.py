@@ -1,93 +1,192 @@
-"""Where the numbers of a controller, and those of its states, lie in plain vectors.
+"""A controller and its states as plain vectors, on which bulk loops run.
 
-Bulk loops run on arrays. Controllers made of the same scalar rules share a layout, and so a loop:
-their numbers differ, their text does not.
+Controllers made of the same scalar rules share a layout, and so a loop: their numbers differ, the
+text of the loop does not.
 """
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import count
 from math import inf
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint.controller import Controller, State
+from setpoint.controller import Controller, State, memory_of
 from setpoint.errors import InputError
-from setpoint.losses import declaration
+from setpoint.laws import numbers_of, rules_of
+from setpoint.losses import Counts
+from setpoint.parts import trusted
+from setpoint.recursion import Numbers, Position, Rules
+from setpoint.sets.family import Learns, Scalar
 
-__all__ = ["Layout", "layout_of", "outward", "scalar"]
+__all__ = ["REST", "Counters", "Layout", "layout_of", "outward", "params_of", "scalar"]
 
 
 def scalar(controller: Controller) -> bool:
     """Whether a controller is made of scalar rules only, and so runs in bulk loops."""
-    return (
-        all(hasattr(controller.sets, name) for name in ("ends", "score", "columns", "support"))
-        and all(
-            hasattr(risk.loss, "rule") and risk.step is not None and risk.step.needs == "excess"
-            for risk in controller.risks
-        )
-        and all(isinstance(rule, FunctionType) for rule in _rules(controller).values())
+    sets, stretch = controller.sets, controller.stretch
+    if not isinstance(sets, Scalar):
+        return False
+    rules = [sets.ends, sets.score, sets.sound, stretch.phi, controller.combine.rule]
+    if isinstance(sets, Learns):
+        rules += [sets.prepare, sets.observe]
+    for risk in controller.risks:
+        if risk.step is None or not isinstance(risk.loss, Counts):
+            return False
+        rules += [risk.step.rule, risk.loss.rule]
+    return all(isinstance(rule, FunctionType) for rule in rules) and (
+        stretch.move is None or isinstance(stretch.move, FunctionType)
     )
 
 
-def _rules(controller: Controller) -> dict[str, Any]:
-    """The rules of a controller, by the name under which the text calls them."""
-    found = {
-        "ends": controller.sets.ends,  # type: ignore[attr-defined]
-        "score": controller.sets.score,  # type: ignore[attr-defined]
-        "phi": controller.stretch.phi,
-        "merge": controller.combine.rule,
-    }
-    if controller.stretch.move is not None:
-        found["move"] = controller.stretch.move
-    for i, risk in enumerate(controller.risks):
-        found[f"judge{i}"] = risk.loss.rule
-        found[f"step{i}"] = risk.step.rule  # type: ignore[union-attr]
-    return found
+def functions(rules: Rules) -> Iterator[Any]:
+    """The rules that are functions, however they are nested."""
+    options = (rules.phi, rules.merge, rules.ends, rules.score, rules.sound)
+    yield from (*options, *rules.step, *(rules.judge or ()))
+    yield from (rule for rule in (rules.move, rules.prepare, rules.observe) if rule is not None)
 
 
-_layouts: dict[Any, "Layout"] = {}
+class Counters(NamedTuple):
+    """What a bulk loop counts of a stream."""
+
+    judged: Any
+    full: Any
+    empty: Any
+    torn: Any
+    missing: Any
+
+
+class Layout(NamedTuple):
+    """Where the numbers of controllers and states lie, for all made of the same rules.
+
+    `numbers`, `position` and `counters` have the shape of what they are named for, with places
+    instead of values. `doubted` says which losses are a user's own, whose promises are checked.
+    `columns` names the numbers of a prediction; `readings` counts those of its reading that a
+    label will ask for.
+    """
+
+    rules: Rules
+    numbers: Any
+    position: Any
+    counters: Counters
+    doubted: tuple[bool, ...]
+    columns: tuple[str, ...]
+    readings: range
+
+    @property
+    def risks(self) -> int:
+        """How many risks there are."""
+        return len(self.rules.risks)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The name of each number of a state: theta0, step0_0, stretch_0, judged."""
+        places = zip(Position._fields, self.position, strict=True)
+        return (*(n for name, place in places for n in _names(name, place)), *Counters._fields)
+
+    def begin(self, controller: Controller) -> list[float]:
+        """The numbers of the state before the first step."""
+        return [*_flat(controller.position), *(0.0 for _ in self.counters)]
+
+    def pack(self, state: State) -> list[float]:
+        """The numbers of a state."""
+        counts = [state.full, state.empty, state.torn, state.missing]
+        return [*_flat(state.position), state.risks[0].judged, *counts]
+
+    def unpack(self, vector: Iterable[float], into: State) -> State:
+        """Puts the numbers of `vector` into a state."""
+        values = [float(value) for value in vector]
+        into.move(_filled(self.position, values))
+        counts = Counters(*(int(values[place]) for place in self.counters))
+        into.full, into.empty = counts.full, counts.empty
+        into.torn, into.missing = counts.torn, counts.missing
+        for risk in into.risks:
+            risk.judged = counts.judged
+        return into
+
+
+REST = ("dropped", "expired", "inherited", "peak", "fresh")
+"""The counts of a state that no step of a bulk loop changes."""
+
+
+def pack_rest(state: State) -> list[float]:
+    """The numbers of a state that no step of a bulk loop changes."""
+    firsts = [value for risk in state.risks for value in (risk.first, risk.unjudged)]
+    return [*firsts, *(getattr(state, name) for name in REST)]
+
+
+def unpack_rest(vector: Iterable[float], into: State) -> State:
+    """Puts the numbers of `pack_rest` into a state."""
+    values = iter(float(value) for value in vector)
+    for risk in into.risks:
+        risk.first, risk.unjudged = next(values), int(next(values))
+    for name in REST:
+        setattr(into, name, int(next(values)))
+    into.fresh = bool(into.fresh)
+    return into
+
+
+def layout_of(controller: Controller) -> Layout:
+    """The layout a controller shares with all that are made of the same rules."""
+    if not scalar(controller):
+        raise InputError(f"{controller!r} has a part that is not a scalar rule")
+    kind = _kind(controller)
+    layout = _layouts.get(kind)
+    if layout is None:
+        while len(_layouts) >= _MOST:
+            _layouts.pop(next(iter(_layouts)), None)
+        layout = _layouts[kind] = _layout(controller)
+    return layout
+
+
+_layouts: dict[Any, Layout] = {}
 _MOST = 256
 """How many layouts are remembered; the oldest is forgotten."""
 
 
-def layout_of(controller: Controller) -> "Layout":
-    """The layout a controller shares with all that are made of the same rules."""
-    if not scalar(controller):
-        raise InputError(f"{controller!r} has a part that is not a scalar rule")
-    rules = _rules(controller)
-    key = (
-        tuple(rules.values()),
-        controller.sets.columns,  # type: ignore[attr-defined]
-        controller.sets.support != (-inf, inf),  # type: ignore[attr-defined]
-        controller.combine.empty_if == "some",
-        len(controller.risks) > 1 and controller.combine.anti_windup is not None,
-        len(controller.stretch.params),
-        len(controller.stretch.init()),
+def _kind(controller: Controller) -> tuple[Any, ...]:
+    """What controllers of one layout share: their rules, and how many numbers these have."""
+    sets: Any = controller.sets
+    stretch, combine = controller.stretch, controller.combine
+    risks: list[tuple[Any, Any]] = [(risk.loss, risk.step) for risk in controller.risks]
+    return (
+        (type(sets), sets.support == (-inf, inf), len(memory_of(sets))),
+        (stretch.phi, stretch.move, len(stretch.params), len(stretch.init())),
+        (combine.rule, combine.empty_if, combine.anti_windup is None),
         *(
             (
-                bool(getattr(risk.loss, "grows", False)),
-                _doubted(risk.loss),
-                len(risk.loss.params),
-                len(risk.step.params),  # type: ignore[union-attr]
-                len(_init(risk.loss)),
-                len(_init(risk.step)),
+                *(type(loss), loss.rule, trusted(loss), len(loss.params), len(memory_of(loss))),
+                *(type(step), step.rule, len(step.params), len(memory_of(step))),
             )
-            for risk in controller.risks
+            for loss, step in risks
         ),
     )
-    found = _layouts.get(key)
-    if found is None:
-        while len(_layouts) >= _MOST:
-            _layouts.pop(next(iter(_layouts)), None)
-        found = _layouts[key] = Layout(controller, rules, key)
-    return found
 
 
-def _doubted(loss: Any) -> bool:
-    """Whether a loss is not the library's own, so that its promises are checked."""
-    return type(loss).__module__ != declaration.__module__
+def _layout(controller: Controller) -> Layout:
+    sets: Any = controller.sets
+    rules, places, state = rules_of(controller), count(), count()
+    reading = (0.0,) * len(sets.columns)
+    if isinstance(sets, Learns):
+        reading = sets.prepare(sets.params, sets.init(), reading)
+    return Layout(
+        rules,
+        _numbered(numbers_of(controller), places),
+        _numbered(controller.position, state),
+        Counters(*(next(state) for _ in Counters._fields)),
+        tuple(not trusted(risk.loss) for risk in controller.risks),
+        tuple(sets.columns),
+        range(len(reading) if rules.scored or rules.observe is not None else 0),
+    )
+
+
+def params_of(controller: Controller) -> np.ndarray:
+    """The numbers of a controller, as a column."""
+    numbers = numbers_of(controller)
+    numbers = numbers._replace(outward=outward(numbers.support))
+    return np.array(_flat(numbers))[:, None]
 
 
 @lru_cache(maxsize=64)
@@ -106,105 +205,40 @@ def outward(support: tuple[float, float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-class Layout:
-    """The names of a controller's numbers (`params`) and of its states' (`fields`), in order."""
-
-    def __init__(self, controller: Controller, rules: dict[str, Any], key: Any) -> None:
-        self.rules = rules
-        self.key = key
-        self.risks = len(controller.risks)
-        self.columns: tuple[str, ...] = controller.sets.columns  # type: ignore[attr-defined]
-        # What the columns are called in the text of a loop: a user's names might be its own.
-        self.locals = tuple(f"x{i}" for i in range(len(self.columns)))
-        self.moves = controller.stretch.move is not None
-        self.grows = tuple(declaration(risk.loss).grows for risk in controller.risks)
-        self.doubted = tuple(_doubted(risk.loss) for risk in controller.risks)
-        self.some = controller.combine.empty_if == "some"
-        self.cuts = controller.sets.support != (-inf, inf)  # type: ignore[attr-defined]
-        self.lifts = self.risks > 1 and controller.combine.anti_windup is not None
-        self.params = tuple(self._params(controller))
-        self.sizes = (
-            len(controller.stretch.init()),
-            tuple((len(_init(r.step)), len(_init(r.loss))) for r in controller.risks),
-        )
-        self.fields = tuple(self._fields())
-
-    def _params(self, controller: Controller) -> Iterator[str]:
-        yield from ("cut_low", "cut_high", "out_low", "out_high", "delta")
-        yield from (f"phi_{i}" for i in range(len(controller.stretch.params)))
-        for i, risk in enumerate(controller.risks):
-            yield from (f"level{i}", f"bottom{i}", f"top{i}")
-            yield from (f"judge{i}_{j}" for j in range(len(risk.loss.params)))
-            yield from (f"step{i}_{j}" for j in range(len(risk.step.params)))  # type: ignore[union-attr]
-
-    def _fields(self) -> Iterator[str]:
-        stretch, sizes = self.sizes
-        yield from (f"stretch_{i}" for i in range(stretch))
-        for i, (step, loss) in enumerate(sizes):
-            yield f"theta{i}"
-            yield from (f"stepping{i}_{j}" for j in range(step))
-            yield from (f"judging{i}_{j}" for j in range(loss))
-            yield from (f"total{i}", f"lifts{i}", f"lifted{i}")
-        yield from ("judged", "full", "empty", "torn", "missing")
-
-    def memory(self, prefix: str) -> list[str]:
-        """The fields of one memory."""
-        return [name for name in self.fields if name.startswith(prefix + "_")]
-
-    def params_of(self, controller: Controller) -> list[float]:
-        """The numbers of a controller."""
-        support = controller.sets.support  # type: ignore[attr-defined]
-        numbers = [
-            *support,
-            *outward(support),
-            controller.combine.anti_windup or 0.0,
-            *controller.stretch.params,
-        ]
-        for risk, (low, high) in zip(controller.risks, controller.bounds, strict=True):
-            numbers += (risk.level, low, high, *risk.loss.params, *risk.step.params)  # type: ignore[union-attr]
-        return numbers
-
-    def pack(self, state: State) -> list[float]:
-        """The numbers of a state."""
-        numbers = [*state.stretch]
-        for own in state.risks:
-            numbers += (own.theta, *own.step, *own.loss, own.total, own.lifts, own.lifted)
-        return [
-            *numbers, state.risks[0].judged, state.full, state.empty, state.torn, state.missing
-        ]  # fmt: skip
-
-    def unpack(self, vector: Iterable[float], into: State) -> State:
-        """Puts the numbers of `vector` into a state."""
-        held = dict(zip(self.fields, map(float, vector), strict=True))
-        stretch, sizes = self.sizes
-        into.stretch = tuple(held[f"stretch_{i}"] for i in range(stretch))
-        for i, (own, (step, loss)) in enumerate(zip(into.risks, sizes, strict=True)):
-            own.theta, own.total = held[f"theta{i}"], held[f"total{i}"]
-            own.step = tuple(held[f"stepping{i}_{j}"] for j in range(step))
-            own.loss = tuple(held[f"judging{i}_{j}"] for j in range(loss))
-            own.lifts, own.lifted = int(held[f"lifts{i}"]), held[f"lifted{i}"]
-            own.judged = int(held["judged"])
-        into.full, into.empty = int(held["full"]), int(held["empty"])
-        into.torn, into.missing = int(held["torn"]), int(held["missing"])
-        return into
-
-    def pack_rest(self, state: State) -> list[float]:
-        """The numbers of a state that no step of a bulk loop changes."""
-        numbers = [number for own in state.risks for number in (own.first, own.unjudged)]
-        return [
-            *numbers, state.dropped, state.expired, state.inherited, state.peak, state.fresh
-        ]  # fmt: skip
-
-    def unpack_rest(self, vector: Iterable[float], into: State) -> State:
-        """Puts the numbers of `pack_rest` into a state."""
-        numbers = iter(map(float, vector))
-        for own in into.risks:
-            own.first, own.unjudged = next(numbers), int(next(numbers))
-        dropped, expired, inherited, peak, fresh = map(int, numbers)
-        into.dropped, into.expired, into.inherited = dropped, expired, inherited
-        into.peak, into.fresh = peak, bool(fresh)
-        return into
+def _flat(value: tuple[Any, ...]) -> list[float]:
+    """The numbers of nested tuples in order."""
+    numbers: list[float] = []
+    for inner in value:
+        if isinstance(inner, tuple):
+            numbers += _flat(inner)
+        else:
+            numbers.append(inner)
+    return numbers
 
 
-def _init(part: Any) -> tuple[float, ...]:
-    return tuple(part.init()) if hasattr(part, "init") else ()
+def _numbered(value: Any, places: Iterator[int]) -> Any:
+    """Nested tuples of the same shape, with places instead of numbers."""
+    if not isinstance(value, tuple):
+        return next(places)
+    inner = [_numbered(part, places) for part in value]
+    return type(value)(*inner) if isinstance(value, Numbers | Position) else tuple(inner)
+
+
+def _filled(places: Any, values: list[float]) -> Any:
+    """Nested tuples of the same shape, with numbers instead of places."""
+    if not isinstance(places, tuple):
+        return values[places]
+    inner = [_filled(part, values) for part in places]
+    return Position(*inner) if isinstance(places, Position) else tuple(inner)
+
+
+def _names(name: str, place: Any) -> Iterator[str]:
+    """The names of the numbers in one field of a position."""
+    shared = name in ("stretch", "family")
+    for i, inner in enumerate(place):
+        if shared:
+            yield f"{name}_{i}"
+        elif isinstance(inner, tuple):
+            yield from (f"{name}{i}_{j}" for j in range(len(inner)))
+        else:
+            yield f"{name}{i}"

@@ -19,10 +19,6 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-reproduce = typer.Typer(
-    help="Runs the experiments of the paper, and others like them, on real data.",
-    no_args_is_help=True,
-)
 
 
 class RiskName(StrEnum):
@@ -455,98 +451,3 @@ def _working(title: str, quiet: bool) -> Iterator[None]:
 
     with Console(stderr=True).status(title):
         yield
-
-
-# The paper
-
-app.add_typer(reproduce, name="reproduce")
-
-Tables = Annotated[Path, typer.Option("--out", help="The folder for tables and figures.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Something smaller, in a minute or two.")]
-
-
-@reproduce.command()
-def tabular(
-    datasets: Annotated[
-        str, typer.Option(help="Names separated by commas.")
-    ] = "power,energy,traffic,prices,wind",
-    seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 5,
-    model: Annotated[str, typer.Option(help="lstm or linear.")] = "lstm",
-    batch: Annotated[int, typer.Option(help="The most recent rows the LSTM learns from.")] = 512,
-    scale_rows: Annotated[
-        int,
-        typer.Option(help="The first rows that x, y and θ are scaled by; the authors took 8000."),
-    ] = 5000,
-    jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
-    quick: Quick = False,
-    ready: Annotated[
-        bool, typer.Option("--ready", help="Use the tapes that are finished and make no others.")
-    ] = False,
-    out: Tables = Path("results"),
-) -> None:
-    """The regression experiments: coverage, streaks and lengths of every stretching function."""
-    from setpoint.experiments import tabular as experiment
-
-    experiment.reproduce(
-        datasets=_names(datasets),
-        seeds=seeds,
-        model=model,
-        batch=batch,
-        scale_rows=scale_rows,
-        jobs=jobs,
-        quick=quick,
-        ready=ready,
-        out=out,
-    )
-
-
-@reproduce.command()
-def classification(
-    streams: Annotated[
-        str, typer.Option(help="Names separated by commas.")
-    ] = "gas_drift,outdoor,power_supply,yeast",
-    quick: Quick = False,
-    out: Tables = Path("results"),
-) -> None:
-    """Label sets on streams that drift, beside the bare classifier and a fixed threshold."""
-    from setpoint.experiments import classification as experiment
-
-    experiment.reproduce(streams=_names(streams), quick=quick, out=out)
-
-
-@reproduce.command()
-def depth(
-    clip: Annotated[
-        str, typer.Option(metavar="NAMES", help="kitti, kitchen, road; separated by commas.")
-    ] = "kitti,kitchen,road",
-    model: Annotated[
-        str,
-        typer.Option(metavar="NAMES", help="stored, network; stored ones come with kitti alone."),
-    ] = "stored,network",
-    heuristics: Annotated[
-        str,
-        typer.Option(
-            metavar="NAMES", help="The paper's four, and registered_paper, its way of the last."
-        ),
-    ] = "constant,magnitude,previous,registered",
-    seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 3,
-    frames: Annotated[
-        int | None, typer.Option(help="How many first frames of each clip; by default all.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
-    quick: Quick = False,
-    out: Tables = Path("results"),
-) -> None:
-    """The image experiments: depth maps, pixel by pixel, with the failures of their centre held."""
-    from setpoint.experiments import depth as experiment
-
-    experiment.reproduce(
-        clips=_names(clip),
-        models=_names(model),
-        heuristics=_names(heuristics),
-        seeds=seeds,
-        frames=frames,
-        jobs=jobs,
-        quick=quick,
-        out=out,
-    )

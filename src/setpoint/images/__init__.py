@@ -5,7 +5,7 @@ A model of images, `SpreadModel` around it with a heuristic of its uncertainty, 
 flow is asked for.
 """
 
-from setpoint.images.alignment import Fit, Line, Ratio, ScaleAndShift, fit, known_pixels
+from setpoint.images.alignment import Fit, Line, Ratio, fit, known_pixels, only, valid_depth
 from setpoint.images.choosing import Chosen, choose
 from setpoint.images.criticals import CriticalSet, CriticalValues, FrameTape
 from setpoint.images.heuristics import (
@@ -16,7 +16,6 @@ from setpoint.images.heuristics import (
 )
 from setpoint.images.model import Facts, SpreadModel
 from setpoint.images.registration import DIS, TVL1, warp
-from setpoint.images.validity import only, valid_depth, wrapped
 
 __all__ = [
     "DIS",
@@ -33,7 +32,6 @@ __all__ = [
     "Ratio",
     "RegisteredResiduals",
     "ResidualMagnitude",
-    "ScaleAndShift",
     "SpreadModel",
     "choose",
     "fit",
@@ -41,5 +39,4 @@ __all__ = [
     "only",
     "valid_depth",
     "warp",
-    "wrapped",
 ]

@@ -1,16 +1,19 @@
-"""Scale and shift: an estimate up to an unknown unit, put into metres by a few known pixels."""
+"""Scale and shift: an estimate up to an unknown unit, put into metres by a few known pixels.
+
+Also which pixels count: those with a depth, the others being NaN.
+"""
 
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from setpoint._check import finite, whole
+from setpoint._check import finite, number, whole
 from setpoint.errors import InputError
-from setpoint.images._arrays import host, image, like, space
+from setpoint.sets.frames import host, image, like, space
 
-__all__ = ["Fit", "Line", "Ratio", "Rescale", "ScaleAndShift", "fit", "known_pixels"]
+__all__ = ["Fit", "Line", "Ratio", "Rescale", "fit", "known_pixels", "only", "valid_depth"]
 
 
 class Fit(NamedTuple):
@@ -119,43 +122,6 @@ def known_pixels(truth: Any, count: int = 200, rng: Any = None) -> Any:
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleAndShift:
-    """Which pixels are known with the input, and what is made of them.
-
-    Parameters
-    ----------
-    points
-        How many pixels are known.
-    least
-        With fewer known pixels than this, and than `points`, it is the ratio of the means without
-        a shift.
-
-    Examples
-    --------
-    >>> truth = np.linspace(1.0, 20.0, 600).reshape(20, 30)
-    >>> align = ScaleAndShift(points=200)
-    >>> found = align.fit(5.0 * truth - 2.0, align.known(truth, rng=0))
-    >>> round(found.scale, 9), round(found.shift, 9)
-    (0.2, 0.4)
-    """
-
-    points: int = 200
-    least: int = 20
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "points", whole(self.points, "points", 1))
-        object.__setattr__(self, "least", whole(self.least, "least", 1))
-
-    def known(self, truth: Any, rng: Any = None) -> Any:
-        """The truth at `points` pixels, NaN elsewhere; all of it if no more are finite."""
-        return known_pixels(truth, self.points, rng)
-
-    def fit(self, estimate: Any, known: Any) -> Fit:
-        """The scale and shift from the known pixels."""
-        return fit(estimate, known, min(self.least, self.points))
-
-
 class Rescale(Protocol):
     """What brings one side of a heuristic to the residuals of the frame it is used for."""
 
@@ -239,3 +205,36 @@ def _check(part: Any) -> None:
         raise InputError(f"limit must be at least 1, got {limit}")
     object.__setattr__(part, "limit", limit)
     object.__setattr__(part, "least", whole(part.least, "least", 1))
+
+
+def valid_depth(depth: Any, least: float = 1e-8, most: float = inf) -> Any:
+    """Which pixels have a depth: finite, at least `least` and at most `most`.
+
+    A depth below 1e-8 is how maps say that there is none, and padding is below it too.
+
+    >>> import numpy as np
+    >>> valid_depth(np.array([[0.0, 3.5], [np.nan, -1.0]]))
+    array([[False,  True],
+           [False, False]])
+    """
+    low, high = number(least, "least"), number(most, "most")
+    if not low <= high:
+        raise InputError(f"valid_depth needs least ≤ most, got {low} and {high}")
+    xp = space(depth)
+    held = xp.asarray(depth)
+    return xp.isfinite(held) & (held >= low) & (held <= high)
+
+
+def only(values: Any, valid: Any) -> Any:
+    """The values where they are valid and NaN elsewhere, in floats.
+
+    >>> import numpy as np
+    >>> depth = np.array([[0.0, 3.5]])
+    >>> only(depth, valid_depth(depth))
+    array([[nan, 3.5]])
+    """
+    xp = space(values)
+    held = xp.asarray(values)
+    if held.dtype not in (xp.float16, xp.float32, xp.float64):
+        held = held * xp.asarray(1.0, dtype=xp.float32)
+    return xp.where(xp.asarray(valid), held, float("nan"))

@@ -17,9 +17,9 @@ from setpoint._check import choice, is_missing, number, whole
 from setpoint.bulk.states import size_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError, PredictionError
-from setpoint.images._arrays import host
 from setpoint.regions import Centre, Whole
-from setpoint.sets import PixelScale
+from setpoint.sets import PixelScale, Shares, Supports
+from setpoint.sets.frames import host
 from setpoint.tape import Ragged, Tape
 
 __all__ = ["CriticalSet", "CriticalValues", "FrameTape"]
@@ -209,10 +209,10 @@ class FrameTape:
         dtype: str = "float32",
     ) -> None:
         self.sets = PixelScale() if sets is None else sets
-        if not hasattr(self.sets, "criticals"):
+        if not isinstance(self.sets, Shares):
             raise InputError(f"sets must have criticals, as sets.PixelScale(), got {self.sets!r}")
-        cut = getattr(self.sets, "support", None) != (-inf, inf)
-        nodes = _nodes(self.sets) if cut else (0.0, 1.0, inf)
+        line = isinstance(self.sets, Supports) and self.sets.support == (-inf, inf)
+        nodes = (0.0, 1.0, inf) if line else _nodes(self.sets)
         self.family = CriticalValues(tuple(regions), nodes, self.sets)
         self.bins = None if bins is None else whole(bins, "bins", 2)
         self.dtype = choice(dtype, "dtype", ("float32", "float64"))

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from setpoint._check import choice, finite, positive, whole
 from setpoint.errors import InputError
-from setpoint.images._arrays import copied, image, like, mean, same, space
 from setpoint.images.registration import DIS, Register, warp
+from setpoint.sets.frames import copied, image, like, mean, same, space
 
 __all__ = [
     "FLOOR",
@@ -141,8 +141,7 @@ class ResidualMagnitude:
     ----------
     network
         Any online model: `predict(x)` gives an image, `learn(x, y)` takes the absolute residual
-        of a frame, NaN where invalid. `setpoint.models.depth.ResidualNetwork` is one. What it says
-        below 0 counts as 0.
+        of a frame, NaN where invalid. What it says below 0 counts as 0.
     floor
         The least uncertainty, as a share of the frame's mean.
     """

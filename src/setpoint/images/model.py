@@ -8,11 +8,11 @@ import numpy as np
 
 from setpoint._check import whole
 from setpoint.errors import InputError, PendingFull, UnknownReceipt
-from setpoint.images._arrays import copied, image, like, mask, same, space, true
 from setpoint.images.alignment import Fit, Line, Rescale, fit, known_pixels
 from setpoint.images.heuristics import Heuristic, floored, sides
 from setpoint.predictions import PixelSpread
-from setpoint.stream import Id, checked_id
+from setpoint.receipts import Id, checked_id
+from setpoint.sets.frames import copied, image, like, mask_like, same, space, true_image
 
 __all__ = ["Facts", "SpreadModel"]
 
@@ -191,12 +191,12 @@ class SpreadModel:
         xp = space(raw)
         usable = xp.isfinite(raw)
         if valid is not None:
-            usable = usable & mask(valid, "valid", raw)
+            usable = usable & mask_like(valid, "valid", raw)
         points = None
         if known is not None and self.known:
-            given = true(known, "known")
+            given = true_image(known, "known")
             if valid is not None:
-                given = space(given).where(mask(valid, "valid", given), given, nan)
+                given = space(given).where(mask_like(valid, "valid", given), given, nan)
             drawn = np.random.default_rng((self.seed, self._serial))
             points = like(known_pixels(given, self.known, drawn), raw)
         seen = xp.where(usable, raw, nan)
@@ -248,7 +248,7 @@ class SpreadModel:
         the same input if they hold the same numbers, numbers and strings if they are equal,
         anything else only if it is the same object.
         """
-        truth = true(y, "y")
+        truth = true_image(y, "y")
         spread, facts = self._asked(x, truth) if id is None else self._waiting(id)
         judged = _judged(facts, spread, truth)
         estimate = space(spread.centre).where(spread.valid, spread.centre, nan)

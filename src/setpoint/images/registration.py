@@ -13,7 +13,7 @@ import numpy as np
 
 from setpoint._check import choice, whole
 from setpoint.errors import InputError
-from setpoint.images._arrays import host, image, space
+from setpoint.sets.frames import host, image, space
 
 __all__ = ["DIS", "TVL1", "Register", "warp"]
 

@@ -1,10 +1,8 @@
 """What a saved state guarantees: a stream, groups, a fleet, or the folder of a ledger."""
 
-import json
 import os
 import shutil
 import warnings
-import zipfile
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from setpoint import spec
+from setpoint import _store, spec
 from setpoint.bulk.fleet import Fleet
 from setpoint.controller import Controller
 from setpoint.errors import InputError, StateError
@@ -169,14 +167,10 @@ def _state_file(path: str | os.PathLike[str]) -> Path:
 def _kind_of(path: Path) -> str:
     """What a saved file says it is."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            return str(json.loads(archive.read("header.json"))["format"]).removeprefix("setpoint ")
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
+        return _store.kind(path)
+    except StateError as error:
         raise StateError(
-            f"{path} is damaged or not a saved state ({error}); name what Stream.save, "
-            "Groups.save or Fleet.save wrote, or a ledger's folder"
+            f"{error}; name what Stream.save, Groups.save or Fleet.save wrote, or a ledger's folder"
         ) from error
 
 

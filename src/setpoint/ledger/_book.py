@@ -9,7 +9,8 @@ from setpoint.errors import ReceiptError, UnknownReceipt
 from setpoint.ledger._ids import ClosedIds
 from setpoint.ledger._recall import Recall
 from setpoint.ledger._words import quoted
-from setpoint.stream import Id, Receipt, Stream
+from setpoint.receipts import Id, Receipt
+from setpoint.stream import Stream
 
 __all__ = ["Book"]
 

@@ -13,7 +13,7 @@ from setpoint.errors import (
 from setpoint.ledger._book import Book
 from setpoint.ledger._recall import brief
 from setpoint.ledger._words import described, plain, quoted, read, told
-from setpoint.stream import Id
+from setpoint.receipts import Id
 
 __all__ = ["Desk"]
 

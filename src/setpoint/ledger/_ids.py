@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from setpoint.stream import Id
+from setpoint.receipts import Id
 
 __all__ = ["ClosedIds"]
 

@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 
 from setpoint.ledger._words import described
-from setpoint.stream import Id, Receipt
+from setpoint.receipts import Id, Receipt
 
 __all__ = ["Answered", "Recall", "brief"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from setpoint.errors import InputError
 from setpoint.ledger._lines import Unread
-from setpoint.stream import Id
+from setpoint.receipts import Id
 
 __all__ = ["described", "plain", "quoted", "read", "told"]
 

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from setpoint._check import whole
 from setpoint.errors import InputError
-from setpoint.metrics._input import coded, flags, fraction, whole
+from setpoint.metrics.columns import Flags, Places, flags, fraction
 
-__all__ = ["GroupCoverage", "delta_coverage", "noise_floor"]
+__all__ = [
+    "GroupCoverage", "coded", "counts_by_group", "coverage_by_group", "delta_coverage",
+    "group_key", "noise_floor",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +58,28 @@ def delta_coverage(covered: ArrayLike, groups: Iterable[Any], nominal: float) ->
     """
     hits = flags(covered, "covered")
     codes, keys = coded(groups, len(hits))
-    places = codes + 1
-    places[np.isnan(hits)] = 0
-    sizes = np.bincount(places, minlength=len(keys) + 1)[1:].tolist()
-    held = np.bincount(places[hits == 1.0], minlength=len(keys) + 1)[1:].tolist()
-    counts: dict[Hashable, list[int]] = {
-        key: [steps, hit] for key, steps, hit in zip(keys, sizes, held, strict=True) if steps
-    }
-    return _from_counts(counts, fraction(nominal, "nominal"))
+    seen = ~np.isnan(hits)
+    counts = counts_by_group(codes[seen], keys, hits[seen] == 0.0)
+    return coverage_by_group(counts, fraction(nominal, "nominal"))
 
 
-def _from_counts(counts: Mapping[Hashable, list[int]], nominal: float) -> GroupCoverage:
-    """The result from [steps, hits] of each group."""
-    shares = {key: hits / steps for key, (steps, hits) in counts.items()}
+def counts_by_group(
+    codes: Places, keys: list[Hashable], missed: Flags
+) -> dict[Hashable, list[int]]:
+    """[steps, misses] of each group that has a step; `codes` and `keys` are those of `coded`."""
+    steps, misses = (
+        np.bincount(places + 1, minlength=len(keys) + 1)[1:].tolist()
+        for places in (codes, codes[missed])
+    )
+    return {key: [n, m] for key, n, m in zip(keys, steps, misses, strict=True) if n}
+
+
+def coverage_by_group(counts: Mapping[Hashable, list[int]], nominal: float) -> GroupCoverage:
+    """Coverage from [steps, misses] of each group."""
+    shares = {key: (steps - misses) / steps for key, (steps, misses) in counts.items()}
     sizes = {key: steps for key, (steps, _) in counts.items()}
-    away = [abs(share - nominal) for share in shares.values()]
-    delta = math.fsum(away) / len(away) if away else math.nan
+    distances = [abs(share - nominal) for share in shares.values()]
+    delta = math.fsum(distances) / len(distances) if distances else math.nan
     return GroupCoverage(delta, noise_floor(list(sizes.values()), nominal), shares, sizes)
 
 
@@ -95,7 +105,7 @@ def noise_floor(sizes: ArrayLike, nominal: float) -> float:
     p = fraction(nominal, "nominal")
     if np.ndim(sizes) != 1:
         raise InputError(f"sizes must be a column of group sizes, got {sizes!r}")
-    noise = [_deviation(whole(n, "a group size"), p) for n in np.asarray(sizes).tolist()]
+    noise = [_deviation(whole(n, "a group size", 1), p) for n in np.asarray(sizes).tolist()]
     return math.fsum(noise) / len(noise) if noise else math.nan
 
 
@@ -107,3 +117,45 @@ def _deviation(n: int, p: float) -> float:
     log = math.lgamma(n + 1) - math.lgamma(v + 1) - math.lgamma(n - v + 1)
     log += v * math.log(p) + (n - v + 1) * math.log1p(-p)
     return 2.0 * (v / n) * math.exp(log)
+
+
+def group_key(group: Any) -> Hashable | None:
+    """The key itself; `None` for a key that equals nothing (NaN, NaT): such a step has no group."""
+    try:
+        hash(group)
+        return group if group == group else None
+    except TypeError:
+        raise InputError(f"a group must be hashable (a name, a number), got {group!r}") from None
+
+
+def coded(groups: Iterable[Any], size: int) -> tuple[Places, list[Hashable]]:
+    """The place of each step's key in the list of keys, −1 for none, and that list.
+
+    Keys come in order of first appearance. Numbers in arrays become plain Python ones, dates stay
+    as they are.
+    """
+    keys: Any = groups
+    try:
+        keys = groups if isinstance(groups, np.ndarray) else list(groups)
+        count = len(keys)
+    except TypeError:
+        raise InputError(f"groups must hold one key a step, got {groups!r}") from None
+    if count != size:
+        raise InputError(f"groups must have one key for each of the {size} steps, got {count}")
+    distinct: list[Any]
+    if isinstance(groups, np.ndarray) and groups.ndim == 1 and groups.dtype.kind in "biufmM":
+        values, first, codes = np.unique(groups, return_index=True, return_inverse=True)
+        values, codes = values[np.argsort(first)], np.argsort(np.argsort(first))[codes]
+        distinct = list(values) if groups.dtype.kind in "mM" else values.tolist()
+    else:
+        keys = groups.tolist() if isinstance(groups, np.ndarray) else keys
+        try:
+            places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+        except TypeError:
+            for key in keys:
+                group_key(key)  # says which one
+            raise
+        distinct, codes = list(places), np.fromiter(map(places.__getitem__, keys), np.int64, size)
+    has_group = np.array([group_key(key) is not None for key in distinct], bool)
+    renumbered = np.where(has_group, np.cumsum(has_group) - 1, -1)
+    return renumbered[codes], [key for key, has in zip(distinct, has_group, strict=True) if has]

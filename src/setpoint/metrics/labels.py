@@ -10,29 +10,22 @@ mean over the others. They are the losses of the same name, so that `risk(false_
 what a controller of `losses.FalseNegatives` holds.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setpoint.errors import InputError
-from setpoint.metrics._input import Flags, Floats, column, refuse
+from setpoint.metrics.columns import Flags, Floats, column, refuse
 
 __all__ = [
-    "f1",
-    "false_negatives",
-    "false_positives",
-    "labels_covered",
-    "set_sizes",
-    "size_share",
-]
+    "f1", "false_negatives", "false_positives", "labels_covered", "set_sizes", "size_share",
+]  # fmt: skip
 
 
 def set_sizes(masks: ArrayLike) -> NDArray[np.int64]:
     """How many classes each set holds.
 
-    Examples
-    --------
     >>> set_sizes([[1, 1, 0], [0, 0, 0]])
     array([2, 0])
     """
@@ -43,8 +36,6 @@ def set_sizes(masks: ArrayLike) -> NDArray[np.int64]:
 def size_share(masks: ArrayLike) -> Floats:
     """The share of all classes that each set holds; NaN where there is no class.
 
-    Examples
-    --------
     >>> size_share([[1, 1, 0, 0], [0, 0, 0, 0]])
     array([0.5, 0. ])
     """
@@ -55,8 +46,6 @@ def size_share(masks: ArrayLike) -> Floats:
 def labels_covered(masks: ArrayLike, labels: ArrayLike) -> Floats:
     """1.0 where a set holds every label of its step, 0.0 where not, NaN where not observed.
 
-    Examples
-    --------
     >>> labels_covered([[1, 1, 0], [0, 1, 0], [1, 0, 0]], [1, 2, float("nan")])
     array([ 1.,  0., nan])
     >>> labels_covered([[1, 1, 0], [0, 1, 0]], [[1, 1, 0], [1, 1, 0]])
@@ -69,8 +58,6 @@ def labels_covered(masks: ArrayLike, labels: ArrayLike) -> Floats:
 def false_negatives(masks: ArrayLike, labels: ArrayLike) -> Floats:
     """The share of a step's labels that its set leaves out; NaN where it has none.
 
-    Examples
-    --------
     >>> false_negatives([[1, 0, 1], [1, 0, 0]], [[1, 1, 0], [0, 0, 0]])
     array([0.5, nan])
     """
@@ -81,8 +68,6 @@ def false_negatives(masks: ArrayLike, labels: ArrayLike) -> Floats:
 def false_positives(masks: ArrayLike, labels: ArrayLike) -> Floats:
     """The share of the classes that are no label of a step and yet in its set; NaN without any.
 
-    Examples
-    --------
     >>> false_positives([[1, 0, 1], [1, 1, 1]], [[1, 0, 0], [1, 1, 1]])
     array([0.5, nan])
     """
@@ -94,8 +79,6 @@ def false_positives(masks: ArrayLike, labels: ArrayLike) -> Floats:
 def f1(masks: ArrayLike, labels: ArrayLike) -> Floats:
     """The harmonic mean of precision and recall of each set; NaN where set and labels are empty.
 
-    Examples
-    --------
     >>> f1([[1, 1, 0], [1, 0, 0]], [[1, 0, 0], [0, 1, 0]])
     array([0.66666667, 0.        ])
     """
@@ -118,71 +101,58 @@ class _Judged(NamedTuple):
 def _judged(masks: ArrayLike, labels: ArrayLike) -> _Judged:
     held = _masks(masks)
     steps, classes = held.shape
-    given = np.asarray(labels)
-    sizes = np.count_nonzero(held, axis=1)
-    if given.ndim == 2:
-        truth, seen = _several(given, held.shape)
-        positives = np.count_nonzero(truth, axis=1)
-        return _Judged(
-            seen, sizes, positives, positives, np.count_nonzero(truth & held, axis=1), classes
-        )
-    place = column(labels, "labels", steps)
-    seen = ~np.isnan(place)
-    wrong = seen & ~((place >= 0.0) & (place == np.floor(place)) & np.isfinite(place))
-    refuse(wrong, place, "labels", "the number of a class from 0, or NaN where not observed")
-    known = seen & (place < classes)
-    hits = np.zeros(steps, dtype=np.int64)
-    rows = np.flatnonzero(known)
-    hits[rows] = held[rows, place[rows].astype(np.int64)]
-    return _Judged(seen, sizes, seen.astype(np.int64), known.astype(np.int64), hits, classes)
+    if np.ndim(labels) == 2:
+        truth, seen = _several(np.asarray(labels), held.shape)
+        known = positives = np.count_nonzero(truth, axis=1)
+    else:
+        place = column(labels, "labels", steps)
+        seen = ~np.isnan(place)
+        wrong = seen & ~((place >= 0.0) & (place == np.floor(place)) & np.isfinite(place))
+        refuse(wrong, place, "labels", "the number of a class from 0, or NaN where not observed")
+        truth = place[:, None] == np.arange(classes)
+        known, positives = np.count_nonzero(truth, axis=1), seen.astype(np.int64)
+    hits = np.count_nonzero(truth & held, axis=1)
+    return _Judged(seen, np.count_nonzero(held, axis=1), positives, known, hits, classes)
 
 
-def _several(given: NDArray[np.generic], shape: tuple[int, ...]) -> tuple[Flags, Flags]:
+def _several(labels: NDArray[Any], shape: tuple[int, ...]) -> tuple[Flags, Flags]:
     """Which labels each step has, and which steps were observed."""
-    if given.shape != shape:
+    if labels.shape != shape:
         raise InputError(
             f"labels must have the shape {shape} of masks where a step may have several, "
-            f"got {given.shape}"
+            f"got {labels.shape}"
         )
-    if given.dtype == np.bool_:
-        flags: Flags = given.astype(np.bool_)
-        return flags, np.ones(len(given), dtype=np.bool_)
-    numbers = _numbers(given, "labels")
-    unseen = np.asarray(np.isnan(numbers).all(axis=1))
-    if not shape[1]:
-        unseen = np.zeros(len(given), dtype=np.bool_)
-    wrong = ~((numbers == 0.0) | (numbers == 1.0)).all(axis=1) & ~unseen
+    numbers = _numbers(labels, "labels")
+    missing = np.isnan(numbers).all(axis=1) & (shape[1] > 0)
+    wrong = ~((numbers == 0.0) | (numbers == 1.0)).all(axis=1) & ~missing
     if wrong.any():
         step = int(np.argmax(wrong))
         raise InputError(
             "labels must be 0 or 1 for each class, or NaN for all where not observed, "
             f"got {numbers[step].tolist()} at step {step}"
         )
-    truth: Flags = numbers == 1.0
-    return truth, ~unseen
+    return np.asarray(numbers == 1.0), np.asarray(~missing)
 
 
 def _masks(masks: ArrayLike) -> Flags:
-    given = np.asarray(masks)
-    if given.ndim != 2:
+    held = np.asarray(masks)
+    if held.ndim != 2:
         raise InputError(
-            f"masks must have one row a step and one column a class, got shape {given.shape}"
+            f"masks must have one row a step and one column a class, got shape {held.shape}"
         )
-    if given.dtype == np.bool_:
-        flags: Flags = given
-        return flags
-    numbers = _numbers(given, "masks")
+    if held.dtype == np.bool_:
+        return held
+    numbers = _numbers(held, "masks")
     wrong = ~((numbers == 0.0) | (numbers == 1.0))
     if wrong.any():
         raise InputError(f"masks must hold 0 and 1, got {float(numbers[wrong][0])}")
-    found: Flags = numbers == 1.0
-    return found
+    return np.asarray(numbers == 1.0)
 
 
-def _numbers(given: NDArray[np.generic], name: str) -> Floats:
-    if given.size and given.dtype.kind not in "iuf":
-        raise InputError(f"{name} must hold numbers or booleans, got values of type {given.dtype}")
-    return given.astype(np.float64)
+def _numbers(values: NDArray[Any], name: str) -> Floats:
+    if values.size and values.dtype.kind not in "biuf":
+        raise InputError(f"{name} must hold numbers or booleans, got values of type {values.dtype}")
+    return values.astype(np.float64)
 
 
 def _divided(top: ArrayLike, bottom: NDArray[np.int64]) -> Floats:

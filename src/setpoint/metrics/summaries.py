@@ -1,29 +1,23 @@
-"""All metrics of a stream in one table, from arrays."""
+"""All metrics of a stream in one table: from arrays, or one step at a time."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from array import array
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from setpoint._check import interval
-from setpoint.metrics._input import (
-    coded,
-    flags,
-    level_of,
-    marks,
-    nominal_of,
-    numeric,
-    refuse,
-    sizes,
-    whole,
-)
-from setpoint.metrics._totals import BLOCK, Totals
-from setpoint.metrics.intervals import _EVERYTHING, _is_empty
+from setpoint._check import finite, interval, number, whole
+from setpoint.errors import InputError
+from setpoint.metrics import columns, tally
+from setpoint.metrics import groups as keyed
+from setpoint.metrics.arrays import EVERYTHING, median_length
+from setpoint.metrics.tally import Moments, Steps, Tally
+from setpoint.metrics.windows import RunningWindows, WindowErrors, errors_of
 
-__all__ = ["Summary", "size_summary", "summary"]
+__all__ = ["Running", "Summary", "size_summary", "summary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +79,10 @@ def summary(
     groups: Iterable[Any] | None = None,
     window: int = 250,
     confidence_level: float | None = None,
-    support: tuple[float, float] = _EVERYTHING,
+    support: tuple[float, float] = EVERYTHING,
+    offsets: ArrayLike | None = None,
 ) -> Summary:
-    """Every metric of a stream of intervals.
+    """Every metric of a stream of intervals, or of several streams together.
 
     A step whose label or loss is NaN is counted as missing and left out of every number, lengths
     included, so that all numbers speak of the same steps.
@@ -109,6 +104,9 @@ def summary(
         be given where that is not a fraction, and should be where the loss is not miscoverage.
     support
         The values y can take; an interval that holds them all is full.
+    offsets
+        Of several streams that lie one after the other: where each begins, and the end of the
+        last one. Streaks and windows end where their stream does.
 
     Examples
     --------
@@ -125,33 +123,11 @@ def summary(
     coverage            0.666667
     ...
     """
-    low = numeric(lower, "lower")
-    high, label = numeric(upper, "upper", len(low)), numeric(y, "y", len(low))
-    target = level_of(level)
-    nominal = nominal_of(target, confidence_level)
-    low_end, high_end = interval(support, "support")
-    totals = _begun(len(low), losses, groups)
-    missed = near = 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, len(low), BLOCK):
-            own, top, out = (
-                each[start : start + BLOCK].astype(np.float64, copy=False)
-                for each in (low, high, label)
-            )
-            refuse(np.isnan(own), own, "lower", "a number or ±inf", start)
-            refuse(np.isnan(top), top, "upper", "a number or ±inf", start)
-            refuse(np.isinf(out), out, "y", "finite, or NaN where not observed", start)
-            kept, loss = totals.seen(out == out, start)
-            if kept is not None:
-                own, top, out = own[kept], top[kept], out[kept]
-            hit = (own <= out) & (out <= top)
-            length = np.fmax(top - own, 0.0)  # ends of the same infinity differ by NaN
-            full = (own <= low_end) & (top >= high_end)
-            totals.add(start, kept, hit, length, loss, full, _is_empty(own, top))
-            above_low, below_high = out - own, top - out
-            missed -= float(np.minimum(above_low, 0.0).sum() + np.minimum(below_high, 0.0).sum())
-            near += float(np.maximum(above_low, 0.0).sum() + np.maximum(below_high, 0.0).sum())
-    return _summarised(totals, target, nominal, window, missed, near)
+    low, high = columns.ends(lower, upper)
+    label = columns.observed(y, "y", len(low))
+    steps = tally.measure_rows(low, high, label, *interval(support, "support"))
+    account = _account(level, confidence_level, window)
+    return _summarised(account, steps, label == label, losses, groups, offsets)
 
 
 def size_summary(
@@ -165,6 +141,7 @@ def size_summary(
     empty: ArrayLike | None = None,
     window: int = 250,
     confidence_level: float | None = None,
+    offsets: ArrayLike | None = None,
 ) -> Summary:
     """Every metric of a stream of sets that have a size and no ends: label sets, images.
 
@@ -186,81 +163,251 @@ def size_summary(
     >>> got.mean_length, got.full, got.empty, got.coverage
     (1.5, 0.25, 0.25, 0.75)
     """
-    hits = flags(covered, "covered")
-    length = sizes(size, "size", len(hits))
-    target = level_of(level)
-    nominal = nominal_of(target, confidence_level)
-    whole_set = np.isinf(length) if full is None else marks(full, "full", len(hits)) == 1.0
-    nothing = length == 0.0 if empty is None else marks(empty, "empty", len(hits)) == 1.0
-    totals = _begun(len(hits), losses, groups)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, len(hits), BLOCK):
-            here = slice(start, start + BLOCK)
-            kept, loss = totals.seen(hits[here] == hits[here], start)
-            hit, own = hits[here] == 1.0, length[here]
-            most, least = whole_set[here], nothing[here]
-            if kept is not None:
-                hit, own, most, least = hit[kept], own[kept], most[kept], least[kept]
-            totals.add(start, kept, hit, own, loss, most, least)
-    return _summarised(totals, target, nominal, window)
+    hits = columns.flags(covered, "covered")
+    length = columns.sizes(size, "size", len(hits))
+    is_whole, is_nothing = (
+        columns.marks(full, "full", np.isinf(length)),
+        columns.marks(empty, "empty", length == 0.0),
+    )
+    unknown = np.full(len(hits), math.nan)
+    steps = Steps(length, is_whole, is_nothing, unknown, unknown, hits == 0.0)
+    account = _account(level, confidence_level, window)
+    return _summarised(account, steps, hits == hits, losses, groups, offsets)
 
 
-def _begun(size: int, losses: ArrayLike | None, groups: Iterable[Any] | None) -> Totals:
-    given = None if losses is None else numeric(losses, "losses", size)
-    codes, keys = (None, []) if groups is None else coded(groups, size)
-    return Totals(size, given, codes, keys)
+@dataclass(slots=True)
+class _Account:
+    """What is kept of a stream beside its windows and its lengths."""
+
+    level: float
+    nominal: float
+    window: int
+    tally: Tally = tally.NOTHING
+    moments: Moments = Moments()  # noqa: RUF009
+    loss: float = 0.0
+    missing: int = 0
+    counts: dict[Hashable, list[int]] = field(default_factory=dict)  # group: [steps, misses]
+
+    def by_group(self) -> keyed.GroupCoverage:
+        return keyed.coverage_by_group(self.counts, self.nominal)
+
+    def summary(self, errors: WindowErrors, median: float) -> Summary:
+        metrics = tally.derived(self.tally, (1.0 - self.nominal) / 2.0)
+        shares = {name: float(value) for name, value in metrics.items()}
+        by_group = self.by_group()
+        return Summary(
+            level=self.level,
+            confidence_level=self.nominal,
+            window=self.window,
+            steps=int(self.tally.observed),
+            missing=self.missing,
+            risk=float(tally.share(self.loss, self.tally.observed)),
+            median_length=median,
+            streaks=int(self.tally.streaks),
+            longest_streak=int(shares.pop("longest_streak")),
+            delta_coverage=by_group.delta,
+            noise_floor=by_group.noise_floor,
+            groups=len(by_group.sizes),
+            worst_window=errors.worst,
+            rms_window=errors.rms,
+            worst_window_start=errors.start,
+            correlation=tally.correlation_of(self.moments),
+            **shares,
+        )
 
 
-def _summarised(
-    totals: Totals,
-    level: float,
-    nominal: float,
-    window: int,
-    missed: float | None = None,
-    near: float = 0.0,
-) -> Summary:
-    """The table. `missed` is how far labels lay outside in all, `near` how far inside."""
-    width = whole(window, "window")
-    steps = totals.steps
-    by_group = totals.by_group(nominal)
-    errors = totals.windows(level, width)
-    runs, longest, counter = totals.streaks()
-    pinball = winkler = math.nan
-    if missed is not None:
-        tail = (1.0 - nominal) / 2.0
-        # At tail 0 the near side costs nothing, however far the end, and a miss costs everything.
-        inside = tail * near if tail > 0.0 else 0.0
-        outside = (missed / tail if tail > 0.0 else math.inf) if missed > 0.0 else 0.0
-        pinball = _share((1.0 - tail) * missed + inside, 2 * steps)
-        winkler = _share(totals.total + outside, steps)
-    return Summary(
-        level=level,
-        confidence_level=nominal,
-        window=width,
-        steps=steps,
-        missing=totals.missing,
-        risk=_share(totals.loss, steps),
-        coverage=_share(totals.hits, steps),
-        mean_length=_share(totals.total, steps),
-        mean_finite_length=_share(totals.finite_total, totals.finite),
-        full=_share(totals.full, steps),
-        empty=_share(totals.empty, steps),
-        mc=_share(counter, steps),
-        msl=(steps - totals.hits) / runs if runs else 0.0,
-        streaks=runs,
-        longest_streak=longest,
-        delta_coverage=by_group.delta,
-        noise_floor=by_group.noise_floor,
-        groups=len(by_group.sizes),
-        pinball=pinball,
-        winkler=winkler,
-        worst_window=errors.worst,
-        rms_window=errors.rms,
-        worst_window_start=errors.start,
-        correlation=totals.correlation,
-        median_length=totals.median(),
+def _account(level: float, confidence_level: float | None, window: int) -> _Account:
+    target = finite(level, "level")
+    return _Account(
+        target, columns.nominal_of(target, confidence_level), whole(window, "window", 1)
     )
 
 
-def _share(total: float, count: int) -> float:
-    return total / count if count else math.nan
+def _summarised(
+    account: _Account,
+    steps: Steps,
+    seen: columns.Flags,
+    losses: ArrayLike | None,
+    groups: Iterable[Any] | None,
+    offsets: ArrayLike | None,
+) -> Summary:
+    """The table of the steps that were `seen`, if their loss was too."""
+    size, bounds = len(seen), columns.offsets_of(offsets, len(seen))
+    costs: columns.Floats | columns.Flags = steps.missed
+    if losses is not None:
+        costs = columns.observed(losses, "losses", size)
+        seen = seen & (costs == costs)
+    kept: Any = (column[seen] for column in steps)
+    steps, costs = Steps(*kept), costs[seen]
+    stops = np.concatenate([[0], np.cumsum(seen)])[bounds]
+    account.tally = tally.tally_of(steps, begins=stops[:-1][np.diff(stops) > 0])
+    account.moments = tally.moments_of(steps.length, steps.missed)
+    account.missing = size - len(costs)
+    with np.errstate(over="ignore"):
+        account.loss = float(costs.sum())
+    if groups is not None:
+        codes, keys = keyed.coded(groups, size)
+        account.counts = keyed.counts_by_group(codes[seen], keys, steps.missed)
+    errors = errors_of(costs, account.level, account.window, seen, bounds)
+    return account.summary(errors, median_length(steps.length))
+
+
+class Running:
+    """Every metric of a stream, updated in O(1) amortised a step; agrees with `summary`.
+
+    Memory: two windows of losses, two counts a group, and the lengths, 8 bytes a step, which the
+    exact median needs. An update that raises changes nothing.
+
+    Parameters
+    ----------
+    level
+        The level the risk should have.
+    window
+        Steps in a sliding window; a shorter stream counts as one window.
+    confidence_level
+        The nominal coverage, for ΔCoverage, pinball and Winkler. By default 1 − level; it must
+        be given where that is not a fraction, and should be where the loss is not miscoverage.
+    support
+        The values y can take; an interval that holds them all is full.
+    keep_lengths
+        `False` keeps no lengths: the memory stays constant and the median is NaN.
+
+    Examples
+    --------
+    >>> running = Running(level=0.2, window=2)
+    >>> for y, day in [(1.0, "mon"), (3.0, "tue"), (1.0, "mon"), (float("nan"), "tue")]:
+    ...     running.update(0.0, 2.0, y, group=day)
+    >>> got = running.summary()
+    >>> got.steps, got.missing, got.coverage, got.longest_streak
+    (3, 1, 0.6666666666666666, 1)
+    >>> dict(running.by_group().coverage)
+    {'mon': 1.0, 'tue': 0.0}
+    """
+
+    __slots__ = ("_account", "_lengths", "_support", "_windows")
+
+    def __init__(
+        self,
+        level: float,
+        window: int = 250,
+        *,
+        confidence_level: float | None = None,
+        support: tuple[float, float] = EVERYTHING,
+        keep_lengths: bool = True,
+    ) -> None:
+        self._account = _account(level, confidence_level, window)
+        self._support = interval(support, "support")
+        self._windows = RunningWindows(self._account.level, self._account.window)
+        self._lengths = array("d") if keep_lengths else None
+
+    def update(
+        self,
+        lower: float,
+        upper: float,
+        y: float | None,
+        loss: float | None = None,
+        group: Hashable | None = None,
+    ) -> None:
+        """Add one interval and its label.
+
+        Parameters
+        ----------
+        lower, upper
+            The ends shown; ±inf allowed, crossed ends are the empty interval.
+        y
+            The label. NaN or `None` means not observed: the step is counted as missing.
+        loss
+            The loss of the step, NaN if there was nothing to judge; by default the 0-1
+            miscoverage.
+        group
+            The step's group for ΔCoverage, anything hashable; `None` or NaN for none.
+        """
+        low, high = number(lower, "lower"), number(upper, "upper")
+        if low != low or high != high:
+            raise InputError(f"the ends must be numbers or ±inf, got ({low}, {high})")
+        label = _observed(y, "y")
+        missed = not low <= label <= high
+        cost = float(missed) if loss is None else _observed(loss, "loss")
+        step = (*tally.measure(low, high, label, *self._support), missed)
+        self._add(step, cost if label == label else math.nan, keyed.group_key(group))
+
+    def update_size(
+        self,
+        size: float,
+        covered: bool | float | None,
+        loss: float | None = None,
+        group: Hashable | None = None,
+        *,
+        full: bool | None = None,
+        empty: bool | None = None,
+    ) -> None:
+        """Add one set that has a size and no ends: a label set, an image.
+
+        Parameters
+        ----------
+        size
+            How large the set was: the number of labels, the mean width over pixels.
+        covered
+            Whether it did its duty; NaN or `None` if not observed. For an image whose loss is a
+            share of pixels, say `loss <= level`.
+        full, empty
+            Whether it was full or empty; if not given, a set of size +inf, and one of size 0.
+
+        `loss` and `group` are those of `update`.
+
+        Examples
+        --------
+        >>> running = Running(level=0.1)
+        >>> running.update_size(2, covered=True)
+        >>> running.update_size(10, covered=True, full=True)
+        >>> running.summary().full
+        0.5
+        """
+        length = number(size, "size")
+        if not length >= 0.0:
+            raise InputError(f"size must be 0 or more, got {length}")
+        hit = _observed(covered, "covered")
+        if hit not in (0.0, 1.0) and hit == hit:
+            raise InputError(f"covered must be 0, 1, or NaN where not observed; got {hit}")
+        cost = 1.0 - hit if loss is None else _observed(loss, "loss")
+        is_whole = length == math.inf if full is None else bool(full)
+        is_nothing = length == 0.0 if empty is None else bool(empty)
+        step = (length, is_whole, is_nothing, math.nan, math.nan, hit == 0.0)
+        self._add(step, cost if hit == hit else math.nan, keyed.group_key(group))
+
+    def _add(
+        self, step: tuple[float, bool, bool, float, float, bool], loss: float, group: Hashable
+    ) -> None:
+        account, length, missed = self._account, step[0], step[-1]
+        if loss != loss:
+            account.missing += 1
+            return
+        self._windows.update(int(account.tally.observed) + account.missing, loss)
+        account.tally = tally.count(account.tally, *step)
+        account.moments = tally.moved(account.moments, length, missed)
+        account.loss += loss
+        if self._lengths is not None:
+            self._lengths.append(length)
+        if group is not None:
+            counts = account.counts.setdefault(group, [0, 0])
+            counts[0] += 1
+            counts[1] += missed
+
+    def by_group(self) -> keyed.GroupCoverage:
+        """Coverage by group, as `delta_coverage` gives it."""
+        return self._account.by_group()
+
+    def summary(self) -> Summary:
+        """Every metric of the steps so far."""
+        median = math.nan if self._lengths is None else median_length(self._lengths)
+        return self._account.summary(self._windows.errors(), median)
+
+
+def _observed(value: Any, name: str) -> float:
+    """A finite float, or NaN where not observed."""
+    if value is None:
+        return math.nan
+    got = number(value, name)
+    if math.isinf(got):
+        raise InputError(f"{name} must be finite, or NaN where not observed; got {got}")
+    return got

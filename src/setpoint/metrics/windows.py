@@ -1,21 +1,23 @@
 """How far the risk strays from its level over sliding windows, in arrays and step by step.
 
-Both versions cut the stream into blocks as long as the window and add the suffix sum of one block
-to the prefix sum of the next. No sum is ever carried further than that, so nothing drifts, and
-both do the same additions in the same order: their windows agree to the bit.
+Both ways cut the stream into blocks as long as the window and add the suffix sum of one block to
+the prefix sum of the next. No sum is ever carried further than that, so nothing drifts. For one
+stream both do the same additions in the same order: their windows agree to the bit.
 """
 
 import math
-from dataclasses import dataclass, replace
-from itertools import accumulate
-from typing import Any
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from setpoint.metrics._input import Flags, Floats, level_of, observed, whole
+from setpoint._check import finite, whole
+from setpoint._window import Sum
+from setpoint.metrics.columns import Flags, Floats, Places, observed, offsets_of
 
-__all__ = ["WindowErrors", "window_errors"]
+__all__ = ["RunningWindows", "WindowErrors", "errors_of", "window_errors"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,9 @@ _BLOCK = 1 << 15
 _NOTHING = WindowErrors(math.nan, math.nan, None, 0)
 
 
-def window_errors(losses: ArrayLike, level: float, window: int) -> WindowErrors:
+def window_errors(
+    losses: ArrayLike, level: float, window: int, *, offsets: ArrayLike | None = None
+) -> WindowErrors:
     """|mean loss − level| over every run of `window` observed steps.
 
     A stream shorter than the window counts as one window. Steps with a loss of NaN are left out,
@@ -50,6 +54,9 @@ def window_errors(losses: ArrayLike, level: float, window: int) -> WindowErrors:
         The level the risk should have.
     window
         Steps in a window, 1 or more.
+    offsets
+        Where streams that lie one after the other begin, and the end of the last one. A window
+        holds steps of one stream.
 
     Examples
     --------
@@ -59,22 +66,59 @@ def window_errors(losses: ArrayLike, level: float, window: int) -> WindowErrors:
     >>> round(got.rms, 6)
     0.387298
     """
-    got = observed(losses, "losses")
-    target, width = level_of(level), whole(window, "window")
-    seen = ~np.isnan(got)
-    if seen.all():
-        return _errors(got, target, width)
-    found = _errors(got[seen], target, width)
-    if found.start is None:
-        return found
-    return replace(found, start=int(np.flatnonzero(seen)[found.start]))
+    values = observed(losses, "losses")
+    target, width = finite(level, "level"), whole(window, "window", 1)
+    seen = ~np.isnan(values)
+    return errors_of(values[seen], target, width, seen, offsets_of(offsets, len(values)))
 
 
-def _errors(losses: Floats, level: float, width: int) -> WindowErrors:
-    """The errors over losses that were all observed."""
+def errors_of(
+    losses: Floats | Flags, level: float, width: int, seen: Flags, offsets: Places
+) -> WindowErrors:
+    """The errors over the losses of the steps that were `seen`; `start` is one of all steps."""
+    bounds = np.concatenate([[0], np.cumsum(seen)])[offsets] if len(offsets) > 2 else None
+    stops = np.array([len(losses)]) if bounds is None else bounds[1:][np.diff(bounds) > 0]
     if not len(losses):
         return _NOTHING
-    width = min(width, len(losses))
+    worst, start, squares, windows = -1.0, 0, 0.0, 0
+    for errors, starts in _errors(losses, level, width, stops):
+        largest = float(errors.max(initial=-1.0))
+        if largest >= worst and len(errors):
+            first = int(starts[np.argmax(errors)])
+            start = first if largest > worst else min(start, first)
+            worst = largest
+        squares += float(np.square(errors).sum())
+        windows += len(errors)
+    start = int(np.flatnonzero(seen)[start]) if len(seen) > len(losses) else start
+    return WindowErrors(worst, math.sqrt(squares / windows), start, windows)
+
+
+def _errors(
+    losses: Floats | Flags, level: float, width: int, stops: Places
+) -> Iterator[tuple[Floats, Places]]:
+    """|mean − level| of windows and where they begin, piece by piece in the order of the steps.
+
+    Streams shorter than the window come first. Each stream ends at one of `stops`.
+    """
+    firsts = np.concatenate([[0], stops[:-1]])
+    counts = stops - firsts
+    width = min(width, int(counts.max()))
+    short = counts < width
+    if short.any():
+        totals = np.add.reduceat(losses, firsts, dtype=np.float64)[short]
+        yield np.abs(totals / counts[short] - level), firsts[short]
+    block = max(_BLOCK // width, 1) * width
+    for begin in range(0, len(losses) - width + 1, block):
+        totals = _sums(losses[begin : begin + block + width - 1], width)
+        starts = np.arange(begin, begin + len(totals))
+        if len(stops) > 1:
+            within = stops[np.searchsorted(stops, starts, side="right")] - starts >= width
+            totals, starts = totals[within], starts[within]
+        yield np.abs(totals / width - level), starts
+
+
+def _sums(losses: Floats | Flags, width: int) -> Floats:
+    """The sum of every window, as a suffix of one block and a prefix of the next."""
     padded = np.zeros(-(-len(losses) // width) * width)
     padded[: len(losses)] = losses
     blocks = padded.reshape(-1, width)
@@ -82,99 +126,38 @@ def _errors(losses: Floats, level: float, width: int) -> WindowErrors:
     suffix = np.cumsum(blocks[:, ::-1], axis=1)[:, ::-1].copy()
     suffix[:, 0] = 0.0  # a window that starts a block ends it too: the prefix has it all
     count = len(losses) - width + 1
-    totals = suffix.ravel()[:count] + prefix[width - 1 : width - 1 + count]
-    errors = np.abs(totals / width - level)
-    worst = int(np.argmax(errors))
-    rms = math.sqrt(float(np.square(errors).sum()) / count)
-    return WindowErrors(float(errors[worst]), rms, worst, count)
+    sums: Floats = suffix.ravel()[:count] + prefix[width - 1 : width - 1 + count]
+    return sums
 
 
-def _binary_errors(ones: Flags, level: float, width: int) -> WindowErrors:
-    """The errors over losses of 0 and 1, whose sums are whole numbers and so exact.
+class RunningWindows:
+    """`window_errors`, one loss at a time, in O(1) amortised and memory of a few windows."""
 
-    A window has one of few totals, so it is enough to count how often each comes.
-    """
-    if not len(ones):
-        return _NOTHING
-    width = min(width, len(ones))
-    count = len(ones) - width + 1
-    sums: Any = np.zeros(len(ones) + 1, np.int32 if len(ones) < 1 << 31 else np.int64)
-    np.cumsum(ones, out=sums[1:])
-    often = np.zeros(width + 1, np.int64)
-    block = max(_BLOCK, width)
-    for start in range(0, count, block):
-        stop = min(start + block, count)
-        totals = sums[start + width : stop + width] - sums[start:stop]
-        often += np.bincount(totals, minlength=width + 1)
-    errors = np.abs(np.arange(width + 1) / width - level)
-    worst = float(errors[often > 0].max())
-    marked = (errors == worst) & (often > 0)
-    for start in range(0, count, block):
-        stop = min(start + block, count)
-        found = marked[sums[start + width : stop + width] - sums[start:stop]]
-        if found.any():
-            break
-    rms = math.sqrt(float(np.dot(often, errors * errors)) / count)
-    return WindowErrors(worst, rms, start + int(found.argmax()), count)
+    __slots__ = ("_level", "_squares", "_start", "_steps", "_sum", "_total", "_windows", "_worst")
 
-
-class _RunningWindows:
-    """`window_errors`, one loss at a time, in O(1) amortised and memory of two windows."""
-
-    __slots__ = (
-        "_level",
-        "_old_steps",
-        "_prefix",
-        "_squares",
-        "_start",
-        "_steps",
-        "_suffix",
-        "_values",
-        "_window",
-        "_windows",
-        "_worst",
-    )
-
-    def __init__(self, level: float, window: Any) -> None:
+    def __init__(self, level: float, window: int) -> None:
         self._level = level
-        self._window = whole(window, "window")
-        self._values: list[float] = []  # the block being filled, and the step of each value
-        self._steps: list[int] = []
-        self._prefix = 0.0
-        self._suffix: list[float] = []  # suffix sums of the block before, and its steps
-        self._old_steps: list[int] = []
+        self._sum = Sum(window)
+        self._steps: deque[int] = deque(maxlen=self._sum.size)  # of the losses in the window
+        self._total = 0.0
         self._worst, self._start = -1.0, 0
         self._squares, self._windows = 0.0, 0
 
-    @property
-    def window(self) -> int:
-        return self._window
-
     def update(self, step: int, loss: float) -> None:
-        self._values.append(loss)
         self._steps.append(step)
-        self._prefix += loss
-        filled = len(self._values)
-        if filled == self._window:
-            self._judge(self._prefix, self._steps[0])
-            self._suffix = list(accumulate(reversed(self._values)))[::-1]
-            self._old_steps = self._steps
-            self._values, self._steps, self._prefix = [], [], 0.0
-        elif self._suffix:
-            self._judge(self._suffix[filled] + self._prefix, self._old_steps[filled])
-
-    def _judge(self, total: float, start: int) -> None:
-        error = abs(total / self._window - self._level)
-        self._squares += error * error
-        self._windows += 1
-        if error > self._worst:
-            self._worst, self._start = error, start
+        self._total = self._sum.add(loss)
+        if len(self._sum) == self._sum.size:
+            error = abs(self._total / self._sum.size - self._level)
+            self._squares += error * error
+            self._windows += 1
+            if error > self._worst:
+                self._worst, self._start = error, self._steps[0]
 
     def errors(self) -> WindowErrors:
         if self._windows:
             rms = math.sqrt(self._squares / self._windows)
             return WindowErrors(self._worst, rms, self._start, self._windows)
-        if not self._values:
+        if not self._steps:
             return _NOTHING
-        error = abs(self._prefix / len(self._values) - self._level)
+        error = abs(self._total / len(self._steps) - self._level)
         return WindowErrors(error, error, self._steps[0], 1)

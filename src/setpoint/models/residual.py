@@ -12,6 +12,7 @@ from typing import Any
 
 from setpoint._check import finite, is_missing, positive, whole
 from setpoint.errors import InputError, LabelError, PredictionError
+from setpoint.models.protocol import OnlineModel
 from setpoint.predictions import Spread
 
 __all__ = ["Fading", "Recent", "ResidualScale", "Residuals"]
@@ -134,24 +135,6 @@ class Residuals:
         """A point forecast with the scales, as `setpoint.sets.Scale` reads it."""
         return Spread(centre, *self.scales)
 
-    def state(self) -> dict[str, Any]:
-        """What it has learnt, in plain values."""
-        return {
-            "count": self.count,
-            "total": self._total,
-            "below": self._below,
-            "above": self._above,
-            "weight": self._weight,
-            "past": list(self._past),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from what `state` gave."""
-        self.count, self._total = int(state["count"]), float(state["total"])
-        self._below, self._above = float(state["below"]), float(state["above"])
-        self._weight = float(state["weight"])
-        self._past = deque(map(float, state["past"]), maxlen=self._past.maxlen)
-
     def __repr__(self) -> str:
         options = f"{self.memory!r}, sides={self.sides}, start={self.start}, floor={self.floor}"
         return f"Residuals({options})"
@@ -199,7 +182,7 @@ class ResidualScale:
         start: float = 1.0,
         floor: float = 0.01,
     ) -> None:
-        if not (hasattr(model, "predict") and hasattr(model, "learn")):
+        if not isinstance(model, OnlineModel):
             raise InputError(f"a model must have predict(x) and learn(x, y), got {model!r}")
         self.model = model
         self.residuals = Residuals(memory, sides=sides, start=start, floor=floor)

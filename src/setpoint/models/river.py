@@ -23,7 +23,7 @@ from typing import Any
 from setpoint._check import is_missing, whole
 from setpoint.controller import Controller
 from setpoint.guarantee import Certificate
-from setpoint.models._presets import (
+from setpoint.models.adapters import (
     handover,
     interval_controller,
     judged,

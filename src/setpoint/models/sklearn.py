@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.models._presets import handover, interval_controller, label_count, set_controller
-from setpoint.models._sklearn_online import Online, has_partial_fit
+from setpoint.models.adapters import handover, interval_controller, label_count, set_controller
 from setpoint.models.residual import Fading, Recent, Residuals
+from setpoint.models.sklearn_rows import Online, has_partial_fit
 from setpoint.predictions import Probabilities
 
 # After the import above, which says in words what is missing.

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from math import exp
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -32,6 +32,7 @@ except ImportError as error:
 __all__ = ["Grid", "Head", "Online", "Pinball", "Point", "Sigmoid", "Softmax"]
 
 
+@runtime_checkable
 class Head(Protocol):
     """What `Online` asks of a head."""
 
@@ -314,7 +315,7 @@ class Online:
             raise InputError(f"module must be a torch.nn.Module, got {module!r}")
         if not isinstance(optimiser, torch.optim.Optimizer):
             raise InputError(f"optimiser must be a torch.optim.Optimizer, got {optimiser!r}")
-        if isinstance(head, type) or not hasattr(head, "prediction"):
+        if isinstance(head, type) or not isinstance(head, Head):
             raise InputError(
                 f"head must be Point(), Pinball(…), Grid(…), Softmax(…) or Sigmoid(…), got {head!r}"
             )

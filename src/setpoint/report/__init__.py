@@ -5,22 +5,20 @@ the numbers behind both. Every figure of the page is a function from a trace to 
 Figures need the extra `plots`.
 """
 
-from setpoint.report._metrics import metrics, write_metrics
-from setpoint.report._page import write
-from setpoint.report._picture import png
-from setpoint.report._risk_figures import groups, risk_over_time, streaks, windows
-from setpoint.report._set_figures import intervals, lengths, theta
+from setpoint.report.figures import (
+    groups,
+    intervals,
+    lengths,
+    risk_over_time,
+    streaks,
+    theta,
+    windows,
+)
+from setpoint.report.numbers import metrics, write_metrics
+from setpoint.report.page import write
+from setpoint.report.picture import png
 
 __all__ = [
-    "groups",
-    "intervals",
-    "lengths",
-    "metrics",
-    "png",
-    "risk_over_time",
-    "streaks",
-    "theta",
-    "windows",
-    "write",
-    "write_metrics",
-]
+    "groups", "intervals", "lengths", "metrics", "png", "risk_over_time", "streaks", "theta",
+    "windows", "write", "write_metrics",
+]  # fmt: skip

@@ -6,35 +6,27 @@ A family answers two questions, and they agree with each other:
     critical(prediction, y)    the smallest λ whose set contains y
 """
 
-from setpoint.sets._interval import Interval
 from setpoint.sets.family import (
+    Columns,
     Draws,
     Family,
     Learns,
     Measured,
+    Pixels,
     Remembers,
     Scalar,
     Shares,
     Shows,
     Sides,
+    Supports,
     Taped,
 )
 from setpoint.sets.intervals import (
+    Interval,
     Lower,
     Scale,
     Upper,
     Widen,
-    lower_critical,
-    lower_end,
-    one_end_sound,
-    scale,
-    scale_critical,
-    scale_sound,
-    upper_critical,
-    upper_end,
-    widen,
-    widen_critical,
-    widen_sound,
 )
 from setpoint.sets.joined import Levels, Nested, SidedInterval, TwoSided
 from setpoint.sets.labels import Cumulative, LabelSet, Multilabel, Threshold
@@ -43,6 +35,7 @@ from setpoint.sets.quantile_scale import QuantileScale
 from setpoint.sets.score_window import ScoreWindow
 
 __all__ = [
+    "Columns",
     "Cumulative",
     "Draws",
     "Family",
@@ -58,6 +51,7 @@ __all__ = [
     "PixelScale",
     "PixelSet",
     "PixelThreshold",
+    "Pixels",
     "QuantileScale",
     "Remembers",
     "Scalar",
@@ -67,20 +61,10 @@ __all__ = [
     "Shows",
     "SidedInterval",
     "Sides",
+    "Supports",
     "Taped",
     "Threshold",
     "TwoSided",
     "Upper",
     "Widen",
-    "lower_critical",
-    "lower_end",
-    "one_end_sound",
-    "scale",
-    "scale_critical",
-    "scale_sound",
-    "upper_critical",
-    "upper_end",
-    "widen",
-    "widen_critical",
-    "widen_sound",
 ]

@@ -11,21 +11,30 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Taped       labels that a tape holds as numbers
     Measured    labels that are not one number
     Shows       sets of one class
+    Columns     names for the numbers of a prediction
+    Supports    the values y can take
+
+Of the sets themselves, losses of images ask for `Pixels`.
 """
 
 from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
+from setpoint.parts import Capability
+
 __all__ = [
+    "Columns",
     "Draws",
     "Family",
     "Learns",
     "Measured",
+    "Pixels",
     "Remembers",
     "Scalar",
     "Shares",
     "Shows",
     "Sides",
+    "Supports",
     "Taped",
 ]
 
@@ -33,7 +42,7 @@ Floats = tuple[float, ...]
 
 
 @runtime_checkable
-class Family(Protocol):
+class Family(Protocol, metaclass=Capability):
     """A family of nested sets.
 
     `read` and `label` check what comes from outside once and return it as plain, unshared
@@ -52,7 +61,7 @@ class Family(Protocol):
 
 
 @runtime_checkable
-class Scalar(Family, Protocol):
+class Scalar(Family, Protocol, metaclass=Capability):
     """A family of intervals made of pure functions of floats, the same live and compiled.
 
     `columns` names the numbers of a prediction, `support` is the full set. `sound` says whether
@@ -72,7 +81,7 @@ class Scalar(Family, Protocol):
 
 
 @runtime_checkable
-class Learns(Scalar, Protocol):
+class Learns(Scalar, Protocol, metaclass=Capability):
     """A scalar family that learns from past labels in a memory of fixed size.
 
     `prepare(params, memory, columns)` makes the reading when a set is asked for, and
@@ -89,7 +98,7 @@ class Learns(Scalar, Protocol):
 
 
 @runtime_checkable
-class Remembers(Protocol):
+class Remembers(Protocol, metaclass=Capability):
     """A family whose sets depend on past labels, in a memory of any size.
 
     `bind(memory)` is the family at work. It also has `weigh(prediction, y)`, what it would
@@ -100,7 +109,7 @@ class Remembers(Protocol):
 
 
 @runtime_checkable
-class Draws(Protocol):
+class Draws(Protocol, metaclass=Capability):
     """A family that may give each prediction a chance, if `draws` is true.
 
     `draw(reading, id)` gives a reading the chance that belongs to the id of its prediction.
@@ -112,7 +121,7 @@ class Draws(Protocol):
 
 
 @runtime_checkable
-class Sides(Protocol):
+class Sides(Protocol, metaclass=Capability):
     """A family that shows a set for each risk, each with its own λ; see `setpoint.sets.joined`."""
 
     @property
@@ -123,21 +132,21 @@ class Sides(Protocol):
 
 
 @runtime_checkable
-class Shares(Protocol):
+class Shares(Protocol, metaclass=Capability):
     """A family with many critical values in one label, for losses that are a share of them."""
 
     def criticals(self, prediction: Any, y: Any) -> Any: ...
 
 
 @runtime_checkable
-class Taped(Protocol):
+class Taped(Protocol, metaclass=Capability):
     """A family whose labels are written on a tape as a number, which `taped` turns back."""
 
     def taped(self, y: float) -> Any: ...
 
 
 @runtime_checkable
-class Measured(Protocol):
+class Measured(Protocol, metaclass=Capability):
     """A family whose labels are not one number: a burn-in asks for their size and change."""
 
     def extent(self, y: Any) -> tuple[float, float] | None: ...
@@ -145,8 +154,32 @@ class Measured(Protocol):
 
 
 @runtime_checkable
-class Shows(Protocol):
+class Shows(Protocol, metaclass=Capability):
     """A family that says the class of its sets; `None` if it does not know."""
 
     @property
     def shows(self) -> type | None: ...
+
+
+@runtime_checkable
+class Columns(Protocol, metaclass=Capability):
+    """A family that names the numbers of a prediction; `None` if they have no names."""
+
+    @property
+    def columns(self) -> tuple[str, ...] | None: ...
+
+
+@runtime_checkable
+class Supports(Protocol, metaclass=Capability):
+    """A family that says which values y can take."""
+
+    @property
+    def support(self) -> tuple[float, float]: ...
+
+
+@runtime_checkable
+class Pixels(Protocol, metaclass=Capability):
+    """A shown set that counts the pixels of a region: those it misses, and those it judges."""
+
+    def contains(self, y: Any) -> bool: ...
+    def count(self, y: Any, region: Any = None) -> tuple[int, int]: ...

@@ -1,30 +1,25 @@
-"""Families of intervals around what a model says: their arithmetic, and the parts.
+"""Intervals, and the families of intervals around what a model says.
 
-The functions are pure functions of floats, which also run compiled over tapes.
+The rules of a family are pure functions of floats, which also run compiled over tapes.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar
 
 from setpoint._check import finite, interval, number
-from setpoint.errors import PredictionError
+from setpoint.errors import InputError, PredictionError
 from setpoint.parts import ours
-from setpoint.sets._interval import (
-    Interval,
-    between,
-    by_name,
-    cut,
-    describe,
-    extreme,
-    label_of,
-)
+from setpoint.sets.reading import by_name, describe, finite_label
 
 __all__ = [
+    "Interval",
     "Lower",
     "Scale",
     "Upper",
     "Widen",
+    "extreme",
     "lower_critical",
     "lower_end",
     "one_end_sound",
@@ -36,7 +31,82 @@ __all__ = [
     "widen",
     "widen_critical",
     "widen_sound",
+    "within",
 ]
+
+
+class Interval:
+    """A closed interval of numbers; crossed ends are the empty interval.
+
+    >>> Interval(1.0, 3.0).length
+    2.0
+    >>> 3.0 in Interval(1.0, 3.0)
+    True
+    >>> Interval(3.0, 1.0)
+    Interval(empty)
+    >>> lower, upper = Interval(1.0, 3.0)
+    """
+
+    __slots__ = ("lower", "upper")
+
+    lower: float
+    upper: float
+
+    def __init__(self, lower: float, upper: float) -> None:
+        if lower <= upper:
+            self.lower = lower
+            self.upper = upper
+        elif lower > upper:
+            self.lower = inf
+            self.upper = -inf
+        else:
+            raise InputError(f"the ends of an interval must be numbers, got ({lower}, {upper})")
+
+    def contains(self, y: float) -> bool:
+        """Whether y lies between the ends, the ends included."""
+        return self.lower <= y <= self.upper
+
+    __contains__ = contains
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing lies in it."""
+        return self.lower > self.upper
+
+    @property
+    def length(self) -> float:
+        """upper − lower, 0 for the empty interval, +inf where a side is open."""
+        return self.upper - self.lower if self.lower < self.upper else 0.0
+
+    def __iter__(self) -> Iterator[float]:
+        yield self.lower
+        yield self.upper
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Interval):
+            return NotImplemented
+        return self.lower == other.lower and self.upper == other.upper
+
+    def __hash__(self) -> int:
+        return hash((self.lower, self.upper))
+
+    def __repr__(self) -> str:
+        return "Interval(empty)" if self.empty else f"Interval({self.lower!r}, {self.upper!r})"
+
+
+def extreme(lam: float, support: tuple[float, float]) -> Interval:
+    """The full set at λ = +inf, the empty one at −inf."""
+    if lam == inf:
+        return Interval(*support)
+    if lam == -inf:
+        return Interval(inf, -inf)
+    raise InputError(f"λ must be a number or ±inf, got {lam}")
+
+
+def within(lower: float, upper: float, support: tuple[float, float]) -> Interval:
+    """The interval between two ends, cut to the support."""
+    low, high = support
+    return Interval(low if lower < low else lower, high if upper > high else upper)
 
 
 def widen(prediction: tuple[float, float], lam: float) -> tuple[float, float]:
@@ -111,6 +181,10 @@ def one_end_sound(columns: tuple[float]) -> bool:
     return end == end
 
 
+_LINE = (-inf, inf)
+"""The support of a y that may be any number; every family with this support holds this object."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Ends:
     """What every family of intervals has in common; abstract: `read` and the rules are not.
@@ -130,32 +204,29 @@ class _Ends:
     score: ClassVar[Any]
     sound: ClassVar[Any]
 
-    @property
-    def _cuts(self) -> bool:
-        return self.support != (-inf, inf)
-
     def __post_init__(self) -> None:
-        object.__setattr__(self, "support", interval(self.support, "support"))
+        support = interval(self.support, "support")
+        object.__setattr__(self, "support", _LINE if support == _LINE else support)
 
     def label(self, y: Any) -> float:
         """The label as a finite float within the support."""
-        return label_of(y, self.support, self._cuts)
+        if type(y) is float and y - y == 0.0 and self.support is _LINE:
+            return y
+        return finite_label(y, self.support)
 
     def at(self, prediction: Any, lam: float) -> Interval:
         """The interval at λ."""
-        if -inf < lam < inf:
-            lower, upper = self.ends(prediction, lam)
-            if self._cuts:
-                lower, upper = cut(lower, upper, self.support)
-            shown = between(lower, upper)
-        else:
-            shown = extreme(lam, self.support)
-        return shown
+        if not -inf < lam < inf:
+            return extreme(lam, self.support)
+        lower, upper = self.ends(prediction, lam)
+        if self.support is _LINE:
+            return Interval(lower, upper)
+        return within(lower, upper, self.support)
 
     def critical(self, prediction: Any, y: float) -> float:
         """The smallest λ whose interval contains y; +inf where only the full set does."""
-        found: float = self.score(prediction, y)
-        return found
+        critical: float = self.score(prediction, y)
+        return critical
 
     def bounds(self) -> None:
         """From a burn-in, because λ is in units of y or of the model's own."""

@@ -6,17 +6,24 @@ and `part(prediction, i)` what that family reads; `alone(i)` says that nothing b
 part i, so that its guarantee is that of a single risk.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf, nan
-from typing import Any
+from typing import Any, cast
 
 from setpoint._check import interval, whole
 from setpoint.errors import InputError
 from setpoint.parts import ours
-from setpoint.sets._interval import Interval
-from setpoint.sets.family import Family
-from setpoint.sets.intervals import Lower, Upper, Widen
+from setpoint.sets.family import (
+    Columns,
+    Draws,
+    Family,
+    Remembers,
+    Sides,
+    Supports,
+    Taped,
+)
+from setpoint.sets.intervals import Interval, Lower, Upper, Widen
 
 __all__ = ["Levels", "Nested", "SidedInterval", "TwoSided"]
 
@@ -231,10 +238,10 @@ class Nested:
     count: int = 2
 
     def __post_init__(self) -> None:
-        if isinstance(self.sets, type) or not hasattr(self.sets, "critical"):
+        if not isinstance(self.sets, Family):
             raise InputError(f"sets must be a family of sets, got {self.sets!r}")
-        for name, what in (("bind", "a window"), ("sides", "several sides")):
-            if getattr(self.sets, name, False):
+        for offer, what in ((Remembers, "a window"), (Sides, "several sides")):
+            if isinstance(self.sets, offer):
                 raise InputError(f"sets must be a family without {what}, got {self.sets!r}")
         object.__setattr__(self, "count", whole(self.count, "count", 2))
 
@@ -246,25 +253,26 @@ class Nested:
     @property
     def columns(self) -> tuple[str, ...] | None:
         """The names of the numbers in a prediction, if the family has names."""
-        return getattr(self.sets, "columns", None)
+        return self.sets.columns if isinstance(self.sets, Columns) else None
 
     @property
     def support(self) -> tuple[float, float]:
         """The values y can take."""
-        return getattr(self.sets, "support", (-inf, inf))
+        return self.sets.support if isinstance(self.sets, Supports) else (-inf, inf)
 
-    def taped(self, y: float) -> Any:
-        """The label that a tape holds as a number."""
-        return getattr(self.sets, "taped", self.sets.label)(y)
+    @property
+    def taped(self) -> Callable[[float], Any]:
+        """Turns the number that a tape holds into the label."""
+        return self.sets.taped if isinstance(self.sets, Taped) else self.sets.label
 
     @property
     def draws(self) -> bool:
         """Whether a prediction is given a chance of its own."""
-        return bool(getattr(self.sets, "draws", False))
+        return isinstance(self.sets, Draws) and self.sets.draws
 
     def draw(self, reading: Any, id: int | str) -> Any:
         """The reading with the chance that belongs to its id."""
-        return self.sets.draw(reading, id)  # type: ignore[attr-defined]
+        return cast(Draws, self.sets).draw(reading, id)
 
     def side(self, index: int) -> Family:
         """The family of one set."""
@@ -289,9 +297,9 @@ class Nested:
     def at(self, prediction: Any, lam: Lams) -> Levels:
         """The sets, each at the largest λ so far."""
         lams: list[float] = []
-        for each in lam:
-            lams.append(max(each, lams[-1]) if lams else each)
-        return Levels(tuple([self.sets.at(prediction, each) for each in lams]), tuple(lams))
+        for asked in lam:
+            lams.append(max(asked, lams[-1]) if lams else asked)
+        return Levels(tuple([self.sets.at(prediction, largest) for largest in lams]), tuple(lams))
 
     def critical(self, prediction: Any, y: Any) -> float:
         """The smallest λ whose set contains y."""

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from setpoint._check import finite, whole
 from setpoint.errors import InputError, LabelError
 from setpoint.parts import ours
-from setpoint.sets._label_reading import (
+from setpoint.sets.reading import (
     Array,
     Names,
     Place,

@@ -13,9 +13,12 @@ import numpy as np
 from setpoint._check import interval
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.parts import ours
-from setpoint.sets._interval import by_name
-from setpoint.sets._pixel_arrays import (
+from setpoint.regions import Whole
+from setpoint.sets.frames import (
+    Frame,
     beside,
+    chosen,
+    is_mask,
     is_tensor,
     label_parts,
     mask_of,
@@ -23,11 +26,167 @@ from setpoint.sets._pixel_arrays import (
     same_kind,
     space,
 )
-from setpoint.sets._pixel_intervals import Frame, PixelIntervals, Reading, judged_pixels
-from setpoint.sets._pixel_loops import loop, on_host
-from setpoint.sets._pixel_scores import PixelSet, PixelThreshold
+from setpoint.sets.pixel_arithmetic import (
+    Reading,
+    count_missed,
+    criticals,
+    ends,
+    judged_pixels,
+    label_sound,
+    length,
+    lengths,
+    outside_support,
+    sound,
+    tally,
+    unsound,
+)
+from setpoint.sets.reading import by_name
 
 __all__ = ["PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold"]
+
+Scored = tuple[Frame, Frame | None]
+"""The scores of pixels, and the mask of valid pixels or None."""
+
+
+def _check_share(share: Any) -> None:
+    if not isinstance(share, bool):
+        raise InputError(f"share must be True or False, got {share!r}")
+
+
+def _largest(criticals: Frame) -> float:
+    """The largest critical value of the judged pixels; −inf if there are none."""
+    values = criticals[criticals == criticals]
+    return float(values.max()) if len(values) else -inf
+
+
+@dataclass(eq=False, repr=False)
+class PixelIntervals:
+    """An interval for each pixel of a frame; a pixel with crossed ends is empty.
+
+    Parameters
+    ----------
+    prediction
+        A prediction as `PixelScale` reads it.
+    lam
+        λ: +inf makes every interval full, −inf empty.
+    support
+        What the full interval is.
+
+    Examples
+    --------
+    >>> from setpoint.sets import PixelScale
+    >>> family = PixelScale()
+    >>> prediction = family.read(([[12.0, 9.0]], [[1.5, 1.0]], [[2.0, 1.0]]))
+    >>> shown = family.at(prediction, 2.0)
+    >>> shown
+    PixelIntervals(1 × 2 at λ = 2.0)
+    >>> shown.lower.tolist(), shown.upper.tolist(), shown.length
+    ([[9.0, 7.0]], [[16.0, 11.0]], 5.5)
+    >>> shown.count(family.label([[16.5, 10.0]]))
+    (1, 2)
+    """
+
+    __slots__ = ("_ends", "lam", "prediction", "support")
+
+    prediction: Reading
+    lam: float
+    support: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        self._ends: tuple[Frame, Frame] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the frame."""
+        return tuple(self.prediction[0].shape)
+
+    @property
+    def valid(self) -> Frame | None:
+        """The mask of the pixels that can be used; None: all of them."""
+        return self.prediction[3]
+
+    @property
+    def ends(self) -> tuple[Frame, Frame]:
+        """Both ends of every pixel; +inf and −inf where it is empty.
+
+        They are computed when first asked for. Numpy arrays are kept, and cannot be written to;
+        tensors, which can, are made anew each time.
+        """
+        if self._ends is not None:
+            return self._ends
+        lower, upper = self._computed()
+        if is_tensor(lower):
+            return lower, upper
+        lower.flags.writeable = upper.flags.writeable = False
+        self._ends = lower, upper
+        return self._ends
+
+    def _computed(self) -> tuple[Frame, Frame]:
+        centre, lam = self.prediction[0], self.lam
+        if abs(lam) == inf:
+            xp, full = space(centre), self.support if lam > 0.0 else (inf, -inf)
+            return xp.full_like(centre, full[0]), xp.full_like(centre, full[1])
+        lower, upper = ends(self.prediction, lam)
+        cuts = self.support != (-inf, inf)
+        if cuts:
+            lower[lower < self.support[0]] = self.support[0]
+            upper[upper > self.support[1]] = self.support[1]
+        if cuts or lam < 0.0:
+            crossed = lower > upper
+            lower[crossed] = inf
+            upper[crossed] = -inf
+        return lower, upper
+
+    @property
+    def lower(self) -> Frame:
+        """The lower end of every pixel."""
+        return self.ends[0]
+
+    @property
+    def upper(self) -> Frame:
+        """The upper end of every pixel."""
+        return self.ends[1]
+
+    def contains(self, y: Frame) -> bool:
+        """Whether every judged pixel is covered."""
+        return self.lam > -inf and self.count(y)[0] == 0
+
+    __contains__ = contains
+
+    def count(self, y: Frame, region: Any = None) -> tuple[int, int]:
+        """How many judged pixels of a region are missed, and how many are judged.
+
+        A pixel is judged where it is valid and y is not NaN.
+        """
+        y = beside(self.prediction[0], y)
+        region = Whole() if region is None else region
+        if abs(self.lam) == inf:
+            judged = int(chosen(judged_pixels(y, self.valid), region.index(self.shape)).sum())
+            return (0 if self.lam == inf else judged), judged
+        return count_missed(self.prediction, y, self.lam, region)
+
+    @property
+    def lengths(self) -> Frame:
+        """upper − lower of every pixel: 0 where it is empty, +inf where a side is open, NaN where
+        it is not valid."""
+        return lengths(*self.ends, self.valid)
+
+    @property
+    def length(self) -> float:
+        """The mean length over the valid pixels, NaN if there are none."""
+        return length(*self.ends, self.valid)
+
+    @property
+    def empty(self) -> bool:
+        """Whether no valid pixel holds anything."""
+        if abs(self.lam) == inf:
+            return self.lam < 0.0
+        lower, upper = self.ends
+        held = lower <= upper
+        return not bool((held if self.valid is None else held & self.valid).any())
+
+    def __repr__(self) -> str:
+        return f"PixelIntervals({' × '.join(map(str, self.shape))} at λ = {self.lam})"
 
 
 @ours
@@ -75,8 +234,7 @@ class PixelScale:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "support", interval(self.support, "support"))
-        if not isinstance(self.share, bool):
-            raise InputError(f"share must be True or False, got {self.share!r}")
+        _check_share(self.share)
 
     def read(self, prediction: Any) -> Reading:
         """The prediction as frames of one shape and precision, checked pixel by pixel."""
@@ -96,29 +254,34 @@ class PixelScale:
             double = space(frames[0]).float64
             frames = [f.to(double) if is_tensor(f) else f.astype(double) for f in frames]
         centre, low, high = frames
-        if not _sound(centre, low, high, valid):
-            raise PredictionError(_unsound(centre, low, high, valid))
+        if not sound(centre, low, high, valid):
+            wrong = unsound(centre, low, high, valid)
+            first = ", ".join(str(float(frame[wrong][0])) for frame in frames)
+            raise PredictionError(
+                "a spread must have a finite centre and finite uncertainties of at least 0 at "
+                f"every valid pixel, got ({first}) at {int(wrong.sum()):,} of them or more"
+            )
         return centre, low, high, valid
 
     def label(self, y: Any) -> Frame:
         """The label as a frame with NaN where there is nothing to judge."""
         values, valid = label_parts(y)
-        found = plane(values, "a label", LabelError, copy=not self.share or valid is not None)
+        frame = plane(values, "a label", LabelError, copy=not self.share or valid is not None)
         if valid is not None:
             valid = mask_of(valid, "the valid of a label", LabelError, copy=False)
-            same_kind({"values": found, "valid": valid}, LabelError)
-            found[~valid] = float("nan")
-        if not _label_sound(found, self.support):
-            first = float(found[_outside(found, self.support)][0])
+            same_kind({"values": frame, "valid": valid}, LabelError)
+            frame[~valid] = float("nan")
+        if not label_sound(frame, self.support):
+            first = float(frame[outside_support(frame, self.support)][0])
             if abs(first) == inf:
                 raise LabelError(
                     f"a label must be finite at every valid pixel, got {first}; NaN is not judged"
                 )
             raise LabelError(f"a label must lie in the support {list(self.support)}, got {first}")
-        return found
+        return frame
 
     def taped(self, y: float) -> Any:
-        """None: a tape has one number for a label."""
+        """An error: a tape has one number for a label."""
         raise LabelError(
             "a tape holds one number for a label, and sets.PixelScale needs a frame: run it live"
         )
@@ -131,28 +294,11 @@ class PixelScale:
 
     def criticals(self, prediction: Reading, y: Frame) -> Frame:
         """The smallest λ that covers each pixel, NaN where it is not judged."""
-        centre, low, high, valid = prediction
-        y = beside(centre, y)
-        xp = space(centre)
-        run = loop("criticals", centre)
-        if run is not None:
-            double = xp.float64 in (centre.dtype, y.dtype)
-            out = xp.empty_like(centre, dtype=xp.float64 if double else xp.float32)
-            held = on_host(out)
-            frames = (on_host(each) for each in (centre, low, high, valid, y))
-            run(*frames, held.dtype.type(inf), held)
-            return out
-        with np.errstate(all="ignore"):
-            under, over = (centre - y) / abs(low), (y - centre) / abs(high)
-            found = xp.where((under > over) | (over != over), under, over)
-            found[found != found] = -inf  # 0/0 on both sides
-            return xp.where(judged_pixels(y, valid), found, xp.nan)
+        return criticals(prediction, beside(prediction[0], y))
 
     def critical(self, prediction: Reading, y: Frame) -> float:
         """The smallest λ that covers every judged pixel; −inf if there is none."""
-        values = self.criticals(prediction, y)
-        values = values[values == values]
-        return float(values.max()) if len(values) else -inf
+        return _largest(self.criticals(prediction, y))
 
     def start(self, level: float) -> float:
         """λ = 1: the model's own uncertainty."""
@@ -188,54 +334,207 @@ class PixelScale:
 
 def _unpacked(prediction: Any) -> tuple[Any, Any, Any, Any]:
     """The three or four parts of a prediction."""
-    given = prediction
+    parts = prediction
     if hasattr(prediction, "keys"):
         names = ("centre", "low", "high", *(("valid",) if "valid" in prediction else ()))
-        given = by_name(prediction, names, ())
+        parts = by_name(prediction, names, ())
     try:
-        count = 0 if isinstance(given, str | bytes) else len(given)
+        count = 0 if isinstance(parts, str | bytes) else len(parts)
     except TypeError:
         count = 0
     if count == 3:
-        return (*given, None)
+        return (*parts, None)
     if count == 4:
-        centre, low, high, valid = given
+        centre, low, high, valid = parts
         return centre, low, high, valid
     got = f"{count} parts" if count else repr(prediction)
     raise PredictionError(f"PixelScale takes (centre, low, high) or with valid, got {got}")
 
 
-def _sound(centre: Frame, low: Frame, high: Frame, valid: Frame | None) -> bool:
-    """Whether every valid pixel has a finite centre and finite scales of at least 0."""
-    run = loop("sound", centre)
-    if run is not None:
-        return bool(run(*(on_host(each) for each in (centre, low, high, valid))))
-    return not bool(_wrong(centre, low, high, valid).any())
+def _least_score(scores: Frame, lam: float) -> float:
+    """The smallest number of the scores' precision that is −λ or more."""
+    if scores.dtype.itemsize == 8:
+        return -lam
+    least = np.float32(min(max(-lam, -2.0), 2.0))  # scores lie in [0, 1]
+    short = float(least) < min(-lam, 2.0)
+    return float(np.nextafter(least, np.float32(inf)) if short else least)
 
 
-def _wrong(centre: Frame, low: Frame, high: Frame, valid: Frame | None) -> Frame:
-    xp = space(centre)
-    fine = xp.isfinite(centre) & (low >= 0.0) & (low < inf) & (high >= 0.0) & (high < inf)
-    return ~fine if valid is None else valid & ~fine
+@dataclass(slots=True, eq=False, repr=False)
+class PixelSet:
+    """The pixels whose score is at least −λ.
+
+    Parameters
+    ----------
+    prediction
+        A prediction as `PixelThreshold` reads it.
+    lam
+        λ: +inf makes the set full, −inf empty.
+
+    Examples
+    --------
+    >>> family = PixelThreshold()
+    >>> shown = family.at(family.read([[0.9, 0.4], [0.6, 0.1]]), -0.5)
+    >>> shown
+    PixelSet(2 of 2 × 2)
+    >>> shown.mask.tolist()
+    [[True, False], [True, False]]
+    >>> shown.count(family.label([[True, True], [True, False]]))
+    (1, 3)
+    """
+
+    prediction: Scored
+    lam: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the frame."""
+        return tuple(self.prediction[0].shape)
+
+    @property
+    def valid(self) -> Frame | None:
+        """The mask of the pixels that can be used; None: all of them."""
+        return self.prediction[1]
+
+    @property
+    def mask(self) -> Frame:
+        """Which pixels are in the set; one that is not valid never is."""
+        scores, valid = self.prediction
+        if abs(self.lam) == inf:
+            held = space(scores).full_like(scores, self.lam == inf, dtype=space(scores).bool)
+        else:
+            held = scores >= _least_score(scores, self.lam)
+        return held if valid is None else held & valid
+
+    def contains(self, y: Frame) -> bool:
+        """Whether every pixel of the object is in the set."""
+        return self.lam > -inf and self.count(y)[0] == 0
+
+    __contains__ = contains
+
+    def count(self, y: Frame, region: Any = None) -> tuple[int, int]:
+        """How many pixels of the object are left out in a region, and how many there are."""
+        scores, valid = self.prediction
+        y = beside(scores, y)
+        index = (Whole() if region is None else region).index(self.shape)
+        return tally(chosen(y if valid is None else y & valid, index), chosen(self.mask, index))
+
+    @property
+    def size(self) -> int:
+        """How many pixels are in the set."""
+        return int(self.mask.sum())
+
+    @property
+    def empty(self) -> bool:
+        """Whether no pixel is in the set."""
+        return self.size == 0
+
+    def __repr__(self) -> str:
+        return f"PixelSet({self.size:,} of {' × '.join(map(str, self.shape))})"
 
 
-def _unsound(centre: Frame, low: Frame, high: Frame, valid: Frame | None) -> str:
-    wrong = _wrong(centre, low, high, valid)
-    found = ", ".join(str(float(frame[wrong][0])) for frame in (centre, low, high))
-    return (
-        "a spread must have a finite centre and finite uncertainties of at least 0 at every valid "
-        f"pixel, got ({found}) at {int(wrong.sum()):,} of them or more"
-    )
+@ours
+@dataclass(frozen=True, slots=True)
+class PixelThreshold:
+    """Every pixel whose score is at least −λ, where y is the mask of an object.
 
+    It takes the scores of a segmentation, numbers in [0, 1], or a pair (scores, valid); numpy
+    arrays or torch tensors. y is a boolean mask, an array of 0 and 1 with NaN where there is
+    nothing to judge, or a pair (mask, valid). `losses.ImageMiscoverage` is the share of the
+    object's pixels that are left out; a frame without the object has nothing to judge.
 
-def _label_sound(y: Frame, support: tuple[float, float]) -> bool:
-    """Whether every pixel of a label is NaN, or finite and within the support."""
-    run = loop("label_sound", y)
-    if run is not None:
-        return bool(run(on_host(y), support != (-inf, inf), *support))
-    return not bool(_outside(y, support).any())
+    Parameters
+    ----------
+    share
+        True takes arrays as they are, without a copy; see `PixelScale`.
 
+    Examples
+    --------
+    >>> family = PixelThreshold()
+    >>> prediction = family.read([[0.9, 0.4], [0.6, 0.1]])
+    >>> y = family.label([[True, True], [False, False]])
+    >>> family.critical(prediction, y), family.at(prediction, -0.5).count(y)
+    (-0.4, (1, 2))
+    """
 
-def _outside(y: Frame, support: tuple[float, float]) -> Frame:
-    double = y.double() if is_tensor(y) else y.astype(np.float64)
-    return space(y).isinf(y) | (double < support[0]) | (double > support[1])
+    share: bool = False
+
+    shows = PixelSet
+
+    def __post_init__(self) -> None:
+        _check_share(self.share)
+
+    def read(self, prediction: Any) -> Scored:
+        """The scores as one frame, with the mask of valid pixels or None."""
+        scores, valid = prediction, None
+        if isinstance(prediction, tuple):
+            if len(prediction) != 2:
+                raise PredictionError(
+                    "PixelThreshold takes scores or a pair (scores, valid), got "
+                    f"{len(prediction)} parts"
+                )
+            scores, valid = prediction
+        copy = not self.share
+        frame = plane(scores, "the scores of a prediction", PredictionError, copy=copy)
+        if valid is not None:
+            valid = mask_of(valid, "the valid of a prediction", PredictionError, copy=copy)
+            same_kind({"scores": frame, "valid": valid}, PredictionError)
+        wrong = ~((frame >= 0.0) & (frame <= 1.0))
+        wrong = wrong if valid is None else wrong & valid
+        if bool(wrong.any()):
+            raise PredictionError(f"scores must lie in [0, 1], got {float(frame[wrong][0])}")
+        return frame, valid
+
+    def label(self, y: Any) -> Frame:
+        """The pixels to be found, as a boolean mask."""
+        values, valid = label_parts(y)
+        wrong: Any = None
+        if is_mask(values):
+            mask = mask_of(values, "a label", LabelError, copy=not self.share)
+        else:
+            numbers = plane(values, "a label", LabelError, copy=False)
+            mask = numbers == 1.0
+            wrong = ~(mask | (numbers == 0.0) | (numbers != numbers))
+        if valid is not None:
+            valid = mask_of(valid, "the valid of a label", LabelError, copy=False)
+            same_kind({"values": mask, "valid": valid}, LabelError)
+            mask = mask & valid
+            wrong = None if wrong is None else wrong & valid
+        if wrong is not None and bool(wrong.any()):
+            raise LabelError("a label must be a boolean mask, or 0, 1 and NaN for each pixel")
+        return mask
+
+    def taped(self, y: float) -> Any:
+        """An error: a tape has one number for a label."""
+        raise LabelError(
+            "a tape holds one number for a label, and sets.PixelThreshold needs a mask: run it live"
+        )
+
+    def at(self, prediction: Scored, lam: float) -> PixelSet:
+        """The set at λ."""
+        if lam != lam:
+            raise InputError(f"λ must be a number or ±inf, got {lam}")
+        return PixelSet(prediction, lam)
+
+    def criticals(self, prediction: Scored, y: Frame) -> Frame:
+        """−score of every pixel to be found, NaN elsewhere."""
+        scores, valid = prediction
+        y = beside(scores, y)
+        xp = space(scores)
+        return xp.where(y if valid is None else y & valid, -scores, xp.nan)
+
+    def critical(self, prediction: Scored, y: Frame) -> float:
+        """The smallest λ whose set holds every pixel to be found; −inf if there is none."""
+        return _largest(self.criticals(prediction, y))
+
+    def start(self, level: float) -> float:
+        """−level."""
+        return -level
+
+    def bounds(self) -> tuple[float, float]:
+        """(−1, 0): scores lie in [0, 1]."""
+        return -1.0, 0.0
+
+    def unit(self, prediction: Scored) -> float:
+        """1: λ is a score."""
+        return 1.0

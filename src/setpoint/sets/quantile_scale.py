@@ -13,7 +13,8 @@ from setpoint._check import choice, interval, number
 from setpoint.errors import InputError, PredictionError
 from setpoint.parts import ours
 from setpoint.predictions import QuantileGrid, Quantiles, Spread
-from setpoint.sets._interval import Interval, between, cut, extreme, floats, label_of
+from setpoint.sets.intervals import Interval, extreme, within
+from setpoint.sets.reading import finite_label, floats
 
 __all__ = ["QuantileScale"]
 
@@ -65,10 +66,6 @@ class QuantileScale:
 
     shows = Interval
 
-    @property
-    def _cuts(self) -> bool:
-        return self.support != (-inf, inf)
-
     def __post_init__(self) -> None:
         if self.levels is not None:
             object.__setattr__(self, "levels", _levels(self.levels, InputError))
@@ -112,7 +109,7 @@ class QuantileScale:
 
     def label(self, y: Any) -> float:
         """The label as a finite float within the support."""
-        return label_of(y, self.support, self._cuts)
+        return finite_label(y, self.support)
 
     def at(self, prediction: Any, lam: float) -> Interval:
         """The interval at λ."""
@@ -124,9 +121,7 @@ class QuantileScale:
         above = open_above and tail < 1.0 - prediction[0][-1]
         lower = self._quantile(prediction, tail)
         upper = inf if above else self._quantile(prediction, 1.0 - tail)
-        if self._cuts:
-            lower, upper = cut(lower, upper, self.support)
-        return between(lower, upper)
+        return within(lower, upper, self.support)
 
     def _quantile(self, prediction: Any, level: float) -> float:
         if callable(prediction):

@@ -1,6 +1,6 @@
 """Sets calibrated on the last scores: conformal prediction with a rolling calibration set."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import ceil, inf, nextafter
 from sys import float_info
@@ -10,7 +10,16 @@ from setpoint._check import whole
 from setpoint._window import Window
 from setpoint.errors import InputError
 from setpoint.parts import ours
-from setpoint.sets.family import Family
+from setpoint.sets.family import (
+    Columns,
+    Draws,
+    Family,
+    Remembers,
+    Shows,
+    Sides,
+    Supports,
+    Taped,
+)
 from setpoint.sets.intervals import Widen
 
 __all__ = ["ScoreWindow"]
@@ -56,31 +65,34 @@ class ScoreWindow:
     size: int = 300
 
     def __post_init__(self) -> None:
-        if isinstance(self.scores, type) or not hasattr(self.scores, "critical"):
+        if not isinstance(self.scores, Family):
             raise InputError(f"scores must be a family of sets, got {self.scores!r}")
-        for name, what in (("bind", "a window"), ("sides", "several sides"), ("draws", "chances")):
-            if getattr(self.scores, name, False):
+        if isinstance(self.scores, Draws) and self.scores.draws:
+            raise InputError(f"scores must be a family without chances, got {self.scores!r}")
+        for offer, what in ((Remembers, "a window"), (Sides, "several sides")):
+            if isinstance(self.scores, offer):
                 raise InputError(f"scores must be a family without {what}, got {self.scores!r}")
         object.__setattr__(self, "size", whole(self.size, "size", 1))
 
     @property
     def shows(self) -> Any:
         """The class of the sets."""
-        return getattr(self.scores, "shows", None)
+        return self.scores.shows if isinstance(self.scores, Shows) else None
 
     @property
     def columns(self) -> tuple[str, ...] | None:
         """The names of the numbers in a prediction, if the family of the scores has names."""
-        return getattr(self.scores, "columns", None)
+        return self.scores.columns if isinstance(self.scores, Columns) else None
 
     @property
     def support(self) -> tuple[float, float]:
         """The values y can take."""
-        return getattr(self.scores, "support", (-inf, inf))
+        return self.scores.support if isinstance(self.scores, Supports) else (-inf, inf)
 
-    def taped(self, y: float) -> Any:
-        """The label that a tape holds as a number."""
-        return getattr(self.scores, "taped", self.scores.label)(y)
+    @property
+    def taped(self) -> Callable[[float], Any]:
+        """Turns the number that a tape holds into the label."""
+        return self.scores.taped if isinstance(self.scores, Taped) else self.scores.label
 
     def bind(self, memory: Iterable[float] = ()) -> "_Windowed":
         """The family at work: it remembers scores, those given being the past, oldest first."""
@@ -118,11 +130,11 @@ class ScoreWindow:
 class _Windowed:
     """A score window at work: the family of its scores at the quantile that λ asks for."""
 
-    __slots__ = ("_window", "bounds", "family", "label", "read", "scores", "shows", "start", "unit")
+    __slots__ = ("_window", "bounds", "family", "label", "read", "scores", "start", "unit")
 
     def __init__(self, family: ScoreWindow, window: Window) -> None:
         self.family, self.scores, self._window = family, family.scores, window
-        self.read, self.label, self.shows = family.scores.read, family.scores.label, family.shows
+        self.read, self.label = family.scores.read, family.scores.label
         self.start, self.bounds, self.unit = family.start, family.bounds, family.unit
 
     def at(self, prediction: Any, lam: float) -> Any:

@@ -1,0 +1,38 @@
+"""What the tests of both projects share: hypothesis profiles and the folder of real data."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Laws are judged by what they find, not by how fast a busy machine draws an example.
+settings.register_profile(
+    "default",
+    max_examples=100,
+    deadline=None,
+    derandomize=False,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("long", settings.get_profile("default"), max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+_BESIDE_THE_PROJECT = Path(__file__).resolve().parents[1] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data: the one `SETPOINT_DATA` names, else `../shared/data`.
+
+    Sets `SETPOINT_DATA` for the loaders when it takes the second; skips when there is neither.
+    """
+    named = os.environ.get("SETPOINT_DATA")
+    if named:
+        if not Path(named).is_dir():
+            pytest.skip(f"needs real data, and SETPOINT_DATA={named!r} is not a folder")
+        return Path(named)
+    if not _BESIDE_THE_PROJECT.is_dir():
+        pytest.skip("needs real data: name its folder in the environment variable SETPOINT_DATA")
+    os.environ["SETPOINT_DATA"] = str(_BESIDE_THE_PROJECT)
+    return _BESIDE_THE_PROJECT

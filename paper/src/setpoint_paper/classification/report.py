@@ -1,0 +1,285 @@
+"""The report of the classification experiment: tables, sentences that follow rules, figures."""
+
+import csv
+from collections.abc import Sequence
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from setpoint.metrics.labels import set_sizes
+from setpoint_paper.classification.methods import LEVEL, WINDOW, Outcome, rolling
+from setpoint_paper.classification.tapes import Recorded
+from setpoint_paper.pages import table
+from setpoint_paper.plotting import COLOURS, figure, mark, save
+
+__all__ = ["Result", "draw", "findings", "report", "write_csv"]
+
+NEAR = 0.01
+"""How far from its level a mean loss may be to be called near it."""
+
+_LINES = (
+    ("uncalibrated", None, "uncalibrated", "grey", ":"),
+    ("fixed threshold", "Threshold", "fixed threshold", "orange", "-."),
+    ("fixed threshold", "Multilabel", "fixed threshold", "orange", "-."),
+    ("controlled", "Threshold", "controlled, Threshold", "blue", "-"),
+    ("controlled", "Cumulative", "controlled, Cumulative", "vermilion", "--"),
+    ("controlled", "Multilabel", "controlled, Multilabel", "blue", "-"),
+)
+"""What a figure shows: method, family, name, colour, stroke."""
+
+
+class Result:
+    """One stream: what its classifier said, what every method made of it, and the step sizes."""
+
+    def __init__(
+        self, recorded: Recorded, outcomes: list[Outcome], paces: list[tuple[float, Outcome]]
+    ) -> None:
+        self.recorded, self.outcomes, self.paces = recorded, outcomes, paces
+
+    def named(self, kind: str) -> list[Outcome]:
+        """The outcomes of one kind: "bare", "fixed" or "controlled"."""
+        return [each for each in self.outcomes if each.kind == kind]
+
+
+# Tables
+
+
+def _share(value: float, places: int = 1) -> str:
+    return "–" if isnan(value) else f"{100.0 * value:.{places}f}"
+
+
+def _held(outcome: Outcome, several: bool) -> tuple[str, str, str]:
+    """The mean, the worst window and the other end: of coverage, or of false negatives."""
+    found = (outcome.risk, outcome.worst, outcome.calmest)
+    mean, worst, best = found if several else (1.0 - each for each in found)
+    return _share(mean, 2), _share(worst), _share(best)
+
+
+def _main_table(result: Result) -> str:
+    several = result.recorded.several
+    what = "FNP %" if several else "coverage %"
+    head = ["method", "family", what, "worst window", "best window", "mean size", "empty %",
+            "full %", "MSL", "γ", "bound", "certificate"]  # fmt: skip
+    lines = []
+    for each in result.outcomes:
+        mean, worst, best = _held(each, several)
+        lines.append(
+            [
+                each.method,
+                each.family,
+                mean,
+                worst,
+                best,
+                f"{each.mean_size:.2f}",
+                _share(each.empty),
+                _share(each.full),
+                "–" if isnan(each.msl) else f"{each.msl:.2f}",
+                "–" if isnan(each.gamma) else f"{each.gamma:.4f}",
+                "–" if isnan(each.bound) else f"± {_share(each.bound, 2)}",
+                "none" if each.certificate is None else each.certificate.verdict,
+            ]
+        )
+    return table(head, lines)
+
+
+def _pace_table(result: Result) -> str:
+    several = result.recorded.several
+    head = ["family", "γ", "of the chosen", "FNP %" if several else "coverage %", "worst window",
+            "mean size", "empty %", "full %", "bound"]  # fmt: skip
+    lines = []
+    for pace, each in result.paces:
+        mean, worst, _ = _held(each, several)
+        lines.append(
+            [
+                each.family,
+                f"{each.gamma:.4f}",
+                f"{pace:g} ×",
+                mean,
+                worst,
+                f"{each.mean_size:.2f}",
+                _share(each.empty),
+                _share(each.full),
+                f"± {_share(each.bound, 2)}",
+            ]
+        )
+    return table(head, lines)
+
+
+def write_csv(results: Sequence[Result], path: Path) -> None:
+    """Every number of the tables, unrounded."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(
+            ["stream", "method", "family", "kind", "pace", "rows", "level", "risk", "worst_window",
+             "best_window", "mean_size", "empty", "full", "msl", "gamma", "bound", "identity_gap",
+             "chosen_by_the_safeguard", "certificate"]
+        )  # fmt: skip
+        for result in results:
+            every = [(1.0, each) for each in result.outcomes]
+            every += [(pace, each) for pace, each in result.paces if pace != 1.0]
+            for pace, each in every:
+                verdict = "" if each.certificate is None else each.certificate.verdict
+                numbers = (each.risk, each.worst, each.calmest, each.mean_size, each.empty,
+                           each.full, each.msl, each.gamma, each.bound, each.gap)  # fmt: skip
+                cells = ["" if isnan(value) else repr(float(value)) for value in numbers]
+                rows.writerow(
+                    [each.stream, each.method, each.family, each.kind, f"{pace:g}",
+                     len(each.losses), LEVEL, *cells, each.chosen, verdict]
+                )  # fmt: skip
+
+
+# Sentences
+
+
+def _side(risk: float) -> str:
+    if abs(risk - LEVEL) <= NEAR:
+        return "near what was asked"
+    return "less than was asked" if risk < LEVEL else "more than was asked"
+
+
+def findings(result: Result) -> list[str]:
+    """What came out, each sentence by a rule; near means within one point."""
+    ours, fixed, bare = (result.named(kind) for kind in ("controlled", "fixed", "bare"))
+    what = "labels left out" if result.recorded.several else "labels missed"
+    target = f"asked: {_share(LEVEL, 0)} % of {what}"
+    within = sum(each.certificate is not None and each.certificate.within for each in ours)
+    near = [each for each in ours if abs(each.risk - LEVEL) <= NEAR]
+    reached = f"{_share(min(each.risk for each in ours), 2)} %"
+    if len(ours) > 1:
+        reached = f"from {reached} to {_share(max(each.risk for each in ours), 2)} %"
+    lines = [
+        f"Controlled ({target}): {len(near)} of {len(ours)} near what was asked, {reached}; "
+        f"{within} of {len(ours)} within the bound of the certificate; the identity is exact to "
+        f"{max(each.gap for each in ours):.0e}."
+    ]
+    lines += [
+        f"{_name(each, first=True)}: {_share(each.risk, 2)} % of {what}, {_side(each.risk)}, and "
+        f"{_share(each.worst)} % in the worst {WINDOW} rows, with {each.mean_size:.2f} labels "
+        "in a set."
+        for each in [*bare, *fixed]
+    ]
+    best, worst = (pick(ours, key=lambda each: each.worst) for pick in (min, max))
+    rivals = [each for each in [*bare, *fixed] if each.worst < best.worst]
+    told = "no other method has a better one"
+    if rivals:
+        told = "better than the best of them: " + "; ".join(
+            f"{_name(each)} ({_share(each.worst)} %, {each.mean_size:.2f} labels in a set)"
+            for each in rivals
+        )
+    spread = f"{_share(best.worst)} % of {what} ({_name(best)})"
+    if len(ours) > 1:
+        spread = f"from {spread} to {_share(worst.worst)} % ({_name(worst)})"
+    lines.append(f"Worst {WINDOW} rows of the controlled sets: {spread}; {told}.")
+    every = [each for each in result.outcomes if abs(each.risk - LEVEL) <= NEAR]
+    if every:
+        least = min(every, key=lambda each: each.mean_size)
+        lines.append(
+            f"Smallest sets of those near what was asked ({len(every)} of "
+            f"{len(result.outcomes)} methods): {least.mean_size:.2f} labels, {_name(least)}."
+        )
+    accuracy = result.recorded.accuracy
+    if accuracy > 1.0 - LEVEL:
+        lines.append(
+            f"The classifier alone is right in {_share(accuracy)} % of the rows, more than the "
+            f"{_share(1.0 - LEVEL, 0)} % asked for: to cover no more than that, sets must now and "
+            "then be empty, and a stream like this one deserves a higher level of confidence."
+        )
+    elif not result.recorded.several:
+        lines.append(f"The classifier alone is right in {_share(accuracy)} % of the rows.")
+    return lines
+
+
+def _name(each: Outcome, first: bool = False) -> str:
+    """The method with its family, as the first words of a sentence or within one."""
+    name = each.method if each.kind == "bare" else f"{each.method}, {each.family}"
+    return name[0].upper() + name[1:] if first else name
+
+
+def report(results: Sequence[Result], command: str, quick: bool) -> str:
+    """The page: what was done, and for each stream its table, what came out and its figure."""
+    parts = [
+        "# Label sets on streams that drift",
+        f"    {command}",
+        _introduction(quick),
+    ]
+    for result in results:
+        recorded = result.recorded
+        rows = len(recorded.y)
+        note = f" {recorded.note}" if recorded.note else ""
+        drift = (
+            "Dotted lines: "
+            + ", ".join(
+                f"{name} at {row:,}" for row, name in recorded.marks if row > recorded.begin
+            )
+            + "."
+            if recorded.marks
+            else "The moments of its drift are not known."
+        )
+        if recorded.several:
+            drift = "It is no stream in time and has no drift; the model's learning is what moves."
+        parts += [
+            f"## {recorded.name}",
+            f"{rows:,} rows, {recorded.p.shape[1]} classes. Classifier: {recorded.classifier}. "
+            f"Rows 1–{recorded.warm:,} only teach it, {recorded.warm + 1:,}–{recorded.begin:,} "
+            f"calibrate, the other {rows - recorded.begin:,} are judged.{note}",
+            _main_table(result),
+            "\n".join(f"- {line}" for line in findings(result)),
+            f"![Coverage and set size over time](classification_{recorded.name}.png)",
+            f"Means over the last {WINDOW} rows. {drift}",
+            "What the step size does:",
+            _pace_table(result),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _introduction(quick: bool) -> str:
+    cut = " A quick run: only the first rows of each stream." if quick else ""
+    return (
+        "A classifier learns online: each row is predicted, then learnt. Its probabilities are "
+        "recorded once, and every method is judged on the same ones, on the rows after the "
+        f"calibration part.{cut}\n\n"
+        "- *Uncalibrated*: the fewest likeliest classes that have 90 % of the probability (of "
+        "several labels: 90 % of the expected number), the probabilities taken at their word.\n"
+        "- *Fixed threshold*: split conformal prediction, the ⌈0.9(n + 1)⌉-th smallest score of "
+        "the calibration rows, never changed (of several labels: conformal risk control).\n"
+        "- *Controlled*: rolling risk control. Start and step size come from the calibration rows "
+        "by `setpoint.burn_in` with its defaults: γ is 5 % of the interquartile range of their "
+        "critical values (of their largest, where that range is 0). Nothing of it was tuned on the "
+        "rows that are judged; the classifiers and their rates were picked, before any "
+        "calibration, by their accuracy over whole streams, which serves all methods alike.\n"
+        "- *Controlled, ACI*: adaptive conformal inference, γ = 0.005 and the last 500 scores, "
+        "filled from the calibration rows.\n\n"
+        f"Windows have {WINDOW} rows: of all of them, the one with the worst and the one with the "
+        "best mean. MSL is the mean length of a streak of misses. The bound is how far, in "
+        "points, the mean can be from what was asked, whatever the stream does."
+    )
+
+
+# Figures
+
+
+def draw(result: Result, path: Path) -> Path:
+    """Coverage (or false negatives) and set size, over windows, one panel each."""
+    recorded = result.recorded
+    made, panels = figure(2, 1, sharex=True, height=2.1)
+    upper, lower = panels[:, 0]
+    moments = [row for row, _ in recorded.marks if row > recorded.begin]
+    mark(upper, level=LEVEL if recorded.several else 1.0 - LEVEL, at=moments)
+    mark(lower, at=moments)
+    for method, family, name, colour, stroke in _LINES:
+        for each in result.outcomes:
+            if each.method == method and family in (None, each.family):
+                look: Any = {"color": COLOURS[colour], "linestyle": stroke, "linewidth": 1.1}
+                losses = rolling(each.losses)
+                held = losses if recorded.several else 1.0 - losses
+                rows = recorded.begin + len(each.losses) - np.arange(len(held))[::-1]
+                upper.plot(rows, held, label=name, **look)
+                lower.plot(rows, rolling(set_sizes(each.masks).astype(float)), **look)
+    upper.set_title(recorded.name)
+    upper.set_ylabel("false negatives" if recorded.several else "coverage")
+    lower.set_ylabel("labels in a set")
+    lower.set_xlabel("row")
+    made.legend(loc="outside lower center", ncols=4, frameon=False)
+    return save(made, path)

@@ -1,0 +1,53 @@
+"""The paper's streams and others like them: loaded, checked and cached, or made.
+
+Files are looked for in the folder given as `folder`, else in the one that the environment variable
+SETPOINT_DATA names, else they are fetched from their source and kept in the cache of the platform.
+"""
+
+from setpoint_paper.datasets.augment import Augmentation, Crop, Jitter, View, resized
+from setpoint_paper.datasets.catalog import load, names, table
+from setpoint_paper.datasets.clips import Clip, Frame, Split, kitchen_clip, kitti_clip, split
+from setpoint_paper.datasets.colorization import fill_depth
+from setpoint_paper.datasets.frames import Frames
+from setpoint_paper.datasets.kitti_drives import KITTI_DRIVES, kitti
+from setpoint_paper.datasets.labelled import gas_drift, outdoor, power_supply, yeast
+from setpoint_paper.datasets.rgbd_folders import rgbd_folder
+from setpoint_paper.datasets.road_clip import road
+from setpoint_paper.datasets.tabular import energy, power, prices, synthetic, traffic, wind
+from setpoint_paper.datasets.values import Dataset, LabelDataset, MultiLabelDataset
+
+__all__ = [
+    "KITTI_DRIVES",
+    "Augmentation",
+    "Clip",
+    "Crop",
+    "Dataset",
+    "Frame",
+    "Frames",
+    "Jitter",
+    "LabelDataset",
+    "MultiLabelDataset",
+    "Split",
+    "View",
+    "energy",
+    "fill_depth",
+    "gas_drift",
+    "kitchen_clip",
+    "kitti",
+    "kitti_clip",
+    "load",
+    "names",
+    "outdoor",
+    "power",
+    "power_supply",
+    "prices",
+    "resized",
+    "rgbd_folder",
+    "road",
+    "split",
+    "synthetic",
+    "table",
+    "traffic",
+    "wind",
+    "yeast",
+]

@@ -1,0 +1,344 @@
+"""Video with depth: a clip of frames held in memory, and the two real clips at hand."""
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setpoint._check import finite, positive, whole
+from setpoint.errors import AbsentFile, DataError, InputError
+from setpoint_paper.datasets.files import VARIABLE, Folder, named_folder
+from setpoint_paper.datasets.sources import DEPTH_SOURCES, Source
+
+__all__ = ["Clip", "Frame", "Split", "kitchen_clip", "kitti_clip", "slice_of", "split", "wrapped"]
+
+Colours = NDArray[np.uint8]
+Depths = NDArray[np.float32]
+
+
+class Split(NamedTuple):
+    """Three ranges of frames that follow one another in time."""
+
+    warm_up: range
+    validation: range
+    test: range
+
+
+def split(frames: int, *, warm_up: float = 0.4, validation: float = 0.2) -> Split:
+    """The ranges for warm-up, validation and test: 40 %, 20 % and the rest, rounded down.
+
+    >>> split(500)
+    Split(warm_up=range(0, 200), validation=range(200, 300), test=range(300, 500))
+    """
+    whole(frames, "frames", 0)
+    for name, share in (("warm_up", warm_up), ("validation", validation)):
+        if finite(share, name) < 0:
+            raise InputError(f"{name} must be at least 0, got {share}")
+    if warm_up + validation > 1:
+        raise InputError(
+            f"warm_up and validation must be at most 1 together, got {warm_up} and {validation}"
+        )
+    # 0.1 + 0.2 is more than 0.3 in binary, and 0.29 · 100 less than 29: shares are decimal.
+    first = int(frames * warm_up + 1e-9)
+    second = int(frames * (warm_up + validation) + 1e-9)
+    return Split(range(first), range(first, second), range(second, frames))
+
+
+def slice_of(place: range) -> slice:
+    """The slice that picks what a range of whole steps forward picks."""
+    if place.step < 1 or place.start < 0:
+        raise InputError(f"a range of frames must go forward from at least 0, got {place}")
+    return slice(place.start, place.stop, place.step)
+
+
+class Frame(NamedTuple):
+    """One frame: colours (height, width, 3), depth (height, width), a stored prediction or None."""
+
+    rgb: Colours
+    depth: Depths
+    stored: Depths | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Clip:
+    """Consecutive frames of video with the depth of each pixel, in metres.
+
+    A slice of it is a clip again, without a copy: `clip[:100]`; one place of it is a `Frame`, and
+    so is each turn of a loop over it.
+
+    Parameters
+    ----------
+    name
+        What the clip is called.
+    rgb
+        Colours, uint8, frames × height × width × 3.
+    depth
+        Metres along the optical axis, float32, frames × height × width; NaN where it is unknown.
+    stored
+        Predictions of depth that came with the clip, float32 of the shape of `depth` and of
+        arbitrary scale, NaN where unusable; None where there are none.
+    rate
+        Frames a second, None where unknown.
+    sensor
+        What the depth was measured with.
+    note
+        What a reader of results must know.
+
+    Examples
+    --------
+    >>> from setpoint_paper.datasets import road
+    >>> clip = road(50, height=32, width=48, seed=1)
+    >>> clip
+    Clip(road: 50 frames of 32 × 48, 10 a second, depth computed)
+    >>> clip.split().test
+    range(30, 50)
+    >>> part = clip[clip.split().test]
+    >>> len(part), part[0].rgb.shape
+    (20, (32, 48, 3))
+    """
+
+    name: str
+    rgb: Colours
+    depth: Depths
+    stored: Depths | None = None
+    rate: float | None = None
+    sensor: str = ""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.rgb.ndim != 4 or self.rgb.shape[3] != 3 or self.rgb.dtype != np.uint8:
+            raise InputError(
+                "rgb must be uint8 of shape (frames, height, width, 3), "
+                f"got {self.rgb.dtype} of shape {self.rgb.shape}"
+            )
+        for name, held in (("depth", self.depth), ("stored", self.stored)):
+            if held is None:
+                continue
+            if held.shape != self.rgb.shape[:3] or held.dtype != np.float32:
+                raise InputError(
+                    f"{name} must be float32 of shape {self.rgb.shape[:3]} as rgb has, "
+                    f"got {held.dtype} of shape {held.shape}"
+                )
+            if np.isinf(held).any():
+                frame = int(np.argwhere(np.isinf(held))[0][0])
+                raise InputError(
+                    f"{name} must be finite, or NaN where unknown, got inf in frame {frame}"
+                )
+        if self.rate is not None:
+            positive(self.rate, "rate")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width of a frame."""
+        return self.depth.shape[1], self.depth.shape[2]
+
+    def split(self, *, warm_up: float = 0.4, validation: float = 0.2) -> Split:
+        """The ranges of frames for warm-up, validation and test: 40 %, 20 % and the rest."""
+        return split(len(self), warm_up=warm_up, validation=validation)
+
+    def __len__(self) -> int:
+        return len(self.depth)
+
+    @overload
+    def __getitem__(self, place: int) -> Frame: ...
+    @overload
+    def __getitem__(self, place: slice | range) -> "Clip": ...
+    def __getitem__(self, place: int | slice | range) -> "Frame | Clip":
+        if isinstance(place, range):
+            place = slice_of(place)
+        stored = None if self.stored is None else self.stored[place]
+        if isinstance(place, slice):
+            return replace(self, rgb=self.rgb[place], depth=self.depth[place], stored=stored)
+        return Frame(self.rgb[place], self.depth[place], stored)
+
+    def __iter__(self) -> Iterator[Frame]:
+        return (self[place] for place in range(len(self)))
+
+    def __repr__(self) -> str:
+        height, width = self.shape
+        rate = "" if self.rate is None else f", {self.rate:g} a second"
+        sensor = f", depth {self.sensor}" if self.sensor else ""
+        stored = ", with stored predictions" if self.stored is not None else ""
+        note = f"; {self.note}" if self.note else ""
+        size = f"{len(self)} frames of {height} × {width}"
+        return f"Clip({self.name}: {size}{rate}{sensor}{stored}{note})"
+
+
+def kitti_clip(*, folder: Folder = None, frames: int | None = None) -> Clip:
+    """500 frames of KITTI odometry 00 at 64 × 208, ten a second, with stored predictions.
+
+    The depth is **not LiDAR**: it was computed by semi-global matching of the stereo pairs at full
+    size, and has its errors; 30 % of the pixels, sky and half-occluded ones among them, have none.
+    `stored` holds the predictions of a monocular network (struct2depth) as they were kept: whole
+    numbers of arbitrary scale in 16 bits, which far pixels overran. Where this is seen, by the
+    rule of docs/datasets.md, they are NaN.
+
+    References
+    ----------
+    Geiger, Lenz and Urtasun, Are we ready for autonomous driving?, CVPR 2012. CC BY-NC-SA 3.0.
+    """
+    source = DEPTH_SOURCES["kitti_clip"]
+    path, (rgb, depth, stored) = _arrays(
+        source, ("rgb", "depth_sgm_m256", "pred_struct2depth_raw"), folder, frames
+    )
+    usable = stored.astype(np.float32)
+    usable[wrapped(stored)] = np.nan
+    sensor = "by stereo matching (SGM), not LiDAR"
+    return _clip(source, path, rgb, _metres(depth, 256.0), usable, rate=10.0, sensor=sensor)
+
+
+def kitchen_clip(*, folder: Folder = None, frames: int | None = None) -> Clip:
+    """1,000 frames of the red kitchen of 7-Scenes at 96 × 128, thirty a second, by a Kinect.
+
+    The depth is the raw one of the Kinect, not registered to the colours, which come from another
+    lens beside it; 11 % of the pixels have none.
+
+    References
+    ----------
+    Shotton et al., Scene coordinate regression forests for camera relocalization in RGB-D images,
+    CVPR 2013. For non-commercial research.
+    """
+    source = DEPTH_SOURCES["kitchen_clip"]
+    path, (rgb, depth) = _arrays(source, ("rgb", "depth_mm"), folder, frames)
+    return _clip(source, path, rgb, _metres(depth, 1000.0), None, rate=30.0, sensor="by a Kinect")
+
+
+def _metres(counts: NDArray[np.uint16], per_metre: float) -> Depths:
+    """Depth in metres from whole numbers, of which 0 is none."""
+    metres = counts.astype(np.float32) / np.float32(per_metre)
+    metres[counts == 0] = np.nan
+    return metres
+
+
+def _clip(
+    source: Source,
+    path: Path,
+    rgb: Colours,
+    depth: Depths,
+    stored: Depths | None,
+    rate: float,
+    sensor: str,
+) -> Clip:
+    try:
+        return Clip(source.name, rgb, depth, stored, rate, sensor)
+    except InputError as error:
+        raise DataError(f"{path} is not what it should be: {error}") from None
+
+
+def _arrays(
+    source: Source, names: tuple[str, ...], folder: Folder, frames: int | None
+) -> tuple[Path, list[Any]]:
+    """The arrays of the file of a clip, cut to the frames asked for."""
+    if frames is not None:
+        whole(frames, "frames", 1)
+    path = _found(source, folder)
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
+            missing = [name for name in names if name not in held.files]
+            if missing:
+                raise DataError(
+                    f"{path} must hold the arrays {', '.join(names)}, "
+                    f"got {', '.join(held.files) or 'none'}"
+                )
+            arrays = [held[name][:frames] for name in names]
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path} is damaged: {error}") from None
+    for name, array in zip(names[1:], arrays[1:], strict=True):
+        if array.dtype != np.uint16:
+            raise DataError(f"{name} of {path} must be uint16, got {array.dtype}")
+    return path, arrays
+
+
+def _found(source: Source, folder: Folder) -> Path:
+    place = named_folder(folder)
+    (file,) = source.files
+    name = file.names[0]
+    if place is not None:
+        for path in (place / "depth" / name, place / name):
+            if path.is_file():
+                return path
+        why, where = f"is not in {place}", f"in {place / 'depth'}"
+    else:
+        why = f"cannot be looked for, because {VARIABLE} names no folder"
+        where = f"in a folder depth whose parent folder {VARIABLE} names"
+    raise AbsentFile(
+        f"the file {name!r} of {source.name} {why}: it is a reduced copy that is not served "
+        f"anywhere, made from the frames at {source.page}; put it {where}, or read frames of your "
+        "own with rgbd_folder"
+    )
+
+
+# Some stored predictions hold 10,000 × depth in unsigned 16 bits. The network's depth ends at 100,
+# so its far pixels should read 1,000,000. Stored, they read 1,000,000 mod 65,536 = 16,960, as if
+# they were near, and the few pixels between 65,536 and 1,000,000 read like noise. Their neighbours
+# do not tell how often such a pixel went round, so it is marked, not put right.
+
+Mask = NDArray[np.bool_]
+
+_MODULUS = 65_536
+"""Where 16 bits begin again."""
+_PLATEAU = 1_000_000 % _MODULUS
+"""What the largest depth of the network reads once it is stored."""
+_NEAR_PLATEAU = 16
+_JUMP = _MODULUS // 4
+
+
+def wrapped(raw: Any) -> Mask:
+    """Which pixels of stored 16-bit depth went round, for one map (H, W) or several (T, H, W).
+
+    The rule, in this order:
+
+    1. the plateau: a value at most 16 below 16,960 with such a value beside, above or below it;
+    2. every pixel that touches the plateau, also by a corner: it is on the way up to it;
+    3. both pixels of a jump of more than a quarter of the range (16,384) from one pixel to the
+       next: depth maps of this size are smoother than that;
+    4. a pixel with at least three of its four neighbours marked, once.
+
+    >>> raw = np.full((4, 6), 30_000, np.uint16)
+    >>> raw[:2, :2] = 16_960
+    >>> wrapped(raw).astype(int)
+    array([[1, 1, 1, 0, 0, 0],
+           [1, 1, 1, 0, 0, 0],
+           [1, 1, 1, 0, 0, 0],
+           [0, 0, 0, 0, 0, 0]])
+    """
+    values = np.asarray(raw).astype(np.int32)
+    plateau = (values <= _PLATEAU) & (values >= _PLATEAU - _NEAR_PLATEAU)
+    plateau &= _neighbours(plateau) > 0
+    marked = plateau.copy()
+    for axis in (-1, -2):  # first along rows, then along columns: corners too
+        before = marked.copy()
+        for one, other in _pairs(values.ndim, axis):
+            marked[one] |= before[other]
+    for axis in (-1, -2):
+        one, other = next(_pairs(values.ndim, axis))
+        jump = np.abs(values[one] - values[other]) > _JUMP
+        marked[one] |= jump
+        marked[other] |= jump
+    mask: Mask = marked | (_neighbours(marked) >= 3)
+    return mask
+
+
+def _pairs(dimensions: int, axis: int) -> Any:
+    """The two ways to lay a map over itself moved by one pixel, as pairs of indices."""
+    first: list[Any] = [slice(None)] * dimensions
+    second = list(first)
+    first[axis], second[axis] = slice(1, None), slice(None, -1)
+    yield tuple(first), tuple(second)
+    yield tuple(second), tuple(first)
+
+
+def _neighbours(mask: Mask) -> np.ndarray[Any, np.dtype[np.int8]]:
+    """How many of the four neighbours of each pixel are marked."""
+    count = np.zeros(mask.shape, np.int8)
+    for axis in (-1, -2):
+        for one, other in _pairs(mask.ndim, axis):
+            count[one] += mask[other]
+    return count

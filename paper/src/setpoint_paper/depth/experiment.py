@@ -1,0 +1,221 @@
+"""The paper's depth experiments on real video: four heuristics, one risk and two.
+
+clip → model → its maps (`maps`) → heuristic → critical values (`tapes`) → every method tuned and
+judged (`runs`) → claims, tables and figures (`claims`, `report`, `figures`).
+"""
+
+import os
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from setpoint._check import choice, whole
+from setpoint._files import make_folder, put
+from setpoint.errors import InputError
+from setpoint_paper.depth import figures
+from setpoint_paper.depth.maps import (
+    CLIPS,
+    HEURISTICS,
+    MODELS,
+    Plan,
+    Recipe,
+    maps_of,
+)
+from setpoint_paper.depth.report import NAMES, brief, report, write_csv
+from setpoint_paper.depth.runs import METHODS, Row, Series, judge
+from setpoint_paper.depth.tapes import Frames, make, read
+from setpoint_paper.work import each, folder_of, say, screen
+
+__all__ = ["CLIPS", "HEURISTICS", "MODELS", "reproduce"]
+
+_QUICK_FRAMES = 160
+_PAPER = HEURISTICS[:4]
+
+
+def reproduce(
+    *,
+    clips: Sequence[str] = CLIPS,
+    models: Sequence[str] = MODELS,
+    heuristics: Sequence[str] = _PAPER,
+    seeds: int = 3,
+    jobs: int = 1,
+    quick: bool = False,
+    frames: int | None = None,
+    out: str | os.PathLike[str] = "results",
+    cache: str | os.PathLike[str] | None = None,
+) -> tuple[Row, ...]:
+    """Runs the experiment, prints what matters and stores its report with figures.
+
+    Models and heuristics run once and leave their results in the folder of tapes, by content; a
+    run that was stopped goes on where it was, and a second run only calibrates. Writes `depth.md`,
+    `depth.csv` and figures whose names begin with `depth`.
+
+    Parameters
+    ----------
+    clips
+        Some of `CLIPS`.
+    models
+        Some of `MODELS`; stored predictions come with kitti alone.
+    heuristics
+        Some of `HEURISTICS`; by default the paper's four. The fifth is the paper's way of
+        registration, which takes longer than all others together.
+    seeds
+        How many seeds, from 0 on: of the networks' first weights and of the known pixels.
+    jobs
+        How many processes.
+    quick
+        The first 160 frames of each clip, one seed and short training: a minute or two.
+    frames
+        How many first frames of each clip, at least 60, instead of all, or of those of a quick run.
+    out
+        The folder for the report and the figures.
+    cache
+        The folder of tapes; by default the one that `SETPOINT_TAPES` names, else the platform's.
+    """
+    for name, asked, known in (
+        ("clips", clips, CLIPS),
+        ("models", models, MODELS),
+        ("heuristics", heuristics, HEURISTICS),
+    ):
+        if isinstance(asked, str) or not asked:
+            raise InputError(f"{name} must be some of {', '.join(known)}, got {asked!r}")
+        for word in asked:
+            choice(word, f"one of {name}", known)
+    whole(jobs, "jobs", 1)
+    count = 1 if quick else whole(seeds, "seeds", 1)
+    plan = Plan(frames)
+    if quick:
+        plan = Plan(_QUICK_FRAMES if frames is None else frames, epochs=3, residual_epochs=2)
+    recipes = [
+        Recipe(clip, model, heuristic, seed, plan)
+        for seed in range(count)
+        for clip in CLIPS
+        for model in MODELS
+        for heuristic in HEURISTICS
+        if clip in clips and model in models and heuristic in heuristics
+        if model == "network" or clip == "kitti"
+    ]
+    if not recipes:
+        raise InputError("stored predictions come with kitti alone: ask for kitti or the network")
+    place, folder, console = folder_of(cache), make_folder(out), screen()
+    _made(recipes, place, jobs, console)
+    judged = each(_judged, [(recipe, place) for recipe in recipes], jobs, console, "calibrating")
+    rows = tuple(row for found in judged for row, _ in found)
+    series = {
+        recipe: {row.method: run for row, run in found}
+        for recipe, found in zip(recipes, judged, strict=True)
+    }
+    write_csv(rows, folder / "depth.csv")
+    notes = {recipe.clip: repr(recipe.data()) for recipe in recipes}
+    stages = " – ".join(map(str, recipes[0].settings.channels))
+    notes["networks"] = (
+        f"stages of {stages} channels; {plan.epochs} epochs on the frames fitted on, for residuals "
+        f"{plan.residual_epochs}; then one step a frame, on it and one of the past"
+    )
+    command = _command(clips, models, heuristics, count, quick, frames, folder)
+    text = report(rows, command, notes, quick)
+    shown = "\n\n".join(
+        f"{told}\n\n![{told}]({path.name})" for path, told in _draw(rows, series, place, folder)
+    )
+    page = put(folder / "depth.md", f"{text}\n## Figures\n\n{shown}\n")
+    say(console, f"{brief(rows)}\n\nEverything, with figures: {page}")
+    return rows
+
+
+def _made(recipes: Sequence[Recipe], place: Path, jobs: int, console: Any) -> None:
+    """Every file that is not there yet: the maps of models first, which heuristics share."""
+    missing = [recipe for recipe in recipes if not recipe.path(place).is_file()]
+    models = {recipe.maps_path(place): recipe for recipe in missing if recipe.model != "stored"}
+    fresh = [recipe for path, recipe in models.items() if not path.is_file()]
+    each(_maps, [(recipe, place) for recipe in fresh], jobs, console, "models")
+    each(_frames, [(recipe, place) for recipe in missing], jobs, console, "heuristics")
+
+
+def _maps(recipe: Recipe, place: Path) -> None:
+    maps_of(recipe, place)
+
+
+def _frames(recipe: Recipe, place: Path) -> None:
+    make(recipe, place)
+
+
+def _judged(recipe: Recipe, place: Path) -> list[tuple[Row, Series]]:
+    frames = _ready(recipe, place)
+    names = (recipe.clip, recipe.model, recipe.heuristic, recipe.seed)
+    return [judge(frames, method, names) for method in METHODS]
+
+
+def _ready(recipe: Recipe, place: Path) -> Frames:
+    found = read(recipe, place)
+    assert found is not None  # only finished ones are asked for
+    return found
+
+
+def _draw(
+    rows: Sequence[Row],
+    series: dict[Recipe, dict[str, Series]],
+    place: Path,
+    folder: Path,
+) -> Iterable[tuple[Path, str]]:
+    """Every figure, with what it shows."""
+    best = max((row.heuristic for row in rows), key=_PREFERRED.index)
+    for recipe, runs in series.items():
+        if recipe.seed or recipe.heuristic != best:
+            continue
+        frames, clip = _ready(recipe, place), recipe.data()
+        stem = f"depth-{recipe.clip}-{recipe.model}"
+        at = frames.shown[0]
+        where = f"{recipe.clip}, {recipe.model}, {NAMES[best]}, seed 0"
+        yield (
+            figures.picture(clip, frames, float(runs["single"].lam[at]), folder / f"{stem}.png"),
+            f"Input, truth, estimate and interval size of one frame: {where}, one risk. Grey: not "
+            "judged.",
+        )
+        shown = {"one risk": runs["single"], "two, Max": runs["max"]}
+        first = clip.split().validation.start
+        path = folder / f"{stem}-time.png"
+        yield (
+            figures.over_time(shown, frames.validation, first, where, path),
+            f"Image coverage and mean length of each frame, and means over 25: {where}. The dotted "
+            "line is where the test part begins.",
+        )
+    heuristics = tuple(dict.fromkeys(row.heuristic for row in rows))
+    yield (
+        figures.compare(rows, heuristics, ("single",), folder / "depth-heuristics.png"),
+        "The heuristics under one risk: dots are seeds, bars their medians.",
+    )
+    yield (
+        figures.compare(rows, (best,), ("single", "max"), folder / "depth-risks.png"),
+        f"One risk against two with Max, {NAMES[best]}.",
+    )
+    yield (
+        figures.compare(rows, (best,), ("max", "mean", "mean_bare"), folder / "depth-max-mean.png"),
+        f"Max against Mean, and the paper's bare Mean, which holds nothing, {NAMES[best]}.",
+    )
+
+
+_PREFERRED = ("registered_paper", "constant", "magnitude", "previous", "registered")
+
+
+def _command(
+    clips: Sequence[str],
+    models: Sequence[str],
+    heuristics: Sequence[str],
+    seeds: int,
+    quick: bool,
+    frames: int | None,
+    folder: Path,
+) -> str:
+    """What to type to have the same again."""
+    words = ["setpoint-paper depth"]
+    if tuple(clips) != CLIPS:
+        words.append(f"--clip {','.join(clips)}")
+    if tuple(models) != MODELS:
+        words.append(f"--model {','.join(models)}")
+    if tuple(heuristics) != _PAPER:
+        words.append(f"--heuristics {','.join(heuristics)}")
+    words.append("--quick" if quick else f"--seeds {seeds}")
+    if frames is not None:
+        words.append(f"--frames {frames}")
+    return " ".join([*words, f"--out {shlex.quote(folder.as_posix())}"])

@@ -1,0 +1,232 @@
+"""Clips, models and seeds of the depth experiment, and the maps that models leave, made once.
+
+A map does not depend on what calibrates it, so a model goes through its clip once for each seed.
+Files are named by a digest of all that could change them; a model that was stopped goes on where it
+was.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from setpoint._check import choice, whole
+from setpoint._files import make_folder
+from setpoint._files import whole as whole_file
+from setpoint.errors import InputError, SetpointError
+from setpoint_paper.datasets import Clip, kitchen_clip, kitti_clip, road
+from setpoint_paper.models import DepthSettings, OnlineDepth
+from setpoint_paper.work import one_thread
+
+__all__ = ["CLIPS", "HEURISTICS", "MODELS", "STRIDE", "Plan", "Recipe", "clip_of", "maps_of"]
+
+CLIPS = ("kitti", "kitchen", "road")
+MODELS = ("stored", "network")
+HEURISTICS = ("constant", "magnitude", "previous", "registered", "registered_paper")
+"""The paper's four, and its way of registration beside ours."""
+
+STRIDE = 100
+"""Frames between two checkpoints of a model."""
+
+_ARITHMETIC = 1
+"""Raised when the same settings give other numbers: it makes older files unknown."""
+_TAPES = 3
+"""The same for tapes alone, which the heuristics make of the maps."""
+_ROAD_FRAMES = 500
+_TAUGHT = 0.75
+"""The share of the warm-up that a network is fitted on; the rest it goes through frame by frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is the same for all tapes of an experiment.
+
+    Parameters
+    ----------
+    frames
+        How many first frames of a clip, at least 60; None for all.
+    epochs
+        How often the depth network goes through the frames it is fitted on.
+    residual_epochs
+        The same for the network of residuals.
+    known
+        How many pixels of each frame give scale and shift.
+    reach
+        The upper bound of λ: this many ranges of depth, in units of the heuristic.
+    """
+
+    frames: int | None = None
+    epochs: int = 12
+    residual_epochs: int = 6
+    known: int = 200
+    reach: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.frames is not None:
+            whole(self.frames, "frames", 60)
+        whole(self.epochs, "epochs", 0)
+        whole(self.residual_epochs, "residual_epochs", 0)
+        whole(self.known, "known", 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One clip, one model, one heuristic, one seed.
+
+    The seed is that of the networks' first weights and of the known pixels; stored predictions
+    have the second alone.
+    """
+
+    clip: str
+    model: str
+    heuristic: str
+    seed: int = 0
+    plan: Plan = field(default_factory=Plan)
+
+    def __post_init__(self) -> None:
+        choice(self.clip, "a clip", CLIPS)
+        choice(self.model, "model", MODELS)
+        choice(self.heuristic, "a heuristic", HEURISTICS)
+        whole(self.seed, "seed", 0)
+        if self.model == "stored" and self.clip != "kitti":
+            raise InputError(f"stored predictions come with kitti alone, got {self.clip}")
+
+    def __str__(self) -> str:
+        return f"{self.clip}, {self.model}, {self.heuristic}, seed {self.seed}"
+
+    def data(self) -> Clip:
+        """The frames."""
+        return clip_of(self.clip, self.plan.frames)
+
+    @property
+    def settings(self) -> DepthSettings:
+        """Shape and training of the depth network."""
+        return DepthSettings(seed=self.seed, device="cpu")
+
+    @property
+    def residual_settings(self) -> DepthSettings:
+        """Shape and training of the network of residuals, which draws from a seed of its own."""
+        return DepthSettings(seed=self.seed + 1_000, device="cpu")
+
+    def path(self, cache: Path) -> Path:
+        """The file of the finished tape."""
+        own = {"tapes": _TAPES, "heuristic": self.heuristic, **asdict(self.plan)}
+        digest = _digest(self._maps_content() | own)
+        name = f"depth-{self.clip}-{self.model}-{self.heuristic}-seed{self.seed}-{digest}.npz"
+        return cache / name
+
+    def maps_path(self, cache: Path) -> Path:
+        """The file of the model's maps; heuristics share it."""
+        digest = _digest(self._maps_content())
+        return cache / f"depth-{self.clip}-{self.model}-seed{self.seed}-{digest}.npy"
+
+    def _maps_content(self) -> dict[str, Any]:
+        return {
+            "arithmetic": _ARITHMETIC,
+            "clip": _content(self.clip, self.plan.frames),
+            "model": self.model,
+            "settings": asdict(self.settings),
+            "epochs": self.plan.epochs,
+        }
+
+    @property
+    def begin(self) -> int:
+        """The first frame whose map is not one the model was fitted on."""
+        if self.model == "stored":
+            return 0
+        return int(_TAUGHT * len(self.data().split().warm_up))
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=4)
+def clip_of(name: str, frames: int | None) -> Clip:
+    """A clip by its name, cut to its first frames."""
+    if name == "road":
+        return road(_ROAD_FRAMES if frames is None else min(frames, _ROAD_FRAMES))
+    return (kitti_clip if name == "kitti" else kitchen_clip)(frames=frames)
+
+
+@lru_cache(maxsize=16)
+def _content(name: str, frames: int | None) -> str:
+    """A digest of every number of a clip."""
+    clip = clip_of(name, frames)
+    known = hashlib.sha256()
+    for held in (clip.rgb, clip.depth, clip.stored):
+        if held is not None:
+            known.update(np.ascontiguousarray(held).tobytes())
+    return known.hexdigest()
+
+
+# Maps of a model
+
+
+def maps_of(recipe: Recipe, cache: Path, stride: int = STRIDE) -> np.ndarray:
+    """The model's map of every frame from `recipe.begin` on, each made before its truth is seen."""
+    clip = recipe.data()
+    if recipe.model == "stored":
+        assert clip.stored is not None  # as the recipe has checked
+        return clip.stored
+    path = recipe.maps_path(cache)
+    if path.is_file():
+        return np.asarray(np.load(path, allow_pickle=False))
+    make_folder(cache)
+    with one_thread():
+        model, done = _resumed(recipe, path)
+        rest = range(recipe.begin + len(done), len(clip))
+        for number in rest:
+            frame = clip[number]
+            done.append(model.predict(frame.rgb))
+            model.learn(frame.rgb, frame.depth)
+            if len(done) % stride == 0 and number + 1 < len(clip):
+                _put_aside(model, done, path)
+    _write_array(path, np.stack(done))
+    for saved in _checkpoints(path):
+        _remove(saved)
+    return np.stack(done)
+
+
+def _checkpoints(path: Path) -> list[Path]:
+    """The model files of all checkpoints of a file of maps, latest first."""
+    return sorted(path.parent.glob(f"{path.stem}.*.model"), reverse=True)
+
+
+def _remove(saved: Path) -> None:
+    for part in (saved, saved.with_suffix(".npy")):
+        part.unlink(missing_ok=True)
+
+
+def _put_aside(model: OnlineDepth, done: list[np.ndarray], path: Path) -> None:
+    """A checkpoint: two files of one number, the maps first, and the older ones removed."""
+    saved = path.with_name(f"{path.stem}.{len(done):06}.model")
+    older = [each for each in _checkpoints(path) if each != saved]
+    _write_array(saved.with_suffix(".npy"), np.stack(done) if done else np.empty((0, 1, 1)))
+    model.save(saved)
+    for each in older:
+        _remove(each)
+
+
+def _resumed(recipe: Recipe, path: Path) -> tuple[OnlineDepth, list[np.ndarray]]:
+    """The model and the maps so far; without a checkpoint it is fitted first."""
+    for saved in _checkpoints(path):
+        try:
+            model = OnlineDepth.load(saved)
+            return model, list(np.load(saved.with_suffix(".npy"), allow_pickle=False))
+        except (OSError, SetpointError, ValueError, EOFError):
+            continue  # damaged: an older one, or the beginning, will do
+    clip, model = recipe.data(), OnlineDepth(recipe.settings)
+    taught = slice(0, recipe.begin)
+    model.fit(clip.rgb[taught], clip.depth[taught], epochs=recipe.plan.epochs)
+    _put_aside(model, [], path)
+    return model, []
+
+
+def _write_array(path: Path, values: np.ndarray) -> None:
+    with whole_file(path) as file:
+        np.save(file, values)

@@ -1,0 +1,253 @@
+"""Every controller on a clip's frames: tuned on the validation part, judged on the test part."""
+
+from dataclasses import dataclass
+from math import inf, isfinite, log1p, nan
+from typing import Any
+
+import numpy as np
+
+from setpoint.bulk.replay import Trace, replay
+from setpoint.combine import Combine, Max, Mean
+from setpoint.controller import Controller, Risk
+from setpoint.guarantee import RiskCertificate
+from setpoint.images import Chosen, choose
+from setpoint.losses import CentreFailure
+from setpoint.sets import PixelScale
+from setpoint.steps import Fixed
+from setpoint.stretches import Exponential
+from setpoint_paper.depth.tapes import REGIONS, RISKS, Frames
+
+__all__ = ["CENTRE", "IMAGE", "METHODS", "WINDOW", "Row", "Series", "controller", "judge"]
+
+IMAGE, CENTRE = (level for _, level in RISKS)
+"""The levels of image miscoverage and centre failure."""
+
+METHODS = ("single", "max", "mean", "mean_bare")
+"""One risk; two with Max or Mean under anti-windup; two with the paper's bare Mean."""
+
+WINDOW = 50
+"""Frames in the windows whose worst is told."""
+
+_DELTA = 1.0
+"""Anti-windup: how far a θ may lag behind; under exponential stretching a factor of e in λ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One method on one tape.
+
+    Parameters
+    ----------
+    clip, model, heuristic, seed, method
+        What ran.
+    gamma, gamma_centre
+        The step sizes that tuning took; the second is NaN with one risk.
+    held
+        Whether some γ held the risks on the validation part, within the paper's tolerance.
+    frames
+        How many frames of the test part were judged.
+    coverage, length, saturated, centre_coverage, centre_failure, infinite, error
+        Of the test part: image coverage; mean length in metres over all judged pixels of the
+        frames that are not saturated; the share of frames that are; coverage of the centre; the
+        share of frames whose centre is covered to no more than 60 %; the share of pixels that no
+        finite λ covers; the mean absolute error of the estimate in metres.
+    worst_image, worst_centre
+        The worst mean loss of `WINDOW` frames of the test part.
+    mean_image, mean_centre
+        The mean losses from the first frame that was calibrated.
+    bound_image, bound_centre
+        How far above its level the certificate lets this mean be; NaN without a bound.
+    window_image, window_centre
+        How large the certificate lets Σ(l − r) be on any window; NaN without a bound.
+    excess_image, excess_centre
+        How large Σ(l − r) was on the worst of all windows.
+    verdict_image, verdict_centre
+        The certificate's verdict; empty where it is not a risk.
+    kept
+        Whether every window of every risk kept its bound: True where there is none to keep.
+    """
+
+    clip: str
+    model: str
+    heuristic: str
+    seed: int
+    method: str
+    gamma: float
+    gamma_centre: float
+    held: bool
+    frames: int
+    coverage: float
+    length: float
+    saturated: float
+    centre_coverage: float
+    centre_failure: float
+    infinite: float
+    error: float
+    worst_image: float
+    worst_centre: float
+    mean_image: float
+    mean_centre: float
+    bound_image: float
+    bound_centre: float
+    window_image: float
+    window_centre: float
+    excess_image: float
+    excess_centre: float
+    verdict_image: str
+    verdict_centre: str
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """Image coverage, mean length and λ of each frame from the first calibrated one on."""
+
+    coverage: np.ndarray
+    length: np.ndarray
+    lam: np.ndarray
+
+
+def controller(method: str, bound: float, starts: tuple[float, ...]) -> Controller:
+    """A controller of pixel intervals, with step sizes yet to be chosen.
+
+    θ starts where the risks would have been held before, all at the largest of these λ. Below
+    θ = 0 every interval is empty, so the lower bound is 0; the upper one is that of `bound` in λ.
+    The paper's bare mean has no bounds that it ever reaches, so here it has none.
+    """
+    held = RISKS[:1] if method == "single" else RISKS
+    first = min(log1p(max(starts[: len(held)])), log1p(bound))
+    bounds = None if method == "mean_bare" else (0.0, log1p(bound))
+    risks = [Risk(loss, level, Fixed(0.1), first, bounds) for loss, level in held]
+    ways: dict[str, Combine] = {
+        "single": Max(),
+        "max": Max(anti_windup=_DELTA),
+        "mean": Mean(anti_windup=_DELTA),
+        "mean_bare": Mean(),
+    }
+    return Controller(PixelScale(), risks, Exponential(), ways[method])
+
+
+def judge(frames: Frames, method: str, names: tuple[str, str, str, int]) -> tuple[Row, Series]:
+    """Tunes a method on the validation part and judges it on the test part.
+
+    The chosen controller runs from the first frame of the validation part on, as it did when it
+    was chosen.
+    """
+    chosen, held = _tuned(frames, controller(method, frames.bound, frames.starts))
+    trace = replay(frames.controller(chosen.controller), frames.tape())
+    tested = slice(frames.validation, None)
+    image, centre, lengths = _measured(trace)
+    failed = np.where(np.isnan(centre), nan, centre <= CentreFailure().threshold)
+    losses = (1.0 - image, failed)
+    first, second = (_told(trace, place, losses[place]) for place in range(2))
+    clip, model, heuristic, seed = names
+    row = Row(
+        clip=clip,
+        model=model,
+        heuristic=heuristic,
+        seed=seed,
+        method=method,
+        gamma=chosen.gammas[0],
+        gamma_centre=chosen.gammas[1] if method != "single" else nan,
+        held=held,
+        frames=int(np.isfinite(image[tested]).sum()),
+        coverage=_mean(image[tested]),
+        length=_mean(lengths[tested][np.isfinite(lengths[tested])]),
+        saturated=float((trace.lam[tested] == inf).mean()),
+        centre_coverage=_mean(centre[tested]),
+        centre_failure=_mean(failed[tested]),
+        infinite=_mean(frames.infinite[tested]),
+        error=_mean(frames.error[tested]),
+        worst_image=_worst(losses[0][tested]),
+        worst_centre=_worst(losses[1][tested]),
+        mean_image=_mean(losses[0]),
+        mean_centre=_mean(losses[1]),
+        bound_image=first.bound,
+        bound_centre=second.bound,
+        window_image=first.window,
+        window_centre=second.window,
+        excess_image=first.excess,
+        excess_centre=second.excess,
+        verdict_image=first.verdict,
+        verdict_centre=second.verdict,
+        kept=first.kept and second.kept,
+    )
+    return row, Series(image, lengths, trace.lam)
+
+
+def _tuned(frames: Frames, made: Controller) -> tuple[Chosen, bool]:
+    """The paper's choice of γ, and whether it was to be had.
+
+    Where no γ of the grid holds the risks within the paper's tolerance, the tolerance is doubled
+    until one does: of a short clip it can be that none does, and by a hair.
+    """
+    held: Any = frames  # what `choose` asks of a FrameTape
+    allowed = [0.001, 0.01][: len(made.risks)]
+    chosen = first = choose(made, held, 0, frames.validation, excess=allowed)
+    while not chosen.held and max(allowed) < 1.0:
+        allowed = [2.0 * each for each in allowed]
+        chosen = choose(made, held, 0, frames.validation, excess=allowed)
+    return chosen, first.held
+
+
+def _measured(trace: Trace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coverage of the image, coverage of its centre, and mean length of every frame."""
+    assert trace.shown is not None  # the family does not show single intervals
+    found = []
+    for shown in trace.shown:
+        shares = []
+        for region in REGIONS:
+            missed, judged = shown.count(None, region)
+            shares.append(1.0 - missed / judged if judged else nan)
+        found.append((*shares, shown.length))
+    image, centre, length = np.array(found).T
+    return image, centre, length
+
+
+@dataclass(frozen=True, slots=True)
+class _Promise:
+    """What is promised of one risk, and its worst window."""
+
+    bound: float
+    window: float
+    excess: float
+    verdict: str
+    kept: bool
+
+
+def _told(trace: Trace, place: int, losses: np.ndarray) -> _Promise:
+    level = (IMAGE, CENTRE)[place]
+    excess, deficit = _extremes(losses - level)
+    risks = trace.certificate().risks
+    if place >= len(risks):
+        return _Promise(nan, nan, excess, "", True)
+    risk: RiskCertificate = risks[place]
+    bound, window = (nan if each is None else each for each in (risk.upper, risk.window))
+    slack = 1e-9 * len(losses)
+    kept = not isfinite(window) or (
+        excess <= window + slack and (risk.window_sided == "upper" or deficit <= window + slack)
+    )
+    return _Promise(bound, window, excess, risk.verdict, kept and risk.within)
+
+
+def _extremes(excess: np.ndarray) -> tuple[float, float]:
+    """The largest Σ(l − r) and the largest −Σ(l − r) over all windows, of whatever length."""
+    path = np.concatenate([[0.0], np.cumsum(excess[~np.isnan(excess)])])
+    up = float((path - np.minimum.accumulate(path)).max())
+    down = float((np.maximum.accumulate(path) - path).max())
+    return up, down
+
+
+def _mean(values: np.ndarray) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else nan
+
+
+def _worst(losses: np.ndarray) -> float:
+    """The largest mean loss of a window of the test part."""
+    known = losses[~np.isnan(losses)]
+    if not len(known):
+        return nan
+    size = min(WINDOW, len(known))
+    path = np.concatenate([[0.0], np.cumsum(known)])
+    return float((path[size:] - path[:-size]).max() / size)

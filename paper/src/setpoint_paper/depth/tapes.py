@@ -1,0 +1,218 @@
+"""Depth clips reduced to critical values, made once: by clip, model, heuristic and seed.
+
+A heuristic goes through the maps of a model once, and leaves the sorted critical values of each
+frame, from which every controller is tuned and judged in seconds.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from setpoint._files import make_folder
+from setpoint._files import whole as whole_file
+from setpoint.controller import Controller
+from setpoint.images import (
+    TVL1,
+    Constant,
+    CriticalValues,
+    FrameTape,
+    Line,
+    PreviousResiduals,
+    RegisteredResiduals,
+    ResidualMagnitude,
+    SpreadModel,
+)
+from setpoint.losses import CentreFailure, ImageMiscoverage
+from setpoint.predictions import PixelSpread
+from setpoint.regions import Centre, Whole
+from setpoint.sets import PixelScale
+from setpoint.tape import Tape
+from setpoint_paper.datasets import Clip
+from setpoint_paper.depth.maps import Recipe, maps_of
+from setpoint_paper.models import ResidualNetwork, StoredPredictions
+from setpoint_paper.work import one_thread
+
+__all__ = ["REGIONS", "RISKS", "Frames", "make", "read"]
+
+REGIONS = (Whole(), Centre())
+RISKS = ((ImageMiscoverage(), 0.2), (CentreFailure(), 0.1))
+"""The losses and their levels."""
+
+_SETTLED = 5
+"""The first frames of the warm-up, in which heuristics fill their windows, start nothing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frames:
+    """The validation and test part of a clip under one heuristic, reduced to critical values.
+
+    Parameters
+    ----------
+    rows
+        The tape.
+    validation
+        How many of its first frames are to tune on.
+    bound
+        The largest λ before the safeguard.
+    starts
+        For each of `RISKS` the λ that would have held it on the end of the warm-up.
+    infinite
+        The share of each frame's judged pixels that no finite λ covers.
+    error
+        The mean absolute error of each frame's estimate, in metres.
+    shown
+        Of one frame of the test part: its place in the tape, its place in the clip, and centre,
+        low and high.
+    """
+
+    rows: Tape
+    validation: int
+    bound: float
+    starts: tuple[float, ...]
+    infinite: np.ndarray
+    error: np.ndarray
+    shown: tuple[int, int, np.ndarray]
+
+    def tape(self, start: int | None = None, stop: int | None = None) -> Tape:
+        """Its frames from start to stop, as `images.FrameTape` has them."""
+        return self.rows[start:stop]
+
+    def controller(self, controller: Controller) -> Controller:
+        """The controller with a family that reads the tape, as `images.FrameTape` has it."""
+        sets = CriticalValues(REGIONS)
+        return Controller(sets, controller.risks, controller.stretch, controller.combine)
+
+
+def _extra(path: Path) -> Path:
+    return path.with_suffix(".extra.npz")
+
+
+def read(recipe: Recipe, cache: Path) -> Frames | None:
+    """The finished frames, None if there are none yet."""
+    path = recipe.path(cache)
+    if not path.is_file():
+        return None
+    with np.load(_extra(path), allow_pickle=False) as held:
+        place, number = held["place"].tolist()
+        return Frames(
+            Tape.read(path),
+            int(held["validation"]),
+            float(held["bound"]),
+            tuple(held["starts"].tolist()),
+            held["infinite"],
+            held["error"],
+            (place, number, held["maps"]),
+        )
+
+
+def make(recipe: Recipe, cache: Path) -> Frames:
+    """The frames of a recipe: read if they are finished, else made."""
+    found = read(recipe, cache)
+    if found is not None:
+        return found
+    maps = maps_of(recipe, cache)
+    with one_thread():
+        kept, extra = _reduced(recipe, maps)
+    path = make_folder(cache) / recipe.path(cache).name
+    with whole_file(_extra(path)) as file:
+        np.savez(file, **extra)
+    kept.tape().write(path)
+    found = read(recipe, cache)
+    assert found is not None
+    return found
+
+
+def _reduced(recipe: Recipe, maps: np.ndarray) -> tuple[FrameTape, dict[str, Any]]:
+    """Every frame of the validation and test part, after the heuristic has warmed up."""
+    clip, plan = recipe.data(), recipe.plan
+    parts, begin = clip.split(), recipe.begin
+    model = _model(recipe, maps, _taught(recipe, maps))
+    sets = PixelScale()
+    units, past = [], FrameTape(sets, REGIONS)
+    for number in range(begin, len(parts.warm_up)):
+        spread, truth = _step(model, clip, number)
+        if number >= begin + _SETTLED:
+            units.append(sets.unit(sets.read(spread)))
+            past.add(spread, truth)
+        model.learn(clip[number].rgb, truth)
+    depth = clip.depth[begin : len(parts.warm_up)]
+    span = float(np.nanmax(depth) - np.nanmin(depth))
+    bound = plan.reach * span / (float(np.mean(units)) or 1.0)
+    kept = FrameTape(sets, REGIONS)
+    errors = []
+    first = parts.validation.start
+    chosen = parts.test.start + min(20, len(parts.test) // 2)
+    for number in range(first, len(clip)):
+        spread, truth = _step(model, clip, number)
+        judged = np.asarray(spread.valid) & np.isfinite(truth)
+        # Lengths are those of the pixels that are judged: nobody knows how far the sky is.
+        kept.add(PixelSpread(spread.centre, spread.low, spread.high, judged), truth)
+        gap = np.abs(spread.centre - truth)[judged]
+        errors.append(float(gap.mean()) if gap.size else np.nan)
+        if number == chosen:
+            shown = np.stack([np.where(judged, each, np.nan) for each in spread[:3]])
+        model.learn(clip[number].rgb, truth)
+    extra = {
+        "place": np.array([chosen - first, chosen]),
+        "maps": shown.astype(np.float32),
+        "validation": np.array(len(parts.validation)),
+        "bound": np.array(bound),
+        "starts": np.array([_calm(past, loss, level, bound) for loss, level in RISKS]),
+        "infinite": kept.infinite,
+        "error": np.array(errors),
+    }
+    return kept, extra
+
+
+def _calm(frames: FrameTape, loss: Any, level: float, bound: float) -> float:
+    """The smallest λ up to a bound that would have kept the mean loss of frames at its level."""
+    readings = [frames.family.read(row) for row in zip(*frames.tape().prediction, strict=True)]
+    low, high = 0.0, bound
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        losses = [loss(frames.family.at(reading, middle), None) for reading in readings]
+        judged = [each for each in losses if each is not None]
+        if judged and sum(judged) / len(judged) > level:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _step(model: SpreadModel, clip: Clip, number: int) -> tuple[PixelSpread, np.ndarray]:
+    frame = clip[number]
+    return model.predict(frame.rgb, frame.depth), frame.depth
+
+
+def _model(recipe: Recipe, maps: np.ndarray, heuristic: Any) -> SpreadModel:
+    # The constant is the paper's, the same for every frame; the others are brought to the known
+    # pixels, as residuals are in the paper.
+    rescale = None if isinstance(heuristic, Constant) else Line()
+    known, seed = recipe.plan.known, recipe.seed
+    return SpreadModel(StoredPredictions(maps), heuristic, known, seed, rescale=rescale)
+
+
+def _taught(recipe: Recipe, maps: np.ndarray) -> Any:
+    """The heuristic; a network of residuals has learnt those of the end of the warm-up."""
+    makers: dict[str, Callable[[], Any]] = {
+        "constant": Constant,
+        "previous": PreviousResiduals,
+        "registered": RegisteredResiduals,
+        "registered_paper": lambda: RegisteredResiduals(register=TVL1(), follow="each"),
+    }
+    if recipe.heuristic in makers:
+        return makers[recipe.heuristic]()
+    clip, begin = recipe.data(), recipe.begin
+    model = _model(recipe, maps, Constant())
+    residuals = []
+    warm = range(begin, len(clip.split().warm_up))
+    for number in warm:
+        spread, truth = _step(model, clip, number)
+        residuals.append(np.where(spread.valid, spread.centre, np.nan) - truth)
+        model.learn(clip[number].rgb, truth)
+    network = ResidualNetwork(recipe.residual_settings)
+    network.fit(clip.rgb[warm.start : warm.stop], residuals, epochs=recipe.plan.residual_epochs)
+    return ResidualMagnitude(network)

@@ -1,0 +1,450 @@
+"""The paper's quantile LSTM, trained online, with its chosen settings and the search for them."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from setpoint import _store
+from setpoint._check import finite, positive, whole
+from setpoint.errors import InputError, LabelError, SetpointError, StateError
+from setpoint.models.protocol import rows_and_labels, run
+from setpoint.predictions import QuantileGrid, Quantiles
+from setpoint_paper.models.lstm_network import Network
+
+__all__ = [
+    "CHOSEN",
+    "TABLE",
+    "Found",
+    "LSTMSettings",
+    "QuantileLSTM",
+    "Scaling",
+    "combinations",
+    "search",
+    "validation_pinball",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LSTMSettings:
+    """The shape of a quantile LSTM and how it is trained; by default as in the paper.
+
+    Parameters
+    ----------
+    hidden
+        Units of the LSTM, f2.
+    before
+        Hidden layers of f1, which reads a past row; a last linear layer leads to `hidden`.
+    after
+        Layers of f3, which reads the LSTM's last output and the new x; the last one is linear.
+    learning_rate
+        Of Adam, which takes one step each time a row is learned.
+    batch
+        How many of the most recent rows that step is taken on: 512 in the paper, 256 in its
+        authors' code.
+    window
+        How many past rows of x and y the LSTM reads, the paper's k.
+    dropout
+        The share of units left out at random while learning; held to a multiple of 1/65536.
+    levels
+        The two quantile levels that `predict` gives.
+    random_levels
+        0 trains at `levels`. A number m trains at m levels per row, drawn uniformly from (0, 1) at
+        every step; then `predict` gives a `QuantileGrid`.
+    grid
+        How many evenly spaced levels that has: i / (grid + 1).
+    scale_rows
+        How many rows, at most, x and y are standardised by; the paper took 8000, which includes
+        rows it tuned on.
+    seed
+        Of the first parameters, the dropout and the random levels.
+    double
+        Whether to compute in float64: slower, and only tests of equality need it.
+    """
+
+    hidden: int = 128
+    before: tuple[int, ...] = (32, 64)
+    after: tuple[int, ...] = (64, 32)
+    learning_rate: float = 1e-4
+    batch: int = 512
+    window: int = 3
+    dropout: float = 0.1
+    levels: tuple[float, float] = (0.05, 0.95)
+    random_levels: int = 0
+    grid: int = 199
+    scale_rows: int = 5000
+    seed: int = 0
+    double: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("hidden", "batch", "window", "grid", "scale_rows"):
+            whole(getattr(self, name), name, 1)
+        for name in ("random_levels", "seed"):
+            whole(getattr(self, name), name, 0)
+        for name in ("before", "after"):
+            layers = tuple(whole(size, f"a layer of {name}", 1) for size in getattr(self, name))
+            object.__setattr__(self, name, layers)
+        if not self.after:
+            raise InputError("after must have at least one layer, got ()")
+        positive(self.learning_rate, "learning_rate")
+        if not 0.0 <= finite(self.dropout, "dropout") < 1.0:
+            raise InputError(f"dropout must lie in [0, 1), got {self.dropout}")
+        levels = tuple(float(level) for level in self.levels)
+        if len(levels) != 2 or not 0.0 < levels[0] < levels[1] < 1.0:
+            raise InputError(f"levels must be a pair with 0 < lower < upper < 1, got {self.levels}")
+        object.__setattr__(self, "levels", levels)
+
+
+CHOSEN = {
+    "energy": LSTMSettings(),
+    "power": LSTMSettings(before=(32,), after=(32,), learning_rate=5e-4),
+    "prices": LSTMSettings(hidden=64, before=(32, 64, 128)),
+    "synthetic": LSTMSettings(hidden=64, after=(32,), learning_rate=5e-4),
+    "traffic": LSTMSettings(),
+    "wind": LSTMSettings(after=(32,)),
+}
+"""The settings the paper's authors chose for each of their streams."""
+
+TABLE: dict[str, tuple[Any, ...]] = {
+    "before": ((32,), (32, 64), (32, 64, 128)),
+    "hidden": (64, 128),
+    "after": ((32,), (64, 32)),
+    "learning_rate": (1e-4, 5e-4),
+}
+"""The options the paper searched (its table of hyper-parameters)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scaling:
+    """The shift and scale that standardise x and y: (value − centre) / spread.
+
+    Examples
+    --------
+    >>> Scaling.fit([[1.0, 5.0], [3.0, 5.0]], [10.0, 30.0])
+    Scaling(x_centre=array([2., 5.]), x_spread=array([1., 1.]), y_centre=20.0, y_spread=10.0)
+    """
+
+    x_centre: np.ndarray
+    x_spread: np.ndarray
+    y_centre: float
+    y_spread: float
+
+    @classmethod
+    def fit(cls, x: ArrayLike, y: ArrayLike) -> "Scaling":
+        """Mean and standard deviation of rows; what never varies is shifted but not scaled."""
+        rows, labels = rows_and_labels(x, y)
+        if not len(rows):
+            raise InputError("a scaling needs at least one row, got none")
+        both = np.column_stack([rows, labels])
+        if not np.isfinite(both).all():
+            raise InputError("the rows a scaling is fitted on must be finite")
+        # Rounding can leave a constant column a spread of 1e-17: compare its ends instead.
+        spread = np.where(both.max(axis=0) > both.min(axis=0), both.std(axis=0), 1.0)
+        centre = both.mean(axis=0)
+        return cls(centre[:-1], spread[:-1], float(centre[-1]), float(spread[-1]))
+
+    @classmethod
+    def identity(cls, features: int) -> "Scaling":
+        """Leaves x and y as they are."""
+        return cls(np.zeros(features), np.ones(features), 0.0, 1.0)
+
+
+class QuantileLSTM:
+    """Quantiles of y given x and the last rows, by an LSTM that learns online.
+
+    The paper's network. f1 maps each of the last k rows (x, y); the LSTM f2 sums them up; f3 joins
+    its last output with the new x; f4 gives the quantile at the level it is fed. As in the authors'
+    code the level enters f4 alone, so the rest runs once for all levels. `predict` uses rows before
+    the new one only. `learn` takes one Adam step on the pinball loss of the most recent `batch`
+    rows. Before the first rows there are rows of zeros, the mean once x and y are standardised.
+
+    **Scaling.** x and y should be standardised. Give `fit_scale` rows that are known beforehand;
+    without it the model takes x and y as they are, and standardising them is up to the caller. The
+    paper fits the scaling on the stream's own first rows, which are then not judged.
+
+    **Dropout.** Masks of f1 are drawn once per row and step, not once per window that holds the
+    row; masks of f1 and f3 are shared by the levels. Each mask has the law it should, but those of
+    neighbouring windows and of both levels are the same draw, which makes the gradient a little
+    noisier than with independent masks.
+
+    **Reproducibility.** A model draws from its own generator: equal seeds give equal results on
+    one machine, whatever else runs in the process. torch may sum in another order with another
+    number of threads or on another machine. The number of threads is the caller's choice; one
+    thread (`torch.set_num_threads(1)`) and several processes are the best use of several cores.
+
+    Parameters
+    ----------
+    features
+        The number of features in x.
+    settings
+        Shape and training.
+
+    Examples
+    --------
+    >>> settings = LSTMSettings(hidden=8, before=(8,), after=(8,), batch=32)
+    >>> model = QuantileLSTM(1, settings)
+    >>> x = np.linspace(0.0, 1.0, 50)[:, None]
+    >>> y = np.sin(9.0 * x[:, 0])
+    >>> model.fit_scale(x, y)
+    >>> run(model, x, y).shape
+    (50, 2)
+    >>> model.steps
+    50
+
+    References
+    ----------
+    Feldman, Ringel, Bates, Romano: Achieving Risk Control in Online Learning Settings, TMLR 2023,
+    appendix "The Quantile Regression Model's Architecture".
+    """
+
+    def __init__(self, features: int, settings: LSTMSettings | None = None) -> None:
+        self._features = whole(features, "features", 0)
+        self._settings = held = LSTMSettings() if settings is None else settings
+        self._network = _network(self._features, held)
+        self._scaling = Scaling.identity(self._features)
+        self._steps = 0
+        # Rows are appended; when the room is used up the last ones move to its beginning.
+        self._kept = held.window + held.batch
+        number = np.float64 if held.double else np.float32
+        self._rows = np.zeros((4 * self._kept, self._features + 1), dtype=number)
+        self._tensor = torch.from_numpy(self._rows)
+        self._end = held.window
+        self._levels = self._column(held.levels)
+        self._shown: tuple[float, ...] = held.levels
+        if held.random_levels:
+            self._shown = tuple((i + 1) / (held.grid + 1) for i in range(held.grid))
+        self._asked = self._column(self._shown)[:, 0]
+
+    def _column(self, levels: ArrayLike) -> Any:
+        return torch.from_numpy(np.array(levels, dtype=np.float64)[:, None]).to(self._network.dtype)
+
+    @property
+    def settings(self) -> LSTMSettings:
+        """Shape and training."""
+        return self._settings
+
+    @property
+    def features(self) -> int:
+        """The number of features in x."""
+        return self._features
+
+    @property
+    def scaling(self) -> Scaling:
+        """How x and y are standardised."""
+        return self._scaling
+
+    @property
+    def steps(self) -> int:
+        """How many rows were learned."""
+        return self._steps
+
+    def __repr__(self) -> str:
+        return f"QuantileLSTM({self._features}, {self._settings!r})"
+
+    def fit_scale(self, x: ArrayLike, y: ArrayLike) -> None:
+        """Standardises by the first `scale_rows` of the rows given; before the first `learn`."""
+        rows, labels = rows_and_labels(x, y)
+        if rows.shape[1] != self._features:
+            raise InputError(f"x must have {self._features} features, got {rows.shape[1]}")
+        if self._steps:
+            raise InputError(
+                f"the scaling must be fitted before the first row is learned, "
+                f"{self._steps} were learned already"
+            )
+        count = self._settings.scale_rows
+        self._scaling = Scaling.fit(rows[:count], labels[:count])
+
+    # A step
+
+    def predict(self, x: Any) -> Quantiles | QuantileGrid:
+        """The quantiles of the next y at `levels`; a grid of them if trained at random levels.
+
+        Nothing moves. Two quantiles may cross; the values of a grid are put in order.
+        """
+        values = self._quantiles(x, self._asked)
+        if self._settings.random_levels:
+            values.sort()
+            return QuantileGrid(self._shown, tuple(values.tolist()))
+        lower, upper = values.tolist()
+        return Quantiles(lower, upper)
+
+    def quantiles(self, x: Any, levels: ArrayLike) -> np.ndarray:
+        """The network's quantiles of the next y at any levels, in their order; they may cross.
+
+        A model trained at two levels knows only these two.
+        """
+        asked = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        if asked.ndim != 1 or not ((asked > 0.0) & (asked < 1.0)).all():
+            raise InputError(f"levels must lie strictly between 0 and 1, got {levels!r}")
+        if not self._settings.random_levels and not np.isin(asked, self._settings.levels).all():
+            raise InputError(
+                f"this model was trained at the levels {self._settings.levels}, got {levels!r}: "
+                f"set random_levels to have others"
+            )
+        return self._quantiles(x, self._column(asked)[:, 0])
+
+    def _quantiles(self, x: Any, levels: Any) -> np.ndarray:
+        scaling, window, end = self._scaling, self._settings.window, self._end
+        row = (self._read(x) - scaling.x_centre) / scaling.x_spread
+        found = self._network.quantiles(
+            self._tensor[end - window : end],
+            torch.from_numpy(row).to(self._network.dtype),
+            levels,
+        )
+        return found.numpy().astype(np.float64) * scaling.y_spread + scaling.y_centre
+
+    def learn(self, x: Any, y: Any) -> None:
+        """Takes in a row with its label, then one Adam step on the most recent rows."""
+        scaling, held = self._scaling, self._settings
+        row, label = self._read(x), finite(y, "y", LabelError)
+        if self._end == len(self._rows):
+            self._rows[: self._kept] = self._rows[-self._kept :]
+            self._end = self._kept
+        new = self._rows[self._end]
+        new[:-1] = (row - scaling.x_centre) / scaling.x_spread
+        new[-1] = (label - scaling.y_centre) / scaling.y_spread
+        self._end += 1
+        self._steps += 1
+        batch = min(self._steps, held.batch)
+        levels = self._levels
+        if held.random_levels:
+            levels = self._network.draw_levels(held.random_levels, batch)
+        self._network.learn(self._tensor[self._end - batch - held.window : self._end], levels)
+
+    def _read(self, x: Any) -> np.ndarray:
+        row = np.asarray(x, dtype=np.float64)
+        if row.shape != (self._features,):
+            raise InputError(f"x must have the shape ({self._features},), got {row.shape}")
+        if not np.isfinite(row).all():
+            raise InputError(f"x must be finite, got {x!r}")
+        return row
+
+    # State
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the whole state to a file, from which `load` goes on to the bit."""
+        content = {
+            "settings": asdict(self._settings),
+            "features": self._features,
+            "scaling": asdict(self._scaling),
+            "steps": self._steps,
+            "rows": self._rows[max(self._end - self._kept, 0) : self._end].copy(),
+            "network": self._network.state(),
+        }
+        _store.write(path, "quantile LSTM", content)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "QuantileLSTM":
+        """The model that `save` wrote."""
+        content = _store.read(path, "quantile LSTM")
+        try:
+            model = cls(content["features"], LSTMSettings(**content["settings"]))
+            model._scaling = Scaling(**content["scaling"])
+            model._steps = content["steps"]
+            rows = content["rows"]
+            model._rows[: len(rows)] = rows
+            model._end = len(rows)
+            model._network.restore(content["network"])
+        except SetpointError:
+            raise
+        except Exception as error:  # damage shows itself in many ways
+            raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
+        return model
+
+
+def _network(features: int, held: LSTMSettings) -> Network:
+    """A network as the settings describe it."""
+    return Network(
+        features,
+        held.hidden,
+        held.before,
+        held.after,
+        held.window,
+        held.dropout,
+        held.learning_rate,
+        held.seed,
+        held.double,
+    )
+
+
+# The paper's search
+
+
+class Found(NamedTuple):
+    """What a search found: the best settings, their pinball loss, and all that was tried."""
+
+    settings: LSTMSettings
+    pinball: float
+    tried: tuple[tuple[LSTMSettings, float], ...]
+
+
+def combinations(base: LSTMSettings | None = None) -> tuple[LSTMSettings, ...]:
+    """All combinations of `TABLE`; whatever it leaves open is as in `base`.
+
+    >>> len(combinations())
+    24
+    """
+    begun = LSTMSettings() if base is None else base
+    return tuple(
+        replace(begun, **dict(zip(TABLE, options, strict=True)))
+        for options in product(*TABLE.values())
+    )
+
+
+def validation_pinball(
+    settings: LSTMSettings, x: ArrayLike, y: ArrayLike, rows: tuple[int, int] = (6000, 8000)
+) -> float:
+    """The mean pinball loss of one model, run from the first row, on the rows first ≤ i < last.
+
+    Rows count from 0: the paper's 6001–8000 are (6000, 8000). Nothing after them is touched.
+    """
+    first, last = rows
+    features, labels = rows_and_labels(x, y)
+    if not 0 <= first < last <= len(labels):
+        raise InputError(f"rows must lie within 0 and {len(labels)}, got {rows}")
+    model = QuantileLSTM(features.shape[1], replace(settings, random_levels=0))
+    model.fit_scale(features[:last], labels[:last])
+    quantiles = run(model, features[:last], labels[:last])[first:]
+    above = labels[first:last, None] - quantiles
+    levels = np.array(settings.levels)
+    return float(np.maximum(levels * above, (levels - 1.0) * above).mean())
+
+
+def search(
+    x: ArrayLike,
+    y: ArrayLike,
+    candidates: Iterable[LSTMSettings] | None = None,
+    rows: tuple[int, int] = (6000, 8000),
+    jobs: int = 1,
+) -> Found:
+    """The candidate with the least pinball loss on the validation rows; the first, if tied.
+
+    One initialisation each, no calibration, as in the paper; by default all of `combinations()`.
+    Each takes a training run up to the last of the rows, in one of `jobs` processes; where there
+    are several, each of them computes in one thread.
+    """
+    held = combinations() if candidates is None else tuple(candidates)
+    if not held:
+        raise InputError("a search needs at least one candidate, got none")
+    if whole(jobs, "jobs", 1) == 1:
+        losses = [validation_pinball(each, x, y, rows) for each in held]
+    else:
+        from joblib import Parallel, delayed
+
+        losses = Parallel(n_jobs=jobs)(delayed(_in_one_thread)(each, x, y, rows) for each in held)
+    tried = tuple(zip(held, losses, strict=True))
+    settings, least = min(tried, key=lambda pair: pair[1])
+    return Found(settings, least, tried)
+
+
+def _in_one_thread(
+    settings: LSTMSettings, x: ArrayLike, y: ArrayLike, rows: tuple[int, int]
+) -> float:
+    """`validation_pinball` in a process that serves for nothing else."""
+    torch.set_num_threads(1)
+    return validation_pinball(settings, x, y, rows)

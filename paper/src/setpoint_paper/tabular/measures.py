@@ -1,0 +1,220 @@
+"""What a method is worth on the rows that are judged, and what is known of its whole run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import nan
+from typing import Any
+
+import numpy as np
+
+from setpoint import metrics
+from setpoint.bulk.replay import Trace
+from setpoint.tape import Tape
+from setpoint_paper.tabular.methods import CLIPPED, CONFIDENCE, LEVELS, ClippedRun, Protocol
+
+__all__ = ["Row", "Scale", "Seen", "bare", "ends_of", "finite_ends", "judged", "judged_clipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One method with one step size on one tape.
+
+    The first fields say what ran; `tuning` is the pinball loss on the rows that are tuned on, and
+    what follows up to `floor` speaks of the rows that are judged. Coverage, shares and ΔCoverage
+    are fractions; `length`, `pinball` and `tuning` are in the unit of y, and so is `finite_length`,
+    which leaves full sets out. The rest is about the whole run: how far the mean loss of its first
+    third of the tuned rows is from the level (`early`), its steps and mean loss, how far that is
+    from what the path of θ says (`gap`), the bounds of its distance from the level, whether it
+    lies within them, and how often the safeguard acted.
+    """
+
+    dataset: str
+    seed: int
+    risk: str
+    method: str
+    gamma: float
+    beta_score: float
+    beta_loss: float
+    tuning: float
+    pinball: float
+    coverage: float
+    mc: float
+    msl: float
+    length: float
+    finite_length: float
+    full: float
+    empty: float
+    delta: float
+    floor: float
+    early: float
+    steps: int
+    mean: float
+    gap: float
+    low: float
+    high: float
+    within: bool
+    guarded: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The mean and standard deviation of the first labels."""
+
+    centre: float
+    spread: float
+
+    @classmethod
+    def of(cls, y: np.ndarray) -> "Scale":
+        """That of some labels; 1 where they never vary."""
+        return cls(float(y.mean()), float(y.std()) or 1.0)
+
+    def standard(self, tape: Tape) -> Tape:
+        """A tape in standard deviations from the mean."""
+        columns = [(column - self.centre) / self.spread for column in ends_of(tape)]
+        return Tape.from_arrays(
+            columns, (tape.y - self.centre) / self.spread, names=tape.names, group=tape.group
+        )
+
+
+def ends_of(tape: Tape) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of the model's own intervals."""
+    lower, upper = tape.prediction
+    return np.asarray(lower), np.asarray(upper)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """The least and the greatest label before each row."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def before(cls, y: np.ndarray, begin: int) -> "Seen":
+        """Of the rows from `begin` on, counted from 0."""
+        low, high = np.minimum.accumulate(y), np.maximum.accumulate(y)
+        return cls(low[begin - 1 : -1], high[begin - 1 : -1])
+
+    def __getitem__(self, rows: slice) -> "Seen":
+        return Seen(self.low[rows], self.high[rows])
+
+
+def judged(
+    trace: Trace,
+    dataset: str,
+    seed: int,
+    risk: str,
+    method: str,
+    protocol: Protocol,
+    scale: Scale,
+    seen: Seen,
+) -> Row:
+    """What a trace that began after the model's own rows is worth."""
+    certificate = trace.certificate()
+    one = certificate.risks[0]
+    stretch: Any = trace.controller.stretch
+    step: Any = trace.controller.risks[0].step
+    return Row(
+        dataset=dataset,
+        seed=seed,
+        risk=risk,
+        method=method,
+        gamma=step.gamma,
+        beta_score=getattr(stretch, "score", nan),
+        beta_loss=getattr(stretch, "loss", nan),
+        **_measured(trace.tape, trace.covered, trace.lower, trace.upper, protocol, scale, seen),
+        early=_early(trace.losses[0], one.level, protocol),
+        steps=one.judged,
+        mean=one.mean,
+        gap=nan if one.identity is None else abs(one.identity - one.mean),
+        low=nan if one.lower is None else one.lower,
+        high=nan if one.upper is None else one.upper,
+        within=one.within and one.lower is not None and one.upper is not None,
+        guarded=certificate.full + certificate.empty,
+    )
+
+
+def judged_clipped(
+    run: ClippedRun, dataset: str, seed: int, protocol: Protocol, scale: Scale, seen: Seen
+) -> Row:
+    """What the authors' form of calibration with cal is worth; it has no bounds to lie within."""
+    level, losses = LEVELS["coverage"], 1.0 - run.covered
+    mean, steps = float(losses.mean()), len(losses)
+    moved = float(run.theta[-1] - run.theta[0]) / (run.gamma * steps)
+    return Row(
+        dataset, seed, "coverage", CLIPPED, run.gamma, nan, nan,
+        **_measured(run.tape, run.covered, run.lower, run.upper, protocol, scale, seen),
+        early=_early(losses, level, protocol), steps=steps, mean=mean,
+        gap=abs(level + moved - mean), low=nan, high=nan, within=False, guarded=0,
+    )  # fmt: skip
+
+
+def bare(part: Tape, dataset: str, seed: int, protocol: Protocol, scale: Scale, seen: Seen) -> Row:
+    """The model's own intervals."""
+    lower, upper = ends_of(part)
+    covered = (lower <= part.y) & (part.y <= upper)
+    return Row(
+        dataset, seed, "none", "uncalibrated", nan, nan, nan,
+        **_measured(part, covered, lower, upper, protocol, scale, seen),
+        early=nan, steps=len(part), mean=float(1.0 - covered.mean()), gap=nan, low=nan, high=nan,
+        within=False, guarded=0,
+    )  # fmt: skip
+
+
+def _early(losses: np.ndarray, level: float, protocol: Protocol) -> float:
+    first = losses[: max(1, (protocol.tuned - protocol.begin) // 3)]
+    return abs(float(first.mean()) - level)
+
+
+def _measured(
+    tape: Tape,
+    covered: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    protocol: Protocol,
+    scale: Scale,
+    seen: Seen,
+) -> Mapping[str, Any]:
+    """Metrics of the rows tuned on and of those judged."""
+    low, high = finite_ends(lower, upper, tape, seen)
+    first = protocol.tuned - protocol.begin
+    hits, last = covered[first:], slice(first, None)
+    grouped: tuple[Any, Any] = ((), ()) if tape.group is None else (hits, tape.group[last])
+    days = metrics.delta_coverage(grouped[0], grouped[1], CONFIDENCE)
+
+    def pinball(rows: slice) -> float:
+        return scale.spread * metrics.pinball(low[rows], high[rows], tape.y[rows], CONFIDENCE)
+
+    return {
+        "tuning": pinball(slice(first)),
+        "pinball": pinball(last),
+        "coverage": float(hits.mean()),
+        "mc": metrics.mc(hits),
+        "msl": metrics.msl(hits),
+        "length": scale.spread * metrics.mean_length(metrics.lengths(low[last], high[last])),
+        "finite_length": scale.spread
+        * metrics.mean_finite_length(metrics.lengths(lower[last], upper[last])),
+        "full": float(_is_full(lower, upper)[last].mean()),
+        "empty": float((lower > upper)[last].mean()),
+        "delta": days.delta,
+        "floor": days.noise_floor,
+    }
+
+
+def _is_full(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    return np.asarray((lower == -np.inf) & (upper == np.inf))
+
+
+def finite_ends(
+    lower: np.ndarray, upper: np.ndarray, tape: Tape, seen: Seen
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends that have a length and a pinball loss.
+
+    A full set counts as reaching over all labels seen until then, an empty one as the middle of
+    the model's own interval. Whether they hold y is not judged by these ends.
+    """
+    middle = sum(ends_of(tape)) / 2.0
+    full, empty = _is_full(lower, upper), lower > upper
+    low = np.where(full, seen.low, np.where(empty, middle, lower))
+    high = np.where(full, seen.high, np.where(empty, middle, upper))
+    return low, high

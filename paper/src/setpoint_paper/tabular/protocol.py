@@ -1,0 +1,105 @@
+"""The paper's protocol for one tape: tune on rows 5001–8000, calibrate from 5001, judge from 8001.
+
+θ lives in standard deviations of the first labels, as behind the printed numbers; lengths and
+pinball losses are told in the unit of y.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+
+from setpoint import metrics
+from setpoint.bulk.replay import replay
+from setpoint.bulk.tune import tune
+from setpoint.controller import Controller
+from setpoint.errors import InputError
+from setpoint.stretches import clip_bounds
+from setpoint.tape import Tape
+from setpoint_paper.tabular.measures import (
+    Row,
+    Scale,
+    Seen,
+    bare,
+    finite_ends,
+    judged,
+    judged_clipped,
+)
+from setpoint_paper.tabular.methods import (
+    CLIPPED,
+    CONFIDENCE,
+    LEVELS,
+    METHODS,
+    SPACES,
+    Protocol,
+    clipped_cal,
+    controller,
+)
+
+__all__ = ["calibrate", "step_sizes"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pinball:
+    """The pinball loss, also of controllers that showed a full or an empty set on the way."""
+
+    tape: Tape
+    seen: Seen
+
+    def __call__(self, made: Controller, found: Mapping[str, float]) -> float:
+        if found["pinball"] < inf:
+            return found["pinball"]
+        trace = replay(made, self.tape)
+        low, high = finite_ends(trace.lower, trace.upper, self.tape, self.seen)
+        return metrics.pinball(low, high, self.tape.y, CONFIDENCE)
+
+
+def calibrate(tape: Tape, dataset: str, seed: int, protocol: Protocol | None = None) -> list[Row]:
+    """Every method with every step size on one tape, for both risks, and the bare model.
+
+    The β of the adaptive stretchings are those with the least pinball loss on the rows that are
+    tuned on, for each step size. Nothing of the rows that are judged is used to choose anything.
+    """
+    told = Protocol() if protocol is None else protocol
+    if len(tape) <= told.tuned:
+        raise InputError(f"the protocol judges rows after {told.tuned}, the tape has {len(tape)}")
+    scale = Scale.of(tape.y[: told.scale_rows])
+    standard = scale.standard(tape)
+    part, chosen = standard[told.begin :], standard[told.begin : told.tuned]
+    seen = Seen.before(standard.y, told.begin)
+    clip = clip_bounds(chosen.y.tolist())[1]
+    rows = [bare(part, dataset, seed, told, scale, seen)]
+    for risk in LEVELS:
+        for method in METHODS:
+            if method == CLIPPED:
+                continue
+            for gamma in told.gammas:
+                made = controller(method, risk, gamma, told, clip)
+                if method in SPACES:
+                    made = tune(
+                        made, chosen, SPACES[method], _Pinball(chosen, seen[: len(chosen)]),
+                        budget=told.budget, confidence_level=CONFIDENCE, progress=False,
+                    ).best  # fmt: skip
+                trace = replay(made, part)
+                rows.append(judged(trace, dataset, seed, risk, method, told, scale, seen))
+    rows += [
+        judged_clipped(clipped_cal(part, gamma, told.window), dataset, seed, told, scale, seen)
+        for gamma in told.gammas
+    ]
+    return rows
+
+
+def step_sizes(
+    tape: Tape, gammas: tuple[float, ...], seed: int, protocol: Protocol | None = None
+) -> list[Row]:
+    """Rolling RC without stretching under many step sizes: the appendix's study of γ."""
+    told = Protocol() if protocol is None else protocol
+    scale = Scale.of(tape.y[: told.scale_rows])
+    standard = scale.standard(tape)
+    part, seen = standard[told.begin :], Seen.before(standard.y, told.begin)
+    return [
+        judged(
+            replay(controller("none", "coverage", gamma, told, 1.0), part),
+            "synthetic", seed, "coverage", "none", told, scale, seen,
+        )
+        for gamma in gammas
+    ]  # fmt: skip

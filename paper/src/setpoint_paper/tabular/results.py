@@ -1,0 +1,182 @@
+"""Results on disk, and the choice of a step size among them."""
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields
+from math import nan
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from setpoint._check import choice
+from setpoint.errors import DataError
+from setpoint_paper.tabular.measures import Row
+from setpoint_paper.tabular.methods import STRETCHES
+
+__all__ = ["ENOUGH", "SCALED_BY", "SELECTIONS", "Results", "load", "store"]
+
+ENOUGH = 5
+"""The seeds from which on a verdict is no longer called one so far."""
+
+SCALED_BY = {"coverage": (*STRETCHES, "cal"), "mc": STRETCHES}
+"""The methods whose mean length a scaled length is a share of, by the risk that is controlled: all
+that the authors kept, but for their two adaptive stretchings over an exponential one. They ran
+calibration with cal for coverage alone."""
+
+SELECTIONS = ("tuned", "test")
+"""How γ is chosen: on the rows to be tuned on, for each seed; or as behind the printed figures, by
+the pinball loss of the very rows that are judged, for all seeds together."""
+
+_FILES = ("{}.csv.gz", "{}-gamma.csv", "{}.json")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Results:
+    """Everything the tables and figures are made of.
+
+    Parameters
+    ----------
+    rows
+        Every method with every step size on every tape.
+    study
+        The study of γ on the synthetic stream.
+    about
+        What ran: the command, the model, how many seeds were asked for (None if the model has
+        none), the rows that scale, seconds a tape, and by data set units, notes and what a printed
+        γ is to be multiplied by to be in the unit of ours.
+    """
+
+    rows: tuple[Row, ...]
+    study: tuple[Row, ...]
+    about: dict[str, Any] = field(default_factory=dict)
+    _places: dict[tuple[str, str, str], list[Row]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        places: dict[tuple[str, str, str], list[Row]] = {}
+        for row in self.rows:
+            places.setdefault((row.dataset, row.method, row.risk), []).append(row)
+        object.__setattr__(self, "_places", places)
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The data sets, in their order."""
+        return tuple(dict.fromkeys(row.dataset for row in self.rows))
+
+    def seeds(self, dataset: str) -> int:
+        """How many tapes of a data set there are."""
+        return len({row.seed for row in self.rows if row.dataset == dataset})
+
+    def called(self, dataset: str, *, unit: bool = False) -> str:
+        """A data set by its name, with its unit if asked, and as a stand-in if it is one."""
+        name = f"{dataset} (stand-in)" if self.stands_in(dataset) else dataset
+        told = self.about.get("units", {}).get(dataset, "") if unit else ""
+        return f"{name}, {told}" if told else name
+
+    def stands_in(self, dataset: str) -> bool:
+        """Whether the data are others than the paper's."""
+        return "stand-in" in self.about.get("notes", {}).get(dataset, "")
+
+    def gamma_factor(self, dataset: str) -> float:
+        """What a printed γ is to be multiplied by to be in the unit of ours; NaN if not known."""
+        if self.stands_in(dataset):
+            return nan
+        return float(self.about.get("gamma_factor", {}).get(dataset, nan))
+
+    @property
+    def random(self) -> bool:
+        """Whether the model has seeds."""
+        return self.about.get("asked", 0) is not None
+
+    def chosen(self, dataset: str, method: str, risk: str, by: str = "tuned") -> list[Row]:
+        """One row for each seed, at the γ that a selection takes; the bare model's for any risk."""
+        bare = method == "uncalibrated"
+        found = self._places.get((dataset, method, "none" if bare else risk), [])
+        if choice(by, "by", SELECTIONS) == "tuned" or bare:
+            seeds = dict.fromkeys(row.seed for row in found)
+            return [
+                min((row for row in found if row.seed == seed), key=lambda row: row.tuning)
+                for seed in seeds
+            ]
+        gammas = dict.fromkeys(row.gamma for row in found)
+        groups = [[row for row in found if row.gamma == gamma] for gamma in gammas]
+        return min(groups, key=lambda group: fmean(row.pinball for row in group), default=[])
+
+    def values(
+        self, dataset: str, method: str, metric: str, risk: str = "coverage", by: str = "tuned"
+    ) -> list[float]:
+        """A metric of each seed; `scaled_length` is the length over a mean one.
+
+        That mean is one number for all methods on a data set under a risk and a selection: over
+        the seeds and the methods of `SCALED_BY`.
+        """
+        rows = self.chosen(dataset, method, risk, by)
+        if metric != "scaled_length":
+            return [float(getattr(row, metric)) for row in rows]
+        usual = fmean(
+            row.length for each in SCALED_BY[risk] for row in self.chosen(dataset, each, risk, by)
+        )
+        return [row.length / usual for row in rows]
+
+    def median(
+        self, dataset: str, method: str, metric: str, risk: str = "coverage", by: str = "tuned"
+    ) -> float:
+        """The median over seeds."""
+        return median(self.values(dataset, method, metric, risk, by))
+
+    def mean(
+        self, dataset: str, method: str, metric: str, risk: str = "coverage", by: str = "tuned"
+    ) -> float:
+        """The mean over seeds."""
+        return fmean(self.values(dataset, method, metric, risk, by))
+
+
+def store(results: Results, out: Path, stem: str = "tabular") -> None:
+    """Writes the results into files of a folder whose names begin with `stem`."""
+    out.mkdir(parents=True, exist_ok=True)
+    rows, study, about = (out / name.format(stem) for name in _FILES)
+    # No name and no time in the header: the same results make the same bytes.
+    with rows.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+        packed.write(_written(results.rows).encode())
+    study.write_text(_written(results.study), encoding="utf-8")
+    about.write_text(json.dumps(results.about, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def load(out: Path, stem: str = "tabular") -> Results:
+    """The results that `store` wrote."""
+    rows, study, about = (out / name.format(stem) for name in _FILES)
+    for path in (rows, study, about):
+        if not path.is_file():
+            raise DataError(f"{path} is absent: `setpoint-paper tabular` writes it")
+    return Results(
+        tuple(_read(gzip.decompress(rows.read_bytes()).decode())),
+        tuple(_read(study.read_text(encoding="utf-8"))),
+        json.loads(about.read_text(encoding="utf-8")),
+    )
+
+
+def _written(rows: Iterable[Row]) -> str:
+    """A table with six digits a number: enough to tell, and to be told twice the same."""
+    buffer = io.StringIO()
+    names = [each.name for each in fields(Row)]
+    table = csv.DictWriter(buffer, names, lineterminator="\n")
+    table.writeheader()
+    for row in rows:
+        table.writerow(
+            {
+                name: f"{value:.6g}" if isinstance(value, float) else value
+                for name, value in asdict(row).items()
+            }
+        )
+    return buffer.getvalue()
+
+
+def _read(text: str) -> list[Row]:
+    makers: dict[Any, Any] = {str: str, int: int, float: float, bool: lambda word: word == "True"}
+    kinds = {each.name: makers[each.type] for each in fields(Row)}
+    return [
+        Row(**{name: kinds[name](word) for name, word in line.items()})
+        for line in csv.DictReader(io.StringIO(text))
+    ]

@@ -1,0 +1,291 @@
+"""Tapes of the online models, made once: kept by the content of their recipe, resumed if stopped.
+
+A tape is the slow part of an experiment, and no calibrator changes it. Its file is named by a
+digest of the model's settings and of the data, so that whatever could change it makes another
+file. While it is made, model and predictions are put aside every `STRIDE` rows; whoever asks for
+the same tape later goes on from there, to the bit.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from setpoint._check import choice, whole
+from setpoint.errors import SetpointError
+from setpoint.models import LinearQuantiles, LinearSettings, run
+from setpoint.tape import Tape
+from setpoint_paper.datasets import Dataset, load, synthetic
+from setpoint_paper.models.lstm import CHOSEN, LSTMSettings, QuantileLSTM
+from setpoint_paper.work import one_thread
+
+__all__ = [
+    "DATASETS",
+    "MODELS",
+    "ROWS",
+    "STRIDE",
+    "Recipe",
+    "make",
+    "make_all",
+    "read",
+    "rows_done",
+]
+
+DATASETS = ("power", "energy", "traffic", "prices", "wind")
+"""The paper's real streams; the one that may be a stand-in is last."""
+
+MODELS = ("lstm", "linear")
+ROWS = 20_000
+STRIDE = 1_000
+_ARITHMETIC = 2
+"""Raised when a model of the same settings gives other numbers: it makes older tapes unknown."""
+
+_CLASSES: dict[str, Any] = {"lstm": QuantileLSTM, "linear": LinearQuantiles}
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a tape is made of: a data set, a model and its settings.
+
+    Parameters
+    ----------
+    dataset
+        One of `DATASETS`, or "synthetic".
+    model
+        "lstm", the paper's quantile LSTM with the settings its authors chose, or "linear".
+    seed
+        Of the LSTM, and of the synthetic stream; the linear model is not random.
+    batch
+        The most recent rows the LSTM learns from at each step.
+    rows
+        How many rows of the data set, at most.
+    settings
+        Instead of the chosen ones; their seed, batch and scale_rows are replaced by those here.
+    scale_rows
+        How many rows the LSTM's x and y are standardised by, at most; the linear model needs none.
+
+    Examples
+    --------
+    >>> Recipe("synthetic", "lstm", seed=3).model_settings().seed
+    3
+    """
+
+    dataset: str
+    model: str = "lstm"
+    seed: int = 0
+    batch: int = 512
+    rows: int = ROWS
+    settings: LSTMSettings | None = None
+    scale_rows: int = 5_000
+
+    def __post_init__(self) -> None:
+        choice(self.dataset, "a data set", (*DATASETS, "synthetic"))
+        choice(self.model, "model", MODELS)
+        whole(self.seed, "seed", 0)
+        whole(self.batch, "batch", 1)
+        whole(self.rows, "rows", 1)
+        whole(self.scale_rows, "scale_rows", 1)
+
+    def data(self) -> Dataset:
+        """The rows."""
+        return _data(self.dataset, self.rows, self.seed if self.dataset == "synthetic" else 0)
+
+    def model_settings(self) -> LSTMSettings | LinearSettings:
+        """The settings of the model."""
+        if self.model == "linear":
+            return LinearSettings()
+        chosen = CHOSEN[self.dataset] if self.settings is None else self.settings
+        return replace(chosen, seed=self.seed, batch=self.batch, scale_rows=self.scale_rows)
+
+    def __str__(self) -> str:
+        if self.model == "linear":
+            return f"{self.dataset}, linear"
+        return f"{self.dataset}, LSTM, batch {self.batch}, seed {self.seed}"
+
+    def digest(self) -> str:
+        """Sixteen hexadecimal digits that stand for the settings and every number of the data."""
+        data = self.data()
+        content = {
+            "arithmetic": _ARITHMETIC,
+            "model": self.model,
+            "settings": asdict(self.model_settings()),
+            "shape": data.x.shape,
+        }
+        known = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
+        known.update(np.ascontiguousarray(data.x).tobytes())
+        known.update(np.ascontiguousarray(data.y).tobytes())
+        return known.hexdigest()[:16]
+
+    def path(self, cache: Path) -> Path:
+        """The file of the finished tape."""
+        seed = f"-seed{self.seed}" if self.model == "lstm" else ""
+        return cache / f"{self.dataset}-{self.model}{seed}-{self.digest()}.npz"
+
+
+@lru_cache(maxsize=32)
+def _data(dataset: str, rows: int, seed: int) -> Dataset:
+    if dataset == "synthetic":
+        return synthetic(rows, seed=seed)
+    found = load(dataset, rows=rows)
+    assert isinstance(found, Dataset)  # as all tabular ones are
+    return found[:rows]
+
+
+def read(recipe: Recipe, cache: Path) -> Tape | None:
+    """The finished tape, None if there is none yet."""
+    path = recipe.path(cache)
+    return Tape.read(path) if path.is_file() else None
+
+
+def make(recipe: Recipe, cache: Path, stride: int = STRIDE) -> Tape:
+    """The tape of a recipe: read if it is finished, else made, from where it was left.
+
+    Predictions of row t are made before y_t is seen. The group of a row is its weekday, or the
+    synthetic stream's own group.
+    """
+    found = read(recipe, cache)
+    if found is not None:
+        return found
+    path = recipe.path(cache)
+    parts = path.with_suffix(".parts")
+    data = recipe.data()
+    model, done = _resumed(recipe, parts)
+    with one_thread() if recipe.model == "lstm" else nullcontext():
+        while len(done) < len(data):
+            rows = slice(len(done), min(len(done) + whole(stride, "stride", 1), len(data)))
+            done = np.concatenate([done, run(model, data.x[rows], data.y[rows])])
+            if len(done) < len(data):
+                _put_aside(model, done, parts)
+    tape = Tape.from_arrays(
+        {"lower": done[:, 0], "upper": done[:, 1]},
+        data.y,
+        group=data.group if data.time is None else data.weekday,
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tape.write(path)
+    shutil.rmtree(parts, ignore_errors=True)  # another process may be at the same tape
+    return tape
+
+
+def rows_done(path: Path, rows: int) -> int:
+    """How many of a tape's rows are safe on disk."""
+    if path.is_file():
+        return rows
+    return max((count for count, _ in _checkpoints(path.with_suffix(".parts"))), default=0)
+
+
+def _checkpoints(parts: Path) -> list[tuple[int, Path]]:
+    """The rows done and the model file of every checkpoint that is whole, latest first."""
+    found = parts.glob("*.model") if parts.is_dir() else ()
+    return sorted(
+        (
+            (int(saved.stem), saved)
+            for saved in found
+            if saved.stem.isdigit() and saved.with_suffix(".npy").is_file()
+        ),
+        reverse=True,
+    )
+
+
+def _resumed(recipe: Recipe, parts: Path) -> tuple[Any, np.ndarray]:
+    """The model and the predictions so far, from the latest checkpoint that can be read."""
+    kind = _CLASSES[recipe.model]
+    for count, saved in _checkpoints(parts):
+        try:
+            model = kind.load(saved)
+            done = np.load(saved.with_suffix(".npy"), allow_pickle=False)
+        except (SetpointError, OSError, ValueError, EOFError):
+            continue  # damaged: an older one, or the beginning, will do
+        if done.shape == (count, 2) and model.steps == count:
+            return model, done
+    data, settings = recipe.data(), recipe.model_settings()
+    if recipe.model == "linear":
+        return kind(settings), np.empty((0, 2))
+    model = kind(data.x.shape[1], settings)
+    model.fit_scale(data.x, data.y)
+    return model, np.empty((0, 2))
+
+
+def _put_aside(model: Any, done: np.ndarray, parts: Path) -> None:
+    """A checkpoint: two files of one number, each written whole, and the older ones removed."""
+    parts.mkdir(parents=True, exist_ok=True)
+    saved = parts / f"{len(done):06}.model"
+    fresh = parts / f"{len(done):06}.{os.getpid()}.new"
+    with fresh.open("wb") as file:
+        np.save(file, done)
+    fresh.replace(saved.with_suffix(".npy"))
+    model.save(saved)
+    for count, older in _checkpoints(parts):
+        if count < len(done):
+            older.unlink(missing_ok=True)
+            older.with_suffix(".npy").unlink(missing_ok=True)
+
+
+def _timed(recipe: Recipe, cache: Path) -> tuple[Recipe, float]:
+    began = time.perf_counter()
+    make(recipe, cache)
+    return recipe, time.perf_counter() - began
+
+
+def make_all(recipes: Sequence[Recipe], cache: Path, jobs: int = 1, console: Any = None) -> None:
+    """Every tape that is not there yet, in their order, `jobs` at a time, with a progress bar."""
+    from joblib import Parallel, delayed
+
+    whole(jobs, "jobs", 1)
+    missing = [recipe for recipe in recipes if not recipe.path(cache).is_file()]
+    if not missing:
+        return
+    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
+    with _progress(missing, cache, console) as told:
+        for recipe, seconds in parallel(delayed(_timed)(each, cache) for each in missing):
+            told(f"{recipe}: tape made in {seconds:.0f} s")
+
+
+@contextmanager
+def _progress(recipes: list[Recipe], cache: Path, console: Any) -> Iterator[Any]:
+    """A bar of rows safe on disk, whatever process put them there; gives a way to say a line."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    sizes = {recipe.path(cache): len(recipe.data()) for recipe in recipes}
+    stop = threading.Event()
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rows"),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        console=console,
+    ) as bar:
+        task = bar.add_task("making tapes", total=sum(sizes.values()))
+
+        def watch() -> None:
+            while not stop.wait(1.0):
+                show()
+
+        def show() -> None:
+            bar.update(task, completed=sum(rows_done(*each) for each in sizes.items()))
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield bar.console.print
+        finally:
+            stop.set()
+            watcher.join()
+            show()

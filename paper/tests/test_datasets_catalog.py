@@ -1,0 +1,168 @@
+"""Data sets by name, the paper's table, and what the values promise."""
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from setpoint.errors import DataError, InputError
+from setpoint_paper import datasets
+from setpoint_paper.datasets import Dataset, LabelDataset, MultiLabelDataset
+from setpoint_paper.datasets.sources import BATCH_ROWS, SOURCES
+
+PAPER_TABLE = """
+power 52416 20000 11
+energy 19735 20000 33
+traffic 48204 20000 12
+wind 385565 20000 6
+prices 34895 20000 61
+"""
+
+
+def cells(line: str) -> list[str]:
+    return re.split(r"\s{2,}", line.replace(",", ""))
+
+
+@pytest.fixture(scope="module")
+def printed(shared_data: Path) -> str:
+    return datasets.table(folder=shared_data)
+
+
+def test_the_table_in_the_docs_is_the_one_printed(printed: str) -> None:
+    page = Path(__file__).resolve().parents[1] / "docs" / "datasets.md"
+    (shown,) = re.findall(
+        r"^```text\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert shown == printed + "\n"
+
+
+def test_the_table_of_the_paper_is_printed_beside_ours(printed: str) -> None:
+    paper, labelled = printed.split("\n\n")
+    header, *rows = paper.splitlines()
+    assert cells(header) == [
+        "data set", "samples", "paper", "used in paper", "dimension", "paper", "remarks",
+    ]  # fmt: skip
+    got = [cells(row) for row in rows]
+    assert [[r[0], r[2], r[3], r[5]] for r in got] == [
+        line.split() for line in PAPER_TABLE.strip().splitlines()
+    ]
+    for name, samples, theirs, _, dimension, wide, *remarks in got:
+        assert dimension == wide
+        assert samples == theirs or (name == "wind" and "a stand-in" in remarks[0])
+    assert "19735 are used" in got[1][6]
+    assert [cells(row)[:4] for row in labelled.splitlines()[1:]] == [
+        ["gas_drift", "6697", "128", "6"],
+        ["outdoor", "4000", "21", "40"],
+        ["power_supply", "29928", "2", "24"],
+        ["yeast", "2417", "103", "14 labels"],
+    ]
+
+
+def test_the_table_lists_what_is_not_at_hand(tmp_path: Path, shared_data: Path) -> None:
+    shutil.copytree(shared_data / "outdoor", tmp_path / "outdoor")
+    lines = datasets.table(folder=tmp_path).splitlines()
+    assert sum("not at hand" in line for line in lines) == 8
+    assert any(line.startswith("outdoor ") and "4,000" in line for line in lines)
+
+
+def test_the_table_does_not_hide_a_damaged_file(tmp_path: Path) -> None:
+    (tmp_path / "energy.csv").write_text("no,such,columns\n", encoding="utf-8")
+    with pytest.raises(DataError, match="must have the columns"):
+        datasets.table(folder=tmp_path)
+
+
+@pytest.mark.parametrize("name", [name for name in datasets.names() if name != "synthetic"])
+def test_a_set_is_loaded_by_its_name(name: str, shared_data: Path) -> None:
+    data = datasets.load(name, folder=shared_data, rows=50)
+    assert data.name == name
+    assert len(data) == 50
+    assert data.x.shape == (50, len(data.features))
+
+
+def test_names_are_grouped_by_kind() -> None:
+    assert datasets.names() == (
+        *datasets.names("tabular"), "synthetic", *datasets.names("labelled"),
+    )  # fmt: skip
+    with pytest.raises(InputError, match="kind must be one of 'tabular', 'labelled', 'all', got"):
+        datasets.names("images")
+    with pytest.raises(InputError, match=r"name must be one of 'power', .*, got 'solar'"):
+        datasets.load("solar")
+
+
+def test_every_source_says_where_it_is_and_under_which_licence() -> None:
+    assert set(SOURCES) == set(datasets.names()) - {"synthetic"}
+    for source in SOURCES.values():
+        assert source.page.startswith("https://")
+        assert source.licence
+        for file in source.files:
+            assert file.url is None or file.url.startswith("https://")
+            for digest in (file.served, file.text):
+                assert digest is None or re.fullmatch("[0-9a-f]{64}", digest)
+    assert len(SOURCES["gas_drift"].files) == len(BATCH_ROWS) == 10
+
+
+# The values
+
+
+def small(**changes: object) -> Dataset:
+    held: dict[str, object] = {
+        "name": "small",
+        "x": np.arange(6.0).reshape(3, 2),
+        "y": np.arange(3.0),
+        "features": ("a", "b"),
+        "target": "y",
+        "time": np.array(["2024-02-28", "2024-02-29", "2024-03-03"], dtype="datetime64[s]"),
+    }
+    return Dataset(**{**held, **changes})  # type: ignore[arg-type]
+
+
+def test_a_slice_cuts_every_array() -> None:
+    data = small(group=np.array([1, 1, 2]))[1:]
+    assert data.x.tolist() == [[2.0, 3.0], [4.0, 5.0]]
+    assert data.y.tolist() == [1.0, 2.0]
+    assert data.weekday.tolist() == [3, 6]  # a Thursday and a Sunday
+    assert data.group is not None
+    assert data.group.tolist() == [1, 2]
+    assert (data.name, data.features) == ("small", ("a", "b"))
+    with pytest.raises(InputError, match="cut by a slice"):
+        data[0]  # type: ignore[index]
+
+
+def test_a_short_form_says_what_there_is() -> None:
+    assert repr(small(unit="MW", note="made by hand")) == (
+        "Dataset(small: 3 rows × 2 features, target y in MW, 2024-02-28 to 2024-03-03; "
+        "made by hand)"
+    )
+    assert repr(small()[:0]) == "Dataset(small: 0 rows × 2 features, target y)"
+    x, y = np.zeros((2, 1)), np.array([0, 1])
+    assert repr(LabelDataset("two", x, y, ("a",), ("no", "yes"))) == (
+        "LabelDataset(two: 2 rows × 1 features, 2 classes)"
+    )
+    marks = np.array([[True, False], [True, True]])
+    assert repr(MultiLabelDataset("sets", x, marks, ("a",), ("p", "q"))) == (
+        "MultiLabelDataset(sets: 2 rows × 1 features, 2 labels)"
+    )
+
+
+def test_a_set_without_times_has_no_weekdays() -> None:
+    with pytest.raises(InputError, match="the data set small has no times"):
+        _ = small(time=None).weekday
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"features": ("a",)}, "x must have one column for each of the 1 features, got shape"),
+        ({"y": np.zeros(4)}, "y must have 3 rows as x has, got 4"),
+        ({"y": np.zeros((3, 1))}, "y must have 1 dimension(s), got shape (3, 1)"),
+        ({"y": np.array([0.0, np.nan, 1.0])}, "y must be finite, got nan in row 1"),
+        ({"x": np.full((3, 2), np.inf)}, "x must be finite, got [inf inf] in row 0"),
+        ({"group": np.zeros(2)}, "group must have 3 rows as x has, got 2"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        small(**changes)
+    assert message in str(caught.value)

@@ -1,0 +1,243 @@
+"""Clips of video with depth: what they hold, how they are cut, and the two real ones."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from setpoint.errors import AbsentFile, DataError, InputError
+from setpoint.images import fit, known_pixels, only, valid_depth
+from setpoint_paper import datasets
+from setpoint_paper.datasets import Clip, split
+from setpoint_paper.datasets.clips import wrapped
+
+
+def small(frames: int = 10, **changes: object) -> Clip:
+    rng = np.random.default_rng(0)
+    held: dict[str, object] = {
+        "name": "small",
+        "rgb": rng.integers(0, 256, (frames, 4, 6, 3)).astype(np.uint8),
+        "depth": rng.uniform(1, 9, (frames, 4, 6)).astype(np.float32),
+        "stored": rng.uniform(1, 9, (frames, 4, 6)).astype(np.float32),
+    }
+    return Clip(**{**held, **changes})  # type: ignore[arg-type]
+
+
+# The value
+
+
+@pytest.mark.parametrize("frames", [0, 1, 2, 4, 5, 10, 499, 500, 1000])
+def test_a_split_covers_every_frame_once_in_order(frames: int) -> None:
+    parts = split(frames)
+    assert [place for part in parts for place in part] == list(range(frames))
+    # Counted in whole numbers, so that no rounding of 0.4 can matter.
+    assert [len(part) for part in parts[:2]] == [2 * frames // 5, 3 * frames // 5 - 2 * frames // 5]
+
+
+def test_a_split_may_have_other_shares() -> None:
+    assert small(100).split(warm_up=0.1, validation=0.2).test == range(30, 100)
+    assert small(100).split(warm_up=0.29, validation=0.0) == (
+        range(29), range(29, 29), range(29, 100),
+    )  # fmt: skip
+    with pytest.raises(InputError, match=r"at most 1 together, got 0\.9 and 0\.2"):
+        split(10, warm_up=0.9)
+    with pytest.raises(InputError, match=r"validation must be at least 0, got -0\.1"):
+        split(10, validation=-0.1)
+
+
+def test_a_slice_is_a_clip_and_shares_its_memory() -> None:
+    clip = small()
+    part = clip[3:7]
+    assert len(part) == 4
+    assert np.shares_memory(part.rgb, clip.rgb)
+    assert part.stored is not None
+    assert clip.stored is not None
+    assert part.stored.tolist() == clip.stored[3:7].tolist()
+    assert clip[clip.split().test].depth.tolist() == clip.depth[6:].tolist()
+    assert clip[range(1, 9, 3)].depth.tolist() == clip.depth[[1, 4, 7]].tolist()
+    with pytest.raises(InputError, match="must go forward"):
+        clip[range(5, 2, -1)]
+
+
+def test_a_loop_gives_the_frames_in_order() -> None:
+    clip = small()
+    for place, frame in enumerate(clip):
+        assert frame.rgb.tolist() == clip.rgb[place].tolist()
+        assert frame.depth.tolist() == clip.depth[place].tolist()
+        assert frame.stored is not None
+    assert place == 9
+    assert clip[-1].depth.tolist() == frame.depth.tolist()
+    assert small(stored=None)[0].stored is None
+    with pytest.raises(IndexError):
+        clip[10]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"rgb": np.zeros((10, 4, 6), np.uint8)}, r"rgb must be uint8 of shape .* \(10, 4, 6\)"),
+        ({"rgb": np.zeros((10, 4, 6, 3))}, "rgb must be uint8 .*, got float64"),
+        ({"depth": np.zeros((10, 4, 5), np.float32)}, r"must be float32 of shape \(10, 4, 6\)"),
+        ({"depth": np.zeros((10, 4, 6))}, "depth must be float32 .*, got float64"),
+        ({"stored": np.zeros((9, 4, 6), np.float32)}, "stored must be float32"),
+        ({"depth": np.full((10, 4, 6), np.inf, np.float32)}, "depth must be finite, .* in frame 0"),
+        ({"rate": 0.0}, "rate must"),
+    ],
+)  # fmt: skip
+def test_arrays_that_do_not_fit_together_are_refused(changes: dict[str, object], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        small(**changes)
+
+
+def test_a_frame_without_any_known_pixel_is_allowed() -> None:
+    depth = np.full((10, 4, 6), np.nan, np.float32)
+    assert np.isnan(small(depth=depth)[0].depth).all()
+
+
+def test_a_short_form_says_what_there_is() -> None:
+    assert repr(small(rate=12.5, sensor="by hand", note="made")) == (
+        "Clip(small: 10 frames of 4 × 6, 12.5 a second, depth by hand, with stored predictions; "
+        "made)"
+    )
+
+
+def test_the_kitti_clip_is_in_metres(shared_data: Path) -> None:
+    clip = datasets.kitti_clip()
+    raw = np.load(shared_data / "depth" / "kitti_odom00_208x64.npz")
+    assert (len(clip), clip.shape, clip.rate) == (500, (64, 208), 10.0)
+    assert "not LiDAR" in repr(clip)
+    assert np.array_equal(clip.rgb, raw["rgb"])
+    for frame, row, column in [(0, 50, 100), (250, 40, 7), (499, 63, 207), (3, 0, 0)]:
+        count = int(raw["depth_sgm_m256"][frame, row, column])
+        got = float(clip.depth[frame, row, column])
+        assert np.isnan(got) if count == 0 else got == count / 256
+    assert np.array_equal(np.isnan(clip.depth), raw["depth_sgm_m256"] == 0)
+    assert round(float(np.isnan(clip.depth).mean()), 2) == 0.30
+    assert float(np.nanmin(clip.depth)) > 1
+    assert float(np.nanmax(clip.depth)) < 80
+
+
+def test_wrapped_stored_predictions_are_unusable_and_the_others_as_they_were(
+    shared_data: Path,
+) -> None:
+    clip = datasets.kitti_clip(frames=30)
+    raw = np.load(shared_data / "depth" / "kitti_odom00_208x64.npz")["pred_struct2depth_raw"][:30]
+    gone = wrapped(raw)
+    assert clip.stored is not None
+    assert 0 < gone.mean() < 0.1
+    assert np.array_equal(np.isnan(clip.stored), gone)
+    assert np.array_equal(clip.stored[~gone], raw[~gone].astype(np.float32))
+
+
+def test_the_kitchen_clip_is_in_metres(shared_data: Path) -> None:
+    clip = datasets.kitchen_clip(frames=40)
+    raw = np.load(shared_data / "depth" / "7scenes_kitchen_128x96.npz")
+    assert (len(clip), clip.shape, clip.rate, clip.stored) == (40, (96, 128), 30.0, None)
+    known = raw["depth_mm"][:40] > 0
+    assert np.allclose(clip.depth[known], raw["depth_mm"][:40][known] / 1000, atol=1e-6)
+    assert np.isnan(clip.depth[~known]).all()
+    assert "Kinect" in repr(clip)
+    assert round(float((raw["depth_mm"] == 0).mean()), 2) == 0.11
+
+
+def test_an_absent_clip_is_told_with_where_its_frames_come_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(AbsentFile) as caught:
+        datasets.kitti_clip(folder=tmp_path)
+    assert str(caught.value) == (
+        f"the file 'kitti_odom00_208x64.npz' of kitti_clip is not in {tmp_path}: it is a reduced "
+        "copy that is not served anywhere, made from the frames at "
+        "https://www.cvlibs.net/datasets/kitti/eval_odometry.php; put it in "
+        f"{tmp_path / 'depth'}, or read frames of your own with rgbd_folder"
+    )
+    monkeypatch.delenv("SETPOINT_DATA", raising=False)
+    with pytest.raises(AbsentFile, match=r"'7scenes_kitchen_128x96\.npz' .* SETPOINT_DATA names"):
+        datasets.kitchen_clip()
+    with pytest.raises(DataError, match="folder must name a folder"):
+        datasets.kitti_clip(folder=tmp_path / "nowhere")
+
+
+def test_a_clip_is_found_at_the_top_of_a_folder_too(tmp_path: Path) -> None:
+    rgb = np.zeros((3, 2, 2, 3), np.uint8)
+    depth = np.array([[[0, 1000], [2500, 1]]] * 3, np.uint16)
+    np.savez(tmp_path / "7scenes_kitchen_128x96.npz", rgb=rgb, depth_mm=depth)
+    clip = datasets.kitchen_clip(folder=tmp_path, frames=2)
+    assert np.isnan(clip.depth[1, 0, 0])
+    assert clip.depth[1].ravel()[1:].tolist() == pytest.approx([1.0, 2.5, 0.001])
+    assert len(clip) == 2
+
+
+def test_a_damaged_clip_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "7scenes_kitchen_128x96.npz"
+    rgb = np.zeros((3, 2, 2, 3), np.uint8)
+    np.savez(path, rgb=rgb)
+    with pytest.raises(DataError, match=r"must hold the arrays rgb, depth_mm, got rgb$"):
+        datasets.kitchen_clip(folder=tmp_path)
+    np.savez(path, rgb=rgb, depth_mm=np.zeros((3, 2, 2)))
+    with pytest.raises(DataError, match=r"depth_mm of .* must be uint16, got float64"):
+        datasets.kitchen_clip(folder=tmp_path)
+    np.savez(path, rgb=rgb, depth_mm=np.zeros((3, 2, 9), np.uint16))
+    with pytest.raises(DataError, match="is not what it should be: depth must be float32"):
+        datasets.kitchen_clip(folder=tmp_path)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(DataError, match="is damaged"):
+        datasets.kitchen_clip(folder=tmp_path)
+    path.write_bytes(b"no archive at all")
+    with pytest.raises(DataError, match="is damaged"):
+        datasets.kitchen_clip(folder=tmp_path)
+
+
+def looped_wrapped(raw: np.ndarray) -> np.ndarray:
+    """The stated rule, pixel by pixel."""
+    height, width = raw.shape
+    value = raw.astype(int)
+
+    def around(r: int, c: int, corners: bool = False) -> list[tuple[int, int]]:
+        steps = [(-1, 0), (1, 0), (0, -1), (0, 1)]
+        steps += [(-1, -1), (-1, 1), (1, -1), (1, 1)] if corners else []
+        places = [(r + i, c + j) for i, j in steps]
+        return [(i, j) for i, j in places if 0 <= i < height and 0 <= j < width]
+
+    every = [(r, c) for r in range(height) for c in range(width)]
+    near = {place for place in every if 16_944 <= value[place] <= 16_960}
+    plateau = {place for place in near if any(other in near for other in around(*place))}
+    marked = plateau | {p for p in every if any(o in plateau for o in around(*p, corners=True))}
+    for place in every:
+        if any(abs(value[place] - value[other]) > 16_384 for other in around(*place)):
+            marked.add(place)
+    closed = {place for place in every if sum(o in marked for o in around(*place)) >= 3}
+    return np.array([[(r, c) in marked | closed for c in range(width)] for r in range(height)])
+
+
+def test_wrapped_pixels_are_those_of_the_stated_rule(shared_data: Path) -> None:
+    path = shared_data / "depth" / "kitti_odom00_208x64.npz"
+    if not path.exists():
+        pytest.skip("needs the KITTI clip")
+    with np.load(path) as file:
+        raw = file["pred_struct2depth_raw"][[0, 50, 352]]
+    found = wrapped(raw)
+    for one, expected in zip(raw, found, strict=True):
+        part = np.s_[:40, 60:160]
+        assert np.array_equal(wrapped(one), expected)
+        assert np.array_equal(wrapped(one[part]), looped_wrapped(one[part]))
+
+
+def test_without_wrapped_pixels_the_stored_predictions_fit_better(shared_data: Path) -> None:
+    path = shared_data / "depth" / "kitti_odom00_208x64.npz"
+    if not path.exists():
+        pytest.skip("needs the KITTI clip")
+    with np.load(path) as file:
+        raw, depth = file["pred_struct2depth_raw"][:60], file["depth_sgm_m256"][:60] / 256.0
+    marked = wrapped(raw)
+    depth = only(depth, valid_depth(depth))
+    errors = []
+    for gone in (np.zeros_like(marked), marked):
+        found = []
+        for t in range(len(raw)):
+            estimate = only(raw[t], ~gone[t])
+            aligned = fit(estimate, known_pixels(depth[t], 200, rng=t))(estimate)
+            found.append(np.nanmean(np.abs(aligned - depth[t])[~marked[t]]))
+        errors.append(np.mean(found))
+    assert errors[1] < errors[0]
+    assert 0.001 < marked.mean() < 0.05

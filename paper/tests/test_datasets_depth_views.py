@@ -1,0 +1,275 @@
+"""Filling by colourisation against a dense solution, and views of frames pixel by pixel."""
+
+from math import exp, log
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from setpoint.errors import InputError
+from setpoint_paper.datasets import (
+    Augmentation,
+    Crop,
+    Jitter,
+    fill_depth,
+    kitti_clip,
+    resized,
+    road,
+)
+
+# Filling
+
+
+def dense(rgb: NDArray[np.uint8], depth: NDArray[np.float32], alpha: float) -> NDArray[np.float64]:
+    """The same system, written out pixel by pixel and solved as a full matrix."""
+    height, width = depth.shape
+    grey = [
+        [sum(c * int(v) for c, v in zip((0.299, 0.587, 0.114), pixel, strict=True)) / 255
+         for pixel in row]
+        for row in rgb
+    ]  # fmt: skip
+    matrix = np.zeros((height * width, height * width))
+    right = np.zeros(height * width)
+    for i in range(height):
+        for j in range(width):
+            beside = [
+                (y, x)
+                for y in range(max(i - 1, 0), min(i + 2, height))
+                for x in range(max(j - 1, 0), min(j + 2, width))
+                if (y, x) != (i, j)
+            ]
+            window = [grey[y][x] for y, x in beside] + [grey[i][j]]
+            mean = sum(window) / len(window)
+            spread = 0.6 * sum((value - mean) ** 2 for value in window) / len(window)
+            squares = [(grey[y][x] - grey[i][j]) ** 2 for y, x in beside]
+            spread = max(spread, -min(squares) / log(0.01), 2e-6)
+            weights = [exp(-square / spread) for square in squares]
+            here = i * width + j
+            matrix[here, here] = 1.0
+            for (y, x), weight in zip(beside, weights, strict=True):
+                matrix[here, y * width + x] = -weight / sum(weights)
+            if np.isfinite(depth[i, j]):
+                matrix[here, here] += alpha
+                right[here] = alpha * float(depth[i, j])
+    return np.linalg.solve(matrix, right).reshape(height, width)
+
+
+@pytest.mark.parametrize(("height", "width"), [(9, 13), (13, 9), (2, 7), (12, 12)])
+@pytest.mark.parametrize("alpha", [1.0, 0.2])
+def test_filling_is_the_solution_of_the_dense_system(height: int, width: int, alpha: float) -> None:
+    rng = np.random.default_rng(height)
+    rgb = rng.integers(0, 256, (height, width, 3)).astype(np.uint8)
+    rgb[: height // 2] = 80  # a flat part, where the floor counts
+    depth = rng.uniform(2, 70, (height, width)).astype(np.float32)
+    depth[rng.random(depth.shape) < 0.7] = np.nan
+    known = np.isfinite(depth)
+    want = dense(rgb, depth, alpha)
+    smooth = fill_depth(rgb, depth, alpha=alpha, keep=False)
+    assert smooth.dtype == np.float32
+    assert np.allclose(smooth, np.clip(want, depth[known].min(), depth[known].max()), rtol=1e-5)
+    kept = fill_depth(rgb, depth, alpha=alpha)
+    assert np.array_equal(kept[known], depth[known])
+    assert np.array_equal(kept[~known], smooth[~known])
+
+
+def test_filling_a_real_frame_stops_at_edges(shared_data: Path) -> None:
+    frame = kitti_clip(frames=1)[0]
+    rng = np.random.default_rng(0)
+    known = np.isfinite(frame.depth)
+    hidden = known & (rng.random(known.shape) < 0.5)
+    depth = np.where(hidden, np.nan, frame.depth).astype(np.float32)
+    filled = fill_depth(frame.rgb, depth)
+    assert np.isfinite(filled).all()
+    wrong = np.abs(filled - frame.depth)[hidden]
+    constant = np.abs(np.nanmean(depth) - frame.depth)[hidden]
+    assert np.median(wrong) < 0.1 * np.median(constant)
+
+
+def test_a_hole_takes_the_depth_of_its_colour() -> None:
+    rgb = np.zeros((6, 10, 3), np.uint8)
+    rgb[:, 5:] = 220
+    depth = np.full((6, 10), np.nan, np.float32)
+    depth[0, 0], depth[5, 9] = 5.0, 50.0
+    filled = fill_depth(rgb, depth)
+    assert (np.abs(filled[:, :5] - 5) < 1).all()
+    assert (np.abs(filled[:, 5:] - 50) < 1).all()
+
+
+def test_a_map_without_a_known_pixel_and_one_without_holes_stay_as_they_are() -> None:
+    rgb = np.zeros((3, 4, 3), np.uint8)
+    assert np.isnan(fill_depth(rgb, np.full((3, 4), np.nan, np.float32))).all()
+    full = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
+    assert np.array_equal(fill_depth(rgb, full, keep=False), full)
+
+
+def test_filling_refuses_what_does_not_fit() -> None:
+    with pytest.raises(InputError, match=r"got \(3, 4, 3\) for \(3, 5\)"):
+        fill_depth(np.zeros((3, 4, 3), np.uint8), np.ones((3, 5), np.float32))
+    with pytest.raises(InputError, match="alpha must"):
+        fill_depth(np.zeros((3, 4, 3), np.uint8), np.ones((3, 4), np.float32), alpha=0.0)
+
+
+# Views
+
+
+def numbered(height: int, width: int) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """Colours and depth that both tell the row and the column they come from."""
+    rows, columns = np.mgrid[:height, :width]
+    rgb = np.dstack([rows, columns, np.zeros_like(rows)]).astype(np.uint8)
+    return rgb, (1000.0 * rows + columns).astype(np.float32)
+
+
+@pytest.mark.parametrize("size", [(5, 7), (3, 3), (10, 14), (1, 1), (6, 21)])
+def test_depth_is_resized_to_the_nearest_pixel_and_never_mixed(size: tuple[int, int]) -> None:
+    rgb, depth = numbered(5, 7)
+    depth[2, 3] = np.nan
+    colours, got = resized(rgb, depth, *size)
+    assert colours.shape == (*size, 3)
+    for i in range(size[0]):
+        for j in range(size[1]):
+            want = depth[i * 5 // size[0], j * 7 // size[1]]
+            assert got[i, j] == want or (np.isnan(got[i, j]) and np.isnan(want))
+
+
+def test_the_crop_of_the_paper_is_made_pixel_by_pixel() -> None:
+    rng = np.random.default_rng(1)
+    rgb = rng.integers(0, 256, (375, 1242, 3)).astype(np.uint8)
+    depth = rng.uniform(1, 80, (375, 1242)).astype(np.float32)
+    depth[rng.random(depth.shape) < 0.8] = np.nan
+    colours, got = Crop().apply(rgb, depth, rng)
+    assert colours.shape == (448, 448, 3)
+    assert colours.dtype == np.uint8
+    # 375 × 1242 → 188 × 621, the left 448 columns, 260 rows on top.
+    assert np.isnan(got[:260]).all()
+    assert not colours[:260].any()
+    for i in range(0, 188, 7):
+        for j in range(448):
+            want = depth[i * 375 // 188, 2 * j]
+            assert got[260 + i, j] == want or (np.isnan(want) and np.isnan(got[260 + i, j]))
+    # Colours are means of the pixels they cover, so their mean stays.
+    assert abs(colours[260:].mean() - rgb[:, :896].mean()) < 1
+    padding = Crop().padding(375, 1242)
+    assert padding[:260].all()
+    assert not padding[260:].any()
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "side"), [(370, 1226, 448), (10, 12, 8), (6, 40, 16), (40, 6, 16)]
+)
+def test_a_crop_pads_what_is_short_and_cuts_what_is_long(
+    height: int, width: int, side: int
+) -> None:
+    rgb, depth = np.full((height, width, 3), 9, np.uint8), np.ones((height, width), np.float32)
+    colours, got = Crop(0.5, side).apply(rgb, depth, np.random.default_rng(0))
+    assert got.shape == (side, side)
+    padding = Crop(0.5, side).padding(height, width)
+    assert np.array_equal(np.isnan(got), padding)
+    assert np.array_equal(colours[:, :, 0] == 0, padding)
+    assert padding.sum() == side * side - min(height // 2, side) * min(width // 2, side)
+
+
+def test_an_augmented_frame_is_a_window_of_the_frame_flipped_or_not() -> None:
+    rgb, depth = numbered(16, 30)
+    view = Augmentation(ratios=(1.0,), side=8, jitter=None)
+    rng = np.random.default_rng(0)
+    corners, flips = set(), 0
+    for _ in range(200):
+        colours, got = view.apply(rgb, depth, rng)
+        assert np.array_equal(colours[:, :, 0] * 1000.0 + colours[:, :, 1], got)
+        flipped = got[0, 0] > got[0, 1]
+        flips += int(flipped)
+        plain = got[:, ::-1] if flipped else got
+        top, left = divmod(int(plain[0, 0]), 1000)
+        corners.add((top, left))
+        assert np.array_equal(plain, depth[top : top + 8, left : left + 8])
+    assert 70 < flips < 130
+    assert {top for top, _ in corners} == set(range(9))
+    assert {left for _, left in corners} == set(range(23))
+
+
+def test_every_ratio_is_drawn() -> None:
+    rgb, depth = numbered(40, 60)
+    view = Augmentation(side=20, flip=0.0, fit="pad", jitter=None)
+    rng = np.random.default_rng(3)
+    steps = set()
+    for _ in range(300):
+        _, got = view.apply(rgb, depth, rng)
+        row = got[-1] % 1000
+        steps.add(round(float(row[19] - row[0]) / 19, 1))
+    # At ratio r, neighbours of the view are 1/r columns of the frame apart.
+    wanted = {round(1 / ratio, 1) for ratio in view.ratios}
+    assert steps <= wanted | {round(step + d, 1) for step in wanted for d in (-0.1, 0.1)}
+    assert max(steps) >= 1.9
+    assert min(steps) <= 0.7
+
+
+def test_small_frames_are_scaled_up_or_padded() -> None:
+    rgb, depth = numbered(4, 10)
+    rng = np.random.default_rng(0)
+    scaled = Augmentation((1.0,), side=8, flip=0.0, jitter=None).apply(rgb, depth, rng)[1]
+    top_left = int(scaled[0, 0])
+    for i in range(8):
+        for j in range(8):
+            assert scaled[i, j] == 1000 * (i // 2) + top_left + j // 2
+    colours, padded = Augmentation(
+        (1.0,), side=8, fit="pad", flip=0.0, jitter=None
+    ).apply(rgb, depth, rng)  # fmt: skip
+    assert np.isnan(padded[:4]).all()
+    assert not colours[:4].any()
+    assert np.array_equal(padded[4:] - padded[4, 0], depth[:, :8])
+
+
+def test_jitter_changes_colours_and_leaves_their_size() -> None:
+    rgb = road(1, 48, 72, 1, drift="none").rgb[0]
+    rng = np.random.default_rng(0)
+    seen = [Jitter().apply(rgb, rng) for _ in range(40)]
+    assert all(each.shape == rgb.shape and each.dtype == np.uint8 for each in seen)
+    assert len({each.tobytes() for each in seen}) == 40
+    lights = [each.mean() / rgb.mean() for each in seen]
+    assert min(lights) < 0.75
+    assert max(lights) > 1.05
+    # Grey is mixed in, by a share between none and all.
+    colourful = float(rgb.astype(float).std(axis=2).mean())
+    shares = [float(each.astype(float).std(axis=2).mean()) / colourful for each in seen]
+    assert min(shares) < 0.3
+    assert max(shares) > 0.7
+
+
+def test_no_jitter_at_all_leaves_the_colours() -> None:
+    rgb = road(1, 48, 72, 1, drift="none").rgb[0]
+    still = Jitter(0.0, 0.0, (1.0, 1.0), 0.0, 0.0, 0, 0.0)
+    assert np.array_equal(still.apply(rgb, np.random.default_rng(0)), rgb)
+
+
+def test_light_is_a_factor_of_each_pixel() -> None:
+    rgb = np.full((8, 8, 3), 100, np.uint8)
+    darker = Jitter(0.0, 0.0, (0.5, 0.5), 0.0, 0.0, 0, 0.0)
+    assert (darker.apply(rgb, np.random.default_rng(0)) == 50).all()
+
+
+def test_compression_and_blur_keep_the_order_of_colours() -> None:
+    rgb = np.zeros((16, 16, 3), np.uint8)
+    rgb[:] = (200, 90, 30)
+    marked = Jitter(0.0, 0.0, (1.0, 1.0), 0.0, 0.0, 70, 0.5)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        assert np.abs(marked.apply(rgb, rng).astype(int) - (200, 90, 30)).max() < 12
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: Crop(ratio=0.0), "ratio must"),
+        (lambda: Crop(side=0), "side must"),
+        (lambda: Augmentation(ratios=()), r"ratios must hold at least one factor, got \(\)"),
+        (lambda: Augmentation(fit="stretch"), "fit must be one of 'scale', 'pad', got 'stretch'"),
+        (lambda: Augmentation(flip=1.5), r"flip must be between 0 and 1, got 1\.5"),
+        (lambda: Jitter(blur=0.6), r"blur must be between 0 and 0\.5, got 0\.6"),
+        (lambda: Jitter(light=(2.0, 1.0)), "light must be a pair"),
+        (lambda: Jitter(compression=100), "compression must be between 0 and 99, got 100"),
+    ],
+)  # fmt: skip
+def test_options_out_of_range_are_refused(make: object, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        make()  # type: ignore[operator]

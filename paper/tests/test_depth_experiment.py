@@ -1,0 +1,366 @@
+"""The depth experiment: tapes that equal live runs, resumed models, measures, claims, a report."""
+
+import csv
+from dataclasses import replace
+from math import exp, inf, isnan, log1p, nan
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint.errors import InputError
+from setpoint.images import PreviousResiduals, SpreadModel, choose
+from setpoint.predictions import PixelSpread
+from setpoint_paper.depth import maps as maps_module
+from setpoint_paper.depth.claims import CLAIMS, decide, typical
+from setpoint_paper.depth.experiment import reproduce
+from setpoint_paper.depth.maps import HEURISTICS, Plan, Recipe, clip_of, maps_of
+from setpoint_paper.depth.report import report
+from setpoint_paper.depth.runs import METHODS, Row, _extremes, _worst, controller, judge
+from setpoint_paper.depth.tapes import make, read
+from setpoint_paper.models import StoredPredictions
+
+PLAN = Plan(frames=60, epochs=1, residual_epochs=1)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tapes")
+
+
+def recipe(heuristic: str = "previous", seed: int = 0) -> Recipe:
+    return Recipe("road", "network", heuristic, seed, PLAN)
+
+
+# Files
+
+
+def test_files_are_named_by_all_that_could_change_them(cache: Path) -> None:
+    first = recipe()
+    others = [recipe("constant"), recipe(seed=1), replace(first, plan=Plan(80, 1, 1))]
+    assert len({each.path(cache) for each in (first, *others)}) == 4
+    assert recipe("constant").maps_path(cache) == first.maps_path(cache)
+    assert recipe(seed=1).maps_path(cache) != first.maps_path(cache)
+    known = replace(first, plan=replace(PLAN, known=50))
+    assert known.maps_path(cache) == first.maps_path(cache)
+    assert known.path(cache) != first.path(cache)
+
+
+def test_stored_predictions_come_with_kitti_alone() -> None:
+    with pytest.raises(InputError, match="stored predictions come with kitti alone, got road"):
+        Recipe("road", "stored", "constant")
+    with pytest.raises(InputError, match="a clip must be one of"):
+        Recipe("mars", "network", "constant")
+    with pytest.raises(InputError, match="frames must be a whole number of at least 60"):
+        Plan(frames=10)
+
+
+def test_a_model_that_was_stopped_goes_on_to_the_same_maps(cache: Path, tmp_path: Path) -> None:
+    one = recipe()
+    whole = maps_of(one, cache)
+    clip = one.data()
+    assert whole.shape == (60 - one.begin, *clip.shape)
+    assert one.begin == 18
+    # A run that was stopped after seven frames, the last two of them not safe on disk.
+    path = one.maps_path(tmp_path)
+    with maps_module.one_thread():
+        model, done = maps_module._resumed(one, path)
+        for number in range(one.begin, one.begin + 7):
+            done.append(model.predict(clip.rgb[number]))
+            model.learn(clip.rgb[number], clip.depth[number])
+            if len(done) == 5:
+                maps_module._put_aside(model, done, path)
+    (left,) = tmp_path.glob("*.model")
+    assert left.name.endswith(".000005.model")
+    # A later checkpoint that is damaged costs time and nothing else.
+    path.with_name(f"{path.stem}.000006.model").write_bytes(b"not a model")
+    again = maps_of(one, tmp_path)
+    assert np.array_equal(again, whole)
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+def test_finished_frames_are_read_and_not_made_again(cache: Path) -> None:
+    one = recipe()
+    made = make(one, cache)
+    before = one.path(cache).stat().st_mtime_ns
+    found = read(one, cache)
+    assert found is not None
+    assert make(one, cache).starts == found.starts == made.starts
+    assert one.path(cache).stat().st_mtime_ns == before
+    assert read(replace(one, seed=5), cache) is None
+    parts = one.data().split()
+    assert len(found.rows) == len(parts.validation) + len(parts.test)
+    assert found.validation == len(parts.validation)
+    assert found.shown[1] == parts.validation.start + found.shown[0]
+    assert found.shown[1] in parts.test
+
+
+# A replayed tape is the live run
+
+
+@pytest.mark.parametrize("method", ["single", "max"])
+def test_a_replay_of_the_frames_is_the_live_run(cache: Path, method: str) -> None:
+    one = recipe()
+    frames = make(one, cache)
+    held = choose(controller(method, frames.bound, frames.starts), frames, 0, frames.validation)  # type: ignore[arg-type]
+    trace = sp.replay(frames.controller(held.controller), frames.tape())
+    clip, begin = one.data(), one.begin
+    model = SpreadModel(StoredPredictions(maps_of(one, cache)), PreviousResiduals(), seed=0)
+    stream = sp.Stream(held.controller)
+    lengths, thetas = [], []
+    for number in range(begin, len(clip)):
+        frame = clip[number]
+        spread = model.predict(frame.rgb, frame.depth)
+        if number >= clip.split().validation.start:
+            judged = spread.valid & np.isfinite(frame.depth)
+            thetas.append([each.theta for each in stream.state.risks])
+            shown = stream.predict(PixelSpread(*spread[:3], judged))
+            lengths.append(shown.length)
+            stream.update(frame.depth)
+        model.learn(frame.rgb, frame.depth)
+    # Critical values are kept in float32: a pixel on the very edge may be counted otherwise.
+    paths = np.array(trace.theta.T)
+    assert paths == pytest.approx(np.array(thetas), abs=2e-3)
+    found = [shown.length for shown in trace.shown or ()]
+    assert found == pytest.approx(lengths, rel=5e-3)
+
+
+# Measures
+
+
+def test_one_risk_is_judged_as_a_plain_loop_judges_it(cache: Path) -> None:
+    frames = make(recipe(), cache)
+    row, series = judge(frames, "single", ("road", "network", "previous", 0))
+    # The recursion of the paper, written out on the sorted critical values.
+    theta, top = min(log1p(frames.starts[0]), log1p(frames.bound)), log1p(frames.bound)
+    regions, lengths = frames.tape().prediction[:2], frames.tape().prediction[2]
+    coverage, centre, length = [], [], []
+    for at in range(len(frames.rows)):
+        lam = exp(theta) - 1.0 if theta >= 0.0 else -inf
+        lam = inf if theta > top else lam
+        image, middle = (np.asarray(region[at]) for region in regions)
+        missed = float(np.mean(image > lam)) if lam > -inf else 1.0
+        coverage.append(1.0 - missed)
+        centre.append(float(np.mean(middle <= lam)) if len(middle) else nan)
+        length.append(lengths[at][1] * max(lam, 0.0) if lam < inf else inf)
+        theta += row.gamma * (missed - 0.2)
+    tested = slice(frames.validation, None)
+    assert series.coverage == pytest.approx(coverage, abs=1e-12)
+    assert row.coverage == pytest.approx(np.mean(coverage[tested]), abs=1e-12)
+    finite = [each for each in length[tested] if each < inf]
+    assert row.length == pytest.approx(np.mean(finite), rel=1e-6)
+    assert row.saturated == 1.0 - len(finite) / len(length[tested])
+    known = [each for each in centre[tested] if not isnan(each)]
+    assert row.centre_coverage == pytest.approx(np.mean(known), abs=1e-12)
+    assert row.centre_failure == pytest.approx(np.mean([each <= 0.6 for each in known]))
+    assert row.mean_image == pytest.approx(1.0 - np.mean(coverage), abs=1e-12)
+    assert row.kept
+
+
+def test_a_tolerance_that_no_step_size_keeps_is_doubled(cache: Path) -> None:
+    frames = make(recipe(), cache)
+    # Half of the critical values beyond every bound: no γ covers more than half of the pixels,
+    # but for the safeguard, which is as far away as it can be.
+    rows = frames.rows
+    columns = {
+        name: sp.tape.Ragged(
+            np.where(np.arange(len(column.values)) % 2, column.values, np.float32(inf))
+            if name.startswith("region")
+            else column.values,
+            column.offsets,
+        )
+        for name, column in zip(("region0", "region1", "lengths"), rows.prediction, strict=True)
+    }
+    for name in ("region0", "region1"):
+        held = columns[name]
+        columns[name] = sp.tape.Ragged.from_rows([np.sort(held[at]) for at in range(len(rows))])
+    hard = replace(frames, rows=sp.Tape.from_arrays(columns, np.zeros(len(rows))), bound=1e300)
+    row, _ = judge(hard, "single", ("road", "network", "previous", 0))
+    assert not row.held
+    assert 1.0 - row.coverage >= 0.5
+
+
+def test_every_method_keeps_what_its_certificate_promises(cache: Path) -> None:
+    for heuristic in ("constant", "previous"):
+        frames = make(recipe(heuristic), cache)
+        for method in METHODS:
+            row, _ = judge(frames, method, ("road", "network", heuristic, 0))
+            assert row.kept
+            assert isnan(row.gamma_centre) == (method == "single")
+            if method == "mean_bare":
+                assert isnan(row.bound_image)
+                assert row.verdict_image.startswith("no guarantee")
+            else:
+                assert row.excess_image <= row.window_image
+                assert row.mean_image - 0.2 <= row.bound_image + 1e-9
+            if method in ("max", "mean"):
+                assert row.excess_centre <= row.window_centre
+
+
+def test_the_start_is_the_smallest_that_held_the_end_of_the_warm_up(cache: Path) -> None:
+    one = recipe("constant")
+    frames, clip = make(one, cache), one.data()
+    maps = StoredPredictions(maps_of(one, cache))
+    model = SpreadModel(maps, sp.images.Constant(), seed=0, rescale=None)
+    shares = []
+    for number in range(one.begin, len(clip.split().warm_up)):
+        spread = model.predict(clip.rgb[number], clip.depth[number])
+        if number >= one.begin + 5:
+            gaps = np.abs(spread.centre - clip.depth[number]) / spread.low
+            shares.append(gaps[np.isfinite(gaps)])
+        model.learn(clip.rgb[number], clip.depth[number])
+    lam = frames.starts[0]
+    assert np.mean([np.mean(each > 1.0001 * lam) for each in shares]) <= 0.2
+    assert np.mean([np.mean(each > 0.99 * lam) for each in shares]) > 0.2
+
+
+def test_extremes_and_worst_windows_are_those_of_all_windows() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        values = rng.normal(size=rng.integers(1, 30))
+        sums = [
+            values[first:last].sum()
+            for first in range(len(values) + 1)
+            for last in range(first, len(values) + 1)
+        ]
+        up, down = _extremes(np.insert(values, 0, nan))
+        assert up == pytest.approx(max(sums))
+        assert down == pytest.approx(-min(sums))
+    losses = rng.uniform(size=120)
+    assert _worst(losses) == pytest.approx(max(losses[i : i + 50].mean() for i in range(71)))
+    assert _worst(losses[:10]) == pytest.approx(losses[:10].mean())
+    assert isnan(_worst(np.array([nan])))
+
+
+# Claims
+
+
+def made(heuristic: str, method: str, **values: float) -> Row:
+    numbers = {
+        name: values.get(name, 0.5)
+        for name, kind in Row.__annotations__.items()
+        if kind in (float, "float")
+    }
+    return Row(
+        clip="road", model="network", heuristic=heuristic, seed=0, method=method, held=True,
+        frames=24, verdict_image="holds", verdict_centre="", kept=True, **numbers,
+    )  # fmt: skip
+
+
+LENGTHS = {"constant": 24.0, "magnitude": 39.0, "previous": 22.0, "registered": 18.0}
+CENTRES = {"constant": 0.72, "magnitude": 0.67, "previous": 0.74, "registered": 0.78}
+for each in (LENGTHS, CENTRES):
+    each["registered_paper"] = each["registered"]
+
+
+def as_printed() -> list[Row]:
+    """Rows with the paper's numbers."""
+    rows = [
+        made(each, "single", coverage=0.8, length=LENGTHS[each], centre_coverage=CENTRES[each],
+             centre_failure=0.17)
+        for each in LENGTHS
+    ]  # fmt: skip
+    both = {"coverage": 0.856, "centre_failure": 0.0998}
+    rows.append(made("registered", "max", length=22.89, **both))
+    rows += [made("registered", each, length=22.56, **both) for each in ("mean", "mean_bare")]
+    return rows
+
+
+def test_the_paper_s_own_numbers_bear_out_its_claims() -> None:
+    verdicts = decide(as_printed())
+    assert len(verdicts) == len(CLAIMS)
+    assert {each.word for each in verdicts.values()} == {"holds"}
+    ours = [row for row in as_printed() if row.heuristic != "registered_paper"]
+    assert set(verdicts) - set(decide(ours)) == {
+        claim for claim in CLAIMS if "in the paper's own way" in claim.text
+    }
+
+
+def test_claims_fail_where_numbers_say_otherwise() -> None:
+    rows = as_printed()
+    rows[3] = replace(rows[3], length=30.0, centre_failure=0.05, coverage=0.75)
+    words = {each.claim: each.word for each in decide(rows).values()}
+    for claim in (
+        "the image coverage is 80 %",
+        "registration improves on previous residuals",
+        "one risk violates the centre failure",
+    ):
+        assert words[claim] == "does not hold here"
+    assert words["two risks hold both"] == "holds"
+    other = [replace(row, clip="kitti") for row in as_printed()]
+    words = {each.claim: each.word for each in decide([*rows, *other]).values()}
+    assert words["the image coverage is 80 %"] == "holds partly"
+    assert decide(rows[:2]) == {}
+
+
+def test_medians_are_over_seeds() -> None:
+    rows = [made("constant", "single", length=each) for each in (1.0, 40.0, 4.0)]
+    assert typical(rows, ("road", "network"), "constant", "length") == 4.0
+    assert isnan(typical(rows, ("kitti", "network"), "constant", "length"))
+
+
+def test_a_report_tells_verdicts_printed_numbers_and_what_has_no_guarantee() -> None:
+    rows = [
+        replace(row, window_image=nan, bound_image=nan, verdict_image="no guarantee, because …")
+        if row.method == "mean_bare"
+        else row
+        for row in as_printed()
+    ]
+    text = report(rows, "setpoint-paper depth", {"road": "a road"}, quick=False)
+    assert "**holds (1 of 1)**" in text
+    assert "18.0*" in text
+    assert "two, bare Mean (paper): none of 1 runs has a guarantee" in text
+    assert "So far, with 1 seed." in text
+
+
+# All of it
+
+
+def test_the_whole_experiment_leaves_a_report_and_goes_fast_the_second_time(
+    cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("constant", "registered")
+    options = {"clips": ("road",), "heuristics": asked, "quick": True, "frames": 60}
+    rows = reproduce(**options, out=tmp_path, cache=cache)  # type: ignore[arg-type]
+    assert len(rows) == len(asked) * len(METHODS)
+    assert all(row.kept for row in rows)
+    names = {each.name for each in tmp_path.iterdir()}
+    assert names == {
+        "depth.csv", "depth.md", "depth-heuristics.png", "depth-max-mean.png", "depth-risks.png",
+        "depth-road-network.png", "depth-road-network-time.png",
+    }  # fmt: skip
+    text = (tmp_path / "depth.md").read_text("utf-8")
+    assert "setpoint-paper depth --clip road --heuristics constant,registered" in text
+    assert "Not judged: this needs all four heuristics." in text
+    assert text.count("![") == 5
+    with (tmp_path / "depth.csv").open(encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    assert [float(line["coverage"]) for line in table] == pytest.approx(
+        [row.coverage for row in rows], rel=1e-5
+    )
+    before = {each: each.stat().st_mtime_ns for each in cache.iterdir()}
+    again = reproduce(**options, out=tmp_path, cache=cache)  # type: ignore[arg-type]
+    assert repr(again) == repr(rows)
+    assert {each: each.stat().st_mtime_ns for each in cache.iterdir()} == before
+    assert "Everything, with figures" in capsys.readouterr().out
+
+
+def test_questions_that_mean_nothing_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="one of clips must be one of 'kitti'"):
+        reproduce(clips=("mars",), out=tmp_path)
+    with pytest.raises(InputError, match="heuristics must be some of"):
+        reproduce(heuristics=(), out=tmp_path)
+    with pytest.raises(InputError, match="ask for kitti or the network"):
+        reproduce(clips=("road",), models=("stored",), out=tmp_path)
+
+
+def test_the_stored_predictions_of_kitti_are_reduced(shared_data: Path, tmp_path: Path) -> None:
+    one = Recipe("kitti", "stored", "registered", 0, PLAN)
+    frames = make(one, tmp_path)
+    row, _ = judge(frames, "single", ("kitti", "stored", "registered", 0))
+    assert row.kept
+    assert abs(row.mean_image - 0.2) <= row.bound_image
+    assert one.begin == 0
+    assert clip_of("kitti", 60).stored is not None
+    assert set(HEURISTICS) >= {"constant", "magnitude", "previous", "registered"}

@@ -1,0 +1,774 @@
+"""Depth models: any size, unknown pixels, real learning, equal seeds, files that go on."""
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from setpoint.errors import InputError, LabelError, PredictionError, StateError
+from setpoint.images import DIS, TVL1
+from setpoint.models import OnlineModel
+from setpoint_paper.models import (
+    DepthSettings,
+    OnlineDepth,
+    Preprocess,
+    ResidualNetwork,
+    StoredPredictions,
+    TorchDepth,
+)
+
+SMALL = DepthSettings(channels=(8, 16), device="cpu", learning_rate=3e-3)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def scene(frames: int, height: int = 24, width: int = 32, seed: int = 0) -> Any:
+    """A bright box before a dark wall, at a place of its own in each frame; nearer is brighter."""
+    rng = np.random.default_rng(seed)
+    rgb = np.full((frames, height, width, 3), 40, dtype=np.uint8)
+    depth = np.full((frames, height, width), 12.0, dtype=np.float32)
+    for number in range(frames):
+        top, left = rng.integers(0, height - 10), rng.integers(0, width - 10)
+        near = rng.uniform(2.0, 8.0)
+        box = (number, slice(top, top + 10), slice(left, left + 10))
+        rgb[box] = int(260 - 25 * near)
+        depth[box] = near
+    return rgb, depth
+
+
+def error(model: Any, rgb: np.ndarray, depth: np.ndarray) -> float:
+    return float(
+        np.mean([np.abs(model.predict(x) - y).mean() for x, y in zip(rgb, depth, strict=True)])
+    )
+
+
+# The online network
+
+
+@pytest.mark.parametrize("shape", [(24, 32), (23, 37), (5, 3), (1, 1)])
+@pytest.mark.parametrize("make", [OnlineDepth, ResidualNetwork])
+def test_a_map_has_the_size_of_its_frame(make: Any, shape: tuple[int, int]) -> None:
+    model = make(DepthSettings(channels=(4, 8, 8), device="cpu"))
+    assert isinstance(model, OnlineModel)
+    x = np.random.default_rng(0).integers(0, 256, (*shape, 3), dtype=np.uint8)
+    model.learn(x, np.full(shape, 3.0))
+    found = model.predict(x)
+    assert found.shape == shape
+    assert found.dtype == np.float32
+    assert (found > 0.0).all()
+
+
+def test_frames_may_change_their_size() -> None:
+    model = OnlineDepth(SMALL)
+    for shape in ((24, 32), (16, 20), (24, 32)):
+        model.learn(np.zeros((*shape, 3), np.uint8), np.full(shape, 2.0))
+    assert model.frames == 3
+    assert model.predict(np.zeros((16, 20, 3), np.uint8)).shape == (16, 20)
+
+
+def test_before_any_label_depth_is_one_metre_and_the_first_label_sets_the_level() -> None:
+    model, x = OnlineDepth(SMALL), np.zeros((24, 32, 3), np.uint8)
+    assert model.predict(x) == pytest.approx(1.0)
+    model.learn(x, np.full((24, 32), 40.0))
+    assert model.predict(x) == pytest.approx(40.0, rel=0.05)
+
+
+@pytest.mark.parametrize("loss", ["log", "metres"])
+def test_fitting_beforehand_lowers_the_error_on_frames_not_seen(loss: str) -> None:
+    rgb, depth = scene(24)
+    fresh, truth = scene(8, seed=1)
+    model = OnlineDepth(SMALL, loss=loss)
+    told = model.fit(rgb, depth, epochs=25)
+    assert len(told) == 25
+    assert told[-1] < 0.5 * told[0]
+    wall = float(np.abs(12.0 - truth).mean())
+    assert error(model, fresh, truth) < 0.6 * wall
+
+
+def test_learning_online_lowers_the_error_of_the_next_frames() -> None:
+    rgb, depth = scene(120)
+    model = OnlineDepth(DepthSettings(channels=(8, 16), device="cpu", learning_rate=3e-3, replay=3))
+    errors = []
+    for x, y in zip(rgb, depth, strict=True):
+        errors.append(float(np.abs(model.predict(x) - y).mean()))
+        model.learn(x, y)
+    wall = float(np.abs(12.0 - depth[80:]).mean())
+    assert np.mean(errors[80:]) < 0.7 * wall
+
+
+def test_pixels_that_are_not_known_teach_nothing() -> None:
+    rgb, depth = scene(30)
+    half = depth.copy()
+    half[:, :, 16:] = np.nan
+    wrong = depth.copy()
+    wrong[:, :, 16:] = 1000.0
+    pairs = {"half": half, "wrong": wrong}
+    found = {}
+    for name, labels in pairs.items():
+        model = OnlineDepth(SMALL)
+        model.fit(rgb, labels, epochs=4, flip=False)
+        found[name] = model.predict(rgb[0])[:, 20:].mean()
+    assert found["half"] < 20.0 < found["wrong"]
+    masked = np.ma.masked_array(depth[0], np.isnan(half[0]))
+    with_nan, with_mask = OnlineDepth(SMALL), OnlineDepth(SMALL)
+    with_nan.learn(rgb[0], half[0])
+    with_mask.learn(rgb[0], masked)
+    assert np.array_equal(with_nan.predict(rgb[0]), with_mask.predict(rgb[0]))
+
+
+@pytest.mark.parametrize("make", [OnlineDepth, ResidualNetwork])
+def test_a_frame_without_a_known_pixel_moves_nothing(make: Any, tmp_path: Path) -> None:
+    rgb, depth = scene(4)
+    model, other = make(SMALL), make(SMALL)
+    for number in range(3):
+        model.learn(rgb[number], depth[number])
+        other.learn(rgb[number], depth[number])
+        other.learn(rgb[3], np.full(depth[0].shape, np.nan))
+    assert other.frames == 3
+    assert np.array_equal(model.predict(rgb[3]), other.predict(rgb[3]))
+    assert make(SMALL).fit(rgb, np.full_like(depth, np.nan)) == []
+
+
+def test_predicting_changes_nothing() -> None:
+    rgb, depth = scene(5)
+    asked, left = OnlineDepth(SMALL), OnlineDepth(SMALL)
+    for x, y in zip(rgb, depth, strict=True):
+        for _ in range(3):
+            asked.predict(x)
+        asked.learn(x, y)
+        left.learn(x, y)
+    assert np.array_equal(asked.predict(rgb[0]), left.predict(rgb[0]))
+
+
+def test_equal_seeds_give_equal_maps_whatever_else_is_drawn() -> None:
+    rgb, depth = scene(6)
+
+    def made(seed: int) -> np.ndarray:
+        torch.rand(3)
+        model = OnlineDepth(DepthSettings(channels=(8, 16), seed=seed, device="cpu"))
+        model.fit(rgb, depth, epochs=2)
+        torch.rand(5)
+        model.learn(rgb[0], depth[0])
+        return model.predict(rgb[1])
+
+    assert np.array_equal(made(3), made(3))
+    assert not np.array_equal(made(3), made(4))
+
+
+def test_a_model_draws_from_no_global_state() -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(4)
+    torch.manual_seed(7)
+    rgb, depth = scene(3)
+    OnlineDepth(SMALL).fit(rgb, depth, epochs=1)
+    assert torch.equal(torch.rand(4), expected)
+
+
+@pytest.mark.parametrize("make", [OnlineDepth, ResidualNetwork])
+def test_a_saved_model_goes_on_as_if_nothing_had_been(make: Any, tmp_path: Path) -> None:
+    rgb, depth = scene(12)
+    model = make(DepthSettings(channels=(8, 16), memory=4, replay=2, steps=2, device="cpu"))
+    model.fit(rgb[:4], depth[:4], epochs=1)
+    for number in range(4, 8):
+        model.learn(rgb[number], depth[number])
+    path = tmp_path / "model"
+    model.save(path)
+    others = [make.load(path), model.copy()]
+    assert others[0].settings == model.settings
+    for number in range(8, 12):
+        for each in (model, *others):
+            each.learn(rgb[number], depth[number])
+    for each in others:
+        assert each.frames == model.frames
+        assert np.array_equal(each.predict(rgb[0]), model.predict(rgb[0]))
+    assert repr(others[0]) == repr(model)
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    rgb, depth = scene(4)
+    model = OnlineDepth(SMALL)
+    model.learn(rgb[0], depth[0])
+    before = model.predict(rgb[1])
+    other = model.copy()
+    for number in range(4):
+        other.learn(rgb[number], depth[number])
+    assert np.array_equal(model.predict(rgb[1]), before)
+    assert model.frames == 1
+
+
+def test_a_file_holds_plain_tensors_and_is_told_from_others(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    OnlineDepth(SMALL).save(path)
+    assert torch.load(path, weights_only=True)["format"] == "setpoint online depth"
+    with pytest.raises(StateError, match="must hold a setpoint residual network"):
+        ResidualNetwork.load(path)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(StateError, match="damaged"):
+        OnlineDepth.load(path)
+
+
+def test_wrong_frames_and_labels_are_refused_and_leave_the_model_as_it_was() -> None:
+    rgb, depth = scene(2)
+    model = OnlineDepth(SMALL)
+    model.learn(rgb[0], depth[0])
+    before = model.predict(rgb[1])
+    for bad in (rgb[0].astype(int), rgb[0, ..., :2], rgb[0, 0], torch.tensor(rgb[0]).long()):
+        with pytest.raises(InputError, match=r"\(H, W, 3\) or \(3, H, W\) and of type uint8 or"):
+            model.learn(bad, depth[0])
+    for bad in (rgb[0].astype(float), torch.tensor(rgb[0]).float()):
+        with pytest.raises(InputError, match=r"within \[0, 1\], got values from 40 to "):
+            model.learn(bad, depth[0])
+    with pytest.raises(InputError, match=r"within \[0, 1\], got values from nan to nan"):
+        model.predict(np.full((8, 8, 3), np.nan))
+    with pytest.raises(LabelError, match=r"frame's shape \(24, 32\).*torch.bool"):
+        model.learn(rgb[0], torch.ones(24, 32, dtype=torch.bool))
+    with pytest.raises(LabelError, match="frame's shape"):
+        model.learn(rgb[0], depth[0, :5])
+    for value in (0.0, -1.0, np.inf):
+        bad = depth[0].copy()
+        bad[3, 3] = value
+        with pytest.raises(LabelError, match="greater than 0"):
+            model.learn(rgb[0], bad)
+        with pytest.raises(LabelError, match=f"greater than 0, or NaN, got {value:g}$"):
+            model.learn(rgb[0], torch.tensor(bad))
+    with pytest.raises(InputError, match="as many frames"):
+        model.fit(rgb, depth[:1])
+    assert np.array_equal(model.predict(rgb[1]), before)
+    assert model.frames == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"channels": ()}, "at least one stage"),
+        ({"channels": (8, 0)}, "a number of channels must be"),
+        ({"learning_rate": 0.0}, "learning_rate must be greater than 0"),
+        ({"steps": 0}, "steps must be"),
+        ({"replay": 3, "memory": 2}, "replay must be at most memory = 2"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        DepthSettings(**options)
+
+
+def test_unknown_devices_and_losses_are_refused() -> None:
+    with pytest.raises(InputError, match="device must be"):
+        OnlineDepth(DepthSettings(device="abacus"))
+    with pytest.raises(InputError, match="loss must be one of"):
+        OnlineDepth(SMALL, loss="square")
+    with pytest.raises(InputError, match="settings must be DepthSettings"):
+        OnlineDepth({"channels": (8,)})  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU here")
+def test_a_gpu_is_taken_where_there_is_one_and_says_what_the_processor_says() -> None:
+    rgb, depth = scene(3)
+    there = OnlineDepth(DepthSettings(channels=(8, 16)))
+    here = OnlineDepth(SMALL)
+    assert there.device.startswith("cuda")
+    for x, y in zip(rgb, depth, strict=True):
+        there.learn(x, y)
+        here.learn(x, y)
+    assert there.predict(rgb[0]) == pytest.approx(here.predict(rgb[0]), rel=0.05)
+
+
+# Arrays, tensors, layouts
+
+
+def first(x: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(np.moveaxis(x, -1, 0))
+
+
+WAYS = {
+    "tensor": torch.tensor,
+    "colours first": first,
+    "a tensor, colours first": lambda x: torch.tensor(first(x)),
+    "a view, colours first": lambda x: torch.tensor(x).permute(2, 0, 1),
+    "floats": lambda x: x / 255.0,
+    "a tensor of floats, colours first": lambda x: torch.tensor(first(x)).float() / 255.0,
+}
+
+
+def taught(make: Any) -> Any:
+    """A model of the kind named, which begins the same each time."""
+    if make is not TorchDepth:
+        return make(DepthSettings(channels=(8, 16), memory=4, replay=2, device="cpu"))
+    module = network()
+    return TorchDepth(module, torch.optim.Adam(module.parameters(), lr=0.01))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("make", [OnlineDepth, ResidualNetwork, TorchDepth])
+def test_every_way_to_give_a_frame_gives_the_same_numbers(make: Any, way: str) -> None:
+    rgb, depth = scene(4)
+    depth[:, :4] = np.nan
+    plain, other = taught(make), taught(make)
+    for number, (x, y) in enumerate(zip(rgb, depth, strict=True)):
+        given = WAYS[way](x)
+        expected, found = plain.predict(x), other.predict(given)
+        assert type(expected) is np.ndarray
+        assert isinstance(found, torch.Tensor) == isinstance(given, torch.Tensor)
+        if isinstance(found, torch.Tensor):
+            assert found.device == given.device
+            assert found.dtype == torch.float32
+            assert not found.requires_grad
+        assert np.array_equal(np.asarray(found), expected)
+        plain.learn(x, y)
+        # Frames of both kinds are remembered side by side.
+        mixed = number % 2 == 0
+        other.learn(given if mixed else x, torch.tensor(y, dtype=torch.float64) if mixed else y)
+    assert np.array_equal(other.predict(rgb[0]), plain.predict(rgb[0]))
+
+
+def test_tensors_fit_as_arrays_do() -> None:
+    rgb, depth = scene(6)
+    plain, other = OnlineDepth(SMALL), OnlineDepth(SMALL)
+    expected = plain.fit(rgb, depth, epochs=2)
+    frames = torch.tensor(rgb).permute(0, 3, 1, 2).float() / 255.0
+    assert other.fit(frames, torch.tensor(depth), epochs=2) == expected
+    assert np.array_equal(plain.predict(rgb[0]), other.predict(rgb[0]))
+
+
+def test_colours_are_last_where_they_could_be_both() -> None:
+    x = np.random.default_rng(0).integers(0, 256, (3, 5, 3), dtype=np.uint8)
+    assert OnlineDepth(SMALL).predict(x).shape == (3, 5)
+
+
+@pytest.mark.parametrize("make", [OnlineDepth, TorchDepth])
+def test_what_is_given_may_be_overwritten_afterwards(make: Any) -> None:
+    rgb, depth = scene(5)
+    plain, other = taught(make), taught(make)
+    x, y = torch.empty(3, 24, 32, dtype=torch.uint8), torch.empty(24, 32)
+    for number in range(5):
+        plain.learn(rgb[number], depth[number])
+        x.copy_(torch.tensor(first(rgb[number])))
+        y.copy_(torch.tensor(depth[number]))
+        other.learn(x, y)
+    assert np.array_equal(plain.predict(rgb[0]), other.predict(rgb[0]))
+
+
+@pytest.mark.parametrize("make", [OnlineDepth, ResidualNetwork, TorchDepth])
+def test_arrays_that_cannot_be_written_are_read_without_a_warning(make: Any) -> None:
+    rgb, depth = scene(2)
+    plain, other = taught(make), taught(make)
+    plain.learn(rgb[0], depth[0])
+    rgb.flags.writeable = depth.flags.writeable = False
+    other.learn(rgb[0], depth[0])
+    other.learn(rgb[1] / np.float32(255.0), depth[1][:, ::-1])
+    plain.learn(rgb[1], depth[1][:, ::-1])
+    assert np.array_equal(other.predict(rgb[1]), plain.predict(rgb[1]))
+
+
+@pytest.mark.parametrize("make", [OnlineDepth, TorchDepth])
+def test_a_predicted_tensor_can_be_worked_on(make: Any) -> None:
+    model, x = taught(make), torch.zeros(3, 8, 8)
+    scale = torch.ones((), requires_grad=True)
+    (scale * model.predict(x)).sum().backward()
+    assert scale.grad is not None
+    with torch.inference_mode():
+        seen = torch.rand(3, 8, 8)
+    model.learn(seen, torch.ones(8, 8))
+
+
+def test_memory_does_not_grow_with_the_frames() -> None:
+    rng = np.random.default_rng(0)
+    model = OnlineDepth(DepthSettings(channels=(4,), memory=8, replay=2, device="cpu"))
+    held = []
+    for number in range(250):
+        x = torch.tensor(rng.integers(0, 256, (4, 3, 8, 12), dtype=np.uint8))
+        y = np.full((8, 12), 3.0) if number % 2 else torch.full((4, 8, 12), 3.0)[1]
+        model.predict(x[0])
+        model.learn(x[number % 4], y)
+        if number in (20, 249):
+            del x, y
+            gc.collect()
+            held.append(_alive())
+    assert held[1] == held[0]
+
+
+def _alive() -> int:
+    """The bytes of every tensor that lives, counted once where several look at the same."""
+    tensors = (each for each in gc.get_objects() if issubclass(type(each), torch.Tensor))
+    stores = (each.untyped_storage() for each in tensors)
+    return sum({each.data_ptr(): each.nbytes() for each in stores}.values())
+
+
+# Registration of the frames that the models see
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("method", [DIS(), TVL1()])
+def test_registration_takes_the_same_images(method: Any, way: str) -> None:
+    rows, columns = np.mgrid[0:48, 0:64]
+    fixed, moving = (
+        np.stack([128 + 90 * np.sin((columns - s) / 5 + c) * np.cos(rows / 6) for c in range(3)])
+        for s in (2.0, 0.0)
+    )
+    pair = [np.moveaxis(each, 0, -1).astype(np.uint8) for each in (moving, fixed)]
+    expected = method.flow(*pair)
+    found = method.flow(*(WAYS[way](each) for each in pair))
+    assert found == pytest.approx(expected, abs=0.02)
+
+
+def test_registration_moves_colours_that_come_first() -> None:
+    rows, columns = np.mgrid[0:48, 0:64]
+    fixed, moving = (
+        torch.tensor((128 + 90 * np.sin((columns - s) / 5) * np.cos(rows / 6)).astype(np.uint8))
+        for s in (2.0, 0.0)
+    )
+    moved = DIS().register(torch.stack([moving] * 3), torch.stack([fixed] * 3))
+    assert moved.shape == (3, 48, 64)
+    assert moved.dtype == torch.float32  # values between those of the pixels
+    inside = (slice(None), slice(8, -8), slice(10, -10))
+    before = (moving.float() - fixed.float()).expand(3, 48, 64)[inside].abs().mean()
+    assert (moved - fixed.float())[inside].abs().mean() < 0.4 * before
+    assert (moved != moved.round()).any()
+
+
+# The residual network
+
+
+@pytest.mark.parametrize(("loss", "expected"), [("absolute", 1.0), ("squared", 2.5)])
+def test_each_loss_has_its_own_answer(loss: str, expected: float) -> None:
+    # Of residuals 1, 1, 1, 7 at every pixel the median is 1 and the mean 2.5.
+    x = np.full((8, 8, 3), 90, np.uint8)
+    network = ResidualNetwork(
+        DepthSettings(channels=(4,), learning_rate=5e-3, device="cpu"), loss=loss
+    )
+    signs = (1.0, -1.0, 1.0, -7.0)
+    residuals = [np.full((8, 8), each) for each in signs]
+    network.fit([x] * 4, residuals, epochs=250, batch=4)
+    assert network.predict(x).mean() == pytest.approx(expected, rel=0.15)
+
+
+def test_residuals_of_zero_are_learnt_too() -> None:
+    x = np.zeros((8, 8, 3), np.uint8)
+    network = ResidualNetwork(SMALL)
+    network.learn(x, np.zeros((8, 8)))
+    found = network.predict(x)
+    assert np.isfinite(found).all()
+    assert (found >= 0.0).all()
+
+
+# Networks of others
+
+
+class Small(nn.Module):
+    """An encoder and a decoder named as those of LeReS."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder_modules = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4))
+        self.decoder_modules = nn.Conv2d(4, 1, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.decoder_modules(self.encoder_modules(x))  # type: ignore[no-any-return]
+
+
+def network(seed: int = 0) -> Small:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Small()
+
+
+def test_a_frozen_network_sees_normalised_colours_at_its_size_and_learns_nothing() -> None:
+    module = network()
+    model = TorchDepth(module, preprocess=Preprocess(size=(64, 32)))
+    x = np.random.default_rng(0).integers(0, 256, (48, 40, 3), dtype=np.uint8)
+    # By hand: colours, their normalisation, the size, the network in evaluation mode, and back.
+    mean, std = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+    shown = torch.tensor(((x / 255.0 - mean) / std).transpose(2, 0, 1)[None], dtype=torch.float32)
+    shown = nn.functional.interpolate(shown, size=(64, 32), mode="bilinear")
+    module.eval()
+    with torch.no_grad():
+        expected = nn.functional.interpolate(module(shown), size=(48, 40), mode="bilinear")[0, 0]
+    module.train()
+    assert model.predict(x) == pytest.approx(expected.numpy(), abs=1e-5)
+    assert all(each.training for each in module.modules())
+    model.learn(x, np.ones((48, 40)))
+    assert model.predict(x) == pytest.approx(expected.numpy(), abs=1e-5)
+
+
+class Shaped(nn.Module):
+    """Gives the mean colour in the way it is told."""
+
+    def __init__(self, way: Any) -> None:
+        super().__init__()
+        self.way = way
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.way(x.mean(1, keepdim=True))
+
+
+@pytest.mark.parametrize(
+    ("way", "output"),
+    [
+        (lambda z: z, None),
+        (lambda z: z[0], None),
+        (lambda z: z[0, 0], None),
+        (lambda z: {"depth": z}, None),
+        (lambda z: {"depth": z, "other": None}, "depth"),
+        (lambda z: [None, z], 1),
+    ],
+)
+def test_depth_is_found_in_whatever_a_module_gives(way: Any, output: Any) -> None:
+    plain = Preprocess(mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0), multiple=1)
+    x = np.random.default_rng(0).integers(0, 256, (6, 9, 3), dtype=np.uint8)
+    found = TorchDepth(Shaped(way), preprocess=plain, output=output).predict(x)
+    assert found == pytest.approx(x.mean(axis=2) / 255.0, abs=1e-6)
+
+
+def test_outputs_without_depth_are_told() -> None:
+    x = np.zeros((32, 32, 3), np.uint8)
+    with pytest.raises(PredictionError, match="`output` must say where"):
+        TorchDepth(Shaped(lambda z: {"a": z, "b": z})).predict(x)
+    with pytest.raises(PredictionError, match="nothing at 'depth', it is a dictionary of 'a'"):
+        TorchDepth(Shaped(lambda z: {"a": z}), output="depth").predict(x)
+    with pytest.raises(PredictionError, match=r"got the shape \(1, 2, 32, 32\)"):
+        TorchDepth(Shaped(lambda z: torch.cat([z, z], 1))).predict(x)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "aligned", lambda a, b: (a - b).square().mean()])
+def test_a_network_with_an_optimiser_learns_frame_by_frame(loss: Any) -> None:
+    rgb, depth = scene(2, 32, 32)
+    module = network()
+    optimiser = torch.optim.Adam(module.parameters(), lr=0.02)
+    model = TorchDepth(module, optimiser, loss=loss, steps=2)
+    y = depth[0].copy()
+    y[:5] = np.nan
+
+    def gap() -> float:
+        found, valid = model.predict(rgb[0]), ~np.isnan(y)
+        if loss == "aligned":
+            slope, shift = np.polyfit(found[valid], y[valid], 1)
+            found = slope * found + shift
+        return float(np.abs(found - y)[valid].mean())
+
+    before = gap()
+    for _ in range(60):
+        model.learn(rgb[0], y)
+    assert gap() < 0.6 * before
+    kept = model.predict(rgb[0])
+    model.learn(rgb[0], np.full_like(y, np.nan))
+    assert np.array_equal(model.predict(rgb[0]), kept)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda state: state,
+        lambda state: {"state_dict": state, "epoch": 3},
+        # The layout of LeReS: the depth network of a parallel run, beside two others.
+        lambda state: {
+            "depth_model": {f"module.depth_model.{name}": each for name, each in state.items()},
+            "shift_model": {"module.weight": torch.zeros(2)},
+            "focal_model": {"module.weight": torch.zeros(2)},
+        },
+        lambda state: {f"module.{name}": each for name, each in state.items()},
+        lambda state: {
+            name: each for name, each in state.items() if "num_batches_tracked" not in name
+        },
+    ],
+)
+def test_weights_come_from_a_file_whatever_prefix_they_have(wrap: Any, tmp_path: Path) -> None:
+    source, model = network(1), TorchDepth(network(2))
+    path = tmp_path / "weights.pth"
+    torch.save(wrap(source.state_dict()), path)
+    x = np.random.default_rng(0).integers(0, 256, (32, 64, 3), dtype=np.uint8)
+    expected = TorchDepth(source).predict(x)
+    assert not np.array_equal(model.predict(x), expected)
+    model.load_weights(path)
+    assert np.array_equal(model.predict(x), expected)
+
+
+def test_weights_may_lack_the_prefix_of_the_module(tmp_path: Path) -> None:
+    source, outer = network(1), nn.Sequential(network(2))
+    path = tmp_path / "weights.pth"
+    torch.save({"depth_model": source.state_dict()}, path)
+    TorchDepth(outer).load_weights(path, key="depth_model")
+    x = np.zeros((32, 32, 3), np.uint8)
+    assert np.array_equal(TorchDepth(outer).predict(x), TorchDepth(source).predict(x))
+
+
+class Trap:
+    """An object whose unpickling would run code."""
+
+    def __reduce__(self) -> Any:
+        return (print, ("this must never be said",))
+
+
+def test_files_that_do_not_fit_are_told(tmp_path: Path, capsys: Any) -> None:
+    model, path = TorchDepth(network()), tmp_path / "weights.pth"
+    with pytest.raises(InputError, match="it is absent"):
+        model.load_weights(path)
+    torch.save({"other": torch.zeros(3)}, path)
+    with pytest.raises(StateError, match="does not fit the module, which has 9 tensors"):
+        model.load_weights(path)
+    with pytest.raises(StateError, match="no named tensors at 'depth_model'"):
+        model.load_weights(path, key="depth_model")
+    torch.save({"state_dict": Trap()}, path)
+    with pytest.raises(StateError, match="could run code"):
+        model.load_weights(path)
+    path.write_bytes(b"not a file of weights")
+    with pytest.raises(StateError, match="damaged"):
+        model.load_weights(path)
+    assert "never" not in capsys.readouterr().out
+
+
+def test_a_saved_network_of_others_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
+    rgb, depth = scene(8, 32, 32)
+    model, path = taught(TorchDepth), tmp_path / "model"
+    for number in range(4):
+        model.learn(rgb[number], depth[number])
+    model.save(path)
+    module = network(seed=5)
+    other = TorchDepth(module, torch.optim.Adam(module.parameters(), lr=0.5))
+    other.load(path)
+    weights = taught(TorchDepth)  # without the optimiser's state the way is another
+    weights.load_weights(path)
+    for number in range(4, 8):
+        for each in (model, other, weights):
+            each.learn(rgb[number], depth[number])
+    assert np.array_equal(other.predict(rgb[0]), model.predict(rgb[0]))
+    assert not np.array_equal(weights.predict(rgb[0]), model.predict(rgb[0]))
+    model.save(path)
+    frozen = TorchDepth(network(seed=5))
+    frozen.load(path)
+    assert np.array_equal(frozen.predict(rgb[0]), model.predict(rgb[0]))
+
+
+def test_a_saved_network_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
+    rgb, depth = scene(2, 32, 32)
+    path, module = tmp_path / "model", network(seed=5)
+    model = TorchDepth(module, torch.optim.SGD(module.parameters(), lr=1e-3))
+    model.learn(rgb[0], depth[0])
+    before = model.predict(rgb[1])
+    taught(TorchDepth).save(path)
+    assert torch.load(path, weights_only=True)["format"] == "setpoint torch depth"
+    with pytest.raises(StateError, match="with the optimiser SGD, it is of one with Adam"):
+        model.load(path)
+    TorchDepth(network()).save(path)
+    with pytest.raises(StateError, match="with the optimiser SGD, it is of one with none"):
+        model.load(path)
+    part = TorchDepth(network(), torch.optim.SGD(network().decoder_modules.parameters(), lr=1.0))
+    part.save(path)
+    with pytest.raises(StateError, match="optimiser of other parameters"):
+        model.load(path)
+    TorchDepth(nn.Conv2d(3, 1, 3)).save(path)
+    with pytest.raises(StateError, match="does not fit the module, which has 9 tensors"):
+        model.load(path)
+    OnlineDepth(SMALL).save(path)
+    with pytest.raises(StateError, match="must hold a setpoint torch depth"):
+        model.load(path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(StateError, match="damaged"):
+        model.load(path)
+    assert np.array_equal(model.predict(rgb[1]), before)
+
+
+def test_wrong_parts_are_refused() -> None:
+    with pytest.raises(InputError, match=r"module must be a torch.nn.Module"):
+        TorchDepth("resnet")
+    with pytest.raises(InputError, match="optimiser must be"):
+        TorchDepth(network(), "adam")
+    with pytest.raises(InputError, match="loss must be 'absolute', 'aligned'"):
+        TorchDepth(network(), loss="huber")
+    with pytest.raises(InputError, match="size must be a pair"):
+        Preprocess(size=(3, 4, 5))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="mean must have three numbers"):
+        Preprocess(mean=(0.5,))  # type: ignore[arg-type]
+    assert "frozen" in repr(TorchDepth(network()))
+
+
+# Stored predictions
+
+
+def test_stored_predictions_come_in_their_order_and_end() -> None:
+    maps = np.random.default_rng(0).uniform(1.0, 5.0, (3, 4, 5))
+    maps[1, 0, 0] = np.nan
+    model = StoredPredictions(maps)
+    assert isinstance(model, OnlineModel)
+    for number in range(3):
+        assert model.position == number
+        for _ in range(2):
+            assert np.array_equal(model.predict(None), maps[number].astype(np.float32), True)
+        model.learn(None, None)
+    with pytest.raises(InputError, match="3 stored predictions are used up"):
+        model.predict(None)
+    with pytest.raises(InputError, match="used up"):
+        model.learn(None, None)
+    model.seek(1)
+    assert np.array_equal(model.predict(None), maps[1].astype(np.float32), True)
+    model.predict(None)[:] = 0.0
+    assert np.array_equal(model.predict(None), maps[1].astype(np.float32), True)
+
+
+def test_stored_predictions_are_checked() -> None:
+    for frames in (np.zeros((3, 4)), [np.zeros((2, 2)), np.zeros(2)], 5, [np.array([["a"]])]):
+        with pytest.raises(InputError, match=r"a frame must be a map|frames must be maps"):
+            StoredPredictions(frames)  # type: ignore[arg-type]
+    for position in (4, -1, 1.5, True):
+        with pytest.raises(InputError, match="position must"):
+            StoredPredictions(np.zeros((3, 2, 2)), position)  # type: ignore[arg-type]
+    assert repr(StoredPredictions(np.zeros((3, 2, 2)), 2)) == (
+        "StoredPredictions(3 frames, position=2)"
+    )
+
+
+@pytest.mark.parametrize("number", [int, np.int64, np.array, torch.tensor])
+def test_stored_predictions_are_found_by_number_whatever_was_learnt(number: Any) -> None:
+    maps = np.random.default_rng(0).uniform(1.0, 5.0, (4, 3, 5)).astype(np.float32)
+    model = StoredPredictions(maps)
+    for place in (0, 1, 2):  # three predictions before the first label
+        assert np.array_equal(model.predict(number(place)), maps[place])
+    assert model.position == 0
+    for place in (1, 0):  # labels in another order, and that of 2 never
+        model.learn(number(place), None)
+        assert model.position == 2
+    assert np.array_equal(model.predict(number(3)), maps[3])
+    model.learn(number(3), None)
+    assert np.array_equal(model.predict(number(0)), maps[0])
+    for wrong in (4, -1):
+        with pytest.raises(InputError, match=f"must lie within 0 and 3, got {wrong}"):
+            model.predict(number(wrong))
+        with pytest.raises(InputError, match=f"must lie within 0 and 3, got {wrong}"):
+            model.learn(number(wrong), None)
+
+
+@pytest.mark.parametrize("way", [np.array, torch.tensor, lambda x: str(x), lambda x: x.tolist()])
+def test_another_frame_before_the_label_is_told(way: Any) -> None:
+    maps = np.random.default_rng(0).uniform(1.0, 5.0, (3, 4, 5)).astype(np.float32)
+    one, other = np.zeros((4, 5, 3)), np.ones((4, 5, 3))
+    one[0, 0] = np.nan if way in (np.array, torch.tensor) else 0.5
+    model = StoredPredictions(maps)
+    for _ in range(2):  # another object each time, and the same frame
+        assert np.array_equal(model.predict(way(one)), maps[0])
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"another frame than frame 0.* from 0 to 2, as x"):
+            model.predict(way(other))
+        with pytest.raises(InputError, match="another frame than frame 0"):
+            model.learn(way(other), None)
+    assert np.array_equal(model.predict(2), maps[2])  # numbers are free of the order
+    model.learn(way(one), None)
+    assert np.array_equal(model.predict(way(other)), maps[1])
+    model.seek(0)
+    assert np.array_equal(model.predict(way(one)), maps[0])
+
+
+def test_a_buffer_with_the_next_frame_in_it_is_another_frame() -> None:
+    model, buffer = StoredPredictions(np.zeros((3, 4, 5))), np.zeros((4, 5, 3), np.uint8)
+    model.predict(buffer)
+    buffer[0] = 9
+    with pytest.raises(InputError, match="another frame than frame 0"):
+        model.predict(buffer)

@@ -1,0 +1,62 @@
+"""The library's images with the paper's networks, stored predictions and view."""
+
+import copy
+import pickle
+
+import numpy as np
+
+import setpoint as sp
+from setpoint.images import PreviousResiduals, ResidualMagnitude, SpreadModel
+from setpoint.regions import Centre
+from setpoint_paper.datasets import Crop, road
+from setpoint_paper.models import DepthSettings, OnlineDepth, ResidualNetwork, StoredPredictions
+
+
+def test_networks_that_learn_online_run_in_the_loop() -> None:
+    small = DepthSettings(channels=(8, 16), device="cpu")
+    heuristic = ResidualMagnitude(ResidualNetwork(small))
+    model = SpreadModel(OnlineDepth(small), heuristic, known=50)
+    risk = sp.Risk(sp.losses.ImageMiscoverage(), 0.2, sp.steps.Fixed(0.5), bounds=(-9.0, 9.0))
+    stream = sp.Stream(sp.Controller(sp.sets.PixelScale(), risk, sp.stretches.Exponential()))
+    for rgb, depth, _ in road(8, height=24, width=32, drift="none"):
+        before = heuristic.predict(rgb, depth)
+        assert np.array_equal(*before)  # both sides alike
+        spread = model.predict(rgb, depth)
+        stream.predict(spread)
+        assert 0.0 <= stream.update(depth) <= 1.0
+        model.learn(rgb, depth)
+        assert model.facts.infinite == 0.0
+    assert not np.array_equal(before[0], heuristic.predict(rgb, depth)[0])  # it learnt
+
+
+def test_a_copy_over_stored_predictions_goes_on() -> None:
+    maps = np.random.default_rng(0).uniform(1.0, 9.0, (6, 10, 12))
+    model = SpreadModel(StoredPredictions(maps), PreviousResiduals())
+    for number in range(3):
+        model.predict(maps[number], maps[number] + 1.0)
+        model.learn(maps[number], maps[number] + 1.0)
+    copies = (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model)))
+    first, *others = (each.predict(maps[3], maps[3] + 1.0) for each in copies)
+    for each in others:
+        np.testing.assert_array_equal(each.low, first.low)
+
+
+def test_the_centre_of_the_papers_view_lies_below_its_padding() -> None:
+    crop, rng = Crop(), np.random.default_rng(0)
+    rgb = np.zeros((375, 1242, 3), dtype=np.uint8)
+    _, depth = crop.apply(rgb, np.full((375, 1242), 12.0, dtype=np.float32), rng)
+    family = sp.sets.PixelScale()
+    valid = ~crop.padding(375, 1242)
+    spread = (np.full(depth.shape, 12.5), np.ones(depth.shape), np.ones(depth.shape), valid)
+    shown, y = family.at(family.read(spread), 1.0), family.label(depth)
+    assert sp.losses.CentreFailure()(shown, y) is None  # all padding: nothing to judge
+    below = Centre(within=(260 / 448, 1.0, 0.0, 1.0))
+    assert shown.count(y, below) == (0, 2500)
+    assert sp.losses.CentreFailure(region=below)(shown, y) == 0.0
+    controller = sp.Controller(
+        family,
+        sp.Risk(
+            sp.losses.CentreFailure(region=below), 0.1, sp.steps.Fixed(0.5), bounds=(-6.0, 6.0)
+        ),
+    )
+    assert sp.spec.from_toml(sp.spec.to_toml(controller)) == controller

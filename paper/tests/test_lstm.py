@@ -1,0 +1,450 @@
+"""The quantile LSTM: equal to its straightforward form, pure, seeded, resumable, and it learns."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.lstm import stream, twin
+from setpoint import Controller, Risk, Stream
+from setpoint.errors import InputError, LabelError, StateError
+from setpoint.generators import variance_switch
+from setpoint.losses import Miscoverage
+from setpoint.models import LinearQuantiles, OnlineModel, run
+from setpoint.predictions import QuantileGrid, Quantiles
+from setpoint.sets import QuantileScale
+from setpoint.steps import Fixed
+from setpoint_paper.models.lstm import (
+    CHOSEN,
+    TABLE,
+    LSTMSettings,
+    QuantileLSTM,
+    Scaling,
+    combinations,
+    search,
+    validation_pinball,
+)
+
+SMALL = LSTMSettings(hidden=8, before=(6,), after=(5,), batch=16, learning_rate=5e-3)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def pinball(quantiles, y, levels=(0.05, 0.95)):
+    total = 0.0
+    for ends, label in zip(quantiles, y, strict=True):
+        for quantile, level in zip(ends, levels, strict=True):
+            above = label - quantile
+            total += level * above if above > 0 else (level - 1.0) * above
+    return total / (len(y) * len(levels))
+
+
+def power(shared_data: Path, rows: int):
+    import pandas
+
+    path = shared_data / "power" / "tetuan_power.csv.gz"
+    frame = pandas.read_csv(path, nrows=rows)
+    time = pandas.to_datetime(frame["DateTime"], format="%m/%d/%Y %H:%M").dt
+    parts = (time.day, time.month, time.year, time.hour, time.minute, time.day_of_week)
+    x = np.column_stack([frame.iloc[:, 1:6], *parts]).astype(float)
+    return x, frame["Zone 1 Power Consumption"].to_numpy(float)
+
+
+# The maths
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        LSTMSettings(batch=10),
+        LSTMSettings(hidden=64, before=(32, 64, 128), after=(64, 32), batch=10),
+        LSTMSettings(hidden=16, before=(8,), after=(8,), batch=16, learning_rate=5e-4),
+        LSTMSettings(hidden=16, before=(), after=(8, 8, 8), batch=16, window=1),
+        LSTMSettings(hidden=16, before=(8,), after=(8,), batch=1, window=2, levels=(0.2, 0.6)),
+        LSTMSettings(hidden=16, before=(8,), after=(8, 6), batch=16, window=4, random_levels=3),
+    ],
+    ids=["paper", "deep", "shallow", "window of 1", "batch of 1", "random levels"],
+)
+def test_50_steps_equal_those_of_the_straightforward_implementation(settings) -> None:
+    x, y = stream(60, features=7)
+    model = QuantileLSTM(7, replace(settings, dropout=0.0, double=True, seed=3))
+    other = twin(model)
+    begun = model._network.values.clone()
+    for row, label in zip(x[:50], y[:50], strict=True):
+        model.learn(row, label)
+        other.learn(row, label)
+    moved = float((model._network.values - begun).abs().max())
+    assert other._network.distance(model) < 1e-7 < 1e-3 < moved
+    for row in x[50:]:
+        mine, theirs = model.predict(row), other.predict(row)
+        np.testing.assert_allclose(mine[-1], theirs[-1], rtol=0, atol=1e-9)
+
+
+def test_float32_stays_near_float64() -> None:
+    x, y = stream(40)
+    exact, usual = (
+        run(QuantileLSTM(11, LSTMSettings(dropout=0.0, batch=32, double=double)), x, y)
+        for double in (True, False)
+    )
+    assert exact.std() > 0.01
+    # The seeds draw other first parameters in float64: compare through the same ones.
+    model = QuantileLSTM(11, LSTMSettings(dropout=0.0, batch=32, double=True))
+    single = QuantileLSTM(11, LSTMSettings(dropout=0.0, batch=32))
+    model._network.values.copy_(single._network.values)
+    np.testing.assert_allclose(run(model, x, y), usual, rtol=0, atol=1e-4)
+
+
+def test_dropout_leaves_out_its_share_and_scales_the_rest() -> None:
+    model = QuantileLSTM(3, LSTMSettings(hidden=16, before=(64,), after=(64, 8), dropout=0.25))
+    space = model._network._space(400, 2)
+    seen = []
+    for _ in range(3):
+        space.draw(0.25, model._network.generator)
+        masks = [space.masks1[0], space.masks3[0], space.mask4]
+        seen.append(torch.cat([mask.flatten() for mask in masks]).clone())
+    for mask in seen:
+        assert mask.unique().tolist() == pytest.approx([0.0, 1.0 / 0.75])
+        share, error = float((mask == 0).double().mean()), (0.25 * 0.75 / len(mask)) ** 0.5
+        assert abs(share - 0.25) < 5.0 * error
+    # Two draws agree no more often than independent ones: both kept or both left out.
+    same = float(((seen[0] == 0) == (seen[1] == 0)).double().mean())
+    assert abs(same - (0.75**2 + 0.25**2)) < 0.02
+
+
+def test_dropout_touches_learning_but_not_prediction() -> None:
+    x, y = stream(30)
+    runs = [run(QuantileLSTM(11, replace(SMALL, dropout=p)), x, y) for p in (0.0, 0.5)]
+    np.testing.assert_array_equal(runs[0][0], runs[1][0])
+    assert np.abs(runs[0][-1] - runs[1][-1]).max() > 1e-4
+
+
+def test_neighbouring_labels_reach_the_prediction_only_after_they_are_learned() -> None:
+    x, y = stream(60)
+    changed = y.copy()
+    changed[30:] += 100.0
+    before, after = (run(QuantileLSTM(11, SMALL), x, labels) for labels in (y, changed))
+    np.testing.assert_array_equal(before[:31], after[:31])
+    assert (before[31] != after[31]).all()
+
+
+def test_the_window_is_all_that_an_untrained_model_sees_of_the_past() -> None:
+    x, y = stream(40)
+    held = replace(SMALL, learning_rate=1e-30)  # parameters stay where they are
+    models = [QuantileLSTM(11, held) for _ in range(2)]
+    run(models[0], x[:30], y[:30])
+    run(models[1], x[27:30], y[27:30])
+    assert models[0].predict(x[30]) == models[1].predict(x[30])
+
+
+# Scaling
+
+
+def test_scaling_takes_mean_and_deviation_of_the_first_rows_only() -> None:
+    x, y = stream(50, features=2)
+    x[:, 1] = 0.1
+    model = QuantileLSTM(2, replace(SMALL, scale_rows=20))
+    model.fit_scale(x, y)
+    first = [row[0] for row in x[:20]]
+    centre = sum(first) / 20
+    spread = (sum((value - centre) ** 2 for value in first) / 20) ** 0.5
+    found = model.scaling
+    np.testing.assert_allclose([found.x_centre[0], found.x_spread[0]], [centre, spread])
+    assert found.x_spread[1] == 1.0
+    np.testing.assert_allclose([found.y_centre, found.y_spread], [y[:20].mean(), y[:20].std()])
+
+
+def test_units_do_not_matter_once_scaled() -> None:
+    x, y = stream(60)
+    plain, other = (QuantileLSTM(11, replace(SMALL, double=True)) for _ in range(2))
+    plain.fit_scale(x, y)
+    other.fit_scale(x * 1000.0 + 7.0, y * 50.0 - 3.0)
+    first, second = run(plain, x, y), run(other, x * 1000.0 + 7.0, y * 50.0 - 3.0)
+    np.testing.assert_allclose(second, first * 50.0 - 3.0, rtol=0, atol=1e-6)
+
+
+def test_without_scaling_x_and_y_are_taken_as_they_are() -> None:
+    x, y = stream(30)
+    scaled = QuantileLSTM(11, SMALL)
+    scaled.fit_scale(x, y)
+    found, bare = scaled.scaling, QuantileLSTM(11, SMALL)
+    by_hand = (x - found.x_centre) / found.x_spread, (y - found.y_centre) / found.y_spread
+    first, second = run(scaled, x, y), run(bare, *by_hand)
+    np.testing.assert_array_equal(first, second * found.y_spread + found.y_centre)
+
+
+# Purity, seeds, state
+
+
+def test_predicting_moves_nothing() -> None:
+    x, y = stream(60)
+    quiet, busy = QuantileLSTM(11, SMALL), QuantileLSTM(11, SMALL)
+    for t in range(50):
+        expected = quiet.predict(x[t])
+        for other in (t, 0, t):
+            found = busy.predict(x[other])
+        busy.quantiles(x[3], [0.95])
+        assert found == expected
+        quiet.learn(x[t], y[t])
+        busy.learn(x[t], y[t])
+
+
+def test_equal_seeds_give_equal_runs_whatever_else_runs() -> None:
+    x, y = stream(40)
+    alone = run(QuantileLSTM(11, SMALL), x, y)
+    torch.manual_seed(123)
+    before = torch.get_rng_state()
+    first, second = QuantileLSTM(11, SMALL), QuantileLSTM(11, replace(SMALL, seed=1))
+    together = []
+    for row, label in zip(x, y, strict=True):
+        together.append((first.predict(row), second.predict(row)))
+        second.learn(row, label)
+        first.learn(row, label)
+        second.predict(row)
+    assert torch.equal(torch.get_rng_state(), before)
+    np.testing.assert_array_equal([pair[0] for pair in together], alone)
+    np.testing.assert_array_equal(
+        [pair[1] for pair in together], run(QuantileLSTM(11, replace(SMALL, seed=1)), x, y)
+    )
+    assert (np.array([pair[1] for pair in together]) != alone).all()
+
+
+@pytest.mark.parametrize("random_levels", [0, 3])
+@pytest.mark.parametrize("cut", [0, 5, 16, 150])
+def test_a_saved_model_goes_on_to_the_bit(tmp_path: Path, cut: int, random_levels: int) -> None:
+    x, y = stream(200)
+    held = replace(SMALL, random_levels=random_levels, grid=9)
+    whole = QuantileLSTM(11, held)
+    whole.fit_scale(x, y)
+    expected = run(whole, x, y)
+    model = QuantileLSTM(11, held)
+    model.fit_scale(x, y)
+    first = run(model, x[:cut], y[:cut]).reshape(cut, expected.shape[1])
+    model.save(tmp_path / "model")
+    loaded = QuantileLSTM.load(tmp_path / "model")
+    assert (loaded.steps, loaded.settings) == (cut, held)
+    found = np.concatenate([first, run(loaded, x[cut:], y[cut:])])
+    np.testing.assert_array_equal(found, expected)
+    loaded.save(tmp_path / "loaded")
+    whole.save(tmp_path / "whole")
+    assert (tmp_path / "loaded").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_a_paper_sized_model_goes_on_to_the_bit_after_the_buffer_moved(tmp_path: Path) -> None:
+    x, y = stream(160)
+    whole, model = (QuantileLSTM(11, LSTMSettings(batch=30)) for _ in range(2))
+    expected = run(whole, x, y)  # 4 · 33 rows of room: it moved once
+    run(model, x[:131], y[:131])
+    model.save(tmp_path / "model")
+    loaded = QuantileLSTM.load(tmp_path / "model")
+    np.testing.assert_array_equal(run(loaded, x[131:], y[131:]), expected[131:])
+
+
+def test_a_file_that_holds_no_model_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    LinearQuantiles().save(path)
+    with pytest.raises(StateError, match="must hold a setpoint quantile LSTM"):
+        QuantileLSTM.load(path)
+    QuantileLSTM(2, SMALL).save(path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(StateError, match="damaged"):
+        QuantileLSTM.load(path)
+
+
+# What it learns
+
+
+def test_it_beats_constant_quantiles_on_real_data(shared_data: Path) -> None:
+    x, y = power(shared_data, 900)
+    model = QuantileLSTM(11, replace(CHOSEN["power"], hidden=32, batch=64, learning_rate=2e-3))
+    model.fit_scale(x, y)
+    found = run(model, x, y)
+    constant = np.tile(np.quantile(y[:600], [0.05, 0.95]), (300, 1))
+    assert pinball(found[600:], y[600:]) < 0.5 * pinball(constant, y[600:])
+
+
+def test_random_levels_give_a_rising_grid_that_tells_the_noise() -> None:
+    random = np.random.default_rng(5)
+    x = np.zeros((600, 1))
+    y = random.uniform(-1.0, 1.0, 600)
+    # As small as it can be, and a batch of all rows: noise is not to be learned by heart.
+    held = replace(SMALL, hidden=2, before=(2,), batch=600, window=1, random_levels=8, grid=19)
+    model = QuantileLSTM(1, held)
+    run(model, x, y)
+    grid = model.predict(x[0])
+    assert isinstance(grid, QuantileGrid)
+    np.testing.assert_allclose(grid.levels, np.arange(1, 20) / 20)
+    assert list(grid.values) == sorted(grid.values)
+    truth = 2.0 * np.array(grid.levels) - 1.0
+    assert np.abs(np.array(grid.values) - truth).max() < 0.15
+    asked = model.quantiles(x[0], [0.9, 0.25])
+    np.testing.assert_allclose(asked, [0.8, -0.5], atol=0.15)
+    np.testing.assert_allclose(np.sort(model.quantiles(x[0], grid.levels)), grid.values)
+    family = QuantileScale()
+    shown = family.at(family.read(grid), -0.1)
+    assert (shown.lower, shown.upper) == pytest.approx((grid.values[0], grid.values[-1]))
+
+
+def calibrated_by_quantiles(settings: LSTMSettings, data, begin: int):
+    """An LSTM at random levels under control by the quantile scale, one row after another."""
+    model = QuantileLSTM(data.x.shape[1], settings)
+    model.fit_scale(data.x[:begin], data.y[:begin])
+    run(model, data.x[:begin], data.y[:begin])
+    risk = Risk(Miscoverage(), level=0.1, step=Fixed(0.02))
+    stream = Stream(Controller(QuantileScale(), risk))
+    levels, hits = [], []
+    for x, y in zip(data.x[begin:], data.y[begin:], strict=True):
+        grid = model.predict(x)
+        shown = stream.predict(grid)
+        tau = -stream.state.risks[0].theta
+        if 0.01 < tau < 1.0:  # between the outermost levels of the grid
+            ends = np.interp([tau / 2, 1 - tau / 2], grid.levels, grid.values)
+            np.testing.assert_allclose([shown.lower, shown.upper], ends, rtol=1e-9)
+        hits.append(shown.lower <= y <= shown.upper)
+        levels.append(tau)
+        stream.update(y)
+        model.learn(x, y)
+    return np.array(hits), np.array(levels), stream.certificate().risks[0]
+
+
+def test_random_levels_and_the_quantile_scale_make_a_calibrated_stream() -> None:
+    held = replace(SMALL, random_levels=2, grid=19)
+    hits, levels, found = calibrated_by_quantiles(held, variance_switch(260, seed=2), 60)
+    assert found.within
+    assert found.lower <= (1.0 - hits.mean()) - 0.1 <= found.upper
+    # θ went where the losses sent it: exactly so, whatever the model says.
+    assert levels[0] == 0.1
+    assert levels[-1] == pytest.approx(0.1 - 0.02 * ((~hits[:-1]).sum() - 0.1 * (len(hits) - 1)))
+
+
+@pytest.mark.slow
+def test_the_quantile_scale_holds_its_level_on_a_stream_whose_variance_switches() -> None:
+    data = variance_switch(1500, factor=2.0, every=500, seed=4)
+    # Small, on a large batch: noise is not to be learned by heart.
+    held = replace(SMALL, hidden=2, before=(2,), after=(2,), batch=600, random_levels=8, grid=99)
+    hits, levels, found = calibrated_by_quantiles(held, data, 300)
+    assert found.judged == 1200
+    assert found.within
+    assert found.lower <= (1.0 - hits.mean()) - 0.1 <= found.upper
+    assert found.upper < 0.06  # so the bound says something
+    assert abs(hits.mean() - 0.9) < 0.02
+    assert (levels > 0.0).mean() > 0.5  # most sets lie between two quantiles of the model
+
+
+def test_the_two_levels_are_those_that_predict_gives() -> None:
+    x, y = stream(20)
+    model = QuantileLSTM(11, SMALL)
+    run(model, x, y)
+    found = model.predict(x[0])
+    assert isinstance(found, Quantiles)
+    assert isinstance(model, OnlineModel)
+    assert tuple(model.quantiles(x[0], (0.05, 0.95))) == found
+    with pytest.raises(InputError, match=r"trained at the levels \(0.05, 0.95\), got 0.5"):
+        model.quantiles(x[0], 0.5)
+
+
+# Settings and search
+
+
+def test_the_table_has_24_combinations_and_the_chosen_ones_are_among_them() -> None:
+    found = combinations()
+    assert len(set(found)) == 24
+    assert set(CHOSEN.values()) <= set(found)
+    assert {each.dropout for each in found} == {0.1}
+    assert combinations(LSTMSettings(batch=256))[0].batch == 256
+    assert set(TABLE) == {"before", "hidden", "after", "learning_rate"}
+
+
+def test_the_search_takes_the_least_pinball_loss_and_sees_no_later_row() -> None:
+    x, y = stream(120)
+    candidates = [replace(SMALL, learning_rate=rate) for rate in (1e-6, 1e-2, 1e-4)]
+    found = search(x, y, candidates, rows=(60, 100))
+    assert [each for each, _ in found.tried] == candidates
+    for settings, loss in found.tried:
+        model = QuantileLSTM(11, settings)
+        model.fit_scale(x[:100], y[:100])
+        assert loss == pytest.approx(pinball(run(model, x[:100], y[:100])[60:], y[60:100]))
+    assert found.settings.learning_rate == 1e-2
+    assert found.pinball == min(loss for _, loss in found.tried)
+    y[100:] = 1e6
+    assert validation_pinball(candidates[1], x, y, (60, 100)) == found.pinball
+
+
+@pytest.mark.slow
+def test_a_search_in_several_processes_finds_what_one_finds() -> None:
+    x, y = stream(40)
+    candidates = [replace(SMALL, learning_rate=rate) for rate in (1e-6, 1e-2, 1e-4)]
+    alone, several = (search(x, y, candidates, (20, 40), jobs=jobs) for jobs in (1, 2))
+    assert several == alone
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hidden": 0}, "hidden must be a whole number of at least 1, got 0"),
+        ({"after": ()}, "after must have at least one layer"),
+        ({"before": (32, 0)}, "a layer of before must be a whole number of at least 1, got 0"),
+        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
+        ({"levels": (0.9, 0.1)}, "levels must be a pair with 0 < lower < upper < 1"),
+        ({"learning_rate": -1.0}, "learning_rate must be greater than 0, got -1.0"),
+    ],
+)
+def test_settings_are_checked(options, message) -> None:
+    with pytest.raises(InputError, match=message):
+        LSTMSettings(**options)
+
+
+def test_wrong_rows_are_refused_and_change_nothing() -> None:
+    x, y = stream(20)
+    model, other = QuantileLSTM(11, SMALL), QuantileLSTM(11, SMALL)
+    for each in (model, other):
+        run(each, x[:10], y[:10])
+    with pytest.raises(InputError, match=r"x must have the shape \(11,\), got \(3,\)"):
+        model.predict(x[0, :3])
+    with pytest.raises(InputError, match="x must be finite"):
+        model.learn(np.full(11, np.nan), 1.0)
+    with pytest.raises(LabelError, match="y must be finite, got nan"):
+        model.learn(x[0], float("nan"))
+    with pytest.raises(InputError, match="before the first row is learned, 10 were"):
+        model.fit_scale(x, y)
+    with pytest.raises(InputError, match=r"got \(3, 2\) and \(4,\)"):
+        run(model, np.zeros((3, 2)), np.zeros(4))
+    with pytest.raises(InputError, match="must be finite"):
+        Scaling.fit([[np.nan]], [1.0])
+    np.testing.assert_array_equal(run(model, x[10:], y[10:]), run(other, x[10:], y[10:]))
+
+
+# What shared dropout masks change
+
+
+@pytest.mark.slow
+def test_shared_masks_stay_near_independent_ones_on_paired_seeds(
+    shared_data: Path,
+) -> None:
+    x, y = power(shared_data, 700)
+    half = 350
+    shared, independent = [], []
+    for seed in range(8):
+        held = replace(CHOSEN["power"], hidden=32, batch=128, learning_rate=2e-3, seed=seed)
+        model = QuantileLSTM(11, held)
+        model.fit_scale(x, y)
+        other = twin(model)  # the same first parameters, masks anew for each window and level
+        torch.manual_seed(seed)
+        for each, into in ((model, shared), (other, independent)):
+            found = run(each, x, y)[half:]
+            hits = ((found[:, 0] <= y[half:]) & (y[half:] <= found[:, 1])).mean()
+            into.append((hits, (found[:, 1] - found[:, 0]).mean(), pinball(found, y[half:])))
+    usual = np.array(independent).mean(axis=0)
+    away = (np.array(shared) - np.array(independent)) / np.array([1.0, usual[1], usual[2]])
+    mean, error = away.mean(axis=0), away.std(axis=0, ddof=1) / len(away) ** 0.5
+    for name, one, by in zip(("coverage", "length", "pinball"), mean, error, strict=True):
+        print(f"{name}: shared − independent = {one:+.4f} ± {by:.4f}")
+    # Twice the error beyond the mean is still near: not only "no difference was found".
+    assert (np.abs(mean) + 2.0 * error < [0.04, 0.05, 0.10]).all()

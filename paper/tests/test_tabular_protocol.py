@@ -1,0 +1,316 @@
+"""The protocol on one tape, against loops written out by hand."""
+
+from dataclasses import replace
+from math import exp, inf, isnan
+
+import numpy as np
+import pytest
+
+from setpoint import metrics
+from setpoint.errors import InputError
+from setpoint.tape import Tape
+from setpoint_paper.tabular.measures import Scale, Seen, finite_ends
+from setpoint_paper.tabular.methods import (
+    CLIPPED,
+    LEVELS,
+    METHODS,
+    Protocol,
+    clipped_cal,
+    controller,
+)
+from setpoint_paper.tabular.protocol import calibrate, step_sizes
+
+SMALL = Protocol(begin=150, tuned=400, gammas=(0.05, 0.3), budget=4, window=40)
+
+
+@pytest.fixture(scope="module")
+def tape():
+    random = np.random.default_rng(5)
+    loud = np.where(np.arange(1000) // 250 % 2 == 1, 3.0, 1.0)
+    centre = 50.0 + 10.0 * np.sin(np.arange(1000) / 30.0)
+    y = centre + 4.0 * loud * random.standard_normal(1000)
+    return Tape.from_arrays([centre - 5.0, centre + 5.0], y, group=np.arange(1000) // 24 % 7)
+
+
+@pytest.fixture(scope="module")
+def rows(tape):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SETPOINT_PLAIN", "1")
+        return calibrate(tape, "made", 7, SMALL)
+
+
+def taken(rows, **options):
+    (found,) = [row for row in rows if all(getattr(row, k) == v for k, v in options.items())]
+    return found
+
+
+def pinball(low, high, y):
+    def one(end, level):
+        return level * (y - end) if y > end else (1.0 - level) * (end - y)
+
+    return (one(low, 0.05) + one(high, 0.95)) / 2.0
+
+
+def told(found):
+    """Coverage, MC and MSL of a list of hits."""
+    counter, counters, streaks = 0, [], []
+    for hit in found:
+        if hit and counter:
+            streaks.append(counter)
+        counter = 0 if hit else counter + 1
+        counters.append(counter)
+    streaks += [counter] if counter else []
+    return sum(found) / len(found), sum(counters) / len(found), sum(streaks) / len(streaks)
+
+
+def by_hand(tape, row, widen):
+    """One run written out: `widen(t, theta, score)` says by how much, and hears of each score."""
+    first = tape.y[: SMALL.begin]
+    centre, spread = float(first.mean()), float(first.std())
+    lower, upper, y = ((np.asarray(c) - centre) / spread for c in (*tape.prediction, tape.y))
+    level, counter = LEVELS[row.risk], 0
+    theta = -level if row.method.startswith("cal") else 0.0
+    hits, losses, balls, lengths, lams = [], [], [], [], []
+    for t in range(SMALL.begin, len(y)):
+        lam, learn = widen(theta)
+        lams.append(lam)
+        low, high = lower[t] - lam, upper[t] + lam
+        if lam == inf:
+            low, high = y[:t].min(), y[:t].max()
+        hit = lam == inf or low <= y[t] <= high
+        counter = 0 if hit else counter + 1
+        loss = counter if row.risk == "mc" else float(not hit)
+        learn(max(lower[t] - y[t], y[t] - upper[t]), lam, loss - level)
+        theta += row.gamma * (loss - level)
+        hits.append(bool(hit))
+        losses.append(loss)
+        balls.append(spread * pinball(low, high, y[t]))
+        lengths.append(spread * max(high - low, 0.0))
+    cut = SMALL.tuned - SMALL.begin
+    finite = [length for length, lam in zip(lengths[cut:], lams[cut:], strict=True) if lam < inf]
+    coverage, mc, msl = told(hits[cut:])
+    return {
+        "tuning": sum(balls[:cut]) / cut,
+        "pinball": sum(balls[cut:]) / len(balls[cut:]),
+        "coverage": coverage,
+        "mc": mc,
+        "msl": msl,
+        "length": sum(lengths[cut:]) / len(lengths[cut:]),
+        "finite_length": sum(finite) / len(finite),
+        "full": 1.0 - len(finite) / len(lengths[cut:]),
+        "mean": sum(losses) / len(losses),
+    }
+
+
+def agree(row, expected):
+    assert {name: getattr(row, name) for name in expected} == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("risk", list(LEVELS))
+@pytest.mark.parametrize("gamma", SMALL.gammas)
+def test_no_stretching_is_the_loop_by_hand(tape, rows, risk, gamma):
+    row = taken(rows, risk=risk, method="none", gamma=gamma)
+    agree(row, by_hand(tape, row, lambda theta: (theta, lambda *_: None)))
+
+
+@pytest.mark.parametrize("risk", list(LEVELS))
+@pytest.mark.parametrize("method", ["error", "error_coded", "score", "score_coded"])
+def test_adaptive_stretching_is_the_loop_by_hand(tape, rows, risk, method):
+    row = taken(rows, risk=risk, method=method, gamma=0.3)
+    clip = float(np.abs(np.diff(tape.y[SMALL.begin : SMALL.tuned])).mean())
+    clip /= float(tape.y[: SMALL.begin].std())
+    memory = [0.0]
+
+    def learn(score, lam, excess):
+        growth = exp(row.beta_loss * abs(excess)) if method.startswith("error") else 1.0
+        moved = score if not method.endswith("coded") else np.sign(excess) * abs(score - lam)
+        memory[0] = min(max(memory[0] + row.beta_score * growth * moved, -clip), clip)
+
+    agree(row, by_hand(tape, row, lambda theta: (theta + memory[0], learn)))
+    assert 0.01 <= row.beta_score <= 0.4
+    if method.startswith("error"):
+        assert 0.1 <= row.beta_loss <= (2.0 if method == "error_coded" else 0.2)
+    else:
+        assert isnan(row.beta_loss)
+
+
+def test_the_authors_form_searches_beta_of_the_loss_in_their_wider_range(rows):
+    """[0.1, 2.0] in their code, [0.1, 0.2] in the paper: the search does go beyond 0.2."""
+    assert max(row.beta_loss for row in rows if row.method == "error_coded") > 0.2
+
+
+@pytest.mark.parametrize("risk", list(LEVELS))
+def test_calibration_with_cal_is_the_loop_by_hand(tape, rows, risk):
+    row = taken(rows, risk=risk, method="cal", gamma=0.05)
+    scores = []
+
+    def widen(theta):
+        past = sorted(scores[-40:])
+        rank = sum(below / (len(past) + 1) - 1.0 < theta for below in range(len(past) + 1))
+        assert rank > 0
+        lam = inf if rank > len(past) else past[rank - 1]
+        return lam, lambda score, *_: scores.append(score)
+
+    agree(row, by_hand(tape, row, widen))
+    assert row.full > 0.0
+
+
+@pytest.mark.parametrize("gamma", SMALL.gammas)
+def test_the_authors_form_of_cal_is_the_loop_by_hand(tape, rows, gamma):
+    row = taken(rows, method=CLIPPED, gamma=gamma)
+    scores = []
+
+    def widen(theta):
+        past = scores[-40:]
+        share = min(1.0, max(0.0, 1.0 + theta + 1.0 / len(past))) if past else 0.0
+        lam = float(np.quantile(past, share)) if past else 0.0
+        return lam, lambda score, *_: scores.append(score)
+
+    agree(row, by_hand(tape, row, widen))
+    assert (row.risk, row.full, row.guarded, row.within) == ("coverage", 0.0, 0, False)
+    assert row.gap < 1e-12
+    assert isnan(row.low)
+    assert isnan(row.high)
+
+
+def test_the_authors_form_of_cal_never_shows_a_full_set_where_the_unclipped_one_does():
+    y = np.arange(60.0) ** 2  # scores grow for ever: every label but the first is missed
+    tape = Tape.from_arrays([y * 0.0, y * 0.0], y)
+    run = clipped_cal(tape, 0.5, 20)
+    assert run.covered.tolist() == [True] + [False] * 59
+    assert np.isfinite(run.upper).all()
+    assert run.upper[-1] == y[-2]
+    assert run.theta[-1] > 0.0
+
+
+def test_the_bare_model_is_judged_as_it_is(tape, rows):
+    row = taken(rows, method="uncalibrated")
+    lower, upper = (np.asarray(column) for column in tape.prediction)
+    last = slice(SMALL.tuned, None)
+    hits = ((lower <= tape.y) & (tape.y <= upper))[last]
+    coverage, mc, msl = told(hits.tolist())
+    assert (row.coverage, row.mc, row.msl) == pytest.approx((coverage, mc, msl))
+    assert row.length == pytest.approx(10.0)
+    days = np.asarray(tape.group)[last]
+    away = [abs(hits[days == day].mean() - 0.9) for day in range(7)]
+    assert row.delta == pytest.approx(sum(away) / 7)
+    assert 0.0 < row.floor < 0.05
+
+
+def test_every_run_keeps_its_promises(rows):
+    ran = [row for row in rows if row.method not in ("uncalibrated", CLIPPED)]
+    assert len(ran) == len(LEVELS) * (len(METHODS) - 1) * len(SMALL.gammas)
+    assert sum(row.method == CLIPPED for row in rows) == len(SMALL.gammas)
+    for row in ran:
+        assert row.within
+        assert row.gap < 1e-12
+        assert row.low <= row.mean - LEVELS[row.risk] <= row.high
+        assert row.coverage >= 1.0 - row.mc - 1e-12
+
+
+def test_at_full_length_the_certificate_says_something():
+    told = Protocol()
+    for method in (each for each in METHODS if each != CLIPPED):
+        for risk, level in LEVELS.items():
+            (one,) = controller(method, risk, min(told.gammas), told, 0.5).risks
+            low, high = one.bounds or (-1.0, 0.0)
+            assert (high - low) / (min(told.gammas) * 15_000) < level
+
+
+def test_nothing_after_the_tuned_rows_chooses_anything(tape, rows, monkeypatch):
+    monkeypatch.setenv("SETPOINT_PLAIN", "1")
+    y = tape.y.copy()
+    y[SMALL.tuned :] = 500.0 - 3.0 * y[SMALL.tuned :]
+    other = calibrate(Tape.from_arrays(tape.prediction, y, group=tape.group), "made", 7, SMALL)
+
+    def choices(found):
+        names = ("method", "risk", "gamma", "beta_score", "beta_loss", "tuning")
+        return [[str(getattr(row, name)) for name in names] for row in found]
+
+    assert choices(other) == choices(rows)
+    assert [row.pinball for row in other] != [row.pinball for row in rows]
+
+
+def test_units_of_y_change_lengths_and_nothing_else(tape, rows, monkeypatch):
+    monkeypatch.setenv("SETPOINT_PLAIN", "1")
+    # Powers of two keep every rounding as it was.
+    columns = [1024.0 * np.asarray(column) for column in tape.prediction]
+    large = calibrate(
+        Tape.from_arrays(columns, 1024.0 * tape.y, group=tape.group), "made", 7, SMALL
+    )
+    for small, big in zip(rows, large, strict=True):
+        assert big.length == 1024.0 * small.length
+        assert big.tuning == 1024.0 * small.tuning
+        assert (big.coverage, big.mc, big.msl) == (small.coverage, small.mc, small.msl)
+
+
+def test_full_and_empty_sets_have_a_length():
+    tape = Tape.from_arrays([[0.0, 2.0, 4.0], [1.0, 4.0, 8.0]], [0.5, 9.0, -3.0])
+    lower, upper = np.array([-inf, inf, 3.0]), np.array([inf, -inf, 9.0])
+    seen = Seen(np.array([-5.0, 0.0, 0.0]), np.array([7.0, 9.0, 9.0]))
+    low, high = finite_ends(lower, upper, tape, seen)
+    assert low.tolist() == [-5.0, 3.0, 3.0]
+    assert high.tolist() == [7.0, 3.0, 9.0]
+
+
+def test_labels_seen_are_those_before_a_row():
+    seen = Seen.before(np.array([3.0, 1.0, 4.0, 0.0, 5.0]), 2)
+    assert seen.low.tolist() == [1.0, 1.0, 0.0]
+    assert seen.high.tolist() == [3.0, 4.0, 4.0]
+
+
+def test_a_larger_step_makes_longer_intervals_and_shorter_streaks(tape, monkeypatch):
+    monkeypatch.setenv("SETPOINT_PLAIN", "1")
+    small, large = step_sizes(tape, (0.01, 3.0), 0, SMALL)
+    assert large.length > small.length
+    assert large.msl < small.msl
+
+
+def test_constant_labels_have_a_scale():
+    assert Scale.of(np.full(5, 3.0)) == Scale(3.0, 1.0)
+
+
+def test_the_unit_of_theta_can_be_that_of_more_rows(tape, monkeypatch):
+    monkeypatch.setenv("SETPOINT_PLAIN", "1")
+    usual, wide = (
+        step_sizes(tape, (0.1,), 0, each) for each in (SMALL, replace(SMALL, scale_rows=400))
+    )
+    factor = float(tape.y[:400].std() / tape.y[:150].std())
+    assert abs(factor - 1.0) > 0.01
+    # The same step in the unit of y, but for the bounds, which are never reached.
+    (same,) = step_sizes(tape, (0.1 * factor,), 0, SMALL)
+    assert wide[0].length == pytest.approx(same.length, rel=1e-9)
+    assert wide[0].length != pytest.approx(usual[0].length, rel=1e-6)
+
+
+def test_coverage_by_group_of_whole_arrays_is_that_of_one_row_after_another():
+    random = np.random.default_rng(8)
+    groups = random.integers(-3, 4, 500)
+    hits = np.where(random.random(500) < 0.1, np.nan, random.random(500) < 0.8)
+    hits[groups == 2] = np.nan  # a group that was never observed
+    fast, slow = (metrics.delta_coverage(hits, each, 0.9) for each in (groups, groups.tolist()))
+    assert fast == slow
+    assert list(fast.sizes) == list(slow.sizes)
+    assert all(type(key) is int for key in fast.sizes)
+    assert 2 not in fast.sizes
+    with pytest.raises(InputError, match="one key for each of the 500 steps, got 499"):
+        metrics.delta_coverage(hits, groups[1:], 0.9)
+
+
+def test_what_cannot_run_is_refused(tape):
+    with pytest.raises(InputError, match="judges rows after 8000, the tape has 1000"):
+        calibrate(tape, "made", 0)
+    with pytest.raises(InputError, match=r"tuned must be at least begin \+ 2, 152, got 151"):
+        replace(SMALL, tuned=151)
+    with pytest.raises(InputError, match="at least one step size"):
+        replace(SMALL, gammas=())
+    with pytest.raises(InputError, match=r"method must be one of none, .*, got 'best'"):
+        controller("best", "coverage", 0.1, SMALL, 1.0)
+    with pytest.raises(InputError, match="risk must be one of coverage, mc, got 'msl'"):
+        controller("none", "msl", 0.1, SMALL, 1.0)
+    with pytest.raises(InputError, match=r"method must be one of none, .*, got 'cal_coded'"):
+        controller(CLIPPED, "coverage", 0.1, SMALL, 1.0)
+    with pytest.raises(InputError, match=r"scale_rows must be at most 400, .*, got 401"):
+        replace(SMALL, scale_rows=401)
+    with pytest.raises(InputError, match="greater than 0"):
+        replace(SMALL, reach=-1.0)

@@ -1,0 +1,432 @@
+"""Results on disk, the choice of γ, verdicts, the printed numbers, the report and the figures."""
+
+import shlex
+from dataclasses import replace
+from math import isnan, nan
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+
+from setpoint.errors import DataError, InputError
+from setpoint_paper.cli import app
+from setpoint_paper.datasets import Dataset, names
+from setpoint_paper.tabular import claims, figures, tables
+from setpoint_paper.tabular.claims import CLAIMS, SETTINGS, Verdict, decide, so_far, study_verdicts
+from setpoint_paper.tabular.experiment import (
+    DATASETS,
+    _command,
+    _factor,
+    _note,
+    _stem,
+    redraw,
+    reproduce,
+)
+from setpoint_paper.tabular.measures import Row
+from setpoint_paper.tabular.methods import CLIPPED, METHODS
+from setpoint_paper.tabular.printed import COLUMNS, CURVES, PRINTED, printed
+from setpoint_paper.tabular.results import Results, load, store
+from setpoint_paper.tabular.tables import brief, report, seeds_of, table
+from setpoint_paper.tabular.tapes import Recipe
+
+BLANK = Row(
+    dataset="power", seed=0, risk="coverage", method="none", gamma=0.1, beta_score=nan,
+    beta_loss=nan, tuning=1.0, pinball=1.0, coverage=0.9, mc=0.12, msl=1.2, length=10.0,
+    finite_length=10.0, full=0.0,
+    empty=0.0, delta=0.01, floor=0.006, early=0.001, steps=15_000, mean=0.1, gap=0.0, low=-0.02,
+    high=0.02, within=True, guarded=0,
+)  # fmt: skip
+
+
+def made(datasets=("power", "wind"), seeds=3):
+    """Results in which γ = 0.1 is better on the tuned rows and γ = 0.2 on the judged ones."""
+    rows = []
+    for dataset in datasets:
+        for seed in range(seeds):
+            base = replace(BLANK, dataset=dataset, seed=seed)
+            rows.append(
+                replace(base, risk="none", method="uncalibrated", gamma=nan, coverage=0.8, gap=nan)
+            )
+            rows += [
+                replace(
+                    base, risk=risk, method=method, gamma=gamma, tuning=gamma + 0.01 * seed,
+                    pinball=3.0 - gamma, length=float(length + seed),
+                    mc=1 / 9 if risk == "mc" else 0.12,
+                )
+                for risk in ("coverage", "mc")
+                for length, method in enumerate(METHODS, 10)
+                for gamma in (0.1, 0.2)
+                if (method, risk) != (CLIPPED, "mc")
+            ]  # fmt: skip
+    study = [
+        replace(BLANK, dataset="synthetic", seed=seed, gamma=gamma, msl=msl, length=length)
+        for seed in range(seeds)
+        for gamma, msl, length in ((0.01, 1.3, 8.0), (0.1, 1.1, 9.0), (1.0, 1.0, 30.0))
+    ]
+    about = {
+        "command": "setpoint-paper tabular",
+        "model": "quantile LSTM, batch 512",
+        "asked": 5,
+        "units": {"power": "kW"},
+        "notes": {"wind": "a stand-in"},
+        "gamma_factor": {"power": 2.0, "wind": 3.0},
+        "seconds": [[3.0, 5.0], [4.0, 4.5]],
+    }
+    return Results(tuple(rows), tuple(study), about)
+
+
+def test_results_come_back_from_disk(tmp_path):
+    results = made()
+    store(results, tmp_path)
+    again = load(tmp_path)
+    assert again.about == results.about
+    for one, other in zip(results.rows + results.study, again.rows + again.study, strict=True):
+        for name in Row.__slots__:
+            before, after = getattr(one, name), getattr(other, name)
+            assert type(after) is type(before)
+            if isinstance(before, float):
+                before = pytest.approx(before, rel=1e-5, nan_ok=True)
+            assert after == before
+
+
+def test_the_same_results_make_the_same_bytes(tmp_path):
+    for name in ("one", "two"):
+        store(made(), tmp_path / name)
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+
+
+def test_absent_results_are_named(tmp_path):
+    with pytest.raises(DataError, match=r"tabular\.csv\.gz is absent"):
+        load(tmp_path)
+
+
+def test_gamma_is_tuned_for_each_seed():
+    worse = replace(BLANK, gamma=0.2, tuning=2.0, pinball=0.5)
+    other = [replace(BLANK, seed=1, tuning=3.0), replace(worse, seed=1, tuning=2.0)]
+    results = Results((BLANK, worse, *other), ())
+    assert [row.gamma for row in results.chosen("power", "none", "coverage")] == [0.1, 0.2]
+
+
+def test_gamma_by_test_is_one_for_all_seeds():
+    rows = [
+        replace(BLANK, seed=seed, gamma=gamma, pinball=pinball)
+        for seed, gamma, pinball in [(0, 0.1, 1.0), (1, 0.1, 4.0), (0, 0.2, 2.0), (1, 0.2, 2.0)]
+    ]
+    chosen = Results(tuple(rows), ()).chosen("power", "none", "coverage", "test")
+    assert [(row.seed, row.gamma) for row in chosen] == [(0, 0.2), (1, 0.2)]
+
+
+def test_the_bare_model_stands_under_every_risk_and_selection():
+    results = made()
+    for risk in ("coverage", "mc"):
+        for by in ("tuned", "test"):
+            assert results.values("wind", "uncalibrated", "coverage", risk, by) == [0.8] * 3
+
+
+def test_an_unknown_selection_is_refused():
+    with pytest.raises(InputError, match="by must be one of 'tuned', 'test', got 'best'"):
+        made().chosen("power", "none", "coverage", "best")
+
+
+def test_lengths_are_scaled_by_one_mean_for_all_methods():
+    results = made()
+    # none, exponential, score, error, cal have 10, 11, 12, 13, 16; each seed adds 0, 1, 2
+    assert results.values("power", "none", "scaled_length") == pytest.approx(
+        [10 / 13.4, 11 / 13.4, 12 / 13.4]
+    )
+    assert results.median("power", "cal", "scaled_length") == pytest.approx(17 / 13.4)
+    assert results.median("power", "error_coded", "scaled_length") == pytest.approx(16 / 13.4)
+    # Nobody printed calibration with cal under control of MC: 10, 11, 12, 13 there
+    assert results.median("power", "none", "scaled_length", "mc") == pytest.approx(11 / 12.5)
+    assert results.median("power", "cal", "scaled_length", "mc") == pytest.approx(17 / 12.5)
+
+
+def test_the_printed_numbers_agree_with_themselves():
+    assert set(PRINTED) == set(CURVES) == {"power", "energy", "traffic", "prices", "wind"}
+    for dataset, curves in CURVES.items():
+        for method, curve in curves.items():
+            best = min(curve.values())
+            assert printed(dataset, method).pinball == best
+            assert curve[printed(dataset, method).gamma] == best
+        for method in COLUMNS:
+            found = printed(dataset, method)
+            assert found.mc >= 0.1  # at 10 % misses
+            assert found.msl >= 1.0
+        lengths = [printed(dataset, method).scaled_length for method in COLUMNS[:4]]
+        assert sum(lengths) / 4 == pytest.approx(1.0, abs=0.012)
+    assert printed("power", "error_coded") == printed("power", "error")
+    assert printed("synthetic", "none").pinball != printed("synthetic", "none").pinball
+
+
+def test_verdicts_count_data_sets():
+    def verdict(held, failed):
+        return Verdict("claim", "4.1", "rule", "ours", held, failed)
+
+    assert str(verdict(("a", "b"), ())) == "holds (2 of 2)"
+    assert str(verdict(("a",), ("b",))) == "holds partly (1 of 2, not b)"
+    assert str(verdict((), ("a", "b"))) == "does not hold here (0 of 2)"
+
+
+def test_claims_are_decided_by_their_rules():
+    results = made()
+    decided = {each.claim: each for each in decide(results, SETTINGS[0])}
+    assert len(decided) == len(CLAIMS)
+
+    def word(start):
+        (found,) = [each.word for claim, each in decided.items() if claim.startswith(start)]
+        return found
+
+    # Lengths rise from none over error adaptive to calibration with cal; all else is equal.
+    assert word("Rolling RC attains 90 %") == "holds"
+    assert word("error adaptive stretching gives narrower") == "does not hold here"
+    assert word("error adaptive stretching gives better") == "does not hold here"
+    assert word("control of coverage alone") == "holds"
+    assert word("MC is held") == "holds"
+
+    def shorter(row):
+        return row.dataset == "wind" and row.method == "error"
+
+    changed = [replace(row, length=1.0) if shorter(row) else row for row in results.rows]
+    partly = decide(Results(tuple(changed), ()), SETTINGS[0])
+    (found,) = [each for each in partly if each.claim.startswith("error adaptive gives the short")]
+    assert (found.word, found.held, found.failed) == ("holds partly", ("wind",), ("power",))
+
+
+def test_a_setting_takes_the_authors_form_of_what_they_coded_otherwise():
+    coded = SETTINGS[2]
+    assert [coded.method(name) for name in ("none", "score", "error", "cal")] == [
+        "none", "score_coded", "error_coded", "cal_coded",
+    ]  # fmt: skip
+    assert SETTINGS[0].method("error") == "error"
+
+
+def test_rules_about_cal_say_how_a_full_set_counts():
+    rules = [claim.rule for claim in CLAIMS if "cal" in claim.text and "length" in claim.rule]
+    assert len(rules) == 2
+    assert all("a full set is as long as the range of all labels seen" in rule for rule in rules)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "told"),
+    [(1, "so far, with 1 seed"), (3, "so far, with 3 seeds"), (4, "so far, with 4 seeds"), (5, "")],
+)
+def test_few_seeds_make_a_verdict_one_so_far(seeds, told):
+    results = made(seeds=seeds)
+    assert so_far(results) == so_far(results, results.study) == told
+    words = " ".join(report(results).split())
+    assert words.count("**so far, with ") == (0 if seeds == 5 else len(CLAIMS) + 3)
+
+
+def test_seeds_that_differ_are_told_with_how_many_were_asked_for():
+    few, many = made(("power",), 2), made(("wind",), 5)
+    results = Results(few.rows + many.rows, (), many.about)
+    assert so_far(results) == "so far, with 2 to 5 seeds"
+    assert seeds_of(results) == "seeds: power 2, wind (stand-in) 5, of 5 asked"
+    assert seeds_of(many) == "seeds: 5 on each data set"
+    still = Results(few.rows, (), {**few.about, "asked": None})
+    assert so_far(still) == ""
+    assert "not random" in seeds_of(still)
+
+
+def test_a_stand_in_is_named_as_such_wherever_it_is_used():
+    results = made()
+    assert results.called("wind") == "wind (stand-in)"
+    assert results.called("power", unit=True) == "power, kW"
+    for text in (report(results), brief(results)):
+        assert "| wind (stand-in)" in text
+        assert "| wind " not in text.replace("| wind (stand-in)", "")
+        assert "printed, other data" in text
+    assert "not wind (stand-in)" in str(Verdict("", "", "", "", ("power",), ("wind (stand-in)",)))
+
+
+def test_printed_gammas_are_told_in_the_unit_of_ours():
+    results = made()
+    assert results.gamma_factor("power") == 2.0
+    assert isnan(results.gamma_factor("wind"))  # the printed ones are of other data
+    text = report(results)
+    lines = [line.split("|") for line in text.splitlines() if "printed, × 2.000" in line]
+    ((_, name, _, *cells, _),) = lines
+    assert name.strip() == "power"
+    # Printed 0.05, 0.05, 0.05, 0.025 of Rolling RC; 0.03 with cal is a share of scores.
+    assert [float(cell) for cell in cells] == [0.1, 0.1, 0.1, 0.05, 0.03]
+    drawn = {
+        panel.get_title(): [
+            list(line.get_xdata()) for line in panel.lines if line.get_linestyle() == ":"
+        ]
+        for panel in figures.pinball_by_gamma(results).axes
+    }
+    assert drawn["wind (stand-in)"] == []
+    assert drawn["power, kW"] == [[2.0 * gamma for gamma in CURVES["power"]["none"]]] * 2
+
+
+def test_the_unit_of_gamma_is_the_spread_of_the_rows_that_scale():
+    y = np.concatenate([np.tile([0.0, 2.0], 2500), np.tile([-5.0, 7.0], 3500)])
+    assert _factor(y, 8000) == 1.0
+    assert _factor(y, 5000) == pytest.approx(((5000 * 1.0 + 3000 * 36.0) / 8000) ** 0.5, abs=1e-4)
+
+
+def test_the_gammas_that_seeds_took_are_counted():
+    assert tables._usual([0.1, 0.2, 0.2]) == "0.2 (2 of 3)"
+    assert tables._usual([0.1, 0.1]) == "0.1"
+    assert tables._usual([nan]) == "–"
+    assert tables._listed([0.1, 0.2, 0.2]) == "0.2 ×2, 0.1 ×1"
+    assert tables._listed([0.35] * 4) == "0.35"
+
+
+def test_rows_told_twice_and_gaps_are_noted():
+    time = np.arange(40).astype("datetime64[h]").astype("datetime64[s]")
+    time[21:] += np.timedelta64(1000, "h")
+    y = np.arange(40.0)
+    time[31], y[31] = time[30], y[30]
+    time[35] = time[34]  # the same hour with another label is nothing that was seen
+    data = Dataset("made", y[:, None], y, ("a",), "y", time=time, note="made up")
+    assert _note(data, 20) == (
+        "made up; 5.0 % of the rows judged have the time and the label of the row before, which "
+        "the model has seen by then; between the rows 21 and 22 lie 1,001 hours"
+    )
+    assert _note(replace(data, time=None, note=""), 20) == ""
+
+
+def test_the_notes_on_traffic_are_those_of_the_real_file(shared_data):
+    note = _note(Recipe("traffic", "linear").data(), 8000)
+    assert note.startswith("11.7 % of the rows judged")
+    assert note.endswith("between the rows 15,971 and 15,972 lie 7,387 hours")
+
+
+def test_the_names_of_the_data_sets_are_those_of_the_loaders():
+    assert set(DATASETS) == set(names("tabular"))
+
+
+def test_the_study_of_gamma_has_verdicts():
+    assert [each.word for each in study_verdicts(made().study)] == ["holds"] * 3
+    turned = tuple(replace(row, msl=2.0, length=1 / row.gamma) for row in made().study)
+    assert [each.word for each in study_verdicts(turned)] == ["does not hold here"] * 3
+    assert study_verdicts(()) == []
+
+
+def test_every_claim_names_its_place_and_rule():
+    for claim in CLAIMS:
+        assert claim.where
+        assert claim.rule
+        assert claim.text[0] == claim.text[0].strip()
+    assert len({claim.text for claim in CLAIMS}) == len(CLAIMS)
+    assert claims.SETTINGS[0].by == "tuned"
+
+
+def test_tables_line_up():
+    lines = table(["name", "value"], [["a", "1.0"], ["longer", "–"]]).splitlines()
+    assert len({len(line) for line in lines}) == 1
+    assert lines[1] == "|--------|------:|"
+
+
+def test_the_report_says_when_a_promise_is_broken():
+    good = report(made())
+    assert "BROKEN" not in good
+    assert good.count("HOLDS") == 2
+    results = made()
+    bad = replace(results.rows[1], within=False)
+    assert report(Results((bad, *results.rows[2:]), ())).count("BROKEN") == 1
+    off = replace(results.rows[1], gap=1e-3)
+    assert report(Results((off, *results.rows[2:]), ())).count("BROKEN") == 1
+
+
+def test_report_and_figures_come_from_what_is_stored(tmp_path, capsys):
+    store(made(), tmp_path)
+    redraw(tmp_path)
+    text = (tmp_path / "tabular.md").read_text(encoding="utf-8")
+    shown = capsys.readouterr().out
+    assert shown.startswith(text.partition("\n\nCalibration begins")[0])
+    assert shown.rstrip().endswith(f"Everything, with figures: {tmp_path / 'tabular.md'}")
+    assert len(shown.splitlines()) < 80
+    assert max(map(len, shown.splitlines())) < 130
+    for claim in CLAIMS:
+        assert sum(line.endswith(claim.text) for line in shown.splitlines()) == 1
+    assert "Note on wind: a stand-in." in text
+    figures = sorted(path.name for path in tmp_path.glob("*.png"))
+    assert len(figures) == 8
+    for name in figures:
+        assert f"({name})" in text
+        picture = (tmp_path / name).read_bytes()
+        assert picture[:4] == b"\x89PNG"
+        assert len(picture) < 150_000
+
+
+def test_figures_name_what_they_draw():
+    results = made()
+    made_of = figures.mc_control(results)
+    labels = [text.get_text() for text in made_of.legends[0].get_texts()]
+    assert labels[:3] == ["none", "error adaptive", "ideal level"]
+    assert any(label.startswith("8/9 = 88.9 %") for label in labels)
+    levels = [line.get_ydata()[0] for line in made_of.axes[1].lines if len(line.get_ydata()) == 2]
+    assert 800 / 9 in levels
+    assert 90.0 in levels
+    ticks = [label.get_text() for label in made_of.axes[0].get_xticklabels()]
+    assert ticks == ["power", "wind\n(stand-in)"]
+
+
+@pytest.mark.parametrize(
+    ("model", "quick", "expected"),
+    [
+        ("lstm", False, {"model": "lstm", "seeds": 3, "batch": 256, "quick": False}),
+        ("linear", False, {"model": "linear", "quick": False}),
+        ("linear", True, {"quick": True}),
+    ],
+)
+def test_the_recorded_command_can_be_typed(model, quick, expected, tmp_path):
+    folder = tmp_path / "a folder"
+    words = shlex.split(_command(("power", "wind"), 3, model, 256, 8000, quick, folder, True))
+    assert words[:2] == ["setpoint-paper", "tabular"]
+    command = typer.main.get_command(app).commands["tabular"]
+    read = command.make_context("tabular", words[2:]).params
+    assert {name: read[name] for name in expected} == expected
+    assert (read["datasets"], read["ready"], read["out"]) == ("power,wind", True, folder)
+    assert read["scale_rows"] == 8000
+
+
+def test_other_models_and_scalings_have_files_of_their_own():
+    assert _stem("lstm", 512, 5000) == "tabular"
+    assert _stem("lstm", 256, 8000) == "tabular-batch256-scale8000"
+    assert _stem("linear", 256, 5000) == "tabular-linear"
+    assert "--scale-rows 8000 " in _command(
+        ("power",), 1, "lstm", 512, 8000, False, Path("out"), False
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scale_rows": 8001}, "scale_rows must be at most 8000, .*, got 8001"),
+        ({"datasets": ("wine",)}, "a data set must be one of 'power', .*, got 'wine'"),
+        ({"datasets": ()}, r"datasets must be some of power, .*, got \(\)"),
+        ({"model": "gru"}, "model must be one of 'lstm', 'linear', got 'gru'"),
+        ({"seeds": 0}, "seeds must be a whole number of at least 1, got 0"),
+        ({"jobs": 0}, "jobs must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_reproduce_says_what_it_takes(options, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        reproduce(**options, out=tmp_path, cache=tmp_path)
+
+
+def test_without_a_finished_tape_there_is_nothing_to_calibrate(shared_data, tmp_path):
+    with pytest.raises(InputError, match="no tape of wind is finished in"):
+        reproduce(datasets=("wind",), seeds=1, ready=True, out=tmp_path, cache=tmp_path)
+
+
+@pytest.mark.slow
+def test_one_command_goes_from_real_data_to_figures(shared_data, tmp_path, capsys):
+    results = reproduce(datasets=("wind",), quick=True, out=tmp_path / "out", cache=tmp_path)
+    assert {row.dataset for row in results.rows} == {"wind"}
+    assert len(results.study) > 5
+    for row in results.rows:
+        if row.method not in ("uncalibrated", CLIPPED):
+            assert row.within
+            assert row.gap < 1e-9
+        if row.risk == "mc":
+            assert abs(row.mc - 1 / 9) < 0.01
+    shown = capsys.readouterr().out
+    assert "wind (stand-in), MW" in shown
+    assert shown.startswith("--quick: the linear model, which is not random, runs once a data set")
+    assert (tmp_path / "out" / "tabular-linear.md").is_file()

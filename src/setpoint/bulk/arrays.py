@@ -1,0 +1,85 @@
+"""Arrays from outside, in the one form for which a loop is compiled."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from setpoint.errors import InputError
+
+__all__ = ["Array", "by_column", "fixed", "inputs", "kind_of", "numbers", "outputs"]
+
+Array = np.ndarray[Any, Any]
+
+
+def by_column(prediction: Any, wanted: tuple[str, ...], dimensions: int) -> list[Any] | None:
+    """The columns of a prediction, one alone for a point forecast, None if it has none."""
+    if isinstance(prediction, Mapping) or hasattr(prediction, "columns"):
+        names = prediction if isinstance(prediction, Mapping) else list(prediction.columns)
+        return [prediction[name] for name in wanted] if set(wanted) <= set(names) else None
+    if isinstance(prediction, tuple | list):
+        return list(prediction) if len(prediction) == len(wanted) else None
+    if getattr(prediction, "ndim", None) == dimensions:
+        return [prediction] if wanted == ("lower", "upper") else None
+    if getattr(prediction, "ndim", None) == dimensions + 1:
+        array = np.asarray(prediction)
+        if array.shape[-1] == len(wanted):
+            return list(np.moveaxis(array, -1, 0))
+    return None
+
+
+def kind_of(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    if isinstance(value, Mapping) or hasattr(value, "columns"):
+        names = list(value) if isinstance(value, Mapping) else list(value.columns)
+        return f"a {type(value).__name__} of {', '.join(map(str, names))}"
+    if shape is not None:
+        return f"an array of shape {tuple(shape)}"
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    return repr(value)
+
+
+def numbers(values: Any, name: str, error: type[InputError]) -> Array:
+    """An array of floats; float32 stays as it is."""
+    try:
+        array = np.asarray(values)
+    except ValueError as wrong:  # a list of lists that are not equally long
+        raise error(f"{name} must be numbers: {wrong}") from None
+    if array.dtype.kind not in "fiub":
+        raise error(f"{name} must be numbers, got an array of {array.dtype}")
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
+
+def fixed(array: Array) -> Array:
+    """A view that cannot be written through."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def inputs(arrays: Sequence[Array], dtype: np.dtype[Any]) -> tuple[Array, ...]:
+    """The arrays in the one form for which a loop is compiled, copied only where they differ."""
+    return tuple(fixed(np.require(array, dtype, ("C", "A"))) for array in arrays)
+
+
+def outputs(
+    out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], inputs: Iterable[Array]
+) -> tuple[Array, Array]:
+    """Two arrays of the caller's, if they can be written to."""
+    if not isinstance(out, tuple | list) or len(out) != 2:
+        raise InputError(f"out must be two arrays (lower, upper), got {kind_of(out)}")
+    lower, upper = out
+    for array in (lower, upper):
+        if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
+            raise InputError(
+                f"out must be arrays of shape {shape} and type {dtype}, got {kind_of(array)}"
+                f"{getattr(array, 'dtype', '') and f' and type {array.dtype}'}"
+            )
+        if not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable):
+            raise InputError("out must be contiguous arrays that can be written to")
+    if np.may_share_memory(lower, upper) or any(
+        np.may_share_memory(mine, given) for mine in (lower, upper) for given in inputs
+    ):
+        raise InputError("out must not share memory with itself, the predictions or the labels")
+    return lower, upper

@@ -1,0 +1,210 @@
+"""What waits for a label: receipts by id, and how those that no longer wait ended."""
+
+import operator
+from collections.abc import Callable
+from math import inf
+from typing import Any, NamedTuple
+
+from setpoint.errors import (
+    AmbiguousReceipt,
+    AnsweredReceipt,
+    ExpiredReceipt,
+    InputError,
+    PendingFull,
+    ReceiptError,
+    UnknownReceipt,
+)
+
+__all__ = ["Id", "Info", "Receipt", "Receipts", "checked_id"]
+
+Id = int | str
+
+_REMEMBERED = 10_000
+"""How many closed ids are remembered, to tell a second label from an unknown id."""
+
+
+class Receipt(NamedTuple):
+    """A prediction that waits for its label: under which id, what was shown, and why.
+
+    `prediction` is the prediction as its family read it, `lam` the λ of the set (a tuple where
+    each risk has its own set), `leader` the index of the risk that asked for the largest set.
+    """
+
+    id: Id
+    prediction: Any
+    shown: Any
+    lam: Any
+    leader: int = 0
+
+
+class Info(NamedTuple):
+    """What the last label told; for people and metrics, it never feeds back.
+
+    `losses` holds one loss for each risk, None where there was nothing to judge; `lam` is a tuple
+    where each risk has its own set.
+    """
+
+    id: Id
+    shown: Any
+    lam: Any
+    y: Any
+    losses: tuple[float | None, ...]
+
+    @property
+    def saturated(self) -> str | None:
+        """ "full" or "empty" if the safeguard chose the set, or one of several."""
+        lams = self.lam if isinstance(self.lam, tuple) else (self.lam,)
+        return "full" if inf in lams else "empty" if -inf in lams else None
+
+
+def checked_id(id: Any, what: str = "an id") -> Id:
+    """An id as a plain int or str."""
+    if isinstance(id, str):
+        return str(id)
+    try:
+        if not isinstance(id, bool):
+            return operator.index(id)
+    except TypeError:
+        pass
+    raise InputError(f"{what} must be a whole number or a string, got {id!r}")
+
+
+class Receipts:
+    """The receipts of one stream, oldest first.
+
+    `only` is the receipt that waits alone under a generated id, the common case; None where
+    nothing waits, or where `several` holds what does.
+
+    Parameters
+    ----------
+    limit
+        How many may wait at once.
+    overflow
+        What happens to one more: "refuse" raises `PendingFull`, "expire" drops the oldest.
+    """
+
+    __slots__ = ("closed", "forgetful", "given", "limit", "only", "overflow", "serial", "several")
+
+    def __init__(self, limit: int, overflow: str) -> None:
+        self.limit, self.overflow = limit, overflow
+        self.only: Receipt | None = None
+        self.several: dict[Id, Receipt] = {}
+        self.serial = 0
+        self.given: int | None = None  # the serial number at which the first given id came
+        self.forgetful = False
+        self.closed: dict[Id, str] = {}
+
+    def __len__(self) -> int:
+        return len(self.several) if self.only is None else 1
+
+    @property
+    def waiting(self) -> dict[Id, Receipt]:
+        """Every receipt by id, oldest first."""
+        return self.several if self.only is None else {self.only.id: self.only}
+
+    def queue(self, receipt: Receipt, give_up: Callable[[Id, str], None]) -> None:
+        """Lets a receipt wait beside others, or under a given id."""
+        id = receipt.id
+        if id in self.waiting:
+            raise InputError(f"a prediction already waits under the id {id!r}")
+        if len(self) >= self.limit:
+            if self.overflow == "refuse":
+                raise PendingFull(
+                    f"{len(self):,} predictions wait for their labels, as many as max_pending "
+                    'allows; answer or drop some, or let the oldest go with overflow="expire"'
+                )
+            give_up(next(iter(self.waiting)), "expired")
+        self.several, self.only = self.waiting, None
+        self.several[id] = receipt
+        if id != self.serial:
+            if self.given is None:
+                self.given = self.serial
+            self.closed.pop(id, None)
+            if isinstance(id, int) and id > self.serial:
+                self.serial = id
+
+    def find(self, id: Id | None) -> Receipt:
+        """The receipt under an id, or the only one."""
+        waiting = self.waiting
+        if id is None:
+            if len(waiting) == 1:
+                return next(iter(waiting.values()))
+            if not waiting:
+                raise UnknownReceipt("no prediction waits for a label: call predict first")
+            raise AmbiguousReceipt(
+                f"{len(waiting):,} predictions wait for their labels: say which by update(y, id=…)"
+            )
+        id = id if type(id) is str else checked_id(id)
+        receipt = waiting.get(id)
+        if receipt is None:
+            raise self._absent(id)
+        return receipt
+
+    def close(self, id: Id, how: str) -> None:
+        """Forgets a receipt, but remembers for a while that there was one."""
+        if self.only is None:
+            del self.several[id]
+        self.only = None
+        if self.given is not None or how != "answered":
+            self.closed[id] = how
+            if len(self.closed) > _REMEMBERED:
+                self.forgetful |= self.closed.pop(next(iter(self.closed))) != "answered"
+
+    def reopen(self, before: dict[Id, Receipt]) -> None:
+        """Lets everything wait that waited before some labels were taken in."""
+        self.only, self.several = None, before
+        for id in before:
+            self.closed.pop(id, None)
+
+    def ended(self, id: Id) -> str | None:
+        """How the prediction under an id ended; None if it waits or nothing is known of it."""
+        id = id if type(id) is str else checked_id(id)
+        if id in self.waiting:
+            return None
+        generated = self.serial if self.given is None else self.given
+        if id not in self.closed and isinstance(id, int) and 0 <= id < generated:
+            return "closed" if self.forgetful else "answered"
+        return self.closed.get(id)
+
+    def hand_over(self) -> dict[Id, str]:
+        """How the predictions under the remembered ids ended; they are forgotten here."""
+        closed, self.closed = self.closed, {}
+        self.forgetful |= any(how != "answered" for how in closed.values())
+        return closed
+
+    def _absent(self, id: Id) -> ReceiptError:
+        """Why nothing waits under an id."""
+        how = self.ended(id)
+        if how is None:
+            return UnknownReceipt(f"no prediction waits under the id {id!r}")
+        if how == "closed":
+            return UnknownReceipt(f"the prediction {id!r} was answered or given up long ago")
+        if how == "answered":
+            return AnsweredReceipt(f"the prediction under the id {id!r} already has its label")
+        return ExpiredReceipt(f"the prediction under the id {id!r} was given up ({how})")
+
+    def content(self) -> dict[str, Any]:
+        """Everything as plain values, sharing nothing."""
+        return {
+            "max_pending": self.limit,
+            "overflow": self.overflow,
+            "serial": self.serial,
+            "given": self.given,
+            "forgetful": self.forgetful,
+            "waiting": [tuple(receipt) for receipt in self.waiting.values()],
+            "alone": self.only is not None,
+            "closed": list(self.closed.items()),
+        }
+
+    @classmethod
+    def restored(cls, content: dict[str, Any]) -> "Receipts":
+        """The receipts whose content was saved."""
+        receipts = cls(content["max_pending"], content["overflow"])
+        receipts.serial, receipts.given = content["serial"], content["given"]
+        receipts.forgetful, receipts.closed = content["forgetful"], dict(content["closed"])
+        waiting = [Receipt(*fields) for fields in content["waiting"]]
+        if content["alone"]:
+            (receipts.only,) = waiting
+        else:
+            receipts.several = {receipt.id: receipt for receipt in waiting}
+        return receipts

@@ -1,0 +1,302 @@
+"""The numbers of a report as plain dicts and lists: what a metrics file holds."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping
+from importlib.metadata import version
+from math import isfinite, nan
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from setpoint import _check
+from setpoint import metrics as measures
+from setpoint._files import put
+from setpoint.bulk.replay import Trace, nominal
+from setpoint.guarantee import RiskCertificate, Status
+from setpoint.losses import Counts, declaration
+from setpoint.metrics import Summary
+from setpoint.metrics.groups import coded
+from setpoint.parts import trusted
+from setpoint.report import curves
+from setpoint.report.view import Array, View, by_stream, shows_intervals, stream_numbers, view_of
+
+__all__ = ["Group", "Grouped", "grouped", "metrics", "worst_window_stream", "write_metrics"]
+
+_MOST_STREAMS = 20
+_HEADLINE = ("level", "risk", "bound_lower", "bound_upper", "status", "verdict")
+_OF_RISKS = ("level", "risk", "worst_window", "rms_window", "worst_window_start")
+_OF_GROUPS = ("delta_coverage", "noise_floor", "groups")
+_WEAKEST_FIRST = (
+    Status.BROKEN, Status.NO_GUARANTEE, Status.NO_LABEL_YET, Status.SAYS_NOTHING_YET,
+    Status.BEST_EFFORT, Status.HOLDS_FROM_ABOVE, Status.HOLDS,
+)  # fmt: skip
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def metrics(trace: Trace, *, window: int = 250) -> dict[str, Any]:
+    """Every number of a report, as dicts, lists, words and finite numbers.
+
+    What is not a finite number, such as a mean over nothing or an infinite length, is None: JSON
+    has no other word.
+
+    Parameters
+    ----------
+    trace
+        What `setpoint.replay` returned.
+    window
+        Labels in a sliding window.
+
+    Returns
+    -------
+    A dict with, among others,
+
+    - `level`, `risk`, `bound_lower`, `bound_upper`, `status`, `verdict`: what was asked of the
+      first risk, what came out, between what the guarantee says it lies, and whether that holds:
+      a word of `guarantee.Status`, of several streams the weakest, and a sentence;
+    - `risks`: the same for each risk, with its worst windows in `windows`; where a trace goes on
+      from a saved state, the guarantee is about `certified_risk`, with `earlier_labels` in it;
+    - `coverage`, `mean_length`, `msl`, …: as in `setpoint.metrics.Summary`;
+    - `groups`: coverage and risk by group or weekday, or None;
+    - `streams`: how many there are, and in `worst_streams` up to twenty, the highest risk first;
+    - `certificate`: that of the only stream, or None.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), bounds=(-5, 5))
+    >>> tape = sp.Tape.from_arrays({"lower": [10.0] * 4, "upper": [14.0] * 4}, [15, 12, 12, 12])
+    >>> numbers = metrics(sp.replay(sp.Controller(sp.sets.Widen(), risk), tape))
+    >>> numbers["level"], numbers["risk"], numbers["coverage"], numbers["longest_streak"]
+    (0.1, 0.25, 0.75, 1)
+    >>> numbers["status"], numbers["verdict"]
+    ('says nothing yet', 'says nothing yet; within 0.01 after T = 1,090')
+    """
+    _check.whole(window, "window", 1)
+    every = view_of(trace)
+    summaries = [trace.summary(i, window=window) for i in range(len(trace.controller.risks))]
+    certificates = [trace.certificate(stream) for stream in trace.states]
+    risks = [
+        _risk(every, i, summary, [certificate.risks[i] for certificate in certificates])
+        for i, summary in enumerate(summaries)
+    ]
+    of_the_first = summaries[0].as_dict()
+    numbers = {
+        "setpoint": version("setpoint"),
+        **{name: risks[0][name] for name in _HEADLINE},
+        "sets": "intervals" if shows_intervals(trace) else "sets",
+        "rows": len(trace.lam),
+        "streams": len(trace.states),
+        "first_time": _time(every, 0),
+        "last_time": _time(every, -1),
+        "risks": risks,
+        **{name: of_the_first[name] for name in of_the_first if name not in _OF_RISKS + _OF_GROUPS},
+        "groups": _groups(every),
+        "worst_streams": _streams(trace) if every.several else [],
+        "certificate": None if every.several else certificates[0].as_dict(),
+    }
+    return {name: _plain(value) for name, value in numbers.items()}
+
+
+def write_metrics(numbers: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
+    """Writes what `metrics` returned as a JSON file, whole or not at all."""
+    text = json.dumps(numbers, indent=2, ensure_ascii=False, allow_nan=False)
+    return put(path, f"{text}\n".encode())
+
+
+def _risk(
+    view: View, index: int, summary: Summary, certificates: list[RiskCertificate]
+) -> dict[str, Any]:
+    """What was asked of one risk, what came out, and what is guaranteed."""
+    curve = curves.risks(view, index)
+    promise = declaration(view.trace.controller.risks[index].loss)
+
+    def last(side: Array | None) -> float | None:
+        return float(side[-1]) if side is not None and len(side) else None
+
+    return {
+        "name": certificates[0].name,
+        "level": summary.level,
+        "risk": summary.risk,
+        "bound_lower": last(curve.low),
+        "bound_upper": last(curve.high),
+        "status": min((c.status for c in certificates), key=_WEAKEST_FIRST.index),
+        "verdict": _verdict(certificates),
+        "low": promise.low,
+        "high": promise.high,
+        "labels": curve.labels,
+        "earlier_labels": curve.earlier,
+        "certified_risk": last(curve.risk),
+        "worst_window": summary.worst_window,
+        "rms_window": summary.rms_window,
+        "worst_window_start": summary.worst_window_start,
+        "windows": _windows(view.trace, index, summary),
+    }
+
+
+def _verdict(certificates: list[RiskCertificate]) -> str:
+    """One sentence for all streams: the verdict they share, or how many have which status."""
+    sentences = {certificate.verdict for certificate in certificates}
+    if len(sentences) == 1:
+        return sentences.pop()
+    counts = Counter(certificate.status for certificate in certificates)
+    if len(counts) == 1:
+        return str(next(iter(counts)))
+    return "; ".join(
+        f"{status} for {counts[status]:,} of {len(certificates):,} streams"
+        for status in _WEAKEST_FIRST
+        if status in counts
+    )
+
+
+def worst_window_stream(trace: Trace, summary: Summary) -> Any:
+    """The id of the stream with the worst window of all; None without labels."""
+    if summary.worst_window_start is None:
+        return None
+    return trace.tape.streams[int(stream_numbers(trace)[summary.worst_window_start])]
+
+
+def _windows(trace: Trace, index: int, summary: Summary) -> list[dict[str, Any]]:
+    """The worst windows that do not overlap, of the stream that has the worst of all."""
+    if summary.worst_window_start is None:
+        return []
+    stream = worst_window_stream(trace, summary)
+    view = view_of(trace, stream, alone=True)
+    rolling = curves.rolling(view, index, summary.window)
+    return [
+        {
+            "stream": stream,
+            "start": int(view.rows[window.start]),
+            "stop": int(view.rows[window.stop]),
+            "from": _time(view, window.start),
+            "to": _time(view, window.stop),
+            "labels": rolling.window,
+            "risk": window.risk,
+        }
+        for window in rolling.worst
+    ]
+
+
+def _streams(trace: Trace) -> list[dict[str, Any]]:
+    streams = by_stream(trace)
+    level = trace.controller.risks[0].level
+    rows = []
+    for place in streams.worst_first()[:_MOST_STREAMS]:
+        certificate = trace.certificate(streams.ids[place]).risks[0]
+        rows.append(
+            {
+                "id": streams.ids[place],
+                "labels": int(streams.labels[place]),
+                "risk": float(streams.risk[place]),
+                "excess": float(streams.risk[place]) - level,
+                "coverage": float(streams.coverage[place]),
+                "mean_finite_length": float(streams.length[place]),
+                "status": certificate.status,
+                "verdict": certificate.verdict,
+            }
+        )
+    return rows
+
+
+class Group(NamedTuple):
+    """One group: its labels, coverage and mean loss."""
+
+    key: Any
+    labels: int
+    coverage: float
+    risk: float
+
+
+class Grouped(NamedTuple):
+    """The groups of a view, by what they are made, and which of their numbers to judge.
+
+    `coverage` says whether coverage is what the first risk is about; else it is the mean loss.
+    """
+
+    by: str
+    groups: list[Group]
+    coverage: bool
+    goal: float
+    delta: float
+    noise_floor: float
+
+
+def grouped(view: View) -> Grouped | None:
+    """What came out by group or day of the week; None where rows have neither."""
+    tape, risk = view.trace.tape, view.trace.controller.risks[0]
+    if tape.group is not None:
+        by = "group"
+        codes, keys = coded(tape.group[view.rows], len(view.rows))
+        if tape.group.dtype.kind in "mM":
+            keys = [str(key) for key in keys]
+    elif tape.time is not None and tape.time.dtype.kind == "M":
+        by, keys = "weekday", list(_WEEKDAYS)
+        days = tape.time[view.rows].astype("datetime64[D]").astype(np.int64)
+        codes = (days + 3) % 7  # 1970-01-01 was a Thursday
+    else:
+        return None
+    goal = nominal(view.trace.controller)
+    hits, losses = view.hits, view.losses(0)
+    cover = measures.delta_coverage(np.where(codes < 0, nan, hits), codes, goal)
+    judged = (codes >= 0) & ~np.isnan(losses)
+    counts = np.bincount(codes[judged], minlength=len(keys))
+    totals = np.bincount(codes[judged], weights=losses[judged], minlength=len(keys))
+    groups = [
+        Group(
+            key,
+            cover.sizes[place],
+            cover.coverage[place],
+            float(totals[place] / counts[place]) if counts[place] else nan,
+        )
+        for place, key in enumerate(keys)
+        if place in cover.sizes
+    ]
+    groups.sort(key=_rank)
+    # `nominal` knows what coverage the library's own losses that count misses ask for.
+    about_misses = isinstance(risk.loss, Counts) and trusted(risk.loss)
+    goal = goal if about_misses else risk.level
+    return Grouped(by, groups, about_misses, goal, cover.delta, cover.noise_floor)
+
+
+def _rank(group: Group) -> tuple[int, float, str]:
+    """Weekdays as in the week, numbers by size, then words."""
+    key = group.key
+    if key in _WEEKDAYS:
+        return 0, _WEEKDAYS.index(key), ""
+    return (1, float(key), "") if isinstance(key, int | float) else (2, 0.0, str(key))
+
+
+def _groups(view: View) -> dict[str, Any] | None:
+    groups = grouped(view)
+    if groups is None:
+        return None
+    return {
+        "by": groups.by,
+        "delta_coverage": groups.delta,
+        "noise_floor": groups.noise_floor,
+        "rows": [group._asdict() for group in groups.groups],
+    }
+
+
+def _time(view: View, place: int) -> str | float | None:
+    if view.trace.tape.time is None:
+        return None
+    time = view.x[place]
+    return str(time) if isinstance(time, np.datetime64) else float(time)
+
+
+def _plain(value: Any) -> Any:
+    """The value in JSON's own types."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if isfinite(value) else None
+    return value if value is None else str(value)

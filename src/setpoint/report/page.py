@@ -1,0 +1,394 @@
+"""The page: one HTML file with its figures, its style and its scripts inside."""
+
+import json
+import os
+from collections.abc import Hashable, Mapping
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from setpoint import spec
+from setpoint._files import put
+from setpoint.bulk.replay import Trace
+from setpoint.errors import SpecError
+from setpoint.report import figures, words
+from setpoint.report.numbers import metrics as numbers_of
+from setpoint.report.style import NIGHT, library
+
+__all__ = ["write"]
+
+_MOST_VIEWS = 5
+"""How many streams of several can be looked at one by one."""
+
+
+def write(
+    trace: Trace,
+    path: str | os.PathLike[str],
+    *,
+    title: str = "Report",
+    metrics: Mapping[str, Any] | None = None,
+    window: int = 250,
+) -> Path:
+    """Writes the report of a trace as one HTML file, whole or not at all.
+
+    The file holds everything it needs and asks no network for anything. Its numbers are those of
+    `metrics`: each one on the page carries the name it has there.
+
+    Parameters
+    ----------
+    trace
+        What `setpoint.replay` returned.
+    path
+        Where to write it, such as `report.html`.
+    title
+        The heading of the page.
+    metrics
+        What `report.metrics(trace)` returned, where it is at hand already.
+    window
+        Labels in a sliding window; where `metrics` are given, those they were made with.
+
+    Returns
+    -------
+    The path.
+    """
+    plotly = library("plotly.offline").get_plotlyjs()
+    numbers = numbers_of(trace, window=window) if metrics is None else metrics
+    return put(path, _page(trace, numbers, str(title), plotly).encode())
+
+
+def _page(trace: Trace, numbers: Mapping[str, Any], title: str, plotly: str) -> str:
+    views = _views(trace, numbers)
+    return Template(_asset("page.html")).substitute(
+        version=escape(numbers["setpoint"]),
+        title=escape(title),
+        style=_asset("page.css"),
+        header=_header(numbers, title),
+        streams=_streams(numbers),
+        choice=_choice(views),
+        plots="\n".join(_plots(numbers, views)),
+        certificate=_certificate(trace, numbers),
+        origin=_origin(numbers),
+        configuration=_configuration(trace),
+        metrics=_json(numbers),
+        figures=_json(_packed(views)),
+        plotly=plotly,
+        script=_asset("page.js"),
+    )
+
+
+def _asset(name: str) -> str:
+    return files("setpoint.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _json(value: Any) -> str:
+    """JSON that may stand inside a script element, where `</script` and `<!--` would end it."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+
+
+# Figures
+
+
+def _views(trace: Trace, numbers: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """The figures of each view, by its label: all streams together, and the worst by themselves."""
+    if numbers["streams"] == 1:
+        return {"": _drawn(trace, None, numbers)}
+    views = {"all streams together": _drawn(trace, None, numbers)}
+    for stream in numbers["worst_streams"][:_MOST_VIEWS]:
+        views[f"stream {stream['id']}"] = _drawn(trace, stream["id"], numbers)
+    return views
+
+
+def _drawn(trace: Trace, stream: Hashable, numbers: Mapping[str, Any]) -> dict[str, str]:
+    """The figures of one view as JSON, by the id of their place; empty ones are left out."""
+    drawn: dict[str, Any] = {}
+    for index in range(len(numbers["risks"])):
+        drawn[f"risk-{index}"] = figures.risk_over_time(trace, stream, risk=index)
+    drawn["intervals"] = figures.intervals(trace, stream)
+    drawn["theta"] = figures.theta(trace, stream)
+    drawn["lengths"] = figures.lengths(trace, stream)
+    for index in range(len(numbers["risks"])):
+        window = numbers["window"]
+        drawn[f"windows-{index}"] = figures.windows(trace, stream, risk=index, window=window)
+    drawn["streaks"] = figures.streaks(trace, stream)
+    by_group = figures.draw_groups(trace, stream)
+    if by_group is not None:
+        drawn["groups"] = by_group
+    return {name: _bare(figure) for name, figure in drawn.items() if _has_points(figure)}
+
+
+def _has_points(figure: Any) -> bool:
+    """Whether anything would be seen: a curve or a bar with a number that is no gap and no zero."""
+    for curve in figure.data:
+        values = np.asarray(curve.y if curve.y is not None else (), dtype=np.float64)
+        values = values[~np.isnan(values)]
+        if len(values) and (curve.type != "bar" or values.any()):
+            return True
+    return False
+
+
+def _bare(figure: Any) -> str:
+    """A figure as JSON without its title: on the page it stands under a heading."""
+    figure.update_layout(title=None, margin={"t": 36})
+    return str(figure.to_json())
+
+
+def _packed(views: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """What the script draws: every figure once, and which view shows which."""
+    places: dict[str, int] = {}
+    packed = [
+        {
+            "label": label,
+            "plots": {name: places.setdefault(text, len(places)) for name, text in plots.items()},
+        }
+        for label, plots in views.items()
+    ]
+    return {"views": packed, "figures": list(places), "night": NIGHT}
+
+
+def _choice(views: Mapping[str, Any]) -> str:
+    if len(views) == 1:
+        return ""
+    options = "".join(f"<option>{escape(label)}</option>" for label in views)
+    return (
+        f'<p class="choose"><label for="stream">The figures show</label> '
+        f'<select id="stream">{options}</select></p>'
+    )
+
+
+def _plots(numbers: Mapping[str, Any], views: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """A section for each figure of the first view."""
+    sections = []
+    for name, text in next(iter(views.values())).items():
+        layout = json.loads(text)["layout"]
+        heading, more = layout["meta"]["title"], ""
+        kind, _, index = name.partition("-")
+        if index and len(numbers["risks"]) > 1:
+            heading += f": {numbers['risks'][int(index)]['name']}"
+        if kind == "windows":
+            more = _windows(numbers, int(index), layout["meta"]["shaded"])
+        elif kind == "groups":
+            more = _group_note(numbers)
+        sections.append(_plot(name, heading, layout, more))
+    return sections
+
+
+def _plot(name: str, heading: str, layout: Mapping[str, Any], more: str) -> str:
+    # A group and no image: there are buttons in it, and points to be read one by one.
+    return (
+        f'<section aria-labelledby="{name}-heading">\n'
+        f'<h2 id="{name}-heading">{escape(heading)}</h2>\n'
+        f'<figure role="group" aria-labelledby="{name}-heading" aria-describedby="{name}-caption">'
+        f'<div class="plot" id="{name}" style="min-height:{layout["height"]}px" role="group" '
+        f'aria-label="Plot: {escape(heading)}"></div>\n'
+        f'<figcaption id="{name}-caption">{escape(layout["meta"]["caption"])}</figcaption></figure>'
+        "\n<noscript><p>The figure is drawn by a script, and scripts are switched off.</p>"
+        f"</noscript>\n{more}</section>"
+    )
+
+
+# Words and tables
+
+
+def _number(numbers: Mapping[str, Any], name: str, form: str = ".4g") -> str:
+    """A number of the metrics, marked with its name there and its full value."""
+    value: Any = numbers
+    for part in name.split("."):
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    if isinstance(value, str):
+        return f'<span data-metric="{name}">{escape(value)}</span>'
+    text = "unknown" if value is None else format(value, form).replace("-", "−")
+    return f'<data data-metric="{name}" value="{json.dumps(value)}">{text}</data>'
+
+
+def _entries(entries: Mapping[str, str], kind: str, wide: Mapping[str, str] | None = None) -> str:
+    """Names and values in a list; `wide` has the names that take more room, with a class."""
+    lines = [f'<dl class="{kind}">']
+    for name, value in entries.items():
+        more = (wide or {}).get(name)
+        of_div, of_dd = ("", "") if more is None else (' class="wide"', f' class="{more}"')
+        lines.append(f"<div{of_div}><dt>{name}</dt><dd{of_dd}>{value}</dd></div>")
+    return "\n".join([*lines, "</dl>"])
+
+
+def _table(heads: tuple[str, ...], rows: list[str], words_in: tuple[str, ...], id: str) -> str:
+    cells = (
+        f'<th scope="col"{"" if name in words_in else " class=number"}>{name}</th>'
+        for name in heads
+    )
+    return (
+        f'<div class="scroll"><table aria-labelledby="{id}">\n<tr>{"".join(cells)}</tr>\n'
+        + "\n".join(rows)
+        + "\n</table></div>\n"
+    )
+
+
+def _header(numbers: Mapping[str, Any], title: str) -> str:
+    lines = [
+        "<header>",
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="about">{escape(words.about(numbers))}</p>',
+    ]
+    for index, risk in enumerate(numbers["risks"]):
+        if len(numbers["risks"]) > 1:
+            lines.append(f"<h3>{index + 1}. {escape(risk['name'])}</h3>")
+        else:
+            lines.append(f'<p class="lede">{escape(words.outcome(numbers))}</p>')
+        lines += _risk(numbers, risk, f"risks.{index}")
+    size = "length" if numbers["sets"] == "intervals" else "size"
+    finite = "" if numbers["mean_length"] is not None else ", finite ones"
+    worst = min(numbers["window"], max(numbers["steps"], 1))
+    entries = {
+        "Coverage": _number(numbers, "coverage", ".2%"),
+        f"Mean {size}{finite}": _number(numbers, "mean_finite_length"),
+        f"Median {size}": _number(numbers, "median_length"),
+        "Longest streak": _number(numbers, "longest_streak", ","),
+        "Mean streak (MSL)": _number(numbers, "msl"),
+        f"Worst {worst:,} labels: mean loss off by": _number(numbers, "risks.0.worst_window"),
+    }
+    return "\n".join([*lines, _entries(entries, "headline more"), "</header>"])
+
+
+def _risk(numbers: Mapping[str, Any], risk: Mapping[str, Any], place: str) -> list[str]:
+    """What was asked of one risk, what came out and what is guaranteed."""
+    low, high = (_number(numbers, f"{place}.{end}") for end in ("bound_lower", "bound_upper"))
+    if risk["bound_lower"] is None:
+        bound = "none" if risk["bound_upper"] is None else f"at most {high}"
+    else:
+        bound = f"at least {low}" if risk["bound_upper"] is None else f"{low} to {high}"
+    entries = {
+        "Level asked": _number(numbers, f"{place}.level"),
+        "Realised risk": _number(numbers, f"{place}.risk"),
+        "Guaranteed": bound,
+        "The guarantee": _number(numbers, f"{place}.verdict"),
+    }
+    mood = words.mood(risk["status"])
+    wide = {"Guaranteed": "wide", "The guarantee": f"wide verdict {mood}"}
+    lines = [_entries(entries, "headline", wide)]
+    if risk["earlier_labels"]:
+        lines.append(
+            '<p class="note">The trace goes on from a saved state. The guarantee is about '
+            f"the {_number(numbers, f'{place}.earlier_labels', ',')} earlier labels too: over "
+            f"all of them the risk is {_number(numbers, f'{place}.certified_risk')}.</p>"
+        )
+    return lines
+
+
+def _streams(numbers: Mapping[str, Any]) -> str:
+    if not numbers["worst_streams"]:
+        return ""
+    shown, every = len(numbers["worst_streams"]), numbers["streams"]
+    caption = f"All {every:,} streams" if shown == every else f"{shown} of {every:,} streams"
+    forms = {
+        "labels": ",",
+        "risk": ".4f",
+        "excess": "+.4f",
+        "coverage": ".2%",
+        "mean_finite_length": ".4g",
+    }
+    rows = []
+    for index, stream in enumerate(numbers["worst_streams"]):
+        cells = (
+            f'<td class="number">{_number(numbers, f"worst_streams.{index}.{name}", form)}</td>'
+            for name, form in forms.items()
+        )
+        rows.append(
+            f"<tr><td>{escape(str(stream['id']))}</td>{''.join(cells)}"
+            f'<td class="{words.mood(stream["status"])}">{escape(stream["verdict"])}</td></tr>'
+        )
+    heads = ("Stream", "Labels", "Risk", "Above the level", "Coverage", "Mean size")
+    table = _table((*heads, "The guarantee"), rows, ("Stream", "The guarantee"), "streams-said")
+    return (
+        "<section>\n<h2>Streams</h2>\n"
+        f'<p class="note" id="streams-said">{caption}, the highest risk first.</p>\n'
+        f"{table}</section>"
+    )
+
+
+def _windows(numbers: Mapping[str, Any], index: int, shaded: int) -> str:
+    """The worst windows as a table, of which the first are shaded in the figure."""
+    risk = numbers["risks"][index]
+    windows = risk["windows"]
+    if not windows:
+        return ""
+    rows = []
+    for place, window in enumerate(windows):
+        ends = [f"row {window[end]:,}" for end in ("start", "stop")]
+        if window["from"] is not None:
+            ends = [str(window[end]).replace("T", " ") for end in ("from", "to")]
+        mean = _number(numbers, f"risks.{index}.windows.{place}.risk", ".4f")
+        rows.append(
+            f"<tr><td>{escape(ends[0])}</td><td>{escape(ends[1])}</td>"
+            f'<td class="number">{mean}</td>'
+            f'<td class="number">{words.signed(window["risk"] - risk["level"], ".4f")}</td></tr>'
+        )
+    of = f" of stream {escape(str(windows[0]['stream']))}" if numbers["streams"] > 1 else ""
+    return (
+        f'<p class="note" id="windows-said-{index}">'
+        f"The {len(rows)} windows of {windows[0]['labels']:,} labels{of} furthest from the level, "
+        f"without overlap; the first {shaded} {'is' if shaded == 1 else 'are'} shaded above. "
+        f"Mean loss and distance are in units of the loss ({escape(words.range_of(risk))}).</p>\n"
+        + _table(
+            ("From", "To", "Mean loss", "Off by"), rows, ("From", "To"), f"windows-said-{index}"
+        )
+    )
+
+
+def _group_note(numbers: Mapping[str, Any]) -> str:
+    groups = numbers["groups"]
+    if groups is None or groups["delta_coverage"] is None:
+        return ""
+    return (
+        f'<p class="note">ΔCoverage, the mean distance from what was asked, is '
+        f"{_number(numbers, 'groups.delta_coverage', '.2%')}; chance alone would give about "
+        f"{_number(numbers, 'groups.noise_floor', '.2%')}.</p>\n"
+    )
+
+
+def _section(heading: str, note: str, text: str) -> str:
+    about = f'<p class="note">{note}</p>\n' if note else ""
+    return (
+        f'<section class="long">\n<h2>{heading}</h2>\n{about}'
+        f'<pre tabindex="0">{escape(text)}</pre>\n</section>'
+    )
+
+
+def _certificate(trace: Trace, numbers: Mapping[str, Any]) -> str:
+    if numbers["streams"] == 1:
+        return _section("Certificate", "", str(trace.certificate()))
+    worst = numbers["worst_streams"][0]["id"]
+    note = f"Of stream {escape(str(worst))}, the one with the highest risk."
+    return _section("Certificate", note, str(trace.certificate(worst)))
+
+
+def _configuration(trace: Trace) -> str:
+    try:
+        text = spec.to_toml(trace.controller)
+        note = (
+            "Save this as a file, read it by <code>setpoint.spec.from_toml</code>, and replay the "
+            "same predictions with it: every number comes out again."
+        )
+    except SpecError:
+        text = repr(trace.controller)
+        note = "Some parts of the controller are not registered: this is how Python prints it."
+    return _section("Configuration", note, text)
+
+
+def _origin(numbers: Mapping[str, Any]) -> str:
+    """What was asked of which file, what was chosen, and the command that does it again."""
+    entries = words.origin(numbers)
+    if not entries:
+        return ""
+    lines = ['<section class="long">', "<h2>How it was made</h2>", '<dl class="made">']
+    lines += [f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in entries.items()]
+    lines.append("</dl>")
+    if numbers["job"].get("repeat"):
+        lines.append(
+            '<p class="note">This command does it again, and setpoint '
+            f"{escape(numbers['setpoint'])} gives the same numbers:</p>\n"
+            f'<pre tabindex="0" id="repeat">{escape(numbers["job"]["repeat"])}</pre>'
+        )
+    return "\n".join([*lines, "</section>"])

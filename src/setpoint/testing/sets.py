@@ -1,0 +1,341 @@
+"""Whether a family of sets keeps its promises."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from itertools import product
+from math import inf, isfinite, isnan, nan
+from typing import Any
+
+import numpy as np
+
+from setpoint.sets import PixelScale, PixelThreshold, Scalar, Shows, Sides
+from setpoint.testing.parts import broken, check_value, in_use, same_values
+from setpoint.testing.samples import (
+    FORMS,
+    LAMS,
+    LEVELS,
+    ROUNDING,
+    at_work,
+    check_draws,
+    draws,
+    is_number,
+    readings_of,
+    refuses,
+    samples_of,
+)
+
+__all__ = ["check_set", "contains"]
+
+
+def check_set(
+    family: Any,
+    predictions: Iterable[Any] | None = None,
+    labels: Iterable[Any] | None = None,
+    *,
+    exact: bool | None = None,
+) -> None:
+    """Checks a family of nested sets.
+
+    Parameters
+    ----------
+    family
+        See `setpoint.sets.Family`.
+    predictions, labels
+        What to try. By default numbers, pairs, triples, probabilities, quantiles and frames of
+        pixels, those that the family reads, zero scales, infinite ends and ties among them; and
+        labels between −20 and 20, or the classes of the prediction and one that it does not name,
+        or frames of the prediction's shape.
+    exact
+        Whether each set contains y at its critical value to the bit, and not just within
+        rounding: for families defined by their critical values, and where the arithmetic is
+        exact on the predictions given. By default only without predictions of your own.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from math import inf
+    >>> from setpoint.sets import Interval, Widen
+    >>> @dataclass(frozen=True)
+    ... class Above:
+    ...     inner: Widen = Widen()
+    ...
+    ...     def read(self, prediction):
+    ...         return self.inner.read(prediction)
+    ...
+    ...     def label(self, y):
+    ...         return self.inner.label(y)
+    ...
+    ...     def at(self, prediction, lam):
+    ...         return Interval(prediction[0] - lam, inf)
+    ...
+    ...     def critical(self, prediction, y):
+    ...         return prediction[0] - y
+    ...
+    ...     def start(self, level):
+    ...         return 0.0
+    ...
+    ...     def bounds(self):
+    ...         return None
+    ...
+    ...     def unit(self, prediction):
+    ...         return 1.0
+    >>> check_set(Above(), predictions=[(10.0, 14.0), (-3.0, 3.0)])
+    >>> check_set(Above(), predictions=[(-inf, 14.0)])
+    Traceback (most recent call last):
+    setpoint.testing.ConformanceError: Above does not keep a promise: it works on what it reads,
+    got InputError: the ends of an interval must be numbers, got (nan, inf)
+    """
+    exact = predictions is None if exact is None else exact
+    with in_use(family):
+        samples = samples_of(family, predictions, labels)
+        for prediction, seen in samples:
+            _check_read(family, prediction)
+            for y in seen:
+                _check_label(family, y)
+        held: list[bool] = []
+        split = isinstance(family, Sides)
+        for working in at_work(family, samples):
+            for prediction, seen in samples:
+                kept = deepcopy(prediction)
+                few = seen[:: 1 if working is family or len(seen) < 10 else 3]
+                for reading in readings_of(family, prediction):
+                    if split:
+                        _check_sides(family, reading, few, exact)
+                    held += _check_nested(family, reading, few, exact, working)
+                if not same_values(kept, prediction):
+                    raise broken(family, f"it leaves a prediction as it is, got {prediction!r}")
+        if held and not any(held):
+            raise broken(
+                family,
+                "y is in its set at the critical value of y, and never is; where the set is open "
+                "there, `critical` returns the next float up",
+            )
+        if draws(family):
+            check_draws(family, [prediction for prediction, _ in samples])
+        readings = [each for prediction, _ in samples for each in readings_of(family, prediction)]
+        _check_defaults(family, readings)
+        if isinstance(family, Scalar):
+            _check_sound(family, readings)
+    check_value("sets", family)
+
+
+def _check_read(family: Any, prediction: Any) -> None:
+    """Reading: the same from every kind of number, unshared, and closed to NaN and text."""
+    reading = family.read(prediction)
+    if not same_values(reading, family.read(prediction)):
+        raise broken(family, f"it reads a prediction twice alike, got {reading} first")
+    for bad in (None, "text", nan):
+        refuses(family, family.read, "the prediction", bad)
+    mutable: Any = None
+    if isinstance(prediction, np.ndarray):
+        mutable = prediction.copy() if prediction.size and not _takes_arrays(family) else None
+        if prediction.dtype.kind == "f" and prediction.size:
+            spoilt = prediction.copy()
+            spoilt.flat[0] = nan
+            refuses(family, family.read, "the prediction", spoilt)
+    elif is_number(prediction):
+        for name, form in FORMS:
+            _check_form(family, reading, family.read(form(prediction)), name)
+    elif isinstance(prediction, tuple | list) and prediction and all(map(is_number, prediction)):
+        mutable = list(prediction)
+        for name, form in FORMS:
+            _check_form(family, reading, family.read(tuple(map(form, prediction))), name)
+        for place, value in enumerate(prediction):
+            for bad in (nan, "3.5", str(value), None):
+                spoilt_list = [bad if at == place else v for at, v in enumerate(prediction)]
+                refuses(family, family.read, "the prediction", spoilt_list)
+    elif isinstance(prediction, tuple) and prediction and isinstance(prediction[0], np.ndarray):
+        _check_frames(family, prediction)
+    elif isinstance(prediction, Mapping):
+        for name, bad in product(prediction, (nan, "3.5", None)):
+            refuses(family, family.read, "the prediction", {**prediction, name: bad})
+    if mutable is not None:
+        shared = family.read(mutable)
+        kept = deepcopy(shared)
+        mutable[0] = mutable[0] + 1
+        if not same_values(shared, kept):
+            raise broken(
+                family, f"a reading shares nothing with the prediction, got {shared} after {kept}"
+            )
+
+
+def _check_sound(family: Scalar, readings: Sequence[Any]) -> None:
+    """Whether `sound`, which bulk work asks, and `read`, which a stream asks, agree."""
+    count = len(family.columns)
+    rows = [tuple(reading) for reading in readings if len(reading) == count]
+    for row, place, value in product(rows, range(count), (None, nan, inf, -inf, -1.0, 0.0)):
+        columns = row if value is None else (*row[:place], value, *row[place + 1 :])
+        sound = family.sound(columns)
+        try:
+            family.read(columns)
+            read = True
+        except (TypeError, ValueError):
+            read = False
+        if sound is not read:
+            verb = "takes" if read else "refuses"
+            raise broken(
+                family, f"sound and read agree, got {sound} for {columns}, which read {verb}"
+            )
+
+
+def _takes_arrays(family: Any) -> bool:
+    """Whether a family is told to take arrays as they are, without a copy."""
+    return isinstance(family, PixelScale | PixelThreshold) and family.share
+
+
+def _check_frames(family: Any, prediction: tuple[Any, ...]) -> None:
+    """Reading arrays for each pixel: closed to NaN where a pixel is valid, unshared if so told."""
+    numbers = [place for place, part in enumerate(prediction) if part.dtype.kind == "f"]
+    masks = [part for part in prediction if part.dtype.kind == "b"]
+    if all(mask.any() for mask in masks):
+        for place in numbers:
+            spoilt = [part * nan if at == place else part for at, part in enumerate(prediction)]
+            refuses(family, family.read, "the prediction", tuple(spoilt))
+    if not _takes_arrays(family):
+        mutable = deepcopy(prediction)
+        shared = family.read(mutable)
+        kept = deepcopy(shared)
+        for place in numbers:
+            mutable[place][...] += 1.0
+        if not same_values(shared, kept):
+            raise broken(
+                family, f"a reading shares nothing with the prediction, got {shared} after {kept}"
+            )
+
+
+def _check_form(family: Any, wanted: Any, got: Any, name: str) -> None:
+    if not same_values(wanted, got):
+        raise broken(family, f"it reads {name} as plain numbers, got {got!r} for {wanted!r}")
+
+
+def _check_label(family: Any, y: Any) -> None:
+    """Labels: the same from every kind of number, closed to NaN and None, numbers to text."""
+    label = family.label(y)
+    for missing in (None, nan, np.float64(nan)):
+        refuses(family, family.label, "the label", missing)
+    if not is_number(y):
+        return
+    for name, form in FORMS:
+        _check_form(family, label, family.label(form(y)), f"{name} as labels")
+    if isinstance(label, float):
+        refuses(family, family.label, "the label", "3.5")
+
+
+def contains(shown: Any, y: Any) -> bool | None:
+    """Whether a set holds y; None for what is no set, a decision or a threshold."""
+    if hasattr(shown, "contains"):
+        return bool(shown.contains(y))
+    return bool(y in shown) if hasattr(shown, "__contains__") else None
+
+
+def _critical(family: Any, bound: Any, reading: Any, y: Any) -> float:
+    got = bound.critical(reading, y)
+    critical = float(got)
+    if isnan(critical) or not isinstance(got, float):
+        raise broken(family, f"a critical value is a float, got {got!r} for {reading}, y = {y}")
+    again = bound.critical(reading, y)
+    if again != critical:
+        raise broken(family, f"critical gives one answer, got {critical} and {again}")
+    return critical
+
+
+def _check_nested(
+    family: Any, reading: Any, labels: Sequence[Any], exact: bool, working: Any = None
+) -> list[bool]:
+    """Sets and critical values of one prediction; whether each y is in at its critical value.
+
+    `working` is the family with a memory, if it has one.
+    """
+    bound = family if working is None else working
+    seen = [family.label(y) for y in labels]
+    criticals = [_critical(family, bound, reading, y) for y in seen]
+    sides = family.sides if isinstance(family, Sides) else None  # then all at the same λ
+    kind = family.shows if isinstance(family, Shows) else None
+    near = {s + shift for s in criticals if isfinite(s) for shift in (-1e-3, 0.0, 1e-3)}
+    before: list[bool | None] = [False] * len(seen)
+    touched = []
+    for lam in (-inf, *sorted({*LAMS, *near}), inf):
+        asked = lam if sides is None else (lam,) * sides
+        shown = bound.at(reading, asked)
+        if kind is not None and type(shown) is not kind:
+            raise broken(family, f"it shows {kind.__name__}, got {shown!r}")
+        held = [contains(shown, y) for y in seen]
+        again = bound.at(reading, asked)
+        if held != [contains(again, y) for y in seen]:
+            raise broken(family, f"`at` gives one answer, got another at λ = {lam} for {reading}")
+        for y, s, now, then in zip(seen, criticals, held, before, strict=True):
+            if now is None:
+                continue
+            promise = _unkept(lam, s, now, bool(then), exact)
+            if promise:
+                where = f"got {shown} at λ = {lam} for {reading} and y = {y}"
+                raise broken(family, f"{promise}, {where}")
+            if lam == s and isfinite(s):
+                touched.append(now)
+        before = held
+    return touched
+
+
+def _unkept(lam: float, critical: float, now: bool, then: bool, exact: bool) -> str | None:
+    """What is wrong if y is in the set at λ or is not, `then` for a smaller λ."""
+    if lam == inf and not now:
+        return "λ = +inf gives the full set"
+    if lam == -inf and now:
+        return "λ = −inf gives the empty set"
+    if then and not now:
+        return "a larger λ gives a larger set"
+    if isfinite(lam) and now is not (lam >= critical) and not _rounded(lam, critical, exact):
+        return f"y is in from its critical value {critical} on"
+    return None
+
+
+def _check_sides(family: Any, reading: Any, labels: Sequence[Any], exact: bool) -> None:
+    """Sets with a λ each: what every side is by itself, and what the others make of it."""
+    count, seen = family.sides, [family.label(y) for y in labels]
+    for index in range(count):
+        _check_nested(family.side(index), family.part(reading, index), labels, exact)
+    few = (-inf, -0.5, 0.0, 3.0, inf)
+    for lams in product(few, repeat=count):
+        shown = family.at(reading, lams)
+        promise = _unkept_side(family, reading, seen, lams, shown)
+        if promise:
+            raise broken(family, f"{promise}, got {shown} at λ = {lams} for {reading}")
+
+
+def _unkept_side(
+    family: Any, reading: Any, seen: Sequence[Any], lams: tuple[float, ...], shown: Any
+) -> str | None:
+    """What is wrong with several sets at the λ's that were asked for."""
+    if len(shown.parts) != len(lams) or len(shown.lams) != len(lams):
+        return f"it shows {len(lams)} parts, each with its λ"
+    for index, (part, lam) in enumerate(zip(shown.parts, shown.lams, strict=True)):
+        if lam < lams[index] or (family.alone(index) and lam != lams[index]):
+            return f"part {index} is at its λ, or above if not alone"
+        own = family.side(index).at(family.part(reading, index), lam)
+        if [contains(part, y) for y in seen] != [contains(own, y) for y in seen]:
+            return f"part {index} is the set of its side at its λ"
+        larger = family.at(reading, (*lams[:index], lams[index] + 1.0, *lams[index + 1 :]))
+        if any(contains(shown, y) and not contains(larger, y) for y in seen):
+            return f"a larger λ of part {index} gives a larger set"
+    return None
+
+
+def _rounded(lam: float, critical: float, exact: bool) -> bool:
+    """Whether rounding may decide if y is in."""
+    near = isfinite(critical) and abs(lam - critical) <= ROUNDING * max(1.0, abs(critical))
+    return near and not (exact and lam >= critical)
+
+
+def _check_defaults(family: Any, readings: Sequence[Any]) -> None:
+    bounds = family.bounds()
+    if bounds is not None and not (len(bounds) == 2 and bounds[0] < bounds[1]):
+        raise broken(family, f"bounds are None or a pair with low < high, got {bounds}")
+    low, high = (-inf, inf) if bounds is None else bounds
+    for level in LEVELS:
+        start = family.start(level)
+        if not (isinstance(start, float) and isfinite(start) and low <= start <= high):
+            raise broken(family, f"it starts in [{low}, {high}] at level {level}, got {start!r}")
+    for reading in readings:
+        unit = family.unit(reading)
+        if not 0.0 <= unit < inf:
+            raise broken(family, f"a unit is finite and not negative, got {unit} for {reading}")

@@ -1,0 +1,126 @@
+"""The table of all metrics beside the function of each metric alone."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from setpoint import metrics
+
+INF = math.inf
+
+
+def _parts(
+    lower: np.ndarray, upper: np.ndarray, y: np.ndarray, losses: np.ndarray | None, **options: Any
+) -> dict[str, Any]:
+    """The table of `summary`, each number by the function that is about it alone."""
+    level, nominal = options["level"], options["confidence_level"]
+    hits = metrics.covered(lower, upper, y)
+    loss = 1.0 - hits if losses is None else losses
+    seen = ~np.isnan(hits) & ~np.isnan(loss)
+    lo, hi, hit, size = lower[seen], upper[seen], hits[seen], metrics.lengths(lower, upper)[seen]
+    by_group = metrics.delta_coverage(np.where(seen, hits, np.nan), options["groups"], nominal)
+    windows = metrics.window_errors(np.where(seen, loss, np.nan), level, options["window"])
+    return {
+        "level": level,
+        "confidence_level": nominal,
+        "window": options["window"],
+        "steps": int(seen.sum()),
+        "missing": int((~seen).sum()),
+        "risk": metrics.risk(loss[seen]),
+        "coverage": metrics.coverage(lo, hi, y[seen]),
+        "mean_length": metrics.mean_length(size),
+        "median_length": metrics.median_length(size),
+        "mean_finite_length": metrics.mean_finite_length(size),
+        "full": metrics.full_share(lo, hi),
+        "empty": metrics.empty_share(lo, hi),
+        "mc": metrics.mc(hit),
+        "msl": metrics.msl(hit),
+        "streaks": len(metrics.streaks(hit)),
+        "longest_streak": metrics.longest_streak(hit),
+        "delta_coverage": by_group.delta,
+        "noise_floor": by_group.noise_floor,
+        "groups": len(by_group.sizes),
+        "pinball": metrics.pinball(lo, hi, y[seen], nominal),
+        "winkler": metrics.winkler(lo, hi, y[seen], nominal),
+        "worst_window": windows.worst,
+        "rms_window": windows.rms,
+        "worst_window_start": windows.start,
+        "correlation": metrics.correlation(hit, size),
+    }
+
+
+@pytest.mark.parametrize("kind", ["misses", "zeros and ones", "any losses", "late fraction"])
+@pytest.mark.parametrize("rows", [0, 1, 7, 700, 40_000, 70_001])
+@pytest.mark.parametrize("nominal", [0.9, 1.0])
+def test_the_table_is_that_of_its_parts(
+    rows: int, kind: str, nominal: float
+) -> None:
+    """Missing labels and losses, infinite and crossed ends, several blocks of windows."""
+    random = np.random.default_rng(rows)
+    lower = random.normal(-1.0, 2.0, rows)
+    upper = lower + random.normal(2.0, 1.5, rows)
+    for ends, share in (
+        ((-np.inf, np.inf), 0.02),
+        ((np.inf, -np.inf), 0.02),
+        ((np.inf,) * 2, 0.01),
+    ):
+        chosen = random.random(rows) < share * (nominal < 1.0)
+        lower[chosen], upper[chosen] = ends
+    y = random.normal(0.0, 2.0, rows)
+    y[random.random(rows) < 0.1] = np.nan
+    losses: np.ndarray | None = None
+    if kind != "misses":
+        losses = (random.random(rows) < 0.3).astype(float)
+        if kind == "any losses":
+            losses = random.random(rows)
+        elif rows:
+            losses[-1] = 0.5 if kind == "late fraction" else 1.0
+        losses[random.random(rows) < 0.05] = np.nan
+    groups = random.integers(-2, 5, rows)
+    options: Any = {"level": 0.1, "confidence_level": nominal, "window": 250, "groups": groups}
+    want = _parts(lower, upper, y, losses, **options)
+    got = metrics.summary(lower, upper, y, losses=losses, **options).as_dict()
+    assert list(got) == list(want)
+    for name, value in want.items():
+        if isinstance(value, float):
+            assert got[name] == pytest.approx(value, rel=1e-11, abs=1e-12, nan_ok=True), name
+        else:
+            assert got[name] == value, name
+
+
+def test_nothing_that_was_given_is_changed() -> None:
+    random = np.random.default_rng(3)
+    held = [np.sort(random.normal(size=(2, 500)), axis=0)[i] for i in (0, 1)]
+    held += [random.normal(size=500), random.random(500)]
+    before = [each.copy() for each in held]
+    for each in held:
+        each.flags.writeable = False
+    metrics.summary(*held[:3], 0.1, losses=held[3], window=20)
+    metrics.size_summary(held[3], held[2] < 0.5, 0.1)
+    assert all(np.array_equal(a, b) for a, b in zip(held, before, strict=True))
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        np.array([5, 5, -3, 2**40, 5]),
+        np.array([5, 5, 3, 4, 5], np.uint8),
+        np.array([True, True, False, True, True]),
+        np.array(["b", "b", "a", "c", "b"]),
+        ["b", "b", None, "c", "b"],
+        np.array([1.5, 1.5, np.nan, 2.5, 1.5]),
+        np.array(["2024-01-02", "2024-01-02", "2023-01-01", "NaT", "2024-01-02"], "M8[D]"),
+        np.array(["2024-01-02", "2024-01-02", "2023-01-01", "2024-01-03", "2024-01-02"], "M8[D]"),
+    ],
+    ids=lambda groups: str(getattr(groups, "dtype", "list")),
+)
+def test_groups_of_every_kind_are_counted_in_order_of_appearance(groups: Any) -> None:
+    counts: dict[Any, list[float]] = {}
+    for key, hit in zip(groups, [1.0, 0.0, 1.0, 0.0, np.nan], strict=True):
+        if key is not None and key == key and hit == hit:
+            counts.setdefault(key, []).append(hit)
+    found = metrics.delta_coverage([1.0, 0.0, 1.0, 0.0, np.nan], groups, 0.9)
+    assert list(found.sizes) == list(counts)
+    assert dict(found.coverage) == {key: sum(own) / len(own) for key, own in counts.items()}
