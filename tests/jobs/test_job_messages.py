@@ -12,6 +12,7 @@ import pytest
 import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import DataError, InputError, PredictionError, SpecError
+from setpoint.jobs.job import check_work
 from setpoint.jobs.rows import read
 from setpoint.tape.files import write
 
@@ -291,7 +292,7 @@ def test_a_controller_that_cannot_do_the_work_is_refused_before_it_begins(
         jobs.calibrate(tmp_path / "nowhere.csv", ENDS, controller=controller)
     if "one set" not in said:
         with pytest.raises(InputError, match=said):
-            jobs.check_work(controller, "stream")
+            check_work(controller, "stream")
 
 
 def test_a_label_that_is_not_finite_is_named_by_its_line(
