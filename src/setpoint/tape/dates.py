@@ -163,23 +163,19 @@ def first_odd(column: Any) -> tuple[int, float]:
     ]
     best = max(ways, key=lambda fits: int(compute.sum(fits).as_py() or 0))
     share = int(compute.sum(best).as_py() or 0) / max(len(column), 1)
-    place = int(compute.index(best, False).as_py())
-    return (_first_unread(bare) if place < 0 else place), share
+    place, bad = int(compute.index(best, False).as_py()), len(column)
+    if place < 0:  # all look like ISO 8601, and one is no date that exists
+        place = 0
+        while bad - place > 1:
+            middle = (place + bad) // 2
+            place, bad = (middle, bad) if parsed(bare[:middle]) is not None else (place, middle)
+    return place, share
 
 
 def is_dated(column: Any) -> bool:
     """Whether some of the first cells of a column of text may be dates."""
     texts = [str(text).strip() for text in column[:10].to_pylist()]
     return any(_SHAPE.fullmatch(text) or _ISO.fullmatch(text) for text in texts)
-
-
-def _first_unread(column: Any) -> int:
-    """The first cell that is no ISO 8601, of a column of cells that all look like it."""
-    good, bad = 0, len(column)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (middle, bad) if parsed(column[:middle]) is not None else (good, middle)
-    return good
 
 
 def _bare(column: Any) -> Any:
