@@ -203,7 +203,7 @@ class Stream:
         """Takes in several labels by id, in the order given: all of them, or none."""
         try:
             items: Any = getattr(labels, "items", None)  # a mapping, or a Series of pandas
-            listed: Iterable[tuple[Id, Any]] = items() if callable(items) else labels
+            listed: Any = items() if callable(items) else labels
             pairs = [(id, y) for id, y in listed]
         except (TypeError, ValueError):
             raise InputError(
