@@ -18,7 +18,7 @@ from setpoint.bulk.replay import Trace, nominal
 from setpoint.guarantee import RiskCertificate, Status
 from setpoint.losses import Counts, declaration
 from setpoint.metrics import Summary
-from setpoint.metrics.groups import coded
+from setpoint.metrics.deviations import coded
 from setpoint.parts import trusted
 from setpoint.report import curves
 from setpoint.report.view import Array, View, by_stream, shows_intervals, stream_numbers, view_of
