@@ -19,7 +19,10 @@ from setpoint.sets.family import Family, Learns, Remembers, Sides
 from setpoint.steps import Scored, Step
 from setpoint.stretches import Identity, Stretch
 
-__all__ = ["Controller", "Risk", "RiskState", "State", "described", "matching", "memory_of"]
+__all__ = [
+    "Controller", "Risk", "RiskState", "State", "described", "matching", "memory_of",
+    "risks_that_score",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
