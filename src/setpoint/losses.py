@@ -494,11 +494,9 @@ class CentreFailure:
 
     Examples
     --------
-    >>> from setpoint.sets import PixelScale
-    >>> family = PixelScale()
-    >>> shown = family.at(family.read(([[8.0, 9.0]], [[1.0, 1.0]], [[1.0, 1.0]])), 1.0)
-    >>> CentreFailure(region=Whole())(shown, family.label([[8.5, 12.0]]))
-    1.0
+    >>> import numpy as np
+    >>> CentreFailure(region=Whole()).critical(np.array([[1.0, 2.0], [3.0, 4.0]]), 0.1)
+    3.0
 
     References
     ----------

@@ -290,7 +290,7 @@ def _time(view: View, place: int) -> str | float | None:
 def _plain(value: Any) -> Any:
     """The value in JSON's own types."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, bool | np.bool_):

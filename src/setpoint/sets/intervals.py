@@ -304,7 +304,7 @@ class Scale(_Ends):
     Parameters
     ----------
     support
-        The values y can take: the full set.
+        As for `Widen`.
 
     Examples
     --------
