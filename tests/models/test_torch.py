@@ -13,8 +13,7 @@ from torch import nn
 
 import setpoint as sp
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
-from setpoint.models import OnlineModel
-from setpoint.models.residual import ResidualScale
+from setpoint.models import OnlineModel, ResidualScale
 from setpoint.models.torch import Grid, Online, Pinball, Point, Sigmoid, Softmax
 
 

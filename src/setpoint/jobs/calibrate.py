@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from setpoint.bulk.replay import Trace, replay
-from setpoint.burn_in import burn_in as fill_in
+from setpoint.presets import burn_in as fill_in
 from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError
 from setpoint.jobs.columns import Columns, read_tape, timed, unused

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from setpoint import metrics
 from setpoint.bulk.replay import Trace
-from setpoint.burn_in import burn_in
+from setpoint.presets import burn_in
 from setpoint.controller import Controller, Risk
 from setpoint.jobs.job import Goal, Job
 from setpoint.jobs.outcome import Outcome
