@@ -70,9 +70,9 @@ def to_mapie(intervals: Any) -> Any:
     Parameters
     ----------
     intervals
-        What `to_array` takes, or a mapping from level to that, slices in its order: (n, 2, k).
-        Boolean masks (n, K) or label sets give (n, K, k). The k nested sets of `sets.Nested`, as
-        `sets.Levels` in order or in a `Trace`, are the slices of one array.
+        What `to_array` takes, or a mapping from level to that: (n, 2, k). Boolean masks (n, K) or
+        label sets give (n, K, k). The k nested sets of `sets.Nested`, as `sets.Levels` in order
+        or in a `Trace`, are the slices of one array.
 
     Examples
     --------
@@ -275,9 +275,7 @@ def _levels_of(trace: Trace) -> list[float] | None:
 
 def _shown(trace: Trace) -> Any:
     """The sets of a trace: an array of ends, or the sets themselves."""
-    if trace.shown is None:
-        return np.stack([trace.lower, trace.upper], axis=-1)
-    return trace.shown
+    return np.stack([trace.lower, trace.upper], axis=-1) if trace.shown is None else trace.shown
 
 
 def _several(sets: Iterable[Any], kind: str, others: str) -> list[Any]:

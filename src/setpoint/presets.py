@@ -30,12 +30,9 @@ from setpoint.stretches import ErrorAdaptive, ScoreAdaptive, clip_bounds
 
 __all__ = ["aci", "burn_in", "intervals", "label_sets"]
 
+# Mean absolute residuals beyond which an interval counts as the whole line. The constant of the
+# guarantee is proportional to it; no λ needs as much, because the scale follows the residuals.
 _LARGEST = 20.0
-"""Mean absolute residuals beyond which an interval counts as the whole line.
-
-Small, because the guarantee's constant is proportional to it; large against what a λ ever needs,
-because the scale itself follows the residuals.
-"""
 
 
 def _miss_level(confidence_level: float) -> float:

@@ -371,7 +371,7 @@ class Pair(nn.Linear):
         (lambda: made_with(Point(), rows=0), InputError, "rows must be a whole number"),
         (lambda: made_with(Point(), clip=0.0), InputError, "clip must be greater than 0"),
         (lambda: made_with(Point(), scheduler=3), InputError, "scheduler must be"),
-        (lambda: Pinball(0.9, 0.1), InputError, "0 < lower < upper < 1, got 0.9 and 0.1"),
+        (lambda: Pinball(0.9, 0.1), InputError, r"rise strictly between 0 and 1, got \(0.9, 0.1\)"),
         (lambda: Grid(()), InputError, r"rise strictly between 0 and 1, got \(\)"),
         (lambda: Grid((0.5, 0.1)), InputError, r"rise strictly between 0 and 1, got \(0.5, 0.1\)"),
         (lambda: Grid(0.5), InputError, "rise strictly between 0 and 1, got 0.5"),

@@ -1,8 +1,7 @@
 """Frames reduced to their critical values, so that calibration can be tuned in seconds.
 
-A prediction does not depend on θ, and of a frame a controller asks only how many pixels of a region
-are missed at λ: the number of critical values above it. Sorted, a search answers that; the frame
-itself is not needed any more.
+Of a frame a controller asks only how many pixels of a region are missed at λ: the number of
+critical values above it. Sorted, a search answers that, without the frame itself.
 """
 
 from collections.abc import Iterable
@@ -33,23 +32,16 @@ _NODES = (0.0, *(float(node) for node in np.geomspace(0.01, 1e5, 78)), inf)
 """Where lengths are kept of intervals that are cut to a support."""
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class CriticalSet:
     """What a frame's pixel intervals were at λ, as far as losses and lengths ask.
 
-    Parameters
-    ----------
-    reading
-        The sorted critical values of each region and the mean lengths of the frame.
-    lam
-        λ: +inf makes every pixel's interval full, −inf empty.
-    family
-        The `CriticalValues` it belongs to.
+    λ = +inf makes every pixel's interval full, −inf empty.
     """
 
-    __slots__ = ("family", "lam", "reading")
-
-    def __init__(self, reading: Reading, lam: float, family: "CriticalValues") -> None:
-        self.reading, self.lam, self.family = reading, lam, family
+    reading: Reading
+    lam: float
+    family: "CriticalValues"
 
     def count(self, y: Any, region: Any = None) -> tuple[int, int]:
         """How many pixels of a region, by default the first, are missed, and how many judged."""
@@ -265,9 +257,10 @@ class FrameTape:
     def tape(self, start: int | None = None, stop: int | None = None) -> Tape:
         """The frames from start to stop as a tape, for `setpoint.replay`, `sweep` and `tune`."""
         part = slice(start, stop)
+        frames: list[list[Any]] = [*self._values, self._lengths]
         columns: dict[str, Any] = {
             name: Ragged.from_rows(rows[part])
-            for name, rows in zip(self.family.columns, [*self._values, self._lengths], strict=True)
+            for name, rows in zip(self.family.columns, frames, strict=True)
         }
         return Tape.from_arrays(columns, np.zeros(len(self._lengths[part])))
 

@@ -239,7 +239,7 @@ def warp(moving: Any, flow: Array) -> Any:
         weight = moved(valid.astype(np.float32))
         total = moved(np.where(valid, values, np.float32(0.0)))
         out = np.full(weight.shape, np.nan, np.float32)
-        return np.divide(total, weight, out=out, where=weight >= 0.5)
+        return np.asarray(np.divide(total, weight, out=out, where=weight >= 0.5))
 
     frames = one(source) if source.ndim == 2 else np.stack(list(map(one, source)))
     xp = space(moving)
@@ -307,6 +307,7 @@ def _needed(module: str, package: str) -> Any:
         raise InputError(f"registration needs {package}: pip install 'setpoint[images]'") from error
 
 
+@dataclass(eq=False)
 class Constant:
     """The same uncertainty for every pixel and both sides.
 
@@ -324,8 +325,11 @@ class Constant:
     (array([[2., 2., 2.]]), array([[2., 2., 2.]]))
     """
 
-    def __init__(self, value: float = 1.0, floor: float = FLOOR) -> None:
-        self.value, self.floor = positive(value, "value"), _share(floor)
+    value: float = 1.0
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        self.value, self.floor = positive(self.value, "value"), _share(self.floor)
 
     def predict(self, x: Any, estimate: Any) -> tuple[Any, Any]:
         """The constant, everywhere."""
@@ -336,10 +340,8 @@ class Constant:
     def learn(self, x: Any, estimate: Any, truth: Any) -> None:
         """Nothing to learn."""
 
-    def __repr__(self) -> str:
-        return f"Constant(value={self.value}, floor={self.floor})"
 
-
+@dataclass(eq=False)
 class ResidualMagnitude:
     """The size of the residual as a network expects it, for both sides alike.
 
@@ -352,10 +354,13 @@ class ResidualMagnitude:
         The least uncertainty, as a share of the frame's mean.
     """
 
-    def __init__(self, network: Any, floor: float = FLOOR) -> None:
-        if not isinstance(network, OnlineModel):
-            raise InputError(f"network must have predict and learn, got {network!r}")
-        self.network, self.floor = network, _share(floor)
+    network: OnlineModel
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.network, OnlineModel):
+            raise InputError(f"network must have predict and learn, got {self.network!r}")
+        self.floor = _share(self.floor)
 
     def predict(self, x: Any, estimate: Any) -> tuple[Any, Any]:
         """What the network expects, at least the floor."""
@@ -369,10 +374,8 @@ class ResidualMagnitude:
         """Lets the network learn the absolute residual."""
         self.network.learn(x, abs(_residual(estimate, truth)))
 
-    def __repr__(self) -> str:
-        return f"ResidualMagnitude({self.network!r}, floor={self.floor})"
 
-
+@dataclass(eq=False)
 class PreviousResiduals:
     """The mean residual of the last frames at the same pixel, below and above apart.
 
@@ -402,8 +405,11 @@ class PreviousResiduals:
     Feldman et al. 2023, appendix B: previous residuals.
     """
 
-    def __init__(self, window: int = 5, floor: float = FLOOR) -> None:
-        self.window, self.floor = whole(window, "window", 1), _share(floor)
+    window: int = 5
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        self.window, self.floor = whole(self.window, "window", 1), _share(self.floor)
         self._residuals: deque[Any] = deque(maxlen=self.window)
 
     def predict(self, x: Any, estimate: Any) -> tuple[Any, Any]:
@@ -416,9 +422,6 @@ class PreviousResiduals:
         if self._residuals and not _fits(self._residuals[0], residual):
             self._residuals.clear()
         self._residuals.append(residual)
-
-    def __repr__(self) -> str:
-        return f"PreviousResiduals(window={self.window}, floor={self.floor})"
 
 
 def _mean_sides(residuals: Any, estimate: Any, floor: float) -> tuple[Any, Any]:
@@ -433,15 +436,19 @@ def _mean_sides(residuals: Any, estimate: Any, floor: float) -> tuple[Any, Any]:
     # Comparisons with NaN are false: an invalid pixel adds nothing to either side.
     count = xp.isfinite(frames).sum(0)
     known = count > 0
-    averages = []
-    for side in (xp.where(frames > 0.0, frames, 0.0), xp.where(frames < 0.0, -frames, 0.0)):
-        average = side.sum(0) / xp.where(known, count, 1)
-        filler = mean(average, known)
-        average = xp.where(known, average, filler if filler == filler else 1.0)
-        averages.append(average.astype(frames.dtype) if xp is np else average)
-    return floored(*averages, floor, xp.isfinite(estimate))
+
+    def average(side: Any) -> Any:
+        averages = side.sum(0) / xp.where(known, count, 1)
+        filler = mean(averages, known)
+        averages = xp.where(known, averages, filler if filler == filler else 1.0)
+        return averages.astype(frames.dtype) if xp is np else averages
+
+    low = average(xp.where(frames > 0.0, frames, 0.0))
+    high = average(xp.where(frames < 0.0, -frames, 0.0))
+    return floored(low, high, floor, xp.isfinite(estimate))
 
 
+@dataclass(eq=False)
 class RegisteredResiduals:
     """The mean residual of the last frames, moved to where their pixels are now.
 
@@ -465,16 +472,14 @@ class RegisteredResiduals:
     Feldman et al. 2023, appendix B: correcting pixel displacements with image registration.
     """
 
-    def __init__(
-        self,
-        window: int = 5,
-        register: Register | None = None,
-        follow: str = "image",
-        floor: float = FLOOR,
-    ) -> None:
-        self.window, self.floor = whole(window, "window", 1), _share(floor)
-        self.register: Register = register or DIS()
-        self.follow = choice(follow, "follow", ("image", "truth", "each"))
+    window: int = 5
+    register: Register = DIS()
+    follow: str = "image"
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        self.window, self.floor = whole(self.window, "window", 1), _share(self.floor)
+        self.follow = choice(self.follow, "follow", ("image", "truth", "each"))
         self._residuals: deque[Any] = deque(maxlen=self.window)
         self._pairs: deque[Any] = deque(maxlen=self.window)
         self._last: Any = None
@@ -517,12 +522,6 @@ class RegisteredResiduals:
             return self._ahead[1]
         flow = self.register.flow(self._last, towards)
         return [warp(residual, flow) for residual in self._residuals]
-
-    def __repr__(self) -> str:
-        return (
-            f"RegisteredResiduals(window={self.window}, register={self.register!r}, "
-            f"follow={self.follow!r}, floor={self.floor})"
-        )
 
 
 def _fits(residual: Any, other: Any) -> bool:

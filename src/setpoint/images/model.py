@@ -248,16 +248,11 @@ class Facts:
 
     Parameters
     ----------
-    fit
-        The scale and shift of the estimate.
-    low, high
-        The scale and shift of the uncertainty below and above.
-    known
-        How many known pixels they come from.
-    valid
-        How many pixels have a prediction.
-    judged
-        How many of them have a truth; 0 before it came.
+    fit, low, high
+        The scale and shift of the estimate, and of the uncertainty below and above.
+    known, valid, judged
+        How many known pixels these come from, how many pixels have a prediction, and how many of
+        them a truth; 0 before it came.
     infinite
         The share of the judged pixels that no finite λ covers, because the truth lies on a side
         without uncertainty; NaN before the truth came and where no pixel is judged.
@@ -272,6 +267,7 @@ class Facts:
     infinite: float = nan
 
 
+@dataclass(eq=False)
 class SpreadModel:
     """A model of images and a heuristic of its uncertainty, as one online model.
 
@@ -321,25 +317,22 @@ class SpreadModel:
     >>> model.learn(x, x + 3.0)
     """
 
-    def __init__(
-        self,
-        model: Any,
-        heuristic: Heuristic,
-        known: int = 200,
-        seed: int = 0,
-        align: bool = True,
-        rescale: Rescale | None = _LINE,
-        least: int = 20,
-        max_pending: int = 1000,
-    ) -> None:
-        for part, name in ((model, "model"), (heuristic, "heuristic")):
+    model: OnlineModel
+    heuristic: Heuristic
+    known: int = 200
+    seed: int = 0
+    align: bool = True
+    rescale: Rescale | None = _LINE
+    least: int = 20
+    max_pending: int = 1000
+
+    def __post_init__(self) -> None:
+        for part, name in ((self.model, "model"), (self.heuristic, "heuristic")):
             if not isinstance(part, OnlineModel):
                 raise InputError(f"{name} must have predict and learn, got {part!r}")
-        self.model, self.heuristic = model, heuristic
-        self.known, self.seed = whole(known, "known", 0), whole(seed, "seed", 0)
-        self.align, self.rescale = bool(align), rescale
-        self.least = whole(least, "least", 1)
-        self.max_pending = whole(max_pending, "max_pending", 1)
+        self.known, self.seed = whole(self.known, "known", 0), whole(self.seed, "seed", 0)
+        self.least = whole(self.least, "least", 1)
+        self.max_pending = whole(self.max_pending, "max_pending", 1)
         self.frames = 0
         # Frames begun: a prediction with an id begins one, without an id learning it does.
         self._serial = 0
@@ -365,8 +358,8 @@ class SpreadModel:
     ) -> PixelSpread:
         """The estimate with its uncertainty.
 
-        Without an id nothing moves, however often it is called: only the last answer is remembered
-        for `learn`. With one it stays open until it is learnt or dropped.
+        Without an id nothing moves: only the last answer is remembered for `learn`. With one it
+        stays open until it is learnt or dropped.
 
         Parameters
         ----------
@@ -379,9 +372,8 @@ class SpreadModel:
         id
             A number or a string under which `learn` finds this prediction.
         valid
-            A boolean mask of the pixels that can be used: False for padding. They are not valid in
-            the prediction, and enter no fit, floor or mean. Without it padding counts as any pixel
-            does, also in the mean length of the sets, unless the model says NaN there.
+            A boolean mask of the pixels that can be used. The others, such as padding, are not
+            valid in the prediction, and enter no fit, floor or mean.
         """
         if id is not None:
             id = checked_id(id)
@@ -481,13 +473,6 @@ class SpreadModel:
         """Gives up a prediction whose truth will not come."""
         self._waiting(id)
         del self._open[id]
-
-    def __repr__(self) -> str:
-        return (
-            f"SpreadModel({self.model!r}, {self.heuristic!r}, known={self.known}, "
-            f"seed={self.seed}, align={self.align}, rescale={self.rescale!r}, "
-            f"least={self.least}, max_pending={self.max_pending})"
-        )
 
 
 def _judged(facts: Facts, spread: PixelSpread, truth: Any) -> Facts:

@@ -7,7 +7,7 @@ widens the forecast.
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from math import exp2, fsum, inf, isfinite
 from typing import Any, Protocol, runtime_checkable
 
@@ -40,9 +40,8 @@ __all__ = [
 class OnlineModel(Protocol):
     """A model that learns one row at a time.
 
-    A model is any object with these two methods; nothing needs to be inherited. What `predict`
-    returns is handed to `Stream.predict` as it is: for quantile models a
-    `setpoint.predictions.Quantiles`.
+    A model is any object with these two methods. What `predict` returns is handed to
+    `Stream.predict` as it is.
     """
 
     def predict(self, x: Any) -> Any:
@@ -126,12 +125,12 @@ class Recent:
         object.__setattr__(self, "size", whole(self.size, "size", 1))
 
 
+@dataclass(eq=False)
 class Residuals:
     """How large residuals have lately been, below and above the forecast.
 
-    The scale is the mean absolute residual. With `sides=2` there is one scale for labels below
-    the forecast and one for labels above, each twice the mean of the residuals on its side, so
-    that the two average to the mean absolute residual.
+    The scale is the mean absolute residual. With `sides=2` there is one for labels below the
+    forecast and one for labels above, which average to it.
 
     Parameters
     ----------
@@ -156,28 +155,21 @@ class Residuals:
     Spread(centre=10.0, low=3.0, high=3.0)
     """
 
-    __slots__ = ("_above", "_below", "_past", "_total", "_weight", "count", "floor", "memory",
-                 "sides", "start")  # fmt: skip
+    memory: Fading | Recent | None = None
+    _: KW_ONLY
+    sides: int = 1
+    start: float = 1.0
+    floor: float = 0.01
 
-    def __init__(
-        self,
-        memory: Fading | Recent | None = None,
-        *,
-        sides: int = 1,
-        start: float = 1.0,
-        floor: float = 0.01,
-    ) -> None:
-        memory = Fading() if memory is None else memory
+    def __post_init__(self) -> None:
+        self.memory = memory = Fading() if self.memory is None else self.memory
         if not isinstance(memory, Fading | Recent):
             raise InputError(f"memory must be Fading(half_life) or Recent(size), got {memory!r}")
-        if isinstance(sides, bool) or sides not in (1, 2):
-            raise InputError(f"sides must be 1 or 2, got {sides!r}")
-        self.memory = memory
-        self.sides = int(sides)
-        self.start = positive(start, "start")
-        self.floor = finite(floor, "floor")
+        if isinstance(self.sides, bool) or self.sides not in (1, 2):
+            raise InputError(f"sides must be 1 or 2, got {self.sides!r}")
+        self.start, self.floor = positive(self.start, "start"), finite(self.floor, "floor")
         if not 0.0 <= self.floor <= 1.0:
-            raise InputError(f"floor must be a share from 0 to 1, got {floor}")
+            raise InputError(f"floor must be a share from 0 to 1, got {self.floor}")
         self.count = 0
         self._total = 0.0
         self._below = self._above = self._weight = 0.0
@@ -193,8 +185,7 @@ class Residuals:
             self._weight = keep * self._weight + 1.0
             self._below = keep * self._below + max(-residual, 0.0)
             self._above = keep * self._above + max(residual, 0.0)
-        else:
-            # Summed anew: a running sum would keep the rounding of an outlier that has left.
+        else:  # summed anew: a running sum would keep the rounding of an outlier that has left
             self._past.append(residual)
             self._weight = float(len(self._past))
             self._below = fsum(-r for r in self._past if r < 0.0)
@@ -214,10 +205,6 @@ class Residuals:
     def spread(self, centre: float) -> Spread:
         """A point forecast with the scales, as `setpoint.sets.Scale` reads it."""
         return Spread(centre, *self.scales)
-
-    def __repr__(self) -> str:
-        options = f"{self.memory!r}, sides={self.sides}, start={self.start}, floor={self.floor}"
-        return f"Residuals({options})"
 
 
 class ResidualScale:
@@ -269,15 +256,16 @@ class ResidualScale:
 
     def predict(self, x: Any) -> Spread:
         """The model's point with the scale of its residuals."""
-        point = finite(self.model.predict(x), "a point forecast", PredictionError)
-        return self.residuals.spread(point)
+        return self.residuals.spread(self._point(x))
+
+    def _point(self, x: Any) -> float:
+        return finite(self.model.predict(x), "a point forecast", PredictionError)
 
     def learn(self, x: Any, y: Any) -> None:
         """Takes in a label and its residual; if the model refuses it, neither."""
         if is_missing(y):
             return
-        label = finite(y, "a label", LabelError)
-        residual = label - finite(self.model.predict(x), "a point forecast", PredictionError)
+        residual = finite(y, "a label", LabelError) - self._point(x)
         self.model.learn(x, y)
         if isfinite(residual):
             self.residuals.add(residual)

@@ -286,10 +286,9 @@ class _Online(base.Wrapper[Any]):
 class IntervalRegressor(_Online, base.Regressor):
     """Any River regressor, with intervals whose risk is held online.
 
-    The width is measured in units of the regressor's own recent residuals and steered by the
-    labels: after T of them the mean loss is within a known constant over T of its level, whatever
-    the data. Before the first residual, and where the forecast is not finite, the whole line is
-    shown and not judged.
+    The width is in units of the regressor's recent residuals and steered by the labels: after T of
+    them the mean loss is within a known constant over T of its level, whatever the data. Before the
+    first residual, and where the forecast is not finite, the whole line is shown and not judged.
 
     Parameters
     ----------
@@ -300,7 +299,7 @@ class IntervalRegressor(_Online, base.Regressor):
     controller
         What to hold, and how: its family reads spreads (`sets.Scale`) or points (`sets.Widen`,
         `sets.TwoSided`, `sets.Lower`, `sets.Upper`), alone or in `sets.Nested` or
-        `sets.ScoreWindow`. By default miscoverage at 1 − confidence_level.
+        `sets.ScoreWindow`. By default `presets.intervals(confidence_level)`.
     confidence_level
         The coverage of the default controller.
     memory
@@ -423,16 +422,9 @@ class SetClassifier(_Online, base.Classifier):
         labels is taken to be certain of them.
     controller
         What to hold, and how, with a family of label sets, alone or in `sets.Nested` or
-        `sets.ScoreWindow`. By default `sets.Threshold` and miscoverage at 1 − confidence_level.
-    confidence_level
-        The coverage of the default controller.
-    max_pending
-        How many rows may wait for their label; beyond it the oldest is given up.
-
-    Attributes
-    ----------
-    stream, unjudged
-        See `IntervalRegressor`.
+        `sets.ScoreWindow`. By default `presets.label_sets(confidence_level)`.
+    confidence_level, max_pending
+        See `IntervalRegressor`, also about the attributes `stream` and `unjudged`.
 
     Examples
     --------

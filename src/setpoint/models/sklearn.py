@@ -7,7 +7,7 @@
 
 # mypy: allow-subclassing-any, allow-untyped-calls
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib import import_module
 from math import ceil, isfinite
 from typing import Any, Self
@@ -126,7 +126,7 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
         self._fitted = tuple(map(clone, estimators))
         self.estimator_ = self._fitted[0]
         self._ready = all(map(_is_fitted, self._fitted))
-        self._past: list[tuple[Any, Any]] = []
+        self._past: tuple[Any, Any] | None = None
         self._since = 0
         whole(self.chunk, "chunk", 1)
         for count, name in ((self.refit, "refit"), (self.window, "window")):
@@ -178,49 +178,43 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
     def _follow(self, X: Any, y: Any) -> Self:
         """Predicts, judges and learns row by row."""
         shown: list[Any] = []
-        for start, stop in self._blocks(len(y)):
+        start = 0
+        while start < len(y):
+            stop = min(start + self._ahead(len(y)), len(y))
             rows, labels = _rows(X, start, stop), y[start:stop]
             if self._ready:
                 shown += map(self._show, self._outputs(rows), labels)
             if self._learns:
                 self._learn(rows, labels)
-                continue
-            self._keep(rows, labels)
-            self._since += stop - start
-            if self.refit is not None and self._since >= self.refit:
-                past, known = zip(*self._past, strict=True)
-                self._fit(_stack(past), np.concatenate(known))
-                self._since = 0
+            else:
+                self._keep(rows, labels)
+                self._since += stop - start
+                if self._past is not None and self.refit and self._since >= self.refit:
+                    self._fit(*self._past)
+                    self._since = 0
+            start = stop
         self.shown_ = self._stacked(shown)
         return self
 
-    def _blocks(self, rows: int) -> Iterator[tuple[int, int]]:
-        """Rows that one state of the estimators predicts: a chunk, or all until a refit."""
-        start = 0
-        while start < rows:
-            if self._learns:
-                size = self.chunk
-            else:
-                size = rows if self.refit is None else max(self.refit - self._since, 1)
-            yield start, min(start + size, rows)
-            start += size
+    def _ahead(self, rows: int) -> int:
+        """How many rows one state of the estimators predicts: a chunk, or all until a refit."""
+        if self._learns:
+            return self.chunk
+        return rows if self.refit is None else max(self.refit - self._since, 1)
 
     def _keep(self, X: Any, y: Any) -> None:
         """Remembers the last rows, if the estimators are fitted anew to them."""
         if self.refit is None or self.window is None or not len(y):
             return
-        self._past.append((X, y))
-        spare = sum(len(labels) for _, labels in self._past) - self.window
-        while spare > 0:
-            rows, labels = self._past.pop(0)
-            if len(labels) > spare:
-                self._past.insert(0, (_rows(rows, spare, len(labels)), labels[spare:]))
-            spare -= len(labels)
+        if self._past is not None:
+            X, y = _stack(self._past[0], X), np.concatenate([self._past[1], y])
+        start = max(len(y) - self.window, 0)
+        self._past = _rows(X, start, len(y)), y[start:]
 
     # Input
 
     def _input(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        """X, checked no further than its shape, as the estimators do the rest, and y as a column."""
+        """X, checked no further than its shape (estimators do the rest), and y as one column."""
         if y is None:
             raise InputError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
@@ -246,10 +240,10 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
 class IntervalRegressor(RegressorMixin, _Online):
     """Any regressor, with intervals whose risk is held online.
 
-    The width is measured in units of the estimator's own recent residuals, or of its quantile
-    forecasts, and steered by the labels: after T of them the mean loss is within a known
-    constant over T of its level, whatever the data. Where nothing is known (no residual yet, or a
-    forecast that is not finite) the whole line is shown and not judged.
+    The width is in units of the estimator's recent residuals, or of its quantile forecasts, and
+    steered by the labels: after T of them the mean loss is within a known constant over T of its
+    level, whatever the data. Where nothing is known (no residual yet, or a forecast that is not
+    finite) the whole line is shown and not judged.
 
     Parameters
     ----------
@@ -262,7 +256,7 @@ class IntervalRegressor(RegressorMixin, _Online):
     controller
         What to hold, and how: its family reads spreads (`sets.Scale`), quantiles or points
         (`sets.Widen`, `sets.TwoSided`) or one end (`sets.Lower`, `sets.Upper`), alone or in
-        `sets.Nested` or `sets.ScoreWindow`. By default miscoverage at 1 − confidence_level.
+        `sets.Nested` or `sets.ScoreWindow`. By default `presets.intervals(confidence_level)`.
     confidence_level
         The coverage of the default controller.
     memory
@@ -399,14 +393,11 @@ class SetClassifier(ClassifierMixin, _Online):
     Parameters
     ----------
     estimator
-        The classifier; it must have `predict_proba`. A pipeline learns row by row if its last
-        step does. `FrozenEstimator(fitted)` keeps a model as it is.
+        The classifier, with `predict_proba`; see `IntervalRegressor` about pipelines.
     controller
         What to hold, and how, with a family of label sets, alone or in `sets.Nested` or
-        `sets.ScoreWindow`. By default `sets.Threshold` and miscoverage at 1 − confidence_level.
-    confidence_level
-        The coverage of the default controller.
-    initial, chunk, refit, window
+        `sets.ScoreWindow`. By default `presets.label_sets(confidence_level)`.
+    confidence_level, initial, chunk, refit, window
         See `IntervalRegressor`. The first rows go on until they hold two classes.
 
     Attributes
@@ -552,18 +543,14 @@ def _rows(X: Any, start: int, stop: int) -> Any:
     return X.iloc[start:stop] if hasattr(X, "iloc") else X[start:stop]
 
 
-def _stack(blocks: Sequence[Any]) -> Any:
-    """Blocks of rows as one."""
-    first = blocks[0]
-    if len(blocks) == 1:
-        return first
+def _stack(first: Any, second: Any) -> Any:
+    """The rows of the second below those of the first."""
     if hasattr(first, "iloc"):
-        return import_module("pandas").concat(blocks)
+        return import_module("pandas").concat([first, second])
     if hasattr(first, "tocsr"):
-        return import_module("scipy.sparse").vstack(blocks, format="csr")
-    if isinstance(first, np.ndarray):
-        return np.concatenate(blocks)
-    return first.vstack(_stack(blocks[1:]))
+        return import_module("scipy.sparse").vstack([first, second], format="csr")
+    arrays = isinstance(first, np.ndarray)
+    return np.concatenate([first, second]) if arrays else first.vstack(second)
 
 
 def _is_fitted(estimator: Any) -> bool:

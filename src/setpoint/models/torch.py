@@ -87,9 +87,7 @@ class Pinball(_Number):
     upper: float = 0.95
 
     def __post_init__(self) -> None:
-        lower, upper = finite(self.lower, "lower"), finite(self.upper, "upper")
-        if not 0.0 < lower < upper < 1.0:
-            raise InputError(f"levels must satisfy 0 < lower < upper < 1, got {lower} and {upper}")
+        lower, upper = _rising((self.lower, self.upper))
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
 
@@ -124,11 +122,7 @@ class Grid(_Number):
     levels: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        listed = self.levels if np.ndim(self.levels) == 1 else ()
-        levels = tuple([number(level, "a level") for level in listed])
-        if not levels or not all(low < high for low, high in pairwise((0.0, *levels, 1.0))):
-            raise InputError(f"levels must rise strictly between 0 and 1, got {self.levels!r}")
-        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "levels", _rising(self.levels))
 
     def prediction(self, output: Tensor) -> QuantileGrid:
         """The quantiles with their levels."""
@@ -243,10 +237,9 @@ class Online:
     """A torch module that learns one row at a time.
 
     `predict` runs in evaluation mode, without gradients, and changes nothing; `learn` takes
-    gradient steps on the last rows, each part of the module in the mode it was left in: training,
-    unless you called its `eval()`, as one does to freeze a normalisation. The module stays on its
-    device and in its precision. A label that is missing is not learnt; a row that is refused leaves
-    everything as it was.
+    gradient steps on the last rows, each part of the module in the mode it was left in. The module
+    stays on its device and in its precision. A label that is missing is not learnt; a row that is
+    refused leaves everything as it was.
 
     A row of features is anything that becomes a tensor, a row of a data frame included. Whole
     numbers stay whole where the module has an embedding, else they become floats.
@@ -451,6 +444,14 @@ def _pinball(outputs: Tensor, targets: Tensor, levels: tuple[float, ...]) -> Ten
     above = targets.unsqueeze(1) - _table(outputs, len(levels))
     shares = above.new_tensor(levels)
     return torch.maximum(shares * above, (shares - 1.0) * above).sum(1).mean()
+
+
+def _rising(levels: Any) -> tuple[float, ...]:
+    """The levels of quantiles, checked."""
+    rising = tuple([number(level, "a level") for level in levels]) if np.ndim(levels) == 1 else ()
+    if not rising or not all(low < high for low, high in pairwise((0.0, *rising, 1.0))):
+        raise InputError(f"levels must rise strictly between 0 and 1, got {levels!r}")
+    return rising
 
 
 def _place(label: Any, names: Sequence[Any]) -> int:

@@ -47,6 +47,7 @@ class ConformanceError(SetpointError, AssertionError):
 
 
 def broken(part: Any, promise: str) -> ConformanceError:
+    """The error that names a promise and what broke it."""
     return ConformanceError(f"{type(part).__name__} does not keep a promise: {promise}")
 
 
@@ -195,7 +196,7 @@ _PREDICTIONS: tuple[Any, ...] = (
     *({0.125: 0.0, 0.25: 4.0, 0.375: 4.0, 0.75: 5.0}, _line, _stairs),
     (np.array([[2.0, 4.5], [0.0, -8.0]]), np.full((2, 2), 0.5), np.array([[1.0, 2.0], [0.0, 4.0]])),
     (
-        *(np.float32([row]) for row in ([2.0, 4.5, 12.0], [0.5, 0.0, 8.0], [1.0, 0.0, 0.25])),
+        *np.array([[[2.0, 4.5, 12.0]], [[0.5, 0.0, 8.0]], [[1.0, 0.0, 0.25]]], np.float32),
         np.array([[True, True, False]]),
     ),
     (np.zeros((2, 1)), np.ones((2, 1)), np.ones((2, 1)), np.zeros((2, 1), dtype=bool)),

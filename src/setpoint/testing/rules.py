@@ -49,7 +49,7 @@ def check_loss(
         See `setpoint.losses`.
     sets
         The family whose sets it judges; by default `sets.Widen()`, or `sets.Multilabel()` or
-        `sets.PixelScale()` if it asks of a set what only sets of labels, or of pixels, have.
+        `sets.PixelScale()` for a loss of sets of labels or of pixels.
     predictions, labels
         What the family reads and what is judged; by default as for `check_set`.
 
@@ -408,17 +408,9 @@ _POLICIES = ("up", "down", "coin", "any", "swing")
 
 def _push(policy: str, theta: float, within: Within, before: float, draw: float) -> float:
     """The loss an adversary picks."""
-    match policy:
-        case "up":
-            return 1.0
-        case "down":
-            return 0.0
-        case "coin":
-            return float(draw < 0.5)
-        case "any":
-            return draw
-    # Up until the safeguard stops it, then down until it does, and so on.
-    return 0.0 if theta > within.high - 1e-3 else 1.0 if theta < within.low + 1e-3 else before
+    if policy == "swing":  # up until the safeguard stops it, then down until it does, and so on
+        return 0.0 if theta > within.high - 1e-3 else 1.0 if theta < within.low + 1e-3 else before
+    return {"up": 1.0, "down": 0.0, "coin": float(draw < 0.5), "any": draw}[policy]
 
 
 def _check_claim(

@@ -44,13 +44,11 @@ def check_set(
         See `setpoint.sets.Family`.
     predictions, labels
         What to try. By default numbers, pairs, triples, probabilities, quantiles and frames of
-        pixels, those that the family reads, zero scales, infinite ends and ties among them; and
-        labels between −20 and 20, or the classes of the prediction and one that it does not name,
-        or frames of the prediction's shape.
+        pixels, as far as the family reads them; and labels between −20 and 20, or the classes of
+        the prediction and one that it does not name, or frames of the prediction's shape.
     exact
         Whether each set contains y at its critical value to the bit, and not just within
-        rounding: for families defined by their critical values, and where the arithmetic is
-        exact on the predictions given. By default only without predictions of your own.
+        rounding. By default only without predictions of your own.
 
     Examples
     --------
@@ -180,7 +178,7 @@ def _check_sound(family: Scalar, readings: Sequence[Any]) -> None:
 
 
 def _takes_arrays(family: Any) -> bool:
-    """Whether a family is told to take arrays as they are, without a copy."""
+    """Whether a family takes arrays as they are, without a copy."""
     return isinstance(family, PixelScale | PixelThreshold) and family.share
 
 
@@ -333,7 +331,8 @@ def _check_defaults(family: Any, readings: Sequence[Any]) -> None:
 
 def _at_work(family: Any, samples: Sequence[Sample]) -> list[Any]:
     """A family as it is and, if it remembers, with several memories."""
-    if not isinstance(family, Remembers):
+    remembers = isinstance(family, Remembers)
+    if not remembers:
         return [family]
     rows = [
         (reading, family.label(y))
