@@ -62,6 +62,8 @@ class Law:
         # Where y has many critical values, the loss says which of them counts.
         shares = isinstance(loss, Calms) and isinstance(self.sets, Shares)
         self.calm: Any = loss.critical if shares else None
+        plain: Any = self.sets if isinstance(self.sets, Scalar) and trusted(self.sets) else None
+        self.score: Any = self.critical if plain is None else plain.score
         self.phi, self.phi_params = controller.stretch.phi, controller.stretch.params
         self.move = controller.stretch.move
 
@@ -278,8 +280,7 @@ def learn_one(
         if not -inf < lam < inf:
             state.saturated(lam)
         elif law.move is not None:
-            score = law.sets.critical(reading, y) if law.calm is None else law.critical(reading, y)
-            moved = law.move(law.phi_params, state.stretch, excess, score, lam)
+            moved = law.move(law.phi_params, state.stretch, excess, law.score(reading, y), lam)
             if law.stretch_doubted:
                 moved = law.check_stretch(moved, len(state.stretch))
             state.stretch = moved

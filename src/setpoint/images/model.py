@@ -405,7 +405,7 @@ class SpreadModel:
         if known is not None and self.known:
             truth = true_image(known, "known")
             if valid is not None:
-                truth = only(truth, mask_like(valid, "valid", truth))
+                truth = space(truth).where(mask_like(valid, "valid", truth), truth, nan)
             rng = np.random.default_rng((self.seed, self._serial))
             points = like(known_pixels(truth, self.known, rng), raw)
         seen = xp.where(usable, raw, nan)
@@ -439,11 +439,11 @@ class SpreadModel:
     def learn(self, x: Any, y: Any, *, id: Id | None = None) -> None:
         """Takes in the truth of a frame: NaN where invalid, a pair (values, valid), or masked.
 
-        The heuristic is told the estimate as it was predicted, under the id or last. Without an id,
-        if x is not the input predicted last, it is predicted now, by the model as it has become,
-        with known pixels drawn from y: where labels come late, give ids. Arrays and tensors are
-        the same input if they hold the same numbers, numbers and strings if they are equal,
-        anything else only if it is the same object.
+        The heuristic learns from the estimate as it was predicted, under the id or last. Without an
+        id, an x that is not the input predicted last is predicted now, by the model as it has
+        become, with known pixels drawn from y: where labels come late, give ids. Arrays, tensors,
+        numbers and strings are the same input if they are equal, anything else if it is the same
+        object.
         """
         truth = true_image(y, "y")
         if id is not None:

@@ -52,38 +52,12 @@ def check_set(
 
     Examples
     --------
-    >>> from dataclasses import dataclass
-    >>> from math import inf
-    >>> from setpoint.sets import Interval, Widen
-    >>> @dataclass(frozen=True)
-    ... class Above:
-    ...     inner: Widen = Widen()
-    ...
-    ...     def read(self, prediction):
-    ...         return self.inner.read(prediction)
-    ...
-    ...     def label(self, y):
-    ...         return self.inner.label(y)
-    ...
-    ...     def at(self, prediction, lam):
-    ...         return Interval(prediction[0] - lam, inf)
-    ...
-    ...     def critical(self, prediction, y):
-    ...         return prediction[0] - y
-    ...
-    ...     def start(self, level):
-    ...         return 0.0
-    ...
-    ...     def bounds(self):
-    ...         return None
-    ...
-    ...     def unit(self, prediction):
-    ...         return 1.0
-    >>> check_set(Above(), predictions=[(10.0, 14.0), (-3.0, 3.0)])
-    >>> check_set(Above(), predictions=[(-inf, 14.0)])
+    >>> from setpoint.sets import Widen
+    >>> check_set(Widen())
+    >>> check_set(Widen(), predictions=[(10.0, "wide")])
     Traceback (most recent call last):
-    setpoint.testing.ConformanceError: Above does not keep a promise: it works on what it reads,
-    got InputError: the ends of an interval must be numbers, got (nan, inf)
+    setpoint.testing.ConformanceError: Widen does not keep a promise: it works on what it reads,
+    got PredictionError: ...
     """
     exact = predictions is None if exact is None else exact
     with in_use(family):
@@ -247,11 +221,11 @@ def _check_nested(
         shown = bound.at(reading, asked)
         if kind is not None and type(shown) is not kind:
             raise broken(family, f"it shows {kind.__name__}, got {shown!r}")
-        held = [contains(shown, y) for y in seen]
+        inside = [contains(shown, y) for y in seen]
         again = bound.at(reading, asked)
-        if held != [contains(again, y) for y in seen]:
+        if inside != [contains(again, y) for y in seen]:
             raise broken(family, f"`at` gives one answer, got another at λ = {lam} for {reading}")
-        for y, s, now, then in zip(seen, criticals, held, before, strict=True):
+        for y, s, now, then in zip(seen, criticals, inside, before, strict=True):
             if now is None:
                 continue
             promise = _unkept(lam, s, now, bool(then), exact)
@@ -260,7 +234,7 @@ def _check_nested(
                 raise broken(family, f"{promise}, {where}")
             if lam == s and isfinite(s):
                 touched.append(now)
-        before = held
+        before = inside
     return touched
 
 
