@@ -283,6 +283,7 @@ class _Online(base.Wrapper[Any]):
         return True, output
 
 
+@dataclass(eq=False, repr=False)
 class IntervalRegressor(_Online, base.Regressor):
     """Any River regressor, with intervals whose risk is held online.
 
@@ -333,21 +334,15 @@ class IntervalRegressor(_Online, base.Regressor):
     (0.9, 1.25)
     """
 
-    def __init__(
-        self,
-        regressor: Any,
-        controller: Controller | None = None,
-        confidence_level: float = 0.9,
-        memory: Fading | Recent | None = None,
-        max_pending: int = 10_000,
-    ) -> None:
-        self.regressor = regressor
-        self.controller = controller
-        self.confidence_level = confidence_level
-        self.memory = memory
-        self.max_pending = max_pending
-        self.residuals = Residuals(memory)
-        self._begin(controller or presets.intervals(confidence_level), max_pending)
+    regressor: Any
+    controller: Controller | None = None
+    confidence_level: float = 0.9
+    memory: Fading | Recent | None = None
+    max_pending: int = 10_000
+
+    def __post_init__(self) -> None:
+        self.residuals = Residuals(self.memory)
+        self._begin(self.controller or presets.intervals(self.confidence_level), self.max_pending)
         self._handover = handover(self.stream.controller)
 
     @property
@@ -408,6 +403,7 @@ class IntervalRegressor(_Online, base.Regressor):
         return tuple(map(conf.Interval, lower, upper))
 
 
+@dataclass(eq=False, repr=False)
 class SetClassifier(_Online, base.Classifier):
     """Any River classifier with probabilities, with label sets whose risk is held online.
 
@@ -440,18 +436,13 @@ class SetClassifier(_Online, base.Classifier):
     0.9
     """
 
-    def __init__(
-        self,
-        classifier: Any,
-        controller: Controller | None = None,
-        confidence_level: float = 0.9,
-        max_pending: int = 10_000,
-    ) -> None:
-        self.classifier = classifier
-        self.controller = controller
-        self.confidence_level = confidence_level
-        self.max_pending = max_pending
-        self._begin(controller or presets.label_sets(confidence_level), max_pending)
+    classifier: Any
+    controller: Controller | None = None
+    confidence_level: float = 0.9
+    max_pending: int = 10_000
+
+    def __post_init__(self) -> None:
+        self._begin(self.controller or presets.label_sets(self.confidence_level), self.max_pending)
         self._count = label_count(self.stream.controller)
         self._learnt: dict[Any, None] = {}
 

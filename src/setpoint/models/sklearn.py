@@ -8,9 +8,10 @@
 # mypy: allow-subclassing-any, allow-untyped-calls
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
 from math import ceil, isfinite
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -48,36 +49,26 @@ Floats = npt.NDArray[np.float64]
 Masks = npt.NDArray[np.bool_]
 
 
+@dataclass(eq=False, repr=False)
 class _Online(MetaEstimatorMixin, BaseEstimator):
     """What both estimators share: the first rows are learnt at once, the others one by one.
 
     A kind of estimator adds `_outputs(X)`, what the estimators say of several rows, an item a row;
     `_prediction(output)`, what the family reads of one row, None where nothing is known of it;
-    and `_row(shown)`, a set as a row of `shown_`, the full set for None.
+    `_row(shown)`, a set as a row of `shown_`, the full set for None, and its `_shape`; `_options`,
+    what `partial_fit` of the estimators takes beside X and y.
     """
 
-    _dtype: type = np.float64
-    _options: dict[str, Any]  # what `partial_fit` of the estimators takes beside X and y
-    _shape: tuple[int, ...]  # the shape of a row of `shown_`
+    estimator: Any
+    _: KW_ONLY
+    controller: Controller | None = None
+    confidence_level: float = 0.9
+    initial: float | int = 0.5
+    chunk: int = 1
+    refit: int | None = None
+    window: int | None = None
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        controller: Controller | None = None,
-        confidence_level: float = 0.9,
-        initial: float | int = 0.5,
-        chunk: int = 1,
-        refit: int | None = None,
-        window: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.controller = controller
-        self.confidence_level = confidence_level
-        self.initial = initial
-        self.chunk = chunk
-        self.refit = refit
-        self.window = window
+    _dtype: ClassVar[type] = np.float64
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -237,6 +228,7 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
         return X
 
 
+@dataclass(eq=False, repr=False)
 class IntervalRegressor(RegressorMixin, _Online):
     """Any regressor, with intervals whose risk is held online.
 
@@ -301,32 +293,10 @@ class IntervalRegressor(RegressorMixin, _Online):
     0.9
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        lower: Any = None,
-        upper: Any = None,
-        controller: Controller | None = None,
-        confidence_level: float = 0.9,
-        memory: Fading | Recent | None = None,
-        initial: float | int = 0.5,
-        chunk: int = 1,
-        refit: int | None = None,
-        window: int | None = None,
-    ) -> None:
-        super().__init__(
-            estimator,
-            controller=controller,
-            confidence_level=confidence_level,
-            initial=initial,
-            chunk=chunk,
-            refit=refit,
-            window=window,
-        )
-        self.lower = lower
-        self.upper = upper
-        self.memory = memory
+    _: KW_ONLY
+    lower: Any = None
+    upper: Any = None
+    memory: Fading | Recent | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Begins anew: fits the first rows, then predicts and learns the others one by one."""
@@ -365,7 +335,8 @@ class IntervalRegressor(RegressorMixin, _Online):
         ends, start = ((), None) if self.lower is None else ((self.lower, self.upper), 1.0)
         controller = self.controller or presets.intervals(self.confidence_level, start=start)
         self._open(controller, (self.estimator, *ends))
-        self._handover, self._options = handover(controller), {}
+        self._options: dict[str, Any] = {}
+        self._handover = handover(controller)
         self._shape = self._handover.shape
         self.residuals_ = Residuals(self.memory)
         return self._begin(X, y, self._first(len(y)), by_rows=by_rows and self._learns)
@@ -427,7 +398,7 @@ class SetClassifier(ClassifierMixin, _Online):
     0.9
     """
 
-    _dtype = np.bool_
+    _dtype: ClassVar[type] = np.bool_
 
     def fit(self, X: Any, y: Any) -> Self:
         """Begins anew: fits the first rows, then predicts and learns the others one by one."""
