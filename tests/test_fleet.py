@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint.bulk import compile as _kernels
+from setpoint.bulk.compile import kernel
 from setpoint.bulk.fleet import Intervals
 from setpoint.bulk.vectors import layout_of
 from setpoint.controller import State
@@ -749,19 +749,23 @@ class Breaks(RuntimeError):
     """What a rule raises half way."""
 
 
-def fragile(
-    _params: Any, theta: float, memory: Any, excess: float, _critical: float, _curve: Any
-) -> tuple[float, Any]:
-    if theta == 0.5:
-        raise Breaks
-    return theta + 0.5 * excess, memory
-
-
 @dataclass(frozen=True)
 class Fragile:
     """A step rule of a user's own that breaks at θ = 0.5."""
 
-    rule, needs, params = staticmethod(fragile), "excess", ()
+    params = ()
+
+    @staticmethod
+    def rule(params: Any, theta: float, memory: Any, excess: float, critical: float) -> Any:
+        if theta == 0.5:
+            raise Breaks
+        return theta + 0.5 * excess, memory
+
+    def init(self) -> tuple[float, ...]:
+        return ()
+
+    def claim(self, within: Any, memory: Any, T: int) -> sp.steps.Claim:
+        return sp.steps.Claim()
 
 
 def test_a_rule_that_raises_half_way_changes_nothing() -> None:
@@ -1045,8 +1049,8 @@ def test_one_signature_serves_arrays_of_every_make(mode: str, tmp_path: Path) ->
     if mode == "plain":
         pytest.skip("nothing is compiled")
     fleet = sp.Fleet(ONE, 4)
-    names = ("aim", "learn", "fleet")
-    loops = [_kernels.kernel(layout_of(ONE), name) for name in names]
+    names = ("aim_row", "learn_row", "fleet")
+    loops = [kernel(layout_of(ONE), name) for name in names]
 
     def signatures() -> list[int]:
         return [len(loop.signatures) for loop in loops]
@@ -1097,7 +1101,7 @@ def test_what_waits_cannot_be_changed_after_loading(tmp_path: Path) -> None:
 
 def test_a_fleet_gives_back_every_number_of_a_state() -> None:
     state = TWO.init()
-    others = ("risks", "sets", "stretch", "terms", "fresh")
+    others = ("risks", "sets", "stretch", "family", "terms", "fresh")
     names = [name for name in State.__slots__ if name not in others]
     for number, name in enumerate(names, 3):
         setattr(state, name, number)

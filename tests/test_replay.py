@@ -327,10 +327,10 @@ def mostly(shown: Any, y: float) -> float | None:
 
 @dataclass(frozen=True)
 class Toward:
-    """A step rule that asks for the critical θ, and so cannot run in bulk."""
+    """A step rule that asks for the critical value, by a method that cannot be compiled."""
 
     share: float = 0.3
-    needs = "critical"
+    scored = True
 
     @property
     def params(self) -> tuple[float, ...]:
@@ -340,9 +340,12 @@ class Toward:
         return ()
 
     def rule(
-        self, params: Any, theta: float, memory: Any, excess: float, critical: float, curve: Any
+        self, params: Any, theta: float, memory: Any, excess: float, critical: float
     ) -> tuple[float, Any]:
         return theta + params[0] * excess * abs(critical - theta), memory
+
+    def claim(self, within: Any, memory: Any, T: int) -> sp.steps.Claim:
+        return sp.steps.Claim()
 
 
 OTHERS = {

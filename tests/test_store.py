@@ -518,9 +518,14 @@ def test_a_value_that_no_stream_can_have_is_refused_in_a_sentence(
 
 
 def test_fields_that_are_absent_or_unknown_are_refused_in_a_sentence() -> None:
-    for change in ({"serial": -1}, {"given": "x"}, {"risks": ()}, {"risks": [3]}, {"counts": None}):
-        with pytest.raises(StateError, match=f"^(the stream.)?{next(iter(change))}.* must "):
+    for change in ({"risks": ()}, {"risks": [3]}, {"counts": None}, {"missing": "no"}):
+        with pytest.raises(StateError, match=rf"^(a stream\.)?{next(iter(change))}.* must "):
             _store.check_state({**example().content(), **change})
+    for change in ({"serial": -1}, {"given": "x"}, {"overflow": "wait"}, {"max_pending": 0}):
+        content = example().content()
+        content["receipts"].update(change)
+        with pytest.raises(StateError, match=rf"^receipts\.{next(iter(change))} must be "):
+            _store.check_state(content)
     content = example().content()
     del content["risks"][0]["judged"]
     with pytest.raises(StateError, match=r"risks\[0\] must have the fields first, judged, "):

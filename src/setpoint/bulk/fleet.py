@@ -154,7 +154,8 @@ class Fleet:
         self._trusted = all(trusted(part) for part in parts) and all(
             trusted(risk.loss) and trusted(risk.step) for risk in controller.risks
         )
-        listed = isinstance(streams, Iterable) and np.ndim(streams) > 0  # type: ignore[arg-type]
+        number = np.ndim(streams) == 0 if isinstance(streams, np.ndarray) else False
+        listed = isinstance(streams, Iterable) and not number
         self.add(streams if listed else range(whole(streams, "streams", 0)))  # type: ignore[arg-type]
 
     # The streams
