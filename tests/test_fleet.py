@@ -1,5 +1,6 @@
 """Fleets: many streams in one call, each as it would be alone, whatever comes late or wrong."""
 
+import copy
 from dataclasses import dataclass
 from math import inf, nan
 from pathlib import Path
@@ -1129,3 +1130,19 @@ def test_many_streams_retire_quickly() -> None:
     assert states[5].dropped == 1
     assert 5 in states
     assert 6 not in states
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_of_a_fleet_shares_nothing(copied: Any) -> None:
+    fleet = sp.Fleet(TWO, ["a", "b"])
+    fleet.predict(pair(0.0, 0.0), batch="waits")
+    twin, before = copied(fleet), everything(fleet)
+    twin.update([5.0, 0.5], batch="waits")
+    twin.run((np.zeros((3, 2)), np.ones((3, 2))), np.full((3, 2), 9.0))
+    twin.add(["c"])
+    twin.retire(["a"])
+    assert everything(fleet) == before
+    after = everything(twin)
+    fleet.update([0.5, 5.0], batch="waits")
+    fleet.retire(["b"])
+    assert everything(twin) == after

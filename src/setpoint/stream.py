@@ -202,8 +202,9 @@ class Stream:
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
         """Takes in several labels by id, in the order given: all of them, or none."""
         try:
-            items = getattr(labels, "items", None)  # a mapping, or a Series of pandas
-            pairs = [(id, y) for id, y in (items() if callable(items) else labels)]
+            items: Any = getattr(labels, "items", None)  # a mapping, or a Series of pandas
+            listed: Any = items() if callable(items) else labels
+            pairs = [(id, y) for id, y in listed]
         except (TypeError, ValueError):
             raise InputError(
                 f"labels must be a mapping or pairs of (id, y), got {labels!r}"

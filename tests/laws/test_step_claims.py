@@ -169,7 +169,9 @@ def hold_critical_values(controller: sp.Controller) -> None:
     for way in FLEETS:
         assert_same_fleet(way(controller, tapes), runs, exact=True)
     table = swept([controller], tapes[0])
-    assert_same_metrics({name: float(v[0]) for name, v in table.items()}, sp.replay(controller, tapes[0]))
+    assert_same_metrics(
+        {name: float(v[0]) for name, v in table.items()}, sp.replay(controller, tapes[0])
+    )
 
 
 @pytest.mark.parametrize("controller", [ALONE, SCORED], ids=["alone", "beside another"])
@@ -180,6 +182,13 @@ def test_a_scored_rule_is_given_critical_values_in_all_four_modes(
     hold_critical_values(controller)
 
 
+def test_a_scored_rule_is_given_critical_values_compiled() -> None:
+    pytest.importorskip("numba")
+    tape, run = play(ALONE, 60, seed=1)
+    assert_same_run(as_run(sp.replay(ALONE, tape)), run, exact=True)
+
+
+@pytest.mark.slow
 def test_a_scored_rule_is_given_critical_values_in_all_four_modes_compiled() -> None:
     pytest.importorskip("numba")
     hold_critical_values(ALONE)
