@@ -150,7 +150,7 @@ class Receipts:
             if len(self.closed) > _REMEMBERED:
                 self.forgetful |= self.closed.pop(next(iter(self.closed))) != "answered"
 
-    def reopen(self, waiting: dict[Id, Receipt], only: Any) -> None:
+    def reopen(self, waiting: dict[Id, Receipt], only: tuple[Any, ...] | None) -> None:
         """Lets everything wait that waited before some labels were taken in."""
         self.only, self.several = only, waiting if only is None else {}
         for id in waiting:
