@@ -704,7 +704,7 @@ def test_a_damaged_file_is_called_damaged(tmp_path: Path, suffix: str) -> None:
 def test_a_tape_of_a_later_version_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("setpoint.tape.plan._VERSION", 2)
+    monkeypatch.setattr("setpoint.tape.files._VERSION", 2)
     simple().write(tmp_path / "tape.npz")
     monkeypatch.undo()
     with pytest.raises(TapeError, match=r"of version 2; this setpoint reads .* of version 1"):

@@ -277,9 +277,6 @@ MISSED = sp.losses.Miscoverage()
     ("sets", "risks", "said"),
     [
         (sp.sets.Nested(sp.sets.Widen()), (risk(MISSED, 0.5), risk(MISSED)), "one set a row"),
-        (sp.sets.Widen(), risk(sp.losses.SetSize(), 0.5), "SetSize cannot judge Widen"),
-        (sp.sets.Widen(), risk(sp.losses.FalseNegatives()), "FalseNegatives cannot judge Widen"),
-        (sp.sets.Widen(), risk(sp.losses.CentreFailure()), "CentreFailure cannot judge Widen"),
         (sp.sets.PixelScale(), risk(sp.losses.ImageMiscoverage()), "PixelScale is for images"),
         (sp.sets.PixelThreshold(), risk(sp.losses.FalseNegatives()), "PixelThreshold is for"),
     ],

@@ -6,8 +6,7 @@ flow is asked for.
 """
 
 from setpoint.images.alignment import Fit, Line, Ratio, fit, known_pixels, only, valid_depth
-from setpoint.images.choosing import Chosen, choose
-from setpoint.images.criticals import CriticalSet, CriticalValues, FrameTape
+from setpoint.images.criticals import Chosen, CriticalSet, CriticalValues, FrameTape, choose
 from setpoint.images.heuristics import (
     Constant,
     PreviousResiduals,

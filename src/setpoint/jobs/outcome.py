@@ -15,7 +15,8 @@ from setpoint.bulk.replay import Trace, nominal
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.guarantee import Status
-from setpoint.jobs.folders import LIST, folder_for, results, save
+from setpoint.jobs.folders import LIST, folder_for, results
+from setpoint.jobs.inspect import save
 from setpoint.jobs.job import Job
 from setpoint.jobs.rows import Rows
 from setpoint.jobs.tune import Choice, finite_or_none

@@ -9,8 +9,8 @@ import numpy as np
 from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError
 from setpoint.jobs.calibrate import calibrated
-from setpoint.jobs.columns import Columns, check_keys, tape_of, unused
-from setpoint.jobs.features import Features, find
+from setpoint.jobs.columns import Columns, Features, check_keys, tape_of, unused
+from setpoint.jobs.columns import features as features_of
 from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
@@ -94,7 +94,7 @@ def run(
     dates = [] if time is not None else [name for name in rows.dates if name != target]
     time = dates[0] if len(dates) == 1 else time
     tape, notes = tape_of(rows, {"prediction": np.zeros(len(y))}, y, id, time, group)
-    seen = find(rows, tape, target, time=time, id=id, only=features, without=without)
+    seen = features_of(rows, tape, target, time=time, id=id, only=features, without=without)
     ends = model == "linear"
     predictions = _forecast(model, seen.values, tape, goal.level, 2 if ends else 3, progress)
     names = ("lower", "upper") if ends else ("centre", "low", "high")

@@ -18,6 +18,7 @@ from setpoint.errors import TapeError
 from setpoint.tape.columns import (
     KEYS,
     Column,
+    Plan,
     Ragged,
     checked_names,
     column,
@@ -30,7 +31,7 @@ from setpoint.tape.columns import (
     several,
     times,
 )
-from setpoint.tape.plan import Plan, read, write
+from setpoint.tape.files import read_tape, write_tape
 
 __all__ = ["USUAL", "Segments", "Tape", "TapeNotice"]
 
@@ -243,7 +244,7 @@ class Tape:
             names = several(("lower", "upper") if prediction is None else prediction)
             target = "y" if target is None else target
             plan = Plan(names, target, id, time, group, several(extras or ()))
-        return cls.from_arrays(**read(path, plan), strict=strict)
+        return cls.from_arrays(**read_tape(path, plan), strict=strict)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes a .csv, .csv.gz, .parquet or .npz file, whole or not at all.
@@ -252,7 +253,7 @@ class Tape:
         keeps everything; the others have one value a cell and take no `Ragged` column.
         """
         prediction = dict(zip(self.names, self.prediction, strict=True))
-        write(path, self._keys(), prediction, self.y, self.extras)
+        write_tape(path, self._keys(), prediction, self.y, self.extras)
 
     def _keys(self) -> dict[str, np.ndarray]:
         """Those of id, time and group that there are."""

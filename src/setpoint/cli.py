@@ -1,6 +1,7 @@
-"""The commands and their options: they parse, call the library and print."""
+"""The command `setpoint`: it parses, calls the library and prints."""
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
@@ -8,11 +9,15 @@ from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import setpoint
+from setpoint.errors import InputError, SetpointError
 
-__all__ = ["app"]
+try:
+    import typer
+except ImportError as error:
+    sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
+
+__all__ = ["app", "main"]
 
 app = typer.Typer(
     help="Keeps the risk of any online model at the level you set.",
@@ -21,29 +26,9 @@ app = typer.Typer(
 )
 
 
-class RiskName(StrEnum):
-    """What can be held by name."""
-
-    coverage = "coverage"
-    mc = "mc"
-
-
-class ModelName(StrEnum):
-    """The models of `run`."""
-
-    linear = "linear"
-    last = "last"
-    river = "river"
-    forest = "forest"
-
-
-class FileKind(StrEnum):
-    """The kinds of files of rows."""
-
-    csv = "csv"
-    parquet = "parquet"
-    jsonl = "jsonl"
-
+RiskName = StrEnum("RiskName", ["coverage", "mc"])
+ModelName = StrEnum("ModelName", ["linear", "last", "river", "forest"])
+FileKind = StrEnum("FileKind", ["csv", "parquet", "jsonl"])
 
 File = Annotated[
     Path, typer.Argument(help="A .csv, .parquet or .jsonl file; .gz too.", show_default=False)
@@ -227,7 +212,7 @@ def calibrate(
 
     goal = jobs.Goal(risk, level, _pair(support), gamma)
     columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time, group)
-    with _working("calibrating", quiet or json):
+    with _progress("calibrating", quiet or json):
         result = jobs.calibrate(file, columns, goal, burn_in=burn_in, controller=config)
         kind = None if format is None else f".{format}"
         files = result.write(out, report=not no_report, suffix=kind)
@@ -267,7 +252,7 @@ def tune(
 
     goal = jobs.Goal(risk, level, _pair(support))
     columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time)
-    with _working("trying", quiet or json):
+    with _progress("trying", quiet or json):
         result = jobs.tune(file, columns, goal, share=share, gammas=_numbers(gammas))
     files = {} if out is None else {out.name: result.write(out)}
     _print(str(result), result.as_dict(), files, quiet, json)
@@ -342,7 +327,7 @@ def report(
     columns = None
     if target is not None:
         columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time, group)
-    with _working("replaying", quiet or json):
+    with _progress("replaying", quiet or json):
         result = jobs.report(source, columns, config, title=title, out=out, png=png)
     _print("", result.metrics, result.files, quiet, json)
 
@@ -384,8 +369,6 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def _numbers(text: str | None) -> tuple[float, ...]:
-    from setpoint.errors import InputError
-
     try:
         return tuple(map(float, _names(text)))
     except ValueError:
@@ -393,8 +376,6 @@ def _numbers(text: str | None) -> tuple[float, ...]:
 
 
 def _pair(text: str | None) -> tuple[float, float] | None:
-    from setpoint.errors import InputError
-
     if text is None:
         return None
     ends = _numbers(text)
@@ -429,7 +410,7 @@ def _print(
 
 @contextmanager
 def _progress(title: str, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on standard error for a loop over rows; None where nobody watches."""
+    """A bar on standard error; None where nobody watches. It runs until rows are counted."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -441,13 +422,34 @@ def _progress(title: str, quiet: bool) -> Iterator[Callable[[int, int], None] | 
         yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
-@contextmanager
-def _working(title: str, quiet: bool) -> Iterator[None]:
-    """A sign on standard error that something goes on; nothing where nobody watches."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
+# How it runs
 
-    with Console(stderr=True).status(title):
-        yield
+
+def main() -> None:
+    """Runs the command line.
+
+    It ends with 0 if all is well, with 1 and one sentence on standard error if something in the
+    data or the options is wrong, and with 2 if the command itself is not understood.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            app(prog_name="setpoint")
+    except SetpointError as error:
+        sys.exit(f"setpoint: {error}")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        sys.exit(f"setpoint: {f'{error.filename}: {reason}' if error.filename else reason}")
+    except ImportError as error:
+        if (error.name or "setpoint").startswith("setpoint"):
+            raise
+        sys.exit(f"setpoint: this needs {error.name}: pip install 'setpoint[all]'")
+
+
+def _note(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Says a warning as the command says all else, without the place in the source."""
+    print(f"setpoint: note: {message}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
