@@ -278,7 +278,6 @@ MISSED = sp.losses.Miscoverage()
     [
         (sp.sets.Nested(sp.sets.Widen()), (risk(MISSED, 0.5), risk(MISSED)), "one set a row"),
         (sp.sets.PixelScale(), risk(sp.losses.ImageMiscoverage()), "PixelScale is for images"),
-        (sp.sets.PixelThreshold(), risk(sp.losses.FalseNegatives()), "PixelThreshold is for"),
     ],
 )
 def test_a_controller_that_cannot_do_the_work_is_refused_before_it_begins(

@@ -1,7 +1,7 @@
 """Which column of a file is what; the tape of them, and the features that a model sees."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count, takewhile
 from typing import Any
@@ -222,7 +222,7 @@ def read_tape(rows: Rows, columns: Columns) -> tuple[Tape, tuple[str, ...]]:
             f"--target needs labels, and {columns.target!r} of {rows.path} is empty in all "
             f"{len(rows):,} rows"
         )
-    tape, notes = tape_of(rows, prediction, y, columns.id, columns.time, columns.group)
+    tape, notes = tape_of(rows, prediction, y, columns.keys())
     return tape, (*_crossed(columns, prediction), *notes)
 
 
@@ -240,19 +240,12 @@ def _crossed(columns: Columns, prediction: dict[str, Array]) -> list[str]:
 
 
 def tape_of(
-    rows: Rows,
-    prediction: dict[str, Array],
-    y: Array,
-    id: str | None,
-    time: str | None,
-    group: str | None,
+    rows: Rows, prediction: dict[str, Array], y: Array, names: Mapping[str, str | None]
 ) -> tuple[Tape, tuple[str, ...]]:
-    """A tape with the keys of a file, sorted by time, and notes."""
-    keys: dict[str, Any] = {}
-    for role, name in (("id", id), ("group", group)):
-        if name is not None:
-            keys[role] = rows.keys(name, f"--{role}")
-    notes = []
+    """A tape with the keys of these names in a file, sorted by time, and notes."""
+    columns = {role: name for role in ("id", "group") if (name := names.get(role))}
+    keys: dict[str, Any] = {role: rows.keys(name, f"--{role}") for role, name in columns.items()}
+    time, notes = names.get("time"), []
     if rows.commas:
         notes.append("numbers are read with decimal commas: 1,5 is one and a half")
     if time is not None:
@@ -266,7 +259,7 @@ def tape_of(
         prediction = {name: column[places] for name, column in prediction.items()}
         keys = {name: column[places] for name, column in keys.items()}
         y = y[places]
-        if id is None:
+        if "id" not in keys:
             notes.append(f"the rows are not in the order of {time!r}; they are taken in it")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TapeNotice)  # it is noted below
@@ -323,7 +316,7 @@ def features(
         columns |= {} if isinstance(part, str) else part
     values = np.empty((len(rows), len(columns)))
     for place, column in enumerate(columns.values()):
-        values[:, place] = _carried(column if tape.places is None else column[tape.places], tape)
+        values[:, place] = _carried(column[tape.places], tape)
     used = tuple(name for name in parts if name not in left_out)
     return Features(values, tuple(columns), used, left_out)
 

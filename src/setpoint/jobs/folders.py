@@ -185,7 +185,7 @@ def _retraced(folder: Path) -> tuple[Trace, dict[str, Any]]:
     tape, _ = read_tape(rows, columns)
     cells = rows.column(burn_in, "burn_in").to_pylist()
     early = np.array([str(cell).lower() == "true" for cell in cells], dtype=np.int64)
-    early = tape.by_stream(early if tape.places is None else early[tape.places])
+    early = tape.by_stream(early[tape.places])
     _, later = tape.split(np.add.reduceat(early, tape.segments.offsets[:-1]))
     return replay(controller, later), content
 
@@ -195,9 +195,10 @@ def _columns(names: Mapping[str, Any]) -> Columns:
     for role, name in names.items():
         if not all(isinstance(word, str) for word in (name if isinstance(name, list) else [name])):
             raise TypeError(f"{role} is {name!r}, and a column has a name")
-    return Columns(
-        **{role: tuple(name) if isinstance(name, list) else name for role, name in names.items()}
-    )
+    columns: dict[str, Any] = {
+        role: tuple(name) if isinstance(name, list) else name for role, name in names.items()
+    }
+    return Columns(**columns)
 
 
 def _not_as_written(folder: Path, error: Exception) -> str:

@@ -39,7 +39,7 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
     if len(trace.states) == 1:
         Stream(controller, state=trace.state).save(path)
         return
-    ids = [*trace.states]
+    ids: list[Any] = [*trace.states]
     if scalar(controller):
         fleet = Fleet(controller, ())
         fleet.add(ids, [*trace.states.values()])

@@ -178,22 +178,16 @@ class Job:
     ----------
     command
         "calibrate", "run" or "demo".
-    file
-        The file that was read, None where there was none.
-    columns
-        Which column is what; for `run` with the columns in which the model's predictions are.
-    goal
-        What to hold, where no controller says it.
-    config
-        The controller that was given.
+    file, columns
+        What was read, and which column is what; for `run` the columns of the model's predictions.
+    goal, config
+        What to hold, or the controller that says it.
     burn_in
         How many rows of each series choose, None for the usual number.
     model, features, without
         For `run`: the model, and the columns it was told to see or not to see.
-    seed
-        For `demo`.
-    title
-        What to call it; by default as the file.
+    seed, title
+        For `demo`; what to call it, by default as the file.
     """
 
     command: str

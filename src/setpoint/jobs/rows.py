@@ -181,9 +181,7 @@ class Rows:
     def no_dates(self, name: str) -> str:
         """Which cell keeps a column of text from being one of dates, if most of it is."""
         column = self.table[name]
-        if not self.is_text(name) or not cells.is_dated(column[:_HEAD]):
-            return ""
-        if cells.first_odd(column[:_HEAD])[1] <= 0.5:
+        if not self.is_text(name) or cells.first_odd(column[:_HEAD])[1] <= 0.5:
             return ""
         row, share = cells.first_odd(column)
         return f"{self._cell(name, row)} and is no column of dates" if share > 0.5 else ""

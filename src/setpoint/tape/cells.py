@@ -24,7 +24,6 @@ __all__ = [
     "counted",
     "first_odd",
     "has_points",
-    "is_dated",
     "is_text",
     "is_time",
     "iso",
@@ -307,12 +306,6 @@ def first_odd(column: Any) -> tuple[int, float]:
     return max(int(compute.index(best, False).as_py()), 0), share
 
 
-def is_dated(column: Any) -> bool:
-    """Whether some of the first cells of a column of text may be dates."""
-    texts = [str(text).strip() for text in column[:10].to_pylist()]
-    return any(_SHAPE.fullmatch(text) or _ISO.fullmatch(text) for text in texts)
-
-
 def _readings(bare: Any) -> list[tuple[str, Any]]:
     """The ways of writing days that every cell is in, and the times in them."""
     first = bare.drop_null()[:1].to_pylist()
@@ -412,21 +405,21 @@ def calendar(moments: Array) -> dict[str, Array]:
     """
     seconds = moments.astype("datetime64[s]").astype(np.int64)
     span = int(seconds.max() - seconds.min()) if len(seconds) else 0
-    cycles: dict[str, Array] = {}
-
-    def turn(name: str, phase: Array, times: int) -> None:
-        more = "" if times == 1 else f" {times}"
-        cycles[f"{name} sin{more}"] = np.sin(2.0 * pi * times * phase)
-        cycles[f"{name} cos{more}"] = np.cos(2.0 * pi * times * phase)
-
-    if (seconds % _DAY != seconds[:1] % _DAY).any():
-        turn("of day", (seconds % _DAY) / _DAY, 1)
-        turn("of day", (seconds % _DAY) / _DAY, 2)
     days = weekday(moments)
+    turns = []
+    if (seconds % _DAY != seconds[:1] % _DAY).any():
+        turns = [
+            ("of day", seconds % _DAY / _DAY, ""),
+            ("of day", 2 * (seconds % _DAY) / _DAY, " 2"),
+        ]
     if (days != days[:1]).any():
-        turn("of week", days / 7.0, 1)
-        if span > 14 * _DAY:
-            cycles["weekend"] = (days >= 5).astype(np.float64)
+        turns.append(("of week", days / 7.0, ""))
     if span > _YEAR // 2:
-        turn("of year", (seconds % _YEAR) / _YEAR, 1)
+        turns.append(("of year", seconds % _YEAR / _YEAR, ""))
+    cycles: dict[str, Array] = {}
+    for name, phase, times in turns:
+        cycles[f"{name} sin{times}"] = np.sin(2.0 * pi * phase)
+        cycles[f"{name} cos{times}"] = np.cos(2.0 * pi * phase)
+        if name == "of week" and span > 14 * _DAY:
+            cycles["weekend"] = (days >= 5).astype(np.float64)
     return cycles
