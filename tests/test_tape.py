@@ -665,9 +665,7 @@ def test_an_npz_keeps_everything(tmp_path: Path) -> None:
     with pytest.raises(TapeError, match="knows its own columns"):
         Tape.read(path, target="y")
     for suffix in (".csv", ".parquet"):
-        with pytest.raises(
-            TapeError, match=f"a {suffix} file has one value a cell, column 'scores'"
-        ):
+        with pytest.raises(TapeError, match="a table has one value a cell, column 'scores'"):
             tape.write(tmp_path / f"tape{suffix}")
     assert os.listdir(tmp_path) == ["tape.npz"]
 

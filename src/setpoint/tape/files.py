@@ -61,12 +61,12 @@ _FORMAT, _VERSION, _HEADER = "setpoint tape", 1, "setpoint"
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, TypeError, ValueError)
 
 
-def suffix_of(path: _Path) -> str:
+def suffix_of(path: _Path, known: Sequence[str] = SUFFIXES, what: str = "a file of rows") -> str:
     """Which of the known suffixes a path has."""
-    for suffix in SUFFIXES:
+    for suffix in known:
         if os.fspath(path).lower().endswith(suffix):
             return suffix
-    raise DataError(f"a file of rows ends in {', '.join(SUFFIXES)}; got {os.fspath(path)!r}")
+    raise DataError(f"{what} ends in {', '.join(known)}; got {os.fspath(path)!r}")
 
 
 def is_csv(suffix: str) -> bool:
@@ -398,13 +398,6 @@ def _plain(value: Any) -> Any:
 # Tapes
 
 
-def _suffix_of_tape(path: _Path) -> str:
-    for suffix in _OF_TAPES:
-        if os.fspath(path).lower().endswith(suffix):
-            return suffix
-    raise TapeError(f"a tape's file ends in {', '.join(_OF_TAPES)}; got {os.fspath(path)!r}")
-
-
 @contextmanager
 def _readable(path: _Path) -> Iterator[None]:
     """Turns what a damaged file makes its reader raise into one error."""
@@ -422,8 +415,9 @@ def _readable(path: _Path) -> Iterator[None]:
 
 def read_tape(path: _Path, plan: Plan | None) -> dict[str, Any]:
     """What `Tape.from_arrays` takes. Without a plan the file is laid out as `write_tape` does."""
-    suffix, where = _suffix_of_tape(path), os.fspath(path)
+    where = os.fspath(path)
     with _readable(path):
+        suffix = suffix_of(path, _OF_TAPES, "a tape's file")
         if suffix == ".npz":
             return _read_npz(path, plan)
         Path(path).stat()  # the system's own error if there is none
@@ -452,8 +446,8 @@ def _decoded(file: File, name: str, kind: str) -> np.ndarray:
                 f"{cells.advice(text)}"
             )
         return numbers
-    pa, encoded = arrow(), file.table[name].combine_chunks().dictionary_encode()
-    words = encoded.dictionary
+    pa, column = arrow(), file.table[name].combine_chunks().dictionary_encode()
+    words = column.dictionary
     values: np.ndarray = np.asarray(words.to_numpy(zero_copy_only=False), object)
     with suppress(pa.ArrowInvalid):
         integers = words.cast(pa.int64())
@@ -465,7 +459,7 @@ def _decoded(file: File, name: str, kind: str) -> np.ndarray:
             values = values == "true"
         elif not isinstance(numbers, tuple):
             values = numbers
-    return cast(np.ndarray, values[encoded.indices.to_numpy(zero_copy_only=False)])
+    return cast(np.ndarray, values[column.indices.to_numpy(zero_copy_only=False)])
 
 
 def write_tape(
@@ -476,20 +470,15 @@ def write_tape(
     extras: Mapping[str, Column],
 ) -> None:
     """A file of the columns in this order: keys, prediction, y, extras."""
-    suffix = _suffix_of_tape(path)
-    if suffix == ".npz":
-        names = {"names": list(prediction), "extras": list(extras)}
-        numbered = {f"prediction{i}": column for i, column in enumerate(prediction.values())}
-        more = {f"extra{i}": column for i, column in enumerate(extras.values())}
-        _write_npz(path, names, {**keys, **numbered, "y": y, **more})
-        return
-    columns = {**keys, **prediction, "y": y, **extras}
-    for name, column in columns.items():
-        if isinstance(column, Ragged) or column.ndim != 1:
-            raise TapeError(
-                f"a {suffix} file has one value a cell, column {name!r} has several: write an .npz"
-            )
     try:
+        suffix = suffix_of(path, _OF_TAPES, "a tape's file")
+        if suffix == ".npz":
+            names = {"names": list(prediction), "extras": list(extras)}
+            numbered = {f"prediction{i}": column for i, column in enumerate(prediction.values())}
+            more = {f"extra{i}": column for i, column in enumerate(extras.values())}
+            _write_npz(path, names, {**keys, **numbered, "y": y, **more})
+            return
+        columns = {**keys, **prediction, "y": y, **extras}
         pa, exact = arrow(), suffix != ".parquet"
         arrays = {name: _arrow(pa, column, name, exact) for name, column in columns.items()}
         write(pa.table(arrays), path)
@@ -499,6 +488,8 @@ def write_tape(
 
 def _arrow(pa: Any, column: Any, name: str, exact: bool) -> Any:
     """A column in the types that tables have, or an error; `exact` makes every float a double."""
+    if isinstance(column, Ragged) or column.ndim != 1:
+        raise TapeError(f"a table has one value a cell, column {name!r} has several: write an .npz")
     kind = column.dtype.kind
     if kind in "OT":
         words, codes = encoded(column, name)
