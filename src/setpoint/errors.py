@@ -16,6 +16,7 @@
     ├── PendingFull (RuntimeError)     as many predictions wait as the stream allows
     ├── SpecError (ValueError)         a description that names no controller
     ├── StateError (RuntimeError)      a saved state that cannot be read, or is of another version
+    │   └── TakenOver                  a stored stream that another process has taken over
     └── WriteError (OSError)           a file or folder that the system does not let be written
 
 A message names the value got and the values allowed. Whatever is raised, the state of a stream
@@ -37,6 +38,7 @@ __all__ = [
     "SetpointError",
     "SpecError",
     "StateError",
+    "TakenOver",
     "TapeError",
     "UnknownReceipt",
     "WriteError",
@@ -105,6 +107,17 @@ class SpecError(SetpointError, ValueError):
 
 class StateError(SetpointError, RuntimeError):
     """A saved state that cannot be read, or that another version wrote."""
+
+
+class TakenOver(StateError):
+    """A stored stream that another process has taken over; `name` is that of the stream."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"another process has taken over {f'the stream {name!r}' if name else 'this stream'}: "
+            "nothing of this batch was taken in; open it again to take it back"
+        )
+        self.name = name
 
 
 class WriteError(SetpointError, OSError):

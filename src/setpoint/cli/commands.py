@@ -275,9 +275,11 @@ def tune(
 
 @app.command()
 def stream(
-    state: Annotated[Path, typer.Option(help="The folder that holds the streams; made if new.")],
+    state: Annotated[
+        Path, typer.Option(help="The file or folder that holds the streams; a new file is made.")
+    ],
     config: Annotated[
-        Path | None, typer.Option(help="The controller as TOML; needed for a new folder.")
+        Path | None, typer.Option(help="The controller as TOML; needed at first.")
     ] = None,
     missing: Annotated[
         str | None, typer.Option(help="What a null label does: skip (at first) or raise.")
@@ -288,9 +290,10 @@ def stream(
     overflow: Annotated[
         str | None, typer.Option(help="What one more does: refuse (at first) or expire.")
     ] = None,
-    every: Annotated[
-        int, typer.Option(help="Write all streams whole after so many events at least.")
-    ] = 100_000,
+    history: Annotated[
+        int | None,
+        typer.Option(help="How many closed predictions of a stream are kept; at first 1,000,000."),
+    ] = None,
 ) -> None:
     """Answers JSON Lines: predictions and late labels by id, for one or many streams.
 
@@ -298,14 +301,19 @@ def stream(
     What was answered survives kill -9; what was not can be sent again.
     """
     from setpoint import jobs
+    from setpoint.cli.lines import serve
 
     given = jobs.Config.read(config)
     if given is not None:
         jobs.check_work(given.controller, "stream")
+    elif not state.exists():
+        raise setpoint.errors.StateError(f"{state} holds no streams yet: give --config to begin")
     controller = None if given is None else given.controller
-    options = {"missing": missing, "max_pending": max_pending, "overflow": overflow}
-    with setpoint.Ledger(state, controller, every=every, **options) as ledger:  # type: ignore[arg-type]
-        ledger.serve(sys.stdin.buffer, sys.stdout.buffer)
+    with setpoint.Store(
+        state, controller, missing=missing, max_pending=max_pending, overflow=overflow,
+        history=history,
+    ) as store:  # fmt: skip
+        serve(store, sys.stdin.buffer, sys.stdout.buffer)
 
 
 @app.command()
@@ -352,7 +360,7 @@ def inspect(
     state: Annotated[
         Path,
         typer.Argument(
-            help="A saved stream, groups or fleet, a ledger's folder, or that of a job.",
+            help="A saved stream, groups or fleet, a store, or the folder of a job.",
             show_default=False,
         ),
     ],
@@ -364,7 +372,7 @@ def inspect(
 ) -> None:
     """Prints what a saved state guarantees: its certificate, or those of its streams.
 
-    Nothing is changed, and a ledger may be in use meanwhile.
+    Nothing is changed, and a store may be in use meanwhile.
     """
     from setpoint import jobs
 
