@@ -88,11 +88,11 @@ def _each(values: Iterable[Any], arrays: dict[str, np.ndarray]) -> list[Any]:
 def _aside(array: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
     """The name of an array put aside: once, if a prediction and the set made of it share it."""
 
-    def memory(held: np.ndarray) -> tuple[Any, ...]:
-        return held.ctypes.data, held.shape, held.strides, held.dtype.str
+    def memory(values: np.ndarray) -> tuple[Any, ...]:
+        return values.ctypes.data, values.shape, values.strides, values.dtype.str
 
-    for name, held in islice(reversed(arrays.items()), 8):
-        if held is array or (held.size > 0 and memory(held) == memory(array)):
+    for name, other in islice(reversed(arrays.items()), 8):
+        if other is array or (other.size > 0 and memory(other) == memory(array)):
             return name
     name = f"array{len(arrays)}"
     arrays[name] = array
@@ -102,27 +102,27 @@ def _aside(array: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
 def unpack(plain: Any, arrays: dict[str, np.ndarray]) -> Any:
     """The value that `pack` was given."""
     if isinstance(plain, list):
-        return [unpack(each, arrays) for each in plain]
+        return [unpack(item, arrays) for item in plain]
     if not isinstance(plain, dict):
         return plain
     tag = next(iter(plain))
-    held = plain[tag]
+    content = plain[tag]
     match tag:
         case "$real":
-            return float(held)
+            return float(content)
         case "$tuple":
-            return tuple(unpack(each, arrays) for each in held)
+            return tuple(unpack(item, arrays) for item in content)
         case "$dict":
-            return {unpack(k, arrays): unpack(v, arrays) for k, v in held}
+            return {unpack(k, arrays): unpack(v, arrays) for k, v in content}
         case "$interval":
-            return Interval(*(unpack(each, arrays) for each in held))
+            return Interval(*(unpack(item, arrays) for item in content))
         case "$array":
-            return arrays[held]
+            return arrays[content]
         case "$tensor":
-            return _tensor(arrays[held])
+            return _tensor(arrays[content])
         case "$value":
-            options = {key: unpack(each, arrays) for key, each in plain["fields"].items()}
-            return spec.make("values", held, options)
+            options = {key: unpack(item, arrays) for key, item in plain["fields"].items()}
+            return spec.make("values", content, options)
     raise StateError(f"unknown tag {tag!r} in a saved state")
 
 
@@ -266,6 +266,14 @@ def _whole(least: int) -> tuple[Callable[[Any], bool], str]:
     return fits, f"a whole number of at least {least}"
 
 
+def _one_of(*names: str) -> tuple[Callable[[Any], bool], str]:
+    return (lambda value: value in names), "one of " + ", ".join(map(repr, names))
+
+
+def _pairs(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, tuple) and len(v) == 2 for v in value)
+
+
 _FINITE = _finite, "a finite number"
 _MEMORY = _memory, "a tuple of numbers"
 _COUNT = _whole(0)
@@ -288,7 +296,10 @@ _RECEIPTS = {
     "serial": _COUNT,
     "max_pending": _whole(1),
     "given": (lambda value: value is None or _COUNT[0](value), f"None or {_COUNT[1]}"),
+    "overflow": _one_of("refuse", "expire"),
+    "closed": (_pairs, "a list of pairs"),
 }
+_OPTIONS = {"missing": _one_of("raise", "skip")}
 
 
 def check_state(content: Mapping[str, Any]) -> None:
@@ -311,6 +322,7 @@ def check_state(content: Mapping[str, Any]) -> None:
     _check_fields(content["counts"], _COUNTS, "counts")
     receipts = {name: content["receipts"][name] for name in _RECEIPTS}
     _check_fields(receipts, _RECEIPTS, "receipts")
+    _check_fields({name: content[name] for name in _OPTIONS}, _OPTIONS, "a stream")
 
 
 def _check_fields(

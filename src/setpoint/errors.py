@@ -24,25 +24,11 @@ is as it was before the call.
 """
 
 __all__ = [
-    "AbsentFile",
-    "AmbiguousReceipt",
-    "AnsweredReceipt",
-    "DataError",
-    "ExpiredReceipt",
-    "InputError",
-    "LabelError",
-    "LossError",
-    "PendingFull",
-    "PredictionError",
-    "ReceiptError",
-    "SetpointError",
-    "SpecError",
-    "StateError",
-    "TakenOver",
-    "TapeError",
-    "UnknownReceipt",
+    "AbsentFile", "AmbiguousReceipt", "AnsweredReceipt", "DataError", "ExpiredReceipt",
+    "InputError", "LabelError", "LossError", "PendingFull", "PredictionError", "ReceiptError",
+    "SetpointError", "SpecError", "StateError", "TakenOver", "TapeError", "UnknownReceipt",
     "WriteError",
-]
+]  # fmt: skip
 
 
 class SetpointError(Exception):

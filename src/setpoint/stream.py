@@ -27,8 +27,6 @@ __all__ = ["Stream", "matching_controller"]
 _MOST_EARLIER = 100
 """How many segments before the last change a certificate remembers."""
 
-_receipt = tuple.__new__
-
 
 class Stream:
     """A controller at work on one stream.
@@ -110,7 +108,7 @@ class Stream:
         self._hook = on_alarm
         self._state = controller.init() if state is None else matching(controller, state)
         self._earlier: list[dict[str, Any]] = []
-        self._last: tuple[Receipt, Any, Any] | None = None
+        self._last: tuple[Any, Any, Any] | None = None
         self._watch: Watch | None = None
         self._adopt(controller)
         if on_alarm is not None:
@@ -132,25 +130,23 @@ class Stream:
 
     def predict(self, prediction: Any, id: Id | None = None) -> Any:
         """The set for a prediction; it waits for its label under `id`, or a generated number."""
-        receipts = self._receipts
+        receipts, sets, state = self._receipts, self._sets, self._state
         name = receipts.serial if id is None else id if type(id) is str else checked_id(id)
-        reading = self._sets.read(prediction)
+        reading = sets.read(prediction)
         if self._draws:
-            reading = self._sets.draw(reading, name)
-        state, leader = self._state, 0
+            reading = sets.draw(reading, name)
         if self._learns:
-            reading = self._sets.prepare(self._sets.params, state.family, reading)
+            reading = sets.prepare(sets.params, state.family, reading)
         lam: Any
         if self._single:
-            lam = aim_one(self._law, self._risk, state.stretch)
+            lam, leader = aim_one(self._law, self._risk, state.stretch), 0
         else:
             lam, leader = self._laws.aim(state)
-        shown = self._sets.at(reading, lam)
-        receipt = _receipt(Receipt, (name, reading, shown, lam, leader))
+        shown = sets.at(reading, lam)
         if id is None and receipts.only is None and not receipts.several:
-            receipts.only = receipt
+            receipts.only = (name, reading, shown, lam, leader)
         else:
-            receipts.queue(receipt, self._give_up)
+            receipts.queue(Receipt(name, reading, shown, lam, leader), self._give_up)
             if len(receipts) > state.peak:
                 state.peak = len(receipts)
         receipts.serial += 1
@@ -162,13 +158,13 @@ class Stream:
         Without an id it answers the only prediction that waits.
         """
         receipts = self._receipts
-        receipt = receipts.only
+        receipt: Any = receipts.only
         if id is not None or receipt is None:
             receipt = receipts.find(id)
-        if self._skips and is_missing(y):
-            return self._give_up(receipt.id, "missing")
-        label = self._sets.label(y)
         name, reading, shown, lam, leader = receipt
+        if self._skips and is_missing(y):
+            return self._give_up(name, "missing")
+        label = self._sets.label(y)
         value: Any
         if self._single:
             value = learn_one(self._law, self._risk, self._state, reading, shown, lam, label)
@@ -178,7 +174,7 @@ class Stream:
             receipts.only = None
         else:
             receipts.close(name, "answered")
-        self._last = (receipt, label, value)
+        self._last = receipt, label, value
         if self._watch is not None:
             self._look(self._watch)
         return value
@@ -206,9 +202,9 @@ class Stream:
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
         """Takes in several labels by id, in the order given: all of them, or none."""
         try:
-            pairs = [
-                (id, y) for id, y in (labels.items() if isinstance(labels, Mapping) else labels)
-            ]
+            items: Any = getattr(labels, "items", None)  # a mapping, or a Series of pandas
+            listed: Any = items() if callable(items) else labels
+            pairs = [(id, y) for id, y in listed]
         except (TypeError, ValueError):
             raise InputError(
                 f"labels must be a mapping or pairs of (id, y), got {labels!r}"
@@ -221,7 +217,8 @@ class Stream:
             seen.add(name)
             if not (self._skips and is_missing(y)):
                 self._sets.label(y)
-        before, last, waiting = self._state.copy(), self._last, dict(self._receipts.waiting)
+        before, last = self._state.copy(), self._last
+        waiting, only = dict(self._receipts.waiting), self._receipts.only
         watched = None if self._watch is None else self._watch.content()
         hook, alarms = self._hook, list[Alarm]()
         self._hook = alarms.append if hook is not None else None
@@ -229,7 +226,7 @@ class Stream:
             losses = {id: self.update(y, id) for id, y in pairs}
         except BaseException:
             self._state, self._last = before, last
-            self._receipts.reopen(waiting)
+            self._receipts.reopen(waiting, only)
             self._adopt(self._controller)
             if watched is not None:
                 self._watch = self._watch_of(watched)
@@ -306,9 +303,8 @@ class Stream:
         """What the last label told, None before the first."""
         if self._last is None:
             return None
-        receipt, label, value = self._last
-        losses = (value,) if self._single else value
-        return Info(receipt.id, receipt.shown, receipt.lam, label, losses)
+        (id, _, shown, lam, _), label, value = self._last
+        return Info(id, shown, lam, label, (value,) if self._single else value)
 
     def certificate(self) -> Certificate:
         """What is guaranteed of this stream, and whether the premises hold."""
@@ -368,11 +364,9 @@ class Stream:
         info, hook = self.info, self._hook
         if info is None or hook is None:
             return
-        if watch.peak != self._state.peak:  # the guarantee's limit grows with the delay
-            watch.peak = self._state.peak
-            watch.limits = self._limits(watch)
         saturated = {"full": inf, "empty": -inf}.get(info.saturated or "", 0.0)
-        watch.look(saturated, info.losses, hook)
+        grows = watch.window is not None and watch.tolerance is None
+        watch.look(saturated, info.losses, hook, (lambda: self._limits(watch)) if grows else None)
 
     def _watch_of(self, content: dict[str, Any]) -> Watch:
         return Watch.restore([risk.level for risk in self._controller.risks], content)

@@ -300,15 +300,15 @@ def stream(
     {"id": "a", "prediction": [10, 14]} is answered with a set, {"id": "a", "y": 12} with its loss.
     What was answered survives kill -9; what was not can be sent again.
     """
-    from setpoint import jobs
     from setpoint.cli.lines import serve
+    from setpoint.jobs.job import Config, check_work
 
-    given = jobs.Config.read(config)
-    if given is not None:
-        jobs.check_work(given.controller, "stream")
+    source = Config.read(config)
+    controller = None if source is None else source.controller
+    if controller is not None:
+        check_work(controller, "stream")
     elif not state.exists():
         raise setpoint.errors.StateError(f"{state} holds no streams yet: give --config to begin")
-    controller = None if given is None else given.controller
     with setpoint.Store(
         state, controller, missing=missing, max_pending=max_pending, overflow=overflow,
         history=history,
