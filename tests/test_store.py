@@ -602,6 +602,17 @@ def test_the_states_of_a_fleet_follow_the_same_rules(data: st.DataObject) -> Non
         _store.check_columns(names, np.full((len(names), 3), "a"), 3)
 
 
+def test_a_fleet_with_a_number_that_no_stream_can_have_is_refused(tmp_path: Path) -> None:
+    fleet = sp.Fleet(example().controller, 2)
+    fleet.save(tmp_path / "fleet")
+    content = _store.read(tmp_path / "fleet", "fleet")
+    content["vectors"] = content["vectors"].copy()
+    content["vectors"][0, 1] = NAN
+    _store.write(tmp_path / "fleet", "fleet", content)
+    with pytest.raises(StateError, match="theta0 must be a finite number, got nan in stream 1"):
+        sp.Fleet.load(tmp_path / "fleet")
+
+
 # Whole or not at all
 
 

@@ -637,6 +637,8 @@ class Fleet:
             fleet._vectors, fleet._rest = (
                 np.array(content[each], np.float64, order="C") for each in ("vectors", "rest")
             )
+            _store.check_columns(fleet._layout.fields, fleet._vectors, len(fleet))
+            _store.check_columns(REST, fleet._rest[-len(REST) :], len(fleet))
             fleet._serial, fleet._retired = content["serial"], content["retired"]
             for name, *parts in content["waiting"]:
                 fleet._waiting[name] = fleet._restored(Batch(*parts))
