@@ -112,7 +112,7 @@ class Fleet:
         self._trusted = all(trusted(part) for part in parts) and all(
             trusted(risk.loss) and trusted(risk.step) for risk in controller.risks
         )
-        number = np.ndim(streams) == 0 if isinstance(streams, np.ndarray) else False
+        number = isinstance(streams, np.ndarray) and streams.ndim == 0
         listed = isinstance(streams, Iterable) and not number
         self.add(streams if listed else range(whole(streams, "streams", 0)))  # type: ignore[arg-type]
 
