@@ -146,8 +146,8 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
     >>> _ = stream.predict((10.0, 14.0)), stream.update(15.0)
     >>> with TemporaryDirectory() as folder:
     ...     stream.save(f"{folder}/demand.zip")
-    ...     found = inspect(f"{folder}/demand.zip")
-    >>> found.kind, found.certificates[None].risks[0].mean
+    ...     inspected = inspect(f"{folder}/demand.zip")
+    >>> inspected.kind, inspected.certificates[None].risks[0].mean
     ('stream', 1.0)
     """
     where = _state_file(path)
@@ -197,8 +197,8 @@ def _state_file(path: str | os.PathLike[str]) -> Path:
         raise StateError(
             f"{where} does not exist: name a saved stream, groups or fleet, or a ledger's folder"
         )
-    own = where / "state.zip"
-    return own if where.is_dir() and own.exists() else where
+    inside = where / "state.zip"
+    return inside if where.is_dir() and inside.exists() else where
 
 
 def _kind_of(path: Path) -> str:
