@@ -254,10 +254,10 @@ def tune(
 
 @app.command()
 def stream(
-    state: Annotated[Path, Option(help="The folder that holds the streams; made if new.")],
-    config: Annotated[
-        Path | None, Option(help="The controller as TOML; needed for a new folder.")
-    ] = None,
+    state: Annotated[
+        Path, Option(help="The file or folder that holds the streams; a new file is made.")
+    ],
+    config: Annotated[Path | None, Option(help="The controller as TOML; needed at first.")] = None,
     missing: Annotated[
         str | None, Option(help="What a null label does: skip (at first) or raise.")
     ] = None,
@@ -267,9 +267,10 @@ def stream(
     overflow: Annotated[
         str | None, Option(help="What one more does: refuse (at first) or expire.")
     ] = None,
-    every: Annotated[
-        int, Option(help="Write all streams whole after so many events at least.")
-    ] = 100_000,
+    history: Annotated[
+        int | None,
+        Option(help="How many closed predictions of a stream are kept; at first 1,000,000."),
+    ] = None,
 ) -> None:
     """Answers JSON Lines: predictions and late labels by id, for one or many streams.
 
@@ -277,14 +278,19 @@ def stream(
     What was answered survives kill -9; what was not can be sent again.
     """
     from setpoint.jobs.job import Config, check_work
+    from setpoint.store.lines import serve
 
     source = Config.read(config)
     controller = None if source is None else source.controller
     if controller is not None:
         check_work(controller, "stream")
-    options = {"missing": missing, "max_pending": max_pending, "overflow": overflow}
-    with setpoint.Ledger(state, controller, every=every, **options) as ledger:  # type: ignore[arg-type]
-        ledger.serve(sys.stdin.buffer, sys.stdout.buffer)
+    elif not state.exists():
+        raise setpoint.errors.StateError(f"{state} holds no streams yet: give --config to begin")
+    with setpoint.Store(
+        state, controller, missing=missing, max_pending=max_pending, overflow=overflow,
+        history=history,
+    ) as store:  # fmt: skip
+        serve(store, sys.stdin.buffer, sys.stdout.buffer)
 
 
 @app.command()
@@ -331,7 +337,7 @@ def inspect(
     state: Annotated[
         Path,
         Argument(
-            help="A saved stream, groups or fleet, a ledger's folder, or that of a job.",
+            help="A saved stream, groups or fleet, a store, or the folder of a job.",
             show_default=False,
         ),
     ],
@@ -341,7 +347,7 @@ def inspect(
 ) -> None:
     """Prints what a saved state guarantees: its certificate, or those of its streams.
 
-    Nothing is changed, and a ledger may be in use meanwhile.
+    Nothing is changed, and a store may be in use meanwhile.
     """
     from setpoint import jobs
 
