@@ -409,8 +409,8 @@ class Tape:
         if len(set(sizes.values())) > 1:
             lengths = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
             raise TapeError(f"columns must be of equal length: {lengths} rows")
-        for name, column in zip(self.names, self.prediction, strict=True):
-            refuse(np.isnan, column, f"column {name!r}", "a number or ±inf")
+        for name, values in zip(self.names, self.prediction, strict=True):
+            refuse(np.isnan, values, f"column {name!r}", "a number or ±inf")
 
 
 def _fill(tape: Any, **fields: Any) -> None:
