@@ -70,13 +70,13 @@ def calibrate(
         config.check_goal(goal, ("risk", "level", "support", "gamma"))
         check_work(config.controller, "calibrate", one_set=True)
     rows = read(path)
-    columns, told = timed(rows, columns)
+    columns, time_notes = timed(rows, columns)
     family = columns.family(rows, goal.support)
     if config is not None:
         config.check_family(family)
     tape, notes = read_tape(rows, columns)
     job = Job("calibrate", rows.path, columns, goal, config, burn_in)
-    return calibrated(job, rows, tape, family, notes=(*told, *notes))
+    return calibrated(job, rows, tape, family, notes=(*time_notes, *notes))
 
 
 def calibrated(

@@ -137,10 +137,10 @@ class LinearModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demo:
-    """The demonstration when it is over: the world, the model's own quantiles, and the outcome."""
+    """The demonstration when it is over: the world, the model's quantiles, and the outcome."""
 
     world: World
-    own: Floats
+    quantiles: Floats
     outcome: Outcome
 
     def write(self, folder: str | os.PathLike[str], *, report: bool = True) -> dict[str, Path]:
@@ -149,7 +149,7 @@ class Demo:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(("time", "temperature", "lower", "upper", "demand"))
         times = np.datetime_as_string(self.world.time, unit="s").tolist()
-        columns = (self.world.temperature, *self.own.T, self.world.demand)
+        columns = (self.world.temperature, *self.quantiles.T, self.world.demand)
         numbers = (np.round(column, 3).tolist() for column in columns)
         writer.writerows(zip((t.replace("T", " ") for t in times), *numbers, strict=True))
         return self.outcome.write(folder, report=report, more={"demand.csv": text.getvalue()})
@@ -181,9 +181,9 @@ def demo(seed: int = 0) -> Demo:
     known = world(seed)
     x, y = _features(known), known.demand.tolist()
     model = LinearModel(x.shape[1], (LEVEL / 2, 1 - LEVEL / 2))
-    own: list[Quantiles] = []
+    predictions: list[Quantiles] = []
     for hour in range(BURN_IN):
-        own.append(model.predict(x[hour]))
+        predictions.append(model.predict(x[hour]))
         model.learn(x[hour], y[hour])
 
     # Start, bounds, step size and clip bounds come from the last weeks of the burn-in. With the
@@ -193,16 +193,16 @@ def demo(seed: int = 0) -> Demo:
         Risk(Miscoverage(), level=LEVEL),
         ErrorAdaptive(score=0.1, loss=0.2, inner=Exponential()),
     )
-    controller = burn_in(controller, own[WARM_UP:], y[WARM_UP:BURN_IN])
+    controller = burn_in(controller, predictions[WARM_UP:], y[WARM_UP:BURN_IN])
 
     stream = Stream(controller)
     theta, lam, lower, upper, losses = np.full((5, len(y) - BURN_IN), np.nan)
     waiting: list[int] = []
     for hour in range(BURN_IN, len(y)):
-        own.append(model.predict(x[hour]))
+        predictions.append(model.predict(x[hour]))
         row = hour - BURN_IN
         theta[row] = stream.theta
-        receipt = stream.issue(own[-1], id=hour)
+        receipt = stream.issue(predictions[-1], id=hour)
         lam[row], (lower[row], upper[row]) = receipt.lam, receipt.shown
         waiting.append(hour)
         if hour in ONCE_A_DAY and hour % DAY != DAY - 1:
@@ -212,7 +212,7 @@ def demo(seed: int = 0) -> Demo:
             model.learn(x[late], y[late])
         waiting.clear()
 
-    ends = np.array(own)
+    ends = np.array(predictions)
     tape = Tape.from_arrays(
         {"lower": ends[BURN_IN:, 0], "upper": ends[BURN_IN:, 1]},
         known.demand[BURN_IN:],

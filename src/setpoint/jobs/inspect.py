@@ -142,8 +142,8 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
     >>> _ = stream.predict((10.0, 14.0)), stream.update(15.0)
     >>> with TemporaryDirectory() as folder:
     ...     stream.save(f"{folder}/demand.zip")
-    ...     found = inspect(f"{folder}/demand.zip")
-    >>> found.kind, found.certificates[None].risks[0].mean
+    ...     inspected = inspect(f"{folder}/demand.zip")
+    >>> inspected.kind, inspected.certificates[None].risks[0].mean
     ('stream', 1.0)
     """
     where = _state_file(path)

@@ -328,10 +328,13 @@ def _needs_quotes(column: Any, delimiter: str) -> bool:
     """Whether some cell of a column of text cannot stand in a CSV as it is."""
     if not is_text(column):
         return False
-    compute = arrow("pyarrow.compute")
-    words = column.unique().cast(arrow().string())
-    signs = f'["\n\r{delimiter}]'
-    return bool(compute.any(compute.match_substring_regex(words, signs)).as_py())
+    signs = [sign.encode() for sign in ('"', delimiter, "\n", "\r")]
+    for chunk in column.chunks:
+        text = getattr(chunk, "dictionary", chunk).buffers()[-1]
+        data = b"" if text is None else text.to_pybytes()
+        if any(sign in data for sign in signs):
+            return True
+    return False
 
 
 def _fitted(table: Any, suffix: str) -> Any:
@@ -479,6 +482,11 @@ def write_tape(
             _write_npz(path, names, {**keys, **numbered, "y": y, **more})
             return
         columns = {**keys, **prediction, "y": y, **extras}
+        several = [n for n, c in columns.items() if isinstance(c, Ragged) or c.ndim != 1]
+        if several:
+            raise TapeError(
+                f"a table has one value a cell, column {several[0]!r} has several: write an .npz"
+            )
         pa, exact = arrow(), suffix != ".parquet"
         arrays = {name: _arrow(pa, column, name, exact) for name, column in columns.items()}
         write(pa.table(arrays), path)
@@ -488,8 +496,6 @@ def write_tape(
 
 def _arrow(pa: Any, column: Any, name: str, exact: bool) -> Any:
     """A column in the types that tables have, or an error; `exact` makes every float a double."""
-    if isinstance(column, Ragged) or column.ndim != 1:
-        raise TapeError(f"a table has one value a cell, column {name!r} has several: write an .npz")
     kind = column.dtype.kind
     if kind in "OT":
         words, codes = encoded(column, name)
