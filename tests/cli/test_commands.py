@@ -262,7 +262,7 @@ def test_the_shell_completes_commands() -> None:
 
 def test_the_command_line_imports_no_heavy_library_before_it_needs_one() -> None:
     code = (
-        "import sys; from setpoint.cli.commands import app; "
+        "import sys; from setpoint.cli import app; "
         "print([m for m in ('numba', 'pandas', 'plotly', 'pyarrow', 'torch') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""What a saved state guarantees: a stream, groups, a fleet, or a store."""
+"""The streams of a job as they ended, and what any saved state guarantees."""
 
 import os
 from collections.abc import Hashable, Mapping
@@ -8,18 +8,55 @@ from typing import Any
 
 from setpoint import _store, spec
 from setpoint.bulk.fleet import Fleet
+from setpoint.bulk.replay import Trace
+from setpoint.bulk.vectors import scalar
 from setpoint.controller import Controller
-from setpoint.errors import InputError, StateError
+from setpoint.errors import InputError, SetpointError, StateError
 from setpoint.groups import Groups
 from setpoint.guarantee import Certificate
-from setpoint.jobs.folders import KIND, load_streams
 from setpoint.store import Store
 from setpoint.stream import Stream
 
-__all__ = ["Inspected", "inspect", "streams"]
+__all__ = ["Inspected", "inspect", "save", "streams"]
 
+KIND = "streams"
+"""What the file of several streams says it is, where they are no fleet."""
 _KINDS = ("stream", "streams", "groups", "fleet", "store")
 _MOST = 20
+
+
+def save(trace: Trace, path: str | os.PathLike[str]) -> None:
+    """Writes the states that the streams of a trace ended in, whole or not at all.
+
+    One stream is written as `Stream.save` does, several under scalar rules as `Fleet.save` does,
+    and others side by side.
+    """
+    controller = trace.controller
+    if len(trace.states) == 1:
+        Stream(controller, state=trace.state).save(path)
+        return
+    ids: list[Any] = [*trace.states]
+    if scalar(controller):
+        fleet = Fleet(controller, ())
+        fleet.add(ids, [*trace.states.values()])
+        fleet.save(path)
+        return
+    streams = [Stream(controller, state=state).content() for state in trace.states.values()]
+    content = {"ids": ids, "streams": streams}
+    _store.write(path, KIND, {"controller": spec.to_dict(controller), **content})
+
+
+def _load_streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
+    """The streams that were written side by side."""
+    content = _store.read(path, KIND)
+    try:
+        controller = spec.from_dict(content["controller"])
+        pairs = zip(content["ids"], content["streams"], strict=True)
+        return {id: Stream.restored(controller, stream) for id, stream in pairs}
+    except SetpointError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +161,7 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
         fleet = Fleet.load(where)
         return Inspected(kind, fleet.controller, {id: fleet.certificate(id) for id in fleet.ids})
     if kind == KIND:
-        by_id = load_streams(where)
+        by_id = _load_streams(where)
         certificates = {id: stream.certificate() for id, stream in by_id.items()}
         return Inspected(kind, next(iter(by_id.values())).controller, certificates)
     raise StateError(f"{where} holds {kind!r}; what can be inspected is {', '.join(_KINDS)}")
@@ -146,7 +183,7 @@ def streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
     if kind == "fleet":
         fleet = Fleet.load(where)
         return {id: Stream(fleet.controller, state=fleet.state(id)) for id in fleet.ids}
-    return load_streams(where)
+    return _load_streams(where)
 
 
 def _state_file(path: str | os.PathLike[str]) -> Path:
