@@ -17,8 +17,8 @@ import setpoint as sp
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-HOUSE = runpy.run_path(str(ROOT / "scripts" / "house.py"))
-REMEDY = "run `python scripts/house.py --write`"
+HOUSE = runpy.run_path(str(ROOT / "docs" / "architecture.py"))
+REMEDY = "run `python docs/architecture.py`"
 
 
 def cells(table: str) -> dict[str, tuple[int, int, str]]:
@@ -120,7 +120,7 @@ def live(_: Path) -> None:
 def calibrate(folder: Path) -> None:
     pytest.importorskip("plotly")
     testing = pytest.importorskip("typer.testing")
-    from setpoint.cli.commands import app
+    from setpoint.cli import app
 
     lines = [f"-1,1,{y:.3f}" for y in np.random.default_rng(0).normal(size=600)]
     (folder / "forecasts.csv").write_text("\n".join(["low,high,demand", *lines]))

@@ -277,11 +277,7 @@ MISSED = sp.losses.Miscoverage()
     ("sets", "risks", "said"),
     [
         (sp.sets.Nested(sp.sets.Widen()), (risk(MISSED, 0.5), risk(MISSED)), "one set a row"),
-        (sp.sets.Widen(), risk(sp.losses.SetSize(), 0.5), "SetSize cannot judge Widen"),
-        (sp.sets.Widen(), risk(sp.losses.FalseNegatives()), "FalseNegatives cannot judge Widen"),
-        (sp.sets.Widen(), risk(sp.losses.CentreFailure()), "CentreFailure cannot judge Widen"),
         (sp.sets.PixelScale(), risk(sp.losses.ImageMiscoverage()), "PixelScale is for images"),
-        (sp.sets.PixelThreshold(), risk(sp.losses.FalseNegatives()), "PixelThreshold is for"),
     ],
 )
 def test_a_controller_that_cannot_do_the_work_is_refused_before_it_begins(

@@ -137,17 +137,7 @@ class LinearModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demo:
-    """The demonstration when it is over.
-
-    Parameters
-    ----------
-    world
-        What happened.
-    own
-        The model's own quantiles, (n, 2), of every hour.
-    outcome
-        The hours after the burn-in as they were held.
-    """
+    """The demonstration when it is over: the world, the model's own quantiles, and the outcome."""
 
     world: World
     own: Floats
@@ -206,17 +196,19 @@ def demo(seed: int = 0) -> Demo:
     controller = burn_in(controller, own[WARM_UP:], y[WARM_UP:BURN_IN])
 
     stream = Stream(controller)
-    record = _Record(len(y) - BURN_IN)
+    theta, lam, lower, upper, losses = np.full((5, len(y) - BURN_IN), np.nan)
     waiting: list[int] = []
     for hour in range(BURN_IN, len(y)):
         own.append(model.predict(x[hour]))
-        theta = stream.theta
-        record.issued(hour - BURN_IN, theta, stream.issue(own[-1], id=hour))
+        row = hour - BURN_IN
+        theta[row] = stream.theta
+        receipt = stream.issue(own[-1], id=hour)
+        lam[row], (lower[row], upper[row]) = receipt.lam, receipt.shown
         waiting.append(hour)
         if hour in ONCE_A_DAY and hour % DAY != DAY - 1:
             continue  # the meter is silent until midnight
         for late in waiting:
-            record.judged(late - BURN_IN, stream.update(y[late], id=late))
+            losses[late - BURN_IN] = stream.update(y[late], id=late)
             model.learn(x[late], y[late])
         waiting.clear()
 
@@ -227,32 +219,14 @@ def demo(seed: int = 0) -> Demo:
         time=known.time[BURN_IN:],
         group=np.where(known.volatile[BURN_IN:], "volatile week", "calm week"),
     )
-    trace = record.trace(controller, tape, stream)
+    trace = Trace(
+        controller, tape, lower, upper, None, lam, losses == 0.0, theta[None], losses[None],
+        {None: stream.state},
+    )  # fmt: skip
     job = Job("demo", goal=Goal(level=LEVEL), seed=seed, model=MODEL, title=TITLE)
-    lower, upper = ends[BURN_IN:].T
-    choice = Choice(controller, (), BURN_IN - WARM_UP)
-    outcome = Outcome(job, trace, choice, (lower, upper), burn_in=BURN_IN, burn_in_each=BURN_IN)
+    choice, alone = Choice(controller, (), BURN_IN - WARM_UP), tuple(ends[BURN_IN:].T)
+    outcome = Outcome(job, trace, choice, alone, burn_in=BURN_IN, burn_in_each=BURN_IN)
     return Demo(known, ends, outcome)
-
-
-class _Record:
-    """What a live stream showed and what came of it, as the trace of a replay has it."""
-
-    def __init__(self, size: int) -> None:
-        self.lower, self.upper, self.lam, self.theta, self.losses = np.full((5, size), np.nan)
-
-    def issued(self, row: int, theta: float, receipt: Any) -> None:
-        self.theta[row], self.lam[row] = theta, receipt.lam
-        self.lower[row], self.upper[row] = receipt.shown.lower, receipt.shown.upper
-
-    def judged(self, row: int, loss: float) -> None:
-        self.losses[row] = loss
-
-    def trace(self, controller: Controller, tape: Tape, stream: Stream) -> Trace:
-        return Trace(
-            controller, tape, self.lower, self.upper, None, self.lam, self.losses == 0.0,
-            self.theta[None], self.losses[None], {None: stream.state},
-        )  # fmt: skip
 
 
 def _rolling(values: Floats) -> Floats:

@@ -1,22 +1,19 @@
 """The table of the house: every package and module with its files, lines and purpose.
 
-python scripts/house.py            prints it
-python scripts/house.py --write    puts it into docs/architecture.md
-
+`python docs/architecture.py` prints it and writes it into docs/architecture.md; a test compares.
 A sentence is the first of a docstring. Lines are those of Python files, to the nearest hundred, so
 that the table does not change with every line that does.
 """
 
 import ast
-import sys
 import tomllib
 from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).resolve().parents[1]
 HOUSE = ROOT / "src" / "setpoint"
-PAGE = ROOT / "docs" / "architecture.md"
-BEGIN, END = "<!-- python scripts/house.py --write -->", "<!-- end -->"
+PAGE = Path(__file__).with_suffix(".md")
+BEGIN, END = "<!-- made by python docs/architecture.py -->", "<!-- end -->"
 
 
 def layers() -> dict[str, int]:
@@ -77,21 +74,15 @@ def _total() -> tuple[int, int]:
     return len(files), lines_of(files)
 
 
-def main(arguments: list[str]) -> int:
-    """Prints the table, or writes it into the page; returns the exit status."""
-    if arguments == ["--write"]:
-        before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-        _, _, after = rest.partition(END)
-        PAGE.write_text(f"{before}{BEGIN}\n{printed()}\n{END}{after}", "utf-8")
-        return 0
-    if arguments:
-        print("usage: python scripts/house.py [--write]", file=sys.stderr)
-        return 2
-    sizes = [lines_of([path]) for path in HOUSE.rglob("*.py")]
-    print(printed())
+def main() -> None:
+    """Prints the table with the sizes of files, and writes it into the page."""
+    table, sizes = printed(), [lines_of([path]) for path in HOUSE.rglob("*.py")]
+    print(table)
     print(f"\na file has {median(sizes):.0f} lines in the middle, and {max(sizes)} at most")
-    return 0
+    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", "utf-8")
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    main()
