@@ -44,6 +44,11 @@ def test_every_file_of_the_house_tells_its_purpose_in_its_first_line() -> None:
     assert [path.name for path in files if not HOUSE["sentence_of"](path)] == []
 
 
+def test_every_file_that_the_page_names_exists() -> None:
+    files = re.findall(r"`([\w/]+\.(?:py|html|css|js))`", PAGE.replace("`report.html`", ""))
+    assert [name for name in files if not (ROOT / "src" / "setpoint" / name).exists()] == []
+
+
 class Hop(NamedTuple):
     """A line of a walk: the file, the function, its code, the line it is indented under."""
 

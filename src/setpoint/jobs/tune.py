@@ -127,7 +127,7 @@ def choose(
     taken = int(order[0]) if gammas else max(near.tolist(), key=lambda i: names[i][1])
     metrics = [tuned.table.columns[name] for name in ("pinball", "risk", "coverage", "msl")]
     tried = [Tried(*names[i], *(float(metric[i]) for metric in metrics)) for i in order.tolist()]
-    tried = [row._replace(chosen=i == taken) for row, i in zip(tried, order, strict=True)]
+    tried = [row._replace(chosen=i == taken) for row, i in zip(tried, order.tolist(), strict=True)]
     chosen = _bounded(candidates[taken], goal, names[taken][1], labels)
     return Choice(chosen, tuple(tried), len(seen))
 
