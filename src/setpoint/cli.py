@@ -18,7 +18,10 @@ try:
 except ImportError as error:
     sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
 
-__all__ = ["app", "main"]
+__all__ = [
+    "FileKind", "ModelName", "RiskName", "app", "calibrate", "demo", "inspect", "main", "options",
+    "report", "run", "stream", "tune",
+]  # fmt: skip
 
 app = typer.Typer(
     help="Keeps the risk of any online model at the level you set.",

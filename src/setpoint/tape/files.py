@@ -42,6 +42,7 @@ from setpoint.tape.columns import (
 __all__ = [
     "SUFFIXES",
     "File",
+    "header",
     "is_csv",
     "is_json",
     "read",
