@@ -19,8 +19,7 @@ except ImportError as error:
     sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
 
 __all__ = [
-    "FileKind", "ModelName", "RiskName", "app", "calibrate", "demo", "inspect", "main", "options",
-    "report", "run", "stream", "tune",
+    "app", "calibrate", "demo", "inspect", "main", "options", "report", "run", "stream", "tune",
 ]  # fmt: skip
 
 app = typer.Typer(
@@ -30,9 +29,9 @@ app = typer.Typer(
 )
 
 
-RiskName = StrEnum("RiskName", ["coverage", "mc"])
-ModelName = StrEnum("ModelName", ["linear", "last", "river", "forest"])
-FileKind = StrEnum("FileKind", ["csv", "parquet", "jsonl"])
+_RiskName = StrEnum("RiskName", ["coverage", "mc"])
+_ModelName = StrEnum("ModelName", ["linear", "last", "river", "forest"])
+_FileKind = StrEnum("FileKind", ["csv", "parquet", "jsonl"])
 
 File = Annotated[
     Path, Argument(help="A .csv, .parquet or .jsonl file; .gz too.", show_default=False)
@@ -66,7 +65,7 @@ Group = Annotated[
     str | None, Option(help="A column for coverage by group; by default the weekday.")
 ]
 Risk = Annotated[
-    RiskName, Option(help="coverage: the share missed; mc: the mean of misses in a row.")
+    _RiskName, Option(help="coverage: the share missed; mc: the mean of misses in a row.")
 ]
 Level = Annotated[float, Option(help="The share of labels that may be missed.")]
 Gamma = Annotated[float | None, Option(help="The step size; by default the burn-in chooses it.")]
@@ -86,7 +85,7 @@ Out = Annotated[
     Option(help="The folder to write to; by default one called as the file.", dir_okay=True),
 ]
 Format = Annotated[
-    FileKind | None, Option("--format", help="The kind of the rows; by default the file's.")
+    _FileKind | None, Option("--format", help="The kind of the rows; by default the file's.")
 ]
 NoReport = Annotated[bool, Option("--no-report", help="Leave the HTML page out.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing.")]
@@ -137,7 +136,7 @@ def run(
     ] = None,
     id: Id = None,
     group: Group = None,
-    model: Annotated[ModelName, Option(help="The model that learns online.")] = ModelName.linear,
+    model: Annotated[_ModelName, Option(help="The model that learns online.")] = _ModelName.linear,
     features: Annotated[
         str | None,
         Option(metavar="COLUMNS", help="What the model sees; by default all it can use."),
@@ -146,7 +145,7 @@ def run(
         str | None,
         Option(metavar="COLUMNS", help="What it must not see: what is known too late."),
     ] = None,
-    risk: Risk = RiskName.coverage,
+    risk: Risk = _RiskName.coverage,
     level: Level = 0.1,
     gamma: Gamma = None,
     support: Support = None,
@@ -188,7 +187,7 @@ def calibrate(
     time: Time = None,
     id: Id = None,
     group: Group = None,
-    risk: Risk = RiskName.coverage,
+    risk: Risk = _RiskName.coverage,
     level: Level = 0.1,
     gamma: Gamma = None,
     support: Support = None,
@@ -227,7 +226,7 @@ def tune(
     probabilities: Probabilities = None,
     time: Time = None,
     id: Id = None,
-    risk: Risk = RiskName.coverage,
+    risk: Risk = _RiskName.coverage,
     level: Level = 0.1,
     gammas: Annotated[
         str | None, Option(metavar="NUMBERS", help="The step sizes to try, with commas.")
