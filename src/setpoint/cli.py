@@ -29,9 +29,9 @@ app = typer.Typer(
 )
 
 
-_RiskName = StrEnum("RiskName", ["coverage", "mc"])
-_ModelName = StrEnum("ModelName", ["linear", "last", "river", "forest"])
-_FileKind = StrEnum("FileKind", ["csv", "parquet", "jsonl"])
+_RiskName = StrEnum("_RiskName", ["coverage", "mc"])
+_ModelName = StrEnum("_ModelName", ["linear", "last", "river", "forest"])
+_FileKind = StrEnum("_FileKind", ["csv", "parquet", "jsonl"])
 
 File = Annotated[
     Path, Argument(help="A .csv, .parquet or .jsonl file; .gz too.", show_default=False)
