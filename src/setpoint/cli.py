@@ -18,9 +18,7 @@ try:
 except ImportError as error:
     sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
 
-__all__ = [
-    "app", "calibrate", "demo", "inspect", "main", "options", "report", "run", "stream", "tune",
-]  # fmt: skip
+__all__ = ["app", "calibrate", "demo", "inspect", "main", "report", "run", "stream", "tune"]
 
 app = typer.Typer(
     help="Keeps the risk of any online model at the level you set.",
@@ -99,7 +97,7 @@ def _version(asked: bool) -> None:
 
 
 @app.callback()
-def options(
+def _options(
     version: Annotated[
         bool, Option("--version", callback=_version, is_eager=True, help="Say the version.")
     ] = False,
