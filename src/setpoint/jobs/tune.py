@@ -211,9 +211,9 @@ class TunedFile:
         later = self.later
         lines += [
             "",
-            "→ the fastest of those within 2 % of the best; on the "
-            f"{later.steps:,} labels after them: risk {later.risk:.4f}, coverage "
-            f"{later.coverage:.4f}, MSL {later.msl:.2f}, length {later.mean_finite_length:.4g}",
+            f"→ chosen; on the {later.steps:,} labels after these rows: risk {later.risk:.4f}, "
+            f"coverage {later.coverage:.4f}, MSL {later.msl:.2f}, "
+            f"length {later.mean_finite_length:.4g}",
             "",
             self.choice.toml().rstrip(),
         ]

@@ -52,7 +52,7 @@ class _Live:
 
     def predict(self, id: Id | None, prediction: Any) -> tuple[Id, Any, bool]:
         text = "" if id is None else id_text(id)
-        row = self.changed.get(text) or self.stored.get(text)
+        row = self.row(text)
         if row is not None and id is not None:
             before, _, shown, _, _ = from_text(row.receipt)
             if before != prediction:
@@ -72,7 +72,7 @@ class _Live:
         return receipt.id, receipt.shown, False
 
     def update(self, id: Id | None, y: Any) -> tuple[Id, tuple[Any, bool | None], bool]:
-        if id is not None and id not in self.numbers and (row := self.closed(id)) is not None:
+        if (row := self.closed(id)) is not None and id is not None:
             return id, _updated(row, y), True
         name, _, shown, _, _ = self.stream.receipt(id)
         covered, missing = None, self.skips and is_missing(y)
@@ -86,7 +86,7 @@ class _Live:
         return name, (loss, covered), False
 
     def drop(self, id: Id | None, _: None = None) -> tuple[Id, None, bool]:
-        if id is not None and id not in self.numbers and (row := self.closed(id)) is not None:
+        if (row := self.closed(id)) is not None and id is not None:
             if row.y is not None:
                 raise errors.AnsweredReceipt(f"the prediction under {row.id} already has its label")
             return id, None, True
@@ -96,9 +96,11 @@ class _Live:
         self._end(name, "dropped")
         return name, None, False
 
-    def closed(self, id: Id) -> Row | None:
-        text = id_text(id)
+    def row(self, text: str) -> Row | None:
         return self.changed.get(text) or self.stored.get(text)
+
+    def closed(self, id: Id | None) -> Row | None:
+        return None if id is None or id in self.numbers else self.row(id_text(id))
 
     def _moved(self, step: Callable[..., Any], id: Id | None, value: Any) -> None:
         self.steps.append((step, id, value))
@@ -109,7 +111,7 @@ class _Live:
         covered: bool | None = None,
     ) -> None:  # fmt: skip
         text, number = id_text(id), self.numbers.pop(id)
-        row = self.changed.get(text) or self.stored.get(text)
+        row = self.row(text)
         begun = (number, text, "", 0.0) if row is None else row[:4]
         self.changed[text] = Row(*begun, y, loss, covered, how, time.time())
 
@@ -246,32 +248,35 @@ class Store:
         return event, name, id, None
 
     def _answer(self, event: Any, name: str, id: Id | None, refusal: Any) -> dict[str, Any]:
-        answer = {}
-        if isinstance(event, dict):
+        answer: dict[str, Any] = {}
+        if isinstance(event, Mapping):
             answer = {key: event[key] for key in ("stream", "id") if key in event}
         if refusal is not None:
             return {**answer, "error": _short(refusal)}
-        live, told = self._batch[name], answer
+        live, named = self._batch[name], dict(answer)
         steps, repeated = len(live.steps), False
         try:
             if "prediction" in event:
                 id, shown, repeated = live.predict(id, plain(event["prediction"], "a prediction"))
-                answer = {**answer, "id": id, **described(shown)}
+                answer["id"] = id
+                answer |= described(shown)
             if "y" in event:
                 id, (loss, covered), repeated = live.update(id, _label(event["y"]))
-                answer = {**answer, "id": id, "loss": list(loss) if type(loss) is tuple else loss}
+                answer["id"], answer["loss"] = id, list(loss) if type(loss) is tuple else loss
                 if covered is not None:
                     answer["covered"] = covered
             if event.get("drop"):
                 id, _, repeated = live.drop(id)
-                answer = {**answer, "id": id, "dropped": True}
+                answer["id"], answer["dropped"] = id, True
             if event.get("certificate"):
                 answer["certificate"] = live.stream.certificate().as_dict()
-            return {**answer, "repeated": True} if repeated else answer
+            if repeated:
+                answer["repeated"] = True
+            return answer
         except (SetpointError, RecursionError) as error:
             if len(live.steps) > steps:
                 self._undo(live, steps)
-            return {**told, "error": _short(error)}
+            return {**named, "error": _short(error)}
 
     def _undo(self, live: _Live, steps: int) -> None:
         """Brings a stream back to where it was after some steps of the batch."""
