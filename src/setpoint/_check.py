@@ -1,6 +1,7 @@
 """Validators: one clear sentence with the value got and the values allowed."""
 
 import math
+import sys
 from operator import index
 from typing import Any
 
@@ -83,7 +84,10 @@ def interval(value: Any, name: str) -> tuple[float, float]:
 
 def is_missing(y: Any) -> bool:
     """Whether a label is None, NaN, or what data frames have for a missing value."""
-    if y is None or type(y).__name__ in ("NAType", "NaTType"):
+    if y is None:
+        return True
+    pandas = sys.modules.get("pandas")  # who has its missing values has it imported
+    if pandas is not None and (y is pandas.NA or y is pandas.NaT):
         return True
     try:
         label = number(y, "a label")

@@ -21,7 +21,7 @@ from setpoint.stretches import Identity, Stretch
 
 __all__ = [
     "Controller", "Risk", "RiskState", "State", "described", "matching", "memory_of",
-    "risks_that_score",
+    "risks_that_score", "shape_of",
 ]  # fmt: skip
 
 
@@ -233,7 +233,11 @@ class Controller:
     def terms(self) -> tuple[Any, ...]:
         """What a certificate's segment is about: losses, levels, steps, bounds and combination."""
         risks = [
-            (described(risk.loss), risk.level, described(risk.step), *bounds, risk.unjudged)
+            (
+                *(described(risk.loss), *declaration(risk.loss)[:6], memory_of(risk.loss)),
+                *(described(risk.step), () if risk.step is None else tuple(risk.step.params)),
+                *(risk.level, *bounds, risk.unjudged),
+            )
             for risk, bounds in zip(self.risks, self.bounds, strict=True)
         ]
         return (*risks, described(self.combine)) if len(risks) > 1 else tuple(risks)
@@ -397,7 +401,7 @@ class State:
 
 def matching(controller: Controller, state: State) -> State:
     """The state to go on from: a copy, with a new segment if its controller had other terms."""
-    if _shape(state) != _shape(controller.init()):
+    if shape_of(state) != shape_of(controller.init()):
         raise InputError(
             f"the state does not fit {controller!r}: it was made by another controller"
         )
@@ -409,6 +413,7 @@ def matching(controller: Controller, state: State) -> State:
     return copy
 
 
-def _shape(state: State) -> tuple[Any, ...]:
+def shape_of(state: State) -> tuple[Any, ...]:
+    """How many numbers a state has where."""
     memories = [(len(risk.step), len(risk.loss)) for risk in state.risks]
     return len(state.stretch), len(state.family), state.sets is None, memories

@@ -126,8 +126,11 @@ class Groups:
         self._streams: dict[Id, Stream] = {}
         self._where: dict[Id, Id] = {}
         self._serial = 0
-        # A loss of the library cannot fail on a label that was read; a user's own might.
-        self._careful = not all(trusted(risk.loss) for risk in controller.risks)
+        # The library's parts cannot fail on what they have read; a user's own might.
+        parts = (controller.sets, controller.stretch, controller.combine)
+        self._careful = not all(map(trusted, parts)) or not all(
+            trusted(risk.loss) and trusted(risk.step) for risk in controller.risks
+        )
 
     @property
     def controller(self) -> Controller:
@@ -160,11 +163,16 @@ class Groups:
                 f"{len(self._where):,} predictions wait for their labels, as many as max_pending "
                 "allows; answer or drop some"
             )
-        own = self._streams.get(key)
-        made = self._begun(key) if own is None else own
-        shown = made.predict(prediction, name)
-        self._marginal.predict(prediction, name)
-        self._streams[key] = made
+        stream = self._streams.get(key) or self._begun(key)
+        before = stream.content() if self._careful else None
+        shown = stream.predict(prediction, name)
+        try:
+            self._marginal.predict(prediction, name)
+        except BaseException:
+            if before is not None:
+                stream.restore(before)
+            raise
+        self._streams[key] = stream
         self._where[name] = key
         self._serial = max(self._serial, name if isinstance(name, int) else 0) + 1
         return shown

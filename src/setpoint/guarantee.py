@@ -18,6 +18,7 @@ from math import ceil, inf, isfinite, nan
 from typing import Any
 
 from setpoint.controller import Controller, Risk, State
+from setpoint.errors import InputError
 from setpoint.losses import Declaration, Limits, declaration
 from setpoint.sets.family import Sides
 from setpoint.steps import Claim, Premise, Within
@@ -66,6 +67,8 @@ class RiskCertificate:
         θ now and when the segment began.
     lifts, lifted
         How often and how far anti-windup raised θ.
+    growth
+        How the constants grow with the number of labels: like T to this power.
     rounding
         How far rounding may take the mean beyond its bound.
     premises
@@ -89,6 +92,7 @@ class RiskCertificate:
     first: float
     lifts: int
     lifted: float
+    growth: float
     rounding: float
     premises: tuple[Premise, ...]
 
@@ -116,8 +120,16 @@ class RiskCertificate:
         constants = [c for c in (self.constant_lower, self.constant_upper) if c is not None]
         if not constants:
             return None
-        steps = max(abs(c) for c in constants) / tolerance
-        return max(1, ceil(steps)) if isfinite(steps) else None
+        if self.growth >= 1.0:
+            return None
+        # The bound is c·(T/now)^growth: it is T·tolerance at this T.
+        now = max(self.judged, 1)
+        share = max(abs(c) for c in constants) / (now * tolerance)
+        try:
+            steps = now * share ** (1.0 / (1.0 - self.growth))
+        except OverflowError:
+            return None
+        return max(1, ceil(steps * (1.0 - 1e-12))) if isfinite(steps) else None
 
     @property
     def status(self) -> Status:
@@ -292,7 +304,10 @@ def _alone(controller: Controller, index: int) -> bool:
 
 def _claim(controller: Controller, index: int, state: State, within: Within) -> Claim:
     step, risk = controller.risks[index].step, state.risks[index]
-    return Claim() if step is None else step.claim(within, risk.step, risk.judged)
+    claim: Any = Claim() if step is None else step.claim(within, risk.step, risk.judged)
+    if not isinstance(claim, Claim):
+        raise InputError(f"the claim of {step!r} must be a steps.Claim, got {claim!r}")
+    return claim
 
 
 def _within(controller: Controller, index: int, state: State) -> Within:
@@ -346,12 +361,11 @@ def _certify(
     }
     least = claim.lower if holds["lower"] else None
     most = claim.upper if holds["upper"] else None
-    window = None
-    if holds["upper"] and (holds["lower"] or not claim.window_needs_lower):
-        below, above = claim.window
-        ends = (above,) if not holds["lower"] else (above, below)
-        if all(end is not None for end in ends):
-            window = max(abs(end) for end in ends if end is not None)
+    below, above = claim.window
+    both = holds["lower"] and holds["upper"] and below is not None
+    window = above if holds["upper"] and (both or not claim.window_needs_lower) else None
+    if both and below is not None and window is not None:
+        window = max(-below, window)
     mean = values.total / values.judged if values.judged else float("nan")
     if promise.grows:
         least, most = (None if most is None else -most), (None if least is None else -least)
@@ -367,12 +381,13 @@ def _certify(
         constant_lower=least,
         constant_upper=most,
         window=window,
-        window_sided="both" if holds["lower"] else "upper",
+        window_sided="both" if both else "upper",
         spread=within.rise - within.fall,
         theta=values.theta,
         first=values.first,
         lifts=values.lifts,
         lifted=values.lifted,
+        growth=claim.growth,
         rounding=claim.rounding,
         premises=premises,
     )
@@ -533,6 +548,7 @@ def pooled(certificates: Sequence[RiskCertificate]) -> RiskCertificate:
         first=nan,
         lifts=sum(risk.lifts for risk in certificates),
         lifted=sum(risk.lifted for risk in certificates),
+        growth=max(risk.growth for risk in certificates),
         rounding=max(risk.rounding for risk in certificates),
         premises=(Premise(streams, least is not None or most is not None),),
     )

@@ -5,7 +5,7 @@ a single risk is written by hand beside it (`aim_one`, `learn_one`): it is what 
 in plain Python calls cost more than arithmetic. A law test holds both to the same numbers.
 """
 
-from math import inf, nan
+from math import inf, isfinite, nan
 from typing import Any
 
 from setpoint import recursion
@@ -17,7 +17,7 @@ from setpoint.parts import trusted
 from setpoint.recursion import TORN, Memory, Numbers, Position, Rules
 from setpoint.sets.family import Learns, Remembers, Scalar, Shares, Sides
 
-__all__ = ["Law", "Laws", "aim_one", "learn_one", "numbers_of", "rules_of"]
+__all__ = ["Law", "Laws", "aim_one", "check_thetas", "learn_one", "numbers_of", "rules_of"]
 
 
 class Law:
@@ -131,6 +131,13 @@ class _Stateless:
 
     def update(self, memory: Memory, shown: Any, y: Any) -> tuple[Any, Memory]:
         return self.loss(shown, y), memory
+
+
+def check_thetas(controller: Controller, thetas: Any) -> None:
+    """Raises the error of a user's step rule whose θ, one row for each risk, is not finite."""
+    for risk, row in zip(controller.risks, thetas, strict=True):
+        if not trusted(risk.step) and not isfinite(sum(row.tolist())):
+            raise InputError(f"the θ of {type(risk.step).__name__} must be finite, got {max(row)}")
 
 
 def rules_of(controller: Controller) -> Rules:

@@ -23,21 +23,20 @@ class Capability(_ProtocolMeta):
     """
 
     def __instancecheck__(cls, part: Any) -> bool:  # noqa: N805
+        if isinstance(part, type):
+            return False
         key = cls, type(part)
-        able = _CAPABLE.get(key)
-        if able is None:
+        missing = _MISSING.get(key)
+        if missing is None:  # what the class itself does not have; an instance still may
             asked = {n for base in cls.__mro__ for n in vars(base) if n[0] != "_"} or {"__call__"}
-            able = not isinstance(part, type) and all(_has(part, name) for name in asked)
-            _CAPABLE[key] = able
-        return able
+            here = type(part)
+            missing = {n for n in asked if getattr_static(here, n, _NOTHING) is _NOTHING}
+            _MISSING[key] = missing
+        return not missing or all(hasattr(part, name) for name in missing)
 
 
-_CAPABLE: dict[tuple[type, type], bool] = {}
+_MISSING: dict[tuple[type, type], set[str]] = {}
 _NOTHING = object()
-
-
-def _has(part: Any, name: str) -> bool:
-    return getattr_static(part, name, _NOTHING) is not _NOTHING or hasattr(part, name)
 
 
 def ours(cls: C) -> C:

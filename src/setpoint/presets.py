@@ -10,12 +10,13 @@ from sys import float_info
 from typing import Any
 
 from setpoint._check import confidence, is_missing, positive
-from setpoint.controller import Controller, Risk
+from setpoint.controller import Controller, Risk, memory_of
 from setpoint.errors import InputError
 from setpoint.losses import Calms, Keeps, Miscoverage, declaration
 from setpoint.sets import (
     Draws,
     Family,
+    Learns,
     Measured,
     Remembers,
     Scale,
@@ -189,12 +190,19 @@ def burn_in(
 
 
 def _rows(sets: Any, past: Sequence[Any], outcomes: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """Every labelled step as the family reads it."""
+    """Every labelled step as the family reads it, and learns from it if it does."""
     rows, draws = [], isinstance(sets, Draws) and sets.draws
+    memory = memory_of(sets)
     for serial, (prediction, label) in enumerate(zip(past, outcomes, strict=True)):
-        if not is_missing(label):
-            reading = sets.read(prediction)
-            rows.append((sets.draw(reading, serial) if draws else reading, sets.label(label)))
+        if is_missing(label):
+            continue
+        reading, y = sets.read(prediction), sets.label(label)
+        if draws:
+            reading = sets.draw(reading, serial)
+        if isinstance(sets, Learns):
+            reading = sets.prepare(sets.params, memory, reading)
+            memory = sets.observe(sets.params, memory, reading, y)
+        rows.append((reading, y))
     return rows
 
 

@@ -72,6 +72,8 @@ class Claim(NamedTuple):
         Whether the upper end of `window` also rests on what keeps θ from falling.
     identity
         The sum, computed from where θ began and where it is; None for a rule without an identity.
+    growth
+        How the bounds grow: like T to this power. 0 for constants, 0.5 for √T.
     reach
         The least and the greatest value θ can take.
     room
@@ -87,6 +89,7 @@ class Claim(NamedTuple):
     window: tuple[float | None, float | None] = (None, None)
     window_needs_lower: bool = True
     identity: float | None = None
+    growth: float = 0.0
     reach: tuple[float, float] = (-inf, inf)
     room: float = inf
     rounding: float = 0.0

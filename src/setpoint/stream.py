@@ -15,10 +15,19 @@ import numpy as np
 from setpoint import _store, spec
 from setpoint._check import choice, interval, is_missing, whole
 from setpoint.alarms import Alarm, Watch
-from setpoint.controller import Controller, RiskState, State, described, matching, memory_of
+from setpoint.controller import (
+    Controller,
+    RiskState,
+    State,
+    described,
+    matching,
+    memory_of,
+    shape_of,
+)
 from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
 from setpoint.laws import Laws, aim_one, learn_one
+from setpoint.losses import declaration
 from setpoint.receipts import Id, Info, Receipt, Receipts, checked_id
 from setpoint.sets.family import Draws, Learns, Remembers
 
@@ -195,9 +204,11 @@ class Stream:
     def read(self, prediction: Any, id: Id) -> Any:
         """A prediction as its receipt would hold it, to compare it with one that waits."""
         reading = self._sets.read(prediction)
+        if self._draws:
+            reading = self._sets.draw(reading, id)
         if self._learns:
-            reading = self._sets.prepare(self._sets.params, self._state.family, reading)
-        return self._sets.draw(reading, id) if self._draws else reading
+            reading = self._sets.prepare(self._law.family_params, self._state.family, reading)
+        return reading
 
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
         """Takes in several labels by id, in the order given: all of them, or none."""
@@ -454,6 +465,7 @@ class Stream:
             setattr(state, name, value)
         if isinstance(self._controller.sets, Remembers):
             state.sets = self._controller.sets.bind(content["window"].tolist())
+        self._check_restored(state)
         receipts = Receipts.restored(content["receipts"])
         last = content["last"]
         watch = None if content["watch"] is None else self._watch_of(content["watch"])
@@ -462,6 +474,20 @@ class Stream:
         self._last = None if last is None else (Receipt(*last[0]), last[1], last[2])
         self._earlier = list(content["earlier"])
         self._adopt(self._controller)
+
+    def _check_restored(self, state: State) -> None:
+        """Refuses a saved state that no stream of this controller can have."""
+        controller = self._controller
+        if shape_of(state) != shape_of(controller.init()) or state.terms != controller.terms:
+            raise StateError(f"the state does not fit {controller!r}: it belongs to another one")
+        for risk, values in zip(controller.risks, state.risks, strict=True):
+            promise, slack = declaration(risk.loss), 1e-6 * (1.0 + abs(values.total))
+            least, most = promise.low * values.judged, promise.high * values.judged
+            if values.judged and not least - slack <= values.total <= most + slack:
+                raise StateError(
+                    f"{values.judged:,} losses of {risk.name} add up to at least {least:g} and at "
+                    f"most {most:g}, the state has {values.total:g}"
+                )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _revive, (self._controller, self._hook, isinstance(self, _Shared), self.content())

@@ -151,7 +151,8 @@ class _Specialiser(ast.NodeTransformer):
         for name, other in self.rules.items():
             if other is rule:
                 return name
-        name = "_".join(("rule", str(len(self.rules)), rule.__name__))
+        word = rule.__name__ if rule.__name__.isidentifier() else "of_a_user"  # a lambda has none
+        name = "_".join(("rule", str(len(self.rules)), word))
         self.rules[name] = rule
         return name
 

@@ -32,7 +32,7 @@ from setpoint.errors import (
     UnknownReceipt,
 )
 from setpoint.guarantee import Certificate, certify
-from setpoint.laws import Law
+from setpoint.laws import Law, check_thetas
 from setpoint.parts import trusted
 from setpoint.receipts import Batch, Id, checked_id
 
@@ -151,6 +151,7 @@ class Fleet:
 
         vectors = joined(self._vectors, [self._layout.pack(state) for state in given])
         self._rest = joined(self._rest, [pack_rest(state) for state in given])
+        check_thetas(self._controller, vectors[list(self._layout.position.theta)])
         self._vectors = vectors
         self._places.update((id, place) for place, id in enumerate(new, len(self._ids)))
         self._ids += new
@@ -305,6 +306,7 @@ class Fleet:
         if self._doubted:
             seen = labels == labels
             self._check_losses(losses[:, seen], held.lam[seen])
+        check_thetas(self._controller, vectors[list(self._layout.position.theta)])
         self._vectors = vectors
         closed = held.open if not told[1] else held.open & ~waits
         self._close(name, whole_batch, places, closed)
@@ -352,6 +354,7 @@ class Fleet:
             row = int(told[0]) - 1
             self._refuse_prediction(self._rows(None), tuple(column[row] for column in columns))
             self._refuse_number(self._rows(None), labels[row])
+        check_thetas(self._controller, vectors[list(self._layout.position.theta)])
         self._vectors = vectors
         return Intervals(lower, upper)
 
@@ -359,14 +362,14 @@ class Fleet:
         self, columns: tuple[Array, ...], labels: Array, lower: Array, upper: Array
     ) -> None:
         """The same by calls, in which a user's own loss is held to its promises."""
-        before = self._vectors
+        before, serial = self._vectors, self._serial
         try:
             for t in range(len(labels)):
                 lower[t], upper[t] = self.predict(tuple(column[t] for column in columns))
                 if len(self):
                     self.update(labels[t])
         except BaseException:
-            self._vectors = before
+            self._vectors, self._serial = before, serial
             self._waiting.clear()
             self._awaits = None
             raise
@@ -561,8 +564,6 @@ class Fleet:
             fleet._vectors, fleet._rest = (
                 np.array(content[each], np.float64, order="C") for each in ("vectors", "rest")
             )
-            _store.check_columns(fleet._layout.fields, fleet._vectors, len(fleet))
-            _store.check_columns(REST, fleet._rest[-len(REST) :], len(fleet))
             fleet._serial, fleet._retired = content["serial"], content["retired"]
             for name, *parts in content["waiting"]:
                 fleet._waiting[name] = fleet._restored(Batch(*parts))

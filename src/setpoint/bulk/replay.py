@@ -34,7 +34,7 @@ from setpoint.bulk.vectors import Layout, layout_of, params_of, scalar
 from setpoint.controller import Controller, State
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate, certify
-from setpoint.laws import Law
+from setpoint.laws import Law, check_thetas
 from setpoint.losses import Misses
 from setpoint.sets import Interval
 from setpoint.sets.family import Sides
@@ -238,6 +238,7 @@ def _compiled(controller: Controller, tape: Tape, begin: Begin) -> Trace:
         covered, theta, losses,
     )  # fmt: skip
     _check_losses(controller, layout, losses, lam, labels)
+    check_thetas(controller, vectors[list(layout.position.theta)])
     del inputs, labels
     states = States(controller, tape.streams, vectors, rest)
     lower, upper, lam, covered, theta, losses = map(

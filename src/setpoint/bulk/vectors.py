@@ -160,7 +160,9 @@ def _kind(controller: Controller) -> tuple[Any, ...]:
     stretch, combine = controller.stretch, controller.combine
     risks: list[tuple[Any, Any]] = [(risk.loss, risk.step) for risk in controller.risks]
     return (
-        (type(sets), sets.support == (-inf, inf), len(memory_of(sets))),
+        (type(sets), sets.ends, sets.score, sets.sound, tuple(sets.columns)),
+        (sets.support == (-inf, inf), len(memory_of(sets))),
+        (sets.prepare, sets.observe, len(sets.params)) if isinstance(sets, Learns) else (),
         (stretch.phi, stretch.move, len(stretch.params), len(stretch.init())),
         (combine.rule, combine.empty_if, combine.anti_windup is None),
         *(

@@ -226,6 +226,7 @@ def _headline(trace: Trace, numbers: Mapping[str, Any]) -> str:
     """What was asked, what came out and what is guaranteed, in one sentence."""
     first, risks = trace.controller.risks[0], numbers["risks"]
     risk, low, high = numbers["risk"], numbers["bound_lower"], numbers["bound_upper"]
+    vacuous = False
     if risk is None:
         return "no row after the burn-in has a label, so nothing was judged"
     if isinstance(first.loss, Miscoverage):
@@ -240,12 +241,14 @@ def _headline(trace: Trace, numbers: Mapping[str, Any]) -> str:
             "asked for"
         )
         ends = [None if end is None else f"{100 * end:.1f} %" for end in bounds]
+        low, high = bounds
+        vacuous = low is not None and high is not None and low < 0.0005 and high > 0.9995
     else:
         of = "misses in a row" if isinstance(first.loss, MiscoverageCounter) else "loss"
         sentence = f"the mean of the {of} is {risk:.4g}; {first.level:.4g} was asked for"
         ends = [None if end is None else f"{end:.4g}" for end in (low, high)]
     statuses = {trace.certificate(id).risks[0].status for id in trace.states}
-    if statuses == {Status.SAYS_NOTHING_YET} or ends == ["0.0 %", "100.0 %"]:
+    if statuses == {Status.SAYS_NOTHING_YET} or vacuous:
         return f"{sentence}, and nothing is guaranteed yet: there are too few labels"
     if None in ends:
         return sentence

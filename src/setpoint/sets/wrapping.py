@@ -23,6 +23,7 @@ from setpoint.sets.family import (
     Columns,
     Draws,
     Family,
+    Learns,
     Remembers,
     ShareOfOne,
     Shows,
@@ -212,7 +213,8 @@ class _Around:
 def _check_inner(family: Any, name: str) -> None:
     if not isinstance(family, Family):
         raise InputError(f"{name} must be a family of sets, got {family!r}")
-    for offer, what in ((Remembers, "a window"), (Sides, "several sides")):
+    offers = ((Remembers, "a window"), (Sides, "several sides"), (Learns, "a memory of its own"))
+    for offer, what in offers:
         if isinstance(family, offer):
             raise InputError(f"{name} must be a family without {what}, got {family!r}")
 
