@@ -21,6 +21,7 @@ from setpoint.controller import Controller, Risk, State
 from setpoint.losses import Declaration, Limits, declaration
 from setpoint.sets.family import Sides
 from setpoint.steps import Claim, Premise, Within
+from setpoint.stretches import Saturates
 
 __all__ = ["Certificate", "Premise", "RiskCertificate", "Status", "certify", "pooled"]
 
@@ -290,6 +291,9 @@ def _within(controller: Controller, index: int, state: State) -> Within:
     risk, values = controller.risks[index], state.risks[index]
     promise = declaration(risk.loss)
     low, high = controller.bounds[index]
+    if isinstance(controller.stretch, Saturates):
+        ends = controller.stretch.limits(state.stretch)
+        low, high = max(low, ends[0]), min(high, ends[1])
 
     def surroundings(most: float) -> Within:
         fall, rise = promise.low - risk.level, most - risk.level

@@ -18,7 +18,21 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from setpoint._check import positive
 from setpoint.parts import Capability, ours
 
-__all__ = ["Claim", "Fixed", "Premise", "Scored", "Step", "Within", "fixed"]
+__all__ = [
+    "Account",
+    "Claim",
+    "Fixed",
+    "Floored",
+    "Heeds",
+    "Premise",
+    "Scored",
+    "Step",
+    "Within",
+    "account",
+    "account_heed",
+    "account_least",
+    "fixed",
+]
 
 Memory = tuple[float, ...]
 
@@ -106,10 +120,32 @@ class Step(Protocol, metaclass=Capability):
 
 
 @runtime_checkable
-class Scored(Protocol, metaclass=Capability):
-    """A step rule that asks for the critical value of y, if `scored` is true.
+class Floored(Protocol, metaclass=Capability):
+    """A step rule that keeps θ from falling without end.
 
-    The value is in units of λ, so the rule runs where θ is λ: without stretching.
+    `least(params, memory)` is a pure function: what θ is lifted to where it is lower.
+    """
+
+    @property
+    def least(self) -> Any: ...
+
+
+@runtime_checkable
+class Heeds(Protocol, metaclass=Capability):
+    """A part that wants to know how many other predictions wait when a set is made.
+
+    `heed(params, memory, others)` is a pure function that returns the next memory.
+    """
+
+    @property
+    def heed(self) -> Any: ...
+
+
+@runtime_checkable
+class Scored(Protocol, metaclass=Capability):
+    """A step rule or a stretch that asks for the critical value of y, if `scored` is true.
+
+    The value is in units of λ, so a step rule that asks runs where θ is λ: without stretching.
     """
 
     @property
@@ -199,6 +235,88 @@ class Fixed:
             room=(within.high - within.low) / gamma,
             rounding=grain / gamma,
             premises=tuple(premises),
+        )
+
+
+def account(
+    params: Memory, theta: float, memory: Memory, excess: float, critical: float
+) -> tuple[float, Memory]:
+    """θ + (l − r): the account of what was lost beyond what was asked."""
+    return theta + excess, memory
+
+
+def account_least(params: Memory, memory: Memory) -> float:
+    """−(F + d): thrift beyond it is forgotten."""
+    return -(params[0] + memory[0])
+
+
+def account_heed(params: Memory, memory: Memory, others: float) -> Memory:
+    """d, the most other predictions that waited when a set was made."""
+    return (others if others > memory[0] else memory[0],)
+
+
+@ours
+@dataclass(frozen=True, slots=True)
+class Account:
+    """θ is the account itself, S ← S + (l − r), and never below a floor.
+
+    With the stretch `Barrier` it is the budget: the full set is shown where S reaches the limit K,
+    so that Σ(l − r) ≤ K + P(l_max − r) at every time, whatever the data, the model and the units.
+
+    Parameters
+    ----------
+    floor
+        F: S is lifted to −F where it falls below, so that old thrift does not pay for new losses,
+        and the bound holds on every window with F added. With d other predictions waiting it is
+        F + d. `None` keeps the whole account; then the bound is two-sided if the stretch is.
+
+    Examples
+    --------
+    >>> step = Account(floor=10.0)
+    >>> step.rule(step.params, 2.0, step.init(), 0.9, 0.0)[0]
+    2.9
+    >>> within = Within(low=-inf, high=10.0, start=0.0, fall=-0.1, rise=0.9)
+    >>> claim = step.claim(within, (0.0,), 0)
+    >>> claim.upper, claim.window[1]
+    (10.9, 20.9)
+    """
+
+    floor: float | None = 10.0
+
+    rule = staticmethod(account)
+    heed = staticmethod(account_heed)
+    least = staticmethod(account_least)
+
+    def __post_init__(self) -> None:
+        if self.floor is not None:
+            object.__setattr__(self, "floor", positive(self.floor, "floor"))
+
+    @property
+    def params(self) -> Memory:
+        return (inf if self.floor is None else self.floor,)
+
+    def init(self) -> Memory:
+        """No other prediction has waited yet."""
+        return (0.0,)
+
+    def claim(self, within: Within, memory: Memory, T: int) -> Claim:
+        """Theorem 1 with γ = 1: S cannot climb beyond the limit by more than what still waits."""
+        high = within.high + within.pending * within.rise
+        low = within.low + within.pending * within.fall
+        if within.start > within.high:
+            high = max(high, within.start + within.inherited * within.rise)
+        if within.start < within.low:
+            low = min(low, within.start + within.inherited * within.fall)
+        floor = max(-self.params[0] - memory[0], within.floor)
+        return Claim(
+            lower=_finite(low - within.start) if self.floor is None else None,
+            upper=_finite(high - within.start),
+            window=(_finite(low - high), _finite(high - max(low, floor))),
+            window_needs_lower=floor == -inf,
+            identity=within.theta - within.start - within.lifted,
+            reach=(max(low, floor), high),
+            room=within.high - max(within.low, floor),
+            premises=(Premise("θ is the account Σ(loss − level) itself", True),),
         )
 
 

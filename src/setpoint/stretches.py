@@ -9,7 +9,7 @@ the next memory. Saturation is decided on θ, so no stretch can break the guaran
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from math import exp, inf, log1p
+from math import exp, inf, log1p, sqrt
 from typing import Any, Protocol, runtime_checkable
 
 from setpoint._check import choice, finite, number, positive
@@ -17,11 +17,17 @@ from setpoint.errors import InputError
 from setpoint.parts import Capability, ours
 
 __all__ = [
+    "Always",
+    "Barrier",
     "ErrorAdaptive",
     "Exponential",
     "Identity",
+    "Saturates",
     "ScoreAdaptive",
     "Stretch",
+    "barrier",
+    "barrier_heed",
+    "barrier_move",
     "clip_bounds",
     "error_authors",
     "error_paper",
@@ -37,6 +43,22 @@ Memory = tuple[float, ...]
 
 LARGEST_EXPONENT = 709.0
 """e to a larger power overflows: plain Python raises, compiled code gives inf."""
+
+
+@runtime_checkable
+class Always(Protocol, metaclass=Capability):
+    """A stretch that moves after every label, if `always` is true; else not where the safeguard
+    chose the set."""
+
+    @property
+    def always(self) -> bool: ...
+
+
+@runtime_checkable
+class Saturates(Protocol, metaclass=Capability):
+    """A stretch that is infinite from some θ on: `limits(memory)` are these ends, ±inf if none."""
+
+    def limits(self, memory: Memory) -> tuple[float, float]: ...
 
 
 @runtime_checkable
@@ -233,6 +255,8 @@ class ScoreAdaptive:
     inner: Inner = Identity()
     reading: str = "paper"
 
+    scored = True
+
     def __post_init__(self) -> None:
         _check_adaptive(self)
 
@@ -286,6 +310,8 @@ class ErrorAdaptive:
     inner: Inner = Identity()
     reading: str = "paper"
 
+    scored = True
+
     def __post_init__(self) -> None:
         _check_adaptive(self)
         loss = finite(self.loss, "ErrorAdaptive.loss")
@@ -312,6 +338,99 @@ class ErrorAdaptive:
     def inverse(self, lam: float, memory: Memory = (0.0,)) -> float:
         """The θ whose λ is `lam` under this memory."""
         return self.inner.inverse(lam - memory[0])
+
+
+def barrier(params: Memory, memory: Memory, theta: float) -> float:
+    """g·(S + 2d·v)/(1 − (max(S, 0)/K)²), +inf from K on; K, g and v as they are for d."""
+    limit, gain, two_sided = params
+    waiting, recent = memory
+    top = limit + 2.0 * waiting
+    share = theta / top if theta > 0.0 else 0.0
+    room = 1.0 - share * share
+    gain = gain / (1.0 + 0.2 * waiting)
+    pressed = gain * (theta + 2.0 * waiting * recent) / (room if room > 0.0 else 1.0)
+    low = -inf if (two_sided > 0.0) & (theta <= -top) else pressed
+    return inf if theta >= top else low
+
+
+def barrier_move(params: Memory, memory: Memory, excess: float, score: float, lam: float) -> Memory:
+    """The recent excess: a mean over about as many labels as wait."""
+    waiting, recent = memory
+    return waiting, recent + (excess - recent) / (1.0 + waiting)
+
+
+def barrier_heed(params: Memory, memory: Memory, others: float) -> Memory:
+    """d, the most other predictions that waited when a set was made."""
+    waiting, recent = memory
+    return (others if others > waiting else waiting), recent
+
+
+@ours
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """How an account becomes width: gentle near zero, without end where the budget is used up.
+
+    λ = g·S/(1 − (max(S, 0)/K)²), and the full set from S = K on. With d other predictions waiting
+    the limit is K + 2d, the gain g/(1 + d/5), and S is taken as it would be if those that wait miss
+    as the recent ones did. For `steps.Account`, which makes S the account itself.
+
+    Parameters
+    ----------
+    limit
+        K: how much may be lost beyond what was asked before the full set is shown.
+    gain
+        g: how fast the sets widen with the account. Smaller is narrower and less steady.
+    two_sided
+        Whether the empty set is shown from S = −K on.
+
+    Examples
+    --------
+    >>> stretch = Barrier()
+    >>> [round(stretch.phi(stretch.params, stretch.init(), s), 3) for s in (-2.0, 0.0, 5.0, 9.0)]
+    [-0.3, 0.0, 1.0, 7.105]
+    >>> stretch.phi(stretch.params, stretch.init(), 10.0)
+    inf
+    """
+
+    limit: float = 10.0
+    gain: float = 0.15
+    two_sided: bool = False
+
+    phi = staticmethod(barrier)
+    move = staticmethod(barrier_move)
+    heed = staticmethod(barrier_heed)
+    always = True
+    scored = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limit", positive(self.limit, "Barrier.limit"))
+        object.__setattr__(self, "gain", positive(self.gain, "Barrier.gain"))
+
+    @property
+    def params(self) -> Memory:
+        return (self.limit, self.gain, 1.0 if self.two_sided else 0.0)
+
+    def init(self) -> Memory:
+        """Nothing waits, and no label was missed."""
+        return (0.0, 0.0)
+
+    def limits(self, memory: Memory) -> tuple[float, float]:
+        """The accounts from which the empty and the full set are shown."""
+        top = self.limit + 2.0 * memory[0]
+        return (-top if self.two_sided else -inf), top
+
+    def inverse(self, lam: float, memory: Memory = (0.0, 0.0)) -> float:
+        """The account whose λ is `lam`."""
+        low, top = self.limits(memory)
+        if not -inf < lam < inf:
+            return top if lam > 0.0 else max(low, -1e300)
+        gain = self.gain / (1.0 + 0.2 * memory[0])
+        shift, pressed = 2.0 * memory[0] * memory[1], lam / gain
+        if pressed <= shift:
+            return max(pressed - shift, low)
+        # pressed·(1 − (S/K)²) = S + shift, a quadratic in S.
+        slope = top * top / (2.0 * pressed)
+        return slope * (sqrt(1.0 + 2.0 * (pressed - shift) / slope) - 1.0)
 
 
 def clip_bounds(y: Iterable[float]) -> tuple[float, float]:

@@ -33,7 +33,7 @@ _RULES = (combine, losses, intervals, steps, stretches, tally)
 """The modules whose functions compiled loops may call."""
 
 _SHARED = (
-    *(recursion.aim, recursion.show, recursion.judge, recursion.learn),
+    *(recursion.aim, recursion.heed, recursion.show, recursion.judge, recursion.learn),
     *(loops.numbers_at, loops.position_at, loops.put_position, loops.prepared, loops.shown),
     *(loops.taught, loops.note, loops.risky, loops.beyond),
 )
