@@ -25,11 +25,11 @@ from setpoint import combine, losses, recursion, steps, stretches
 from setpoint.bulk import loops
 from setpoint.bulk.vectors import Layout, functions
 from setpoint.metrics import tally
-from setpoint.sets import intervals
+from setpoint.sets import corrected, intervals
 
 __all__ = ["cache_folder", "compiled", "kernel", "specialised"]
 
-_RULES = (combine, losses, intervals, steps, stretches, tally)
+_RULES = (combine, losses, corrected, intervals, steps, stretches, tally)
 """The modules whose functions compiled loops may call."""
 
 _SHARED = (

@@ -6,6 +6,7 @@ A family answers two questions, and they agree with each other:
     critical(prediction, y)    the smallest λ whose set contains y
 """
 
+from setpoint.sets.corrected import Corrected
 from setpoint.sets.family import (
     Columns,
     Draws,
@@ -36,6 +37,7 @@ from setpoint.sets.score_window import ScoreWindow
 
 __all__ = [
     "Columns",
+    "Corrected",
     "Cumulative",
     "Draws",
     "Family",
