@@ -1,4 +1,4 @@
-"""What the tests of both projects share: hypothesis profiles and the folder of real data."""
+"""What the tests of both projects share: hypothesis profiles, machine code and real data."""
 
 import os
 from pathlib import Path
@@ -17,6 +17,11 @@ settings.register_profile(
 )
 settings.register_profile("long", settings.get_profile("default"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# Compiling a loop takes seconds. All workers share what is compiled, and so does the next run.
+os.environ.setdefault(
+    "SETPOINT_CACHE", str(Path(__file__).resolve().parent / ".pytest_cache" / "kernels")
+)
 
 _BESIDE_THE_PROJECT = Path(__file__).resolve().parents[1] / "shared" / "data"
 

@@ -131,10 +131,10 @@ def test_the_losses_of_all_risks_are_taken_before_any_theta_moves() -> None:
     ]
     stream = sp.Stream(sp.Controller(sp.sets.Widen(), risks))
     stream.predict((0.0, 1.0))
-    before = stream._content()
+    before = stream.content()
     with pytest.raises(ArithmeticError):
         stream.update(13.0)
-    assert stream._content() == before
+    assert stream.content() == before
     assert stream.update(12.0) == (1.0, 1.0)
 
 

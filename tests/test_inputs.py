@@ -35,7 +35,7 @@ def used(family: Any = None, **options: Any) -> sp.Stream:
 
 
 def snapshot(stream: sp.Stream) -> Any:
-    return deepcopy(stream._content())
+    return deepcopy(stream.content())
 
 
 def named(value: Any) -> str:
@@ -367,7 +367,7 @@ LOSS = sp.losses.Miscoverage()
         ({"start": "0"}, "start must be a number, got '0'"),
         (
             {"step": 0.05},
-            r"a step rule, as steps.Fixed\(0.05\), with rule, params, needs, got 0.05",
+            r"a step rule, as steps.Fixed\(0.05\), with params, rule, init and claim, got 0.05",
         ),
         ({"step": "Fixed"}, "a step rule, .* got 'Fixed'"),
         ({"step": sp.steps.Fixed}, "a step rule, .* got <class"),
@@ -439,10 +439,10 @@ def risk(**options: Any) -> sp.Risk:
         ({"risks": risk(bounds=(1.0, 2.0))}, r"its bounds \[1, 2\], got 0"),
         ({"risks": []}, r"a Risk or several of them, got \[\]"),
         ({"risks": [0.1]}, r"a Risk or several of them, got \[0.1\]"),
-        ({"sets": sp.sets.Widen}, "sets must be a part with at and critical, got <class"),
-        ({"sets": "Widen"}, "sets must be a part with at and critical, got 'Widen'"),
-        ({"stretch": "Identity"}, "stretch must be a part with phi and inverse, got 'Identity'"),
-        ({"combine": "Max"}, "combine must be a part with rule and anti_windup, got 'Max'"),
+        ({"sets": sp.sets.Widen}, "sets must be a part with read, label, at, .* got <class"),
+        ({"sets": "Widen"}, "sets must be a part with read, label, at, .* got 'Widen'"),
+        ({"stretch": "Identity"}, "stretch must be a part with params, phi, move, init and inverse, got 'Identity'"),
+        ({"combine": "Max"}, "combine must be a part with rule, anti_windup and empty_if, got 'Max'"),
     ],
     ids=named,
 )
@@ -644,7 +644,7 @@ def test_every_saturated_step_tests_the_declaration(
     loss = sp.losses.Custom(lambda shown, y: 0.5, grows=grows)
     first = sp.Controller(sp.sets.Widen(), risk(loss=loss, start=start, bounds=(-2.0, 2.0)))
     stream = sp.Stream(first)
-    stream._own.theta = start * 1.5
+    stream._state.risks[0].theta = start * 1.5
     stream.predict((0.0, 1.0))
     before = snapshot(stream)
     with pytest.raises(LossError, match=message):

@@ -275,7 +275,7 @@ def old_folder(path: Path, made: list[dict[str, Any]], after: int) -> None:
     (path / "controller.toml").write_text(sp.spec.to_toml(CONTROLLER))
     options = {"max_pending": 10_000, "overflow": "refuse", "missing": "skip"}
     (path / "options.json").write_text(json.dumps(options))
-    streams = {name: each._content() for name, each in reference(made[:after]).items()}
+    streams = {name: each.content() for name, each in reference(made[:after]).items()}
     if after:
         content = {
             "streams": [(name, {**each, "missing": "skip"}) for name, each in streams.items()]

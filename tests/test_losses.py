@@ -337,6 +337,9 @@ def test_a_loss_says_whether_it_can_judge_the_sets_of_a_family(
 ) -> None:
     sentence = fits(family, loss)
     assert sentence is None if why is None else str(sentence).startswith(why)
+    if why is not None:
+        with pytest.raises(InputError, match=why):
+            sp.Controller(family, sp.Risk(loss, 0.1, sp.steps.Fixed(0.1)))
 
 
 def test_what_a_loss_judges_is_a_class() -> None:

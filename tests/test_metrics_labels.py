@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import setpoint as sp
+from setpoint import metrics
 from setpoint.errors import InputError
-from setpoint.metrics import labels as metrics
 
 
 def _same(found, wanted):
@@ -23,26 +23,21 @@ def _row_by_row(masks, truths):
     for mask, truth in zip(masks, truths, strict=True):
         shown = {k for k, held in enumerate(mask) if held}
         if truth is None:
-            rows.append((None, None, None, None))
+            rows.append((None, None))
             continue
-        wrong = set(range(len(mask))) - truth
         rows.append(
             (
                 1.0 if truth <= shown else 0.0,
                 1.0 - len(truth & shown) / len(truth) if truth else None,
-                len(shown & wrong) / len(wrong) if wrong else None,
-                2.0 * len(truth & shown) / (len(truth) + len(shown)) if truth | shown else None,
             )
         )
-    return list(zip(*rows, strict=True)) if rows else [(), (), (), ()]
+    return list(zip(*rows, strict=True)) if rows else [(), ()]
 
 
 def _all(masks, labels):
     return (
         metrics.labels_covered(masks, labels),
         metrics.false_negatives(masks, labels),
-        metrics.false_positives(masks, labels),
-        metrics.f1(masks, labels),
     )
 
 
@@ -61,7 +56,6 @@ def test_metrics_of_one_label_agree_with_a_loop_over_rows(data, classes, steps):
     for found, wanted in zip(_all(masks, labels), _row_by_row(masks, truths), strict=True):
         _same(found, wanted)
     _same(metrics.set_sizes(masks), [sum(map(bool, mask)) for mask in masks])
-    _same(metrics.size_share(masks), [sum(map(bool, mask)) / classes for mask in masks])
 
 
 @given(st.data(), st.integers(1, 6), st.integers(0, 12))
@@ -104,16 +98,12 @@ def test_metrics_are_the_losses_of_their_name_row_by_row(several):
     read = [family.label(each) for each in labels]
     for metric, loss in (
         (metrics.false_negatives(masks, labels), sp.losses.FalseNegatives()),
-        (metrics.false_positives(masks, labels), sp.losses.FalsePositives()),
-        (metrics.size_share(masks), sp.losses.SetSize()),
-        (1.0 - metrics.f1(masks, labels), sp.losses.F1Shortfall()),
         (1.0 - metrics.labels_covered(masks, labels), sp.losses.Miscoverage()),
     ):
         _same(metric, [loss(each, y) for each, y in zip(shown, read, strict=True)])
     assert 0.0 < metrics.labels_covered(masks, labels).mean() < 1.0
     if several:
         assert isnan(metrics.false_negatives(masks, labels)[8])
-        assert isnan(metrics.false_positives(masks, labels)[7])
 
 
 def test_the_mean_false_negatives_are_what_a_controller_holds():
@@ -134,10 +124,8 @@ def test_the_mean_false_negatives_are_what_a_controller_holds():
 
 def test_no_step_gives_no_numbers():
     nothing = np.zeros((0, 3), dtype=bool)
-    for found in (*_all(nothing, []), *_all(nothing, nothing), metrics.size_share(nothing)):
+    for found in (*_all(nothing, []), *_all(nothing, nothing)):
         assert found.shape == (0,)
-    assert np.isnan(metrics.size_share(np.zeros((2, 0), dtype=bool))).all()
-    assert metrics.f1(np.zeros((2, 0), dtype=bool), [0, nan]).tolist()[0] == 0.0
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,10 @@ def controllers() -> Iterator[sp.Controller]:
     widen = sets.Widen()
     for part in PARTS["sets"]:
         yield sp.Controller(part, [risk()] * getattr(part, "sides", 1))
-    yield from (sp.Controller(widen, risk(part)) for part in PARTS["losses"])
+    families = (widen, sets.Multilabel(), sets.PixelScale())
+    for part in PARTS["losses"]:
+        family = next(family for family in families if losses.fits(family, part) is None)
+        yield sp.Controller(family, risk(part))
     yield from (sp.Controller(widen, risk(step=part)) for part in PARTS["steps"])
     yield from (sp.Controller(widen, risk(), part) for part in PARTS["stretches"])
     yield from (sp.Controller(widen, [risk(), risk()], None, part) for part in PARTS["combine"])

@@ -34,7 +34,7 @@ def make(loss: Any = None, stretch: Any = None, **options: Any) -> sp.Stream:
 
 
 def snapshot(stream: sp.Stream) -> Any:
-    return deepcopy(stream._content())
+    return deepcopy(stream.content())
 
 
 def refused(
@@ -372,7 +372,7 @@ def test_a_duplicate_id_does_not_push_out_the_oldest() -> None:
 
 
 def test_an_expired_id_is_never_called_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("setpoint.stream._REMEMBERED", 3)
+    monkeypatch.setattr("setpoint.receipts._REMEMBERED", 3)
     stream = make(max_pending=1, overflow="expire")
     for _ in range(10):
         stream.predict(PAIR)
@@ -385,14 +385,14 @@ def test_an_expired_id_is_never_called_answered(monkeypatch: pytest.MonkeyPatch)
 def test_closed_ids_are_remembered_for_a_while_and_no_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("setpoint.stream._REMEMBERED", 3)
+    monkeypatch.setattr("setpoint.receipts._REMEMBERED", 3)
     stream = make()
     for k in range(10):
         stream.predict(PAIR, id=f"{k}")
         stream.update(0.5, id=f"{k}")
-    assert len(stream._closed) == 3
     refused(stream, AnsweredReceipt, lambda: stream.update(0.5, id="9"), "already has its label")
     refused(stream, UnknownReceipt, lambda: stream.update(0.5, id="0"), "no prediction waits")
+    assert len(stream.hand_over()) == 3
 
 
 # Missing labels

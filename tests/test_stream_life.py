@@ -19,6 +19,7 @@ import setpoint as sp
 from setpoint import _store, spec
 from setpoint.errors import InputError, PendingFull, SpecError, StateError, UnknownReceipt
 from setpoint.sets import Interval
+from setpoint.steps import Claim
 
 INF, NAN = math.inf, math.nan
 PAIR = (0.0, 1.0)
@@ -46,7 +47,7 @@ def make(**options: Any) -> sp.Stream:
 
 
 def snapshot(stream: sp.Stream) -> Any:
-    return deepcopy(stream._content())
+    return deepcopy(stream.content())
 
 
 def feed(stream: sp.Stream, seed: int, steps: int = 40) -> list[Any]:
@@ -169,18 +170,20 @@ def test_one_of_several_risks_is_changed_by_its_index() -> None:
 
 
 def test_a_new_step_rule_begins_with_its_own_memory() -> None:
-    def rule(params: Any, theta: float, memory: Any, excess: float, c: float, curve: Any) -> Any:
-        return theta + excess / (memory[0] + 1.0), (memory[0] + 1.0,)
-
     @dataclass(frozen=True)
     class Shrinking:
-        needs: str = "excess"
         params = ()
+
+        @staticmethod
+        def rule(params: Any, theta: float, memory: Any, excess: float, critical: float) -> Any:
+            return theta + excess / (memory[0] + 1.0), (memory[0] + 1.0,)
 
         def init(self) -> tuple[float, ...]:
             return (0.0,)
 
-    Shrinking.rule = staticmethod(rule)  # type: ignore[attr-defined]
+        def claim(self, within: Any, memory: Any, T: int) -> Claim:
+            return Claim()
+
     stream = make()
     stream.change(step=Shrinking())
     for expected in (0.9, 1.35):
@@ -188,7 +191,7 @@ def test_a_new_step_rule_begins_with_its_own_memory() -> None:
         stream.update(50.0)
         assert stream.theta == pytest.approx(expected)
     stream.change(step=sp.steps.Fixed(0.5))
-    assert stream._own.step == ()
+    assert stream.state.risks[0].step == ()
 
 
 def test_a_changed_stream_is_saved_and_copied_with_its_change(tmp_path: Path) -> None:
@@ -249,8 +252,11 @@ def test_a_copy_keeps_its_hook_and_its_watch() -> None:
 def test_a_copy_of_a_shared_stream_has_its_own_lock() -> None:
     stream = make(shared=True)
     twin = deepcopy(stream)
-    assert twin._lock is not None
-    assert twin._lock is not stream._lock
+    with stream._lock:
+        other = threading.Thread(target=lambda: feed(twin, 1))
+        other.start()
+        other.join(timeout=30.0)
+    assert not other.is_alive()
 
 
 # Saved and loaded
@@ -334,8 +340,8 @@ def test_saving_has_no_effect_on_the_stream(tmp_path: Path) -> None:
 
 def test_a_shared_stream_is_asked_for_again(tmp_path: Path) -> None:
     make(shared=True).save(tmp_path / "state")
-    assert sp.Stream.load(tmp_path / "state")._lock is None
-    assert sp.Stream.load(tmp_path / "state", shared=True)._lock is not None
+    assert type(sp.Stream.load(tmp_path / "state")) is sp.Stream
+    assert type(sp.Stream.load(tmp_path / "state", shared=True)) is type(make(shared=True))
 
 
 # Controllers that cannot be written down
@@ -551,7 +557,6 @@ def test_threads_with_generated_ids_get_one_each() -> None:
 def test_a_call_that_waits_for_its_turn_obeys_a_change_made_meanwhile() -> None:
     stream = make(shared=True)
     stream.predict(PAIR)
-    assert stream._lock is not None
     with stream._lock:
         late = threading.Thread(target=lambda: stream.update(50.0))
         late.start()
@@ -563,20 +568,21 @@ def test_a_call_that_waits_for_its_turn_obeys_a_change_made_meanwhile() -> None:
     assert risk.identity == pytest.approx(risk.mean)
 
 
-def still(params: Any, theta: float, memory: Any, excess: float, c: float, curve: Any) -> Any:
-    return theta, (memory[0] + excess,)
-
-
 @dataclass(frozen=True)
 class Still:
     """A step rule that only remembers."""
 
-    needs: str = "excess"
-    rule = staticmethod(still)
     params = ()
+
+    @staticmethod
+    def rule(params: Any, theta: float, memory: Any, excess: float, critical: float) -> Any:
+        return theta, (memory[0] + excess,)
 
     def init(self) -> tuple[float, ...]:
         return (0.0,)
+
+    def claim(self, within: Any, memory: Any, T: int) -> Claim:
+        return Claim()
 
 
 def test_a_call_that_waits_for_its_turn_obeys_a_new_rule_made_meanwhile() -> None:
@@ -590,7 +596,6 @@ def test_a_call_that_waits_for_its_turn_obeys_a_new_rule_made_meanwhile() -> Non
         except BaseException as error:
             failures.append(error)
 
-    assert stream._lock is not None
     with stream._lock:
         late = threading.Thread(target=answer)
         late.start()
@@ -599,7 +604,7 @@ def test_a_call_that_waits_for_its_turn_obeys_a_new_rule_made_meanwhile() -> Non
     late.join()
     assert not failures
     assert stream.theta == 0.0
-    assert stream._own.step == (0.9,)
+    assert stream.state.risks[0].step == (0.9,)
 
 
 def test_changes_among_threads_keep_the_identity() -> None:

@@ -300,7 +300,6 @@ def test_an_empty_tape_and_a_single_row_are_fine() -> None:
             assert len(tape) == rows
             assert tape.streams == ([None] if not options else ["a"][:rows])
             assert tape.segments.order is None
-            assert tape.matrix().y.size == rows
             assert len(tape[:]) == rows
 
 
@@ -397,27 +396,6 @@ def test_between_takes_a_span_of_time_of_every_stream() -> None:
         days.between(3)
     with pytest.raises(TapeError, match="needs a tape with times"):
         simple().between(1)
-
-
-def test_a_matrix_is_time_major_and_a_view_where_it_can_be() -> None:
-    stepwise = simple(6, id=[5, 4, 3] * 2, time=[1, 1, 1, 2, 2, 2], group=list("uvwxyz"))
-    made = stepwise.matrix()
-    assert made.streams == [5, 4, 3]
-    assert made.y.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
-    assert made.group is not None
-    assert made.group.tolist() == [list("uvw"), list("xyz")]
-    assert np.shares_memory(made.y, stepwise.y)
-    for tape in (simple(6, id=[1, 1, 1, 2, 2, 2]), simple(6, id=[1, 1, 2, 2, 1, 2])):
-        made = tape.matrix()
-        for number, stream in enumerate(tape.streams):
-            assert made.y[:, number].tolist() == tape.stream(stream).y.tolist()
-        assert made.prediction[1].flags.c_contiguous
-        assert made.time is None
-    assert np.shares_memory((alone := simple(5)).matrix().y, alone.y)
-    with pytest.raises(TapeError, match="'b' has 1 rows and 'a' has 2"):
-        simple(3, id=["a", "a", "b"]).matrix()
-    with pytest.raises(TapeError, match="column 'prediction' is ragged"):
-        Tape.from_arrays(Ragged.from_rows([[1.0]]), [0.0]).matrix()
 
 
 # Ragged columns
@@ -814,11 +792,9 @@ def test_no_data_library_is_imported_with_the_module() -> None:
 def test_a_tape_remembers_the_order_of_its_rows(rows: list[tuple[int, str]]) -> None:
     numbers = np.arange(len(rows), dtype=float)
     time, id = np.array([t for t, _ in rows]), [name for _, name in rows]
-    tape = Tape.from_arrays([numbers, numbers], numbers, id=id, time=time, sort=True)
-    assert tape.time is not None
-    assert tape.time.tolist() == sorted(time.tolist())
-    places = np.arange(len(rows)) if tape.places is None else tape.places
-    assert tape.y.tolist() == numbers[places].tolist()
+    places = np.argsort(time, kind="stable")
+    y, keys = numbers[places], {"id": np.array(id)[places], "time": time[places]}
+    tape = Tape.from_arrays([y, y], y, **keys, places=places)
     assert tape.by_row(tape.by_stream(tape.y)).tolist() == tape.y.tolist()
     early, late = tape.split(1)
     assert sorted(early.streams) == sorted(set(id))
@@ -972,5 +948,4 @@ def test_ten_million_rows_make_a_tape() -> None:
         time=np.repeat(np.arange(rows // count), count),
     )  # fmt: skip
     assert len(tape.streams) == count
-    assert np.shares_memory(tape.matrix().y, y)
     assert np.shares_memory(tape.y, y)

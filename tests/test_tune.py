@@ -218,6 +218,32 @@ def test_the_nominal_coverage_behind_pinball_can_be_given(tape: sp.Tape) -> None
     assert tuned.objective.tolist() == pytest.approx(wanted)
 
 
+def test_controllers_may_be_listed_in_place_of_a_space(tape: sp.Tape) -> None:
+    tried = [replace(ONE, risks=(risk_of(gamma=gamma),)) for gamma in (0.02, 0.2, 2.0)]
+    listed, grid = sp.tune(ONE, tape, tried), sp.tune(ONE, tape, {"gamma": [0.02, 0.2, 2.0]})
+    assert listed.best == grid.best
+    assert listed.objective.tolist() == grid.objective.tolist()
+    assert listed.options == {}
+
+
+def test_an_objective_may_measure_the_trace_and_rank_by_several_numbers(tape: sp.Tape) -> None:
+    """The narrowest of those that hold from a row on; the nearest to it where none holds."""
+    gammas = [0.001, 0.02, 0.2, 2.0]
+    for allowed in (0.05, -0.2):
+        tuned = sp.tune(ONE, tape, {"gamma": gammas}, search.Holding((allowed,), 100))
+        ranks = []
+        for controller in tuned.table.controllers:
+            trace = sp.replay(controller, tape)
+            lengths = (trace.upper - trace.lower)[100:]
+            finite = lengths[np.isfinite(lengths)]
+            excess = max(trace.losses[0, 100:].mean() - 0.1 - allowed, 0.0)
+            ranks.append((excess, 1.0 - len(finite) / len(lengths), finite.mean()))
+        assert tuned.index == ranks.index(min(ranks))
+        assert tuned.objective[tuned.index].tolist() == pytest.approx(min(ranks))
+        assert tuned.rows()[0]["objective"] == pytest.approx(min(ranks))
+        assert "objective" in str(tuned)
+
+
 # Ranges
 
 

@@ -209,6 +209,14 @@ def _whole(least: int) -> tuple[Callable[[Any], bool], str]:
     return fits, f"a whole number of at least {least}"
 
 
+def _one_of(*names: str) -> tuple[Callable[[Any], bool], str]:
+    return (lambda value: value in names), "one of " + ", ".join(map(repr, names))
+
+
+def _pairs(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, tuple) and len(v) == 2 for v in value)
+
+
 _FINITE = _finite, "a finite number"
 _MEMORY = _memory, "a tuple of numbers"
 _COUNT = _whole(0)
@@ -231,7 +239,10 @@ _RECEIPTS = {
     "serial": _COUNT,
     "max_pending": _whole(1),
     "given": (lambda value: value is None or _COUNT[0](value), f"None or {_COUNT[1]}"),
+    "overflow": _one_of("refuse", "expire"),
+    "closed": (_pairs, "a list of pairs"),
 }
+_OPTIONS = {"missing": _one_of("raise", "skip")}
 
 
 def check_state(content: Mapping[str, Any]) -> None:
@@ -254,6 +265,7 @@ def check_state(content: Mapping[str, Any]) -> None:
     _check_fields(content["counts"], _COUNTS, "counts")
     receipts = {name: content["receipts"][name] for name in _RECEIPTS}
     _check_fields(receipts, _RECEIPTS, "receipts")
+    _check_fields({name: content[name] for name in _OPTIONS}, _OPTIONS, "a stream")
 
 
 def _check_fields(

@@ -69,15 +69,15 @@ def burn_in(
         low, high = _clip_bounds(sets, outcomes, rows)
         stretch = replace(stretch, low=low / unit, high=high / unit)
 
-    def fill(risk: Risk, family: Any, own: list[tuple[Any, Any]]) -> Risk:
-        criticals = sorted(_criticals(family, own, risk))
+    def fill(risk: Risk, family: Any, part_rows: list[tuple[Any, Any]]) -> Risk:
+        criticals = sorted(_criticals(family, part_rows, risk))
         span = max(map(abs, criticals), default=0.0) or 1.0
         if sets.bounds() is None:
-            span = _range(family, [label for _, label in own]) / unit or span
+            span = _range(family, [label for _, label in part_rows]) / unit or span
         bounds = risk.bounds
         if bounds is None and sets.bounds() is None:
             bounds = (_theta(-reach * span), _theta(reach * span))
-        lam = _calm(family, risk, own, criticals)
+        lam = _calm(family, risk, part_rows, criticals)
         start = _theta(lam) if risk.start is None else risk.start
         if risk.start is None and bounds is not None:
             start = min(max(start, bounds[0]), bounds[1])

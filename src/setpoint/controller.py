@@ -13,13 +13,16 @@ from typing import Any
 from setpoint._check import choice, finite, interval
 from setpoint.combine import Combine, Max
 from setpoint.errors import InputError
-from setpoint.losses import Keeps, declaration
+from setpoint.losses import Keeps, declaration, fits
 from setpoint.recursion import Memory, Position
 from setpoint.sets.family import Family, Learns, Remembers, Sides
 from setpoint.steps import Scored, Step
 from setpoint.stretches import Identity, Stretch
 
-__all__ = ["Controller", "Risk", "RiskState", "State", "described", "matching", "memory_of"]
+__all__ = [
+    "Controller", "Risk", "RiskState", "State", "described", "matching", "memory_of",
+    "risks_that_score",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,11 @@ class Controller:
                     f"got {start:g}"
                 )
         self._check_sides()
+        for index, risk in enumerate(risks):
+            family = self.sets.side(index) if isinstance(self.sets, Sides) else self.sets
+            mismatch = fits(family, risk.loss)
+            if mismatch is not None:
+                raise InputError(mismatch)
         self._check_anti_windup()
         self._check_steps()
 

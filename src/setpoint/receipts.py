@@ -150,10 +150,10 @@ class Receipts:
             if len(self.closed) > _REMEMBERED:
                 self.forgetful |= self.closed.pop(next(iter(self.closed))) != "answered"
 
-    def reopen(self, before: dict[Id, Receipt]) -> None:
+    def reopen(self, waiting: dict[Id, Receipt], only: tuple[Any, ...] | None) -> None:
         """Lets everything wait that waited before some labels were taken in."""
-        self.only, self.several = None, before
-        for id in before:
+        self.only, self.several = only, waiting if only is None else {}
+        for id in waiting:
             self.closed.pop(id, None)
 
     def ended(self, id: Id) -> str | None:

@@ -141,14 +141,14 @@ class Mask:
     mask: npt.NDArray[np.bool_]
 
     def __post_init__(self) -> None:
-        held: Any = self.mask.detach().cpu() if hasattr(self.mask, "detach") else self.mask
-        rows = held if isinstance(held, tuple | list) else ()
+        values: Any = self.mask.detach().cpu() if hasattr(self.mask, "detach") else self.mask
+        rows = values if isinstance(values, tuple | list) else ()
         if rows and all(isinstance(row, str) and not row.strip(".#") for row in rows):
             if len({len(row) for row in rows}) > 1:
                 raise InputError(f"the rows of a mask must have one length, got {rows!r}")
-            held = [[pixel == "#" for pixel in row] for row in rows]
+            values = [[pixel == "#" for pixel in row] for row in rows]
         try:
-            mask = np.array(np.asarray(held), order="C")
+            mask = np.array(np.asarray(values), order="C")
         except ValueError:
             raise InputError(f"a mask must be a boolean array, got {self.mask!r}") from None
         if mask.dtype != np.bool_ or mask.ndim < 2:
@@ -185,5 +185,5 @@ class Mask:
 
     def __repr__(self) -> str:
         shape = " × ".join(map(str, self.mask.shape))
-        told = blake2b(np.packbits(self.mask).tobytes(), digest_size=8).hexdigest()
-        return f"Mask(<{np.count_nonzero(self.mask):,} pixels of {shape}, content {told}>)"
+        digest = blake2b(np.packbits(self.mask).tobytes(), digest_size=8).hexdigest()
+        return f"Mask(<{np.count_nonzero(self.mask):,} pixels of {shape}, content {digest}>)"

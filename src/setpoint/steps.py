@@ -222,13 +222,11 @@ class Fixed:
                 f"θ moves by γ = {gamma:g} wherever it is (at {max(ends):g} rounding swallows it)"
             )
             premises.append(Premise(text, False))
+        base = low if within.floor == -inf else within.floor  # of several risks, lifts alone hold θ
         return Claim(
             lower=(low - within.start) / gamma,
             upper=(high - within.start) / gamma,
-            window=(
-                _finite((low - high) / gamma),
-                _finite((high - max(low, within.floor)) / gamma),
-            ),
+            window=(_finite((low - high) / gamma), _finite((high - base) / gamma)),
             window_needs_lower=within.floor == -inf,
             identity=(within.theta - within.start - within.lifted) / gamma,
             reach=(low, high),

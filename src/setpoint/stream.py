@@ -217,9 +217,9 @@ class Stream:
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
         """Takes in several labels by id, in the order given: all of them, or none."""
         try:
-            pairs = [
-                (id, y) for id, y in (labels.items() if isinstance(labels, Mapping) else labels)
-            ]
+            items: Any = getattr(labels, "items", None)  # a mapping, or a Series of pandas
+            listed: Any = items() if callable(items) else labels
+            pairs = [(id, y) for id, y in listed]
         except (TypeError, ValueError):
             raise InputError(
                 f"labels must be a mapping or pairs of (id, y), got {labels!r}"
@@ -232,7 +232,8 @@ class Stream:
             seen.add(name)
             if not (self._skips and is_missing(y)):
                 self._sets.label(y)
-        before, last, waiting = self._state.copy(), self._last, dict(self._receipts.waiting)
+        before, last = self._state.copy(), self._last
+        waiting, only = dict(self._receipts.waiting), self._receipts.only
         watched = None if self._watch is None else self._watch.content()
         hook, alarms = self._hook, list[Alarm]()
         self._hook = alarms.append if hook is not None else None
@@ -240,7 +241,7 @@ class Stream:
             losses = {id: self.update(y, id) for id, y in pairs}
         except BaseException:
             self._state, self._last = before, last
-            self._receipts.reopen(waiting)
+            self._receipts.reopen(waiting, only)
             self._adopt(self._controller)
             if watched is not None:
                 self._watch = self._watch_of(watched)

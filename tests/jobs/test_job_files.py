@@ -205,8 +205,10 @@ def test_ways_of_writing_dates(tmp_path: Path, table: Table, form: str) -> None:
     assert rows.doubt("when") is None
 
 
-def test_no_year_has_fewer_digits_than_two(tmp_path: Path, table: Table) -> None:
-    for text in ("1.2.3", "1/2/3", "1-2-345", "1.2.0024"):
+def test_days_that_do_not_exist_and_years_of_fewer_digits_than_two_are_no_dates(
+    tmp_path: Path, table: Table
+) -> None:
+    for text in ("1.2.3", "1/2/3", "1-2-345", "1.2.0024", "30.02.2024"):
         rows = read(table(tmp_path / "a.csv", {"when": [text] * 3}))
         with pytest.raises(InputError, match="must name a column of dates"):
             rows.times("when", "--time")

@@ -12,6 +12,7 @@ import pytest
 import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import DataError, InputError, PredictionError, SpecError
+from setpoint.jobs.job import check_work
 from setpoint.jobs.rows import read
 from setpoint.tape.files import write
 
@@ -147,7 +148,7 @@ def test_the_cell_that_keeps_a_column_from_being_dates_is_told(
         (b'a;b\n1;"2\n3"\n1\n', ".csv", "line 4 has 1 cells and the header has 2"),
         ("a,b\n1,2\n".encode("utf-16"), ".csv", "is UTF-16 text: .*`iconv -f utf-16 -t utf-8`"),
         (b"PAR1 no", ".parquet", "is damaged or no .parquet file"),
-        (b'{"a": 1}\n{"a": 1, "a": 2}\n', ".jsonl", r"line 2 is .* \('a' is named twice\)"),
+        (b'{"a": 1}\n{"a": 1, "a": 2}\n', ".jsonl", r"a\) was specified twice in row 1"),
         (b"[" * 100_000, ".jsonl", "line 1 is no JSON object .*: correct it or leave it out"),
         (b"{", ".jsonl", "line 1 is no JSON object .*: correct it or leave it out"),
         (b'{"a": 1}\n\n{"a": 2\n', ".jsonl", r"line 3 is no JSON object \(Expecting ',' delimiter"),
@@ -155,9 +156,13 @@ def test_the_cell_that_keeps_a_column_from_being_dates_is_told(
         (
             b'{"a": 1}\n{"a": null}\n{"a": 2.5}\n{"a": "x"}\n',
             ".jsonl",
-            "'a' holds a number in line 1 and text in line 4: give it one kind",
+            r"Column\(/a\) changed from number to string in row 3",
         ),
-        (b'{"a": {"b": 1}}\n{"a": {"b": [1]}}\n', ".jsonl", "'a.b' holds a number .* and a list"),
+        (
+            b'{"a": {"b": 1}}\n{"a": {"b": [1]}}\n',
+            ".jsonl",
+            r"Column\(/a/b\) changed from number to array",
+        ),
         (b"a,b\n1,2\n", ".csv.gz", "is damaged or no .csv.gz file"),
         (b"a", ".txt", "a file of rows ends in .csv"),
         (b"a,b\n1,caf\xe9\n", ".csv", r"not UTF-8 text \(byte 0xe9 in line 2\): save it as UTF-8"),
@@ -287,7 +292,7 @@ def test_a_controller_that_cannot_do_the_work_is_refused_before_it_begins(
         jobs.calibrate(tmp_path / "nowhere.csv", ENDS, controller=controller)
     if "one set" not in said:
         with pytest.raises(InputError, match=said):
-            jobs.check_work(controller, "stream")
+            check_work(controller, "stream")
 
 
 def test_a_label_that_is_not_finite_is_named_by_its_line(
@@ -376,7 +381,7 @@ def test_an_interval_of_two_sides_is_told_of_as_a_whole(
     path = table(tmp_path / "b.csv", world(20_000))
     found = jobs.calibrate(path, ENDS, controller=sides)
     bounds = [each["bound_upper"] for each in found.metrics()["risks"]]
-    said = f"80 % was asked for, and at least {100 * (1 - sum(bounds)):.1f} % was guaranteed"
+    said = f"80 % was asked for, and {100 * (1 - sum(bounds)):.1f} % to 100.0 % was guaranteed"
     assert said in str(found)
 
 

@@ -7,14 +7,11 @@ from math import inf, isfinite, nan
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytest
 
 import setpoint as sp
-from setpoint.bulk import compile as _kernels
 from setpoint.bulk import replay as replaying
-from setpoint.bulk import states as _replayed
 from setpoint.bulk import sweep as sweeping
-from setpoint.bulk.vectors import layout_of
+from setpoint.bulk.states import Begin
 from setpoint.combine import Max, Mean
 from setpoint.controller import RiskState, State
 from setpoint.losses import Miscoverage, MiscoverageCounter
@@ -253,7 +250,7 @@ def tape_of(predictions: Sequence[tuple[float, ...]], labels: Sequence[float]) -
 
 def replayed(controller: sp.Controller, tape: sp.Tape, state: State | None = None) -> Run:
     """The loop `along`, as machine code or as plain text."""
-    begin = _replayed.Begin(controller, tape, state)
+    begin = Begin(controller, tape, state)
     return as_run(replaying._compiled(controller, tape, begin))
 
 
@@ -288,7 +285,7 @@ def fleet_at_once(controller: sp.Controller, tapes: Sequence[sp.Tape]) -> FleetR
 
 
 def fleet_by_calls(controller: sp.Controller, tapes: Sequence[sp.Tape]) -> FleetRun:
-    """The loops `aim` and `learn` at even times, `aim_rows` and `learn_rows` at odd ones: there
+    """The loops `aim_row` and `learn_row`, for all streams at even times. At odd times
     streams come in an order of their own, in two calls that are answered the other way round.
     """
     fleet = sp.Fleet(controller, [f"s{i}" for i in range(len(tapes))])
@@ -316,24 +313,9 @@ def fleet_by_calls(controller: sp.Controller, tapes: Sequence[sp.Tape]) -> Fleet
 FLEETS = (fleet_at_once, fleet_by_calls)
 
 
-def swept(
-    controllers: Sequence[sp.Controller], tape: sp.Tape
-) -> tuple[dict[str, Any], list[State]]:
-    """The loop `sweep`: its metrics, and the states that it ends in and throws away."""
-    kernel, layout, ended = _kernels.kernel, layout_of(controllers[0]), []
-
-    def watched(*which: Any, **options: Any) -> Any:
-        def run(params: Any, vectors: Any, *rest: Any) -> None:
-            kernel(*which, **options)(params, vectors, *rest)
-            ended.extend(vectors.T)
-
-        return run
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_kernels, "kernel", watched)
-        found = sweeping._side_by_side(controllers, tape, None)
-    both = zip(ended, controllers, strict=True)
-    return found, [layout.unpack(vector, each.init()) for vector, each in both]
+def swept(controllers: Sequence[sp.Controller], tape: sp.Tape) -> dict[str, Any]:
+    """The loop `sweep`, as machine code or as plain text."""
+    return sweeping._side_by_side(controllers, tape)
 
 
 def slower(controller: sp.Controller) -> sp.Controller:

@@ -1,12 +1,19 @@
 """A ledger of losses, held against the bounds of the theorems written out by hand."""
 
+from math import floor, inf, sqrt
 from typing import Any
 
 import setpoint as sp
-from setpoint.guarantee import counter_bound
 from setpoint.losses import MiscoverageCounter, declaration
 
 EPSILON = 2.0**-52
+
+
+def longest_streak(level: float, span: float, gamma: float) -> float:
+    """⌊½ + r + √((½ + r)² + 2(M − m)/γ)⌋, which a streak may just reach: rounding apart."""
+    half = 0.5 + level
+    length = half + sqrt(half * half + 2.0 * span / gamma)
+    return float(floor(length + 1e-9 * (1.0 + length))) if length < inf else inf
 
 
 class Ledger:
@@ -56,7 +63,7 @@ class Ledger:
         prompt = self.fresh and self.most_waiting == 1
         if alone and prompt and isinstance(risk.loss, MiscoverageCounter):
             low, high = self.controller.bounds[index]
-            most = min(most, counter_bound(risk.level, high - low, risk.step.gamma))
+            most = min(most, longest_streak(risk.level, high - low, risk.step.gamma))
         fall, rise = promise.low - risk.level, most - risk.level
         return (-rise, -fall) if promise.grows else (fall, rise)
 

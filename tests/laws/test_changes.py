@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint.errors import InputError
-from setpoint.guarantee import counter_bound
 from setpoint.losses import Miscoverage, MiscoverageCounter, declaration
 from setpoint.steps import Fixed
 from tests.laws.adversary import Adversary, adversaries
@@ -166,7 +165,7 @@ def test_a_streak_that_runs_on_through_a_change_is_not_bounded_by_the_new_terms(
         stream.update(1e300)
     assert stream.theta == -0.71875
     stream.change(bounds=(-1.0, 0.0))
-    assert counter_bound(0.25, 1.0, 0.125) == 4.0
+    assert MiscoverageCounter().most(0.25, room=8.0) == 4.0
     ledger = Ledger(stream)
     stream.predict((0.0, 0.0))
     ledger.note(stream.update(1e300))

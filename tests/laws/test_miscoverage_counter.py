@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint.guarantee import counter_bound
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.sets import Interval
 from setpoint.steps import Fixed
 from tests.laws.adversary import Adversary, adversaries
-from tests.laws.ledger import Ledger
+from tests.laws.ledger import Ledger, longest_streak
 from tests.laws.parts import families, risks, stretches
 
 
@@ -46,7 +45,7 @@ def test_the_counter_never_exceeds_its_derived_bound(
 ) -> None:
     stream, (risk,), (low, high) = sp.Stream(controller), controller.risks, controller.bounds[0]
     player = Adversary(controller, *adversary)
-    bound = counter_bound(risk.level, high - low, risk.step.gamma)
+    bound = longest_streak(risk.level, high - low, risk.step.gamma)
     for _ in range(steps):
         shown = stream.predict(player.prediction())
         assert stream.update(player.label(stream, shown)) <= bound
@@ -58,7 +57,7 @@ def test_the_longest_streak_stays_within_the_derived_bound_and_near_it(
 ) -> None:
     low, high = risk.bounds
     gamma = max(risk.step.gamma, (high - low) / 40.0)
-    bound = counter_bound(risk.level, high - low, gamma)
+    bound = longest_streak(risk.level, high - low, gamma)
     stream, count = streak(replace(risk, step=Fixed(gamma)), stretch)
     assert bound - 1.0 - risk.level <= count <= bound
     assert "BROKEN" not in stream.certificate().risks[0].verdict
@@ -71,7 +70,7 @@ def test_the_longest_streak_stays_within_the_derived_bound_and_near_it(
 def test_the_derived_bound_is_attained(
     level: float, gamma: float, span: float, most: float
 ) -> None:
-    assert counter_bound(level, span, gamma) == most
+    assert MiscoverageCounter().most(level, room=span / gamma) == most
     risk = sp.Risk(MiscoverageCounter(), level, Fixed(gamma), -1.0, (-1.0, span - 1.0))
     assert streak(risk)[1] == most
 
@@ -85,7 +84,7 @@ def test_a_streak_that_ends_on_the_very_bound_stays_within_it(
     high = round(gamma * (length * length - length * (1.0 + 2.0 * level)) / 4.0, 12)
     risk = sp.Risk(MiscoverageCounter(), level, Fixed(gamma), -high, (-high, high))
     stream, count = streak(risk)
-    assert count <= counter_bound(level, 2.0 * high, gamma)
+    assert count <= longest_streak(level, 2.0 * high, gamma)
     assert "BROKEN" not in stream.certificate().risks[0].verdict
 
 

@@ -29,6 +29,7 @@ def by_column(prediction: Any, wanted: tuple[str, ...], dimensions: int) -> list
 
 
 def kind_of(value: Any) -> str:
+    """What a value is, in a few words."""
     shape = getattr(value, "shape", None)
     if isinstance(value, Mapping) or hasattr(value, "columns"):
         names = list(value) if isinstance(value, Mapping) else list(value.columns)

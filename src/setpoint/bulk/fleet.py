@@ -36,7 +36,7 @@ from setpoint.laws import Law
 from setpoint.parts import trusted
 from setpoint.receipts import Id, checked_id
 
-__all__ = ["Fleet", "Intervals"]
+__all__ = ["Batch", "Fleet", "Intervals"]
 
 
 class Intervals(NamedTuple):

@@ -21,7 +21,10 @@ from setpoint.bulk.vectors import Layout
 from setpoint.metrics.tally import NOTHING, count, measure, restarted
 from setpoint.recursion import Numbers, Position, Rules, aim, heed, judge, learn, show
 
-__all__ = ["aim_row", "along", "fleet", "learn_row", "sweep", "unsound"]
+__all__ = [
+    "aim_row", "along", "beyond", "fleet", "learn_row", "note", "numbers_at", "position_at",
+    "prepared", "put_position", "risky", "shown", "sweep", "taught", "unsound",
+]  # fmt: skip
 
 Array = Any
 

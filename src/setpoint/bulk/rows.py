@@ -96,8 +96,10 @@ def _did_its_duty(law: Law, shown: Any, label: Any, loss: float | None) -> bool:
 class Ends(Protocol, metaclass=Capability):
     """A shown set with two ends."""
 
-    lower: float
-    upper: float
+    @property
+    def lower(self) -> float: ...
+    @property
+    def upper(self) -> float: ...
 
 
 @runtime_checkable

@@ -21,7 +21,10 @@ from setpoint.parts import trusted
 from setpoint.recursion import Numbers, Position, Rules
 from setpoint.sets.family import Learns, Scalar
 
-__all__ = ["REST", "Counters", "Layout", "layout_of", "outward", "params_of", "scalar"]
+__all__ = [
+    "REST", "Counters", "Layout", "functions", "layout_of", "outward", "pack_rest", "params_of",
+    "scalar", "unpack_rest",
+]  # fmt: skip
 
 
 def scalar(controller: Controller) -> bool:

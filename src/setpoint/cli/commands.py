@@ -297,12 +297,12 @@ def stream(
     {"id": "a", "prediction": [10, 14]} is answered with a set, {"id": "a", "y": 12} with its loss.
     What was answered survives kill -9; what was not can be sent again.
     """
-    from setpoint import jobs
+    from setpoint.jobs.job import Config, check_work
 
-    given = jobs.Config.read(config)
-    if given is not None:
-        jobs.check_work(given.controller, "stream")
-    controller = None if given is None else given.controller
+    source = Config.read(config)
+    controller = None if source is None else source.controller
+    if controller is not None:
+        check_work(controller, "stream")
     options = {"missing": missing, "max_pending": max_pending, "overflow": overflow}
     with setpoint.Ledger(state, controller, every=every, **options) as ledger:  # type: ignore[arg-type]
         ledger.serve(sys.stdin.buffer, sys.stdout.buffer)

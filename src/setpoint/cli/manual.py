@@ -24,8 +24,8 @@ through it; this page is made from `--help` and holds every option.
 - `--json` prints one JSON object for scripts, `--quiet` nothing. Progress is shown on standard
   error, and only where a person watches.
 - Files are written aside and moved to their place when all of them are whole. Where a job has
-  written to the folder before, its files that the new job does not write are taken away then;
-  nothing else in a folder is touched, and never the file that was read.
+  written to the folder before, its files that the new job does not write are taken away then.
+  A file that no job wrote is neither replaced nor taken away, and never the file that was read.
 - Names separated by commas may be put in double quotes where they hold commas themselves, as in
   `--without '"price, EUR",volume'`.
 - `setpoint --install-completion` teaches your shell the commands and options.

@@ -113,13 +113,13 @@ def known_pixels(truth: Any, count: int = 200, rng: Any = None) -> Any:
     xp = space(truth)
     # In rows whatever the order of the truth in memory: what is written to must be no copy.
     if xp is np:
-        made = np.full(truth.shape, np.nan, dtype=truth.dtype)
-        made.reshape(-1)[valid] = truth.reshape(-1)[valid]
+        known = np.full(truth.shape, np.nan, dtype=truth.dtype)
+        known.reshape(-1)[valid] = truth.reshape(-1)[valid]
     else:
-        made = xp.full_like(truth, float("nan"), memory_format=xp.contiguous_format)
+        known = xp.full_like(truth, float("nan"), memory_format=xp.contiguous_format)
         places = xp.as_tensor(valid, device=truth.device)
-        made.view(-1)[places] = truth.reshape(-1)[places]
-    return made
+        known.view(-1)[places] = truth.reshape(-1)[places]
+    return known
 
 
 class Rescale(Protocol):
@@ -221,8 +221,8 @@ def valid_depth(depth: Any, least: float = 1e-8, most: float = inf) -> Any:
     if not low <= high:
         raise InputError(f"valid_depth needs least ≤ most, got {low} and {high}")
     xp = space(depth)
-    held = xp.asarray(depth)
-    return xp.isfinite(held) & (held >= low) & (held <= high)
+    values = xp.asarray(depth)
+    return xp.isfinite(values) & (values >= low) & (values <= high)
 
 
 def only(values: Any, valid: Any) -> Any:
@@ -234,7 +234,7 @@ def only(values: Any, valid: Any) -> Any:
     array([[nan, 3.5]])
     """
     xp = space(values)
-    held = xp.asarray(values)
-    if held.dtype not in (xp.float16, xp.float32, xp.float64):
-        held = held * xp.asarray(1.0, dtype=xp.float32)
-    return xp.where(xp.asarray(valid), held, float("nan"))
+    numbers = xp.asarray(values)
+    if numbers.dtype not in (xp.float16, xp.float32, xp.float64):
+        numbers = numbers * xp.asarray(1.0, dtype=xp.float32)
+    return xp.where(xp.asarray(valid), numbers, float("nan"))

@@ -170,8 +170,8 @@ class CriticalValues:
 
     def bounds(self) -> tuple[float, float] | None:
         """Those of the family that was used live."""
-        found: tuple[float, float] | None = self.sets.bounds()
-        return found
+        limits: tuple[float, float] | None = self.sets.bounds()
+        return limits
 
     def unit(self, prediction: Reading) -> float:
         """The mean scale of a side: half of what a set is longer at λ = 1 than at λ = 0.
@@ -227,13 +227,13 @@ class FrameTape:
         """
         reading = self.sets.read(prediction)
         if y is None or is_missing(y):
-            found: Any = None
+            criticals: Any = None
         else:
-            found = host(self.sets.criticals(reading, self.sets.label(y)))
+            criticals = host(self.sets.criticals(reading, self.sets.label(y)))
         for place, region in enumerate(self.family.regions):
             values = np.empty(0, self.dtype)
-            if found is not None:
-                part = found[region.index(found.shape)].ravel()
+            if criticals is not None:
+                part = criticals[region.index(criticals.shape)].ravel()
                 values = np.sort(part[~np.isnan(part)]).astype(self.dtype)
             if place == 0:
                 self._infinite.append(float(np.mean(values == inf)) if len(values) else nan)
@@ -270,10 +270,10 @@ class FrameTape:
     def tape(self, start: int | None = None, stop: int | None = None) -> Tape:
         """The frames from start to stop as a tape, for `setpoint.replay`, `sweep` and `tune`."""
         part = slice(start, stop)
-        held: list[list[Any]] = [*self._values, self._lengths]
+        columns_of_rows: list[list[Any]] = [*self._values, self._lengths]
         columns = {
             name: Ragged.from_rows(rows[part])
-            for name, rows in zip(self.family.columns, held, strict=True)
+            for name, rows in zip(self.family.columns, columns_of_rows, strict=True)
         }
         return Tape.from_arrays(columns, np.zeros(len(self._lengths[part])))
 

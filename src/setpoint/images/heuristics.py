@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from setpoint._check import choice, finite, positive, whole
 from setpoint.errors import InputError
 from setpoint.images.registration import DIS, Register, warp
-from setpoint.sets.frames import copied, image, like, mean, same, space
+from setpoint.sets.frames import copied, image, is_tensor, like, mean, same, space
 
 __all__ = [
     "FLOOR",
@@ -95,10 +95,10 @@ def _residual(estimate: Any, truth: Any) -> Any:
 
 
 def _share(floor: Any) -> float:
-    found = finite(floor, "floor")
-    if not 0.0 <= found < 1.0:
-        raise InputError(f"floor must be a share of the mean uncertainty in [0, 1), got {found}")
-    return found
+    share = finite(floor, "floor")
+    if not 0.0 <= share < 1.0:
+        raise InputError(f"floor must be a share of the mean uncertainty in [0, 1), got {share}")
+    return share
 
 
 class Constant:
@@ -124,8 +124,8 @@ class Constant:
     def predict(self, x: Any, estimate: Any) -> tuple[Any, Any]:
         """The constant, everywhere."""
         estimate = image(estimate, "the estimate")
-        made = space(estimate).full_like(estimate, self.value)
-        return made, made
+        constant = space(estimate).full_like(estimate, self.value)
+        return constant, constant
 
     def learn(self, x: Any, estimate: Any, truth: Any) -> None:
         """Nothing to learn."""
@@ -221,21 +221,21 @@ def _mean_sides(residuals: Any, estimate: Any, floor: float) -> tuple[Any, Any]:
     """The mean over the frames in which a pixel was valid, of both sides of their residuals."""
     estimate = image(estimate, "the estimate")
     xp = space(estimate)
-    held = [each for each in residuals if tuple(each.shape) == tuple(estimate.shape)]
-    if not held:
+    fitting = [each for each in residuals if tuple(each.shape) == tuple(estimate.shape)]
+    if not fitting:
         ones = xp.ones_like(estimate)
         return ones, ones
-    kept = xp.stack([like(each, estimate) for each in held])
+    stack = xp.stack([like(each, estimate) for each in fitting])
     # Comparisons with NaN are false: an invalid pixel adds nothing to either side.
-    count = xp.isfinite(kept).sum(0)
+    count = xp.isfinite(stack).sum(0)
     known = count > 0
     share = xp.where(known, count, 1)
-    found = []
-    for side in (xp.where(kept > 0.0, kept, 0.0), xp.where(kept < 0.0, -kept, 0.0)):
+    means = []
+    for side in (xp.where(stack > 0.0, stack, 0.0), xp.where(stack < 0.0, -stack, 0.0)):
         average = side.sum(0) / share
         filler = mean(average, known)
-        found.append(xp.where(known, average, filler if filler == filler else 1.0))
-    low, high = (side.astype(kept.dtype) if xp.__name__ == "numpy" else side for side in found)
+        means.append(xp.where(known, average, filler if filler == filler else 1.0))
+    low, high = (side if is_tensor(side) else side.astype(stack.dtype) for side in means)
     return floored(low, high, floor, xp.isfinite(estimate))
 
 
@@ -321,5 +321,5 @@ class RegisteredResiduals:
         )
 
 
-def _fits(held: Any, other: Any) -> bool:
-    return tuple(held.shape) == tuple(other.shape)
+def _fits(one: Any, other: Any) -> bool:
+    return tuple(one.shape) == tuple(other.shape)

@@ -194,15 +194,15 @@ class SpreadModel:
             usable = usable & mask_like(valid, "valid", raw)
         points = None
         if known is not None and self.known:
-            given = true_image(known, "known")
+            truth = true_image(known, "known")
             if valid is not None:
-                given = space(given).where(mask_like(valid, "valid", given), given, nan)
+                truth = space(truth).where(mask_like(valid, "valid", truth), truth, nan)
             drawn = np.random.default_rng((self.seed, self._serial))
-            points = like(known_pixels(given, self.known, drawn), raw)
+            points = like(known_pixels(truth, self.known, drawn), raw)
         seen = xp.where(usable, raw, nan)
         count = 0 if points is None else int((usable & xp.isfinite(points)).sum())
-        found = self._found(seen, points, count)
-        centre = found(raw) if self.align else copied(raw)
+        fitted = self._found(seen, points, count)
+        centre = fitted(raw) if self.align else copied(raw)
         seen = xp.where(usable, centre, nan)
         low, high = self.heuristic.predict(x, seen)
         turned = (Fit(1.0, 0.0), Fit(1.0, 0.0))
@@ -210,7 +210,7 @@ class SpreadModel:
             low, high, turned = self._rescaled(self.rescale, seen, low, high, points)
         usable = usable & xp.isfinite(centre) & xp.isfinite(low) & xp.isfinite(high)
         spread = PixelSpread(centre, low, high, usable)
-        return spread, Facts(found, *turned, count, int(usable.sum()))
+        return spread, Facts(fitted, *turned, count, int(usable.sum()))
 
     def _found(self, estimate: Any, points: Any, count: int) -> Fit:
         """The scale and shift of a frame: the last ones, if its known pixels are too few."""

@@ -105,8 +105,8 @@ class TVL1:
         """Where each pixel of `fixed` is found in `moving`."""
         start, goal = _grey(moving, fixed)
         tvl1 = _needed("skimage.registration", "scikit-image").optical_flow_tvl1
-        found = tvl1(goal, start, num_iter=self.num_iter, num_warp=self.num_warp)
-        return np.ascontiguousarray(np.moveaxis(found, 0, -1), dtype=np.float32)
+        flow = tvl1(goal, start, num_iter=self.num_iter, num_warp=self.num_warp)
+        return np.ascontiguousarray(np.moveaxis(flow, 0, -1), dtype=np.float32)
 
     def register(self, moving: Any, fixed: Any) -> Any:
         """`moving`, moved onto `fixed`; NaN where its source is."""
@@ -125,10 +125,11 @@ def warp(moving: Any, flow: Array) -> Any:
     array([[ 2.,  3.,  3.],
            [nan,  6.,  6.]], dtype=float32)
     """
-    held = host(moving)
-    if held.shape[-2:] != flow.shape[:2] or held.ndim not in (2, 3):
+    images = host(moving)
+    if images.shape[-2:] != flow.shape[:2] or images.ndim not in (2, 3):
         raise InputError(
-            f"a flow of shape {flow.shape} moves images of shape {flow.shape[:2]}, got {held.shape}"
+            f"a flow of shape {flow.shape} moves images of shape {flow.shape[:2]}, got "
+            f"{images.shape}"
         )
     cv2 = _needed("cv2", "opencv-python-headless")
     rows, columns = np.indices(flow.shape[:2], dtype=np.float32)
@@ -150,12 +151,12 @@ def warp(moving: Any, flow: Array) -> Any:
         out = np.full(weight.shape, np.nan, np.float32)
         return np.divide(total, weight, out=out, where=weight >= 0.5)
 
-    found = one(held) if held.ndim == 2 else np.stack([one(each) for each in held])
+    warped = one(images) if images.ndim == 2 else np.stack([one(single) for single in images])
     xp = space(moving)
     if xp is np:
-        return found
+        return warped
     kind = moving.dtype if moving.dtype.is_floating_point else None  # bytes cannot hold NaN
-    return xp.as_tensor(found, device=moving.device, dtype=kind)
+    return xp.as_tensor(warped, device=moving.device, dtype=kind)
 
 
 _LEAST = 12
@@ -169,11 +170,11 @@ def _grey(moving: Any, fixed: Any) -> tuple[Array, Array]:
         raise InputError(
             f"registration needs two images of one shape, got {pair[0].shape} and {pair[1].shape}"
         )
-    seen = np.concatenate([each[np.isfinite(each)] for each in pair])
-    if not len(seen):
+    finite_values = np.concatenate([each[np.isfinite(each)] for each in pair])
+    if not len(finite_values):
         blank = np.zeros(pair[0].shape, np.float32)
         return blank, blank
-    low, high = np.percentile(seen, (1.0, 99.0))
+    low, high = np.percentile(finite_values, (1.0, 99.0))
     scale = 1.0 / (high - low) if high > low else 1.0
     first, second = (
         np.clip((_filled(each) - low) * scale, 0.0, 1.0).astype(np.float32) for each in pair
@@ -184,14 +185,14 @@ def _grey(moving: Any, fixed: Any) -> tuple[Array, Array]:
 def _plain(values: Any) -> Array:
     """An image of one value a pixel; of colours their mean brightness."""
     try:
-        held = host(values)
+        pixels = host(values)
     except ValueError:  # several arrays of different shapes
-        held = np.asarray(None)
-    if held.ndim == 3 and held.shape[0] in (3, 4) and held.shape[-1] not in (3, 4):
-        held = np.moveaxis(held, 0, -1)
-    if held.ndim == 3 and held.shape[-1] in (3, 4):
-        return held[..., :3].astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
-    return np.asarray(image(held, "an image to register"))
+        pixels = np.asarray(None)
+    if pixels.ndim == 3 and pixels.shape[0] in (3, 4) and pixels.shape[-1] not in (3, 4):
+        pixels = np.moveaxis(pixels, 0, -1)
+    if pixels.ndim == 3 and pixels.shape[-1] in (3, 4):
+        return pixels[..., :3].astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
+    return np.asarray(image(pixels, "an image to register"))
 
 
 def _filled(values: Array) -> Array:

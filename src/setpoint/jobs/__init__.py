@@ -8,7 +8,7 @@ from setpoint.jobs.calibrate import calibrate
 from setpoint.jobs.columns import Columns
 from setpoint.jobs.demo import demo
 from setpoint.jobs.inspect import Inspected, inspect, streams
-from setpoint.jobs.job import Config, Goal, Job, check_work
+from setpoint.jobs.job import Goal, Job
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.report import Reported, report, retrace
 from setpoint.jobs.run import MODELS, run
@@ -18,7 +18,6 @@ __all__ = [
     "MODELS",
     "Choice",
     "Columns",
-    "Config",
     "Goal",
     "Inspected",
     "Job",
@@ -26,7 +25,6 @@ __all__ = [
     "Reported",
     "TunedFile",
     "calibrate",
-    "check_work",
     "demo",
     "inspect",
     "report",

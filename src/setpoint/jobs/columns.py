@@ -150,10 +150,8 @@ def classes_of(rows: Rows, columns: Columns) -> tuple[Any, ...]:
     What the names have in common is part of the classes where the labels have it too.
     """
     names = columns.probabilities
-    words = rows.words(columns.target, "--target")[0]
-    prefix = _prefix(names)
-    if prefix and any(word.startswith(prefix) for word in words) and set(words) & set(names):
-        prefix = ""
+    words = {word.strip() for word in rows.words(columns.target, "--target")[0]}
+    prefix = "" if words & set(names) else _prefix(names)
     bare = [name[len(prefix) :] for name in names]
     return tuple(int(name) if name.isdigit() and str(int(name)) == name else name for name in bare)
 
@@ -163,8 +161,8 @@ def labels_of(rows: Rows, columns: Columns) -> Array:
     classes = {str(name): place for place, name in enumerate(classes_of(rows, columns))}
     words, codes = rows.words(columns.target, "--target")
     places: list[float] = []
-    for word in words:
-        bare = word[:-2] if word.endswith(".0") else word
+    for word in map(str.strip, words):
+        bare = word.removesuffix(".0")
         if bare not in classes and word not in MISSING:
             row = int((codes == len(places)).argmax())
             raise DataError(
@@ -257,11 +255,17 @@ def tape_of(
         doubt = rows.doubt(time)
         if doubt is not None:
             notes.append(f"{time!r} is read {doubt}")
+    places = None
+    if time is not None and (keys["time"][1:] < keys["time"][:-1]).any():
+        places = np.argsort(keys["time"], kind="stable")
+        prediction = {name: column[places] for name, column in prediction.items()}
+        keys = {name: column[places] for name, column in keys.items()}
+        y = y[places]
+        if id is None:
+            notes.append(f"the rows are not in the order of {time!r}; they are taken in it")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TapeNotice)  # it is noted below
-        tape = Tape.from_arrays(prediction, y, **keys, sort=True)
-    if tape.places is not None and id is None:
-        notes.append(f"the rows are not in the order of {time!r}; they are taken in it")
+        tape = Tape.from_arrays(prediction, y, **keys, places=places)
     if tape.notice is not None:
         notes.append(tape.notice)
     return tape, tuple(notes)

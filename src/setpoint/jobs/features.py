@@ -103,12 +103,10 @@ def _column(rows: Rows, name: str, is_time: bool) -> dict[str, Array] | str:
             return f"holds {rows.table[name].type}"
         numbers = np.where(np.isinf(numbers), np.nan, numbers)
         return "is empty" if np.isnan(numbers).all() else {name: numbers}
-    encoded = rows.table[name].combine_chunks().dictionary_encode()
-    words = encoded.dictionary.to_pylist()
+    words, codes = rows.words(name, "a feature")
     if len(words) > WORDS:
         many = f"holds {len(words):,} different words, and at most {WORDS} become features"
         return rows.no_dates(name) or many
-    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return {f"{name} = {word}": (codes == i).astype(np.float64) for i, word in enumerate(words)}
 
 

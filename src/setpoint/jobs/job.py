@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, isinf
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -311,7 +311,7 @@ def command(name: str, file: Path | None, options: Mapping[str, Any]) -> str:
     for option, value in options.items():
         if value is None or value == ():
             continue
-        text = listed(value) if isinstance(value, tuple) else _exact(value)
+        text = listed(value) if isinstance(value, tuple) else str(value)
         words += [f"--{option.replace('_', '-')}", text]
     return shlex.join(words)
 
@@ -319,7 +319,7 @@ def command(name: str, file: Path | None, options: Mapping[str, Any]) -> str:
 def listed(values: Sequence[Any]) -> str:
     """Values with commas between them, quoted where they hold commas themselves."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow([_exact(value) for value in values])
+    csv.writer(text, lineterminator="").writerow(values)
     return text.getvalue()
 
 
@@ -333,10 +333,3 @@ def unlisted(text: str | None) -> tuple[str, ...]:
         return ()
     cells = next(csv.reader([text], skipinitialspace=True), [])
     return tuple(cell.strip() for cell in cells if cell.strip())
-
-
-def _exact(value: Any) -> str:
-    """A value so that it is read back to the bit."""
-    if isinstance(value, float):
-        return str(value) if isinf(value) or value != int(value) else str(int(value))
-    return str(value)

@@ -235,18 +235,22 @@ def _is_whole(controller: Controller) -> bool:
 
 def _headline(trace: Trace, numbers: Mapping[str, Any]) -> str:
     """What was asked, what came out and what is guaranteed, in one sentence."""
-    first = trace.controller.risks[0]
+    first, risks = trace.controller.risks[0], numbers["risks"]
     risk, low, high = numbers["risk"], numbers["bound_lower"], numbers["bound_upper"]
     if risk is None:
         return "no row after the burn-in has a label, so nothing was judged"
-    if _is_whole(trace.controller):
-        return _whole_headline(trace, numbers)
     if isinstance(first.loss, Miscoverage):
-        asked = f"{100 * (1 - first.level):.4g} %"
+        covered, asked = 1.0 - risk, 1.0 - first.level
+        bounds = [None if end is None else 1.0 - end for end in (high, low)]
+        if _is_whole(trace.controller):  # a label may miss either side, or both
+            covered, asked = numbers["coverage"], nominal(trace.controller)
+            misses = [side["bound_upper"] for side in risks]
+            bounds = [None if None in misses else max(1.0 - sum(misses), 0.0), 1.0]
         sentence = (
-            f"{100 * (1 - risk):.2f} % of the labels lay in their sets; {asked} was asked for"
+            f"{100 * covered:.2f} % of the labels lay in their sets; {100 * asked:.4g} % was "
+            "asked for"
         )
-        ends = [None if end is None else f"{100 * (1 - end):.1f} %" for end in (high, low)]
+        ends = [None if end is None else f"{100 * end:.1f} %" for end in bounds]
     else:
         of = "misses in a row" if isinstance(first.loss, MiscoverageCounter) else "loss"
         sentence = f"the mean of the {of} is {risk:.4g}; {first.level:.4g} was asked for"
@@ -256,21 +260,6 @@ def _headline(trace: Trace, numbers: Mapping[str, Any]) -> str:
     if None in ends:
         return sentence
     return f"{sentence}, and {ends[0]} to {ends[1]} was guaranteed, whatever the data"
-
-
-def _whole_headline(trace: Trace, numbers: Mapping[str, Any]) -> str:
-    """The headline of an interval whose two sides are held apart: a label may miss either."""
-    asked = f"{100 * nominal(trace.controller):.4g} %"
-    sentence = (
-        f"{100 * numbers['coverage']:.2f} % of the labels lay in their sets; {asked} was asked for"
-    )
-    ends = [risk["bound_upper"] for risk in numbers["risks"]]
-    if None in ends:
-        return sentence
-    least = 1.0 - sum(ends)
-    if _says_nothing(trace) or least <= 0.0:
-        return f"{sentence}, and nothing is guaranteed yet: there are too few labels"
-    return f"{sentence}, and at least {100 * least:.1f} % was guaranteed, whatever the data"
 
 
 def _says_nothing(trace: Trace) -> bool:

@@ -218,22 +218,22 @@ class Rows:
 
     def words(self, name: str, role: str) -> tuple[list[str], Array]:
         """The distinct values of a column as text, and the place of each row's, −1 for none."""
-        encoded = self.column(name, role).combine_chunks().dictionary_encode()
-        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        values = encoded.dictionary.to_pylist()
-        return ["" if value is None else str(value).strip() for value in values], codes
+        values, codes = self._encoded(name, role)
+        return ["" if value is None else str(value) for value in values], codes
 
     def keys(self, name: str, role: str) -> Array:
         """A column of ids or groups, as whole numbers or text; there must be one in every row."""
-        encoded = self.column(name, role).combine_chunks().dictionary_encode()
-        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        values, codes = self._encoded(name, role)
         self._no_gaps(codes < 0, name, role)
-        values = encoded.dictionary.to_pylist()
-        if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-            keys = np.array(values, dtype=np.int64)
-        else:
-            keys = np.fromiter(map(str, values), object, len(values))
+        integers = all(isinstance(v, int) and not isinstance(v, bool) for v in values)
+        keys: Array = np.array(values if integers else list(map(str, values)),
+                               np.int64 if integers else object)  # fmt: skip
         return np.asarray(keys[codes])
+
+    def _encoded(self, name: str, role: str) -> tuple[list[Any], Array]:
+        encoded = self.column(name, role).combine_chunks().dictionary_encode()
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return encoded.dictionary.to_pylist(), codes.astype(np.int64)
 
     def _no_gaps(self, gaps: Array, name: str, role: str) -> None:
         if gaps.any():

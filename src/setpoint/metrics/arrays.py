@@ -1,46 +1,57 @@
-"""The metrics one by one, over arrays: risk, coverage, streaks, lengths, pinball, Winkler.
+"""The metrics one by one, over arrays: risk, coverage, streaks, lengths, pinball, label sets.
 
 `covered` holds 1 (or True) where the label lay in its set, 0 where not, and NaN where no label was
-observed. Such a step is left out as if it were not there: a streak goes on across it. A label of
-NaN means "not observed" too.
+observed. Such a step is left out as if it were not there: a streak goes on across it. A label or
+loss of NaN means "not observed" too. A mean over nothing is NaN.
 
-An interval is empty when its ends are crossed or when it holds no finite number; the empty
-interval is lower = +inf, upper = −inf.
+Sets of labels are `masks`: which classes each set holds, one row a step and one column a class.
+`labels` is the class of each step as its place among the columns, NaN where it was not observed;
+or, where a step may have several labels, a matrix of 0 and 1 like `masks`, a row of NaN where not
+observed. A class beyond the last column is one that the sets do not know, and is in none of them.
 """
 
-import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setpoint._check import interval
-from setpoint.metrics.columns import Floats, ends, flags, fraction, mean, observed, sizes
+from setpoint.errors import InputError
 from setpoint.metrics.tally import (
-    correlation_of,
-    counters,
+    Flags,
+    Floats,
+    column,
     derived,
+    ends,
+    flags,
+    fraction,
+    mean,
     measure_rows,
-    moments_of,
+    observed,
+    refuse,
+    share,
+    sizes,
+    streaks_of,
     tally_of,
 )
 
 __all__ = [
-    "EVERYTHING", "correlation", "coverage", "covered", "empty_share", "full_share", "lengths",
-    "longest_streak", "mc", "mean_finite_length", "mean_length", "median_length",
-    "miscoverage_counter", "msl", "pinball", "risk", "streaks", "winkler",
+    "coverage", "covered", "false_negatives", "labels_covered", "lengths", "mc",
+    "mean_finite_length", "mean_length", "miscoverage_counter", "msl", "pinball", "risk",
+    "set_sizes", "streaks",
 ]  # fmt: skip
-
-EVERYTHING = (-math.inf, math.inf)
-"""The support of a label that can be any number."""
 
 
 def risk(losses: ArrayLike) -> float:
-    """The mean of the observed losses; NaN when none was observed.
+    """The mean of the observed losses.
 
     >>> risk([0.0, 1.0, float("nan"), 0.5])
     0.5
     """
-    values = observed(losses, "losses")
+    return _mean(observed(losses, "losses"))
+
+
+def _mean(values: Floats) -> float:
+    """The mean of the values that are not NaN."""
     return mean(values[~np.isnan(values)])
 
 
@@ -59,21 +70,18 @@ def miscoverage_counter(covered: ArrayLike) -> Floats:
     hits = flags(covered, "covered")
     seen = ~np.isnan(hits)
     counter = np.full(len(hits), np.nan)
-    counter[seen] = counters(hits[seen] == 0.0)
+    steps = np.arange(1.0, seen.sum() + 1.0)
+    counter[seen] = steps - np.maximum.accumulate(np.where(hits[seen] == 0.0, 0.0, steps))
     return counter
 
 
 def mc(covered: ArrayLike) -> float:
-    """The mean of the miscoverage counter; NaN when no step was observed.
-
-    True conditional quantiles reach α/(1 − α) at miscoverage α. The counter's largest value is
-    `longest_streak`.
+    """The mean of the miscoverage counter. True conditional quantiles reach α/(1 − α).
 
     >>> mc([1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1])
     0.26666666666666666
     """
-    counter = miscoverage_counter(covered)
-    return mean(counter[~np.isnan(counter)])
+    return _mean(miscoverage_counter(covered))
 
 
 def streaks(covered: ArrayLike) -> NDArray[np.int64]:
@@ -82,10 +90,8 @@ def streaks(covered: ArrayLike) -> NDArray[np.int64]:
     >>> streaks([1, 0, 1, 0, 0])
     array([1, 2])
     """
-    counter = miscoverage_counter(covered)
-    counter = counter[~np.isnan(counter)]
-    ended = np.append(counter[1:] == 0.0, True)[: len(counter)]
-    return counter[ended & (counter > 0.0)].astype(np.int64)
+    hits = flags(covered, "covered")
+    return streaks_of(hits[~np.isnan(hits)] == 0.0)
 
 
 def msl(covered: ArrayLike) -> float:
@@ -111,37 +117,6 @@ def msl(covered: ArrayLike) -> float:
     return float(runs.mean()) if len(runs) else 0.0
 
 
-def longest_streak(covered: ArrayLike) -> int:
-    """The length of the longest streak of misses, which is the largest miscoverage counter.
-
-    >>> longest_streak([1, 0, 1, 0, 0])
-    2
-    """
-    return int(streaks(covered).max(initial=0))
-
-
-def correlation(covered: ArrayLike, lengths: ArrayLike) -> float:
-    """Pearson's correlation of coverage and length; 0.0 where either does not vary.
-
-    Near 0 for intervals that cover equally well whether short or long. Steps not observed and
-    infinite lengths are left out. NaN where the squares of the lengths overflow.
-
-    Examples
-    --------
-    >>> round(correlation([1, 1, 0, 0], [4.0, 3.0, 1.0, 2.0]), 6)
-    0.894427
-
-    References
-    ----------
-    Feldman, Bates and Romano, Improving conditional coverage via orthogonal quantile
-    regression, NeurIPS 2021.
-    """
-    hits = flags(covered, "covered")
-    size = sizes(lengths, "lengths", len(hits))
-    seen = ~np.isnan(hits)
-    return correlation_of(moments_of(size[seen], hits[seen] == 0.0))
-
-
 def covered(lower: ArrayLike, upper: ArrayLike, y: ArrayLike) -> Floats:
     """1.0 where y lies between the ends (included), 0.0 where not, NaN where y is NaN.
 
@@ -154,13 +129,12 @@ def covered(lower: ArrayLike, upper: ArrayLike, y: ArrayLike) -> Floats:
 
 
 def coverage(lower: ArrayLike, upper: ArrayLike, y: ArrayLike) -> float:
-    """The share of observed labels that lie in their interval; NaN when none was observed.
+    """The share of observed labels that lie in their interval.
 
     >>> coverage([0, 0, 0, 0], [1, 1, 1, 1], [0.5, 1.0, 1.5, float("nan")])
     0.6666666666666666
     """
-    hits = covered(lower, upper, y)
-    return mean(hits[~np.isnan(hits)])
+    return _mean(covered(lower, upper, y))
 
 
 def lengths(lower: ArrayLike, upper: ArrayLike) -> Floats:
@@ -171,11 +145,11 @@ def lengths(lower: ArrayLike, upper: ArrayLike) -> Floats:
     array([ 2.,  0.,  0., inf])
     """
     low, high = ends(lower, upper)
-    return measure_rows(low, high, low, *EVERYTHING).length
+    return measure_rows(low, high, low).length
 
 
 def mean_length(lengths: ArrayLike) -> float:
-    """The mean of lengths or set sizes: +inf with one infinite among them, NaN with none.
+    """The mean of lengths or set sizes: +inf with one infinite among them.
 
     >>> mean_length([1.0, 2.0, 6.0])
     3.0
@@ -184,60 +158,13 @@ def mean_length(lengths: ArrayLike) -> float:
 
 
 def mean_finite_length(lengths: ArrayLike) -> float:
-    """The mean of the finite lengths, NaN when there is none. Read it beside `full_share`.
+    """The mean of the finite lengths.
 
     >>> mean_finite_length([1.0, 2.0, float("inf")])
     1.5
     """
     values = sizes(lengths, "lengths")
     return mean(values[np.isfinite(values)])
-
-
-def median_length(lengths: ArrayLike) -> float:
-    """The median of lengths or set sizes, NaN when there is none.
-
-    >>> median_length([1.0, 2.0, float("inf")])
-    2.0
-    """
-    values = sizes(lengths, "lengths")
-    with np.errstate(over="ignore"):
-        return float(np.median(values)) if len(values) else math.nan
-
-
-def full_share(
-    lower: ArrayLike, upper: ArrayLike, support: tuple[float, float] = EVERYTHING
-) -> float:
-    """The share of intervals that hold the whole support of y, NaN when there is none.
-
-    Parameters
-    ----------
-    support
-        The values y can take; (0, inf) for a demand that is never negative.
-
-    Examples
-    --------
-    >>> inf = float("inf")
-    >>> full_share([-inf, 0, 0, 1], [inf, inf, 9, 2])
-    0.25
-    >>> full_share([-inf, 0, 0, 1], [inf, inf, 9, 2], support=(0, inf))
-    0.5
-    """
-    low, high = ends(lower, upper)
-    steps = measure_rows(low, high, low, *interval(support, "support"))
-    return mean(steps.is_whole.astype(np.float64))
-
-
-def empty_share(lower: ArrayLike, upper: ArrayLike) -> float:
-    """The share of intervals that hold nothing, NaN when there is none.
-
-    An interval of one point has length 0 and is not empty.
-
-    >>> inf = float("inf")
-    >>> empty_share([inf, 3, 1, 0], [-inf, 2, 1, 1])
-    0.5
-    """
-    low, high = ends(lower, upper)
-    return mean(measure_rows(low, high, low, *EVERYTHING).is_nothing.astype(np.float64))
 
 
 def pinball(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, confidence_level: float) -> float:
@@ -265,43 +192,107 @@ def pinball(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, confidence_level: 
     ----------
     Koenker and Bassett, Regression quantiles, Econometrica 46 (1978).
     """
-    return _score("pinball", lower, upper, y, confidence_level)
-
-
-def winkler(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, confidence_level: float) -> float:
-    """The mean Winkler (interval) score: length + 2/α times the distance by which y is missed.
-
-    The smaller the better, and the true conditional quantiles have the smallest expectation.
-    Crossed ends count with length 0 and with the distance of y to both. One infinite end makes
-    the mean +inf, and so does a miss at confidence level 1.
-
-    Parameters
-    ----------
-    confidence_level
-        The nominal coverage 1 − α, between 0 and 1.
-
-    Examples
-    --------
-    >>> winkler([0], [4], [1], 0.8)
-    4.0
-    >>> round(winkler([0], [4], [-1], 0.8), 12)
-    14.0
-
-    References
-    ----------
-    Winkler, A decision-theoretic approach to interval estimation, JASA 67 (1972).
-    Gneiting and Raftery, Strictly proper scoring rules, JASA 102 (2007), section 6.2.
-    """
-    return _score("winkler", lower, upper, y, confidence_level)
-
-
-def _score(
-    name: str, lower: ArrayLike, upper: ArrayLike, y: ArrayLike, confidence_level: float
-) -> float:
-    """A metric of the tally of all intervals whose label was observed."""
     low, high = ends(lower, upper)
     label = observed(y, "y", len(low))
-    nominal = fraction(confidence_level, "confidence_level")
+    tail = (1.0 - fraction(confidence_level, "confidence_level")) / 2.0
     seen = ~np.isnan(label)
-    tally = tally_of(measure_rows(low[seen], high[seen], label[seen], *EVERYTHING))
-    return float(derived(tally, (1.0 - nominal) / 2.0)[name])
+    tally = tally_of(measure_rows(low[seen], high[seen], label[seen]))
+    return float(derived(tally, tail)["pinball"])
+
+
+# Sets of labels
+
+
+def set_sizes(masks: ArrayLike) -> NDArray[np.int64]:
+    """How many classes each set holds.
+
+    >>> set_sizes([[1, 1, 0], [0, 0, 0]])
+    array([2, 0])
+    """
+    counts: NDArray[np.int64] = np.count_nonzero(_masks(masks), axis=1)
+    return counts
+
+
+def labels_covered(masks: ArrayLike, labels: ArrayLike) -> Floats:
+    """1.0 where a set holds every label of its step, 0.0 where not, NaN where not observed.
+
+    >>> labels_covered([[1, 1, 0], [0, 1, 0], [1, 0, 0]], [1, 2, float("nan")])
+    array([ 1.,  0., nan])
+    >>> labels_covered([[1, 1, 0], [0, 1, 0]], [[1, 1, 0], [1, 1, 0]])
+    array([1., 0.])
+    """
+    judged = _judged(masks, labels)
+    return np.where(judged.seen, judged.hits == judged.labels, np.nan)
+
+
+def false_negatives(masks: ArrayLike, labels: ArrayLike) -> Floats:
+    """The share of a step's labels that its set leaves out; NaN where it has none.
+
+    `risk` of it is what a controller of `losses.FalseNegatives` holds.
+
+    >>> false_negatives([[1, 0, 1], [1, 0, 0]], [[1, 1, 0], [0, 0, 0]])
+    array([0.5, nan])
+    """
+    judged = _judged(masks, labels)
+    return 1.0 - share(judged.hits, np.where(judged.seen, judged.labels, 0))
+
+
+class _Judged(NamedTuple):
+    """Counts of each step: its labels, and those in its set."""
+
+    seen: Flags
+    labels: NDArray[np.int64]
+    hits: NDArray[np.int64]
+
+
+def _judged(masks: ArrayLike, labels: ArrayLike) -> _Judged:
+    held = _masks(masks)
+    if np.ndim(labels) == 2:
+        truth, seen = _several(labels, held.shape)
+        return _Judged(seen, truth.sum(axis=1), np.count_nonzero(truth & held, axis=1))
+    place = column(labels, "labels", len(held))
+    seen = ~np.isnan(place)
+    wrong = seen & ~((place >= 0.0) & (place == np.floor(place)) & np.isfinite(place))
+    refuse(wrong, place, "labels", "the number of a class from 0, or NaN where not observed")
+    truth = place[:, None] == np.arange(held.shape[1])
+    return _Judged(seen, seen.astype(np.int64), np.count_nonzero(truth & held, axis=1))
+
+
+def _several(labels: ArrayLike, shape: tuple[int, ...]) -> tuple[Flags, Flags]:
+    """Which labels each step has, and which steps were observed."""
+    if np.shape(labels) != shape:
+        raise InputError(
+            f"labels must have the shape {shape} of masks where a step may have several, "
+            f"got {np.shape(labels)}"
+        )
+    numbers = _numbers(labels, "labels")
+    missing = np.isnan(numbers).all(axis=1) & (shape[1] > 0)
+    wrong = ~((numbers == 0.0) | (numbers == 1.0)).all(axis=1) & ~missing
+    if wrong.any():
+        step = int(np.argmax(wrong))
+        raise InputError(
+            "labels must be 0 or 1 for each class, or NaN for all where not observed, "
+            f"got {numbers[step].tolist()} at step {step}"
+        )
+    return np.asarray(numbers == 1.0), np.asarray(~missing)
+
+
+def _masks(masks: ArrayLike) -> Flags:
+    if np.ndim(masks) != 2:
+        raise InputError(
+            f"masks must have one row a step and one column a class, got shape {np.shape(masks)}"
+        )
+    numbers = _numbers(masks, "masks")
+    wrong = ~((numbers == 0.0) | (numbers == 1.0))
+    if wrong.any():
+        raise InputError(f"masks must hold 0 and 1, got {float(numbers[wrong][0])}")
+    return np.asarray(numbers == 1.0)
+
+
+def _numbers(values: ArrayLike, name: str) -> Floats:
+    numbers = np.asarray(values)
+    if numbers.size and numbers.dtype.kind not in "biuf":
+        raise InputError(
+            f"{name} must hold numbers or booleans, got values of type {numbers.dtype}"
+        )
+    return numbers.astype(np.float64)

@@ -11,11 +11,9 @@ from numpy.typing import ArrayLike
 
 from setpoint._check import finite, interval, number, whole
 from setpoint.errors import InputError
-from setpoint.metrics import columns, tally
-from setpoint.metrics import groups as keyed
-from setpoint.metrics.arrays import EVERYTHING, median_length
-from setpoint.metrics.tally import Moments, Steps, Tally
-from setpoint.metrics.windows import RunningWindows, WindowErrors, errors_of
+from setpoint.metrics import deviations, tally
+from setpoint.metrics.deviations import RunningWindows, WindowErrors
+from setpoint.metrics.tally import Flags, Floats, Moments, Steps, Tally
 
 __all__ = ["Running", "Summary", "size_summary", "summary"]
 
@@ -79,7 +77,7 @@ def summary(
     groups: Iterable[Any] | None = None,
     window: int = 250,
     confidence_level: float | None = None,
-    support: tuple[float, float] = EVERYTHING,
+    support: tuple[float, float] = (-math.inf, math.inf),
     offsets: ArrayLike | None = None,
 ) -> Summary:
     """Every metric of a stream of intervals, or of several streams together.
@@ -123,8 +121,8 @@ def summary(
     coverage            0.666667
     ...
     """
-    low, high = columns.ends(lower, upper)
-    label = columns.observed(y, "y", len(low))
+    low, high = tally.ends(lower, upper)
+    label = tally.observed(y, "y", len(low))
     steps = tally.measure_rows(low, high, label, *interval(support, "support"))
     account = _account(level, confidence_level, window)
     return _summarised(account, steps, label == label, losses, groups, offsets)
@@ -163,11 +161,11 @@ def size_summary(
     >>> got.mean_length, got.full, got.empty, got.coverage
     (1.5, 0.25, 0.25, 0.75)
     """
-    hits = columns.flags(covered, "covered")
-    length = columns.sizes(size, "size", len(hits))
+    hits = tally.flags(covered, "covered")
+    length = tally.sizes(size, "size", len(hits))
     is_whole, is_nothing = (
-        columns.marks(full, "full", np.isinf(length)),
-        columns.marks(empty, "empty", length == 0.0),
+        tally.marks(full, "full", np.isinf(length)),
+        tally.marks(empty, "empty", length == 0.0),
     )
     unknown = np.full(len(hits), math.nan)
     steps = Steps(length, is_whole, is_nothing, unknown, unknown, hits == 0.0)
@@ -188,8 +186,8 @@ class _Account:
     missing: int = 0
     counts: dict[Hashable, list[int]] = field(default_factory=dict)  # group: [steps, misses]
 
-    def by_group(self) -> keyed.GroupCoverage:
-        return keyed.coverage_by_group(self.counts, self.nominal)
+    def by_group(self) -> deviations.GroupCoverage:
+        return deviations.coverage_by_group(self.counts, self.nominal)
 
     def summary(self, errors: WindowErrors, median: float) -> Summary:
         metrics = tally.derived(self.tally, (1.0 - self.nominal) / 2.0)
@@ -218,38 +216,47 @@ class _Account:
 
 def _account(level: float, confidence_level: float | None, window: int) -> _Account:
     target = finite(level, "level")
-    return _Account(
-        target, columns.nominal_of(target, confidence_level), whole(window, "window", 1)
-    )
+    if confidence_level is None and not 0.0 <= target <= 1.0:
+        raise InputError(
+            "confidence_level must be given, between 0 and 1, when the level of the risk is not"
+            f" between 0 and 1: got level={target}"
+        )
+    nominal = 1.0 - target if confidence_level is None else confidence_level
+    nominal = tally.fraction(nominal, "confidence_level")
+    return _Account(target, nominal, whole(window, "window", 1))
 
 
 def _summarised(
     account: _Account,
     steps: Steps,
-    seen: columns.Flags,
+    seen: Flags,
     losses: ArrayLike | None,
     groups: Iterable[Any] | None,
     offsets: ArrayLike | None,
 ) -> Summary:
     """The table of the steps that were `seen`, if their loss was too."""
-    size, bounds = len(seen), columns.offsets_of(offsets, len(seen))
-    costs: columns.Floats | columns.Flags = steps.missed
+    size, bounds = len(seen), tally.offsets_of(offsets, len(seen))
+    costs: Floats | Flags = steps.missed
     if losses is not None:
-        costs = columns.observed(losses, "losses", size)
+        costs = tally.observed(losses, "losses", size)
         seen = seen & (costs == costs)
-    kept: Any = (column[seen] for column in steps)
-    steps, costs = Steps(*kept), costs[seen]
-    stops = np.concatenate([[0], np.cumsum(seen)])[bounds]
-    account.tally = tally.tally_of(steps, begins=stops[:-1][np.diff(stops) > 0])
+    if not seen.all():
+        kept: Any = (column[seen] for column in steps)
+        steps, costs = Steps(*kept), costs[seen]
+    begins = None
+    if len(bounds) > 2:
+        stops = np.concatenate([[0], np.cumsum(seen)])[bounds]
+        begins = stops[:-1][np.diff(stops) > 0]
+    account.tally = tally.tally_of(steps, begins)
     account.moments = tally.moments_of(steps.length, steps.missed)
     account.missing = size - len(costs)
     with np.errstate(over="ignore"):
         account.loss = float(costs.sum())
     if groups is not None:
-        codes, keys = keyed.coded(groups, size)
-        account.counts = keyed.counts_by_group(codes[seen], keys, steps.missed)
-    errors = errors_of(costs, account.level, account.window, seen, bounds)
-    return account.summary(errors, median_length(steps.length))
+        codes, keys = deviations.coded(groups, size)
+        account.counts = deviations.counts_by_group(codes[seen], keys, steps.missed)
+    errors = deviations.errors_of(costs, account.level, account.window, seen, bounds)
+    return account.summary(errors, _median(steps.length))
 
 
 class Running:
@@ -260,15 +267,8 @@ class Running:
 
     Parameters
     ----------
-    level
-        The level the risk should have.
-    window
-        Steps in a sliding window; a shorter stream counts as one window.
-    confidence_level
-        The nominal coverage, for ΔCoverage, pinball and Winkler. By default 1 − level; it must
-        be given where that is not a fraction, and should be where the loss is not miscoverage.
-    support
-        The values y can take; an interval that holds them all is full.
+    level, window, confidence_level, support
+        Those of `summary`.
     keep_lengths
         `False` keeps no lengths: the memory stays constant and the median is NaN.
 
@@ -292,7 +292,7 @@ class Running:
         window: int = 250,
         *,
         confidence_level: float | None = None,
-        support: tuple[float, float] = EVERYTHING,
+        support: tuple[float, float] = (-math.inf, math.inf),
         keep_lengths: bool = True,
     ) -> None:
         self._account = _account(level, confidence_level, window)
@@ -329,7 +329,7 @@ class Running:
         missed = not low <= label <= high
         cost = float(missed) if loss is None else _observed(loss, "loss")
         step = (*tally.measure(low, high, label, *self._support), missed)
-        self._add(step, cost if label == label else math.nan, keyed.group_key(group))
+        self._add(step, cost if label == label else math.nan, deviations.group_key(group))
 
     def update_size(
         self,
@@ -373,7 +373,7 @@ class Running:
         is_whole = length == math.inf if full is None else bool(full)
         is_nothing = length == 0.0 if empty is None else bool(empty)
         step = (length, is_whole, is_nothing, math.nan, math.nan, hit == 0.0)
-        self._add(step, cost if hit == hit else math.nan, keyed.group_key(group))
+        self._add(step, cost if hit == hit else math.nan, deviations.group_key(group))
 
     def _add(
         self, step: tuple[float, bool, bool, float, float, bool], loss: float, group: Hashable
@@ -393,14 +393,20 @@ class Running:
             counts[0] += 1
             counts[1] += missed
 
-    def by_group(self) -> keyed.GroupCoverage:
+    def by_group(self) -> deviations.GroupCoverage:
         """Coverage by group, as `delta_coverage` gives it."""
         return self._account.by_group()
 
     def summary(self) -> Summary:
         """Every metric of the steps so far."""
-        median = math.nan if self._lengths is None else median_length(self._lengths)
+        median = math.nan if self._lengths is None else _median(self._lengths)
         return self._account.summary(self._windows.errors(), median)
+
+
+def _median(lengths: Any) -> float:
+    """The median of lengths; NaN without any."""
+    with np.errstate(over="ignore"):
+        return float(np.median(lengths)) if len(lengths) else math.nan
 
 
 def _observed(value: Any, name: str) -> float:

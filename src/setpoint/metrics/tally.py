@@ -1,4 +1,4 @@
-"""What is counted of each step, and the metrics that follow from the counts.
+"""What metrics are given, what is counted of each step, and what follows from the counts.
 
 `measure` reads one interval, `count` takes one step into a tally. Both are scalar rules: plain
 Python runs them, and numba can compile them. `measure_rows` and `tally_of` are the same for arrays
@@ -9,14 +9,116 @@ from math import inf, isfinite, nan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from setpoint.metrics.columns import Flags, Floats, Places
+from setpoint._check import number
+from setpoint.errors import InputError
 
 __all__ = [
-    "NOTHING", "Moments", "Steps", "Tally", "correlation_of", "count", "counters", "derived",
-    "measure", "measure_rows", "moments_of", "moved", "restarted", "share", "tally_of",
+    "NOTHING", "Moments", "Steps", "Tally", "column", "correlation_of", "count", "derived", "ends",
+    "flags", "fraction", "marks", "mean", "measure", "measure_rows", "moments_of", "moved",
+    "observed", "offsets_of", "refuse", "restarted", "share", "sizes", "streaks_of", "tally_of",
 ]  # fmt: skip
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Places = NDArray[np.int64]
+
+
+def column(values: ArrayLike, name: str, size: int | None = None) -> Floats:
+    """One number a step as float64; `None` becomes NaN. `size` is the length it must have.
+
+    What is float64 already is not copied, so nothing may be written into a column.
+    """
+    try:
+        raw = np.asarray(values)
+        if raw.size and raw.dtype.kind not in "biufO":
+            raise InputError(f"{name} must hold numbers, got values of type {raw.dtype}")
+        numbers = raw.astype(np.float64, copy=False)
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be a column of numbers, got {values!r}: {error}") from None
+    if numbers.ndim != 1:
+        raise InputError(f"{name} must have one dimension, one value a step; got shape {raw.shape}")
+    if size is not None and len(numbers) != size:
+        raise InputError(f"{name} must have one value for each of the {size} steps, got {len(raw)}")
+    return numbers
+
+
+def refuse(wrong: Flags, values: Floats, name: str, allowed: str) -> None:
+    """One error for the first step where `wrong` holds."""
+    if wrong.any():
+        step = int(np.argmax(wrong))
+        raise InputError(f"{name} must be {allowed}, got {float(values[step])} at step {step}")
+
+
+def ends(lower: ArrayLike, upper: ArrayLike) -> tuple[Floats, Floats]:
+    """The two columns of ends, without NaN."""
+    low = column(lower, "lower")
+    high = column(upper, "upper", len(low))
+    refuse(np.isnan(low), low, "lower", "a number or ±inf")
+    refuse(np.isnan(high), high, "upper", "a number or ±inf")
+    return low, high
+
+
+def observed(values: ArrayLike, name: str, size: int | None = None) -> Floats:
+    """A column of finite numbers, NaN where a step was not observed."""
+    numbers = column(values, name, size)
+    refuse(np.isinf(numbers), numbers, name, "finite, or NaN where not observed")
+    return numbers
+
+
+def flags(values: ArrayLike, name: str, size: int | None = None) -> Floats:
+    """A column of 0 and 1, NaN where a step was not observed."""
+    numbers = column(values, name, size)
+    wrong = ~(np.isnan(numbers) | (numbers == 0.0) | (numbers == 1.0))
+    refuse(wrong, numbers, name, "0, 1, or NaN where not observed")
+    return numbers
+
+
+def marks(values: ArrayLike | None, name: str, missing: Flags) -> Flags:
+    """A column of 0 and 1 as flags; `missing` stands for a column that was not given."""
+    if values is None:
+        return missing
+    numbers = column(values, name, len(missing))
+    refuse(~((numbers == 0.0) | (numbers == 1.0)), numbers, name, "0 or 1")
+    return np.asarray(numbers == 1.0)
+
+
+def sizes(values: ArrayLike, name: str, size: int | None = None) -> Floats:
+    """A column of lengths or set sizes: 0 or more, +inf allowed, NaN not."""
+    numbers = column(values, name, size)
+    refuse(~(numbers >= 0.0), numbers, name, "0 or more")
+    return numbers
+
+
+def fraction(value: Any, name: str) -> float:
+    """A number between 0 and 1, both included."""
+    part = number(value, name)
+    if not 0.0 <= part <= 1.0:
+        raise InputError(f"{name} must lie between 0 and 1, got {part}")
+    return part
+
+
+def mean(values: Floats) -> float:
+    """The mean; NaN over nothing, without a warning."""
+    with np.errstate(over="ignore"):
+        return float(np.mean(values)) if len(values) else nan
+
+
+def offsets_of(offsets: ArrayLike | None, size: int) -> Places:
+    """Where streams begin among `size` steps, and the end of the last one; None for one stream."""
+    bounds = np.array([0, size]) if offsets is None else np.asarray(offsets)
+    ordered = bounds.ndim == 1 and len(bounds) > 0 and bounds.dtype.kind in "iu"
+    if not ordered or bounds[0] != 0 or bounds[-1] != size or (np.diff(bounds) < 0).any():
+        raise InputError(
+            f"offsets must be whole numbers that rise from 0 to the {size} steps, got {offsets!r}"
+        )
+    return bounds.astype(np.int64, copy=False)
+
+
+# Counts
 
 
 class Tally(NamedTuple):
@@ -102,7 +204,9 @@ class Steps(NamedTuple):
     missed: Flags
 
 
-def measure_rows(lo: Floats, hi: Floats, y: Floats, cut_low: float, cut_high: float) -> Steps:
+def measure_rows(
+    lo: Floats, hi: Floats, y: Floats, cut_low: float = -inf, cut_high: float = inf
+) -> Steps:
     """`measure` for arrays, and which labels were missed; a label of NaN has no distances."""
     with np.errstate(over="ignore", invalid="ignore"):
         below, above = lo - y, y - hi
@@ -116,33 +220,34 @@ def measure_rows(lo: Floats, hi: Floats, y: Floats, cut_low: float, cut_high: fl
         )
 
 
-def counters(missed: Flags, begins: Places | None = None) -> Floats:
-    """How many misses in a row there were up to each step. They end where a stream `begins`."""
-    steps = np.arange(1.0, len(missed) + 1.0)
-    last_hit = np.where(missed, 0.0, steps)
-    if begins is not None:
-        last_hit[begins] = np.maximum(last_hit[begins], begins)
-    counter: Floats = steps - np.maximum.accumulate(last_hit)
-    return counter
+def streaks_of(missed: Flags, begins: Places | None = None) -> Places:
+    """The lengths of the streaks of misses, in order. They end where a stream `begins`."""
+    misses = np.flatnonzero(missed)
+    is_first = np.diff(misses, prepend=-2) > 1
+    if begins is not None and len(misses):
+        places = np.searchsorted(misses, begins).clip(max=len(misses) - 1)
+        is_first[places[misses[places] == begins]] = True
+    return np.diff(np.flatnonzero(is_first), append=len(misses))
 
 
 def tally_of(steps: Steps, begins: Places | None = None) -> Tally:
     """The tally of steps that were all observed. Streaks end where a stream `begins`."""
-    is_finite, counter = steps.length < inf, counters(steps.missed, begins)
+    is_finite, streaks = steps.length < inf, streaks_of(steps.missed, begins)
+    is_missed_last = len(streaks) > 0 and steps.missed[-1]
     with np.errstate(over="ignore"):
         sums = [
-            len(counter),
+            len(is_finite),
             steps.length.sum(where=is_finite),
             is_finite.sum(),
             steps.is_whole.sum(),
             steps.is_nothing.sum(),
             steps.near.sum(),
             steps.apart.sum(),
-            steps.missed.sum(),
-            (counter == 1.0).sum(),
-            counter[-1] if len(counter) else 0.0,
-            counter.sum(),
-            counter.max(initial=0.0),
+            streaks.sum(),
+            len(streaks),
+            streaks[-1] if is_missed_last else 0.0,
+            (streaks * (streaks + 1) // 2).sum(),
+            streaks.max(initial=0),
         ]
     return Tally(*map(float, sums))
 
@@ -210,15 +315,18 @@ def moved(moments: Moments, length: float, missed: bool) -> Moments:
 
 def moments_of(length: Floats, missed: Flags) -> Moments:
     """The moments of arrays of steps."""
-    missed, length = missed[length < inf], length[length < inf]
+    is_finite = length < inf
+    if not is_finite.all():
+        missed, length = missed[is_finite], length[is_finite]
     if not len(length):
         return Moments()
     with np.errstate(over="ignore", invalid="ignore"):
         away = length - length[0]  # so that equal lengths are exactly constant
         mean = float(away.mean())
         away -= mean
-        spread, both = float(np.square(away).sum()), -float(away[missed].sum())
-    return Moments(len(away), float((~missed).sum()), mean + float(length[0]), spread, both)
+        spread, both = float(np.dot(away, away)), -float(away[missed].sum())
+    hits = len(away) - np.count_nonzero(missed)
+    return Moments(len(away), float(hits), mean + float(length[0]), spread, both)
 
 
 def correlation_of(moments: Moments) -> float:

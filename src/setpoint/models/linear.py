@@ -88,9 +88,9 @@ class LinearQuantiles:
     """
 
     def __init__(self, settings: LinearSettings | None = None) -> None:
-        self._settings = held = LinearSettings() if settings is None else settings
-        self._levels = np.array(held.levels)
-        self._decay = 0.5 ** (1.0 / held.half_life)
+        self._settings = options = LinearSettings() if settings is None else settings
+        self._levels = np.array(options.levels)
+        self._decay = 0.5 ** (1.0 / options.half_life)
         self._weights = self._decay ** np.arange(_BLOCK - 1.0, -1.0, -1.0)
         self._fast, self._slow = (1.0 - 0.5 ** (1.0 / life) for life in (_RECENT, _USUAL))
         self._state: dict[str, Any] = {}
@@ -167,9 +167,9 @@ class LinearQuantiles:
         state["usual"] += max(self._slow, first) * (size - state["usual"])
         state["recent"] += max(self._fast, first) * (size - state["recent"])
         state["low"], state["high"] = min(state["low"], label), max(state["high"], label)
-        kept = state["rows"][state["waiting"]]
-        kept[1:-1] = inputs
-        kept[-1] = label
+        slot = state["rows"][state["waiting"]]
+        slot[1:-1] = inputs
+        slot[-1] = label
         state["waiting"] += 1
         past = state["past"]
         if len(past):
@@ -196,20 +196,20 @@ class LinearQuantiles:
         state = self._state
         low, high = state["low"], state["high"]
         around = 0.5 * (high - low)
-        found = state["intercept"] + float(state["slopes"] @ inputs)
-        return float(min(max(found, low - around), high + around))
+        centre = state["intercept"] + float(state["slopes"] @ inputs)
+        return float(min(max(centre, low - around), high + around))
 
     def _shape(self, inputs: np.ndarray) -> np.ndarray:
         """What the ends are linear in: 1, how unusual residuals are of late, the features."""
         state = self._state
-        found = np.empty(len(inputs) + 2)
-        found[0] = 1.0
+        shape = np.empty(len(inputs) + 2)
+        shape[0] = 1.0
         usual = state["usual"]
-        found[1] = min(state["recent"] / usual, _FAR) if usual > 0.0 else 1.0
+        shape[1] = min(state["recent"] / usual, _FAR) if usual > 0.0 else 1.0
         far = (inputs - state["mean"]) * state["inverse"]
         np.minimum(np.maximum(far, -_FAR, out=far), _FAR, out=far)
-        np.divide(far, sqrt(len(inputs) or 1), out=found[2:])
-        return found
+        np.divide(far, sqrt(len(inputs) or 1), out=shape[2:])
+        return shape
 
     def _move_ends(self, shape: np.ndarray, residual: float) -> None:
         state = self._state

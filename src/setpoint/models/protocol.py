@@ -54,8 +54,10 @@ def run(model: OnlineModel, x: ArrayLike, y: ArrayLike) -> np.ndarray:
     rows, labels = rows_and_labels(x, y)
     predictions = []
     for row, label in zip(rows, labels.tolist(), strict=True):
-        found = model.predict(row)
-        predictions.append(found.values if isinstance(found, QuantileGrid) else found)
+        prediction = model.predict(row)
+        predictions.append(
+            prediction.values if isinstance(prediction, QuantileGrid) else prediction
+        )
         model.learn(row, label)
     return np.array(predictions, dtype=np.float64)
 

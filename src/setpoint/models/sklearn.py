@@ -177,8 +177,8 @@ class IntervalRegressor(RegressorMixin, Online):
         self._handover = handover(self.stream_.controller)
 
     def _templates(self) -> tuple[Any, ...]:
-        given = (self.estimator, self.lower, self.upper)
-        return given[:1] if self.lower is None else given
+        estimators = (self.estimator, self.lower, self.upper)
+        return estimators[:1] if self.lower is None else estimators
 
     def _outputs(self, X: Any) -> Iterator[tuple[float, ...]]:
         columns = [np.asarray(each.predict(X), dtype=np.float64) for each in self._fitted]
@@ -370,13 +370,13 @@ class SetClassifier(ClassifierMixin, Online):
 
     def _probabilities(self, X: Any) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):  # a class without a row yet: log 0
-            given = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
+            probabilities = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
         known = getattr(self.estimator_, "classes_", self.classes_)
         if np.array_equal(known, self.classes_):
-            return given
-        found = np.zeros((len(given), len(self.classes_)))
-        found[:, np.searchsorted(self.classes_, known)] = given
-        return found
+            return probabilities
+        ordered = np.zeros((len(probabilities), len(self.classes_)))
+        ordered[:, np.searchsorted(self.classes_, known)] = probabilities
+        return ordered
 
     def _outputs(self, X: Any) -> Floats:
         return self._probabilities(X)

@@ -124,12 +124,12 @@ class Grid:
     levels: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        kept: tuple[float, ...] = ()
+        levels: tuple[float, ...] = ()
         with suppress(TypeError):  # nothing to go through: told below
-            kept = tuple([number(level, "a level") for level in self.levels])
-        if not kept or not all(low < high for low, high in pairwise((0.0, *kept, 1.0))):
+            levels = tuple([number(level, "a level") for level in self.levels])
+        if not levels or not all(low < high for low, high in pairwise((0.0, *levels, 1.0))):
             raise InputError(f"levels must rise strictly between 0 and 1, got {self.levels!r}")
-        object.__setattr__(self, "levels", kept)
+        object.__setattr__(self, "levels", levels)
 
     def prediction(self, output: Tensor) -> QuantileGrid:
         """The quantiles with their levels."""
@@ -220,12 +220,12 @@ class Sigmoid:
     classes: Sequence[Any] | int
 
     def __post_init__(self) -> None:
-        kept: Any = self.classes
-        if kept is None or isinstance(kept, int | np.integer):
-            kept = whole(kept, "classes", 1)
+        names: Any = self.classes
+        if names is None or isinstance(names, int | np.integer):
+            names = whole(names, "classes", 1)
         else:
-            kept = Multilabel(kept).classes
-        object.__setattr__(self, "classes", kept)
+            names = Multilabel(names).classes
+        object.__setattr__(self, "classes", names)
 
     @property
     def _names(self) -> tuple[Any, ...]:
@@ -233,8 +233,8 @@ class Sigmoid:
 
     def prediction(self, output: Tensor) -> Probabilities:
         """The probability of each label."""
-        found = _numbers(torch.sigmoid(output.to(torch.float64)), len(self._names))
-        return Probabilities(found, None if isinstance(self.classes, int) else self._names)
+        probabilities = _numbers(torch.sigmoid(output.to(torch.float64)), len(self._names))
+        return Probabilities(probabilities, None if isinstance(self.classes, int) else self._names)
 
     def target(self, y: Any) -> list[float]:
         """1 for each label that holds, 0 for the others."""
@@ -353,9 +353,9 @@ class Online:
                 f"a row must have the shape {tuple(self._rows[-1][0].shape)} of the rows before "
                 f"it, got {tuple(latest[0].shape)}"
             )
-        kept = deque([*self._rows, latest], maxlen=self._rows.maxlen)
-        rows = torch.stack([row for row, _ in kept])
-        targets = torch.tensor([target for _, target in kept], device=rows.device)
+        latest_rows = deque([*self._rows, latest], maxlen=self._rows.maxlen)
+        rows = torch.stack([row for row, _ in latest_rows])
+        targets = torch.tensor([target for _, target in latest_rows], device=rows.device)
         if targets.is_floating_point():
             like = next(self.module.parameters(), rows)
             targets = targets.to(like.dtype)
@@ -370,7 +370,7 @@ class Online:
             raise
         for _ in range(self._steps - 1):
             self._descend(rows, targets)
-        self._rows = kept
+        self._rows = latest_rows
         if self.scheduler is not None:
             self.scheduler.step()
 
@@ -445,8 +445,8 @@ class Online:
 def _numbers(output: Tensor, count: int | None) -> list[float]:
     """The numbers of one row of output."""
     _check_count(output, count)
-    found: list[float] = output.reshape(-1).tolist()
-    return found
+    numbers: list[float] = output.reshape(-1).tolist()
+    return numbers
 
 
 def _table(outputs: Tensor, targets: Tensor, count: int | None) -> Tensor:

@@ -18,10 +18,11 @@ from setpoint.bulk.replay import Trace, nominal
 from setpoint.guarantee import RiskCertificate, Status
 from setpoint.losses import Counts, declaration
 from setpoint.metrics import Summary
-from setpoint.metrics.groups import coded
+from setpoint.metrics.deviations import coded
 from setpoint.parts import trusted
 from setpoint.report import curves
 from setpoint.report.view import Array, View, by_stream, shows_intervals, stream_numbers, view_of
+from setpoint.tape.dates import weekday
 
 __all__ = ["Group", "Grouped", "grouped", "metrics", "worst_window_stream", "write_metrics"]
 
@@ -233,8 +234,7 @@ def grouped(view: View) -> Grouped | None:
             keys = [str(key) for key in keys]
     elif tape.time is not None and tape.time.dtype.kind == "M":
         by, keys = "weekday", list(_WEEKDAYS)
-        days = tape.time[view.rows].astype("datetime64[D]").astype(np.int64)
-        codes = (days + 3) % 7  # 1970-01-01 was a Thursday
+        codes = weekday(tape.time[view.rows])
     else:
         return None
     goal = nominal(view.trace.controller)

@@ -31,6 +31,7 @@ __all__ = [
     "Pixels",
     "Remembers",
     "Scalar",
+    "ShareOfOne",
     "Shares",
     "Shows",
     "Sides",
@@ -58,6 +59,24 @@ class Family(Protocol, metaclass=Capability):
     def start(self, level: float) -> float: ...
     def bounds(self) -> tuple[float, float] | None: ...
     def unit(self, prediction: Any) -> float: ...
+
+
+class ShareOfOne:
+    """The defaults of families whose −λ is a probability or a share: θ lives in [−1, 0]."""
+
+    __slots__ = ()
+
+    def start(self, level: float) -> float:
+        """−level."""
+        return -level
+
+    def bounds(self) -> tuple[float, float]:
+        """(−1, 0)."""
+        return -1.0, 0.0
+
+    def unit(self, prediction: Any) -> float:
+        """1: λ is a share."""
+        return 1.0
 
 
 @runtime_checkable

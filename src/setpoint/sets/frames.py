@@ -103,16 +103,18 @@ def _described(value: Any) -> str:
 
 def is_mask(value: Any) -> bool:
     """Whether a value holds true or false for each pixel."""
-    held = value if is_tensor(value) else _as_array(value)
-    return bool(held.dtype == space(held).bool) and held.ndim >= 2
+    frame = value if is_tensor(value) else _as_array(value)
+    return bool(frame.dtype == space(frame).bool) and frame.ndim >= 2
 
 
 def mask_of(value: Any, what: str, error: type[InputError], *, copy: bool) -> Frame:
     """A boolean mask of pixels."""
-    held = value.detach() if is_tensor(value) else _as_array(value)
-    if held.dtype != space(held).bool:
+    frame = value.detach() if is_tensor(value) else _as_array(value)
+    if frame.dtype != space(frame).bool:
         raise error(f"{what} must be a boolean mask, got {_described(value)}")
-    return _packed(held, copy) if is_tensor(held) else np.array(held, order="C", copy=copy or None)
+    return (
+        _packed(frame, copy) if is_tensor(frame) else np.array(frame, order="C", copy=copy or None)
+    )
 
 
 def same_kind(parts: dict[str, Any], error: type[InputError]) -> None:

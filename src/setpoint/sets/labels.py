@@ -20,6 +20,7 @@ import numpy.typing as npt
 from setpoint._check import finite, whole
 from setpoint.errors import InputError, LabelError
 from setpoint.parts import ours
+from setpoint.sets.family import ShareOfOne
 from setpoint.sets.reading import (
     Array,
     Names,
@@ -167,7 +168,7 @@ class LabelSet:
 
 
 @dataclass(frozen=True, slots=True)
-class _Classes:
+class _Classes(ShareOfOne):
     """What every family of label sets has in common; abstract: `read` is not here.
 
     Parameters
@@ -201,18 +202,6 @@ class _Classes:
     def critical(self, prediction: Scores, y: Any) -> float:
         """The smallest λ whose set contains y."""
         return _critical(prediction, y)
-
-    def start(self, level: float) -> float:
-        """−level."""
-        return -level
-
-    def bounds(self) -> tuple[float, float]:
-        """(−1, 0): probabilities lie in [0, 1]."""
-        return -1.0, 0.0
-
-    def unit(self, prediction: Scores) -> float:
-        """1: λ is a probability."""
-        return 1.0
 
 
 @ours

@@ -232,10 +232,10 @@ def _sound_pass(centre: Array, low: Array, high: Array, valid: Array) -> bool:
         for j in range(centre.shape[1]):
             c, under, over = centre[i, j], low[i, j], high[i, j]
             zero = (c - c) + (under - under) + (over - over)  # NaN if one of them is not finite
-            found = _NONE if (under >= zero) & (over >= zero) else _ONE
+            flag = _NONE if (under >= zero) & (over >= zero) else _ONE
             if masked:
-                found = found if valid[i, j] else _NONE
-            bad = np.uint32(bad | found)
+                flag = flag if valid[i, j] else _NONE
+            bad = np.uint32(bad | flag)
         wrong = wrong or bad != _NONE
     return not wrong
 
@@ -247,10 +247,10 @@ def _label_sound_pass(y: Array, cuts: bool, least: float, greatest: float) -> bo
         bad = _NONE
         for j in range(y.shape[1]):
             zero = y[i, j] - y[i, j]
-            found = _ONE if (y[i, j] == y[i, j]) & (zero != zero) else _NONE
+            flag = _ONE if (y[i, j] == y[i, j]) & (zero != zero) else _NONE
             if cuts:
-                found = _ONE if (y[i, j] < least) | (y[i, j] > greatest) else found
-            bad = np.uint32(bad | found)
+                flag = _ONE if (y[i, j] < least) | (y[i, j] > greatest) else flag
+            bad = np.uint32(bad | flag)
         wrong = wrong or bad != _NONE
     return not wrong
 
@@ -289,12 +289,12 @@ def _count_pass(
             both = _NONE
             for j in range(truth.size):
                 v = truth[j]
-                found = _ONE if v == v else _NONE
+                bits = _ONE if v == v else _NONE
                 inside = (c[j] - under[j] * lam <= v) & (v <= c[j] + over[j] * lam)
-                found = _BOTH if inside else found
+                bits = _BOTH if inside else bits
                 if masked:
-                    found = found if usable[j] else _NONE
-                both = np.uint32(both + found)
+                    bits = bits if usable[j] else _NONE
+                both = np.uint32(both + bits)
             judged += int(both & np.uint32(65_535))
             covered += int(both >> np.uint32(16))
     return judged - covered, judged
@@ -312,12 +312,12 @@ def _criticals_pass(
             # 0/0 is NaN here and −inf in the end.
             under = (centre[i, j] - v) / abs(low[i, j])
             over = (v - centre[i, j]) / abs(high[i, j])
-            found = under if (under > over) | (over != over) else over
-            found = found if found == found else -infinite
-            found = found if v == v else nothing
+            critical = under if (under > over) | (over != over) else over
+            critical = critical if critical == critical else -infinite
+            critical = critical if v == v else nothing
             if masked:
-                found = found if valid[i, j] else nothing
-            out[i, j] = found
+                critical = critical if valid[i, j] else nothing
+            out[i, j] = critical
 
 
 def _length_pass(lower: Array, upper: Array, valid: Array) -> tuple[float, int]:

@@ -14,6 +14,7 @@ from setpoint._check import interval
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.parts import ours
 from setpoint.regions import Whole
+from setpoint.sets.family import ShareOfOne
 from setpoint.sets.frames import (
     Frame,
     beside,
@@ -182,8 +183,8 @@ class PixelIntervals:
         if abs(self.lam) == inf:
             return self.lam < 0.0
         lower, upper = self.ends
-        held = lower <= upper
-        return not bool((held if self.valid is None else held & self.valid).any())
+        filled = lower <= upper
+        return not bool((filled if self.valid is None else filled & self.valid).any())
 
     def __repr__(self) -> str:
         return f"PixelIntervals({' × '.join(map(str, self.shape))} at λ = {self.lam})"
@@ -401,10 +402,10 @@ class PixelSet:
         """Which pixels are in the set; one that is not valid never is."""
         scores, valid = self.prediction
         if abs(self.lam) == inf:
-            held = space(scores).full_like(scores, self.lam == inf, dtype=space(scores).bool)
+            inside = space(scores).full_like(scores, self.lam == inf, dtype=space(scores).bool)
         else:
-            held = scores >= _least_score(scores, self.lam)
-        return held if valid is None else held & valid
+            inside = scores >= _least_score(scores, self.lam)
+        return inside if valid is None else inside & valid
 
     def contains(self, y: Frame) -> bool:
         """Whether every pixel of the object is in the set."""
@@ -435,7 +436,7 @@ class PixelSet:
 
 @ours
 @dataclass(frozen=True, slots=True)
-class PixelThreshold:
+class PixelThreshold(ShareOfOne):
     """Every pixel whose score is at least −λ, where y is the mask of an object.
 
     It takes the scores of a segmentation, numbers in [0, 1], or a pair (scores, valid); numpy
@@ -526,15 +527,3 @@ class PixelThreshold:
     def critical(self, prediction: Scored, y: Frame) -> float:
         """The smallest λ whose set holds every pixel to be found; −inf if there is none."""
         return _largest(self.criticals(prediction, y))
-
-    def start(self, level: float) -> float:
-        """−level."""
-        return -level
-
-    def bounds(self) -> tuple[float, float]:
-        """(−1, 0): scores lie in [0, 1]."""
-        return -1.0, 0.0
-
-    def unit(self, prediction: Scored) -> float:
-        """1: λ is a score."""
-        return 1.0

@@ -13,6 +13,7 @@ from setpoint._check import choice, interval, number
 from setpoint.errors import InputError, PredictionError
 from setpoint.parts import ours
 from setpoint.predictions import QuantileGrid, Quantiles, Spread
+from setpoint.sets.family import ShareOfOne
 from setpoint.sets.intervals import Interval, extreme, within
 from setpoint.sets.reading import finite_label, floats
 
@@ -23,7 +24,7 @@ Grid = tuple[tuple[float, ...], tuple[float, ...]]
 
 @ours
 @dataclass(frozen=True, slots=True)
-class QuantileScale:
+class QuantileScale(ShareOfOne):
     """Between the quantiles τ/2 and 1 − τ/2 of the model, τ = −λ.
 
     θ lives in [−1, 0]: at 0 the set is full, at −1 it is the median, below it is empty.
@@ -93,19 +94,20 @@ class QuantileScale:
             )
         else:
             levels, values = self.levels, prediction
-        held = floats(values, "quantiles")
+        quantiles = floats(values, "quantiles")
         kept = self.levels
         if kept is None or levels is not kept:
             kept = _levels(levels, PredictionError)
-        if held.shape != (len(kept),):
+        if quantiles.shape != (len(kept),):
+            flat = quantiles.ndim == 1
+            shape = str(len(quantiles)) if flat else f"an array of shape {quantiles.shape}"
             raise PredictionError(
-                f"a prediction must have one quantile for each of {len(kept)} levels, got "
-                f"{held.shape[0] if held.ndim == 1 else f'an array of shape {held.shape}'}"
+                f"a prediction must have one quantile for each of {len(kept)} levels, got {shape}"
             )
-        if np.isnan(held).any():
-            raise PredictionError(f"a prediction must not be NaN, got {held.tolist()}")
-        held.sort()
-        return kept, tuple(held.tolist())
+        if np.isnan(quantiles).any():
+            raise PredictionError(f"a prediction must not be NaN, got {quantiles.tolist()}")
+        quantiles.sort()
+        return kept, tuple(quantiles.tolist())
 
     def label(self, y: Any) -> float:
         """The label as a finite float within the support."""
@@ -127,10 +129,10 @@ class QuantileScale:
         if callable(prediction):
             if not 0.0 < level < 1.0:  # no function need know these, and both ends are open there
                 return -inf if level <= 0.0 else inf
-            found = number(prediction(level), "a quantile", PredictionError)
-            if found != found:
+            quantile = number(prediction(level), "a quantile", PredictionError)
+            if quantile != quantile:
                 raise PredictionError(f"a quantile must not be NaN, got it at level {level}")
-            return found
+            return quantile
         grid: Grid = prediction
         levels, values = grid
         if level < levels[0] or level > levels[-1]:
@@ -179,18 +181,6 @@ class QuantileScale:
                 low = middle
         return high
 
-    def start(self, level: float) -> float:
-        """−level."""
-        return -level
-
-    def bounds(self) -> tuple[float, float]:
-        """(−1, 0): τ is a share."""
-        return -1.0, 0.0
-
-    def unit(self, prediction: Any) -> float:
-        """1: λ is a share."""
-        return 1.0
-
 
 def _share(
     levels: tuple[float, ...], values: tuple[float, ...], place: int, y: float, most: float
@@ -206,10 +196,10 @@ def _share(
 def _levels(levels: Any, error: type[InputError]) -> tuple[float, ...]:
     """Levels that rise, in [0, 1]."""
     try:
-        kept = tuple([number(level, "a level", error) for level in levels])
+        numbers = tuple([number(level, "a level", error) for level in levels])
     except TypeError:
         raise error(f"levels must be numbers that rise in [0, 1], got {levels!r}") from None
-    rising = all(low < high for low, high in pairwise(kept))
-    if not kept or not rising or not (kept[0] >= 0.0 and kept[-1] <= 1.0):
-        raise error(f"levels must be numbers that rise in [0, 1], got {kept}")
-    return kept
+    rising = all(low < high for low, high in pairwise(numbers))
+    if not numbers or not rising or not (numbers[0] >= 0.0 and numbers[-1] <= 1.0):
+        raise error(f"levels must be numbers that rise in [0, 1], got {numbers}")
+    return numbers

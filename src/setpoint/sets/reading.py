@@ -108,9 +108,9 @@ def kept_classes(classes: Any) -> tuple[Any, ...] | None:
     unordered = isinstance(classes, str | set | frozenset)
     if unordered or not hasattr(classes, "__len__"):
         raise InputError(f"classes must be the names of the classes in order, got {classes!r}")
-    kept = tuple([plain(name) for name in classes])
-    places_of(kept)
-    return kept
+    names = tuple([plain(name) for name in classes])
+    places_of(names)
+    return names
 
 
 def places_of(classes: Any) -> Names | None:
@@ -130,20 +130,20 @@ def probabilities_of(
     prediction: Any, known: Names | None, count: int | None, *, sums_to_one: bool
 ) -> tuple[Array, Names | None, float | None]:
     """The probabilities as an array of their own, the places of their labels, and a chance."""
-    given, named, u = prediction, known, None
+    values, named, u = prediction, known, None
     if type(prediction) is np.ndarray:
         pass
     elif isinstance(prediction, Probabilities):
-        given, u = prediction.p, prediction.u
+        values, u = prediction.p, prediction.u
         named = known if prediction.classes is None else places_of(kept_classes(prediction.classes))
         if u is not None and not 0.0 <= finite(u, "u", PredictionError) <= 1.0:
             raise PredictionError(f"the chance u of a prediction must lie in [0, 1], got {u}")
     elif isinstance(prediction, Mapping) or hasattr(prediction, "keys"):
-        held = {plain(name): value for name, value in prediction.items()}
-        first = [name for name in known or () if name in held]
-        named = places_of((*first, *(name for name in held if name not in (known or ()))))
-        given = list(map(held.__getitem__, named or ()))
-    p = floats(given, "probabilities")
+        by_label = {plain(name): value for name, value in prediction.items()}
+        first = [name for name in known or () if name in by_label]
+        named = places_of((*first, *(name for name in by_label if name not in (known or ()))))
+        values = list(map(by_label.__getitem__, named or ()))
+    p = floats(values, "probabilities")
     if p.ndim != 1:
         raise PredictionError(
             f"a prediction must be one row of probabilities, got an array of shape {p.shape}"
@@ -192,14 +192,14 @@ def one_label(y: Any) -> Any:
 def several_labels(y: Any, classes: tuple[Any, ...] | None) -> tuple[Any, ...]:
     """Several labels as a tuple of plain values."""
     if hasattr(y, "keys"):
-        held = {plain(name): true for name, true in y.items()}
+        truths = {plain(name): true for name, true in y.items()}
         # The places of a data frame's row are not names, if the names are known to be others.
-        placed = list(held) == list(range(len(held)))
-        if classes is None or not placed or all(name in classes for name in held):
-            return tuple([one_label(name) for name, true in held.items() if true])
-        y = np.asarray(list(held.values()))
+        placed = list(truths) == list(range(len(truths)))
+        if classes is None or not placed or all(name in classes for name in truths):
+            return tuple([one_label(name) for name, true in truths.items() if true])
+        y = np.asarray(list(truths.values()))
     listed = isinstance(y, list | tuple) and len(y) > 0
-    if hasattr(y, "dtype") or (listed and all(isinstance(each, bool | np.bool_) for each in y)):
+    if hasattr(y, "dtype") or (listed and all(isinstance(entry, bool | np.bool_) for entry in y)):
         mask = np.asarray(y)
         if mask.ndim != 1 or not np.isin(mask, (0, 1)).all():
             raise LabelError(f"an array of labels must hold 0 and 1 for each class, got {y!r}")
@@ -208,18 +208,18 @@ def several_labels(y: Any, classes: tuple[Any, ...] | None) -> tuple[Any, ...]:
         places = np.flatnonzero(mask).tolist()
         if classes is not None:
             return tuple([classes[place] for place in places])
-        told = tuple([Place(place) for place in places])
-        for place in told:
+        true_places = tuple([Place(place) for place in places])
+        for place in true_places:
             place.among = len(mask)
-        return told
+        return true_places
     if isinstance(y, str | bytes) or not hasattr(y, "__iter__"):
         raise LabelError(f"y must be a collection of labels, or an array of 0 and 1, got {y!r}")
-    found = tuple([one_label(each) for each in y])
-    looks_like_bits = len(found) == len(classes or ()) and set(found) <= {0, 1}
-    if classes is not None and looks_like_bits and not any(each in classes for each in found):
+    labels = tuple([one_label(entry) for entry in y])
+    looks_like_bits = len(labels) == len(classes or ()) and set(labels) <= {0, 1}
+    if classes is not None and looks_like_bits and not any(entry in classes for entry in labels):
         raise LabelError(
             f"y must hold some of the names {classes}, or 0 and 1 in an array, got {y!r}"
         )
-    if len(set(found)) != len(found):
+    if len(set(labels)) != len(labels):
         raise LabelError(f"labels must not repeat, got {y!r}; 0 and 1 for each class: an array")
-    return found
+    return labels

@@ -15,6 +15,7 @@ from setpoint.sets.family import (
     Draws,
     Family,
     Remembers,
+    ShareOfOne,
     Shows,
     Sides,
     Supports,
@@ -27,7 +28,7 @@ __all__ = ["ScoreWindow"]
 
 @ours
 @dataclass(frozen=True, slots=True)
-class ScoreWindow:
+class ScoreWindow(ShareOfOne):
     """Every y whose score is at most the ⌈(1 + λ)(n + 1)⌉-th smallest of the n past scores.
 
     "Calibration with cal" in the paper, and the sets of adaptive conformal inference. The score is
@@ -114,18 +115,6 @@ class ScoreWindow:
         """The smallest λ whose set contains y before any score: just above −1."""
         return self.bind().critical(prediction, y)
 
-    def start(self, level: float) -> float:
-        """−level."""
-        return -level
-
-    def bounds(self) -> tuple[float, float]:
-        """(−1, 0): 1 + λ is a share of the scores."""
-        return -1.0, 0.0
-
-    def unit(self, prediction: Any) -> float:
-        """1: λ is a share."""
-        return 1.0
-
 
 class _Windowed:
     """A score window at work: the family of its scores at the quantile that λ asks for."""
@@ -167,16 +156,16 @@ class _Windowed:
         """The score up to which the set at λ reaches."""
         if not -1.0 < lam < 0.0:
             return inf if lam > -1.0 else -inf
-        held = len(self._window)
-        rank = ceil((1.0 + lam) * (held + 1))
+        count = len(self._window)
+        rank = ceil((1.0 + lam) * (count + 1))
         # Defined by the critical values: rounding may have put the rank one off.
-        if rank > 0 and _opens(rank - 1, held) > lam:
+        if rank > 0 and _opens(rank - 1, count) > lam:
             rank -= 1
-        elif rank <= held and _opens(rank, held) <= lam:
+        elif rank <= count and _opens(rank, count) <= lam:
             rank += 1
         return self._window.smallest(rank)
 
 
-def _opens(below: int, held: int) -> float:
+def _opens(below: int, count: int) -> float:
     """The smallest λ whose set reaches beyond `below` of the scores held."""
-    return nextafter(below / (held + 1) - 1.0, inf)
+    return nextafter(below / (count + 1) - 1.0, inf)

@@ -2,6 +2,6 @@
 
 from setpoint.tape.columns import Ragged
 from setpoint.tape.recorder import Recorder
-from setpoint.tape.tape import Matrix, Segments, Tape, TapeNotice
+from setpoint.tape.tape import Segments, Tape, TapeNotice
 
-__all__ = ["Matrix", "Ragged", "Recorder", "Segments", "Tape", "TapeNotice"]
+__all__ = ["Ragged", "Recorder", "Segments", "Tape", "TapeNotice"]

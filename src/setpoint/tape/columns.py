@@ -72,15 +72,15 @@ def numbers(values: Any, name: str) -> np.ndarray:
         return raw.astype(np.float32 if single else np.float64)
     if len(raw) and raw.dtype.kind not in "OUST":
         raise TapeError(f"{name} must hold numbers, got values of type {raw.dtype}")
-    made = np.empty(len(raw))
+    reals = np.empty(len(raw))
     for row, value in enumerate(raw.tolist()):
         try:
             if isinstance(value, str | bytes):
                 raise TypeError
-            made[row] = np.nan if is_missing(value) else float(value)
+            reals[row] = np.nan if is_missing(value) else float(value)
         except (TypeError, ValueError, OverflowError):
             raise TapeError(f"{name} must hold numbers, got {value!r} at row {row}") from None
-    return made
+    return reals
 
 
 def times(values: Any) -> np.ndarray:
@@ -146,7 +146,7 @@ def repeated_times(
     inside = np.ones(max(len(time) - 1, 0), bool)
     inside[offsets[1:-1] - 1] = False  # the step from one stream to the next
 
-    def told(wrong: np.ndarray) -> str:
+    def place(wrong: np.ndarray) -> str:
         at = int(wrong.argmax())
         before, after = (at, at + 1) if order is None else map(int, order[at : at + 2])
         of = "" if id is None else f" of stream {id[after : after + 1].tolist()[0]!r}"
@@ -154,22 +154,22 @@ def repeated_times(
 
     falls = inside & (time[1:] < time[:-1])
     if falls.any():
-        raise TapeError(f"time must not go back within a stream: {told(falls)}")
+        raise TapeError(f"time must not go back within a stream: {place(falls)}")
     repeats = inside & (time[1:] == time[:-1])
     count = int(repeats.sum())
     if count and strict:
-        raise TapeError(f"{count:,} rows repeat the time of the row before: {told(repeats)}")
+        raise TapeError(f"{count:,} rows repeat the time of the row before: {place(repeats)}")
     return count
 
 
-def refuse(test: Any, held: "np.ndarray | Ragged", name: str, allowed: str) -> None:
+def refuse(test: Any, column: "np.ndarray | Ragged", name: str, allowed: str) -> None:
     """One error for the first row that has a value it must not have."""
-    values = held.values if isinstance(held, Ragged) else held
+    values = column.values if isinstance(column, Ragged) else column
     wrong = test(values)
     if wrong.any():
         row = at = int(wrong.argmax())
-        if isinstance(held, Ragged):
-            row = int(np.searchsorted(held.offsets, at, "right")) - 1
+        if isinstance(column, Ragged):
+            row = int(np.searchsorted(column.offsets, at, "right")) - 1
         raise TapeError(f"{name} must be {allowed}, got {values[at]} at row {row}")
 
 
@@ -182,17 +182,17 @@ def frame_columns(
             frame = _arrow("pyarrow").table(frame)
         elif hasattr(frame, "__dataframe__"):
             frame = _arrow("pyarrow.interchange").from_dataframe(frame)
-    found = None
+    names = None
     if isinstance(frame, Mapping):
-        found = frame
+        names = frame
     elif hasattr(frame, "__len__"):  # a lazy frame has none
-        found = getattr(frame, "column_names", getattr(frame, "columns", None))
-    if found is None:
+        names = getattr(frame, "column_names", getattr(frame, "columns", None))
+    if names is None:
         raise TapeError(
             "a frame must be a data frame (pandas, polars, Arrow) or a mapping from names to "
             f"arrays, got a {type(frame).__name__}"
         )
-    check_columns(wanted, list(found), where)
+    check_columns(wanted, list(names), where)
     return {name: column(frame[name], f"column {name!r}") for name in wanted}
 
 
@@ -203,12 +203,12 @@ def _arrow(module: str) -> Any:
         raise TapeError(f"a frame of this kind: {error}") from error
 
 
-def check_columns(wanted: Iterable[Any], found: Sequence[Any], where: str) -> None:
+def check_columns(wanted: Iterable[Any], names: Sequence[Any], where: str) -> None:
     """An error for the first column that is not there, or there twice."""
     for name in wanted:
-        if found.count(name) != 1:
-            count = "more than one column" if name in found else "no column"
-            shown = ", ".join(map(repr, found[:20])) + (", …" if len(found) > 20 else "")
+        if names.count(name) != 1:
+            count = "more than one column" if name in names else "no column"
+            shown = ", ".join(map(repr, names[:20])) + (", …" if len(names) > 20 else "")
             raise TapeError(f"{where} has {count} {name!r}; its columns are {shown or 'none'}")
 
 
@@ -261,13 +261,13 @@ class Ragged:
     @classmethod
     def from_rows(cls, rows: Iterable[Any]) -> "Ragged":
         """A column from its rows, each of which is a sequence of numbers."""
-        made = [column(row, f"row {i}") for i, row in enumerate(rows)]
-        for i, row in enumerate(made):
+        columns = [column(row, f"row {i}") for i, row in enumerate(rows)]
+        for i, row in enumerate(columns):
             if row.ndim != 1:
                 raise TapeError(f"row {i} must have one dimension, got shape {row.shape}")
-        filled = [row for row in made if len(row)]  # an empty list has no type of its own
+        filled = [row for row in columns if len(row)]  # an empty list has no type of its own
         values = np.concatenate(filled) if filled else np.empty(0)
-        return cls(values, np.cumsum([0, *map(len, made)]))
+        return cls(values, np.cumsum([0, *map(len, columns)]))
 
     @property
     def lengths(self) -> np.ndarray:
@@ -314,21 +314,21 @@ def several(names: str | Sequence[str]) -> tuple[str, ...]:
 
 def checked_names(names: Any, size: int, extras: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of the prediction: one a column, and no name twice in the tape."""
-    made = several(names)
-    if len(made) != size or not made:
-        raise TapeError(f"names must name the {size} columns of the prediction, got {made}")
-    every: list[Any] = [*made, "y", *KEYS, *extras]
+    checked = several(names)
+    if len(checked) != size or not checked:
+        raise TapeError(f"names must name the {size} columns of the prediction, got {checked}")
+    every: list[Any] = [*checked, "y", *KEYS, *extras]
     for name in every:
         if not isinstance(name, str) or every.count(name) > 1:
             raise TapeError(
                 f"names must be strings, all different and none of y, id, time, group; got {name!r}"
             )
-    return made
+    return checked
 
 
-def floats(held: Any, name: str) -> Column:
+def floats(values: Any, name: str) -> Column:
     """A column of a prediction, in floats."""
-    if isinstance(held, Ragged):
-        values = numbers(held.values, f"column {name!r}")
-        return held if values is held.values else Ragged(values, held.offsets)
-    return numbers(held, f"column {name!r}")
+    if isinstance(values, Ragged):
+        reals = numbers(values.values, f"column {name!r}")
+        return values if reals is values.values else Ragged(reals, values.offsets)
+    return numbers(values, f"column {name!r}")

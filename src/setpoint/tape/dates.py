@@ -37,10 +37,12 @@ _SHORT = ("%d.%m.%y", "%m-%d-%y", "%d-%m-%y", "%m/%d/%y", "%d/%m/%y", "%d-%b-%y"
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _SHAPE = re.compile(r"\d{1,4}([./ -]?)(\d{1,2}|[A-Za-z]{3,9})\1\d{2,4}( .*)?")
 """What every way but ISO 8601 looks like: text of another shape is not tried."""
-_FIRST_YEAR = np.datetime64("1000-01-01", "s")
-"""Before it, a year is one with too few digits."""
+_DIGITS = {
+    "%d": r"(?P<day>\d{1,2})", "%m": r"\d{1,2}", "%b": r"\w+", "%B": r"\w+",
+    "%Y": r"[1-9]\d{3}", "%y": r"\d\d",
+}  # fmt: skip
 _HEAD = 1000
-_ISO_CELL = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?"
+_ISO_CELL = r"^\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?"
 _SLASHED = re.compile(r"\d{1,2}([/-])\d{1,2}\1(\d{4}|\d\d)( |$)")
 _ZONES = ("$", r"(Z|[+-]\d\d:?\d\d)$")
 _AWAY = r"\d\d:\d\d\S*[+-]\d\d(:?\d\d)?$"
@@ -158,28 +160,19 @@ def first_odd(column: Any) -> tuple[int, float]:
         for day, clock in product(("%Y-%m-%d", *_LONG, *_SHORT), _CLOCKS)
         if compute.any(_read(bare[:_HEAD], day, clock).is_valid()).as_py()
     ]
-    ways += [
-        compute.match_substring_regex(bare, _ISO_CELL + zone).fill_null(False) for zone in _ZONES
-    ]
+    exists = _read(compute.utf8_slice_codeunits(bare, 0, 10), "%Y-%m-%d", "").is_valid()
+    for zone in _ZONES:
+        fits = compute.match_substring_regex(bare, _ISO_CELL + zone).fill_null(False)
+        ways.append(compute.and_(fits, exists))
     best = max(ways, key=lambda fits: int(compute.sum(fits).as_py() or 0))
     share = int(compute.sum(best).as_py() or 0) / max(len(column), 1)
-    place = int(compute.index(best, False).as_py())
-    return (_first_unread(bare) if place < 0 else place), share
+    return max(int(compute.index(best, False).as_py()), 0), share
 
 
 def is_dated(column: Any) -> bool:
     """Whether some of the first cells of a column of text may be dates."""
     texts = [str(text).strip() for text in column[:10].to_pylist()]
     return any(_SHAPE.fullmatch(text) or _ISO.fullmatch(text) for text in texts)
-
-
-def _first_unread(column: Any) -> int:
-    """The first cell that is no ISO 8601, of a column of cells that all look like it."""
-    good, bad = 0, len(column)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (middle, bad) if parsed(column[:middle]) is not None else (good, middle)
-    return good
 
 
 def _bare(column: Any) -> Any:
@@ -203,15 +196,15 @@ def _readings(bare: Any) -> list[tuple[str, Any]]:
 
 
 def _read(bare: Any, day: str, clock: str) -> Any:
-    """The times in text of one form, null where it has another."""
+    """The times in text of one form, null where it has another or the day does not exist."""
     pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
     times = compute.strptime(bare, format=day + clock, unit="s", error_is_null=True)
-    if day in _SHORT:
-        digits = r"^\d\d\D" if day.startswith("%y") else r"^\S+\D\d\d( |$)"
-        fits = compute.match_substring_regex(bare, digits)
-    else:
-        fits = compute.greater_equal(times, pa.scalar(_FIRST_YEAR.item(), times.type))
-    return compute.if_else(fits, times, pa.scalar(None, times.type))
+    pattern = day.replace(".", r"\.")
+    for sign, digits in _DIGITS.items():
+        pattern = pattern.replace(sign, digits)
+    days = compute.struct_field(compute.extract_regex(bare, f"^{pattern}(?: |$)"), [0])
+    exists = compute.equal(days.cast(pa.int64()), compute.day(times))  # 30 February becomes 1 March
+    return compute.if_else(exists, times, pa.scalar(None, times.type))
 
 
 def _oddity(times: Any) -> tuple[bool, float]:

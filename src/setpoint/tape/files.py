@@ -29,7 +29,6 @@ SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl", ".jsonl.
 _Path = str | os.PathLike[str]
 _EMPTY = "is empty: it needs a row for each prediction and its outcome"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_KINDS = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
 _BATCH = 1 << 16
 
 
@@ -126,7 +125,7 @@ def read(path: _Path, columns: Sequence[str] | None = None, *, empty: bool = Fal
         fault = None if isinstance(error, EOFError | zlib.error) else _fault(where, suffix)
         if fault is not None:
             raise DataError(f"{where}: {fault}") from error
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = str(error).partition("\n")[0] or type(error).__name__
         raise DataError(f"{where} is damaged or no {suffix} file: {reason}") from error
     if not table.num_rows and not empty:
         raise DataError(f"{where} {_EMPTY}")
@@ -265,49 +264,17 @@ def _csv_fault(path: Path) -> str | None:
 
 
 def _json_fault(path: Path) -> str | None:
-    """The first line that is no object, or that holds another kind of value than those before."""
-    seen: dict[str, tuple[str, int]] = {}
+    """The first line that is no object; Arrow says what else there may be."""
     with _unpacked(path) as lines:
         for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
             try:
-                row = json.loads(line, object_pairs_hook=_object)
+                row = json.loads(line) if line.strip() else {}
             except (ValueError, RecursionError) as error:
                 reason = str(error).split(": line")[0]
                 return f"line {number:,} is no JSON object ({reason}): correct it or leave it out"
             if not isinstance(row, dict):
                 return f"line {number:,} is no JSON object: write one in each line"
-            for name, kind in _leaves(row, ""):
-                first, before = seen.setdefault(name, (kind, number))
-                if kind != first:
-                    return (
-                        f"{name!r} holds {first} in line {before:,} and {kind} in line {number:,}: "
-                        "give it one kind of value, or leave it out"
-                    )
     return None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{next(n for n in names if names.count(n) > 1)!r} is named twice")
-    return fields
-
-
-def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
-    """What a JSON value holds, at every depth."""
-    if value is None:
-        return
-    if name:
-        yield name, _KINDS.get(type(value), "an object")
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _leaves(inner, f"{name}.{key}" if name else key)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _leaves(inner, f"{name}[]")
 
 
 # Written
@@ -381,38 +348,28 @@ def _fitted(table: Any, suffix: str) -> Any:
     """A table of columns that a CSV or a Parquet file can hold; JSON holds any."""
     if is_json(suffix):
         return table
-    pa = arrow()
+    pa, is_parquet = arrow(), suffix == ".parquet"
+    types = pa.types
     for place, name in enumerate(table.column_names):
         column, kind = table[name], table[name].type
-        is_bytes = any(
-            test(kind)
-            for test in (
-                pa.types.is_binary,
-                pa.types.is_large_binary,
-                pa.types.is_fixed_size_binary,
-            )
-        )
-        if suffix != ".parquet" and is_bytes:
-            texts = [_plain(value) for value in column.to_pylist()]
-        elif _takes(suffix, table.select([name])[:1]):
-            continue
-        else:
+        is_bytes = types.is_binary(kind) or types.is_large_binary(kind)
+        if is_bytes or types.is_fixed_size_binary(kind) or types.is_duration(kind):
+            if is_parquet:
+                continue
+            texts = [None if value is None else str(_plain(value)) for value in column.to_pylist()]
+        elif types.is_nested(kind) and not (is_parquet and _has_leaves(types, kind)):
             texts = [None if value is None else _json(value) for value in column.to_pylist()]
+        else:
+            continue
         table = table.set_column(place, name, pa.chunked_array([pa.array(texts, pa.string())]))
     return table
 
 
-def _takes(suffix: str, table: Any) -> bool:
-    """Whether a kind of file takes the columns of a table, tried on a file in memory."""
-    pa = arrow()
-    try:
-        if suffix == ".parquet":
-            arrow("pyarrow.parquet").write_table(table, io.BytesIO())
-        else:
-            arrow("pyarrow.csv").write_csv(table, io.BytesIO())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return False
-    return True
+def _has_leaves(types: Any, kind: Any) -> bool:
+    """Whether every struct in an Arrow type has fields: Parquet holds no other."""
+    if types.is_struct(kind):
+        return bool(kind.num_fields) and all(_has_leaves(types, field.type) for field in kind)
+    return _has_leaves(types, kind.value_type) if types.is_list(kind) else True
 
 
 def _json(value: Any) -> str:

@@ -32,7 +32,7 @@ from setpoint.tape.columns import (
 )
 from setpoint.tape.plan import Plan, read, write
 
-__all__ = ["USUAL", "Matrix", "Segments", "Tape", "TapeNotice"]
+__all__ = ["USUAL", "Segments", "Tape", "TapeNotice"]
 
 USUAL = {1: ("prediction",), 2: ("lower", "upper"), 3: ("centre", "low", "high")}
 
@@ -50,19 +50,6 @@ class Segments(NamedTuple):
 
     order: np.ndarray | None
     offsets: np.ndarray
-
-
-class Matrix(NamedTuple):
-    """Streams of equal length side by side: every array is (T, S), one row a time step.
-
-    `streams` names the S columns.
-    """
-
-    prediction: tuple[np.ndarray, ...]
-    y: np.ndarray
-    streams: list[Any]
-    time: np.ndarray | None
-    group: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,13 +128,13 @@ class Tape:
             time=None if self.time is None else times(self.time),
             group=None if self.group is None else column(self.group, "group"),
             extras={
-                name: held if isinstance(held, Ragged) else column(held, f"column {name!r}")
-                for name, held in self.extras.items()
+                name: values if isinstance(values, Ragged) else column(values, f"column {name!r}")
+                for name, values in self.extras.items()
             },
         )
         self._check_shapes()
-        for name, held in zip(names, prediction, strict=True):
-            refuse(np.isnan, held, f"column {name!r}", "a number or ±inf")
+        for name, values in zip(names, prediction, strict=True):
+            refuse(np.isnan, values, f"column {name!r}", "a number or ±inf")
         refuse(np.isinf, self.y, "y", "finite, or NaN where not observed")
         if self.id is not None and self.id.dtype.kind not in "iuOUT" and len(self.id):
             raise TapeError(f"id must hold whole numbers or strings, got {self.id.dtype}")
@@ -179,7 +166,7 @@ class Tape:
         group: Any = None,
         extras: Mapping[str, Any] | None = None,
         strict: bool = False,
-        sort: bool = False,
+        places: np.ndarray | None = None,
     ) -> "Tape":
         """A tape from arrays, series or lists.
 
@@ -191,8 +178,8 @@ class Tape:
         names
             The names, where the prediction does not bring its own. Two columns are lower and
             upper and three are centre, low and high, unless they are named.
-        sort
-            Whether rows are put in the order of time; `places` then says where each row stood.
+        places
+            Where each row stood, if the rows were sorted.
         """
         if isinstance(prediction, Mapping):
             columns, own = list(prediction.values()), tuple(prediction)
@@ -200,27 +187,11 @@ class Tape:
             columns = _columns(prediction)
             own = getattr(prediction, "_fields", USUAL.get(len(columns), ()))
             own = getattr(prediction, "columns", own)  # a frame's
-        made = tuple(own if names is None else names)
-        if columns and not made:
+        names = tuple(own if names is None else names)
+        if columns and not names:
             raise TapeError(f"names must be given for a prediction of {len(columns)} columns")
-        extras = dict(extras or {})
-        if not sort or time is None or not (times(time)[1:] < times(time)[:-1]).any():
-            return cls(tuple(columns), made, y, id, time, group, extras, strict)
-        order = np.argsort(times(time), kind="stable")
-
-        def ordered(values: Any, name: str) -> Any:
-            return values[order] if isinstance(values, Ragged) else column(values, name)[order]
-
-        keys = {"id": id, "time": times(time), "group": group}
-        tape = cls(
-            tuple(ordered(values, "a prediction") for values in columns),
-            made,
-            ordered(y, "y"),
-            **{key: None if v is None else ordered(v, key) for key, v in keys.items()},
-            extras={name: ordered(values, name) for name, values in extras.items()},
-            strict=strict,
-        )
-        _fill(tape, places=order)
+        tape = cls(tuple(columns), names, y, id, time, group, dict(extras or {}), strict)
+        _fill(tape, places=places)
         return tape
 
     @classmethod
@@ -286,7 +257,7 @@ class Tape:
     def _keys(self) -> dict[str, np.ndarray]:
         """Those of id, time and group that there are."""
         keys = {"id": self.id, "time": self.time, "group": self.group}
-        return {name: held for name, held in keys.items() if held is not None}
+        return {name: values for name, values in keys.items() if values is not None}
 
     # Looked at
 
@@ -404,23 +375,23 @@ class Tape:
 
     def _take(self, rows: slice | np.ndarray) -> "Tape":
         """Some of the rows; what was checked once is not checked again."""
-        made = object.__new__(Tape)
+        part = object.__new__(Tape)
         keys = self._keys()
         if self.places is not None:
             places = self.places[rows]
         else:
             places = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
         _fill(
-            made,
+            part,
             places=places,
             notice=None,
-            prediction=tuple(held[rows] for held in self.prediction),
+            prediction=tuple(values[rows] for values in self.prediction),
             names=self.names,
             y=self.y[rows],
-            extras={name: held[rows] for name, held in self.extras.items()},
+            extras={name: values[rows] for name, values in self.extras.items()},
             **{name: keys[name][rows] if name in keys else None for name in KEYS},
         )
-        return made
+        return part
 
     def with_prediction(self, prediction: Mapping[str, np.ndarray]) -> "Tape":
         """The same rows with other predictions."""
@@ -432,66 +403,29 @@ class Tape:
             refuse(np.isnan, values, f"column {name!r}", "a number or ±inf")
         return tape
 
-    def matrix(self) -> Matrix:
-        """Streams of equal length side by side, each array (T, S) and contiguous.
-
-        Views where the rows already are in that order, step by step over all streams; copies
-        otherwise.
-
-        >>> tape = Tape.from_arrays([[1, 2, 3, 4], [5, 6, 7, 8]], [0] * 4, id=["a", "b"] * 2)
-        >>> tape.matrix().prediction[0]
-        array([[1., 2.],
-               [3., 4.]])
-        """
-        places, order, offsets = self._segmented
-        lengths = np.diff(offsets)
-        for name, held in zip(self.names, self.prediction, strict=True):
-            if isinstance(held, Ragged):
-                raise TapeError(f"a matrix takes one number a row, column {name!r} is ragged")
-        if len(places) and lengths.min() != lengths.max():
-            short, long = int(lengths.argmin()), int(lengths.argmax())
-            raise TapeError(
-                "a matrix takes streams of equal length: "
-                f"{self.streams[short]!r} has {lengths[short]:,} rows and "
-                f"{self.streams[long]!r} has {lengths[long]:,}"
-            )
-        shape = (len(places), len(self) // max(len(places), 1))
-        stepwise = order is not None and bool(
-            (order.reshape(shape).T.ravel() == np.arange(len(self))).all()
-        )
-
-        def turned(held: Any) -> Any:
-            if held is None or stepwise:
-                return held if held is None else held.reshape(shape[::-1])
-            return np.ascontiguousarray(self.by_stream(held).reshape(shape).T)
-
-        return Matrix(
-            tuple(map(turned, self.prediction)),
-            turned(self.y),
-            self.streams,
-            turned(self.time),
-            turned(self.group),
-        )
-
     # Checked
 
     def _check_shapes(self) -> None:
         """One entry a row in every column."""
         sizes = dict(zip(self.names, map(len, self.prediction), strict=True)) | {"y": len(self.y)}
         keys = self._keys()
-        for name, held in {**keys, **self.extras}.items():
-            if not isinstance(held, Ragged) and held.ndim != 1 and (name in keys or not held.ndim):
-                raise TapeError(f"{name} must have one value a row, got shape {held.shape}")
-            sizes[name] = len(held)
+        for name, values in {**keys, **self.extras}.items():
+            if (
+                not isinstance(values, Ragged)
+                and values.ndim != 1
+                and (name in keys or not values.ndim)
+            ):
+                raise TapeError(f"{name} must have one value a row, got shape {values.shape}")
+            sizes[name] = len(values)
         if len(set(sizes.values())) > 1:
             told = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
             raise TapeError(f"columns must be of equal length: {told} rows")
 
 
-def _fill(made: Any, **fields: Any) -> None:
+def _fill(tape: Any, **fields: Any) -> None:
     """Sets the fields of a frozen dataclass."""
     for name, value in fields.items():
-        object.__setattr__(made, name, value)
+        object.__setattr__(tape, name, value)
 
 
 def _notify(message: str) -> None:

@@ -95,12 +95,12 @@ def _links(family: Any, samples: Sequence[Sample]) -> list[_Link]:
     """The sets of every prediction, side by side where a family has several."""
     links = []
     for prediction, labels in samples:
-        seen = [family.label(y) for y in labels]
+        truths = [family.label(y) for y in labels]
         reading = readings_of(family, prediction)[0]
         pairs = [(family, reading)]
         if isinstance(family, Sides):
             pairs = [(family.side(i), family.part(reading, i)) for i in range(family.sides)]
-        links += [_Link(one, part, _chain(one, part, seen), seen) for one, part in pairs]
+        links += [_Link(one, part, _chain(one, part, truths), truths) for one, part in pairs]
     return links
 
 

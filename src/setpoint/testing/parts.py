@@ -11,8 +11,8 @@ import numpy as np
 from setpoint import spec
 from setpoint.controller import Controller, Risk
 from setpoint.errors import SetpointError
-from setpoint.losses import Miscoverage, declaration
-from setpoint.sets import Sides, Widen
+from setpoint.losses import Miscoverage, declaration, fits
+from setpoint.sets import Multilabel, PixelScale, Sides, Widen
 from setpoint.steps import Fixed
 
 __all__ = [
@@ -143,9 +143,9 @@ def _check_spec(role: str, part: Any) -> None:
     level = (promise.low + min(promise.high, promise.low + 1.0)) / 2.0
     risk = Risk(loss, level, part if role == "steps" else Fixed(0.1))
     risks = [risk] * (part.sides if isinstance(part, Sides) else 1)
-    controller = Controller(
-        part if role == "sets" else Widen(), risks, part if role == "stretches" else None
-    )
+    families = (part,) if role == "sets" else (Widen(), Multilabel(), PixelScale())
+    family = next(family for family in families if fits(family, loss) is None)
+    controller = Controller(family, risks, part if role == "stretches" else None)
     text = spec.to_toml(controller)
     if spec.from_toml(text) != controller:
         raise broken(part, f"its spec describes it, got {spec.from_toml(text)} from\n{text}")

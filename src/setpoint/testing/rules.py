@@ -92,9 +92,9 @@ def _check_phi(stretch: Any, params: Memory, memory: Memory) -> None:
         near = theta - 1e-6 * size, theta + 1e-6 * size
         low, high = (_phi(stretch, params, memory, each) for each in near)
         # Where φ is flat any θ of the same λ will do.
-        held = near[0] <= back <= near[1] if low < lam < high else low <= lam <= high
+        inverted = near[0] <= back <= near[1] if low < lam < high else low <= lam <= high
         again = _phi(stretch, params, memory, back)
-        if not held or abs(again - lam) > 1e-6 * max(1.0, abs(lam), *map(abs, memory)):
+        if not inverted or abs(again - lam) > 1e-6 * max(1.0, abs(lam), *map(abs, memory)):
             raise broken(
                 stretch, f"inverse(φ(θ)) = θ, got {back} for θ = {theta} with memory {memory}"
             )
@@ -180,13 +180,13 @@ def _stepped(
     step: Any, params: Memory, theta: float, memory: Memory, excess: float, critical: float
 ) -> tuple[float, Memory]:
     """One step, if it goes the right way and is the same twice."""
-    got = step.rule(params, theta, memory, excess, critical)
+    answer = step.rule(params, theta, memory, excess, critical)
     where = f"from θ = {theta} with excess {excess} and memory {memory}"
-    if not (isinstance(got, tuple) and len(got) == 2 and type(got[0]) is float):
-        raise broken(step, f"rule returns (θ, memory), θ a float, got {got!r} {where}")
-    if not same_values(step.rule(params, theta, memory, excess, critical), got):
-        raise broken(step, f"rule gives one answer, got {got} first {where}")
-    moved, after = got
+    if not (isinstance(answer, tuple) and len(answer) == 2 and type(answer[0]) is float):
+        raise broken(step, f"rule returns (θ, memory), θ a float, got {answer!r} {where}")
+    if not same_values(step.rule(params, theta, memory, excess, critical), answer):
+        raise broken(step, f"rule gives one answer, got {answer} first {where}")
+    moved, after = answer
     if not isfinite(moved) or (moved - theta) * excess < 0.0 or (excess == 0.0 and moved != theta):
         raise broken(step, f"θ moves with the excess or not at all, got {moved} {where}")
     return moved, memory_of(step, after, like=memory)

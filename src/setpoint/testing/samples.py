@@ -104,8 +104,8 @@ def samples_of(
     family: Any, predictions: Iterable[Any] | None, labels: Iterable[Any] | None
 ) -> list[Sample]:
     """What to try: what is given, or the usual examples that the family takes."""
-    given = _taken(family.read, PREDICTIONS) if predictions is None else list(predictions)
-    if not given:
+    readable = _taken(family.read, PREDICTIONS) if predictions is None else list(predictions)
+    if not readable:
         raise broken(
             family, "it takes one of the usual predictions, or is given its own predictions"
         )
@@ -113,11 +113,11 @@ def samples_of(
     shows = one.shows if isinstance(one, Shows) else None
     if labels is None and shows in (LabelSet, PixelIntervals, PixelSet):
         of = _classes_of if shows is LabelSet else _frames_of
-        return [(prediction, of(family, one, prediction)) for prediction in given]
-    seen = _taken(family.label, LABELS) if labels is None else list(labels)
-    if not seen:
+        return [(prediction, of(family, one, prediction)) for prediction in readable]
+    truths = _taken(family.label, LABELS) if labels is None else list(labels)
+    if not truths:
         raise broken(family, "it takes one of the usual labels, or is given its own labels")
-    return [(prediction, seen) for prediction in given]
+    return [(prediction, truths) for prediction in readable]
 
 
 def _frames_of(family: Any, one: Any, prediction: Any) -> list[Any]:

@@ -88,23 +88,23 @@ def check_set(
     exact = predictions is None if exact is None else exact
     with in_use(family):
         samples = samples_of(family, predictions, labels)
-        for prediction, seen in samples:
+        for prediction, truths in samples:
             _check_read(family, prediction)
-            for y in seen:
+            for y in truths:
                 _check_label(family, y)
-        held: list[bool] = []
+        touched: list[bool] = []
         split = isinstance(family, Sides)
         for working in at_work(family, samples):
-            for prediction, seen in samples:
+            for prediction, truths in samples:
                 kept = deepcopy(prediction)
-                few = seen[:: 1 if working is family or len(seen) < 10 else 3]
+                few = truths[:: 1 if working is family or len(truths) < 10 else 3]
                 for reading in readings_of(family, prediction):
                     if split:
                         _check_sides(family, reading, few, exact)
-                    held += _check_nested(family, reading, few, exact, working)
+                    touched += _check_nested(family, reading, few, exact, working)
                 if not same_values(kept, prediction):
                     raise broken(family, f"it leaves a prediction as it is, got {prediction!r}")
-        if held and not any(held):
+        if touched and not any(touched):
             raise broken(
                 family,
                 "y is in its set at the critical value of y, and never is; where the set is open "

@@ -16,7 +16,7 @@ import setpoint as sp
 from setpoint import metrics
 from setpoint.controller import Controller
 from setpoint.guarantee import RiskCertificate
-from setpoint.metrics.labels import false_negatives, labels_covered, set_sizes
+from setpoint.metrics import false_negatives, labels_covered, set_sizes
 from setpoint_paper.classification.tapes import Recorded
 
 __all__ = ["LEVEL", "PACES", "WINDOW", "Outcome", "methods", "paces", "rolling"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from setpoint.metrics.labels import set_sizes
+from setpoint.metrics import set_sizes
 from setpoint_paper.classification.methods import LEVEL, WINDOW, Outcome, rolling
 from setpoint_paper.classification.tapes import Recorded
 from setpoint_paper.pages import table

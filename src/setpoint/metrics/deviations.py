@@ -1,20 +1,28 @@
-"""ΔCoverage: how far coverage strays from nominal in each group, beside what noise alone gives."""
+"""How far coverage strays from nominal in each group, and the risk from its level in each window.
+
+Windows of arrays and of steps one by one cut the stream into blocks as long as the window and add
+the suffix sum of one block to the prefix sum of the next. No sum is ever carried further than that,
+so nothing drifts. For one stream both do the same additions in the same order: their windows agree
+to the bit.
+"""
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from setpoint._check import whole
+from setpoint._window import Sum
 from setpoint.errors import InputError
-from setpoint.metrics.columns import Flags, Places, flags, fraction
+from setpoint.metrics.tally import Flags, Floats, Places, flags, fraction
 
 __all__ = [
-    "GroupCoverage", "coded", "counts_by_group", "coverage_by_group", "delta_coverage",
-    "group_key", "noise_floor",
+    "GroupCoverage", "RunningWindows", "WindowErrors", "coded", "counts_by_group",
+    "coverage_by_group", "delta_coverage", "errors_of", "group_key", "noise_floor",
 ]  # fmt: skip
 
 
@@ -159,3 +167,112 @@ def coded(groups: Iterable[Any], size: int) -> tuple[Places, list[Hashable]]:
     has_group = np.array([group_key(key) is not None for key in distinct], bool)
     renumbered = np.where(has_group, np.cumsum(has_group) - 1, -1)
     return renumbered[codes], [key for key, has in zip(distinct, has_group, strict=True) if has]
+
+
+# Windows
+
+
+class WindowErrors(NamedTuple):
+    """|mean loss − level| over all windows: the largest, the root mean square, where it was worst.
+
+    A stream shorter than the window counts as one window. `start` is the step at which the worst
+    window begins (the first one, if several are as bad). Without a step there is no window.
+    """
+
+    worst: float = math.nan
+    rms: float = math.nan
+    start: int | None = None
+
+
+_BLOCK = 1 << 15
+
+
+def errors_of(
+    losses: Floats | Flags, level: float, width: int, seen: Flags, offsets: Places
+) -> WindowErrors:
+    """The errors over the losses of the steps that were `seen`; `start` is one of all steps."""
+    bounds = np.concatenate([[0], np.cumsum(seen)])[offsets] if len(offsets) > 2 else None
+    stops = np.array([len(losses)]) if bounds is None else bounds[1:][np.diff(bounds) > 0]
+    if not len(losses):
+        return WindowErrors()
+    worst, start, squares, windows = -1.0, 0, 0.0, 0
+    for errors, starts in _errors(losses, level, width, stops):
+        largest = float(errors.max(initial=-1.0))
+        if largest >= worst and len(errors):
+            first = int(starts[np.argmax(errors)])
+            start = first if largest > worst else min(start, first)
+            worst = largest
+        squares += float(np.square(errors).sum())
+        windows += len(errors)
+    start = int(np.flatnonzero(seen)[start]) if len(seen) > len(losses) else start
+    return WindowErrors(worst, math.sqrt(squares / windows), start)
+
+
+def _errors(
+    losses: Floats | Flags, level: float, width: int, stops: Places
+) -> Iterator[tuple[Floats, Places]]:
+    """|mean − level| of windows and where they begin, piece by piece in the order of the steps.
+
+    Streams shorter than the window come first. Each stream ends at one of `stops`.
+    """
+    firsts = np.concatenate([[0], stops[:-1]])
+    counts = stops - firsts
+    width = min(width, int(counts.max()))
+    short = counts < width
+    if short.any():
+        totals = np.add.reduceat(losses, firsts, dtype=np.float64)[short]
+        yield np.abs(totals / counts[short] - level), firsts[short]
+    block = max(_BLOCK // width, 1) * width
+    for begin in range(0, len(losses) - width + 1, block):
+        totals = _sums(losses[begin : begin + block + width - 1], width)
+        starts = np.arange(begin, begin + len(totals))
+        if len(stops) > 1:
+            within = stops[np.searchsorted(stops, starts, side="right")] - starts >= width
+            totals, starts = totals[within], starts[within]
+        yield np.abs(totals / width - level), starts
+
+
+def _sums(losses: Floats | Flags, width: int) -> Floats:
+    """The sum of every window, as a suffix of one block and a prefix of the next."""
+    padded = np.zeros(-(-len(losses) // width) * width)
+    padded[: len(losses)] = losses
+    blocks = padded.reshape(-1, width)
+    prefix = np.cumsum(blocks, axis=1).ravel()
+    suffix = np.cumsum(blocks[:, ::-1], axis=1)[:, ::-1].copy()
+    suffix[:, 0] = 0.0  # a window that starts a block ends it too: the prefix has it all
+    count = len(losses) - width + 1
+    sums: Floats = suffix.ravel()[:count] + prefix[width - 1 : width - 1 + count]
+    return sums
+
+
+class RunningWindows:
+    """The errors over windows, one loss at a time, in O(1) and memory of a few windows."""
+
+    __slots__ = ("_level", "_squares", "_start", "_steps", "_sum", "_total", "_windows", "_worst")
+
+    def __init__(self, level: float, window: int) -> None:
+        self._level = level
+        self._sum = Sum(window)
+        self._steps: deque[int] = deque(maxlen=self._sum.size)  # of the losses in the window
+        self._total = 0.0
+        self._worst, self._start = -1.0, 0
+        self._squares, self._windows = 0.0, 0
+
+    def update(self, step: int, loss: float) -> None:
+        self._steps.append(step)
+        self._total = self._sum.add(loss)
+        if len(self._sum) == self._sum.size:
+            error = abs(self._total / self._sum.size - self._level)
+            self._squares += error * error
+            self._windows += 1
+            if error > self._worst:
+                self._worst, self._start = error, self._steps[0]
+
+    def errors(self) -> WindowErrors:
+        if self._windows:
+            rms = math.sqrt(self._squares / self._windows)
+            return WindowErrors(self._worst, rms, self._start)
+        if not self._steps:
+            return WindowErrors()
+        error = abs(self._total / len(self._steps) - self._level)
+        return WindowErrors(error, error, self._steps[0])
