@@ -139,7 +139,7 @@ class Stream:
         if self._draws:
             reading = sets.draw(reading, name)
         if self._learns:
-            reading = sets.prepare(sets.params, state.family, reading)
+            reading = sets.prepare(self._law.family_params, state.family, reading)
         lam: Any
         if self._single:
             lam, leader = aim_one(self._law, self._risk, state.stretch), 0
