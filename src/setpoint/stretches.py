@@ -25,6 +25,7 @@ __all__ = [
     "Saturates",
     "ScoreAdaptive",
     "Stretch",
+    "Tracking",
     "barrier",
     "barrier_heed",
     "barrier_move",
@@ -37,6 +38,9 @@ __all__ = [
     "score_paper",
     "shifted_exponential",
     "shifted_identity",
+    "tracking",
+    "tracking_heed",
+    "tracking_move",
 ]
 
 Memory = tuple[float, ...]
@@ -431,6 +435,124 @@ class Barrier:
         # pressed·(1 − (S/K)²) = S + shift, a quadratic in S.
         slope = top * top / (2.0 * pressed)
         return slope * (sqrt(1.0 + 2.0 * (pressed - shift) / slope) - 1.0)
+
+
+def tracking(params: Memory, memory: Memory, theta: float) -> float:
+    """c + s·(q + u): the λ that is expected, its scale and quantile, and what the account adds."""
+    labels, mean, pull, _, scale, quantile, last, _, waiting, recent = memory
+    press = barrier((params[0], params[1], 0.0), (waiting, recent), theta)
+    centre = mean + pull * (last - mean)
+    return centre + scale * (quantile + press) if (labels > 0.0) & (press < inf) else inf
+
+
+def tracking_move(
+    params: Memory, memory: Memory, excess: float, score: float, lam: float
+) -> Memory:
+    """What the λ that would have kept the loss at its level teaches about the next one."""
+    labels, mean, pull, spread, scale, quantile, last, jump, waiting, recent = memory
+    waiting, recent = barrier_move(params, (waiting, recent), excess, score, lam)
+    if not (-inf < score < inf):  # no λ, or every λ, would have done: nothing to learn but this
+        rate = 2.0 / (labels + 9.0)
+        quantile += (rate if rate > params[2] else params[2]) * excess
+        return labels, mean, pull, spread, scale, quantile, last, jump, waiting, recent
+    labels += 1.0
+    share = 1.0 / (labels + 1.0)
+    if labels == 1.0:
+        return labels, score, pull, spread, scale, quantile, score, jump, waiting, recent
+    shift = last - mean
+    centre = mean + pull * shift
+    rest = score - centre
+    size = rest if rest > 0.0 else -rest
+    if labels > 20.0:  # one odd label is not believed, two are
+        most = 6.0 * (scale if scale > jump else jump)
+        score = centre + _clip(rest, -most, most)
+    jump = size
+    if scale > 0.0:
+        rate = 2.0 / (labels + 8.0)
+        quantile += (rate if rate > params[2] else params[2]) * excess
+        rate = 1.0 / (labels + 10.0)
+        step = _clip(rest / scale, -6.0, 6.0) * (rate if rate > 0.01 else 0.01)
+        part = shift / scale
+        square = part * part
+        most = 100.0 * spread + 100.0
+        rate = share if share > 0.01 else 0.01
+        spread += rate * ((square if square < most else most) - spread)
+        least = 0.02 * square
+        pull += step * part / ((spread if spread > least else least) + 0.1)
+        rate = share if share > 0.05 else 0.05
+        scale += rate * (abs(score - centre) - scale)
+    else:
+        scale = size
+    rate = share if share > 0.2 else 0.2
+    mean += rate * (score - mean)
+    return labels, mean, pull, spread, scale, quantile, score, jump, waiting, recent
+
+
+def tracking_heed(params: Memory, memory: Memory, others: float) -> Memory:
+    """d, the most other predictions that waited when a set was made."""
+    waiting = others if others > memory[8] else memory[8]
+    return (*memory[:8], waiting, memory[9])
+
+
+@ours
+@dataclass(frozen=True, slots=True)
+class Tracking:
+    """The budget for sets with one λ: label sets, several labels, images, and any bounded loss.
+
+    It follows the λ that would have kept the loss at its level: where the next one is expected, on
+    what scale it varies, which quantile of it is right. The account then widens or narrows the set
+    as `Barrier` does. Before the first label, and from S = K on, the set is full. For
+    `steps.Account`.
+
+    Parameters
+    ----------
+    limit, gain
+        K and g, as for `Barrier`.
+    rate
+        How fast the quantile follows the losses, at the least.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Account(), start=0.0)
+    >>> stream = sp.Stream(sp.Controller(sp.sets.Threshold(), risk, Tracking()))
+    >>> len(stream.predict([0.7, 0.2, 0.1]))
+    3
+    """
+
+    limit: float = 10.0
+    gain: float = 0.15
+    rate: float = 0.05
+
+    phi = staticmethod(tracking)
+    move = staticmethod(tracking_move)
+    heed = staticmethod(tracking_heed)
+    always = True
+    scored = True
+
+    def __post_init__(self) -> None:
+        for name in ("limit", "gain", "rate"):
+            object.__setattr__(self, name, positive(getattr(self, name), f"Tracking.{name}"))
+
+    @property
+    def params(self) -> Memory:
+        return (self.limit, self.gain, self.rate)
+
+    def init(self) -> Memory:
+        """Nothing was seen: the next λ is expected halfway between the last one and their mean."""
+        return (0.0, 0.0, 0.5, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+    def limits(self, memory: Memory) -> tuple[float, float]:
+        """The account from which the full set is shown."""
+        return -inf, self.limit + 2.0 * memory[8]
+
+    def inverse(self, lam: float, memory: Memory) -> float:
+        """The account whose λ is `lam`; 0 before the first label, when every λ is infinite."""
+        labels, mean, pull, _, scale, quantile, last, _, *late = memory
+        if labels == 0.0 or scale == 0.0:
+            return 0.0
+        press = (lam - mean - pull * (last - mean)) / scale - quantile
+        return Barrier(self.limit, self.gain).inverse(press, tuple(late))
 
 
 def clip_bounds(y: Iterable[float]) -> tuple[float, float]:
