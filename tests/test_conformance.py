@@ -107,6 +107,16 @@ EXAMPLES: dict[type, list[Any]] = {
     losses.MiscoverageCounter: [losses.MiscoverageCounter(), losses.MiscoverageCounter(cap=3)],
     losses.Custom: [losses.Custom(shortfall), losses.Custom(size, grows=True)],
     steps.Fixed: [steps.Fixed(0.05), steps.Fixed(3), steps.Fixed(1e-6)],
+    steps.Decaying: [steps.Decaying(1), steps.Decaying(0.2, 0.5, 0.0), steps.Decaying(30.0, 1, 1)],
+    steps.ScaleFree: [steps.ScaleFree(1), steps.ScaleFree(1e-3), steps.ScaleFree(50.0)],
+    steps.Betting: [steps.Betting(1), steps.Betting(1e-3)],
+    steps.PI: [steps.PI(2), steps.PI(0.0), steps.PI(1e9, rate=3.0, saturation=0.1)],
+    steps.ErrorQuantified: [steps.ErrorQuantified(), steps.ErrorQuantified(1, sharpness=1)],
+    steps.Mixture: [
+        steps.Mixture(1),
+        steps.Mixture(0.1, "linear"),
+        steps.Mixture(1e3, surrogate="potential", interval=1),
+    ],
     stretches.Identity: [stretches.Identity()],
     stretches.Exponential: [stretches.Exponential()],
     stretches.ScoreAdaptive: [

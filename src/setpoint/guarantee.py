@@ -61,6 +61,8 @@ class RiskCertificate:
         A constant C such that Σ(l − r) stays within ±C on every window; None where there is none.
     window_sided
         "both" if it holds in both directions, "upper" if only excess is bounded.
+    growth
+        `constant_lower` and `constant_upper` grow with T to this power; 0 where they do not.
     spread
         The range of the loss, l_max − l_min: a wider bound says nothing.
     theta, first
@@ -85,6 +87,7 @@ class RiskCertificate:
     constant_upper: float | None
     window: float | None
     window_sided: str
+    growth: float
     spread: float
     theta: float
     first: float
@@ -115,9 +118,12 @@ class RiskCertificate:
     def steps_until(self, tolerance: float) -> int | None:
         """The number of labels after which the guarantee is within `tolerance` of the level."""
         constants = [c for c in (self.constant_lower, self.constant_upper) if c is not None]
-        if not constants:
+        growing = self.growth > 0.0
+        if not constants or (growing and (self.growth >= 1.0 or not self.judged)):
             return None
         steps = max(abs(c) for c in constants) / tolerance
+        if growing:  # C·(t/T)^p / t = tolerance
+            steps = (steps / self.judged**self.growth) ** (1.0 / (1.0 - self.growth))
         return max(1, ceil(steps)) if isfinite(steps) else None
 
     @property
@@ -338,6 +344,8 @@ def _certify(
         side: all(p.holds for p in premises if p.needed in ("both", side))
         for side in ("upper", "lower")
     }
+    if claim.joint:
+        holds = dict.fromkeys(holds, all(holds.values()))
     least = claim.lower if holds["lower"] else None
     most = claim.upper if holds["upper"] else None
     window = None
@@ -362,6 +370,7 @@ def _certify(
         constant_upper=most,
         window=window,
         window_sided="both" if holds["lower"] else "upper",
+        growth=claim.growth,
         spread=within.rise - within.fall,
         theta=values.theta,
         first=values.first,
@@ -528,6 +537,7 @@ def pooled(certificates: Sequence[RiskCertificate]) -> RiskCertificate:
         constant_upper=most,
         window=summed([risk.window for risk in certificates]),
         window_sided="both" if all(r.window_sided == "both" for r in certificates) else "upper",
+        growth=max(risk.growth for risk in certificates),
         spread=max(risk.spread for risk in certificates),
         theta=nan,
         first=nan,

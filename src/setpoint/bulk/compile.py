@@ -21,15 +21,19 @@ from typing import Any, cast
 
 import numpy as np
 
-from setpoint import combine, losses, recursion, steps, stretches
+from setpoint import combine, losses, recursion, stretches
 from setpoint.bulk import loops
 from setpoint.bulk.vectors import Layout, functions
 from setpoint.metrics import tally
 from setpoint.sets import corrected, intervals
+from setpoint.steps import control, experts, paper, shrinking
 
 __all__ = ["cache_folder", "compiled", "kernel", "specialised"]
 
-_RULES = (combine, losses, corrected, intervals, steps, stretches, tally)
+_RULES = (
+    *(combine, losses, corrected, intervals, stretches, tally),
+    *(control, experts, paper, shrinking),
+)
 """The modules whose functions compiled loops may call."""
 
 _SHARED = (
