@@ -21,11 +21,8 @@ __all__ = [
 LARGEST = 1e300
 """Stands for infinity in θ and in memories, which are finite; a larger score teaches nothing."""
 
-BUCKETS = 10
-"""The last 91 to 100 scores lie in ten buckets of ten, of which the range alone is kept."""
-
-NO_SCORES = (0.0, *(LARGEST,) * BUCKETS, *(-LARGEST,) * BUCKETS)
-"""How many scores the newest bucket has, and the least and the greatest score of each bucket."""
+SCORES = 100
+"""How many of the last scores count, and lie in the memory."""
 
 
 def known(score: float) -> bool:
@@ -33,20 +30,19 @@ def known(score: float) -> bool:
     return (score > -LARGEST) & (score < LARGEST)
 
 
-def _seen(scores: Memory, score: float) -> Memory:
-    """The buckets with one more score; a full one makes room for the next."""
+def _with(scores: Memory, score: float, count: float) -> Memory:
+    """The last hundred scores and one more; the first of all stands for those before it."""
     if not known(score):
         return scores
-    if (scores[0] == 0.0) | (scores[0] == 10.0):
-        return (1.0, score, *scores[1:10], score, *scores[11:20])
-    low, high = scores[1], scores[11]
-    low, high = (score if score < low else low), (score if score > high else high)
-    return (scores[0] + 1.0, low, *scores[2:11], high, *scores[12:21])
+    if count > 0.0:
+        return (*scores[1:], score)
+    ten = (score, score, score, score, score, score, score, score, score, score)
+    return (*ten, *ten, *ten, *ten, *ten, *ten, *ten, *ten, *ten, *ten)
 
 
 def _range(scores: Memory) -> float:
     """The greatest of the last scores less the least."""
-    return max(scores[11:21]) - min(scores[1:11]) if scores[0] > 0.0 else 0.0
+    return max(scores) - min(scores)
 
 
 def lift(theta: float, shown: float) -> float:
@@ -62,14 +58,15 @@ def proportional_integral(
 ) -> tuple[float, Memory]:
     """v + K·tan(Σc·ln(k + 1)/(C·(k + 1))), with v ← v + rate·range·c and c = l − r."""
     rate, gain, saturation = params
-    base, shown, total, labels = memory[:4]
-    scores = _seen(memory[4:], critical)
+    base, shown, total, labels, count = memory[:5]
+    scores = _with(memory[5:], critical, count)
+    count += known(critical)
     base += lift(theta, shown) + rate * _range(scores) * excess
     total, labels = total + excess, labels + 1.0
     angle = total * log(labels + 1.0) / (saturation * (labels + 1.0))
     theta = base + gain * _saturating(angle)
     theta = -LARGEST if theta < -LARGEST else LARGEST if theta > LARGEST else theta
-    return theta, (base, theta, total, labels, *scores)
+    return theta, (base, theta, total, labels, count, *scores)
 
 
 def _saturating(angle: float) -> float:
@@ -85,9 +82,8 @@ class PI:
     """Conformal PI control: quantile tracking with a saturating integrator.
 
     θ = v + K·tan(Σc·ln(k + 1)/(C·(k + 1))) with c = l − r after k labels, where v ← v + rate·R·c
-    and R is the range of the last scores: of 91 to 100 of them, kept in ten buckets, where the
-    paper has exactly 100. Where the tangent has no end θ is ±1e300. As in the paper the newest
-    label counts in Σc; the authors' code leaves it out.
+    and R is the range of the last 100 scores. As in the paper the newest label counts in Σc; the
+    authors' code leaves it out. Where the tangent has no end θ is ±1e300.
 
     For intervals whose sides move by themselves use `sets.TwoSided` with half the level on each
     side. A scorecaster belongs to the prediction: move its ends by the score that is expected, and
@@ -135,8 +131,8 @@ class PI:
         return (self.rate, self.integral, self.saturation)
 
     def init(self) -> Memory:
-        """v, the θ shown last, Σc, the number of labels, and no scores."""
-        return (0.0, 0.0, 0.0, 0.0, *NO_SCORES)
+        """v, the θ shown last, Σc, the number of labels and that of scores, and the last scores."""
+        return (0.0,) * (5 + SCORES)
 
     def claim(self, within: Within, memory: Memory, T: int) -> Claim:
         """Nothing: the published bound of the integrator, about 1.6·C/ln T, says nothing."""
@@ -148,8 +144,8 @@ def error_quantified(
 ) -> tuple[float, Memory]:
     """v + η·x·c·σ'(c·x) with x = s − θ, where v ← v + η(l − r) and η = rate·range."""
     rate, sharpness = params
-    base, shown, labels, typical = memory[:4]
-    scores = _seen(memory[4:], critical)
+    base, shown, count, typical = memory[:4]
+    scores = _with(memory[4:], critical, count)
     size = rate * _range(scores)
     base += lift(theta, shown) + size * excess
     push = 0.0
@@ -157,11 +153,11 @@ def error_quantified(
         error = critical - theta
         usual = 1.157 / typical if typical > 1e-300 else 0.0
         push = _swing(error * (sharpness if sharpness > 0.0 else usual))
-        labels += 1.0
-        share = 1.0 / labels
+        count += 1.0
+        share = 1.0 / count
         typical += (share if share > 0.02 else 0.02) * (abs(error) - typical)
     theta = base + size * push
-    return theta, (base, theta, labels, typical, *scores)
+    return theta, (base, theta, count, typical, *scores)
 
 
 def _swing(error: float) -> float:
@@ -179,9 +175,9 @@ class ErrorQuantified:
     """ECI: quantile tracking, and a push by how far the last score lay from θ.
 
     θ = v + η·x·c·σ'(c·x), where x is the last score less θ, σ the logistic function,
-    v ← v + η(l − r), and η a share of the range of the last scores (of 91 to 100 of them, kept in
-    ten buckets, where the authors' code has exactly 100). The push is not summed up: this is the
-    authors' code. The paper's formula sums it up, and so misses its level where errors are skewed.
+    v ← v + η(l − r), and η a share of the range of the last 100 scores. The push is not summed up,
+    as in the authors' code. The paper's formula sums it up, and so misses its level where errors
+    are skewed.
 
     Parameters
     ----------
@@ -218,8 +214,8 @@ class ErrorQuantified:
         return (self.rate, 0.0 if self.sharpness is None else self.sharpness)
 
     def init(self) -> Memory:
-        """v, the θ shown last, the number of scores and their usual distance, and no scores."""
-        return (0.0, 0.0, 0.0, 0.0, *NO_SCORES)
+        """v, the θ shown last, the number of scores, their usual distance, and the last scores."""
+        return (0.0,) * (4 + SCORES)
 
     def claim(self, within: Within, memory: Memory, T: int) -> Claim:
         """Nothing, unlike the rule with a fixed step size."""

@@ -12,17 +12,11 @@ from typing import Any
 from setpoint._check import choice, whole
 from setpoint.parts import ours
 from setpoint.steps.claims import Claim, Memory, Within, make_positive, nothing
-from setpoint.steps.control import LARGEST, known
+from setpoint.steps.control import LARGEST, known, lift
 
 __all__ = ["Mixture", "mixture", "mixture_linear"]
 
 EXPERTS = 8
-
-
-def _potential(theta: float, critical: float, level: float) -> float:
-    """Φ(θ) = ∫(r − l) for a loss of 0 and 1: the pinball loss of θ at the critical value."""
-    away = critical - theta
-    return (1.0 - level) * away if away > 0.0 else -level * away
 
 
 def _sum(values: Memory) -> float:
@@ -75,27 +69,30 @@ def _remembered(params: Memory, power: float, square: float) -> float:
 def mixture(
     params: Memory, theta: float, memory: Memory, excess: float, critical: float
 ) -> tuple[float, Memory]:
-    """Experts θ_k + γ_k(l(θ_k) − r), weighed by their Φ."""
-    level = 1.0 - excess if excess > 0.0 else -excess
-    lift = theta - memory[0]
-    thetas, weights, power = _moved(memory[1:9], _ONES, lift), memory[9:17], memory[17]
+    """Experts θ_k + γ_k(l(θ_k) − r), weighed by Φ(θ_k) = (l(θ_k) − r)(s − θ_k).
+
+    That is the pinball loss of θ_k at the score s, for a loss of 0 and 1.
+    """
+    up = excess if excess > 0.0 else 1.0 + excess
+    down = up - 1.0
+    thetas = _moved(memory[1:9], _ONES, lift(theta, memory[0]))
+    weights, power = memory[9:17], memory[17]
     a, b, c, d, e, f, g, h = thetas
+    excesses = (
+        up if critical > a else down, up if critical > b else down,
+        up if critical > c else down, up if critical > d else down,
+        up if critical > e else down, up if critical > f else down,
+        up if critical > g else down, up if critical > h else down,
+    )  # fmt: skip
     if known(critical):
-        unit = 1.0 / params[0]
-        losses = (
-            _potential(a, critical, level) * unit, _potential(b, critical, level) * unit,
-            _potential(c, critical, level) * unit, _potential(d, critical, level) * unit,
-            _potential(e, critical, level) * unit, _potential(f, critical, level) * unit,
-            _potential(g, critical, level) * unit, _potential(h, critical, level) * unit,
+        away = (
+            critical - a, critical - b, critical - c, critical - d,
+            critical - e, critical - f, critical - g, critical - h,
         )  # fmt: skip
+        losses = _moved(_NONE, _times(excesses, away), 1.0 / params[0])
         mean = _sum(_times(weights, losses))
         weights = _weighed(params, weights, losses, power)
         power = _remembered(params, power, mean * mean)
-    excesses = (
-        (critical > a) - level, (critical > b) - level, (critical > c) - level,
-        (critical > d) - level, (critical > e) - level, (critical > f) - level,
-        (critical > g) - level, (critical > h) - level,
-    )  # fmt: skip
     thetas = _moved(thetas, _times(params[3:11], excesses), 1.0)
     theta = _sum(_times(weights, thetas))
     return theta, (theta, *thetas, *weights, power)
@@ -105,8 +102,8 @@ def mixture_linear(
     params: Memory, theta: float, memory: Memory, excess: float, critical: float
 ) -> tuple[float, Memory]:
     """Experts θ_k + γ_k(l − r), weighed by (r − l)·θ_k: only the loss that was shown is known."""
-    lift = theta - memory[0]
-    thetas, weights, power = _moved(memory[1:9], _ONES, lift), memory[9:17], memory[17]
+    thetas = _moved(memory[1:9], _ONES, lift(theta, memory[0]))
+    weights, power = memory[9:17], memory[17]
     slope = -excess / params[0]
     losses = _moved(_NONE, _moved(thetas, _ONES, -theta), slope)
     square = _sum(_times(weights, _times(losses, losses)))
