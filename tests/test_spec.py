@@ -68,7 +68,12 @@ PARTS: dict[str, list[Any]] = {
         losses.ImageMiscoverage(regions.Mask(np.eye(3, 5, dtype=bool))),
         losses.CentreFailure(0.25, regions.Centre(0.5, 1 / 3)),
     ],
-    "steps": [steps.Fixed(0.05), steps.Fixed(1e-300), steps.Fixed(1 / 3)],
+    "steps": [
+        *(steps.Fixed(0.05), steps.Fixed(1e-300), steps.Fixed(1 / 3)),
+        *(steps.Decaying(2.0), steps.ScaleFree(1 / 3), steps.Betting(0.1), steps.PI(2.0)),
+        *(steps.ErrorQuantified(), steps.ErrorQuantified(0.2, 1.0)),
+        *(steps.Mixture(3.0), steps.Mixture(3.0, "linear", 100)),
+    ],
     "stretches": [
         stretches.Identity(),
         stretches.Exponential(),
