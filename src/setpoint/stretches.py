@@ -491,7 +491,7 @@ def tracking_move(
 def tracking_heed(params: Memory, memory: Memory, others: float) -> Memory:
     """d, the most other predictions that waited when a set was made."""
     waiting = others if others > memory[8] else memory[8]
-    return (*memory[:8], waiting, memory[9])
+    return memory[:8] + (waiting, memory[9])  # noqa: RUF005, a form that numba knows
 
 
 @ours

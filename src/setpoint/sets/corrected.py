@@ -315,8 +315,8 @@ def _beyond(value: float, lower: float, upper: float) -> float:
 
 def heed(params: Floats, memory: Floats, others: float) -> Floats:
     """The most other predictions that waited when a set was made."""
-    waiting = memory[-1]
-    return (*memory[:-1], others if others > waiting else waiting)
+    waiting = (others if others > memory[-1] else memory[-1],)
+    return memory[:-1] + waiting  # noqa: RUF005, a form that numba knows
 
 
 @ours
