@@ -451,7 +451,7 @@ def tracking_move(
     """What the λ that would have kept the loss at its level teaches about the next one."""
     labels, mean, pull, spread, scale, quantile, last, jump, waiting, recent = memory
     waiting, recent = barrier_move(params, (waiting, recent), excess, score, lam)
-    if not (-inf < score < inf):  # no λ, or every λ, would have done: nothing to learn but this
+    if not (-1e150 < score < 1e150):  # no λ, or every λ, would have done: nothing to learn but this
         rate = 2.0 / (labels + 9.0)
         quantile += (rate if rate > params[2] else params[2]) * excess
         return labels, mean, pull, spread, scale, quantile, last, jump, waiting, recent
@@ -472,7 +472,7 @@ def tracking_move(
         quantile += (rate if rate > params[2] else params[2]) * excess
         rate = 1.0 / (labels + 10.0)
         step = _clip(rest / scale, -6.0, 6.0) * (rate if rate > 0.01 else 0.01)
-        part = shift / scale
+        part = _clip(shift / scale, -1e9, 1e9)
         square = part * part
         most = 100.0 * spread + 100.0
         rate = share if share > 0.01 else 0.01

@@ -316,7 +316,7 @@ def _beyond(value: float, lower: float, upper: float) -> float:
 def heed(params: Floats, memory: Floats, others: float) -> Floats:
     """The most other predictions that waited when a set was made."""
     waiting = (others if others > memory[-1] else memory[-1],)
-    return memory[:-1] + waiting  # noqa: RUF005, a form that numba knows
+    return memory[:-1] + waiting
 
 
 @ours
