@@ -41,9 +41,9 @@ def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         real = float(value)
         return real if isfinite(real) else {"$real": str(real)}
     if isinstance(value, list):
-        return [pack(each, arrays) for each in value]
+        return [pack(item, arrays) for item in value]
     if type(value) is tuple:
-        return {"$tuple": [pack(each, arrays) for each in value]}
+        return {"$tuple": [pack(item, arrays) for item in value]}
     if isinstance(value, dict):
         return {"$dict": [[pack(k, arrays), pack(v, arrays)] for k, v in value.items()]}
     if isinstance(value, Interval):
@@ -64,11 +64,11 @@ def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 def _aside(array: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
     """The name of an array put aside: once, if a prediction and the set made of it share it."""
 
-    def memory(held: np.ndarray) -> tuple[Any, ...]:
-        return held.ctypes.data, held.shape, held.strides, held.dtype.str
+    def memory(values: np.ndarray) -> tuple[Any, ...]:
+        return values.ctypes.data, values.shape, values.strides, values.dtype.str
 
-    for name, held in islice(reversed(arrays.items()), 8):
-        if held is array or (held.size > 0 and memory(held) == memory(array)):
+    for name, other in islice(reversed(arrays.items()), 8):
+        if other is array or (other.size > 0 and memory(other) == memory(array)):
             return name
     name = f"array{len(arrays)}"
     arrays[name] = array
@@ -78,27 +78,27 @@ def _aside(array: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
 def unpack(plain: Any, arrays: dict[str, np.ndarray]) -> Any:
     """The value that `pack` was given."""
     if isinstance(plain, list):
-        return [unpack(each, arrays) for each in plain]
+        return [unpack(item, arrays) for item in plain]
     if not isinstance(plain, dict):
         return plain
     tag = next(iter(plain))
-    held = plain[tag]
+    content = plain[tag]
     match tag:
         case "$real":
-            return float(held)
+            return float(content)
         case "$tuple":
-            return tuple(unpack(each, arrays) for each in held)
+            return tuple(unpack(item, arrays) for item in content)
         case "$dict":
-            return {unpack(k, arrays): unpack(v, arrays) for k, v in held}
+            return {unpack(k, arrays): unpack(v, arrays) for k, v in content}
         case "$interval":
-            return Interval(*(unpack(each, arrays) for each in held))
+            return Interval(*(unpack(item, arrays) for item in content))
         case "$array":
-            return arrays[held]
+            return arrays[content]
         case "$tensor":
-            return _tensor(arrays[held])
+            return _tensor(arrays[content])
         case "$value":
-            options = {key: unpack(each, arrays) for key, each in plain["fields"].items()}
-            return spec.make("values", held, options)
+            options = {key: unpack(item, arrays) for key, item in plain["fields"].items()}
+            return spec.make("values", content, options)
     raise StateError(f"unknown tag {tag!r} in a saved state")
 
 

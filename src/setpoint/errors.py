@@ -23,24 +23,10 @@ is as it was before the call.
 """
 
 __all__ = [
-    "AbsentFile",
-    "AmbiguousReceipt",
-    "AnsweredReceipt",
-    "DataError",
-    "ExpiredReceipt",
-    "InputError",
-    "LabelError",
-    "LossError",
-    "PendingFull",
-    "PredictionError",
-    "ReceiptError",
-    "SetpointError",
-    "SpecError",
-    "StateError",
-    "TapeError",
-    "UnknownReceipt",
-    "WriteError",
-]
+    "AbsentFile", "AmbiguousReceipt", "AnsweredReceipt", "DataError", "ExpiredReceipt",
+    "InputError", "LabelError", "LossError", "PendingFull", "PredictionError", "ReceiptError",
+    "SetpointError", "SpecError", "StateError", "TapeError", "UnknownReceipt", "WriteError",
+]  # fmt: skip
 
 
 class SetpointError(Exception):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import inf, isfinite, ulp
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from setpoint._check import positive
+from setpoint._check import number, positive
 from setpoint.parts import Capability, ours
 
 __all__ = [
@@ -266,7 +266,7 @@ class Account:
     floor
         F: S is lifted to −F where it falls below, so that old thrift does not pay for new losses,
         and the bound holds on every window with F added. With d other predictions waiting it is
-        F + d. `None` keeps the whole account; then the bound is two-sided if the stretch is.
+        F + d. `inf` keeps the whole account; then the bound is two-sided if the stretch is.
 
     Examples
     --------
@@ -279,19 +279,19 @@ class Account:
     (10.9, 20.9)
     """
 
-    floor: float | None = 10.0
+    floor: float = 10.0
 
     rule = staticmethod(account)
     heed = staticmethod(account_heed)
     least = staticmethod(account_least)
 
     def __post_init__(self) -> None:
-        if self.floor is not None:
-            object.__setattr__(self, "floor", positive(self.floor, "floor"))
+        floor = number(self.floor, "floor")
+        object.__setattr__(self, "floor", floor if floor == inf else positive(floor, "floor"))
 
     @property
     def params(self) -> Memory:
-        return (inf if self.floor is None else self.floor,)
+        return (self.floor,)
 
     def init(self) -> Memory:
         """No other prediction has waited yet."""
@@ -307,7 +307,7 @@ class Account:
             low = min(low, within.start + within.inherited * within.fall)
         floor = max(-self.params[0] - memory[0], within.floor)
         return Claim(
-            lower=_finite(low - within.start) if self.floor is None else None,
+            lower=_finite(low - within.start) if self.floor == inf else None,
             upper=_finite(high - within.start),
             window=(_finite(low - high), _finite(high - max(low, floor))),
             window_needs_lower=floor == -inf,

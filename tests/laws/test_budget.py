@@ -3,7 +3,7 @@
 The sums are kept here by hand, from what `update` returns, and held against the bound written out.
 """
 
-from math import log
+from math import inf, log
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ def risks(*losses: Any) -> st.SearchStrategy[tuple[sp.Risk, ...]]:
         sp.Risk,
         st.sampled_from(losses),
         st.sampled_from([0.05, 0.1, 0.3]),
-        st.builds(Account, st.sampled_from([10.0, 3.0, None])),
+        st.builds(Account, st.sampled_from([10.0, 3.0, inf])),
         st.just(0.0),
     )
     return st.lists(risk, min_size=1, max_size=2).map(tuple)
@@ -44,7 +44,7 @@ def budgets(draw: Any) -> sp.Controller:
             [
                 (Corrected(), barrier, on_intervals),
                 (Corrected(means=2, recentre=False), barrier, on_intervals),
-                (Corrected(support=(0.0, float("inf"))), barrier, on_intervals),
+                (Corrected(support=(0.0, inf)), barrier, on_intervals),
                 (Widen(), tracking, on_intervals),
                 (Scale(), tracking, on_intervals),
                 (Threshold(), tracking, (Miscoverage(),)),
@@ -81,7 +81,7 @@ def hold_the_budget(
             most = limit + 2.0 * others + (others + 1) * rise
             assert total[-1] <= most + 1e-9
             floor = risk.step.floor  # type: ignore[union-attr]
-            if floor is not None:
+            if floor < inf:
                 assert total[-1] - min(total) <= most + floor + others + 1e-9
     for total, risk, certificate in zip(
         sums, controller.risks, stream.certificate().risks, strict=True
@@ -125,7 +125,7 @@ def test_the_constants_are_those_that_people_are_told() -> None:
     (risk,) = sp.Stream(budget()).certificate().risks
     assert (risk.constant_upper, risk.window) == pytest.approx((10.9, 20.9))
     two_sided = sp.Controller(
-        Corrected(), sp.Risk(Miscoverage(), 0.1, Account(None), start=0.0), Barrier(two_sided=True)
+        Corrected(), sp.Risk(Miscoverage(), 0.1, Account(inf), start=0.0), Barrier(two_sided=True)
     )
     (risk,) = sp.Stream(two_sided).certificate().risks
     assert (risk.constant_lower, risk.constant_upper) == pytest.approx((-10.1, 10.9))

@@ -19,7 +19,7 @@ from setpoint.bulk import arrays
 from setpoint.bulk.arrays import Array, fixed, inputs
 from setpoint.bulk.compile import compiled, kernel
 from setpoint.bulk.states import States, first_unsound, refusal
-from setpoint.bulk.vectors import REST, layout_of, pack_rest, params_of, scalar
+from setpoint.bulk.vectors import REST, layout_of, pack_rest, params_of, rest_fields, scalar
 from setpoint.controller import Controller, State, matching
 from setpoint.errors import (
     AmbiguousReceipt,
@@ -28,6 +28,7 @@ from setpoint.errors import (
     LabelError,
     PendingFull,
     PredictionError,
+    SetpointError,
     StateError,
     UnknownReceipt,
 )
@@ -154,7 +155,8 @@ class Fleet:
         self._trusted = all(trusted(part) for part in parts) and all(
             trusted(risk.loss) and trusted(risk.step) for risk in controller.risks
         )
-        listed = isinstance(streams, Iterable) and np.ndim(streams) > 0  # type: ignore[arg-type]
+        number = np.ndim(streams) == 0 if isinstance(streams, np.ndarray) else False
+        listed = isinstance(streams, Iterable) and not number
         self.add(streams if listed else range(whole(streams, "streams", 0)))  # type: ignore[arg-type]
 
     # The streams
@@ -633,13 +635,20 @@ class Fleet:
             )
             if content["fields"] != fleet._layout.fields:
                 raise StateError(f"{os.fspath(path)} was written by a setpoint with other rules")
+            names = fleet._layout.fields, rest_fields(fleet._layout.risks)
+            for fields, numbers in zip(names, (content["vectors"], content["rest"]), strict=True):
+                _store.check_columns(fields, numbers, len(fleet))
             fleet._vectors, fleet._rest = (
                 np.array(content[each], np.float64, order="C") for each in ("vectors", "rest")
             )
+            _store.check_columns(fleet._layout.fields, fleet._vectors, len(fleet))
+            _store.check_columns(REST, fleet._rest[-len(REST) :], len(fleet))
             fleet._serial, fleet._retired = content["serial"], content["retired"]
             for name, *parts in content["waiting"]:
                 fleet._waiting[name] = fleet._restored(Batch(*parts))
-        except (KeyError, TypeError) as error:
+        except SetpointError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
         return fleet
 

@@ -1,8 +1,7 @@
 """Frames reduced to their critical values, so that calibration can be tuned in seconds.
 
-A prediction does not depend on θ, and of a frame a controller asks only how many pixels of a region
-are missed at λ: the number of critical values above it. Sorted, a search answers that; the frame
-itself is not needed any more.
+Of a frame a controller asks only how many pixels of a region are missed at λ: the number of
+critical values above it. Sorted, a search answers that, without the frame itself.
 """
 
 from collections.abc import Iterable
@@ -26,7 +25,6 @@ __all__ = ["CriticalSet", "CriticalValues", "FrameTape"]
 
 Array = np.ndarray[Any, Any]
 _SCALE = PixelScale()
-
 Reading = tuple[Any, ...]
 """The sorted critical values of each region, and the mean lengths at the nodes of the family."""
 
@@ -34,23 +32,16 @@ _NODES = (0.0, *(float(node) for node in np.geomspace(0.01, 1e5, 78)), inf)
 """Where lengths are kept of intervals that are cut to a support."""
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class CriticalSet:
     """What a frame's pixel intervals were at λ, as far as losses and lengths ask.
 
-    Parameters
-    ----------
-    reading
-        The sorted critical values of each region and the mean lengths of the frame.
-    lam
-        λ: +inf makes every pixel's interval full, −inf empty.
-    family
-        The `CriticalValues` it belongs to.
+    λ = +inf makes every pixel's interval full, −inf empty.
     """
 
-    __slots__ = ("family", "lam", "reading")
-
-    def __init__(self, reading: Reading, lam: float, family: "CriticalValues") -> None:
-        self.reading, self.lam, self.family = reading, lam, family
+    reading: Reading
+    lam: float
+    family: "CriticalValues"
 
     def count(self, y: Any, region: Any = None) -> tuple[int, int]:
         """How many pixels of a region, by default the first, are missed, and how many judged."""
@@ -150,7 +141,7 @@ class CriticalValues:
                 f"a row must hold the critical values of {len(self.regions)} regions and "
                 f"{len(self.nodes)} lengths, got {len(values)} and {len(lengths)}"
             )
-        return (*(np.asarray(each) for each in values), np.asarray(lengths))
+        return tuple(map(np.asarray, (*values, lengths)))
 
     def label(self, y: Any) -> float:
         """Any number: the frame was seen."""
@@ -170,8 +161,8 @@ class CriticalValues:
 
     def bounds(self) -> tuple[float, float] | None:
         """Those of the family that was used live."""
-        limits: tuple[float, float] | None = self.sets.bounds()
-        return limits
+        bounds: tuple[float, float] | None = self.sets.bounds()
+        return bounds
 
     def unit(self, prediction: Reading) -> float:
         """The mean scale of a side: half of what a set is longer at λ = 1 than at λ = 0.
@@ -226,9 +217,8 @@ class FrameTape:
         A truth of None, or without a valid pixel, leaves a frame with nothing to judge.
         """
         reading = self.sets.read(prediction)
-        if y is None or is_missing(y):
-            criticals: Any = None
-        else:
+        criticals = None
+        if not is_missing(y):
             criticals = host(self.sets.criticals(reading, self.sets.label(y)))
         for place, region in enumerate(self.family.regions):
             values = np.empty(0, self.dtype)
@@ -237,16 +227,13 @@ class FrameTape:
                 values = np.sort(part[~np.isnan(part)]).astype(self.dtype)
             if place == 0:
                 self._infinite.append(float(np.mean(values == inf)) if len(values) else nan)
-            self._values[place].append(self._binned(values))
+            if self.bins is not None and len(values) > self.bins:
+                places = (np.arange(self.bins) + 0.5) * len(values) / self.bins
+                values = values[places.astype(np.int64)]
+            self._values[place].append(values)
         lengths = [size_of(self.sets.at(reading, lam)) for lam in self.family.nodes]
         # Without a valid pixel there is no length, and a tape takes no NaN.
         self._lengths.append([0.0 if length != length else length for length in lengths])
-
-    def _binned(self, values: Array) -> Array:
-        if self.bins is None or len(values) <= self.bins:
-            return values
-        places = (np.arange(self.bins) + 0.5) * len(values) / self.bins
-        return values[places.astype(np.int64)]
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -257,8 +244,8 @@ class FrameTape:
     @property
     def widths(self) -> Array:
         """The mean length of each frame's sets at λ = 1."""
-        shown = (self.family.at((np.array(each),), 1.0) for each in self._lengths)
-        return np.array([each.length for each in shown])
+        frames = (np.array(lengths) for lengths in self._lengths)
+        return np.array([self.family.at((lengths,), 1.0).length for lengths in frames])
 
     @property
     def infinite(self) -> Array:
@@ -270,10 +257,10 @@ class FrameTape:
     def tape(self, start: int | None = None, stop: int | None = None) -> Tape:
         """The frames from start to stop as a tape, for `setpoint.replay`, `sweep` and `tune`."""
         part = slice(start, stop)
-        columns_of_rows: list[list[Any]] = [*self._values, self._lengths]
-        columns = {
+        frames: list[list[Any]] = [*self._values, self._lengths]
+        columns: dict[str, Any] = {
             name: Ragged.from_rows(rows[part])
-            for name, rows in zip(self.family.columns, columns_of_rows, strict=True)
+            for name, rows in zip(self.family.columns, frames, strict=True)
         }
         return Tape.from_arrays(columns, np.zeros(len(self._lengths[part])))
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from setpoint.bulk.replay import Trace, replay
-from setpoint.burn_in import burn_in as fill_in
 from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError
 from setpoint.jobs.columns import Columns, read_tape, timed, unused
@@ -16,6 +15,7 @@ from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
 from setpoint.jobs.tune import Choice, choose, rows_of
+from setpoint.presets import burn_in as fill_in
 from setpoint.sets.family import Scalar
 from setpoint.tape import Tape
 

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from setpoint import metrics
 from setpoint.bulk.replay import Trace
-from setpoint.burn_in import burn_in
 from setpoint.controller import Controller, Risk
 from setpoint.jobs.job import Goal, Job
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.tune import Choice
 from setpoint.losses import Miscoverage
 from setpoint.predictions import Quantiles
+from setpoint.presets import burn_in
 from setpoint.sets import Widen
 from setpoint.stream import Stream
 from setpoint.stretches import ErrorAdaptive, Exponential

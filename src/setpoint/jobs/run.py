@@ -14,8 +14,7 @@ from setpoint.jobs.features import Features, find
 from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
-from setpoint.models.linear import LinearQuantiles, LinearSettings
-from setpoint.models.residual import ResidualScale
+from setpoint.models import LinearQuantiles, LinearSettings, ResidualScale
 from setpoint.tape import Tape
 
 __all__ = ["MODELS", "run"]

@@ -20,13 +20,13 @@ from setpoint.bulk import search
 from setpoint.bulk.replay import replay
 from setpoint.bulk.tune import tune as tune_tape
 from setpoint.bulk.tune import with_options
-from setpoint.burn_in import burn_in
 from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError
 from setpoint.jobs.columns import Columns, read_tape, timed
 from setpoint.jobs.job import Goal
 from setpoint.jobs.rows import read
 from setpoint.metrics import Summary
+from setpoint.presets import burn_in
 from setpoint.sets.family import Taped
 from setpoint.stretches import ErrorAdaptive, Exponential, Identity
 from setpoint.tape import Tape

@@ -21,7 +21,7 @@ from setpoint.metrics import Summary
 from setpoint.metrics.deviations import coded
 from setpoint.parts import trusted
 from setpoint.report import curves
-from setpoint.report.view import Array, View, by_stream, shows_intervals, stream_numbers, view_of
+from setpoint.report.curves import Array, View, by_stream, shows_intervals, stream_numbers, view_of
 from setpoint.tape.dates import weekday
 
 __all__ = ["Group", "Grouped", "grouped", "metrics", "worst_window_stream", "write_metrics"]
@@ -290,7 +290,7 @@ def _time(view: View, place: int) -> str | float | None:
 def _plain(value: Any) -> Any:
     """The value in JSON's own types."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, bool | np.bool_):

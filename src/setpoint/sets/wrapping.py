@@ -1,17 +1,22 @@
-"""Several sets from one prediction, each with a λ and a risk of its own.
+"""Families made of other families: two sides, levels within each other, a window of past scores.
 
-Such a family has `sides`, their number. `at` takes a tuple of λ's and shows a value with `parts`,
-the set each risk is judged on, and `lams`, the λ behind each; `side(i)` is the family of part i
-and `part(prediction, i)` what that family reads; `alone(i)` says that nothing but its own λ moves
+`TwoSided` and `Nested` show several sets of one prediction, each with a λ and a risk of its own.
+They have `sides`, their number. `at` takes a tuple of λ's and shows a value with `parts`, the set
+each risk is judged on, and `lams`, the λ behind each; `side(i)` is the family of part i and
+`part(prediction, i)` what that family reads; `alone(i)` says that nothing but its own λ moves
 part i, so that its guarantee is that of a single risk.
+
+`ScoreWindow` calibrates on the last scores: conformal prediction with a rolling calibration set.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from math import inf, nan
+from math import ceil, inf, nan, nextafter
+from sys import float_info
 from typing import Any, cast
 
 from setpoint._check import interval, whole
+from setpoint._window import Window
 from setpoint.errors import InputError
 from setpoint.parts import ours
 from setpoint.sets.family import (
@@ -19,13 +24,15 @@ from setpoint.sets.family import (
     Draws,
     Family,
     Remembers,
+    ShareOfOne,
+    Shows,
     Sides,
     Supports,
     Taped,
 )
 from setpoint.sets.intervals import Interval, Lower, Upper, Widen
 
-__all__ = ["Levels", "Nested", "SidedInterval", "TwoSided"]
+__all__ = ["Levels", "Nested", "ScoreWindow", "SidedInterval", "TwoSided"]
 
 Lams = tuple[float, ...]
 
@@ -99,8 +106,7 @@ class TwoSided:
     Parameters
     ----------
     support
-        The values y can take: the full set. Intervals are cut to it, and a label outside it
-        is an error.
+        The values y can take: the full set.
 
     Examples
     --------
@@ -170,6 +176,47 @@ class TwoSided:
         return 1.0
 
 
+class _Around:
+    """What families around another one take from it; abstract: `_inner` is that family."""
+
+    __slots__ = ()
+
+    @property
+    def _inner(self) -> Family:
+        raise NotImplementedError
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the numbers in a prediction, if the inner family has names."""
+        return self._inner.columns if isinstance(self._inner, Columns) else None
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The values y can take."""
+        return self._inner.support if isinstance(self._inner, Supports) else (-inf, inf)
+
+    @property
+    def taped(self) -> Callable[[float], Any]:
+        """Turns the number that a tape holds into the label."""
+        return self._inner.taped if isinstance(self._inner, Taped) else self._inner.label
+
+    def read(self, prediction: Any) -> Any:
+        """The prediction as the inner family reads it."""
+        return self._inner.read(prediction)
+
+    def label(self, y: Any) -> Any:
+        """The label as the inner family reads it."""
+        return self._inner.label(y)
+
+
+def _check_inner(family: Any, name: str) -> None:
+    if not isinstance(family, Family):
+        raise InputError(f"{name} must be a family of sets, got {family!r}")
+    for offer, what in ((Remembers, "a window"), (Sides, "several sides")):
+        if isinstance(family, offer):
+            raise InputError(f"{name} must be a family without {what}, got {family!r}")
+
+
 @dataclass(slots=True)
 class Levels:
     """Sets within each other, the smallest first: what `Nested` shows.
@@ -206,7 +253,7 @@ class Levels:
 
 @ours
 @dataclass(frozen=True, slots=True)
-class Nested:
+class Nested(_Around):
     """Sets at several levels that stay within each other: 80 % inside 95 %.
 
     There is one risk for each, the one with the highest level first. Each has its own λ, and a set
@@ -238,11 +285,7 @@ class Nested:
     count: int = 2
 
     def __post_init__(self) -> None:
-        if not isinstance(self.sets, Family):
-            raise InputError(f"sets must be a family of sets, got {self.sets!r}")
-        for offer, what in ((Remembers, "a window"), (Sides, "several sides")):
-            if isinstance(self.sets, offer):
-                raise InputError(f"sets must be a family without {what}, got {self.sets!r}")
+        _check_inner(self.sets, "sets")
         object.__setattr__(self, "count", whole(self.count, "count", 2))
 
     @property
@@ -251,19 +294,8 @@ class Nested:
         return self.count
 
     @property
-    def columns(self) -> tuple[str, ...] | None:
-        """The names of the numbers in a prediction, if the family has names."""
-        return self.sets.columns if isinstance(self.sets, Columns) else None
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The values y can take."""
-        return self.sets.support if isinstance(self.sets, Supports) else (-inf, inf)
-
-    @property
-    def taped(self) -> Callable[[float], Any]:
-        """Turns the number that a tape holds into the label."""
-        return self.sets.taped if isinstance(self.sets, Taped) else self.sets.label
+    def _inner(self) -> Family:
+        return self.sets
 
     @property
     def draws(self) -> bool:
@@ -285,14 +317,6 @@ class Nested:
     def alone(self, index: int) -> bool:
         """Whether it is the smallest: the others are at least as large as those before them."""
         return index == 0
-
-    def read(self, prediction: Any) -> Any:
-        """The prediction as the family reads it."""
-        return self.sets.read(prediction)
-
-    def label(self, y: Any) -> Any:
-        """The label as the family reads it."""
-        return self.sets.label(y)
 
     def at(self, prediction: Any, lam: Lams) -> Levels:
         """The sets, each at the largest λ so far."""
@@ -316,3 +340,125 @@ class Nested:
     def unit(self, prediction: Any) -> float:
         """That of the family."""
         return self.sets.unit(prediction)
+
+
+@ours
+@dataclass(frozen=True, slots=True)
+class ScoreWindow(_Around, ShareOfOne):
+    """Every y whose score is at most the ⌈(1 + λ)(n + 1)⌉-th smallest of the n past scores.
+
+    "Calibration with cal" in the paper, and the sets of adaptive conformal inference. The score is
+    the critical value of another family: `Widen` gives that of conformalised quantile regression,
+    or the absolute residual if the model gives a point; `Scale` the scaled residual; `Cumulative`
+    the score of adaptive prediction sets. A set is made of the scores known when it is shown; if
+    labels are late, its critical value is asked for under those known by then, which matters to
+    adaptive stretching only. θ lives in [−1, 0] and is never clipped: from 1 + λ = 1
+    on, and while there are no scores, the set is full; below 0 it is empty.
+
+    Parameters
+    ----------
+    scores
+        The family whose critical values are the scores.
+    size
+        How many of the last scores are kept.
+
+    Examples
+    --------
+    >>> family = ScoreWindow(size=3).bind([0.5, -1.0, 2.0])
+    >>> family.at((10.0, 14.0), -0.5)
+    Interval(9.5, 14.5)
+    >>> round(family.critical((10.0, 14.0), 14.2), 12)
+    -0.75
+    >>> family.at((10.0, 14.0), -0.25), family.at((10.0, 14.0), -0.2)
+    (Interval(8.0, 16.0), Interval(-inf, inf))
+
+    References
+    ----------
+    Feldman et al. 2023, algorithm 2 and section 4.1.3, with "largest" put right; Gibbs and Candès
+    2021.
+    """
+
+    scores: Family = field(default_factory=Widen)
+    size: int = 300
+
+    def __post_init__(self) -> None:
+        _check_inner(self.scores, "scores")
+        if isinstance(self.scores, Draws) and self.scores.draws:
+            raise InputError(f"scores must be a family without chances, got {self.scores!r}")
+        object.__setattr__(self, "size", whole(self.size, "size", 1))
+
+    @property
+    def shows(self) -> Any:
+        """The class of the sets."""
+        return self.scores.shows if isinstance(self.scores, Shows) else None
+
+    @property
+    def _inner(self) -> Family:
+        return self.scores
+
+    def bind(self, memory: Iterable[float] = ()) -> "_Windowed":
+        """The family at work: it remembers scores, those given being the past, oldest first."""
+        return _Windowed(self, Window(self.size, memory))
+
+    def at(self, prediction: Any, lam: float) -> Any:
+        """The set at λ before any score: full above −1."""
+        return self.bind().at(prediction, lam)
+
+    def critical(self, prediction: Any, y: Any) -> float:
+        """The smallest λ whose set contains y before any score: just above −1."""
+        return self.bind().critical(prediction, y)
+
+
+class _Windowed:
+    """A score window at work: the family of its scores at the quantile that λ asks for."""
+
+    __slots__ = ("_window", "bounds", "family", "label", "read", "scores", "start", "unit")
+
+    def __init__(self, family: ScoreWindow, window: Window) -> None:
+        self.family, self.scores, self._window = family, family.scores, window
+        self.read, self.label = family.scores.read, family.scores.label
+        self.start, self.bounds, self.unit = family.start, family.bounds, family.unit
+
+    def at(self, prediction: Any, lam: float) -> Any:
+        """The set at λ."""
+        return self.scores.at(prediction, self._quantile(lam))
+
+    def critical(self, prediction: Any, y: Any) -> float:
+        """The smallest λ whose set contains y."""
+        window = self._window
+        return _opens(window.below(self.weigh(prediction, y)), len(window))
+
+    def weigh(self, prediction: Any, y: Any) -> float:
+        """The score of a label; −inf is taken as the least number, which some set still holds."""
+        return max(self.scores.critical(prediction, y), -float_info.max)
+
+    def observe(self, score: float) -> None:
+        """Takes in a score; the oldest leaves a full window."""
+        self._window.add(score)
+
+    @property
+    def memory(self) -> tuple[float, ...]:
+        """The scores, oldest first."""
+        return tuple(self._window.values)
+
+    def copy(self) -> "_Windowed":
+        """One that shares nothing with this one."""
+        return self.family.bind(self._window.values)
+
+    def _quantile(self, lam: float) -> float:
+        """The score up to which the set at λ reaches."""
+        if not -1.0 < lam < 0.0:
+            return inf if lam > -1.0 else -inf
+        count = len(self._window)
+        rank = ceil((1.0 + lam) * (count + 1))
+        # Defined by the critical values: rounding may have put the rank one off.
+        if rank > 0 and _opens(rank - 1, count) > lam:
+            rank -= 1
+        elif rank <= count and _opens(rank, count) <= lam:
+            rank += 1
+        return self._window.smallest(rank)
+
+
+def _opens(below: int, count: int) -> float:
+    """The smallest λ whose set reaches beyond `below` of the scores held."""
+    return nextafter(below / (count + 1) - 1.0, inf)
