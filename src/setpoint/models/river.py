@@ -342,9 +342,8 @@ class IntervalRegressor(_Online, base.Regressor):
 
     def __post_init__(self) -> None:
         self.residuals = Residuals(self.memory)
-        self._begin(
-            self.controller or presets.scaled_intervals(self.confidence_level), self.max_pending
-        )
+        default = presets.scaled_intervals(self.confidence_level)
+        self._begin(self.controller or default, self.max_pending)
         self._handover = handover(self.stream.controller)
 
     @property
@@ -444,9 +443,8 @@ class SetClassifier(_Online, base.Classifier):
     max_pending: int = 10_000
 
     def __post_init__(self) -> None:
-        self._begin(
-            self.controller or presets.threshold_sets(self.confidence_level), self.max_pending
-        )
+        default = presets.threshold_sets(self.confidence_level)
+        self._begin(self.controller or default, self.max_pending)
         self._count = label_count(self.stream.controller)
         self._learnt: dict[Any, None] = {}
 

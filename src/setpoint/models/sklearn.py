@@ -248,7 +248,8 @@ class IntervalRegressor(RegressorMixin, _Online):
     controller
         What to hold, and how: its family reads spreads (`sets.Scale`), quantiles or points
         (`sets.Widen`, `sets.TwoSided`) or one end (`sets.Lower`, `sets.Upper`), alone or in
-        `sets.Nested` or `sets.ScoreWindow`. By default `presets.scaled_intervals(confidence_level)`.
+        `sets.Nested` or `sets.ScoreWindow`. By default
+        `presets.scaled_intervals(confidence_level)`.
     confidence_level
         The coverage of the default controller.
     memory

@@ -31,6 +31,6 @@ __all__ = [
     "Columns", "Corrected", "Cumulative", "Draws", "Family", "Interval", "LabelSet", "Learns",
     "Levels", "Lower", "Measured", "Multilabel", "Nested", "PixelIntervals", "PixelScale",
     "PixelSet", "PixelThreshold", "Pixels", "QuantileScale", "Remembers", "Scalar", "Scale",
-    "ScoreWindow", "Shares", "Shows", "SidedInterval", "Sides", "Supports", "Taped", "Threshold", "TwoSided",
-    "Upper", "Widen",
+    "ScoreWindow", "Shares", "Shows", "SidedInterval", "Sides", "Supports", "Taped", "Threshold",
+    "TwoSided", "Upper", "Widen",
 ]  # fmt: skip
