@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint.bulk.compile import kernel
-from setpoint.bulk.fleet import Intervals
+from setpoint.bulk.arrays import Intervals
 from setpoint.bulk.vectors import layout_of
 from setpoint.controller import State
 from setpoint.errors import (

@@ -40,7 +40,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.bulk.sweep import Sweep, sweep
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.groups import GroupCertificate, Groups
-    from setpoint.ledger import Ledger
+    from setpoint.store import Store
     from setpoint.tape import Ragged, Recorder, Tape
 
 __version__ = "0.1.0"
@@ -53,12 +53,12 @@ __all__ = [
     "GroupCertificate",
     "Groups",
     "Info",
-    "Ledger",
     "Ragged",
     "Receipt",
     "Recorder",
     "Risk",
     "State",
+    "Store",
     "Stream",
     "Sweep",
     "Tape",
@@ -97,9 +97,9 @@ _LATER = {
     "Fleet": "bulk.fleet",
     "GroupCertificate": "groups",
     "Groups": "groups",
-    "Ledger": "ledger",
     "Ragged": "tape",
     "Recorder": "tape",
+    "Store": "store",
     "Sweep": "bulk.sweep",
     "Tape": "tape",
     "Trace": "bulk.replay",

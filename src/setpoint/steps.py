@@ -85,7 +85,7 @@ class Claim(NamedTuple):
     window_needs_lower
         Whether the upper end of `window` also rests on what keeps θ from falling.
     identity
-        What the sum must be by the path of θ alone; None for a rule without an identity.
+        The sum, computed from where θ began and where it is; None for a rule without an identity.
     reach
         The least and the greatest value θ can take.
     room
@@ -216,10 +216,10 @@ class Fixed:
             high = max(high, within.start + within.inherited * gamma * within.rise)
         ends = [abs(end) for end in (within.low, within.high, within.start) if isfinite(end)]
         grain = ulp(max(ends))
-        premises = [Premise(f"step size fixed at γ = {gamma:g}", True)]
+        premises = [Premise(f"the step size is fixed at γ = {gamma:g}", True)]
         if grain > 1e-6 * gamma:
             text = (
-                f"θ moves by γ = {gamma:g} wherever it is (at {max(ends):g} rounding swallows it)"
+                f"θ can move by γ = {gamma:g} (it cannot: near {max(ends):g} floats are too coarse)"
             )
             premises.append(Premise(text, False))
         base = low if within.floor == -inf else within.floor  # of several risks, lifts alone hold θ

@@ -5,8 +5,7 @@ A model of images, `SpreadModel` around it with a heuristic of its uncertainty, 
 flow is asked for.
 """
 
-from setpoint.images.choosing import Chosen, choose
-from setpoint.images.criticals import CriticalSet, CriticalValues, FrameTape
+from setpoint.images.criticals import Chosen, CriticalSet, CriticalValues, FrameTape, choose
 from setpoint.images.heuristics import (
     DIS,
     FLOOR,

@@ -5,7 +5,7 @@ critical values above it. Sorted, a search answers that, without the frame itsel
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf, nan
 from typing import Any
@@ -13,15 +13,18 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import choice, is_missing, number, whole
+from setpoint.bulk.replay import replay
+from setpoint.bulk.search import DEPTH_GAMMAS, DEPTH_PAIR_GAMMAS, Holding
 from setpoint.bulk.states import size_of
-from setpoint.controller import Controller
+from setpoint.bulk.tune import tune, with_options
+from setpoint.controller import Controller, State
 from setpoint.errors import InputError, PredictionError
 from setpoint.regions import Centre, Whole
 from setpoint.sets import PixelScale, Shares, Supports
 from setpoint.sets.frames import host
 from setpoint.tape import Ragged, Tape
 
-__all__ = ["CriticalSet", "CriticalValues", "FrameTape"]
+__all__ = ["Chosen", "CriticalSet", "CriticalValues", "FrameTape", "choose"]
 
 Array = np.ndarray[Any, Any]
 _SCALE = PixelScale()
@@ -283,3 +286,96 @@ def _nodes(sets: Any) -> tuple[float, ...]:
     low, high = bounds
     # Just below its bounds a set is empty, at them it may hold what is certain.
     return (float(np.nextafter(low, -inf)), *np.linspace(low, high, 65).tolist(), inf)
+
+
+# Choosing step sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The step sizes that were chosen.
+
+    Parameters
+    ----------
+    controller
+        The controller that was given, with the step sizes chosen.
+    gammas
+        The step size of each risk.
+    held
+        Whether every risk was held within its tolerance.
+    state
+        The state after the last frame of the validation part, to go on from.
+    table
+        Everything that was tried, one entry for each setting: `gamma0`, `gamma1`, … the step
+        sizes; `risk0`, `risk1`, … the mean losses; `full` the share of frames whose sets the
+        safeguard made full; `length` the mean length of the others.
+    """
+
+    controller: Controller
+    gammas: tuple[float, ...]
+    held: bool
+    state: State
+    table: dict[str, Array] = field(repr=False)
+
+
+def choose(
+    controller: Controller,
+    frames: FrameTape,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    gammas: Iterable[float] | None = None,
+    excess: Iterable[float] | None = None,
+) -> Chosen:
+    """The step sizes with the narrowest sets among those that hold every risk (`search.Holding`).
+
+    That is the paper's rule: image coverage above 79.9 % and, with two risks, centre failure below
+    11 %, for levels of 20 % and 10 %. If no setting holds, the nearest to it is taken, and `held`
+    says so.
+
+    Parameters
+    ----------
+    controller
+        The controller as it is used live; of its risks only the step sizes are chosen.
+    frames
+        The frames: those before `start` for warming up, those up to `stop` for validation.
+    start, stop
+        The validation part; by default all frames.
+    gammas
+        The step sizes tried, each with each where there are several risks. By default the paper's:
+        `search.DEPTH_GAMMAS` for one risk, `search.DEPTH_PAIR_GAMMAS` for more.
+    excess
+        How far each risk may be above its level: by default 0.001 for the first, 0.01 for others.
+
+    References
+    ----------
+    Feldman et al. 2023, appendix C: the depth experiments' setup.
+    """
+    count = len(controller.risks)
+    if gammas is None:
+        gammas = DEPTH_GAMMAS if count == 1 else DEPTH_PAIR_GAMMAS
+    tolerances = (0.001, *(0.01,) * (count - 1)) if excess is None else tuple(excess)
+    tape = frames.tape(0, stop)
+    if not 0 <= start < len(tape):
+        raise InputError(
+            f"the validation part needs frames from start={start} to stop={stop}, the tape has "
+            f"{len(frames)}"
+        )
+    names = [f"risks.{i}.step.gamma" for i in range(count)]
+    tuned = tune(
+        frames.controller(controller),
+        tape,
+        dict.fromkeys(names, tuple(gammas)),
+        Holding(tolerances, start),
+        progress=False,
+    )
+    best = int(tuned.index or 0)
+    steps = {name: float(tuned.options[name][best]) for name in names}
+    settings = {f"gamma{i}": tuned.options[name] for i, name in enumerate(names)}
+    return Chosen(
+        with_options(controller, steps),
+        tuple(steps.values()),
+        bool(tuned.objective[best, 0] <= 0.0),
+        replay(tuned.best, tape).state,
+        {**settings, **tuned.table.columns},
+    )

@@ -22,7 +22,7 @@ from setpoint.metrics.deviations import coded
 from setpoint.parts import trusted
 from setpoint.report import curves
 from setpoint.report.curves import Array, View, by_stream, shows_intervals, stream_numbers, view_of
-from setpoint.tape.dates import weekday
+from setpoint.tape.cells import weekday
 
 __all__ = ["Group", "Grouped", "grouped", "metrics", "worst_window_stream", "write_metrics"]
 
@@ -73,7 +73,7 @@ def metrics(trace: Trace, *, window: int = 250) -> dict[str, Any]:
     >>> numbers["level"], numbers["risk"], numbers["coverage"], numbers["longest_streak"]
     (0.1, 0.25, 0.75, 1)
     >>> numbers["status"], numbers["verdict"]
-    ('says nothing yet', 'says nothing yet; within 0.01 after T = 1,090')
+    ('says nothing yet', 'says nothing yet; within 0.01 after 1,090 labels')
     """
     _check.whole(window, "window", 1)
     every = view_of(trace)

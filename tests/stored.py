@@ -1,4 +1,4 @@
-"""Events for ledgers, and plain streams that took in the same."""
+"""Events for stores, and plain streams that took in the same."""
 
 import random
 from typing import Any
@@ -17,22 +17,22 @@ def events(count: int, seed: int = 1, *, numbered: bool = False) -> list[dict[st
     """Predictions and labels of several streams, some late, in one sequence."""
     ids = {"a": 0, "b": 0}
     world = random.Random(seed)
-    made, waiting = [], []
+    sent, waiting = [], []
     for number in range(count):
         name = world.choice("ab")
         id = ids[name] if numbered else f"p{number}"
         ids[name] += 1
-        made.append({"stream": name, "id": id, "prediction": [-1.0, 1.0 + number % 3]})
+        sent.append({"stream": name, "id": id, "prediction": [-1.0, 1.0 + number % 3]})
         waiting.append({"stream": name, "id": id, "y": world.gauss(0.0, 2.0)})
         while waiting and world.random() < 0.6:
-            made.append(waiting.pop(world.randrange(len(waiting))))
-    return made + waiting
+            sent.append(waiting.pop(world.randrange(len(waiting))))
+    return sent + waiting
 
 
-def reference(made: list[dict[str, Any]]) -> dict[str, sp.Stream]:
+def reference(sent: list[dict[str, Any]]) -> dict[str, sp.Stream]:
     """The same events through plain streams."""
     streams: dict[str, sp.Stream] = {}
-    for event in made:
+    for event in sent:
         stream = streams.setdefault(event["stream"], sp.Stream(CONTROLLER))
         if "prediction" in event:
             stream.predict(event["prediction"], event["id"])
@@ -41,11 +41,14 @@ def reference(made: list[dict[str, Any]]) -> dict[str, sp.Stream]:
     return streams
 
 
-def same(ledger: sp.Ledger, streams: dict[str, sp.Stream]) -> None:
-    assert set(ledger.streams) == set(streams)
+def same(store: sp.Store, streams: dict[str, sp.Stream]) -> None:
+    """Holds what is in the database against plain streams, to the bit."""
+    assert set(store.names) == set(streams)
     for name, stream in streams.items():
-        held = ledger.streams[name]
-        assert held.theta == stream.theta
-        assert held.state.stretch == stream.state.stretch
-        assert str(held.certificate()) == str(stream.certificate())
-        assert list(held.pending) == list(stream.pending)
+        stored = store.read(name)
+        assert stored.theta == stream.theta
+        assert stored.state.stretch == stream.state.stretch
+        assert str(stored.certificate()) == str(stream.certificate())
+        assert list(stored.pending) == list(stream.pending)
+        judged = sum(row["ended"] == "answered" for row in store.history(name))
+        assert judged == stream.state.risks[0].judged

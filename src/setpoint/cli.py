@@ -1,6 +1,7 @@
-"""The commands and their options: they parse, call the library and print."""
+"""The command `setpoint`: it parses, calls the library and prints."""
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
@@ -8,11 +9,16 @@ from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import setpoint
+from setpoint.errors import InputError, SetpointError
 
-__all__ = ["app"]
+try:
+    import typer
+    from typer import Argument, Option
+except ImportError as error:
+    sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
+
+__all__ = ["app", "main"]
 
 app = typer.Typer(
     help="Keeps the risk of any online model at the level you set.",
@@ -21,46 +27,24 @@ app = typer.Typer(
 )
 
 
-class RiskName(StrEnum):
-    """What can be held by name."""
-
-    coverage = "coverage"
-    mc = "mc"
-
-
-class ModelName(StrEnum):
-    """The models of `run`."""
-
-    linear = "linear"
-    last = "last"
-    river = "river"
-    forest = "forest"
-
-
-class FileKind(StrEnum):
-    """The kinds of files of rows."""
-
-    csv = "csv"
-    parquet = "parquet"
-    jsonl = "jsonl"
-
+RiskName = StrEnum("RiskName", ["coverage", "mc"])
+ModelName = StrEnum("ModelName", ["linear", "last", "river", "forest"])
+FileKind = StrEnum("FileKind", ["csv", "parquet", "jsonl"])
 
 File = Annotated[
-    Path, typer.Argument(help="A .csv, .parquet or .jsonl file; .gz too.", show_default=False)
+    Path, Argument(help="A .csv, .parquet or .jsonl file; .gz too.", show_default=False)
 ]
-Target = Annotated[
-    str, typer.Option(help="The column of what came out; empty where it is not known.")
-]
+Target = Annotated[str, Option(help="The column of what came out; empty where it is not known.")]
 Lower = Annotated[
-    str | None, typer.Option(help="The column of lower ends; alone, only that side is held.")
+    str | None, Option(help="The column of lower ends; alone, only that side is held.")
 ]
 Upper = Annotated[
-    str | None, typer.Option(help="The column of upper ends; alone, only that side is held.")
+    str | None, Option(help="The column of upper ends; alone, only that side is held.")
 ]
-Point = Annotated[str | None, typer.Option(help="The column of forecasts that are one number.")]
+Point = Annotated[str | None, Option(help="The column of forecasts that are one number.")]
 Probabilities = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="COLUMNS",
         help="The columns of class probabilities, separated by commas; they are called as the "
         "classes are, as in cat,dog or p_cat,p_dog.",
@@ -68,45 +52,42 @@ Probabilities = Annotated[
 ]
 Time = Annotated[
     str | None,
-    typer.Option(
+    Option(
         help="The column of times; rows are taken in their order; by default the only one of dates."
     ),
 ]
 Id = Annotated[
-    str | None, typer.Option(help="The column that tells series apart; each is held by itself.")
+    str | None, Option(help="The column that tells series apart; each is held by itself.")
 ]
 Group = Annotated[
-    str | None, typer.Option(help="A column for coverage by group; by default the weekday.")
+    str | None, Option(help="A column for coverage by group; by default the weekday.")
 ]
 Risk = Annotated[
-    RiskName, typer.Option(help="coverage: the share missed; mc: the mean of misses in a row.")
+    RiskName, Option(help="coverage: the share missed; mc: the mean of misses in a row.")
 ]
-Level = Annotated[float, typer.Option(help="The share of labels that may be missed.")]
-Gamma = Annotated[
-    float | None, typer.Option(help="The step size; by default the burn-in chooses it.")
-]
+Level = Annotated[float, Option(help="The share of labels that may be missed.")]
+Gamma = Annotated[float | None, Option(help="The step size; by default the burn-in chooses it.")]
 Support = Annotated[
-    str | None,
-    typer.Option(metavar="LOW,HIGH", help="Where the target can lie, as in 0,inf."),
+    str | None, Option(metavar="LOW,HIGH", help="Where the target can lie, as in 0,inf.")
 ]
 BurnIn = Annotated[
     int | None,
-    typer.Option(
+    Option(
         metavar="ROWS",
         help="Rows of each series to choose from; by default a tenth, from 50 to 1,000.",
     ),
 ]
-Config = Annotated[Path | None, typer.Option(help="A controller as TOML, instead of choosing one.")]
+Config = Annotated[Path | None, Option(help="A controller as TOML, instead of choosing one.")]
 Out = Annotated[
     Path | None,
-    typer.Option(help="The folder to write to; by default one called as the file.", dir_okay=True),
+    Option(help="The folder to write to; by default one called as the file.", dir_okay=True),
 ]
 Format = Annotated[
-    FileKind | None, typer.Option("--format", help="The kind of the rows; by default the file's.")
+    FileKind | None, Option("--format", help="The kind of the rows; by default the file's.")
 ]
-NoReport = Annotated[bool, typer.Option("--no-report", help="Leave the HTML page out.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+NoReport = Annotated[bool, Option("--no-report", help="Leave the HTML page out.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 
 
 def _version(asked: bool) -> None:
@@ -118,7 +99,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+        bool, Option("--version", callback=_version, is_eager=True, help="Say the version.")
     ] = False,
 ) -> None:
     """Keeps the risk of any online model at the level you set."""
@@ -126,8 +107,8 @@ def options(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("demo-setpoint"),
-    seed: Annotated[int, typer.Option(help="Another world of the same kind.")] = 0,
+    out: Annotated[Path, Option(help="The folder to write to.")] = Path("demo-setpoint"),
+    seed: Annotated[int, Option(help="Another world of the same kind.")] = 0,
     no_report: NoReport = False,
     quiet: Quiet = False,
     json: Json = False,
@@ -147,22 +128,20 @@ def demo(
 @app.command()
 def run(
     file: File,
-    target: Annotated[str, typer.Option(help="The column to forecast.")],
+    target: Annotated[str, Option(help="The column to forecast.")],
     time: Annotated[
-        str | None, typer.Option(help="The column of times; by default the only one of dates.")
+        str | None, Option(help="The column of times; by default the only one of dates.")
     ] = None,
     id: Id = None,
     group: Group = None,
-    model: Annotated[
-        ModelName, typer.Option(help="The model that learns online.")
-    ] = ModelName.linear,
+    model: Annotated[ModelName, Option(help="The model that learns online.")] = ModelName.linear,
     features: Annotated[
         str | None,
-        typer.Option(metavar="COLUMNS", help="What the model sees; by default all it can use."),
+        Option(metavar="COLUMNS", help="What the model sees; by default all it can use."),
     ] = None,
     without: Annotated[
         str | None,
-        typer.Option(metavar="COLUMNS", help="What it must not see: what is known too late."),
+        Option(metavar="COLUMNS", help="What it must not see: what is known too late."),
     ] = None,
     risk: Risk = RiskName.coverage,
     level: Level = 0.1,
@@ -227,7 +206,7 @@ def calibrate(
 
     goal = jobs.Goal(risk, level, _pair(support), gamma)
     columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time, group)
-    with _working("calibrating", quiet or json):
+    with _progress("calibrating", quiet or json):
         result = jobs.calibrate(file, columns, goal, burn_in=burn_in, controller=config)
         kind = None if format is None else f".{format}"
         files = result.write(out, report=not no_report, suffix=kind)
@@ -248,13 +227,13 @@ def tune(
     risk: Risk = RiskName.coverage,
     level: Level = 0.1,
     gammas: Annotated[
-        str | None, typer.Option(metavar="NUMBERS", help="The step sizes to try, with commas.")
+        str | None, Option(metavar="NUMBERS", help="The step sizes to try, with commas.")
     ] = None,
     support: Support = None,
     share: Annotated[
-        float, typer.Option(help="How much of the file to choose on; the rest judges.")
+        float, Option(help="How much of the file to choose on; the rest judges.")
     ] = 0.5,
-    out: Annotated[Path | None, typer.Option(help="A file for the controller, as TOML.")] = None,
+    out: Annotated[Path | None, Option(help="A file for the controller, as TOML.")] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -267,7 +246,7 @@ def tune(
 
     goal = jobs.Goal(risk, level, _pair(support))
     columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time)
-    with _working("trying", quiet or json):
+    with _progress("trying", quiet or json):
         result = jobs.tune(file, columns, goal, share=share, gammas=_numbers(gammas))
     files = {} if out is None else {out.name: result.write(out)}
     _print(str(result), result.as_dict(), files, quiet, json)
@@ -275,22 +254,23 @@ def tune(
 
 @app.command()
 def stream(
-    state: Annotated[Path, typer.Option(help="The folder that holds the streams; made if new.")],
-    config: Annotated[
-        Path | None, typer.Option(help="The controller as TOML; needed for a new folder.")
-    ] = None,
+    state: Annotated[
+        Path, Option(help="The file or folder that holds the streams; a new file is made.")
+    ],
+    config: Annotated[Path | None, Option(help="The controller as TOML; needed at first.")] = None,
     missing: Annotated[
-        str | None, typer.Option(help="What a null label does: skip (at first) or raise.")
+        str | None, Option(help="What a null label does: skip (at first) or raise.")
     ] = None,
     max_pending: Annotated[
-        int | None, typer.Option(help="How many may wait for a label; at first 10,000.")
+        int | None, Option(help="How many may wait for a label; at first 10,000.")
     ] = None,
     overflow: Annotated[
-        str | None, typer.Option(help="What one more does: refuse (at first) or expire.")
+        str | None, Option(help="What one more does: refuse (at first) or expire.")
     ] = None,
-    every: Annotated[
-        int, typer.Option(help="Write all streams whole after so many events at least.")
-    ] = 100_000,
+    history: Annotated[
+        int | None,
+        Option(help="How many closed predictions of a stream are kept; at first 1,000,000."),
+    ] = None,
 ) -> None:
     """Answers JSON Lines: predictions and late labels by id, for one or many streams.
 
@@ -298,26 +278,31 @@ def stream(
     What was answered survives kill -9; what was not can be sent again.
     """
     from setpoint.jobs.job import Config, check_work
+    from setpoint.store.lines import serve
 
     source = Config.read(config)
     controller = None if source is None else source.controller
     if controller is not None:
         check_work(controller, "stream")
-    options = {"missing": missing, "max_pending": max_pending, "overflow": overflow}
-    with setpoint.Ledger(state, controller, every=every, **options) as ledger:  # type: ignore[arg-type]
-        ledger.serve(sys.stdin.buffer, sys.stdout.buffer)
+    elif not state.exists():
+        raise setpoint.errors.StateError(f"{state} holds no streams yet: give --config to begin")
+    with setpoint.Store(
+        state, controller, missing=missing, max_pending=max_pending, overflow=overflow,
+        history=history,
+    ) as store:  # fmt: skip
+        serve(store, sys.stdin.buffer, sys.stdout.buffer)
 
 
 @app.command()
 def report(
     source: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             help="A folder that run or calibrate wrote, or a file of predictions.",
             show_default=False,
         ),
     ],
-    target: Annotated[str | None, typer.Option(help="Of a file: what came out.")] = None,
+    target: Annotated[str | None, Option(help="Of a file: what came out.")] = None,
     lower: Lower = None,
     upper: Upper = None,
     point: Point = None,
@@ -325,10 +310,10 @@ def report(
     time: Time = None,
     id: Id = None,
     group: Group = None,
-    config: Annotated[Path | None, typer.Option(help="Of a file: the controller as TOML.")] = None,
-    title: Annotated[str | None, typer.Option(help="What the page is called.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The page; by default report.html.")] = None,
-    png: Annotated[Path | None, typer.Option(help="A picture to write as well.")] = None,
+    config: Annotated[Path | None, Option(help="Of a file: the controller as TOML.")] = None,
+    title: Annotated[str | None, Option(help="What the page is called.")] = None,
+    out: Annotated[Path | None, Option(help="The page; by default report.html.")] = None,
+    png: Annotated[Path | None, Option(help="A picture to write as well.")] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -342,7 +327,7 @@ def report(
     columns = None
     if target is not None:
         columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time, group)
-    with _working("replaying", quiet or json):
+    with _progress("replaying", quiet or json):
         result = jobs.report(source, columns, config, title=title, out=out, png=png)
     _print("", result.metrics, result.files, quiet, json)
 
@@ -351,20 +336,18 @@ def report(
 def inspect(
     state: Annotated[
         Path,
-        typer.Argument(
-            help="A saved stream, groups or fleet, a ledger's folder, or that of a job.",
+        Argument(
+            help="A saved stream, groups or fleet, a store, or the folder of a job.",
             show_default=False,
         ),
     ],
-    stream: Annotated[str | None, typer.Option(help="One of several streams.")] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print nothing: the exit code tells.")
-    ] = False,
+    stream: Annotated[str | None, Option(help="One of several streams.")] = None,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Prints what a saved state guarantees: its certificate, or those of its streams.
 
-    Nothing is changed, and a ledger may be in use meanwhile.
+    Nothing is changed, and a store may be in use meanwhile.
     """
     from setpoint import jobs
 
@@ -384,8 +367,6 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def _numbers(text: str | None) -> tuple[float, ...]:
-    from setpoint.errors import InputError
-
     try:
         return tuple(map(float, _names(text)))
     except ValueError:
@@ -393,8 +374,6 @@ def _numbers(text: str | None) -> tuple[float, ...]:
 
 
 def _pair(text: str | None) -> tuple[float, float] | None:
-    from setpoint.errors import InputError
-
     if text is None:
         return None
     ends = _numbers(text)
@@ -429,7 +408,7 @@ def _print(
 
 @contextmanager
 def _progress(title: str, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on standard error for a loop over rows; None where nobody watches."""
+    """A bar on standard error; None where nobody watches. It runs until rows are counted."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -441,13 +420,34 @@ def _progress(title: str, quiet: bool) -> Iterator[Callable[[int, int], None] | 
         yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
-@contextmanager
-def _working(title: str, quiet: bool) -> Iterator[None]:
-    """A sign on standard error that something goes on; nothing where nobody watches."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
+# How it runs
 
-    with Console(stderr=True).status(title):
-        yield
+
+def main() -> None:
+    """Runs the command line.
+
+    It ends with 0 if all is well, with 1 and one sentence on standard error if something in the
+    data or the options is wrong, and with 2 if the command itself is not understood.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            app(prog_name="setpoint")
+    except SetpointError as error:
+        sys.exit(f"setpoint: {error}")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        sys.exit(f"setpoint: {f'{error.filename}: {reason}' if error.filename else reason}")
+    except ImportError as error:
+        if (error.name or "setpoint").startswith("setpoint"):
+            raise
+        sys.exit(f"setpoint: this needs {error.name}: pip install 'setpoint[all]'")
+
+
+def _note(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Says a warning as the command says all else, without the place in the source."""
+    print(f"setpoint: note: {message}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
