@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint.bulk.compile import kernel
 from setpoint.bulk.arrays import Intervals
+from setpoint.bulk.compile import kernel
 from setpoint.bulk.vectors import layout_of
 from setpoint.controller import State
 from setpoint.errors import (
