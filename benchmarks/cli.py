@@ -139,7 +139,7 @@ def stream(folder: Path, count: int, streams: int = 1) -> dict[str, Any]:
     config = folder / "controller.toml"
     config.write_text(sp.spec.to_toml(_CONTROLLER), encoding="utf-8")
     command = [sys.executable, "-m", "setpoint.cli", "stream"]
-    command += ["--state", str(folder / "ledger"), "--config", str(config)]
+    command += ["--state", str(folder / "store.sqlite"), "--config", str(config)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin is not None
         assert server.stdout is not None

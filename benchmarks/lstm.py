@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 import setpoint as sp
-from setpoint.models.protocol import run
+from setpoint.models import run
 from setpoint_paper.models.lstm import LSTMSettings, QuantileLSTM
 
 FEATURES = 11

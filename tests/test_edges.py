@@ -2,15 +2,18 @@
 
 import json
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ulp
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import setpoint as sp
 from setpoint.errors import InputError, PredictionError, StateError
+from setpoint.guarantee import Status, certify
 from setpoint.steps import Claim
 
 
@@ -231,3 +234,115 @@ def test_nothing_to_judge_counts_no_saturation_whatever_the_number_of_risks() ->
         stream.predict((0.0, 1.0))
         stream.update(0.5)
         assert stream.certificate().full == 0
+
+
+# A state carried to a controller with other terms
+
+
+def fed(first: sp.Controller, labels: Any) -> sp.Stream:
+    stream = sp.Stream(first)
+    for y in labels:
+        stream.predict((0.0, 1.0))
+        stream.update(y)
+    return stream
+
+
+def carried(stream: sp.Stream, other: sp.Controller) -> list[sp.Certificate]:
+    """The certificates of a state that goes on under another controller, in every mode."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SETPOINT_PLAIN", "1")  # nothing here is worth compiling a loop for
+        return _carried(stream, other)
+
+
+def _carried(stream: sp.Stream, other: sp.Controller) -> list[sp.Certificate]:
+    tape = sp.Tape.from_arrays([np.zeros(1), np.ones(1)], np.array([np.nan]))
+    fleet = sp.Fleet(other, [])
+    fleet.add(["a"], [stream.state])
+    return [
+        sp.Stream(other, state=stream.state).certificate(),
+        sp.replay(other, tape, stream.state).certificate(),
+        fleet.certificate("a"),
+    ]
+
+
+def test_a_state_of_another_loss_begins_a_new_segment() -> None:
+    costly = sp.losses.Custom(lambda shown, y: 0.0 if y in shown else 5.0, high=5.0)
+    first = controller(loss=costly, bounds=(-2.0, 20.0))
+    stream = fed(first, [1e9] * 9 + [0.5] * 32)
+    assert stream.certificate().risks[0].mean == pytest.approx(45.0 / 41.0)
+    for certificate in carried(stream, controller(bounds=(-2.0, 20.0))):
+        (risk,) = certificate.risks
+        assert (risk.judged, risk.first, risk.theta) == (0, stream.theta, stream.theta)
+        assert risk.status is Status.NO_LABEL_YET
+
+
+def test_a_state_of_another_combination_begins_a_new_segment() -> None:
+    risks = [
+        sp.Risk(sp.losses.Miscoverage(), level, sp.steps.Fixed(0.5), bounds=(-20.0, 20.0))
+        for level in (0.1, 0.9)
+    ]
+    slack = sp.Controller(sp.sets.Widen(), risks)
+    lifted = sp.Controller(sp.sets.Widen(), risks, combine=sp.combine.Max(anti_windup=1.0))
+    stream = fed(slack, [0.5] * 500)
+    assert stream.theta[1] < -200.0  # the slack risk drifts down without end
+    for certificate in carried(stream, lifted):
+        risk = certificate.risks[1]
+        assert (risk.judged, risk.first) == (0, stream.theta[1])
+        # What θ lost before is no part of this segment, and no window of it is claimed small.
+        assert risk.window is None or risk.window >= (20.0 - stream.theta[1]) / 0.5
+
+
+def test_a_state_of_another_rule_for_nothing_to_judge_begins_a_new_segment() -> None:
+    loss = sp.losses.Custom(nothing_to_judge)
+    skips = sp.Risk(loss, 0.1, sp.steps.Fixed(0.5), bounds=(-2.0, 2.0))
+    zeros = replace(skips, unjudged="zero")
+    stream = fed(sp.Controller(sp.sets.Widen(), skips), [0.5, 9.0])
+    other = sp.Stream(sp.Controller(sp.sets.Widen(), zeros), state=stream.state)
+    assert other.certificate().risks[0].unjudged == 0
+    again = sp.Stream(sp.Controller(sp.sets.Widen(), skips), state=stream.state)
+    assert again.certificate().risks[0].unjudged == 2
+
+
+def nothing_to_judge(shown: Any, y: float) -> None:
+    return None
+
+
+# Rounding
+
+
+@pytest.mark.parametrize("loss", [0.0, 1.0])
+def test_bounds_far_from_zero_are_not_broken_by_rounding(loss: float) -> None:
+    """At θ = 1e9 a step of 0.5·0.1 is rounded to a grain of 1.2e-7, again and again.
+
+    After 2e7 labels that is a mean beyond its bound by 1e-7: allowed for, and no more than that.
+    """
+    risk = sp.Risk(
+        sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), start=1e9, bounds=(1e9, 1e9 + 1.0)
+    )
+    far = sp.Controller(sp.sets.Widen(), risk)
+    state, steps = far.init(), 20_000_000
+    values = state.risks[0]
+    claim = sp.Stream(far).certificate().risks[0]
+    grain = ulp(1e9)
+    # What as many labels can lead to: each step was rounded by half a grain, all the same way.
+    beyond = 0.5 * grain * steps / 0.5
+    bound = claim.constant_upper if loss else claim.constant_lower
+    values.judged = steps
+    values.total = 0.1 * steps + bound + (beyond if loss else -beyond)
+    (risk_now,) = certify(far, state).risks
+    assert abs(risk_now.mean - 0.1) > abs(bound) / steps + 1e-8
+    assert risk_now.status is not Status.BROKEN
+    values.total += (1.0 if loss else -1.0) * 1e-6 * steps
+    (risk_now,) = certify(far, state).risks
+    assert risk_now.status is Status.BROKEN
+
+
+@pytest.mark.slow
+def test_bounds_far_from_zero_hold_over_twenty_million_labels() -> None:
+    risk = sp.Risk(
+        sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), start=1e9, bounds=(1e9, 1e9 + 1.0)
+    )
+    ends = np.zeros(20_000_000)
+    y = np.where(np.random.default_rng(0).random(len(ends)) < 0.1, 3e9, 0.0)
+    trace = sp.replay(sp.Controller(sp.sets.Widen(), risk), sp.Tape.from_arrays([ends, ends], y))
+    assert trace.certificate().risks[0].status is not Status.BROKEN

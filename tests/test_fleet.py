@@ -1,5 +1,6 @@
 """Fleets: many streams in one call, each as it would be alone, whatever comes late or wrong."""
 
+import copy
 from dataclasses import dataclass
 from math import inf, nan
 from pathlib import Path
@@ -12,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint.bulk import compile as _kernels
-from setpoint.bulk.fleet import Intervals
+from setpoint.bulk.arrays import Intervals
+from setpoint.bulk.compile import kernel
 from setpoint.bulk.vectors import layout_of
 from setpoint.controller import State
 from setpoint.errors import (
@@ -749,19 +750,23 @@ class Breaks(RuntimeError):
     """What a rule raises half way."""
 
 
-def fragile(
-    _params: Any, theta: float, memory: Any, excess: float, _critical: float, _curve: Any
-) -> tuple[float, Any]:
-    if theta == 0.5:
-        raise Breaks
-    return theta + 0.5 * excess, memory
-
-
 @dataclass(frozen=True)
 class Fragile:
     """A step rule of a user's own that breaks at θ = 0.5."""
 
-    rule, needs, params = staticmethod(fragile), "excess", ()
+    params = ()
+
+    @staticmethod
+    def rule(params: Any, theta: float, memory: Any, excess: float, critical: float) -> Any:
+        if theta == 0.5:
+            raise Breaks
+        return theta + 0.5 * excess, memory
+
+    def init(self) -> tuple[float, ...]:
+        return ()
+
+    def claim(self, within: Any, memory: Any, T: int) -> sp.steps.Claim:
+        return sp.steps.Claim()
 
 
 def test_a_rule_that_raises_half_way_changes_nothing() -> None:
@@ -1045,8 +1050,8 @@ def test_one_signature_serves_arrays_of_every_make(mode: str, tmp_path: Path) ->
     if mode == "plain":
         pytest.skip("nothing is compiled")
     fleet = sp.Fleet(ONE, 4)
-    names = ("aim", "learn", "fleet")
-    loops = [_kernels.kernel(layout_of(ONE), name) for name in names]
+    names = ("aim_row", "learn_row", "fleet")
+    loops = [kernel(layout_of(ONE), name) for name in names]
 
     def signatures() -> list[int]:
         return [len(loop.signatures) for loop in loops]
@@ -1097,7 +1102,7 @@ def test_what_waits_cannot_be_changed_after_loading(tmp_path: Path) -> None:
 
 def test_a_fleet_gives_back_every_number_of_a_state() -> None:
     state = TWO.init()
-    others = ("risks", "sets", "stretch", "terms", "fresh")
+    others = ("risks", "sets", "stretch", "family", "terms", "fresh")
     names = [name for name in State.__slots__ if name not in others]
     for number, name in enumerate(names, 3):
         setattr(state, name, number)
@@ -1125,3 +1130,19 @@ def test_many_streams_retire_quickly() -> None:
     assert states[5].dropped == 1
     assert 5 in states
     assert 6 not in states
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_of_a_fleet_shares_nothing(copied: Any) -> None:
+    fleet = sp.Fleet(TWO, ["a", "b"])
+    fleet.predict(pair(0.0, 0.0), batch="waits")
+    twin, before = copied(fleet), everything(fleet)
+    twin.update([5.0, 0.5], batch="waits")
+    twin.run((np.zeros((3, 2)), np.ones((3, 2))), np.full((3, 2), 9.0))
+    twin.add(["c"])
+    twin.retire(["a"])
+    assert everything(fleet) == before
+    after = everything(twin)
+    fleet.update([0.5, 5.0], batch="waits")
+    fleet.retire(["b"])
+    assert everything(twin) == after

@@ -1,5 +1,6 @@
 """Groups: a θ for each key beside a marginal one, and what is guaranteed of each."""
 
+import copy
 import random
 from collections import defaultdict
 from dataclasses import dataclass
@@ -230,3 +231,21 @@ def test_the_certificate_is_printed_and_becomes_plain() -> None:
     assert plain["together"][0]["judged"] == 1
     assert set(plain["groups"]) == {"a"}
     assert plain["marginal"]["risks"][0]["mean"] == 1.0
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_of_groups_shares_nothing(copied: Any) -> None:
+    def numbers(groups: sp.Groups) -> Any:
+        contents = {key: stream.content() for key, stream in groups.streams.items()}
+        return repr((contents, groups.marginal.content(), groups.pending))
+
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), bounds=(-20.0, 20.0))
+    groups = sp.Groups(sp.Controller(sp.sets.Widen(), risk))
+    groups.predict((0.0, 1.0), "north", id="waits")
+    twin, before = copied(groups), numbers(groups)
+    twin.update(9.0, id="waits")
+    twin.predict((0.0, 1.0), "south")
+    assert numbers(groups) == before
+    after = numbers(twin)
+    groups.update(0.5, id="waits")
+    assert numbers(twin) == after

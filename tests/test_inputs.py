@@ -441,8 +441,14 @@ def risk(**options: Any) -> sp.Risk:
         ({"risks": [0.1]}, r"a Risk or several of them, got \[0.1\]"),
         ({"sets": sp.sets.Widen}, "sets must be a part with read, label, at, .* got <class"),
         ({"sets": "Widen"}, "sets must be a part with read, label, at, .* got 'Widen'"),
-        ({"stretch": "Identity"}, "stretch must be a part with params, phi, move, init and inverse, got 'Identity'"),
-        ({"combine": "Max"}, "combine must be a part with rule, anti_windup and empty_if, got 'Max'"),
+        (
+            {"stretch": "Identity"},
+            "stretch must be a part with params, phi, move, init and inverse, got 'Identity'",
+        ),
+        (
+            {"combine": "Max"},
+            "combine must be a part with rule, anti_windup and empty_if, got 'Max'",
+        ),
     ],
     ids=named,
 )

@@ -374,7 +374,7 @@ def test_a_loss_that_is_not_monotone_is_told_so_in_its_certificate() -> None:
     stream.update((0,))
     printed = str(stream.certificate())
     assert "✗ the loss moves one way with the set" in printed
-    assert "✗ loss on the full set at most 1, not above the level 0.3" in printed
+    assert "✗ the loss of the full set is at most 1, not above the level 0.3" in printed
 
 
 def test_set_size_is_held_from_above_and_below() -> None:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint import _store, spec
+from setpoint.bulk.vectors import rest_fields
 from setpoint.errors import SetpointError, StateError
 from setpoint.sets import Interval
 
@@ -517,10 +518,68 @@ def test_a_value_that_no_stream_can_have_is_refused_in_a_sentence(
     assert str(caught.value) == f"{told}.{name} must be {allowed}, got {value!r}"
 
 
+EDITS = [("theta", "abc"), ("theta", NAN), ("judged", -5), ("peak", -3), ("lifts", 0.5)]
+
+
+@pytest.mark.parametrize(("name", "value"), EDITS, ids=repr)
+def test_an_edited_state_of_a_stream_or_of_groups_is_not_loaded(
+    name: str, value: Any, tmp_path: Path
+) -> None:
+    """The check sums of the file are right: only the numbers are not."""
+
+    def edited(content: dict[str, Any]) -> None:
+        fields = content["counts"] if name == "peak" else content["risks"][0]
+        assert name in fields
+        fields[name] = value
+
+    told = rf"^(risks\[0\]|counts)\.{name} must be [^.]*, got {value!r}$"
+    stream = sp.Stream(sp.Controller(sp.sets.Widen(), RISK))
+    stream.save(tmp_path / "stream")
+    content = _store.read(tmp_path / "stream", "stream")
+    edited(content)
+    _store.write(tmp_path / "stream", "stream", content)
+    with pytest.raises(StateError, match=told):
+        sp.Stream.load(tmp_path / "stream")
+    groups = sp.Groups(sp.Controller(sp.sets.Widen(), RISK))
+    groups.predict((0.0, 1.0), "a")
+    for place in ("marginal", "streams"):
+        groups.save(tmp_path / "groups")
+        content = _store.read(tmp_path / "groups", "groups")
+        edited(content[place] if place == "marginal" else content[place][0][1])
+        _store.write(tmp_path / "groups", "groups", content)
+        with pytest.raises(StateError, match=told):
+            sp.Groups.load(tmp_path / "groups")
+
+
+@pytest.mark.parametrize(("name", "value"), EDITS, ids=repr)
+def test_an_edited_state_of_a_fleet_is_not_loaded(name: str, value: Any, tmp_path: Path) -> None:
+    fleet = sp.Fleet(sp.Controller(sp.sets.Widen(), RISK), ["a", "b", "c"])
+    fleet.save(tmp_path / "fleet")
+    content = _store.read(tmp_path / "fleet", "fleet")
+    fields = {"vectors": content["fields"], "rest": rest_fields(1)}
+    array = "rest" if name == "peak" else "vectors"
+    place = [field.rstrip("0123456789") for field in fields[array]].index(name)
+    rows = np.array(content[array], dtype=str if isinstance(value, str) else float)
+    rows[place, 1] = value
+    _store.write(tmp_path / "fleet", "fleet", {**content, array: rows})
+    told = "states must be numbers" if isinstance(value, str) else f"^{name}0? must be .* stream 1$"
+    with pytest.raises(StateError, match=told):
+        sp.Fleet.load(tmp_path / "fleet")
+    wrong = rows[:, :2]
+    _store.write(tmp_path / "fleet", "fleet", {**content, array: wrong})
+    with pytest.raises(StateError, match="states must be numbers of shape"):
+        sp.Fleet.load(tmp_path / "fleet")
+
+
 def test_fields_that_are_absent_or_unknown_are_refused_in_a_sentence() -> None:
-    for change in ({"serial": -1}, {"given": "x"}, {"risks": ()}, {"risks": [3]}, {"counts": None}):
-        with pytest.raises(StateError, match=f"^(the stream.)?{next(iter(change))}.* must "):
+    for change in ({"risks": ()}, {"risks": [3]}, {"counts": None}, {"missing": "no"}):
+        with pytest.raises(StateError, match=rf"^(a stream\.)?{next(iter(change))}.* must "):
             _store.check_state({**example().content(), **change})
+    for change in ({"serial": -1}, {"given": "x"}, {"overflow": "wait"}, {"max_pending": 0}):
+        content = example().content()
+        content["receipts"].update(change)
+        with pytest.raises(StateError, match=rf"^receipts\.{next(iter(change))} must be "):
+            _store.check_state(content)
     content = example().content()
     del content["risks"][0]["judged"]
     with pytest.raises(StateError, match=r"risks\[0\] must have the fields first, judged, "):
@@ -541,6 +600,17 @@ def test_the_states_of_a_fleet_follow_the_same_rules(data: st.DataObject) -> Non
         _store.check_columns(names, rows[:-1], 3)
     with pytest.raises(StateError, match="must be numbers of shape"):
         _store.check_columns(names, np.full((len(names), 3), "a"), 3)
+
+
+def test_a_fleet_with_a_number_that_no_stream_can_have_is_refused(tmp_path: Path) -> None:
+    fleet = sp.Fleet(example().controller, 2)
+    fleet.save(tmp_path / "fleet")
+    content = _store.read(tmp_path / "fleet", "fleet")
+    content["vectors"] = content["vectors"].copy()
+    content["vectors"][0, 1] = NAN
+    _store.write(tmp_path / "fleet", "fleet", content)
+    with pytest.raises(StateError, match="theta0 must be a finite number, got nan in stream 1"):
+        sp.Fleet.load(tmp_path / "fleet")
 
 
 # Whole or not at all

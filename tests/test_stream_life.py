@@ -2,8 +2,10 @@
 
 import copy
 import math
+import os
 import pickle
 import random
+import signal
 import sys
 import threading
 import time
@@ -605,6 +607,42 @@ def test_a_call_that_waits_for_its_turn_obeys_a_new_rule_made_meanwhile() -> Non
     assert not failures
     assert stream.theta == 0.0
     assert stream.state.risks[0].step == (0.9,)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_fork_while_a_thread_holds_the_lock_leaves_the_child_free() -> None:
+    stream = make(shared=True)
+    locked, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with stream._lock:
+            locked.set()
+            done.wait(60.0)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    locked.wait(60.0)
+    child = os.fork()
+    if child == 0:  # only this thread is here, and the one that held the lock is not
+        try:
+            stream.predict(PAIR)
+            stream.update(50.0)
+            os._exit(0 if stream.theta == 0.45 else 2)
+        except BaseException:
+            os._exit(1)
+    done.set()
+    holder.join()
+    ended, status, patience = 0, 0, time.monotonic() + 30.0
+    while not ended and time.monotonic() < patience:
+        time.sleep(0.01)
+        ended, status = os.waitpid(child, os.WNOHANG)
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert ended, "the child waits for a lock that nobody will open"
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert stream.theta == 0.0
 
 
 def test_changes_among_threads_keep_the_identity() -> None:

@@ -12,7 +12,7 @@ from setpoint.errors import (
     InputError,
     UnknownReceipt,
 )
-from tests.ledgers import CONTROLLER
+from tests.stored import CONTROLLER
 
 
 def stream(shared: bool = False) -> sp.Stream:

@@ -665,9 +665,7 @@ def test_an_npz_keeps_everything(tmp_path: Path) -> None:
     with pytest.raises(TapeError, match="knows its own columns"):
         Tape.read(path, target="y")
     for suffix in (".csv", ".parquet"):
-        with pytest.raises(
-            TapeError, match=f"a {suffix} file has one value a cell, column 'scores'"
-        ):
+        with pytest.raises(TapeError, match="a table has one value a cell, column 'scores'"):
             tape.write(tmp_path / f"tape{suffix}")
     assert os.listdir(tmp_path) == ["tape.npz"]
 
@@ -704,7 +702,7 @@ def test_a_damaged_file_is_called_damaged(tmp_path: Path, suffix: str) -> None:
 def test_a_tape_of_a_later_version_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("setpoint.tape.plan._VERSION", 2)
+    monkeypatch.setattr("setpoint.tape.files._VERSION", 2)
     simple().write(tmp_path / "tape.npz")
     monkeypatch.undo()
     with pytest.raises(TapeError, match=r"of version 2; this setpoint reads .* of version 1"):

@@ -1,7 +1,6 @@
 """The rolling window: what a sorted list of the last n numbers would say, however it is kept."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
 from math import ceil, fsum, inf, nextafter
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setpoint import _window
 from setpoint._window import Sum, Window
 from setpoint.errors import InputError
 
@@ -39,14 +37,7 @@ NUMBERS = (
 )
 
 
-@pytest.fixture(params=[1, 2, 3, 1024], autouse=True)
-def chunk(request: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """How long the sorted pieces are: short ones are split and emptied all the time."""
-    monkeypatch.setattr(_window, "_CHUNK", request.param)
-    return request.param
-
-
-def hold(window: Window, reference: SortedList, shares: list[float]) -> None:
+def hold(window: Window, reference: SortedList) -> None:
     """Every question has the same answer."""
     values = reference.values
     assert len(window) == len(values)
@@ -55,26 +46,22 @@ def hold(window: Window, reference: SortedList, shares: list[float]) -> None:
         assert window.smallest(rank) == reference.smallest(rank)
     for value in {*values, -inf, inf, 0.0, *(nextafter(held, inf) for held in values[:3])}:
         assert window.below(value) == reference.below(value)
-    for share in shares:
-        rank = ceil(share * (len(values) + 1))
-        assert window.quantile(share) == reference.smallest(rank)
 
 
 @given(
     st.integers(1, 9),
     st.lists(NUMBERS, max_size=14),
     st.lists(NUMBERS, max_size=40),
-    st.lists(st.floats(-0.5, 1.5), max_size=3),
 )
 def test_a_window_answers_as_a_sorted_list_would(
-    size: int, begin: list[float], added: list[float], shares: list[float]
+    size: int, begin: list[float], added: list[float]
 ) -> None:
     window, reference = Window(size, begin), SortedList(size, begin)
-    hold(window, reference, shares)
+    hold(window, reference)
     for value in added:
         window.add(value)
         reference.add(value)
-        hold(window, reference, shares)
+        hold(window, reference)
 
 
 def test_a_long_window_of_many_equal_numbers_answers_as_a_sorted_list_would() -> None:
@@ -108,17 +95,6 @@ def test_ranks_beyond_the_ends_are_infinite() -> None:
     assert Window(3).below(inf) == 0
 
 
-def test_quantiles_follow_the_convention_of_split_conformal_prediction() -> None:
-    """The ⌈share·(n + 1)⌉-th smallest: at n = 9, 0.9 is the largest and more is +inf."""
-    window = Window(9, [float(k) for k in range(1, 10)])
-    assert [window.quantile(share) for share in (0.0, 0.1, 0.5, 0.9, 0.91, 1.0)] == [
-        -inf, 1.0, 5.0, 9.0, inf, inf,
-    ]  # fmt: skip
-    assert window.quantile(-0.2) == -inf
-    assert window.quantile(1.3) == inf
-    assert Window(9).quantile(0.5) == inf  # nothing seen: everything may come
-
-
 def test_the_same_quantile_as_numpys_higher_one() -> None:
     rng = np.random.default_rng(1)
     values = rng.normal(size=400)
@@ -130,7 +106,7 @@ def test_the_same_quantile_as_numpys_higher_one() -> None:
         for share in (0.1, 0.5, 0.9):
             rank = ceil(share * (n + 1))
             wanted = np.sort(held)[rank - 1] if rank <= n else inf
-            assert window.quantile(share) == wanted
+            assert window.smallest(rank) == wanted
 
 
 @pytest.mark.parametrize("size", [0, -1, 2.0, True, None])

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
-from setpoint.images import DIS, TVL1
+from setpoint.images import DIS, TVL1, warp
 from setpoint.models import OnlineModel
 from setpoint_paper.models import (
     DepthSettings,
@@ -427,7 +427,8 @@ def test_registration_moves_colours_that_come_first() -> None:
         torch.tensor((128 + 90 * np.sin((columns - s) / 5) * np.cos(rows / 6)).astype(np.uint8))
         for s in (2.0, 0.0)
     )
-    moved = DIS().register(torch.stack([moving] * 3), torch.stack([fixed] * 3))
+    colours = torch.stack([moving] * 3)
+    moved = warp(colours, DIS().flow(colours, torch.stack([fixed] * 3)))
     assert moved.shape == (3, 48, 64)
     assert moved.dtype == torch.float32  # values between those of the pixels
     inside = (slice(None), slice(8, -8), slice(10, -10))

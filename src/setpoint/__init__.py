@@ -17,9 +17,9 @@ from setpoint import (
     stretches,
 )
 from setpoint.alarms import Alarm
-from setpoint.burn_in import burn_in
 from setpoint.controller import Controller, Risk, State
 from setpoint.guarantee import Certificate
+from setpoint.presets import burn_in, intervals, label_sets
 from setpoint.receipts import Info, Receipt
 from setpoint.stream import Stream
 
@@ -40,7 +40,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.bulk.sweep import Sweep, sweep
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.groups import GroupCertificate, Groups
-    from setpoint.ledger import Ledger
+    from setpoint.store import Store
     from setpoint.tape import Ragged, Recorder, Tape
 
 __version__ = "0.1.0"
@@ -53,12 +53,12 @@ __all__ = [
     "GroupCertificate",
     "Groups",
     "Info",
-    "Ledger",
     "Ragged",
     "Receipt",
     "Recorder",
     "Risk",
     "State",
+    "Store",
     "Stream",
     "Sweep",
     "Tape",
@@ -71,7 +71,9 @@ __all__ = [
     "guarantee",
     "images",
     "interop",
+    "intervals",
     "jobs",
+    "label_sets",
     "losses",
     "metrics",
     "models",
@@ -95,9 +97,9 @@ _LATER = {
     "Fleet": "bulk.fleet",
     "GroupCertificate": "groups",
     "Groups": "groups",
-    "Ledger": "ledger",
     "Ragged": "tape",
     "Recorder": "tape",
+    "Store": "store",
     "Sweep": "bulk.sweep",
     "Tape": "tape",
     "Trace": "bulk.replay",

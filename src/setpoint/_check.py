@@ -7,15 +7,8 @@ from typing import Any
 from setpoint.errors import InputError, SetpointError
 
 __all__ = [
-    "choice",
-    "confidence",
-    "finite",
-    "interval",
-    "is_missing",
-    "number",
-    "positive",
-    "whole",
-]
+    "choice", "confidence", "finite", "interval", "is_missing", "number", "positive", "whole",
+]  # fmt: skip
 
 
 def number(value: Any, name: str, error: type[SetpointError] = InputError) -> float:
@@ -68,12 +61,12 @@ def confidence(value: Any) -> float:
 def whole(value: Any, name: str, least: int) -> int:
     """A whole number of at least `least`."""
     try:
-        found = least - 1 if isinstance(value, bool) else index(value)
+        count = least - 1 if isinstance(value, bool) else index(value)
     except TypeError:
-        found = least - 1
-    if found < least:
+        count = least - 1
+    if count < least:
         raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return found
+    return count
 
 
 def interval(value: Any, name: str) -> tuple[float, float]:
@@ -93,10 +86,10 @@ def is_missing(y: Any) -> bool:
     if y is None or type(y).__name__ in ("NAType", "NaTType"):
         return True
     try:
-        found = number(y, "a label")
+        label = number(y, "a label")
     except InputError:
         return False
-    return found != found
+    return label != label
 
 
 def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:

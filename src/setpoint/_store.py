@@ -9,7 +9,8 @@ whole. `check_state` and `check_columns` refuse numbers that no stream can have.
 import json
 import os
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from io import BytesIO
 from itertools import islice
@@ -25,27 +26,46 @@ from setpoint._files import whole
 from setpoint.errors import SetpointError, StateError
 from setpoint.sets import Interval
 
-__all__ = ["VERSION", "check_columns", "check_state", "kind", "pack", "read", "unpack", "write"]
+__all__ = [
+    "VERSION",
+    "check_columns",
+    "check_state",
+    "from_text",
+    "kind",
+    "pack",
+    "read",
+    "to_text",
+    "unpack",
+    "write",
+]
 
 VERSION = 1
 _HEADER = "header.json"
+_PLAIN = frozenset((int, str, bool, type(None)))
+_encode = json.JSONEncoder(allow_nan=False, check_circular=False).encode
 
 
 def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """The value in JSON's own types; arrays are put aside under a name."""
-    if value is None or isinstance(value, bool | str):
+    kind = type(value)
+    if kind in _PLAIN or (kind is float and isfinite(value)):
         return value
+    if kind is Interval and isfinite(value.lower) and isfinite(value.upper):
+        return {"$interval": [value.lower, value.upper]}
+    if isinstance(value, list):
+        return _each(value, arrays)
+    if kind is tuple:
+        return {"$tuple": _each(value, arrays)}
+    if isinstance(value, dict):
+        keys, values = _each(value, arrays), _each(value.values(), arrays)
+        return {"$dict": [list(pair) for pair in zip(keys, values, strict=True)]}
+    if isinstance(value, str):
+        return str(value)
     if isinstance(value, int | np.integer):
         return int(value)
     if isinstance(value, float | np.floating):
         real = float(value)
         return real if isfinite(real) else {"$real": str(real)}
-    if isinstance(value, list):
-        return [pack(each, arrays) for each in value]
-    if type(value) is tuple:
-        return {"$tuple": [pack(each, arrays) for each in value]}
-    if isinstance(value, dict):
-        return {"$dict": [[pack(k, arrays), pack(v, arrays)] for k, v in value.items()]}
     if isinstance(value, Interval):
         return {"$interval": [pack(value.lower, arrays), pack(value.upper, arrays)]}
     if isinstance(value, np.ndarray) and value.dtype != object:
@@ -61,14 +81,18 @@ def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     )
 
 
+def _each(values: Iterable[Any], arrays: dict[str, np.ndarray]) -> list[Any]:
+    return [value if type(value) in _PLAIN else pack(value, arrays) for value in values]
+
+
 def _aside(array: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
     """The name of an array put aside: once, if a prediction and the set made of it share it."""
 
-    def memory(held: np.ndarray) -> tuple[Any, ...]:
-        return held.ctypes.data, held.shape, held.strides, held.dtype.str
+    def memory(values: np.ndarray) -> tuple[Any, ...]:
+        return values.ctypes.data, values.shape, values.strides, values.dtype.str
 
-    for name, held in islice(reversed(arrays.items()), 8):
-        if held is array or (held.size > 0 and memory(held) == memory(array)):
+    for name, other in islice(reversed(arrays.items()), 8):
+        if other is array or (other.size > 0 and memory(other) == memory(array)):
             return name
     name = f"array{len(arrays)}"
     arrays[name] = array
@@ -78,27 +102,27 @@ def _aside(array: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
 def unpack(plain: Any, arrays: dict[str, np.ndarray]) -> Any:
     """The value that `pack` was given."""
     if isinstance(plain, list):
-        return [unpack(each, arrays) for each in plain]
+        return [unpack(item, arrays) for item in plain]
     if not isinstance(plain, dict):
         return plain
     tag = next(iter(plain))
-    held = plain[tag]
+    content = plain[tag]
     match tag:
         case "$real":
-            return float(held)
+            return float(content)
         case "$tuple":
-            return tuple(unpack(each, arrays) for each in held)
+            return tuple(unpack(item, arrays) for item in content)
         case "$dict":
-            return {unpack(k, arrays): unpack(v, arrays) for k, v in held}
+            return {unpack(k, arrays): unpack(v, arrays) for k, v in content}
         case "$interval":
-            return Interval(*(unpack(each, arrays) for each in held))
+            return Interval(*(unpack(item, arrays) for item in content))
         case "$array":
-            return arrays[held]
+            return arrays[content]
         case "$tensor":
-            return _tensor(arrays[held])
+            return _tensor(arrays[content])
         case "$value":
-            options = {key: unpack(each, arrays) for key, each in plain["fields"].items()}
-            return spec.make("values", held, options)
+            options = {key: unpack(item, arrays) for key, item in plain["fields"].items()}
+            return spec.make("values", content, options)
     raise StateError(f"unknown tag {tag!r} in a saved state")
 
 
@@ -110,6 +134,39 @@ def _tensor(array: np.ndarray) -> Any:
             "this state holds torch tensors and needs torch: pip install 'setpoint[torch]'"
         ) from None
     return torch.from_numpy(array)
+
+
+def to_text(value: Any) -> str:
+    """A value as one line of JSON, its arrays in base 64.
+
+    >>> to_text((1.5, Interval(0.0, 2.0)))
+    '{"$tuple": [1.5, {"$interval": [0.0, 2.0]}]}'
+    """
+    arrays: dict[str, np.ndarray] = {}
+    packed = pack(value, arrays)
+    if not arrays:
+        return _encode(packed)
+    texts = {}
+    for name, array in arrays.items():
+        file = BytesIO()
+        npy.write_array(file, array, allow_pickle=False)
+        texts[name] = b64encode(file.getvalue()).decode()
+    return _encode({"$arrays": texts, "value": packed})
+
+
+def from_text(text: str) -> Any:
+    """The value that `to_text` was given."""
+    try:
+        packed = json.loads(text)
+        arrays: dict[str, np.ndarray] = {}
+        if isinstance(packed, dict) and "$arrays" in packed:
+            arrays = {name: _array(b64decode(data)) for name, data in packed["$arrays"].items()}
+            packed = packed["value"]
+        return unpack(packed, arrays)
+    except SetpointError:
+        raise
+    except Exception as error:  # damage shows itself in many ways
+        raise StateError(f"this is no saved value: {error!r}") from error
 
 
 def write(

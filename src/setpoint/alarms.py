@@ -49,18 +49,24 @@ class Watch:
         self.window = None if window is None else whole(window, "window", 1)
         self.tolerance = None if tolerance is None else positive(tolerance, "tolerance")
         self.limits: tuple[float | None, ...] = (self.tolerance,) * len(self.levels)
-        self.peak = 1
         self.step = 0
         self.sums = self._sums([] for _ in levels)
         self.alarmed = [False] * len(self.levels)
         self.saturation = ""
 
     def look(
-        self, lam: float, losses: Sequence[float | None], hook: Callable[[Alarm], Any]
+        self,
+        lam: float,
+        losses: Sequence[float | None],
+        hook: Callable[[Alarm], Any],
+        limits: Callable[[], tuple[float | None, ...]] | None = None,
     ) -> None:
-        """Takes in one label and calls the hook for everything that begins with it."""
+        """Takes in one label and calls the hook for everything that begins with it.
+
+        `limits` gives the limits of now, for a guarantee whose limits grow with delay or time.
+        """
         self.step += 1
-        alarms = [*self._saturation(lam), *self._windows(losses)]
+        alarms = [*self._saturation(lam), *self._windows(losses, limits)]
         for alarm in alarms:
             hook(alarm)
 
@@ -76,7 +82,6 @@ class Watch:
             "window": self.window,
             "tolerance": self.tolerance,
             "limits": self.limits,
-            "peak": self.peak,
             "step": self.step,
             "losses": [total.values for total in self.sums],
             "alarmed": list(self.alarmed),
@@ -88,7 +93,7 @@ class Watch:
         """The watch whose content was saved."""
         watch = cls(levels, content["window"], content["tolerance"])
         watch.limits = content["limits"]
-        watch.peak, watch.step = content["peak"], content["step"]
+        watch.step = content["step"]
         watch.sums = watch._sums(content["losses"])
         watch.alarmed = list(content["alarmed"])
         watch.saturation = content["saturation"]
@@ -103,7 +108,11 @@ class Watch:
         before, self.saturation = self.saturation, now
         return [Alarm(now, self.step)] if now and now != before else []
 
-    def _windows(self, losses: Sequence[float | None]) -> list[Alarm]:
+    def _windows(
+        self,
+        losses: Sequence[float | None],
+        limits: Callable[[], tuple[float | None, ...]] | None,
+    ) -> list[Alarm]:
         if self.window is None:
             return []
         alarms = []
@@ -115,7 +124,10 @@ class Watch:
             if len(total) < self.window:
                 continue
             value = abs(above) if len(self.levels) == 1 else above
-            beyond = value > limit
+            if value > limit and limits is not None:
+                self.limits = limits()
+                limit = self.limits[index]
+            beyond = limit is not None and value > limit
             if beyond and not self.alarmed[index]:
                 alarms.append(Alarm("window", self.step, index, value, limit))
             self.alarmed[index] = beyond

@@ -16,6 +16,7 @@
     ├── PendingFull (RuntimeError)     as many predictions wait as the stream allows
     ├── SpecError (ValueError)         a description that names no controller
     ├── StateError (RuntimeError)      a saved state that cannot be read, or is of another version
+    │   └── TakenOver                  a stored stream that another process has taken over
     └── WriteError (OSError)           a file or folder that the system does not let be written
 
 A message names the value got and the values allowed. Whatever is raised, the state of a stream
@@ -23,24 +24,11 @@ is as it was before the call.
 """
 
 __all__ = [
-    "AbsentFile",
-    "AmbiguousReceipt",
-    "AnsweredReceipt",
-    "DataError",
-    "ExpiredReceipt",
-    "InputError",
-    "LabelError",
-    "LossError",
-    "PendingFull",
-    "PredictionError",
-    "ReceiptError",
-    "SetpointError",
-    "SpecError",
-    "StateError",
-    "TapeError",
-    "UnknownReceipt",
+    "AbsentFile", "AmbiguousReceipt", "AnsweredReceipt", "DataError", "ExpiredReceipt",
+    "InputError", "LabelError", "LossError", "PendingFull", "PredictionError", "ReceiptError",
+    "SetpointError", "SpecError", "StateError", "TakenOver", "TapeError", "UnknownReceipt",
     "WriteError",
-]
+]  # fmt: skip
 
 
 class SetpointError(Exception):
@@ -105,6 +93,17 @@ class SpecError(SetpointError, ValueError):
 
 class StateError(SetpointError, RuntimeError):
     """A saved state that cannot be read, or that another version wrote."""
+
+
+class TakenOver(StateError):
+    """A stored stream that another process has taken over; `name` is that of the stream."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"another process has taken over {f'the stream {name!r}' if name else 'this stream'}: "
+            "nothing of this batch was taken in; open it again to take it back"
+        )
+        self.name = name
 
 
 class WriteError(SetpointError, OSError):

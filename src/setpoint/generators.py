@@ -58,12 +58,12 @@ def jump(
 
     Examples
     --------
-    >>> made = jump(1_000, size=4.0, at=[250])
-    >>> made
+    >>> shift = jump(1_000, size=4.0, at=[250])
+    >>> shift
     Shift(1000 rows × 3 features, changes at (250,))
     >>> (
-    ...     float((made.centre - made.x.sum(axis=1))[249]),
-    ...     float((made.centre - made.x.sum(axis=1))[250]),
+    ...     float((shift.centre - shift.x.sum(axis=1))[249]),
+    ...     float((shift.centre - shift.x.sum(axis=1))[250]),
     ... )
     (0.0, 4.0)
     """
@@ -83,8 +83,8 @@ def drift(steps: int = 2_000, *, size: float = 5.0, features: int = 3, seed: See
 
     Examples
     --------
-    >>> made = drift(101, size=5.0)
-    >>> (made.centre - made.x.sum(axis=1))[[0, 50, 100]].round(12)
+    >>> shift = drift(101, size=5.0)
+    >>> (shift.centre - shift.x.sum(axis=1))[[0, 50, 100]].round(12)
     array([0. , 2.5, 5. ])
     """
     moved = np.linspace(0.0, finite(size, "size"), whole(steps, "steps", 1))
@@ -103,8 +103,8 @@ def variance_switch(
 
     Examples
     --------
-    >>> made = variance_switch(1_000, every=400)
-    >>> made.changes, made.scale[[0, 399, 400, 799, 800]]
+    >>> shift = variance_switch(1_000, every=400)
+    >>> shift.changes, shift.scale[[0, 399, 400, 799, 800]]
     ((400, 800), array([1., 1., 3., 3., 1.]))
     """
     turn = np.arange(whole(steps, "steps", 1)) // whole(every, "every", 1)
@@ -119,8 +119,8 @@ def heavy_tails(
 
     Examples
     --------
-    >>> made = heavy_tails(10_000, freedom=2.0)
-    >>> bool(np.abs(made.y - made.centre).max() > 30)
+    >>> shift = heavy_tails(10_000, freedom=2.0)
+    >>> bool(np.abs(shift.y - shift.centre).max() > 30)
     True
     """
     degrees = positive(freedom, "freedom")
@@ -138,7 +138,8 @@ def _about(
     freedom: float | None = None,
 ) -> Shift:
     """A stream about the sum of its features plus `moved`; x is drawn first, then the noise."""
-    generator = _generator(seed)
+    seeded = isinstance(seed, np.random.Generator)
+    generator = np.random.default_rng(seed if seeded else whole(seed, "seed", 0))
     steps = len(moved)
     x = generator.uniform(size=(steps, whole(features, "features", 1)))
     centre = x.sum(axis=1) + moved
@@ -147,9 +148,3 @@ def _about(
     else:
         noise = generator.standard_t(freedom, steps)
     return Shift(x, centre + scale * noise, centre, scale, changes)
-
-
-def _generator(seed: Seed) -> np.random.Generator:
-    if isinstance(seed, np.random.Generator):
-        return seed
-    return np.random.default_rng(whole(seed, "seed", 0))

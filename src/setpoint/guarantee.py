@@ -51,8 +51,8 @@ class RiskCertificate:
     mean
         The mean loss; NaN before the first label.
     identity
-        What the mean must be by the path of θ alone, r ± (θ_{T+1} − θ_1 − lifts)/(γT); None for a
-        step rule without such an identity.
+        The mean loss computed from where θ began and where it is, r ± (θ_{T+1} − θ_1 − lifts)/(γT);
+        None for a step rule without such an identity.
     lower, upper
         Bounds on mean − level at this T, for every stream; None where there is none.
     constant_lower, constant_upper
@@ -151,7 +151,7 @@ class RiskCertificate:
             return "no guarantee, because this does not hold: " + "; ".join(failed)
         if status in (Status.NO_LABEL_YET, Status.SAYS_NOTHING_YET):
             steps = self.steps_until(0.01)
-            return str(status) if steps is None else f"{status}; within 0.01 after T = {steps:,}"
+            return str(status) if steps is None else f"{status}; within 0.01 after {steps:,} labels"
         if status is Status.BROKEN:
             return "BROKEN: the mean is outside its bound, so some premise is not true"
         return (
@@ -235,20 +235,30 @@ def _risk_lines(number: int, risk: RiskCertificate) -> list[str]:
             f" ({risk.mean - risk.level:+.2g} from the level)"
         )
     if risk.unjudged:
-        lines.append(f"     unjudged    {risk.unjudged:,} labels had nothing to judge")
+        lines.append(
+            f"     unjudged    at {_counted(risk.unjudged, 'label')} there was nothing to judge"
+        )
     if risk.identity is not None and risk.judged:
         gap = abs(risk.identity - risk.mean)
-        lines.append(f"     identity    the path of θ says {risk.identity:.6g}, {gap:.1g} away")
+        lines.append(
+            f"     check       computed from θ alone: {risk.identity:.6g}, differs by {gap:.1g}"
+        )
     if risk.judged and (risk.lower is not None or risk.upper is not None):
         low = "" if risk.lower is None else f"{risk.lower:+.4g} ≤ "
         high = "" if risk.upper is None else f" ≤ {risk.upper:+.4g}"
         lines.append(f"     bound       {low}mean − level{high}, for every stream")
     if risk.window is not None:
-        total = "|Σ(loss − level)|" if risk.window_sided == "both" else "Σ(loss − level)"
-        lines.append(f"     any window  {total} ≤ {risk.window:.6g}")
+        limit = (
+            f"within ±{risk.window:.6g}"
+            if risk.window_sided == "both"
+            else f"at most {risk.window:.6g}"
+        )
+        lines.append(
+            f"     any window  the sum of (loss − level) over any labels in a row is {limit}"
+        )
     if risk.lifts:
         lines.append(f"     anti-windup raised θ {risk.lifts:,} times, by {risk.lifted:.4g} in all")
-    lines.append(f"     θ           {risk.first:.6g} → {risk.theta:.6g}")
+    lines.append(f"     θ           from {risk.first:.6g} to {risk.theta:.6g}")
     lines += [f"     {'✓' if p.holds else '✗'} {p.text}" for p in risk.premises]
     return lines
 
@@ -386,7 +396,7 @@ def _over(constant: float | None, steps: int) -> float | None:
 
 
 def _identity(risk: Risk, judged: int, claim: Claim, promise: Declaration) -> float | None:
-    """The mean that the path of θ implies."""
+    """The mean loss, computed from where θ began and where it is."""
     if claim.identity is None:
         return None
     if not judged:
@@ -412,11 +422,11 @@ def _premises(
     premises += [
         *_bounds(within),
         Premise(
-            f"losses in [{promise.low:g}, {promise.high:g}]"
+            f"every loss lies in [{promise.low:g}, {promise.high:g}]"
             if isfinite(promise.high)
-            else f"losses at most {within.rise + risk.level:g}, by the rule itself"
+            else f"no loss can exceed {within.rise + risk.level:g}, by the rule itself"
             if isfinite(within.rise)
-            else "losses are bounded (with delay, several risks or a change: give a cap)",
+            else "the loss has a limit (with late labels, several risks or a change: give a cap)",
             isfinite(within.rise) and isfinite(within.fall),
         ),
         *_ends(risk, promise),
@@ -426,7 +436,9 @@ def _premises(
         premises.append(Premise(text, False, "note"))
     if not _alone(controller, index):
         if isinstance(controller.sets, Sides):
-            text = "its set is never smaller than the one before, and may so stay below its level"
+            text = (
+                "this risk alone decides its set (the set before it does too, so it may stay below)"
+            )
             premises.append(Premise(text, False, "lower"))
         else:
             premises.append(_lower_side(combine, state))
@@ -439,7 +451,7 @@ def _premises(
     excess = risk.level if promise.grows else -risk.level
     if values.unjudged and risk.unjudged == "zero" and excess != 0.0:
         side = "lower" if excess < 0.0 else "upper"
-        text = "no step with nothing to judge counted as a loss of 0"
+        text = "no label without anything to judge was counted as a loss of 0"
         premises.append(Premise(text, False, side))
     return tuple(premises)
 
@@ -448,50 +460,38 @@ def _bounds(within: Within) -> list[Premise]:
     """Where θ began, and what keeps it from running away."""
     bounds = f"[{within.low:g}, {within.high:g}]"
     if within.low == -inf and within.high == inf:
-        return [Premise("bounds of θ are set (there are none: give bounds or a burn-in)", False)]
+        return [Premise("θ has bounds (it has none: give bounds, or use burn_in)", False)]
     inside = within.low <= within.start <= within.high
     found = [
         Premise(
-            f"θ_1 = {within.start:g} in its bounds {bounds}"
+            f"θ begins at {within.start:g}, within its bounds {bounds}"
             if inside
-            else f"the segment began at θ = {within.start:g}, outside {bounds}: accounted for",
+            else f"θ began at {within.start:g}, outside {bounds}: the bound allows for it",
             True,
         )
     ]
     if within.high == inf:
-        found.append(Premise("θ has an upper bound, beyond which the set is full", False, "upper"))
+        found.append(
+            Premise("θ has an upper bound, above which the full set is shown", False, "upper")
+        )
     if within.low == -inf:
-        found.append(Premise("θ has a lower bound, beyond which the set is empty", False, "lower"))
+        found.append(
+            Premise("θ has a lower bound, below which the empty set is shown", False, "lower")
+        )
     return found
 
 
 def _ends(risk: Risk, promise: Declaration) -> tuple[Premise, Premise]:
     """Where the loss must lie at the ends of the family."""
-    level = risk.level
-    if promise.grows:
-        return (
-            Premise(
-                f"loss on the full set at least {promise.full:g}, not below the level {level:g}",
-                promise.full >= level,
-                "upper",
-            ),
-            Premise(
-                f"loss on the empty set at most {promise.empty:g}, not above the level {level:g}",
-                promise.empty <= level,
-                "lower",
-            ),
-        )
+
+    def end(name: str, loss: float, most: bool, needed: str) -> Premise:
+        size, side = ("at most", "above") if most else ("at least", "below")
+        text = f"the loss of the {name} set is {size} {loss:g}, not {side} the level {risk.level:g}"
+        return Premise(text, loss <= risk.level if most else loss >= risk.level, needed)
+
     return (
-        Premise(
-            f"loss on the full set at most {promise.full:g}, not above the level {level:g}",
-            promise.full <= level,
-            "upper",
-        ),
-        Premise(
-            f"loss on the empty set at least {promise.empty:g}, not below the level {level:g}",
-            promise.empty >= level,
-            "lower",
-        ),
+        end("full", promise.full, not promise.grows, "upper"),
+        end("empty", promise.empty, promise.grows, "lower"),
     )
 
 
@@ -499,12 +499,16 @@ def _lower_side(combine: Any, state: State) -> Premise:
     """With several risks a slack one may stay below its level."""
     if combine.empty_if == "some" and combine.anti_windup is None:
         return Premise(
-            f"the empty set whenever one θ is below its bound (not possible {state.torn:,} times, "
-            "when another risk asked for the full set)",
+            "the empty set is shown whenever one θ is below its bound "
+            f"({state.torn:,} times another risk asked for the full set)",
             state.torn == 0,
             "lower",
         )
-    return Premise("several risks: nothing keeps one from staying below its level", False, "lower")
+    return Premise(
+        "this risk alone decides the set (others do too, so it may stay below its level)",
+        False,
+        "lower",
+    )
 
 
 def pooled(certificates: Sequence[RiskCertificate]) -> RiskCertificate:
@@ -523,7 +527,7 @@ def pooled(certificates: Sequence[RiskCertificate]) -> RiskCertificate:
     least = summed([risk.constant_lower for risk in certificates])
     most = summed([risk.constant_upper for risk in certificates])
     mean = weighted([risk.mean for risk in seen])
-    streams = f"the premises of each of {len(certificates):,} streams"
+    streams = f"the premises hold on each of {len(certificates):,} streams"
     return RiskCertificate(
         name=first.name,
         level=first.level,

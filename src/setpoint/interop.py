@@ -49,13 +49,8 @@ def to_array(intervals: Any) -> Floats:
     if not hasattr(intervals, "__array__"):
         if not isinstance(intervals, Iterable) or isinstance(intervals, Mapping | str | bytes):
             raise InputError(f"intervals must be an array or a sequence, got {intervals!r}")
-        intervals = _several(intervals)
-        if any(isinstance(interval, Levels) for interval in intervals):
-            raise InputError(
-                "one interval for each row is needed, got sets.Levels: to_mapie and to_frame take "
-                "nested sets"
-            )
-        intervals = [(one.lower, one.upper) if _is_interval(one) else one for one in intervals]
+        rows = _several(intervals, "interval", "to_mapie and to_frame take")
+        intervals = [(row.lower, row.upper) if _is_interval(row) else row for row in rows]
     try:
         array = np.array(intervals, dtype=np.float64)
     except (TypeError, ValueError):
@@ -75,9 +70,9 @@ def to_mapie(intervals: Any) -> Any:
     Parameters
     ----------
     intervals
-        What `to_array` takes, or a mapping from level to that, slices in its order: (n, 2, k).
-        Boolean masks (n, K) or label sets give (n, K, k). The k nested sets of `sets.Nested`, as
-        `sets.Levels` in order or in a `Trace`, are the slices of one array.
+        What `to_array` takes, or a mapping from level to that: (n, 2, k). Boolean masks (n, K) or
+        label sets give (n, K, k). The k nested sets of `sets.Nested`, as `sets.Levels` in order
+        or in a `Trace`, are the slices of one array.
 
     Examples
     --------
@@ -136,11 +131,7 @@ def to_mask(label_sets: Any, classes: Iterable[Any] | None = None) -> npt.NDArra
         return label_sets
     if not isinstance(label_sets, Iterable):
         raise InputError(f"label sets must be in a sequence, got {label_sets!r}")
-    sets = _several(label_sets)
-    if any(isinstance(shown, Levels) for shown in sets):
-        raise InputError(
-            "one label set for each row is needed, got sets.Levels: to_mapie takes nested sets"
-        )
+    sets = _several(label_sets, "label set", "to_mapie takes")
     if not all(isinstance(shown, LabelSet) for shown in sets):
         raise InputError("label sets must be sets.LabelSet, or a boolean array of shape (n, K)")
     order = tuple(classes) if classes is not None else (sets[0].classes if sets else ())
@@ -220,45 +211,35 @@ def to_frame(
     if points is not None and points.shape != (rows,):
         raise InputError(f"point must have the shape ({rows},), got {points.shape}")
 
-    columns: dict[Any, Any]
+    columns: dict[Any, Any] = {}
     if style == "sktime":
         variable = 0 if name is None else name
-        columns = {
-            (variable, level, end): ends[:, place]
-            for level, ends in levels.items()
-            for place, end in enumerate(("lower", "upper"))
-        }
+        for level, ends in levels.items():
+            columns[variable, level, "lower"], columns[variable, level, "upper"] = ends.T
         frame = pd.DataFrame(columns, index=index)
         frame.columns = pd.MultiIndex.from_tuples(list(columns))
         return frame
     if style == "nixtla":
-        keys = {"unique_id": ids, "ds": times}
-        columns = {key: values for key, values in keys.items() if values is not None}
+        model = "setpoint" if name is None else str(name)
+        columns = {"unique_id": ids, "ds": times, model: points}
+        columns = {key: values for key, values in columns.items() if values is not None}
         for key, values in columns.items():
             if len(values) != rows:
                 raise InputError(f"{key} must have {rows} entries, got {len(values)}")
-        columns |= _nixtla(levels, points, "setpoint" if name is None else str(name))
-    elif style == "skforecast":
-        if len(levels) != 1:
-            raise InputError(f'the style "skforecast" has one level, got {len(levels)}')
-        (ends,) = levels.values()
-        columns = {} if points is None else {"pred": points}
-        columns |= {"lower_bound": ends[:, 0], "upper_bound": ends[:, 1]}
-    else:
-        columns = {} if points is None else {"prediction": points}
+        for level, ends in reversed(levels.items()):
+            columns[f"{model}-lo-{_percent(level)}"] = ends[:, 0]
         for level, ends in levels.items():
-            tail = "" if len(levels) == 1 else f"_{_percent(level)}"
-            columns |= {f"lower{tail}": ends[:, 0], f"upper{tail}": ends[:, 1]}
-    return pd.DataFrame(columns, index=index)
-
-
-def _nixtla(levels: dict[float, Floats], points: Floats | None, name: str) -> dict[str, Floats]:
-    columns = {} if points is None else {name: points}
-    for level, ends in reversed(levels.items()):
-        columns[f"{name}-lo-{_percent(level)}"] = ends[:, 0]
+            columns[f"{model}-hi-{_percent(level)}"] = ends[:, 1]
+        return pd.DataFrame(columns, index=index)
+    if style == "skforecast" and len(levels) != 1:
+        raise InputError(f'the style "skforecast" has one level, got {len(levels)}')
+    if points is not None:
+        columns["pred" if style == "skforecast" else "prediction"] = points
     for level, ends in levels.items():
-        columns[f"{name}-hi-{_percent(level)}"] = ends[:, 1]
-    return columns
+        tail = f"_{_percent(level)}" if len(levels) > 1 else ""
+        tail = "_bound" if style == "skforecast" else tail
+        columns[f"lower{tail}"], columns[f"upper{tail}"] = ends.T
+    return pd.DataFrame(columns, index=index)
 
 
 def _levels(intervals: Any, named: Any, style: str) -> dict[float, Floats]:
@@ -294,16 +275,19 @@ def _levels_of(trace: Trace) -> list[float] | None:
 
 def _shown(trace: Trace) -> Any:
     """The sets of a trace: an array of ends, or the sets themselves."""
-    if trace.shown is None:
-        return np.stack([trace.lower, trace.upper], axis=-1)
-    return trace.shown
+    return np.stack([trace.lower, trace.upper], axis=-1) if trace.shown is None else trace.shown
 
 
-def _several(sets: Iterable[Any]) -> list[Any]:
-    """Sets in a list; a set that can be gone through itself is one, not several."""
+def _several(sets: Iterable[Any], kind: str, others: str) -> list[Any]:
+    """Sets in a list, a row each; a set that can be gone through itself is one, not several."""
     if hasattr(sets, "contains"):
         raise InputError(f"several sets are needed, got the one set {sets!r}")
-    return list(sets)
+    rows = list(sets)
+    if any(isinstance(row, Levels) for row in rows):
+        raise InputError(
+            f"one {kind} for each row is needed: {others} nested sets, got sets.Levels"
+        )
+    return rows
 
 
 def _by_level(sets: Any) -> list[Any] | None:
@@ -328,10 +312,9 @@ def _is_labels(sets: Any) -> bool:
 
 def _is_interval(value: Any) -> bool:
     """Whether it has two ends, or is nested: an interval of ours or River's, or a frame of ends."""
-    ends = (
-        hasattr(value, "lower") and hasattr(value, "upper") and not isinstance(value, str | bytes)
-    )
-    return ends or isinstance(value, Levels)
+    if isinstance(value, Levels | str | bytes):
+        return isinstance(value, Levels)
+    return hasattr(value, "lower") and hasattr(value, "upper")
 
 
 def _percent(level: float) -> str:

@@ -61,6 +61,7 @@ class Law:
         self.learns = isinstance(family, Learns)
         self.observe: Any = family.observe if isinstance(family, Learns) else None
         self.family_params: Memory = family.params if isinstance(family, Learns) else ()
+        self.family_size, self.family_doubted = len(memory_of(family)), not trusted(family)
         # Where y has many critical values, the loss says which of them counts.
         shares = isinstance(loss, Calms) and isinstance(self.sets, Shares)
         self.calm: Any = loss.critical if shares else None
@@ -86,6 +87,11 @@ class Law:
         if self.calm is not None:
             return float(self.calm(self.sets.criticals(reading, y), self.level))
         return float(self.sets.critical(reading, y))
+
+    def learn_family(self, memory: Memory, reading: Any, y: Any) -> Memory:
+        """What the family remembers next."""
+        learnt: Memory = self.observe(self.family_params, memory, reading, y)
+        return self._memory(learnt, self.family_size, "sets") if self.family_doubted else learnt
 
     def check(self, value: Any, memory: Any, lam: float) -> tuple[float | None, Memory]:
         """A loss and its memory, if they keep the promises made for them."""
@@ -235,9 +241,7 @@ class Laws:
             memories.append(memory)
             wanted = value is not None and (law.scored or (law.scores and i == leader))
             scores.append(law.critical(part, y) if wanted else 0.0)
-        family = position.family
-        if laws[0].learns:
-            family = laws[0].observe(laws[0].family_params, family, reading, y)
+        family = laws[0].learn_family(position.family, reading, y) if laws[0].learns else ()
         position = recursion.learn(
             rules, self.numbers, position, tuple(values), tuple(memories), tuple(scores),
             0.0 if rules.split else lam, leader, family,
@@ -282,7 +286,7 @@ def learn_one(
     """`recursion.learn` for a single risk; nothing is changed before everything is computed."""
     if law.remembers:
         weighed = law.sets.weigh(reading, y)
-    family = law.observe(law.family_params, state.family, reading, y) if law.learns else ()
+    family = law.learn_family(state.family, reading, y) if law.learns else ()
     value: float | None
     if law.counts:
         value, loss = law.rule(law.params, risk.loss, not shown.contains(y))

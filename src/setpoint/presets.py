@@ -1,12 +1,159 @@
-"""Controllers that people know by a name of their own."""
+"""Controllers to begin with: known by a name, or filled in from past predictions and labels."""
 
-from setpoint._check import confidence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from math import inf, nan
+from statistics import NormalDist
+from sys import float_info
+from typing import Any
+
+from setpoint._check import confidence, is_missing, positive
 from setpoint.controller import Controller, Risk
-from setpoint.losses import Miscoverage
-from setpoint.sets import Family, ScoreWindow, Widen
-from setpoint.steps import Fixed
+from setpoint.errors import InputError
+from setpoint.losses import Calms, Keeps, Miscoverage, declaration
+from setpoint.sets import (
+    Corrected,
+    Draws,
+    Family,
+    Measured,
+    Remembers,
+    Scale,
+    ScoreWindow,
+    Shares,
+    Sides,
+    Threshold,
+    Widen,
+)
+from setpoint.steps import Account, Fixed
+from setpoint.stretches import Barrier, ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
 
-__all__ = ["aci"]
+__all__ = ["aci", "burn_in", "intervals", "label_sets", "scaled_intervals", "threshold_sets"]
+
+
+def _miss_level(confidence_level: float) -> float:
+    """The risk's level, 1 − confidence_level, as people write it: 0.1, not 0.09999999999999998."""
+    level = confidence(confidence_level)
+    rounded = round(1.0 - level, 12)
+    return rounded if 0.0 < rounded < 1.0 else 1.0 - level
+
+
+def intervals(
+    coverage: float = 0.9,
+    *,
+    risk: Risk | None = None,
+    recentre: bool = True,
+    means: int = 1,
+    support: tuple[float, float] = (-inf, inf),
+    limit: float = 10.0,
+    steadiness: float = 0.15,
+    two_sided: bool = False,
+) -> Controller:
+    """Intervals that adjust themselves: no step size, no bounds, no units, no past data.
+
+    The family learns the forecast's own errors (`sets.Corrected`), and a budget keeps the losses:
+    with coverage 0.9 there are at no time more than 10.9 misses beyond what was asked.
+
+    Parameters
+    ----------
+    coverage
+        The share of labels that the intervals are to hold.
+    risk
+        Another loss and level to hold instead of coverage; its step and start are the budget's.
+    recentre, means, support
+        As for `sets.Corrected`. Intervals may leave the centre of the forecast unless
+        `recentre=False`.
+    limit
+        How much may be lost beyond what was asked before the full set is shown.
+    steadiness
+        How fast the sets widen with the account; smaller is narrower and less steady.
+    two_sided
+        Whether to keep the coverage from above too. Then nothing is forgotten, and empty sets
+        may be shown.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> stream = sp.Stream(sp.intervals(coverage=0.9))
+    >>> stream.predict((10.0, 14.0))
+    Interval(10.0, 14.0)
+    >>> stream.update(15.0)
+    1.0
+    """
+    level = _miss_level(coverage)
+    sets = Corrected(support=support, level=level, recentre=recentre, means=means)
+    budget = _budget(risk, level, limit, two_sided)
+    return Controller(sets, budget, Barrier(limit, steadiness, two_sided))
+
+
+def label_sets(
+    coverage: float = 0.9,
+    *,
+    sets: Family | None = None,
+    risk: Risk | None = None,
+    limit: float = 10.0,
+    steadiness: float = 0.15,
+) -> Controller:
+    """Label sets, or any sets with one λ, that adjust themselves under the same budget.
+
+    Parameters
+    ----------
+    coverage
+        The share of labels that the sets are to hold.
+    sets
+        The family, by default `sets.Threshold()`; also several labels and images, with the risk
+        that belongs to them.
+    risk, limit, steadiness
+        As for `intervals`.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> stream = sp.Stream(sp.label_sets(coverage=0.9))
+    >>> len(stream.predict([0.7, 0.2, 0.1]))
+    3
+    """
+    budget = _budget(risk, _miss_level(coverage), limit, False)
+    return Controller(sets or Threshold(), budget, Tracking(limit, steadiness))
+
+
+def _budget(risk: Risk | None, level: float, limit: float, two_sided: bool) -> Risk:
+    """A risk whose θ is the account of its losses."""
+    step = Account(inf if two_sided else limit)
+    held = Risk(Miscoverage(), level) if risk is None else risk
+    return replace(held, step=step, start=0.0)
+
+
+# Mean absolute residuals beyond which an interval counts as the whole line. The constant of the
+# guarantee is proportional to it; no λ needs as much, because the scale follows the residuals.
+_LARGEST = 20.0
+
+
+def scaled_intervals(confidence_level: float = 0.9, *, start: float | None = None) -> Controller:
+    """The adapters' own: intervals in units of a tracked scale (`sets.Scale`), held at a coverage.
+
+    The first λ is `start`, by default the one that is right for normal residuals measured by their
+    mean absolute value.
+
+    >>> scaled_intervals(0.9).risks[0].level
+    0.1
+    """
+    level, normal = _miss_level(confidence_level), NormalDist()
+    if start is None:
+        start = normal.inv_cdf(1.0 - level / 2.0) / (2.0 * normal.pdf(0.0))
+    bounds = (0.0, _LARGEST)
+    risk = Risk(Miscoverage(), level, Fixed(0.1), start=min(start, _LARGEST), bounds=bounds)
+    return Controller(Scale(), risk)
+
+
+def threshold_sets(confidence_level: float = 0.9) -> Controller:
+    """Label sets by a threshold on the probabilities, held at a coverage.
+
+    >>> threshold_sets(0.9).risks[0].level
+    0.1
+    """
+    return Controller(Threshold(), Risk(Miscoverage(), _miss_level(confidence_level), Fixed(0.05)))
 
 
 def aci(
@@ -47,5 +194,181 @@ def aci(
     Gibbs and Candès, "Adaptive Conformal Inference Under Distribution Shift", NeurIPS 2021.
     """
     family = ScoreWindow(Widen() if scores is None else scores, size)
-    level = round(1.0 - confidence(confidence_level), 12)  # 1 − 0.9 is not quite 0.1
-    return Controller(family, Risk(Miscoverage(), level, Fixed(gamma)))
+    return Controller(family, Risk(Miscoverage(), _miss_level(confidence_level), Fixed(gamma)))
+
+
+def burn_in(
+    controller: Controller,
+    predictions: Iterable[Any],
+    y: Iterable[Any],
+    *,
+    reach: float = 100.0,
+    follow: float = 0.05,
+) -> Controller:
+    """The controller with everything it leaves open chosen from past predictions and labels.
+
+    What a risk or a stretch states is kept. The data should be older than what the stream will
+    see; NaN labels are left out.
+
+    Parameters
+    ----------
+    controller
+        Its risks may lack `step`, `start` and `bounds`, its stretch `low` and `high`.
+    predictions, y
+        One prediction and one label for each past step, in order of time.
+    reach
+        The bounds of θ correspond to sets widened by `reach` times the range of y; the paper
+        suggests 100.
+    follow
+        The step size moves λ by this share of the interquartile range of the critical values,
+        for one unit of loss.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> controller = sp.Controller(sp.sets.Widen(), sp.Risk(sp.losses.Miscoverage(), level=0.25))
+    >>> ready = sp.burn_in(controller, [(0.0, 0.0)] * 5, [1.0, -2.0, 3.0, -4.0, 5.0])
+    >>> ready.risks[0].bounds, ready.risks[0].start, round(ready.risks[0].step.gamma, 6)
+    ((-900.0, 900.0), 4.0, 0.1)
+
+    References
+    ----------
+    Feldman et al. 2023, appendix C, on the bounds m and M, the initial θ and the clip bounds.
+    """
+    reach, follow = positive(reach, "reach"), positive(follow, "follow")
+    forecasts, labels = list(predictions), list(y)
+    if len(forecasts) != len(labels):
+        raise InputError(f"got {len(forecasts):,} predictions and {len(labels):,} labels")
+    sets = controller.sets
+    rows = _rows(sets, forecasts, labels)
+    if len(rows) < 2:
+        raise InputError(f"a burn-in needs at least 2 labelled steps, got {len(rows)}")
+    unit = sum(sets.unit(prediction) for prediction, _ in rows) / len(rows) or 1.0
+    stretch = controller.stretch
+    if isinstance(stretch, ScoreAdaptive | ErrorAdaptive) and stretch.low is None:
+        low, high = _clip_bounds(sets, labels, rows)
+        stretch = replace(stretch, low=low / unit, high=high / unit)
+
+    def fill(risk: Risk, family: Any, past: list[tuple[Any, Any]]) -> Risk:
+        criticals = sorted(_criticals(family, past, risk))
+        span = max(map(abs, criticals), default=0.0) or 1.0
+        if sets.bounds() is None:
+            span = _range(family, [label for _, label in past]) / unit or span
+        bounds = risk.bounds
+        if bounds is None and sets.bounds() is None:
+            bounds = (_theta(-reach * span), _theta(reach * span))
+        lam = _calm(family, risk, past, criticals)
+        start = _theta(lam) if risk.start is None else risk.start
+        if risk.start is None and bounds is not None:
+            start = min(max(start, bounds[0]), bounds[1])
+        step = risk.step
+        if step is None:
+            # Critical values that differ by rounding alone tell no step size.
+            spread = _spread(criticals)
+            move = follow * (spread if spread > 1e-9 * span else span)
+            step = Fixed(_theta(lam + move) - _theta(lam))
+        return replace(risk, start=start, bounds=bounds, step=step)
+
+    def _theta(lam: float) -> float:
+        return stretch.inverse(lam, stretch.init())
+
+    filled = [fill(risk, *_side(sets, i, rows)) for i, risk in enumerate(controller.risks)]
+    return replace(controller, stretch=stretch, risks=tuple(filled))
+
+
+def _rows(sets: Any, past: Sequence[Any], outcomes: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Every labelled step as the family reads it."""
+    rows, draws = [], isinstance(sets, Draws) and sets.draws
+    for serial, (prediction, label) in enumerate(zip(past, outcomes, strict=True)):
+        if not is_missing(label):
+            reading = sets.read(prediction)
+            rows.append((sets.draw(reading, serial) if draws else reading, sets.label(label)))
+    return rows
+
+
+def _side(sets: Any, index: int, rows: list[tuple[Any, Any]]) -> tuple[Any, list[tuple[Any, Any]]]:
+    """The family and the rows that one risk is judged on."""
+    if not isinstance(sets, Sides):
+        return sets, rows
+    return sets.side(index), [(sets.part(prediction, index), label) for prediction, label in rows]
+
+
+def _clip_bounds(
+    sets: Any, outcomes: Sequence[Any], rows: Sequence[tuple[Any, Any]]
+) -> tuple[float, float]:
+    """± the mean change of y, or of the critical values if λ is in units of those."""
+    if sets.bounds() is not None:
+        return clip_bounds(_criticals(sets, rows))
+    if not isinstance(sets, Measured):
+        return clip_bounds([nan if is_missing(label) else label for label in outcomes])
+    gaps = [sets.change(before, after) for (_, before), (_, after) in pairwise(rows)]
+    gaps = [gap for gap in gaps if gap == gap]
+    if not gaps:
+        raise InputError("clip bounds need two consecutive frames of one size, got none")
+    mean = sum(gaps) / len(gaps)
+    return -mean, mean
+
+
+def _range(sets: Any, labels: Sequence[Any]) -> float:
+    """How far apart the least and the greatest y are."""
+    if not isinstance(sets, Measured):
+        return float(max(labels) - min(labels))
+    ends = [ends for label in labels if (ends := sets.extent(label)) is not None]
+    return max(high for _, high in ends) - min(low for low, _ in ends) if ends else 0.0
+
+
+def _criticals(sets: Any, rows: Sequence[tuple[Any, Any]], risk: Risk | None = None) -> list[float]:
+    """The finite critical values, row by row as a family that remembers would find them.
+
+    Where y has many and a risk is a share of them, the one that keeps the risk at its level.
+    """
+    remembers, loss = isinstance(sets, Remembers), None if risk is None else risk.loss
+    shares = isinstance(sets, Shares) and isinstance(loss, Calms)
+    family = sets.bind() if remembers else sets
+    criticals = []
+    for row in rows:
+        if shares and risk is not None:
+            criticals.append(risk.loss.critical(family.criticals(*row), risk.level))
+        else:
+            criticals.append(family.critical(*row))
+        if remembers:
+            family.observe(family.weigh(*row))
+    # At the ends of the floats only the full set, or any set, contains y.
+    return [critical for critical in criticals if abs(critical) < float_info.max]
+
+
+def _spread(criticals: Sequence[float]) -> float:
+    """The interquartile range."""
+    last = len(criticals) - 1
+    return criticals[(3 * last) // 4] - criticals[last // 4] if criticals else 0.0
+
+
+def _calm(
+    sets: Any, risk: Risk, rows: Sequence[tuple[Any, Any]], criticals: Sequence[float]
+) -> float:
+    """The smallest λ that would have kept the mean loss at its level (largest, if it grows)."""
+    if not criticals or isinstance(sets, Remembers):  # with a window λ is a share: the level itself
+        return float(sets.start(risk.level))
+    grows = declaration(risk.loss).grows
+
+    def beyond(lam: float) -> bool:
+        return (_mean_loss(sets, risk, rows, lam) <= risk.level) is not grows
+
+    place = bisect_left(criticals, True, key=beyond)
+    return criticals[min(max(place - grows, 0), len(criticals) - 1)]
+
+
+def _mean_loss(sets: Any, risk: Risk, rows: Sequence[tuple[Any, Any]], lam: float) -> float:
+    """The mean loss over the rows at a fixed λ."""
+    loss, values = risk.loss, []
+    keeps = isinstance(loss, Keeps)
+    memory = loss.init() if keeps else ()
+    for prediction, label in rows:
+        shown = sets.at(prediction, lam)
+        if keeps:
+            value, memory = loss.update(memory, shown, label)
+        else:
+            value = loss(shown, label)
+        if value is not None:
+            values.append(value)
+    return sum(values) / len(values) if values else risk.level

@@ -2,8 +2,11 @@
 
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from setpoint.errors import (
     AmbiguousReceipt,
@@ -15,9 +18,10 @@ from setpoint.errors import (
     UnknownReceipt,
 )
 
-__all__ = ["Id", "Info", "Receipt", "Receipts", "checked_id"]
+__all__ = ["Batch", "Id", "Info", "Receipt", "Receipts", "checked_id"]
 
 Id = int | str
+Array = np.ndarray[Any, Any]
 
 _REMEMBERED = 10_000
 """How many closed ids are remembered, to tell a second label from an unknown id."""
@@ -35,6 +39,37 @@ class Receipt(NamedTuple):
     shown: Any
     lam: Any
     leader: int = 0
+
+
+@dataclass(slots=True)
+class Batch:
+    """The receipts of one call, as arrays: one entry for each prediction that was shown.
+
+    A row below 0 is that of a stream that was retired: −1 − its place in the fleet's list.
+    `reading` has one row for each number that a label will ask for, `open` says what still waits.
+    """
+
+    rows: Array
+    reading: Array
+    lower: Array
+    upper: Array
+    lam: Array
+    leader: Array
+    open: Array
+
+    def taken(self, places: Array) -> "Batch":
+        """Some of its predictions."""
+        lower, upper = self.lower[places], self.upper[places]
+        lower.flags.writeable = upper.flags.writeable = False  # as they were shown
+        return Batch(
+            self.rows[places],
+            np.ascontiguousarray(self.reading[:, places]),
+            lower,
+            upper,
+            self.lam[places],
+            self.leader[places],
+            self.open[places],
+        )
 
 
 class Info(NamedTuple):

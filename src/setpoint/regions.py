@@ -47,8 +47,8 @@ class Whole:
 class Centre:
     """The middlemost window, as a share of each side; at least one pixel.
 
-    The sides are the last two axes of a frame. A side of the window is rounded to the nearest whole
-    number of pixels; where it cannot be in the very middle, it lies half a pixel up or to the left.
+    The sides are the last two axes of a frame, rounded to whole pixels; a window that cannot be in
+    the very middle lies half a pixel up or to the left.
 
     Parameters
     ----------
@@ -57,9 +57,8 @@ class Centre:
         448 × 448.
     within
         The part of the frame whose middle it is, and which it does not leave: where it begins and
-        ends, from the top and from the left, as shares of the frame. For frames that are padded:
-        the paper's have 260 of 448 rows on top that are never judged, so that the middle of what
-        is there is `Centre(within=(260 / 448, 1.0, 0.0, 1.0))`.
+        ends, from the top and from the left, as shares of the frame. For padded frames: the paper's
+        have 260 of 448 rows on top that are never judged.
 
     Examples
     --------
@@ -100,12 +99,9 @@ class Centre:
         """The index of the window in a frame of this shape."""
         if len(shape) < 2:
             raise InputError(f"the centre needs a frame with height and width, got shape {shape}")
-        top, bottom, left, right = self.within
-        sides = (
-            _middle(shape[-2], self.height, top, bottom),
-            _middle(shape[-1], self.width, left, right),
-        )
-        return (slice(None),) * (len(shape) - 2) + sides
+        rows = _middle(shape[-2], self.height, *self.within[:2])
+        columns = _middle(shape[-1], self.width, *self.within[2:])
+        return (*(slice(None),) * (len(shape) - 2), rows, columns)
 
 
 def _middle(length: int, share: float, begin: float, end: float) -> slice:
@@ -185,5 +181,5 @@ class Mask:
 
     def __repr__(self) -> str:
         shape = " × ".join(map(str, self.mask.shape))
-        digest = blake2b(np.packbits(self.mask).tobytes(), digest_size=8).hexdigest()
-        return f"Mask(<{np.count_nonzero(self.mask):,} pixels of {shape}, content {digest}>)"
+        content = blake2b(np.packbits(self.mask).tobytes(), digest_size=8).hexdigest()
+        return f"Mask(<{np.count_nonzero(self.mask):,} pixels of {shape}, content {content}>)"

@@ -8,8 +8,6 @@ import json
 import re
 import tomllib
 from dataclasses import fields, is_dataclass
-from math import isinf, isnan
-from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,26 +21,28 @@ __all__ = ["from_dict", "from_toml", "known", "make", "register", "to_dict", "to
 
 T = TypeVar("T", bound=type)
 
-_ROLES: dict[str, ModuleType] = {
-    "sets": sets,
-    "losses": losses,
-    "steps": steps,
-    "stretches": stretches,
-    "combine": combine,
-    "regions": regions,
-}
-
-
 _known: dict[str, dict[str, type]] = {
-    role: {
-        name: cls for name, cls in vars(module).items() if name in module.__all__ and is_ours(cls)
-    }
-    for role, module in _ROLES.items()
+    role: {name: cls for name in module.__all__ if is_ours(cls := getattr(module, name))}
+    for role, module in {
+        "sets": sets,
+        "losses": losses,
+        "steps": steps,
+        "stretches": stretches,
+        "combine": combine,
+        "regions": regions,
+    }.items()
 }
 _known["values"] = {
     part.__name__: part
     for part in (sets.LabelSet, sets.Levels, sets.PixelIntervals, sets.PixelSet, sets.SidedInterval)
 }
+
+_ROLES = {"loss": "losses", "step": "steps", "stretch": "stretches", "region": "regions"}
+"""The role of an option that is a part, where it is neither its own name nor the role around it."""
+
+
+def _role(option: str, around: str | None) -> str:
+    return _ROLES.get(option, around or option)
 
 
 def known(role: str, part: type) -> bool:
@@ -85,16 +85,12 @@ def register(role: str, part: T) -> T:
         raise SpecError(f"role must be one of {_names(_known)}, got {role!r}")
     if not is_dataclass(part):
         raise SpecError(f"a registered part must be a dataclass, got {part!r}")
-    taken = _known[role].get(part.__name__)
+    taken = _known[role].get(part.__name__, part)
     # A class that was defined again, in a notebook, takes its own place.
-    if taken is not None and _place(taken) != _place(part):
+    if (taken.__module__, taken.__qualname__) != (part.__module__, part.__qualname__):
         raise SpecError(f"the name {part.__name__!r} in {role} is taken by {taken!r}")
     _known[role][part.__name__] = part
     return part
-
-
-def _place(part: type) -> tuple[str, str]:
-    return part.__module__, part.__qualname__
 
 
 def to_dict(described: Controller | Risk) -> dict[str, Any]:
@@ -105,62 +101,42 @@ def to_dict(described: Controller | Risk) -> dict[str, Any]:
     >>> to_dict(Controller(sets.Widen(), risk))["risks"][0]["step"]
     {'part': 'Fixed', 'gamma': 0.05}
     """
-    if isinstance(described, Risk):
-        return {
-            "loss": _part_to_dict("losses", described.loss),
-            "level": described.level,
-            **({} if described.step is None else {"step": _part_to_dict("steps", described.step)}),
-            **({} if described.start is None else {"start": described.start}),
-            **({} if described.bounds is None else {"bounds": list(described.bounds)}),
-            "unjudged": described.unjudged,
-        }
-    return {
-        "sets": _part_to_dict("sets", described.sets),
-        "stretch": _part_to_dict("stretches", described.stretch),
-        "combine": _part_to_dict("combine", described.combine),
-        "risks": [to_dict(risk) for risk in described.risks],
-    }
+    where = "the controller" if isinstance(described, Controller) else "the risk"
+    return {name: _plain(name, value, where) for name, value in _options(described)}
 
 
-def _part_to_dict(role: str, part: Any) -> dict[str, Any]:
-    name = type(part).__name__
-    if not known(role, type(part)):
-        raise SpecError(
-            f"{name} is not a known part of {role}: make it known by "
-            f"spec.register({role!r}, {name}); known are {_names(_known[role])}"
-        )
-    options: dict[str, Any] = {}
-    for field in fields(part):
-        value = getattr(part, field.name)
-        if field.init and value is not None:
-            options[field.name] = _value_to_plain(role, name, field.name, value)
-    return {"part": name, **options}
+def _options(part: Any) -> list[tuple[str, Any]]:
+    """The options of a part that are not left open."""
+    options = [(field.name, getattr(part, field.name)) for field in fields(part) if field.init]
+    return [(name, value) for name, value in options if value is not None]
 
 
-def _value_to_plain(role: str, part: str, option: str, value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return _part_to_dict(_inner_role(role, option), value)
+def _plain(
+    option: str, value: Any, where: str, around: str | None = None, *, inside: bool = False
+) -> Any:
+    """An option as a table, or as a number, a word, or a list of these; `inside` a list."""
+    if isinstance(value, Risk):
+        return to_dict(value)
+    if is_dataclass(value) and not isinstance(value, type) and not inside:
+        role, name = _role(option, around), type(value).__name__
+        if not known(role, type(value)):
+            raise SpecError(
+                f"{name} is not a known part of {role}: make it known by "
+                f"spec.register({role!r}, {name}); known are {_names(_known[role])}"
+            )
+        options = {key: _plain(key, inner, name, role) for key, inner in _options(value)}
+        return {"part": name, **options}
     if isinstance(value, np.ndarray) and value.dtype == np.bool_ and value.ndim == 2:
         return ["".join(".#"[pixel] for pixel in row) for row in value.tolist()]
-    return _plain(value, f"{part}.{option}")
-
-
-def _inner_role(role: str, option: str) -> str:
-    """The role of a part within a part: its own, but the region of a loss is a region."""
-    return "regions" if option == "region" else role
-
-
-def _plain(value: Any, where: str) -> Any:
-    """Numbers, words, and lists of them."""
+    if isinstance(value, np.generic):
+        return _plain(option, value.item(), where)
+    if isinstance(value, tuple | list):
+        return [_plain(option, item, where, inside=True) for item in value]
     if isinstance(value, bool | str):
         return value
-    if isinstance(value, np.generic):
-        return _plain(value.item(), where)
     if isinstance(value, int | float):
         return float(value) if isinstance(value, float) else int(value)
-    if isinstance(value, tuple | list):
-        return [_plain(each, where) for each in value]
-    raise SpecError(f"{where} cannot be written down: got {value!r}")
+    raise SpecError(f"{where}.{option} cannot be written down: got {value!r}")
 
 
 def from_dict(described: dict[str, Any]) -> Controller:
@@ -185,32 +161,24 @@ def from_dict(described: dict[str, Any]) -> Controller:
     risks = described["risks"]
     if not isinstance(risks, list):
         raise SpecError(f"risks must be a list of tables, got {risks!r}")
-    options: dict[str, Any] = {
-        "sets": _part("sets", described["sets"], "sets"),
-        "risks": tuple(_risk(risk, f"risks[{index}]") for index, risk in enumerate(risks)),
-    }
-    if "stretch" in described:
-        options["stretch"] = _part("stretches", described["stretch"], "stretch")
-    if "combine" in described:
-        options["combine"] = _part("combine", described["combine"], "combine")
+    options = {key: _part(key, value, key) for key, value in described.items() if key != "risks"}
+    options["risks"] = tuple(_risk(risk, f"risks[{index}]") for index, risk in enumerate(risks))
     controller: Controller = _make(Controller, options, "the controller")
     return controller
 
 
 def _risk(described: Any, where: str) -> Risk:
-    allowed = {field.name for field in fields(Risk)}
-    _keys(described, where, allowed, {"loss", "level"})
-    options = dict(described)
-    options["loss"] = _part("losses", described["loss"], f"{where}.loss")
-    if "step" in described:
-        options["step"] = _part("steps", described["step"], f"{where}.step")
-    if isinstance(options.get("bounds"), list):
-        options["bounds"] = tuple(options["bounds"])
+    _keys(described, where, {field.name for field in fields(Risk)}, {"loss", "level"})
+    options = {
+        key: _part(_ROLES[key], value, f"{where}.{key}") if key in _ROLES else _value(value)
+        for key, value in described.items()
+    }
     risk: Risk = _make(Risk, options, where)
     return risk
 
 
 def _part(role: str, described: Any, where: str) -> Any:
+    role = _role(role, None)
     if not isinstance(described, dict) or "part" not in described:
         raise SpecError(f"{where} must be a table with a `part`, got {described!r}")
     name = described["part"]
@@ -219,15 +187,17 @@ def _part(role: str, described: Any, where: str) -> Any:
         raise SpecError(f"{where}.part must be one of {_names(_known[role])}, got {name!r}")
     _keys(described, where, {"part", *(field.name for field in fields(cls) if field.init)}, set())
     options = {
-        key: _part(_inner_role(role, key), value, f"{where}.{key}")
+        key: _part(_role(key, role), value, f"{where}.{key}")
         if isinstance(value, dict)
-        else tuple(value)
-        if isinstance(value, list)
-        else value
+        else _value(value)
         for key, value in described.items()
         if key != "part"
     }
     return _make(cls, options, where)
+
+
+def _value(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _make(cls: Any, options: dict[str, Any], where: str) -> Any:
@@ -281,13 +251,10 @@ def to_toml(controller: Controller) -> str:
     part = "Miscoverage"
     ...
     """
-    plain = to_dict(controller)
-    blocks = [
-        block
-        for name in ("sets", "stretch", "combine")
-        for block in _table(f"[{name}]", name, plain[name])
-    ]
-    for risk in plain["risks"]:
+    tables = to_dict(controller)
+    risks = tables.pop("risks")
+    blocks = [block for name in tables for block in _table(f"[{name}]", name, tables[name])]
+    for risk in risks:
         blocks += _table("[[risks]]", "risks", risk)
     return "\n\n".join(blocks) + "\n"
 
@@ -306,15 +273,11 @@ def _table(header: str, path: str, options: dict[str, Any]) -> list[str]:
 
 
 def _toml_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml_value, value)) + "]"
-    if isinstance(value, float) and (isinf(value) or isnan(value)):
-        return str(value)
     if isinstance(value, str):
         return _toml_string(value)
-    return repr(value)
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _toml_string(text: str) -> str:

@@ -379,11 +379,9 @@ class Stream:
         info, hook = self.info, self._hook
         if info is None or hook is None:
             return
-        if watch.peak != self._state.peak:  # the guarantee's limit grows with the delay
-            watch.peak = self._state.peak
-            watch.limits = self._limits(watch)
         saturated = {"full": inf, "empty": -inf}.get(info.saturated or "", 0.0)
-        watch.look(saturated, info.losses, hook)
+        grows = watch.window is not None and watch.tolerance is None
+        watch.look(saturated, info.losses, hook, (lambda: self._limits(watch)) if grows else None)
 
     def _watch_of(self, content: dict[str, Any]) -> Watch:
         return Watch.restore([risk.level for risk in self._controller.risks], content)

@@ -17,31 +17,11 @@ from setpoint.errors import InputError
 from setpoint.parts import Capability, ours
 
 __all__ = [
-    "Always",
-    "Barrier",
-    "ErrorAdaptive",
-    "Exponential",
-    "Identity",
-    "Saturates",
-    "ScoreAdaptive",
-    "Stretch",
-    "Tracking",
-    "barrier",
-    "barrier_heed",
-    "barrier_move",
-    "clip_bounds",
-    "error_authors",
-    "error_paper",
-    "exponential",
-    "identity",
-    "score_authors",
-    "score_paper",
-    "shifted_exponential",
-    "shifted_identity",
-    "tracking",
-    "tracking_heed",
-    "tracking_move",
-]
+    "Always", "Barrier", "ErrorAdaptive", "Exponential", "Identity", "Saturates", "ScoreAdaptive",
+    "Stretch", "Tracking", "barrier", "barrier_heed", "barrier_move", "clip_bounds",
+    "error_authors", "error_paper", "exponential", "identity", "shifted_exponential",
+    "shifted_identity", "tracking", "tracking_heed", "tracking_move",
+]  # fmt: skip
 
 Memory = tuple[float, ...]
 
@@ -106,25 +86,6 @@ def _clip(value: float, low: float, high: float) -> float:
     return low if value < low else high if value > high else value
 
 
-def score_paper(params: Memory, memory: Memory, excess: float, score: float, lam: float) -> Memory:
-    """memory + β_score·s, clipped."""
-    beta, low, high = params
-    moved = _clip(memory[0] + beta * score, low, high)
-    return (moved,)
-
-
-def score_authors(
-    params: Memory, memory: Memory, excess: float, score: float, lam: float
-) -> Memory:
-    """memory + β_score·sign(l − r)·|s − λ|, clipped."""
-    beta, low, high = params
-    moved = memory[0]
-    if excess != 0.0:
-        distance = beta * abs(score - lam)
-        moved = _clip(moved + (distance if excess > 0.0 else -distance), low, high)
-    return (moved,)
-
-
 def _growth(beta: float, excess: float) -> float:
     """exp(β|l − r|), with the exponent clamped."""
     power = beta * (excess if excess >= 0.0 else -excess)
@@ -132,7 +93,7 @@ def _growth(beta: float, excess: float) -> float:
 
 
 def error_paper(params: Memory, memory: Memory, excess: float, score: float, lam: float) -> Memory:
-    """memory + β_score·s·exp(β_loss|l − r|), clipped."""
+    """memory + β_score·s·exp(β_loss|l − r|), clipped; β_loss = 0 follows the score alone."""
     beta_score, beta_loss, low, high = params
     growth = _growth(beta_loss, excess)
     moved = _clip(memory[0] + beta_score * score * growth, low, high)
@@ -204,35 +165,64 @@ class Exponential:
 Inner = Identity | Exponential
 
 
-def _check_adaptive(part: Any) -> None:
-    """Checks the options that score and error adaptive stretching share."""
-    name = type(part).__name__
-    object.__setattr__(part, "score", positive(part.score, f"{name}.score"))
-    if (part.low is None) != (part.high is None):
-        raise InputError(f"{name} takes both low and high or neither, got {part.low}, {part.high}")
-    if part.low is not None:
-        low, high = finite(part.low, f"{name}.low"), finite(part.high, f"{name}.high")
-        if not low <= 0.0 <= high:
-            raise InputError(f"{name} must have low ≤ 0 ≤ high, got ({low}, {high})")
-        object.__setattr__(part, "low", low)
-        object.__setattr__(part, "high", high)
-    choice(part.reading, f"{name}.reading", ("paper", "authors"))
-    if not isinstance(part.inner, Inner):
-        raise InputError(f"{name}.inner must be Identity() or Exponential(), got {part.inner!r}")
+class _Adaptive:
+    """What score and error adaptive stretching share; abstract: the options are not here."""
 
+    __slots__ = ()
 
-def _clips(part: "ScoreAdaptive | ErrorAdaptive") -> tuple[float, float]:
-    if part.low is None or part.high is None:
-        raise InputError(
-            f"{type(part).__name__} has no clip bounds yet: give low and high, for example by "
-            "stretches.clip_bounds(y), or let setpoint.burn_in choose them"
-        )
-    return part.low, part.high
+    score: float
+    low: float | None
+    high: float | None
+    inner: Inner
+    reading: str
+
+    def _check(self) -> None:
+        name = type(self).__name__
+        object.__setattr__(self, "score", positive(self.score, f"{name}.score"))
+        if (self.low is None) != (self.high is None):
+            raise InputError(
+                f"{name} takes both low and high or neither, got {self.low}, {self.high}"
+            )
+        if self.low is not None:
+            low, high = finite(self.low, f"{name}.low"), finite(self.high, f"{name}.high")
+            if not low <= 0.0 <= high:
+                raise InputError(f"{name} must have low ≤ 0 ≤ high, got ({low}, {high})")
+            object.__setattr__(self, "low", low)
+            object.__setattr__(self, "high", high)
+        choice(self.reading, f"{name}.reading", ("paper", "authors"))
+        if not isinstance(self.inner, Inner):
+            raise InputError(
+                f"{name}.inner must be Identity() or Exponential(), got {self.inner!r}"
+            )
+
+    def _clips(self) -> tuple[float, float]:
+        if self.low is None or self.high is None:
+            raise InputError(
+                f"{type(self).__name__} has no clip bounds yet: give low and high, for example by "
+                "stretches.clip_bounds(y), or let setpoint.burn_in choose them"
+            )
+        return self.low, self.high
+
+    @property
+    def phi(self) -> Any:
+        return shifted_identity if self.inner == Identity() else shifted_exponential
+
+    @property
+    def move(self) -> Any:
+        return error_paper if self.reading == "paper" else error_authors
+
+    def init(self) -> Memory:
+        """No offset."""
+        return (0.0,)
+
+    def inverse(self, lam: float, memory: Memory = (0.0,)) -> float:
+        """The θ whose λ is `lam` under this memory."""
+        return self.inner.inverse(lam - memory[0])
 
 
 @ours
 @dataclass(frozen=True, slots=True)
-class ScoreAdaptive:
+class ScoreAdaptive(_Adaptive):
     """An offset that follows the scores: λ = inner(θ) + memory.
 
     After each step, memory ← clip(memory + β·s, low, high), where s is the signed distance of y
@@ -262,32 +252,16 @@ class ScoreAdaptive:
     scored = True
 
     def __post_init__(self) -> None:
-        _check_adaptive(self)
+        self._check()
 
     @property
     def params(self) -> Memory:
-        return (self.score, *_clips(self))
-
-    @property
-    def phi(self) -> Any:
-        return shifted_identity if self.inner == Identity() else shifted_exponential
-
-    @property
-    def move(self) -> Any:
-        return score_paper if self.reading == "paper" else score_authors
-
-    def init(self) -> Memory:
-        """No offset."""
-        return (0.0,)
-
-    def inverse(self, lam: float, memory: Memory = (0.0,)) -> float:
-        """The θ whose λ is `lam` under this memory."""
-        return self.inner.inverse(lam - memory[0])
+        return (self.score, 0.0, *self._clips())
 
 
 @ours
 @dataclass(frozen=True, slots=True)
-class ErrorAdaptive:
+class ErrorAdaptive(_Adaptive):
     """An offset that follows the scores, more so after a loss far from its level.
 
     As `ScoreAdaptive`, with the score's part multiplied by exp(β_loss·|l − r|).
@@ -317,7 +291,7 @@ class ErrorAdaptive:
     scored = True
 
     def __post_init__(self) -> None:
-        _check_adaptive(self)
+        self._check()
         loss = finite(self.loss, "ErrorAdaptive.loss")
         if loss < 0.0:
             raise InputError(f"ErrorAdaptive.loss must be at least 0, got {loss}")
@@ -325,23 +299,7 @@ class ErrorAdaptive:
 
     @property
     def params(self) -> Memory:
-        return (self.score, self.loss, *_clips(self))
-
-    @property
-    def phi(self) -> Any:
-        return shifted_identity if self.inner == Identity() else shifted_exponential
-
-    @property
-    def move(self) -> Any:
-        return error_paper if self.reading == "paper" else error_authors
-
-    def init(self) -> Memory:
-        """No offset."""
-        return (0.0,)
-
-    def inverse(self, lam: float, memory: Memory = (0.0,)) -> float:
-        """The θ whose λ is `lam` under this memory."""
-        return self.inner.inverse(lam - memory[0])
+        return (self.score, self.loss, *self._clips())
 
 
 def barrier(params: Memory, memory: Memory, theta: float) -> float:
@@ -451,7 +409,7 @@ def tracking_move(
     """What the λ that would have kept the loss at its level teaches about the next one."""
     labels, mean, pull, spread, scale, quantile, last, jump, waiting, recent = memory
     waiting, recent = barrier_move(params, (waiting, recent), excess, score, lam)
-    if not (-inf < score < inf):  # no λ, or every λ, would have done: nothing to learn but this
+    if not (-1e150 < score < 1e150):  # no λ, or every λ, would have done: nothing to learn but this
         rate = 2.0 / (labels + 9.0)
         quantile += (rate if rate > params[2] else params[2]) * excess
         return labels, mean, pull, spread, scale, quantile, last, jump, waiting, recent
@@ -472,7 +430,7 @@ def tracking_move(
         quantile += (rate if rate > params[2] else params[2]) * excess
         rate = 1.0 / (labels + 10.0)
         step = _clip(rest / scale, -6.0, 6.0) * (rate if rate > 0.01 else 0.01)
-        part = shift / scale
+        part = _clip(shift / scale, -1e9, 1e9)
         square = part * part
         most = 100.0 * spread + 100.0
         rate = share if share > 0.01 else 0.01
@@ -491,7 +449,7 @@ def tracking_move(
 def tracking_heed(params: Memory, memory: Memory, others: float) -> Memory:
     """d, the most other predictions that waited when a set was made."""
     waiting = others if others > memory[8] else memory[8]
-    return (*memory[:8], waiting, memory[9])
+    return memory[:8] + (waiting, memory[9])  # noqa: RUF005, a form that numba knows
 
 
 @ours

@@ -172,7 +172,7 @@ def test_the_demo_ends_with_a_certificate_and_a_report(tmp_path: Path) -> None:
         (["report", "forecast.csv"], "a file of predictions with --target"),
         (["report", "nowhere"], "nowhere is nowhere: name a folder that run or calibrate wrote"),
         (["report", "."], "must hold rows, metrics.json and controller.toml"),
-        (["stream", "--state", "new"], "holds no ledger yet"),
+        (["stream", "--state", "new"], "holds no streams yet"),
     ],
 )
 def test_a_mistake_is_answered_by_one_sentence_and_exit_code_1(
@@ -262,7 +262,7 @@ def test_the_shell_completes_commands() -> None:
 
 def test_the_command_line_imports_no_heavy_library_before_it_needs_one() -> None:
     code = (
-        "import sys; from setpoint.cli.commands import app; "
+        "import sys; from setpoint.cli import app; "
         "print([m for m in ('numba', 'pandas', 'plotly', 'pyarrow', 'torch') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

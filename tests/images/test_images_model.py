@@ -19,9 +19,10 @@ from setpoint.images import (
     RegisteredResiduals,
     SpreadModel,
     fit,
+    floored,
     known_pixels,
+    sides,
 )
-from setpoint.images.heuristics import floored, sides
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("cv2")

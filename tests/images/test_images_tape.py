@@ -289,5 +289,5 @@ def test_the_papers_grids_are_tried_by_default() -> None:
     assert {*both.table["gamma1"].tolist()} == {*sp.search.DEPTH_PAIR_GAMMAS}
     with pytest.raises(InputError, match="the validation part needs frames from start=20"):
         choose(single, kept, 20)
-    with pytest.raises(InputError, match="excess must be given for each of 2 risks, got 1"):
+    with pytest.raises(InputError, match="there are 1 tolerances for 2 risks"):
         choose(sp.Controller(sp.sets.PixelScale(), RISKS), kept, excess=(0.1,))

@@ -14,9 +14,9 @@ import pytest
 import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import InputError
-from setpoint.jobs.features import find
+from setpoint.jobs.columns import features as find
 from setpoint.jobs.rows import read
-from setpoint.tape.dates import calendar
+from setpoint.tape.cells import calendar
 from setpoint.tape.files import write
 
 pa = pytest.importorskip("pyarrow")
@@ -443,14 +443,16 @@ def test_every_kind_of_saved_state_can_be_inspected(tmp_path: Path) -> None:
     fleet.update(np.array([2.0, 0.5]))
     groups.save(tmp_path / "groups.zip")
     fleet.save(tmp_path / "fleet.zip")
-    with sp.Ledger(tmp_path / "ledger", controller) as ledger:
+    with sp.Store(tmp_path / "store.sqlite", controller) as store:
         for name, y in (("north", 2.0), ("south", 0.5)):
-            ledger.handle([{"stream": name, "id": "a", "prediction": [0.0, 1.0], "y": y}])
-        before = sorted(p.name for p in (tmp_path / "ledger").iterdir())
+            store.apply([{"stream": name, "id": "a", "prediction": [0.0, 1.0], "y": y}])
+        before = sorted(p.name for p in tmp_path.iterdir())
         kinds = {
-            name: jobs.inspect(tmp_path / name) for name in ("groups.zip", "fleet.zip", "ledger")
+            name: jobs.inspect(tmp_path / name)
+            for name in ("groups.zip", "fleet.zip", "store.sqlite")
         }
-        assert sorted(p.name for p in (tmp_path / "ledger").iterdir()) == before
+        assert sorted(p.name for p in tmp_path.iterdir()) == before
+        store.apply([{"stream": "south", "prediction": [0.0, 1.0]}])  # it is still the owner
     for name, found in kinds.items():
         assert found.kind == name.split(".")[0]
         assert {k: c.risks[0].mean for k, c in found.certificates.items()} == {

@@ -1,7 +1,8 @@
 """Live, replay, fleet and sweep are four ways to run one definition: they give the same numbers.
 
-In plain Python every combination of scalar rules is tried, bit for bit. As machine code every
-pair of rules meets; there numbers that come from an exponential may differ in their last bits.
+Every pair of rules meets: in plain Python in every loop, bit for bit; as machine code, which takes
+seconds to make, in replays, and every rule once in every loop. There numbers that come from an
+exponential may differ in their last bits. `make slow` tries every combination.
 """
 
 from dataclasses import replace
@@ -227,9 +228,18 @@ def hold_row(row: Row, ways: Any, *, sweeps: bool) -> None:
     assert_wide_awake(runs, torn=False)
 
 
+@pytest.mark.usefixtures("without_numba")
 @pytest.mark.parametrize("row", PAIRS, ids=str)
-def test_every_pair_of_rules_runs_the_same_live_replayed_and_in_a_fleet_compiled(row: Row) -> None:
-    hold_row(row, [fleet_at_once], sweeps=False)
+def test_every_pair_of_rules_runs_the_same_four_ways(row: Row) -> None:
+    runs = []
+    for seed, controller in enumerate(compiled_controllers(row)):
+        runs += hold_every_way(controller, rows=60, seed=seed, streams=2, exact=True, ties=True)
+    assert_wide_awake(runs, torn=False)
+
+
+@pytest.mark.parametrize("row", PAIRS, ids=str)
+def test_every_pair_of_rules_runs_the_same_live_and_replayed_compiled(row: Row) -> None:
+    hold_row(row, [], sweeps=False)
 
 
 @pytest.mark.parametrize("row", ONCE, ids=str)

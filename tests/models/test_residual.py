@@ -11,8 +11,7 @@ import pytest
 
 import setpoint as sp
 from setpoint.errors import InputError, LabelError
-from setpoint.models import OnlineModel
-from setpoint.models.residual import Fading, Recent, Residuals, ResidualScale
+from setpoint.models import Fading, OnlineModel, Recent, Residuals, ResidualScale
 
 
 class Mean:

@@ -30,7 +30,7 @@ from river import (
 
 import setpoint as sp
 from setpoint.errors import InputError, LabelError
-from setpoint.models.residual import Fading, Residuals
+from setpoint.models import Fading, Residuals
 from setpoint.models.river import Coverage, IntervalRegressor, SetClassifier
 
 

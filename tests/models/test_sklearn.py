@@ -25,8 +25,9 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import setpoint as sp
+from setpoint import presets
 from setpoint.errors import InputError
-from setpoint.models.residual import Fading, Recent, Residuals
+from setpoint.models import Fading, Recent, Residuals
 from setpoint.models.sklearn import IntervalRegressor, SetClassifier
 
 
@@ -394,8 +395,7 @@ def test_levels_are_written_as_people_write_them() -> None:
     assert made.stream_.controller.risks[0].level == 0.1
     assert "0.0999" not in repr(made.stream_.controller)
     for tiny in (1e-14, 1.0 - 1e-14):
-        level = IntervalRegressor(Ridge(), confidence_level=tiny)._made().risks[0].level
-        assert level == 1.0 - tiny
+        assert presets.intervals(tiny).risks[0].level == 1.0 - tiny
 
 
 def test_predicting_changes_nothing() -> None:

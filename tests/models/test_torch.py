@@ -13,8 +13,7 @@ from torch import nn
 
 import setpoint as sp
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
-from setpoint.models import OnlineModel
-from setpoint.models.residual import ResidualScale
+from setpoint.models import OnlineModel, ResidualScale
 from setpoint.models.torch import Grid, Online, Pinball, Point, Sigmoid, Softmax
 
 
@@ -372,7 +371,7 @@ class Pair(nn.Linear):
         (lambda: made_with(Point(), rows=0), InputError, "rows must be a whole number"),
         (lambda: made_with(Point(), clip=0.0), InputError, "clip must be greater than 0"),
         (lambda: made_with(Point(), scheduler=3), InputError, "scheduler must be"),
-        (lambda: Pinball(0.9, 0.1), InputError, "0 < lower < upper < 1, got 0.9 and 0.1"),
+        (lambda: Pinball(0.9, 0.1), InputError, r"rise strictly between 0 and 1, got \(0.9, 0.1\)"),
         (lambda: Grid(()), InputError, r"rise strictly between 0 and 1, got \(\)"),
         (lambda: Grid((0.5, 0.1)), InputError, r"rise strictly between 0 and 1, got \(0.5, 0.1\)"),
         (lambda: Grid(0.5), InputError, "rise strictly between 0 and 1, got 0.5"),

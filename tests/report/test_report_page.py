@@ -188,10 +188,10 @@ def test_the_page_of_a_job_says_how_it_was_made_and_how_to_do_it_again(tmp_path:
     text = made["report.html"].read_text(encoding="utf-8")
     assert "How it was made" in sections(text)
     (shown,) = re.findall(r'<pre[^>]* id="repeat">(.*?)</pre>', text, re.S)
-    assert unescape(shown) == found.job["repeat"]
+    assert unescape(shown) == found.repeat
     for part in ("a & b.csv", "--target '<y>'", "--lower low", "--upper high", "--level 0.1"):
         assert part in unescape(shown)
     assert "--burn-in 50" in shown
-    (chosen,) = [row for row in found.choice.tried if row["chosen"]]
-    assert f"γ = {chosen['gamma']:.6g} and the stretching {chosen['stretch']}" in text
+    (chosen,) = [row for row in found.choice.tried if row.chosen]
+    assert f"γ = {chosen.gamma:.6g} and the stretching {chosen.stretch}" in text
     assert embedded(text, "metrics") == found.metrics()

@@ -1,15 +1,70 @@
-"""Arrays from outside, in the one form for which a loop is compiled."""
+"""Arrays in and out of a fleet, in the one form for which a loop is compiled."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint.errors import InputError
+from setpoint.errors import InputError, PredictionError
 
-__all__ = ["Array", "by_column", "fixed", "inputs", "kind_of", "numbers", "outputs"]
+__all__ = [
+    "Array",
+    "by_column",
+    "fixed",
+    "inputs",
+    "kind_of",
+    "numbers",
+    "outputs",
+    "prediction_columns",
+]
 
 Array = np.ndarray[Any, Any]
+
+
+class Intervals(NamedTuple):
+    """The ends of many intervals; an empty one has lower = +inf and upper = −inf."""
+
+    lower: Array
+    upper: Array
+
+    @property
+    def lengths(self) -> Array:
+        """upper − lower, 0 for an empty interval."""
+        with np.errstate(invalid="ignore"):
+            return np.where(self.lower < self.upper, self.upper - self.lower, 0.0)
+
+
+def prediction_columns(
+    prediction: Any, wanted: tuple[str, ...], streams: int, dimensions: int
+) -> tuple[Array, ...]:
+    """The columns of a prediction as a loop takes them: of one type, and not to be changed."""
+    shape = f"({streams:,},)" if dimensions == 1 else f"(steps, {streams:,})"
+    listed = by_column(prediction, wanted, dimensions)
+    if listed is None:
+        raise PredictionError(
+            f"a prediction must be the arrays ({', '.join(wanted)}) of shape {shape}, in a "
+            f"tuple, by name or as the last axis of one array, got {kind_of(prediction)}"
+        )
+    point = len(listed) < len(wanted)
+    read = [
+        numbers(column, f"the column {name}", PredictionError)
+        for name, column in zip(("point",) if point else wanted, listed, strict=True)
+    ]
+    for name, column in zip(wanted, read, strict=False):
+        if (
+            column.ndim != dimensions
+            or column.shape[-1] != streams
+            or column.shape != read[0].shape
+        ):
+            raise PredictionError(f"the column {name} must have shape {shape}, got {column.shape}")
+    columns = inputs(read, np.result_type(*read))
+    if point:
+        for row in columns[0] if dimensions == 2 else columns:
+            if not np.isfinite(row).all():
+                got = row[int((~np.isfinite(row)).argmax())]
+                raise PredictionError(f"a point forecast must be finite, got {got}")
+        columns *= len(wanted)
+    return columns
 
 
 def by_column(prediction: Any, wanted: tuple[str, ...], dimensions: int) -> list[Any] | None:

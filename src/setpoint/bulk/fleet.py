@@ -7,19 +7,18 @@ labels come as arrays with one entry for each stream.
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from setpoint import _store, spec
 from setpoint._check import whole
 from setpoint.bulk import arrays
-from setpoint.bulk.arrays import Array, fixed, inputs
+from setpoint.bulk.arrays import Array, Intervals, fixed, inputs
 from setpoint.bulk.compile import compiled, kernel
 from setpoint.bulk.states import States, first_unsound, refusal
-from setpoint.bulk.vectors import REST, layout_of, pack_rest, params_of, scalar
+from setpoint.bulk.vectors import REST, layout_of, pack_rest, params_of, rest_fields, scalar
 from setpoint.controller import Controller, State, matching
 from setpoint.errors import (
     AmbiguousReceipt,
@@ -28,57 +27,16 @@ from setpoint.errors import (
     LabelError,
     PendingFull,
     PredictionError,
+    SetpointError,
     StateError,
     UnknownReceipt,
 )
 from setpoint.guarantee import Certificate, certify
 from setpoint.laws import Law
 from setpoint.parts import trusted
-from setpoint.receipts import Id, checked_id
+from setpoint.receipts import Batch, Id, checked_id
 
 __all__ = ["Batch", "Fleet", "Intervals"]
-
-
-class Intervals(NamedTuple):
-    """The ends of many intervals; an empty one has lower = +inf and upper = −inf."""
-
-    lower: Array
-    upper: Array
-
-    @property
-    def lengths(self) -> Array:
-        """upper − lower, 0 for an empty interval."""
-        with np.errstate(invalid="ignore"):
-            return np.where(self.lower < self.upper, self.upper - self.lower, 0.0)
-
-
-@dataclass(slots=True)
-class Batch:
-    """The receipts of one call, as arrays: one entry for each prediction that was shown.
-
-    A row below 0 is that of a stream that was retired: −1 − its place in the fleet's list.
-    `reading` has one row for each number that a label will ask for, `open` says what still waits.
-    """
-
-    rows: Array
-    reading: Array
-    lower: Array
-    upper: Array
-    lam: Array
-    leader: Array
-    open: Array
-
-    def taken(self, places: Array) -> "Batch":
-        """Some of its predictions."""
-        return Batch(
-            self.rows[places],
-            np.ascontiguousarray(self.reading[:, places]),
-            fixed(self.lower[places]),
-            fixed(self.upper[places]),
-            self.lam[places],
-            self.leader[places],
-            self.open[places],
-        )
 
 
 # Where the counts lie that change between steps, in the numbers of `pack_rest`.
@@ -154,7 +112,8 @@ class Fleet:
         self._trusted = all(trusted(part) for part in parts) and all(
             trusted(risk.loss) and trusted(risk.step) for risk in controller.risks
         )
-        listed = isinstance(streams, Iterable) and np.ndim(streams) > 0  # type: ignore[arg-type]
+        number = isinstance(streams, np.ndarray) and streams.ndim == 0
+        listed = isinstance(streams, Iterable) and not number
         self.add(streams if listed else range(whole(streams, "streams", 0)))  # type: ignore[arg-type]
 
     # The streams
@@ -261,7 +220,7 @@ class Fleet:
             An id for this call, a generated number by default.
         """
         rows = self._rows(ids)
-        columns = self._columns(prediction, len(rows), 1)
+        columns = arrays.prediction_columns(prediction, self._layout.columns, len(rows), 1)
         name = self._serial if batch is None else checked_id(batch, "the id of a batch")
         if name in self._waiting:
             raise InputError(f"a batch already waits under the id {name!r}")
@@ -375,7 +334,7 @@ class Fleet:
             raise AmbiguousReceipt(
                 f"{len(self._waiting):,} batches wait: answer or drop them before run"
             )
-        columns = self._columns(prediction, len(self), 2)
+        columns = arrays.prediction_columns(prediction, self._layout.columns, len(self), 2)
         dtype = columns[0].dtype
         numbers = arrays.numbers(y, "the labels", LabelError)
         if numbers.shape != columns[0].shape:
@@ -423,39 +382,6 @@ class Fleet:
         self._close(name, held, None, held.open)
 
     # What comes from outside
-
-    def _columns(self, prediction: Any, streams: int, dimensions: int) -> tuple[Array, ...]:
-        """The columns of a prediction as a loop takes them: of one type, and not to be changed."""
-        wanted = self._layout.columns
-        shape = f"({streams:,},)" if dimensions == 1 else f"(steps, {streams:,})"
-        given = arrays.by_column(prediction, wanted, dimensions)
-        if given is None:
-            raise PredictionError(
-                f"a prediction must be the arrays ({', '.join(wanted)}) of shape {shape}, in a "
-                f"tuple, by name or as the last axis of one array, got {arrays.kind_of(prediction)}"
-            )
-        point = len(given) < len(wanted)
-        numbers = [
-            arrays.numbers(column, f"the column {name}", PredictionError)
-            for name, column in zip(("point",) if point else wanted, given, strict=True)
-        ]
-        for name, column in zip(wanted, numbers, strict=False):
-            if (
-                column.ndim != dimensions
-                or column.shape[-1] != streams
-                or column.shape != numbers[0].shape
-            ):
-                raise PredictionError(
-                    f"the column {name} must have shape {shape}, got {column.shape}"
-                )
-        columns = inputs(numbers, np.result_type(*numbers))
-        if point:
-            for row in columns[0] if dimensions == 2 else columns:
-                if not np.isfinite(row).all():
-                    got = row[int((~np.isfinite(row)).argmax())]
-                    raise PredictionError(f"a point forecast must be finite, got {got}")
-            columns *= len(wanted)
-        return columns
 
     def _refuse_prediction(self, rows: Array, columns: tuple[Array, ...]) -> None:
         """Raises the error of the first prediction that is none."""
@@ -633,13 +559,20 @@ class Fleet:
             )
             if content["fields"] != fleet._layout.fields:
                 raise StateError(f"{os.fspath(path)} was written by a setpoint with other rules")
+            names = fleet._layout.fields, rest_fields(fleet._layout.risks)
+            for fields, numbers in zip(names, (content["vectors"], content["rest"]), strict=True):
+                _store.check_columns(fields, numbers, len(fleet))
             fleet._vectors, fleet._rest = (
                 np.array(content[each], np.float64, order="C") for each in ("vectors", "rest")
             )
+            _store.check_columns(fleet._layout.fields, fleet._vectors, len(fleet))
+            _store.check_columns(REST, fleet._rest[-len(REST) :], len(fleet))
             fleet._serial, fleet._retired = content["serial"], content["retired"]
             for name, *parts in content["waiting"]:
                 fleet._waiting[name] = fleet._restored(Batch(*parts))
-        except (KeyError, TypeError) as error:
+        except SetpointError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
         return fleet
 

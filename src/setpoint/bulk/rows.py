@@ -10,6 +10,7 @@ import numpy as np
 from setpoint.bulk.states import columns_of, is_narrow, support_of
 from setpoint.bulk.vectors import outward
 from setpoint.controller import Controller, State
+from setpoint.errors import LabelError, PredictionError
 from setpoint.laws import Law, Laws, aim_one, learn_one
 from setpoint.parts import Capability
 from setpoint.predictions import Probabilities
@@ -57,7 +58,10 @@ def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterat
         for serial, (row, prediction, y) in enumerate(islice(rows, length)):
             if chances is not None:
                 prediction = Probabilities(prediction, u=float(chances[row]))
-            reading = sets.read(prediction)
+            try:
+                reading = sets.read(prediction)
+            except PredictionError as error:
+                raise PredictionError(f"row {row}: {error}") from None
             if draws:
                 reading = sets.draw(reading, serial)
             if learns:
@@ -73,7 +77,10 @@ def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterat
                 state.missing += 1
                 yield Step(row, widest, theta, shown, False, nothing)
                 continue
-            label = taped(y)
+            try:
+                label = taped(y)
+            except LabelError as error:
+                raise LabelError(f"row {row}: {error}") from None
             values: tuple[float | None, ...]
             if single:
                 values = (learn_one(law, risk, state, reading, shown, lam, label),)

@@ -85,7 +85,7 @@ class Objective(Protocol):
     """
 
     def __call__(
-        self, controller: Controller, found: Mapping[str, float], /
+        self, controller: Controller, metrics: Mapping[str, float], /
     ) -> float | tuple[float, ...]: ...
 
 
@@ -103,8 +103,8 @@ class Measures(Protocol):
 class Pinball:
     """The pinball loss of the two ends, the paper's objective for its tabular data."""
 
-    def __call__(self, controller: Controller, found: Mapping[str, float]) -> float:
-        return found["pinball"]
+    def __call__(self, controller: Controller, metrics: Mapping[str, float]) -> float:
+        return metrics["pinball"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +119,20 @@ class Narrowest:
 
     excess: float | tuple[float, ...] = 0.001
 
-    def __call__(self, controller: Controller, found: Mapping[str, float]) -> float:
-        count = len(controller.risks)
-        allowed = self.excess if isinstance(self.excess, tuple) else (self.excess,) * count
-        if len(allowed) != count:
-            raise InputError(f"Narrowest has {len(allowed)} tolerances for {count} risks")
-        held = all(
-            found[f"risk{i}"] <= risk.level + allowed[i] for i, risk in enumerate(controller.risks)
-        )
-        return found["mean_length"] if held else inf
+    def __call__(self, controller: Controller, metrics: Mapping[str, float]) -> float:
+        excess = self.excess
+        tolerances = excess if isinstance(excess, tuple) else (excess,) * len(controller.risks)
+        limits = _limits(controller, tolerances)
+        held = all(metrics[f"risk{i}"] <= limit for i, limit in enumerate(limits))
+        return metrics["mean_length"] if held else inf
+
+
+def _limits(controller: Controller, tolerances: tuple[float, ...]) -> list[float]:
+    """How high each risk may be."""
+    levels = [risk.level for risk in controller.risks]
+    if len(tolerances) != len(levels):
+        raise InputError(f"there are {len(tolerances)} tolerances for {len(levels)} risks")
+    return [level + tolerance for level, tolerance in zip(levels, tolerances, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +147,11 @@ class Authors:
 
     tolerance: float = 0.005
 
-    def __call__(self, controller: Controller, found: Mapping[str, float]) -> float:
+    def __call__(self, controller: Controller, metrics: Mapping[str, float]) -> float:
         confidence = nominal(controller)
-        if abs(found["coverage"] - confidence) > self.tolerance:
+        if abs(metrics["coverage"] - confidence) > self.tolerance:
             return inf
-        return (1.0 + abs(found["msl"] - 1.0 / confidence)) * found["mean_length"]
+        return (1.0 + abs(metrics["msl"] - 1.0 / confidence)) * metrics["mean_length"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +181,12 @@ class Holding:
         """The mean loss of each risk, the share of full sets and the mean size of the others."""
         losses = trace.losses[:, self.start :]
         judged = ~np.isnan(losses)
-        totals, counts = np.where(judged, losses, 0.0).sum(axis=1), judged.sum(axis=1)
         risks = [
-            total / count if count else nan for total, count in zip(totals, counts, strict=True)
+            row[known].mean() if known.any() else nan
+            for row, known in zip(losses, judged, strict=True)
         ]
-        lengths = _sizes(trace)[self.start :][judged.any(axis=0)]
+        sizes = trace.upper - trace.lower if trace.shown is None else map(size_of, trace.shown)
+        lengths = np.array([*sizes])[self.start :][judged.any(axis=0)]
         known = lengths[np.isfinite(lengths)]
         return {
             **{f"risk{i}": float(risk) for i, risk in enumerate(risks)},
@@ -189,25 +195,13 @@ class Holding:
         }
 
     def __call__(
-        self, controller: Controller, found: Mapping[str, float]
+        self, controller: Controller, metrics: Mapping[str, float]
     ) -> tuple[float, float, float]:
-        count = len(controller.risks)
-        if len(self.tolerances) != count:
-            raise InputError(f"Holding has {len(self.tolerances)} tolerances for {count} risks")
-        excess = [
-            found[f"risk{i}"] - risk.level - self.tolerances[i]
-            for i, risk in enumerate(controller.risks)
-        ]
+        limits = _limits(controller, self.tolerances)
+        excess = [metrics[f"risk{i}"] - limit for i, limit in enumerate(limits)]
         # A risk that was never judged was never above its level.
         worst = max([0.0, *(value for value in excess if value == value)])
-        return worst, found["full"], found["length"]
-
-
-def _sizes(trace: Trace) -> Array:
-    """How large each set is."""
-    if trace.shown is None:
-        return np.asarray(trace.upper - trace.lower)
-    return np.array([size_of(shown) for shown in trace.shown])
+        return worst, metrics["full"], metrics["length"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -238,5 +232,5 @@ class Tracking:
         metrics = {name: float(getattr(summary, name)) for name in ("risk", "coverage", "msl")}
         return {"pinball": loss, **metrics}
 
-    def __call__(self, controller: Controller, found: Mapping[str, float]) -> float:
-        return found["pinball"]
+    def __call__(self, controller: Controller, metrics: Mapping[str, float]) -> float:
+        return metrics["pinball"]

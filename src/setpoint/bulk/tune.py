@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import product
 from math import inf
 from typing import Any
@@ -68,15 +68,15 @@ class Tuned:
 
     def rows(self) -> list[dict[str, Any]]:
         """Everything tried, best first: its options, its objective, its metrics."""
-        order = _best_first(self.objective)
         options = {name: values.tolist() for name, values in self.options.items()}
+        objective = self.objective.tolist()
         return [
             {
                 **{name: values[i] for name, values in options.items()},
-                "objective": _plain(self.objective[i]),
-                **self.table.row(int(i)),
+                "objective": tuple(objective[i]) if self.objective.ndim > 1 else objective[i],
+                **self.table.row(i),
             }
-            for i in order
+            for i in _best_first(self.objective).tolist()
         ]
 
     def frontier(self, x: str = "mean_length", y: str = "msl") -> dict[str, Array]:
@@ -98,10 +98,10 @@ class Tuned:
         return {x: first[index], y: second[index], "index": index}
 
     def __str__(self) -> str:
-        shown = ("risk", "coverage", "mean_length", "msl")
-        own = [name for name in shown if name in self.table.columns] or [*self.table.columns]
-        names = [*self.options, "objective", *own]
-        rows = [[_told(row[name]) for name in names] for row in self.rows()[:10]]
+        usual = ("risk", "coverage", "mean_length", "msl")
+        metrics = [name for name in usual if name in self.table.columns] or [*self.table.columns]
+        names = [*self.options, "objective", *metrics]
+        rows = [[_printed(row[name]) for name in names] for row in self.rows()[:10]]
         widths = [max(12, *map(len, column)) for column in zip(names, *rows, strict=True)]
         lines = [
             "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
@@ -112,10 +112,10 @@ class Tuned:
     __repr__ = __str__
 
 
-def _told(value: Any) -> str:
+def _printed(value: Any) -> str:
     """A number in few digits, a pair of them, or a part as it prints."""
     if isinstance(value, tuple):
-        return f"({', '.join(map(_told, value))})"
+        return f"({', '.join(map(_printed, value))})"
     is_number = isinstance(value, float | int) and not isinstance(value, bool)
     return f"{value:.5g}" if is_number else repr(value)
 
@@ -125,11 +125,6 @@ def _best_first(objective: Array) -> Array:
     keys = objective[:, None] if objective.ndim == 1 else objective
     order: Array = np.lexsort(keys.T[::-1])
     return order
-
-
-def _plain(value: Any) -> Any:
-    """One number, or several."""
-    return tuple(value.tolist()) if value.ndim else float(value)
 
 
 def tune(
@@ -192,38 +187,44 @@ def tune(
     ----------
     Feldman et al. 2023, appendix C: the hyper-parameters' tuning.
     """
-    goal: Objective = _usual(controller) if objective is None else objective
+    if objective is None:
+        labels = isinstance(controller.sets, Shows) and controller.sets.shows is LabelSet
+        objective = Narrowest(0.005) if labels else Pinball()
     whole(budget, "budget", 1)
     whole(seed, "seed", 0)
     options: dict[str, Array] = {}
     if isinstance(space, Mapping):
-        names, settings = list(space), _settings(space, budget, seed)
-        controllers = [
-            with_options(controller, dict(zip(names, setting, strict=True))) for setting in settings
+        settings = [
+            dict(zip(space, setting, strict=True)) for setting in _settings(space, budget, seed)
         ]
-        options = {name: _column([row[i] for row in settings]) for i, name in enumerate(names)}
+        controllers = [with_options(controller, setting) for setting in settings]
+        options = {name: _column([setting[name] for setting in settings]) for name in space}
     else:
         controllers = list(space)
-    told = _Progress(len(controllers), progress)
-    if isinstance(goal, Measures):
-        table = _measured(controllers, tape, goal, state, told)
+    shown = _Progress(len(controllers), progress)
+    if isinstance(objective, Measures):
+        rows = []
+        for tried in controllers:
+            rows.append(objective.measure(replay(tried, tape, state)))
+            shown(len(rows))
+        columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+        table = Sweep(tuple(controllers), columns)
     else:
-        table = sweep(controllers, tape, state=state, confidence_level=confidence_level, told=told)
+        table = sweep(controllers, tape, state=state, confidence_level=confidence_level, told=shown)
     values = np.array(
-        [_numbers(goal(each, table.row(place))) for place, each in enumerate(controllers)]
+        [_numbers(objective(tried, table.row(i))) for i, tried in enumerate(controllers)]
     )
     values[np.isnan(values)] = inf
-    first = values if values.ndim == 1 else values[:, 0]
-    index = int(_best_first(values)[0]) if first.min() < inf else None
-    if index is None:
-        warnings.warn(
-            f"the objective {goal!r} rejects all of {len(values):,} controllers (it is +inf or "
-            "NaN), so the one given stays the best",
-            TuneNotice,
-            stacklevel=2,
-        )
-    best = controller if index is None else controllers[index]
-    return Tuned(best, index, options, values, table)
+    best = int(_best_first(values)[0])
+    if values[best].flat[0] < inf:
+        return Tuned(controllers[best], best, options, values, table)
+    warnings.warn(
+        f"the objective {objective!r} rejects all of {len(values):,} controllers (it is +inf or "
+        "NaN), so the one given stays the best",
+        TuneNotice,
+        stacklevel=2,
+    )
+    return Tuned(controller, None, options, values, table)
 
 
 def _numbers(objective: Any) -> Any:
@@ -231,29 +232,6 @@ def _numbers(objective: Any) -> Any:
     if isinstance(objective, tuple):
         return [number(value, "the objective") for value in objective]
     return number(objective, "the objective")
-
-
-def _measured(
-    controllers: Sequence[Controller],
-    tape: Tape,
-    objective: Measures,
-    state: Start,
-    told: "_Progress",
-) -> Sweep:
-    """The metrics that an objective measures itself, one trace after the other."""
-    rows = []
-    for done, controller in enumerate(controllers, 1):
-        rows.append(objective.measure(replay(controller, tape, state)))
-        told(done)
-    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    return Sweep(tuple(controllers), columns)
-
-
-def _usual(controller: Controller) -> Objective:
-    """What is made small if nobody says: the pinball loss, or the size of sets without ends."""
-    sets = controller.sets
-    labels = isinstance(sets, Shows) and sets.shows is LabelSet
-    return Narrowest(0.005) if labels else Pinball()
 
 
 def _column(values: list[Any]) -> Array:
@@ -315,65 +293,43 @@ _SHORT = {
 }
 
 
-@dataclass(slots=True)
-class _Change:
-    """What becomes of a part: another in its place, or other options, or both in this order."""
-
-    name: str
-    whole: tuple[Any, ...] = ()
-    options: dict[str, "_Change"] = field(default_factory=dict)
-
-
 def with_options(controller: Controller, options: Mapping[str, Any]) -> Controller:
     """The controller with some options changed, all those of one part together.
 
-    Options are named as in the space of `tune`.
+    Options are named as in the space of `tune`. A whole part is exchanged before its options are.
     """
-    change = _Change("")
+    changes: dict[tuple[str, ...], dict[str, Any]] = {}
     for name, value in options.items():
         path = _SHORT.get(name, name)
-        places = [str(i) for i in range(len(controller.risks))] if "*" in path else [""]
-        for place in places:
-            inner = change
-            for step in path.replace("*", place).split("."):
-                inner = inner.options.setdefault(step, _Change(name))
-            inner.whole = (value,)
-    changed: Controller = _changed(controller, change)
-    return changed
+        for place in range(len(controller.risks) if "*" in path else 1):
+            *part, option = path.replace("*", str(place)).split(".")
+            changes.setdefault(tuple(part), {})[option] = value
+    for path_of_part in sorted(changes, key=len):
+        controller = _changed(controller, path_of_part, changes[path_of_part])
+    return controller
 
 
-def _changed(part: Any, change: _Change) -> Any:
-    """The part after a change of it or of its options."""
-    made = change.whole[0] if change.whole else part
-    if not change.options:
-        return made
-    if isinstance(made, tuple) and not hasattr(made, "_fields"):
-        items = list(made)
-        for place, inner in change.options.items():
-            if not place.isdigit() or int(place) >= len(items):
-                raise InputError(
-                    f"{inner.name}: {place!r} must be an index from 0 to {len(items) - 1}"
-                )
-            items[int(place)] = _changed(items[int(place)], inner)
-        return tuple(items)
-    allowed = [option.name for option in fields(made)] if is_dataclass(made) else []
-    for option, inner in change.options.items():
-        if option not in allowed:
+def _changed(part: Any, path: tuple[str, ...], changes: Mapping[str, Any]) -> Any:
+    """A part with the options changed of the part inside it that a path leads to."""
+    first = path[0] if path else next(iter(changes))
+    if isinstance(part, tuple) and not is_dataclass(part):
+        if not first.isdigit() or int(first) >= len(part):
+            raise InputError(f"{first!r} must be an index from 0 to {len(part) - 1}")
+        inner = _changed(part[int(first)], path[1:], changes) if path else changes[first]
+        return (*part[: int(first)], inner, *part[int(first) + 1 :])
+    known = [option.name for option in fields(part)] if is_dataclass(part) else []
+    for option in path[:1] or changes:
+        if option not in known:
             raise InputError(
-                f"{inner.name}: {type(made).__name__} has no option {option!r}; "
-                f"it has {', '.join(allowed) or 'none'}"
+                f"{option}: {type(part).__name__} has no option {option!r}; "
+                f"it has {', '.join(known) or 'none'}"
             )
-    return replace(
-        made, **{option: _option(made, option, inner) for option, inner in change.options.items()}
-    )
-
-
-def _option(part: Any, option: str, change: _Change) -> Any:
-    held = getattr(part, option)
-    missing = isinstance(part, Risk) and option == "step" and held is None and not change.whole
-    if missing and set(change.options) == {"gamma"}:
-        return Fixed(*change.options["gamma"].whole)
-    return _changed(held, change)
+    if not path:
+        return replace(part, **changes)
+    inner = getattr(part, first)
+    if isinstance(part, Risk) and path == ("step",) and inner is None and set(changes) == {"gamma"}:
+        return replace(part, step=Fixed(changes["gamma"]))
+    return replace(part, **{first: _changed(inner, path[1:], changes)})
 
 
 class _Progress:

@@ -23,7 +23,7 @@ from setpoint.sets.family import Learns, Scalar
 
 __all__ = [
     "REST", "Counters", "Layout", "functions", "layout_of", "outward", "pack_rest", "params_of",
-    "scalar", "unpack_rest",
+    "rest_fields", "scalar", "unpack_rest",
 ]  # fmt: skip
 
 
@@ -112,6 +112,11 @@ class Layout(NamedTuple):
 
 REST = ("dropped", "expired", "inherited", "peak", "fresh")
 """The counts of a state that no step of a bulk loop changes."""
+
+
+def rest_fields(risks: int) -> tuple[str, ...]:
+    """The name of each number of `pack_rest`: first0, unjudged0, dropped."""
+    return (*(f"{name}{i}" for i in range(risks) for name in ("first", "unjudged")), *REST)
 
 
 def pack_rest(state: State) -> list[float]:

@@ -5,20 +5,37 @@ A model of images, `SpreadModel` around it with a heuristic of its uncertainty, 
 flow is asked for.
 """
 
-from setpoint.images.alignment import Fit, Line, Ratio, fit, known_pixels, only, valid_depth
-from setpoint.images.choosing import Chosen, choose
-from setpoint.images.criticals import CriticalSet, CriticalValues, FrameTape
+from setpoint.images.criticals import Chosen, CriticalSet, CriticalValues, FrameTape, choose
 from setpoint.images.heuristics import (
+    DIS,
+    FLOOR,
+    TVL1,
     Constant,
+    Heuristic,
     PreviousResiduals,
+    Register,
     RegisteredResiduals,
     ResidualMagnitude,
+    floored,
+    sides,
+    warp,
 )
-from setpoint.images.model import Facts, SpreadModel
-from setpoint.images.registration import DIS, TVL1, warp
+from setpoint.images.model import (
+    Facts,
+    Fit,
+    Line,
+    Ratio,
+    Rescale,
+    SpreadModel,
+    fit,
+    known_pixels,
+    only,
+    valid_depth,
+)
 
 __all__ = [
     "DIS",
+    "FLOOR",
     "TVL1",
     "Chosen",
     "Constant",
@@ -27,16 +44,21 @@ __all__ = [
     "Facts",
     "Fit",
     "FrameTape",
+    "Heuristic",
     "Line",
     "PreviousResiduals",
     "Ratio",
+    "Register",
     "RegisteredResiduals",
+    "Rescale",
     "ResidualMagnitude",
     "SpreadModel",
     "choose",
     "fit",
+    "floored",
     "known_pixels",
     "only",
+    "sides",
     "valid_depth",
     "warp",
 ]

@@ -1,12 +1,11 @@
 """Frames reduced to their critical values, so that calibration can be tuned in seconds.
 
-A prediction does not depend on θ, and of a frame a controller asks only how many pixels of a region
-are missed at λ: the number of critical values above it. Sorted, a search answers that; the frame
-itself is not needed any more.
+Of a frame a controller asks only how many pixels of a region are missed at λ: the number of
+critical values above it. Sorted, a search answers that, without the frame itself.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf, nan
 from typing import Any
@@ -14,19 +13,21 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import choice, is_missing, number, whole
+from setpoint.bulk.replay import replay
+from setpoint.bulk.search import DEPTH_GAMMAS, DEPTH_PAIR_GAMMAS, Holding
 from setpoint.bulk.states import size_of
-from setpoint.controller import Controller
+from setpoint.bulk.tune import tune, with_options
+from setpoint.controller import Controller, State
 from setpoint.errors import InputError, PredictionError
 from setpoint.regions import Centre, Whole
 from setpoint.sets import PixelScale, Shares, Supports
 from setpoint.sets.frames import host
 from setpoint.tape import Ragged, Tape
 
-__all__ = ["CriticalSet", "CriticalValues", "FrameTape"]
+__all__ = ["Chosen", "CriticalSet", "CriticalValues", "FrameTape", "choose"]
 
 Array = np.ndarray[Any, Any]
 _SCALE = PixelScale()
-
 Reading = tuple[Any, ...]
 """The sorted critical values of each region, and the mean lengths at the nodes of the family."""
 
@@ -34,23 +35,16 @@ _NODES = (0.0, *(float(node) for node in np.geomspace(0.01, 1e5, 78)), inf)
 """Where lengths are kept of intervals that are cut to a support."""
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class CriticalSet:
     """What a frame's pixel intervals were at λ, as far as losses and lengths ask.
 
-    Parameters
-    ----------
-    reading
-        The sorted critical values of each region and the mean lengths of the frame.
-    lam
-        λ: +inf makes every pixel's interval full, −inf empty.
-    family
-        The `CriticalValues` it belongs to.
+    λ = +inf makes every pixel's interval full, −inf empty.
     """
 
-    __slots__ = ("family", "lam", "reading")
-
-    def __init__(self, reading: Reading, lam: float, family: "CriticalValues") -> None:
-        self.reading, self.lam, self.family = reading, lam, family
+    reading: Reading
+    lam: float
+    family: "CriticalValues"
 
     def count(self, y: Any, region: Any = None) -> tuple[int, int]:
         """How many pixels of a region, by default the first, are missed, and how many judged."""
@@ -150,7 +144,7 @@ class CriticalValues:
                 f"a row must hold the critical values of {len(self.regions)} regions and "
                 f"{len(self.nodes)} lengths, got {len(values)} and {len(lengths)}"
             )
-        return (*(np.asarray(each) for each in values), np.asarray(lengths))
+        return tuple(map(np.asarray, (*values, lengths)))
 
     def label(self, y: Any) -> float:
         """Any number: the frame was seen."""
@@ -170,8 +164,8 @@ class CriticalValues:
 
     def bounds(self) -> tuple[float, float] | None:
         """Those of the family that was used live."""
-        limits: tuple[float, float] | None = self.sets.bounds()
-        return limits
+        bounds: tuple[float, float] | None = self.sets.bounds()
+        return bounds
 
     def unit(self, prediction: Reading) -> float:
         """The mean scale of a side: half of what a set is longer at λ = 1 than at λ = 0.
@@ -226,9 +220,8 @@ class FrameTape:
         A truth of None, or without a valid pixel, leaves a frame with nothing to judge.
         """
         reading = self.sets.read(prediction)
-        if y is None or is_missing(y):
-            criticals: Any = None
-        else:
+        criticals = None
+        if not is_missing(y):
             criticals = host(self.sets.criticals(reading, self.sets.label(y)))
         for place, region in enumerate(self.family.regions):
             values = np.empty(0, self.dtype)
@@ -237,16 +230,13 @@ class FrameTape:
                 values = np.sort(part[~np.isnan(part)]).astype(self.dtype)
             if place == 0:
                 self._infinite.append(float(np.mean(values == inf)) if len(values) else nan)
-            self._values[place].append(self._binned(values))
+            if self.bins is not None and len(values) > self.bins:
+                places = (np.arange(self.bins) + 0.5) * len(values) / self.bins
+                values = values[places.astype(np.int64)]
+            self._values[place].append(values)
         lengths = [size_of(self.sets.at(reading, lam)) for lam in self.family.nodes]
         # Without a valid pixel there is no length, and a tape takes no NaN.
         self._lengths.append([0.0 if length != length else length for length in lengths])
-
-    def _binned(self, values: Array) -> Array:
-        if self.bins is None or len(values) <= self.bins:
-            return values
-        places = (np.arange(self.bins) + 0.5) * len(values) / self.bins
-        return values[places.astype(np.int64)]
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -257,8 +247,8 @@ class FrameTape:
     @property
     def widths(self) -> Array:
         """The mean length of each frame's sets at λ = 1."""
-        shown = (self.family.at((np.array(each),), 1.0) for each in self._lengths)
-        return np.array([each.length for each in shown])
+        frames = (np.array(lengths) for lengths in self._lengths)
+        return np.array([self.family.at((lengths,), 1.0).length for lengths in frames])
 
     @property
     def infinite(self) -> Array:
@@ -270,10 +260,10 @@ class FrameTape:
     def tape(self, start: int | None = None, stop: int | None = None) -> Tape:
         """The frames from start to stop as a tape, for `setpoint.replay`, `sweep` and `tune`."""
         part = slice(start, stop)
-        columns_of_rows: list[list[Any]] = [*self._values, self._lengths]
-        columns = {
+        frames: list[list[Any]] = [*self._values, self._lengths]
+        columns: dict[str, Any] = {
             name: Ragged.from_rows(rows[part])
-            for name, rows in zip(self.family.columns, columns_of_rows, strict=True)
+            for name, rows in zip(self.family.columns, frames, strict=True)
         }
         return Tape.from_arrays(columns, np.zeros(len(self._lengths[part])))
 
@@ -296,3 +286,96 @@ def _nodes(sets: Any) -> tuple[float, ...]:
     low, high = bounds
     # Just below its bounds a set is empty, at them it may hold what is certain.
     return (float(np.nextafter(low, -inf)), *np.linspace(low, high, 65).tolist(), inf)
+
+
+# Choosing step sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The step sizes that were chosen.
+
+    Parameters
+    ----------
+    controller
+        The controller that was given, with the step sizes chosen.
+    gammas
+        The step size of each risk.
+    held
+        Whether every risk was held within its tolerance.
+    state
+        The state after the last frame of the validation part, to go on from.
+    table
+        Everything that was tried, one entry for each setting: `gamma0`, `gamma1`, … the step
+        sizes; `risk0`, `risk1`, … the mean losses; `full` the share of frames whose sets the
+        safeguard made full; `length` the mean length of the others.
+    """
+
+    controller: Controller
+    gammas: tuple[float, ...]
+    held: bool
+    state: State
+    table: dict[str, Array] = field(repr=False)
+
+
+def choose(
+    controller: Controller,
+    frames: FrameTape,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    gammas: Iterable[float] | None = None,
+    excess: Iterable[float] | None = None,
+) -> Chosen:
+    """The step sizes with the narrowest sets among those that hold every risk (`search.Holding`).
+
+    That is the paper's rule: image coverage above 79.9 % and, with two risks, centre failure below
+    11 %, for levels of 20 % and 10 %. If no setting holds, the nearest to it is taken, and `held`
+    says so.
+
+    Parameters
+    ----------
+    controller
+        The controller as it is used live; of its risks only the step sizes are chosen.
+    frames
+        The frames: those before `start` for warming up, those up to `stop` for validation.
+    start, stop
+        The validation part; by default all frames.
+    gammas
+        The step sizes tried, each with each where there are several risks. By default the paper's:
+        `search.DEPTH_GAMMAS` for one risk, `search.DEPTH_PAIR_GAMMAS` for more.
+    excess
+        How far each risk may be above its level: by default 0.001 for the first, 0.01 for others.
+
+    References
+    ----------
+    Feldman et al. 2023, appendix C: the depth experiments' setup.
+    """
+    count = len(controller.risks)
+    if gammas is None:
+        gammas = DEPTH_GAMMAS if count == 1 else DEPTH_PAIR_GAMMAS
+    tolerances = (0.001, *(0.01,) * (count - 1)) if excess is None else tuple(excess)
+    tape = frames.tape(0, stop)
+    if not 0 <= start < len(tape):
+        raise InputError(
+            f"the validation part needs frames from start={start} to stop={stop}, the tape has "
+            f"{len(frames)}"
+        )
+    names = [f"risks.{i}.step.gamma" for i in range(count)]
+    tuned = tune(
+        frames.controller(controller),
+        tape,
+        dict.fromkeys(names, tuple(gammas)),
+        Holding(tolerances, start),
+        progress=False,
+    )
+    best = int(tuned.index or 0)
+    steps = {name: float(tuned.options[name][best]) for name in names}
+    settings = {f"gamma{i}": tuned.options[name] for i, name in enumerate(names)}
+    return Chosen(
+        with_options(controller, steps),
+        tuple(steps.values()),
+        bool(tuned.objective[best, 0] <= 0.0),
+        replay(tuned.best, tape).state,
+        {**settings, **tuned.table.columns},
+    )

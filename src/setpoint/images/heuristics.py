@@ -6,26 +6,42 @@ with the estimate as it was predicted, before the model learnt from this truth. 
 of the estimate: metres, where the estimate was put into metres. Numpy arrays and torch tensors do,
 on their device. Where the estimate is NaN a pixel is not valid, and enters neither a floor nor a
 mean.
+
+Residuals of past frames can follow moving objects: `DIS` and `TVL1` find the flow from one image to
+another. A flow says where each pixel of the fixed image is found in the moving one: an array of
+shape (height, width, 2), rows first, in pixels. It is looked for in images without gaps; the moved
+image keeps the gaps of its source. Tensors go through the memory of the host.
 """
 
 from collections import deque
-from typing import Any, Protocol
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
 
 from setpoint._check import choice, finite, positive, whole
 from setpoint.errors import InputError
-from setpoint.images.registration import DIS, Register, warp
-from setpoint.sets.frames import copied, image, is_tensor, like, mean, same, space
+from setpoint.models import OnlineModel
+from setpoint.sets.frames import copied, host, image, like, mean, same, space
 
 __all__ = [
+    "DIS",
     "FLOOR",
+    "TVL1",
     "Constant",
     "Heuristic",
     "PreviousResiduals",
+    "Register",
     "RegisteredResiduals",
     "ResidualMagnitude",
     "floored",
+    "judged_pair",
     "sides",
+    "warp",
 ]
+
+Array = np.ndarray[Any, Any]
 
 FLOOR = 0.1
 """The least uncertainty of a pixel, as a share of the mean uncertainty of its frame."""
@@ -81,8 +97,8 @@ def floored(low: Any, high: Any, floor: float, valid: Any = None) -> tuple[Any, 
     return xp.where(low < least, least, low), xp.where(high < least, least, high)
 
 
-def _residual(estimate: Any, truth: Any) -> Any:
-    """Estimate − truth, NaN where either is not finite."""
+def judged_pair(estimate: Any, truth: Any) -> tuple[Any, Any, Any]:
+    """The estimate, the truth beside it, and where both are finite."""
     estimate, truth = image(estimate, "the estimate"), image(truth, "the truth")
     if tuple(estimate.shape) != tuple(truth.shape):
         raise InputError(
@@ -90,8 +106,13 @@ def _residual(estimate: Any, truth: Any) -> Any:
             f"{tuple(truth.shape)}"
         )
     xp, truth = space(estimate), like(truth, estimate)
-    both = xp.isfinite(estimate) & xp.isfinite(truth)
-    return xp.where(both, estimate - truth, float("nan"))
+    return estimate, truth, xp.isfinite(estimate) & xp.isfinite(truth)
+
+
+def _residual(estimate: Any, truth: Any) -> Any:
+    """Estimate − truth, NaN where either is not finite."""
+    estimate, truth, both = judged_pair(estimate, truth)
+    return space(estimate).where(both, estimate - truth, float("nan"))
 
 
 def _share(floor: Any) -> float:
@@ -101,6 +122,192 @@ def _share(floor: Any) -> float:
     return share
 
 
+class Register(Protocol):
+    """What finds the flow from one image to another."""
+
+    def flow(self, moving: Any, fixed: Any) -> Array:
+        """Where each pixel of `fixed` is found in `moving`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DIS:
+    """Dense inverse search, by OpenCV: fast enough for every frame of a video.
+
+    It works on 8 bits: both images are scaled by the same range, from the 1st to the 99th
+    percentile of the two together. Colours, last or first, become grey.
+
+    Parameters
+    ----------
+    preset
+        "ultrafast", "fast" or "medium".
+
+    Examples
+    --------
+    >>> fixed = np.hypot(*np.mgrid[-20:20, -30:30]).astype(np.float32)
+    >>> moving = np.roll(fixed, 2, axis=1)
+    >>> moved = warp(moving, DIS().flow(moving, fixed))
+    >>> error = lambda image: float(np.abs(image - fixed)[5:-5, 5:-5].mean())
+    >>> error(moved) < 0.5 * error(moving)
+    True
+
+    References
+    ----------
+    Kroeger, Timofte, Dai and Van Gool 2016.
+    """
+
+    preset: str = "medium"
+
+    _presets: ClassVar[tuple[str, ...]] = ("ultrafast", "fast", "medium")
+
+    def __post_init__(self) -> None:
+        choice(self.preset, "preset", self._presets)
+
+    def flow(self, moving: Any, fixed: Any) -> Array:
+        """Where each pixel of `fixed` is found in `moving`."""
+        start, goal = _grey(moving, fixed)
+        if min(start.shape) < _LEAST:
+            raise InputError(
+                f"DIS needs images of at least {_LEAST} × {_LEAST} pixels, got {start.shape}"
+            )
+        cv2 = _needed("cv2", "opencv-python-headless")
+        search = cv2.DISOpticalFlow_create(self._presets.index(self.preset))
+        bits = [np.clip(np.rint(255.0 * grey), 0, 255).astype(np.uint8) for grey in (goal, start)]
+        return np.ascontiguousarray(search.calc(bits[0], bits[1], None)[..., ::-1])
+
+
+@dataclass(frozen=True, slots=True)
+class TVL1:
+    """Total variation with L1, by scikit-image: what the paper used.
+
+    Parameters
+    ----------
+    num_iter, num_warp
+        As scikit-image has them; the paper's authors took 2 and 1, far below its defaults.
+
+    References
+    ----------
+    Zach, Pock and Bischof 2007; Feldman et al. 2023, appendix B.
+    """
+
+    num_iter: int = 2
+    num_warp: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "num_iter", whole(self.num_iter, "num_iter", 1))
+        object.__setattr__(self, "num_warp", whole(self.num_warp, "num_warp", 1))
+
+    def flow(self, moving: Any, fixed: Any) -> Array:
+        """Where each pixel of `fixed` is found in `moving`."""
+        start, goal = _grey(moving, fixed)
+        tvl1 = _needed("skimage.registration", "scikit-image").optical_flow_tvl1
+        flow = tvl1(goal, start, num_iter=self.num_iter, num_warp=self.num_warp)
+        return np.ascontiguousarray(np.moveaxis(flow, 0, -1), dtype=np.float32)
+
+
+def warp(moving: Any, flow: Array) -> Any:
+    """An image, or several of shape (count, height, width), moved by a flow.
+
+    Values between pixels are those of their valid neighbours, weighted by distance; where the
+    invalid ones weigh more than half, the result is NaN. Outside, the edge is repeated.
+
+    >>> flow = np.zeros((2, 3, 2), np.float32)
+    >>> flow[..., 1] = 1.0  # every pixel is found one column further right
+    >>> warp(np.array([[1.0, 2.0, 3.0], [4.0, np.nan, 6.0]], np.float32), flow)
+    array([[ 2.,  3.,  3.],
+           [nan,  6.,  6.]], dtype=float32)
+    """
+    source = host(moving)
+    if source.shape[-2:] != flow.shape[:2] or source.ndim not in (2, 3):
+        raise InputError(
+            f"a flow of shape {flow.shape} moves images of shape {flow.shape[:2]}, got "
+            f"{source.shape}"
+        )
+    cv2 = _needed("cv2", "opencv-python-headless")
+    rows, columns = np.indices(flow.shape[:2], dtype=np.float32)
+    places = columns + flow[..., 1], rows + flow[..., 0]
+
+    def moved(values: Array) -> Any:
+        return cv2.remap(
+            values, *places, interpolation=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+        )
+
+    def one(values: Array) -> Array:
+        values = np.ascontiguousarray(values, dtype=np.float32)
+        valid = np.isfinite(values)
+        if valid.all():
+            return np.asarray(moved(values))
+        weight = moved(valid.astype(np.float32))
+        total = moved(np.where(valid, values, np.float32(0.0)))
+        out = np.full(weight.shape, np.nan, np.float32)
+        return np.asarray(np.divide(total, weight, out=out, where=weight >= 0.5))
+
+    frames = one(source) if source.ndim == 2 else np.stack(list(map(one, source)))
+    xp = space(moving)
+    if xp is np:
+        return frames
+    kind = moving.dtype if moving.dtype.is_floating_point else None  # bytes cannot hold NaN
+    return xp.as_tensor(frames, device=moving.device, dtype=kind)
+
+
+_LEAST = 12
+"""OpenCV's search needs a few patches of 8 pixels a side."""
+
+
+def _grey(moving: Any, fixed: Any) -> tuple[Array, Array]:
+    """Both images without colours and gaps, scaled to [0, 1] by the same robust range."""
+    start, goal = _plain(moving), _plain(fixed)
+    if start.shape != goal.shape:
+        raise InputError(
+            f"registration needs two images of one shape, got {start.shape} and {goal.shape}"
+        )
+    seen = np.concatenate([start[np.isfinite(start)], goal[np.isfinite(goal)]])
+    low, high = np.percentile(seen, (1.0, 99.0)) if len(seen) else (0.0, 1.0)
+    scale = 1.0 / (high - low) if high > low else 1.0
+
+    def scaled(values: Array) -> Array:
+        return np.clip((_filled(values) - low) * scale, 0.0, 1.0).astype(np.float32)
+
+    return scaled(start), scaled(goal)
+
+
+def _plain(values: Any) -> Array:
+    """An image of one value a pixel; of colours their mean brightness."""
+    try:
+        array = host(values)
+    except ValueError:  # several arrays of different shapes
+        array = np.asarray(None)
+    if array.ndim == 3 and array.shape[0] in (3, 4) and array.shape[-1] not in (3, 4):
+        array = np.moveaxis(array, 0, -1)
+    if array.ndim == 3 and array.shape[-1] in (3, 4):
+        return array[..., :3].astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
+    return np.asarray(image(array, "an image to register"))
+
+
+def _filled(values: Array) -> Array:
+    """Gaps filled with the nearest value; all gaps with 0."""
+    gaps = ~np.isfinite(values)
+    if not gaps.any():
+        return values
+    if gaps.all():
+        return np.zeros_like(values)
+    cv2 = _needed("cv2", "opencv-python-headless")
+    _, nearest = cv2.distanceTransformWithLabels(
+        gaps.astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
+    )
+    # Every pixel without a gap has a label of its own, and gaps that of the nearest of them.
+    value = np.empty(int(nearest.max()) + 1, values.dtype)
+    value[nearest[~gaps]] = values[~gaps]
+    return np.asarray(value[nearest])
+
+
+def _needed(module: str, package: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise InputError(f"registration needs {package}: pip install 'setpoint[images]'") from error
+
+
+@dataclass(eq=False)
 class Constant:
     """The same uncertainty for every pixel and both sides.
 
@@ -109,7 +316,7 @@ class Constant:
     value
         In the unit of the estimate.
     floor
-        Taken for the sake of the protocol; a constant is above every share of itself.
+        As in the other heuristics; a constant is above every share of itself.
 
     Examples
     --------
@@ -118,22 +325,23 @@ class Constant:
     (array([[2., 2., 2.]]), array([[2., 2., 2.]]))
     """
 
-    def __init__(self, value: float = 1.0, floor: float = FLOOR) -> None:
-        self.value, self.floor = positive(value, "value"), _share(floor)
+    value: float = 1.0
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        self.value, self.floor = positive(self.value, "value"), _share(self.floor)
 
     def predict(self, x: Any, estimate: Any) -> tuple[Any, Any]:
         """The constant, everywhere."""
         estimate = image(estimate, "the estimate")
-        constant = space(estimate).full_like(estimate, self.value)
-        return constant, constant
+        side = space(estimate).full_like(estimate, self.value)
+        return side, side
 
     def learn(self, x: Any, estimate: Any, truth: Any) -> None:
         """Nothing to learn."""
 
-    def __repr__(self) -> str:
-        return f"Constant(value={self.value}, floor={self.floor})"
 
-
+@dataclass(eq=False)
 class ResidualMagnitude:
     """The size of the residual as a network expects it, for both sides alike.
 
@@ -146,29 +354,28 @@ class ResidualMagnitude:
         The least uncertainty, as a share of the frame's mean.
     """
 
-    def __init__(self, network: Any, floor: float = FLOOR) -> None:
-        if not (hasattr(network, "predict") and hasattr(network, "learn")):
-            raise InputError(f"network must have predict and learn, got {network!r}")
-        self.network, self.floor = network, _share(floor)
+    network: OnlineModel
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.network, OnlineModel):
+            raise InputError(f"network must have predict and learn, got {self.network!r}")
+        self.floor = _share(self.floor)
 
     def predict(self, x: Any, estimate: Any) -> tuple[Any, Any]:
         """What the network expects, at least the floor."""
         size = image(self.network.predict(x), "the residual that the network predicts")
         estimate = image(estimate, "the estimate")
-        size = like(size, estimate)
-        xp = space(size)
+        size, xp = like(size, estimate), space(estimate)
         size = xp.where(xp.isfinite(size) & (size > 0.0), size, 0.0)
         return floored(size, size, self.floor, xp.isfinite(estimate))
 
     def learn(self, x: Any, estimate: Any, truth: Any) -> None:
         """Lets the network learn the absolute residual."""
-        residual = _residual(estimate, truth)
-        self.network.learn(x, abs(residual))
-
-    def __repr__(self) -> str:
-        return f"ResidualMagnitude({self.network!r}, floor={self.floor})"
+        self.network.learn(x, abs(_residual(estimate, truth)))
 
 
+@dataclass(eq=False)
 class PreviousResiduals:
     """The mean residual of the last frames at the same pixel, below and above apart.
 
@@ -198,8 +405,11 @@ class PreviousResiduals:
     Feldman et al. 2023, appendix B: previous residuals.
     """
 
-    def __init__(self, window: int = 5, floor: float = FLOOR) -> None:
-        self.window, self.floor = whole(window, "window", 1), _share(floor)
+    window: int = 5
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        self.window, self.floor = whole(self.window, "window", 1), _share(self.floor)
         self._residuals: deque[Any] = deque(maxlen=self.window)
 
     def predict(self, x: Any, estimate: Any) -> tuple[Any, Any]:
@@ -209,36 +419,36 @@ class PreviousResiduals:
     def learn(self, x: Any, estimate: Any, truth: Any) -> None:
         """Remembers the residual of a frame."""
         residual = _residual(estimate, truth)
-        if self._residuals and self._residuals[0].shape != residual.shape:
+        if self._residuals and not _fits(self._residuals[0], residual):
             self._residuals.clear()
         self._residuals.append(residual)
-
-    def __repr__(self) -> str:
-        return f"PreviousResiduals(window={self.window}, floor={self.floor})"
 
 
 def _mean_sides(residuals: Any, estimate: Any, floor: float) -> tuple[Any, Any]:
     """The mean over the frames in which a pixel was valid, of both sides of their residuals."""
     estimate = image(estimate, "the estimate")
     xp = space(estimate)
-    fitting = [each for each in residuals if tuple(each.shape) == tuple(estimate.shape)]
+    fitting = [like(residual, estimate) for residual in residuals if _fits(residual, estimate)]
     if not fitting:
         ones = xp.ones_like(estimate)
         return ones, ones
-    stack = xp.stack([like(each, estimate) for each in fitting])
+    frames = xp.stack(fitting)
     # Comparisons with NaN are false: an invalid pixel adds nothing to either side.
-    count = xp.isfinite(stack).sum(0)
+    count = xp.isfinite(frames).sum(0)
     known = count > 0
-    share = xp.where(known, count, 1)
-    means = []
-    for side in (xp.where(stack > 0.0, stack, 0.0), xp.where(stack < 0.0, -stack, 0.0)):
-        average = side.sum(0) / share
-        filler = mean(average, known)
-        means.append(xp.where(known, average, filler if filler == filler else 1.0))
-    low, high = (side if is_tensor(side) else side.astype(stack.dtype) for side in means)
+
+    def average(side: Any) -> Any:
+        averages = side.sum(0) / xp.where(known, count, 1)
+        filler = mean(averages, known)
+        averages = xp.where(known, averages, filler if filler == filler else 1.0)
+        return averages.astype(frames.dtype) if xp is np else averages
+
+    low = average(xp.where(frames > 0.0, frames, 0.0))
+    high = average(xp.where(frames < 0.0, -frames, 0.0))
     return floored(low, high, floor, xp.isfinite(estimate))
 
 
+@dataclass(eq=False)
 class RegisteredResiduals:
     """The mean residual of the last frames, moved to where their pixels are now.
 
@@ -262,16 +472,14 @@ class RegisteredResiduals:
     Feldman et al. 2023, appendix B: correcting pixel displacements with image registration.
     """
 
-    def __init__(
-        self,
-        window: int = 5,
-        register: Register | None = None,
-        follow: str = "image",
-        floor: float = FLOOR,
-    ) -> None:
-        self.window, self.floor = whole(window, "window", 1), _share(floor)
-        self.register: Register = DIS() if register is None else register
-        self.follow = choice(follow, "follow", ("image", "truth", "each"))
+    window: int = 5
+    register: Register = DIS()
+    follow: str = "image"
+    floor: float = FLOOR
+
+    def __post_init__(self) -> None:
+        self.window, self.floor = whole(self.window, "window", 1), _share(self.floor)
+        self.follow = choice(self.follow, "follow", ("image", "truth", "each"))
         self._residuals: deque[Any] = deque(maxlen=self.window)
         self._pairs: deque[Any] = deque(maxlen=self.window)
         self._last: Any = None
@@ -292,8 +500,9 @@ class RegisteredResiduals:
             self._residuals.clear()
             self._pairs.clear()
         if self.follow == "each":
+            flow = self.register.flow
             pairs = [
-                (self.register.register(old, estimate), self.register.register(seen, truth))
+                (warp(old, flow(old, estimate)), warp(seen, flow(seen, truth)))
                 for old, seen in list(self._pairs)[max(len(self._pairs) - self.window + 1, 0) :]
             ]
             newest = (image(estimate, "the estimate"), image(truth, "the truth"))
@@ -312,14 +521,8 @@ class RegisteredResiduals:
         if self._ahead is not None and same(self._ahead[0], towards):
             return self._ahead[1]
         flow = self.register.flow(self._last, towards)
-        return [warp(each, flow) for each in self._residuals]
-
-    def __repr__(self) -> str:
-        return (
-            f"RegisteredResiduals(window={self.window}, register={self.register!r}, "
-            f"follow={self.follow!r}, floor={self.floor})"
-        )
+        return [warp(residual, flow) for residual in self._residuals]
 
 
-def _fits(one: Any, other: Any) -> bool:
-    return tuple(one.shape) == tuple(other.shape)
+def _fits(residual: Any, other: Any) -> bool:
+    return tuple(residual.shape) == tuple(other.shape)

@@ -1,23 +1,245 @@
-"""An online model of images with its uncertainty: what a stream with pixel sets is given."""
+"""An online model of images with its uncertainty: what a stream with pixel sets is given.
 
+An estimate up to an unknown unit is put into metres by a few known pixels. Pixels without a depth
+are NaN and do not count.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import nan
-from typing import Any
+from math import inf, isfinite, nan
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint._check import whole
+from setpoint._check import finite, number, whole
 from setpoint.errors import InputError, PendingFull, UnknownReceipt
-from setpoint.images.alignment import Fit, Line, Rescale, fit, known_pixels
-from setpoint.images.heuristics import Heuristic, floored, sides
+from setpoint.images.heuristics import Heuristic, floored, judged_pair, sides
+from setpoint.models import OnlineModel
 from setpoint.predictions import PixelSpread
 from setpoint.receipts import Id, checked_id
-from setpoint.sets.frames import copied, image, like, mask_like, same, space, true_image
+from setpoint.sets.frames import (
+    copied,
+    host,
+    image,
+    like,
+    mask_like,
+    same,
+    space,
+    true_image,
+)
 
-__all__ = ["Facts", "SpreadModel"]
+__all__ = [
+    "Facts",
+    "Fit",
+    "Line",
+    "Ratio",
+    "Rescale",
+    "SpreadModel",
+    "fit",
+    "known_pixels",
+    "only",
+    "valid_depth",
+]
+
+
+class Fit(NamedTuple):
+    """A scale and a shift: `Fit(2.0, 1.0)(estimate)` is 2·estimate + 1.
+
+    >>> Fit(2.0, 1.0)(3.0)
+    7.0
+    """
+
+    scale: float
+    shift: float
+
+    def __call__(self, estimate: Any) -> Any:
+        return self.scale * estimate + self.shift
+
+
+def fit(estimate: Any, truth: Any, least: int = 2) -> Fit:
+    """The scale and shift that bring an estimate nearest to the truth, by least squares.
+
+    Pixels count where both are finite. An invalid pixel must be NaN: a raw depth map, in which 0
+    says that there is none, goes through `images.only(depth, images.valid_depth(depth))` first.
+
+    The scale is never negative: where the slope is not above 0, or there are fewer than `least`
+    pixels or two different values to tell one, it is the ratio of the means without a shift; where
+    that is not above 0 either, the estimate is only shifted. With no pixel at all the estimate
+    stays as it is.
+
+    Examples
+    --------
+    >>> truth = np.array([[5.0, 7.0], [np.nan, 9.0]])
+    >>> fit(np.array([[2.0, 3.0], [8.0, 4.0]]), truth)
+    Fit(scale=2.0, shift=1.0)
+    >>> fit(np.array([[14.0, 10.0], [8.0, 4.0]]), truth)  # falling: the ratio of the means
+    Fit(scale=0.75, shift=0.0)
+
+    References
+    ----------
+    Feldman et al. 2023, appendix C: scale and shift, whose symbols it exchanges.
+    """
+    estimate, truth, both = judged_pair(estimate, truth)
+    double = space(estimate).float64
+    x, y = (
+        part.astype(double) if isinstance(part, np.ndarray) else part.to(double)
+        for part in (estimate[both], truth[both])
+    )
+    if not len(x):
+        return Fit(1.0, 0.0)
+    least = whole(least, "least", 1)
+    middle, level, slope = _slope(x, y)
+    if len(x) >= least and slope > 0.0 and isfinite(slope):
+        return Fit(slope, level - slope * middle)
+    ratio = level / middle if middle else 0.0
+    return Fit(ratio, 0.0) if ratio > 0.0 and isfinite(ratio) else Fit(1.0, level - middle)
+
+
+def _slope(x: Any, y: Any) -> tuple[float, float, float]:
+    """The means of x and y, and the slope of y in x by least squares; 0 where x is constant."""
+    middle, level = float(x.mean()), float(y.mean())
+    apart = x - middle
+    spread = float((apart * apart).sum())
+    return middle, level, float((apart * (y - level)).sum()) / spread if spread > 0.0 else 0.0
+
+
+def known_pixels(truth: Any, count: int = 200, rng: Any = None) -> Any:
+    """The truth at some pixels chosen evenly among the valid ones, NaN at all others.
+
+    Pixels are drawn without putting back; where fewer are valid, all of them are known.
+
+    Parameters
+    ----------
+    truth
+        The image of true values, a numpy array or a torch tensor, NaN where invalid; see `fit`
+        about raw depth maps.
+    count
+        How many pixels are known, 200 in the paper.
+    rng
+        A numpy generator or a seed.
+
+    Examples
+    --------
+    >>> truth = np.arange(12.0).reshape(3, 4)
+    >>> known_pixels(truth, 2, rng=0)
+    array([[nan, nan, nan, nan],
+           [nan, nan, nan,  7.],
+           [nan,  9., nan, nan]])
+    """
+    truth, count = image(truth, "the truth"), whole(count, "count", 0)
+    valid = np.flatnonzero(np.isfinite(host(truth)))
+    if len(valid) > count:
+        valid = np.sort(np.random.default_rng(rng).choice(valid, count, replace=False))
+    known = np.zeros(truth.shape, bool)
+    known.flat[valid] = True
+    return space(truth).where(like(known, truth), truth, nan)
+
+
+Rescale = Callable[[Any, Any], Fit]
+"""What brings one side of a heuristic to the residuals of the frame it is used for.
+
+It is given the values of the side and the parts of the residuals on that side, zeros included, at
+the known pixels.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Limited:
+    """The options of both ways to rescale."""
+
+    limit: float = 1000.0
+    least: int = 20
+
+    def __post_init__(self) -> None:
+        limit = finite(self.limit, "limit")
+        if limit < 1.0:
+            raise InputError(f"limit must be at least 1, got {limit}")
+        object.__setattr__(self, "limit", limit)
+        object.__setattr__(self, "least", whole(self.least, "least", 1))
+
+    def _clipped(self, scale: float) -> float:
+        return min(max(scale, 1.0 / self.limit), self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio(_Limited):
+    """One factor for a side: the mean residual on that side over the mean of the heuristic.
+
+    Every known pixel counts, also those whose truth lies on the other side and whose residual on
+    this one is therefore 0: leaving them out, as the paper's authors do, would take the mean over
+    the pixels that were wrong in this direction.
+
+    Parameters
+    ----------
+    limit
+        The factor stays between 1/limit and limit. That is wide enough to bring the first frame's
+        uncertainty of 1 to residuals in metres or in millimetres, so that what comes out does not
+        depend on the unit.
+    least
+        With fewer known pixels the heuristic stays as it is.
+    """
+
+    def __call__(self, side: Any, residual: Any) -> Fit:
+        """The factor, without a shift."""
+        size = float(side.mean()) if len(side) >= self.least else 0.0
+        return Fit(self._clipped(float(residual.mean()) / size) if size > 0.0 else 1.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Line(_Limited):
+    """Scale and shift of a side by least squares over all known pixels, never negative.
+
+    Where the slope is not above 0 it is `Ratio`; what would come out below 0 is cut at 0.
+
+    Parameters
+    ----------
+    limit, least
+        As in `Ratio`. The scale is limited, and the line goes through the means.
+    """
+
+    def __call__(self, side: Any, residual: Any) -> Fit:
+        """The line through the means with the least squares."""
+        size, level, slope = _slope(side, residual) if len(side) >= self.least else (0.0,) * 3
+        if not slope > 0.0:
+            return Ratio(self.limit, self.least)(side, residual)
+        slope = self._clipped(slope)
+        return Fit(slope, level - slope * size)
 
 
 _LINE = Line()
+
+
+def valid_depth(depth: Any, least: float = 1e-8, most: float = inf) -> Any:
+    """Which pixels have a depth: finite, at least `least` and at most `most`.
+
+    A depth below 1e-8 is how maps say that there is none, and padding is below it too.
+
+    >>> import numpy as np
+    >>> valid_depth(np.array([[0.0, 3.5], [np.nan, -1.0]]))
+    array([[False,  True],
+           [False, False]])
+    """
+    low, high = number(least, "least"), number(most, "most")
+    if not low <= high:
+        raise InputError(f"valid_depth needs least ≤ most, got {low} and {high}")
+    xp = space(depth)
+    depths = xp.asarray(depth)
+    return xp.isfinite(depths) & (depths >= low) & (depths <= high)
+
+
+def only(values: Any, valid: Any) -> Any:
+    """The values where they are valid and NaN elsewhere, in floats.
+
+    >>> import numpy as np
+    >>> depth = np.array([[0.0, 3.5]])
+    >>> only(depth, valid_depth(depth))
+    array([[nan, 3.5]])
+    """
+    xp = space(values)
+    numbers = xp.asarray(values)
+    if numbers.dtype not in (xp.float16, xp.float32, xp.float64):
+        numbers = numbers * xp.asarray(1.0, dtype=xp.float32)
+    return xp.where(xp.asarray(valid), numbers, float("nan"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +248,11 @@ class Facts:
 
     Parameters
     ----------
-    fit
-        The scale and shift of the estimate.
-    low, high
-        The scale and shift of the uncertainty below and above.
-    known
-        How many known pixels they come from.
-    valid
-        How many pixels have a prediction.
-    judged
-        How many of them have a truth; 0 before it came.
+    fit, low, high
+        The scale and shift of the estimate, and of the uncertainty below and above.
+    known, valid, judged
+        How many known pixels these come from, how many pixels have a prediction, and how many of
+        them a truth; 0 before it came.
     infinite
         The share of the judged pixels that no finite λ covers, because the truth lies on a side
         without uncertainty; NaN before the truth came and where no pixel is judged.
@@ -50,6 +267,7 @@ class Facts:
     infinite: float = nan
 
 
+@dataclass(eq=False)
 class SpreadModel:
     """A model of images and a heuristic of its uncertainty, as one online model.
 
@@ -57,10 +275,8 @@ class SpreadModel:
     `learn` the same: the heuristic is then told that very prediction. Without ids only the last
     prediction is remembered.
 
-    Whatever true values it is given, in `predict` and in `learn`, invalid pixels must be NaN, left
-    out by a pair (values, valid), or masked. A 0 is taken for a true 0, so that a raw depth map, in
-    which it says that there is none, goes through `images.only(depth, images.valid_depth(depth))`
-    first.
+    In all true values invalid pixels must be NaN, left out by a pair (values, valid), or masked.
+    A 0 is taken for a true 0; see `fit` about raw depth maps.
 
     Parameters
     ----------
@@ -78,7 +294,7 @@ class SpreadModel:
         speaks in the unit of the truth may do without.
     rescale
         What brings the heuristic to the residuals at the known pixels, each side by itself: by
-        default `alignment.Line()`; None leaves it as it is.
+        default `images.Line()`; None leaves it as it is.
     least
         With fewer known pixels than this, and than `known`, the last fit of as many stays; before
         there was one, the scale is the ratio of the means, without a shift.
@@ -101,25 +317,22 @@ class SpreadModel:
     >>> model.learn(x, x + 3.0)
     """
 
-    def __init__(
-        self,
-        model: Any,
-        heuristic: Heuristic,
-        known: int = 200,
-        seed: int = 0,
-        align: bool = True,
-        rescale: Rescale | None = _LINE,
-        least: int = 20,
-        max_pending: int = 1000,
-    ) -> None:
-        for part, name in ((model, "model"), (heuristic, "heuristic")):
-            if not (hasattr(part, "predict") and hasattr(part, "learn")):
+    model: OnlineModel
+    heuristic: Heuristic
+    known: int = 200
+    seed: int = 0
+    align: bool = True
+    rescale: Rescale | None = _LINE
+    least: int = 20
+    max_pending: int = 1000
+
+    def __post_init__(self) -> None:
+        for part, name in ((self.model, "model"), (self.heuristic, "heuristic")):
+            if not isinstance(part, OnlineModel):
                 raise InputError(f"{name} must have predict and learn, got {part!r}")
-        self.model, self.heuristic = model, heuristic
-        self.known, self.seed = whole(known, "known", 0), whole(seed, "seed", 0)
-        self.align, self.rescale = bool(align), rescale
-        self.least = whole(least, "least", 1)
-        self.max_pending = whole(max_pending, "max_pending", 1)
+        self.known, self.seed = whole(self.known, "known", 0), whole(self.seed, "seed", 0)
+        self.least = whole(self.least, "least", 1)
+        self.max_pending = whole(self.max_pending, "max_pending", 1)
         self.frames = 0
         # Frames begun: a prediction with an id begins one, without an id learning it does.
         self._serial = 0
@@ -145,8 +358,8 @@ class SpreadModel:
     ) -> PixelSpread:
         """The estimate with its uncertainty.
 
-        Without an id nothing moves, however often it is called: only the last answer is remembered
-        for `learn`. With one it stays open until it is learnt or dropped.
+        Without an id nothing moves: only the last answer is remembered for `learn`. With one it
+        stays open until it is learnt or dropped.
 
         Parameters
         ----------
@@ -159,13 +372,18 @@ class SpreadModel:
         id
             A number or a string under which `learn` finds this prediction.
         valid
-            A boolean mask of the pixels that can be used: False for padding. They are not valid in
-            the prediction, and enter no fit, floor or mean. Without it padding counts as any pixel
-            does, also in the mean length of the sets, unless the model says NaN there.
+            A boolean mask of the pixels that can be used. The others, such as padding, are not
+            valid in the prediction, and enter no fit, floor or mean.
         """
         if id is not None:
             id = checked_id(id)
-            self._check_room(id)
+            if id in self._open:
+                raise InputError(f"a prediction already waits under the id {id!r}")
+            if len(self._open) >= self.max_pending:
+                raise PendingFull(
+                    f"{len(self._open):,} predictions wait for their truth, as many as "
+                    "max_pending allows: learn or drop some"
+                )
         spread, facts = self._predicted(x, known, valid)
         if id is None:
             self._last = copied(x), spread, facts
@@ -175,15 +393,6 @@ class SpreadModel:
             self._keep(facts)
         self._facts = facts
         return spread
-
-    def _check_room(self, id: Id) -> None:
-        if id in self._open:
-            raise InputError(f"a prediction already waits under the id {id!r}")
-        if len(self._open) >= self.max_pending:
-            raise PendingFull(
-                f"{len(self._open):,} predictions wait for their truth, as many as max_pending "
-                "allows: learn or drop some"
-            )
 
     def _predicted(self, x: Any, known: Any, valid: Any) -> tuple[PixelSpread, Facts]:
         """The prediction of an input and the facts."""
@@ -197,26 +406,27 @@ class SpreadModel:
             truth = true_image(known, "known")
             if valid is not None:
                 truth = space(truth).where(mask_like(valid, "valid", truth), truth, nan)
-            drawn = np.random.default_rng((self.seed, self._serial))
-            points = like(known_pixels(truth, self.known, drawn), raw)
+            rng = np.random.default_rng((self.seed, self._serial))
+            points = like(known_pixels(truth, self.known, rng), raw)
         seen = xp.where(usable, raw, nan)
         count = 0 if points is None else int((usable & xp.isfinite(points)).sum())
-        fitted = self._found(seen, points, count)
-        centre = fitted(raw) if self.align else copied(raw)
+        line = self._fit  # the last one, if the known pixels are too few
+        if self.align and count and (self._enough(count) or not self._sure):
+            line = fit(seen, points, min(self.least, self.known))
+        centre = line(raw) if self.align else copied(raw)
         seen = xp.where(usable, centre, nan)
         low, high = self.heuristic.predict(x, seen)
-        turned = (Fit(1.0, 0.0), Fit(1.0, 0.0))
+        down = up = Fit(1.0, 0.0)
         if self.rescale is not None and count:
-            low, high, turned = self._rescaled(self.rescale, seen, low, high, points)
+            below, above = sides(seen, points)
+            near = xp.isfinite(below) & xp.isfinite(low) & xp.isfinite(high)
+            down = self.rescale(low[near], below[near])
+            up = self.rescale(high[near], above[near])
+            low, high = (xp.where(side < 0.0, 0.0, side) for side in (down(low), up(high)))
+            low, high = floored(low, high, self.heuristic.floor, xp.isfinite(seen))
         usable = usable & xp.isfinite(centre) & xp.isfinite(low) & xp.isfinite(high)
         spread = PixelSpread(centre, low, high, usable)
-        return spread, Facts(fitted, *turned, count, int(usable.sum()))
-
-    def _found(self, estimate: Any, points: Any, count: int) -> Fit:
-        """The scale and shift of a frame: the last ones, if its known pixels are too few."""
-        if not self.align or not count or (self._sure and not self._enough(count)):
-            return self._fit
-        return fit(estimate, points, min(self.least, self.known))
+        return spread, Facts(line, down, up, count, int(usable.sum()))
 
     def _enough(self, count: int) -> bool:
         """Whether so many known pixels tell a scale and a shift."""
@@ -226,30 +436,22 @@ class SpreadModel:
         """Remembers a fit for frames that cannot have their own."""
         self._fit, self._sure = facts.fit, self._sure or self._enough(facts.known)
 
-    def _rescaled(
-        self, rescale: Rescale, centre: Any, low: Any, high: Any, points: Any
-    ) -> tuple[Any, Any, tuple[Fit, Fit]]:
-        """Both sides brought to the residuals at the known pixels, never below the floor."""
-        below, above = sides(centre, points)
-        xp = space(centre)
-        seen = xp.isfinite(below) & xp.isfinite(low) & xp.isfinite(high)
-        down, up = rescale(low[seen], below[seen]), rescale(high[seen], above[seen])
-        low, high = down(low), up(high)
-        low, high = xp.where(low < 0.0, 0.0, low), xp.where(high < 0.0, 0.0, high)
-        low, high = floored(low, high, self.heuristic.floor, xp.isfinite(centre))
-        return low, high, (down, up)
-
     def learn(self, x: Any, y: Any, *, id: Id | None = None) -> None:
         """Takes in the truth of a frame: NaN where invalid, a pair (values, valid), or masked.
 
-        The heuristic is told the estimate as it was predicted, under the id or last. Without an id,
-        if x is not the input predicted last, it is predicted now, by the model as it has become,
-        with known pixels drawn from y: where labels come late, give ids. Arrays and tensors are
-        the same input if they hold the same numbers, numbers and strings if they are equal,
-        anything else only if it is the same object.
+        The heuristic learns from the estimate as it was predicted, under the id or last. Without an
+        id, an x that is not the input predicted last is predicted now, by the model as it has
+        become, with known pixels drawn from y: where labels come late, give ids. Arrays, tensors,
+        numbers and strings are the same input if they are equal, anything else if it is the same
+        object.
         """
         truth = true_image(y, "y")
-        spread, facts = self._asked(x, truth) if id is None else self._waiting(id)
+        if id is not None:
+            spread, facts = self._waiting(id)
+        else:
+            if self._last is None or not same(self._last[0], x):
+                self._last = copied(x), *self._predicted(x, truth, None)
+            _, spread, facts = self._last
         judged = _judged(facts, spread, truth)
         estimate = space(spread.centre).where(spread.valid, spread.centre, nan)
         self.model.learn(x, truth)  # first: it may refuse the truth, and then nothing was learnt
@@ -262,12 +464,6 @@ class SpreadModel:
         self._facts = judged
         self.frames += 1
 
-    def _asked(self, x: Any, truth: Any) -> tuple[PixelSpread, Facts]:
-        """The prediction of an input without an id: the last one, or one made now."""
-        if self._last is None or not same(self._last[0], x):
-            self._last = copied(x), *self._predicted(x, truth, None)
-        return self._last[1:]
-
     def _waiting(self, id: Id) -> tuple[PixelSpread, Facts]:
         if id not in self._open:
             raise UnknownReceipt(f"no prediction waits under the id {id!r}")
@@ -277,13 +473,6 @@ class SpreadModel:
         """Gives up a prediction whose truth will not come."""
         self._waiting(id)
         del self._open[id]
-
-    def __repr__(self) -> str:
-        return (
-            f"SpreadModel({self.model!r}, {self.heuristic!r}, known={self.known}, "
-            f"seed={self.seed}, align={self.align}, rescale={self.rescale!r}, "
-            f"least={self.least}, max_pending={self.max_pending})"
-        )
 
 
 def _judged(facts: Facts, spread: PixelSpread, truth: Any) -> Facts:

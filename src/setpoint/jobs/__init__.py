@@ -7,10 +7,10 @@ files. Files of rows need the extra `data`.
 from setpoint.jobs.calibrate import calibrate
 from setpoint.jobs.columns import Columns
 from setpoint.jobs.demo import demo
+from setpoint.jobs.folders import Reported, report, retrace
 from setpoint.jobs.inspect import Inspected, inspect, streams
 from setpoint.jobs.job import Goal, Job
 from setpoint.jobs.outcome import Outcome
-from setpoint.jobs.report import Reported, report, retrace
 from setpoint.jobs.run import MODELS, run
 from setpoint.jobs.tune import Choice, TunedFile, tune
 

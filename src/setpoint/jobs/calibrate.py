@@ -1,14 +1,13 @@
 """Calibrating a file of predictions that any model made: a burn-in, then every row in turn."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
 import numpy as np
 
 from setpoint.bulk.replay import Trace, replay
-from setpoint.burn_in import burn_in as fill_in
 from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError
 from setpoint.jobs.columns import Columns, read_tape, timed, unused
@@ -16,6 +15,7 @@ from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
 from setpoint.jobs.tune import Choice, choose, rows_of
+from setpoint.presets import burn_in as fill_in
 from setpoint.sets.family import Scalar
 from setpoint.tape import Tape
 
@@ -70,13 +70,13 @@ def calibrate(
         config.check_goal(goal, ("risk", "level", "support", "gamma"))
         check_work(config.controller, "calibrate", one_set=True)
     rows = read(path)
-    columns, told = timed(rows, columns)
+    columns, time_notes = timed(rows, columns)
     family = columns.family(rows, goal.support)
     if config is not None:
         config.check_family(family)
     tape, notes = read_tape(rows, columns)
     job = Job("calibrate", rows.path, columns, goal, config, burn_in)
-    return calibrated(job, rows, tape, family, notes=(*told, *notes))
+    return calibrated(job, rows, tape, family, notes=(*time_notes, *notes))
 
 
 def calibrated(
@@ -104,12 +104,12 @@ def calibrated(
     try:
         choice = _chosen(job, family, past, later, warm_up)
         trace = replay(choice.controller, later)
-        before = replay(choice.controller, past) if len(past) else None
+        traces = [trace, replay(choice.controller, past)] if len(past) else [trace]
     except SetpointError as error:
         by_row = isinstance(error, PredictionError | LabelError)
         where = _refused(family, tape, rows) if by_row else ""
         raise type(error)(f"{rows.path}{where}: {error}") from error
-    added = _added(trace, before, len(rows))
+    added = _added(traces, len(rows))
     wanted = [*added, "full", "empty"]  # the last two are for JSON Lines
     names = unused(wanted, rows.names, ("", "calibrated_"))
     more = _of_model(job, tape)
@@ -150,17 +150,12 @@ def _check_support(family: Any, tape: Tape, rows: Rows) -> None:
     low, high = family.support
     outside = np.flatnonzero((tape.y < low) | (tape.y > high))
     if len(outside):
-        place = outside[np.argmin(_places(tape)[outside])]
+        place = outside[np.argmin(tape.places[outside])]
         raise DataError(
             f"--support says that the target lies from {low:g} to {high:g}, and {rows.path} has "
-            f"{tape.y[place]:g} in {rows.place(int(_places(tape)[place]))}: widen the support or "
+            f"{tape.y[place]:g} in {rows.place(int(tape.places[place]))}: widen the support or "
             "leave it out"
         )
-
-
-def _places(tape: Tape) -> Array:
-    """Where each row of a tape stands in the file."""
-    return np.arange(len(tape)) if tape.places is None else tape.places
 
 
 def _check_burn_in(past: Tape, rows: Rows) -> None:
@@ -171,7 +166,7 @@ def _check_burn_in(past: Tape, rows: Rows) -> None:
     remedy = "give a larger --burn-in, a longer file, or a controller by --config"
     if not len(past):
         raise DataError(f"a burn-in of 0 rows chooses nothing: {remedy}")
-    until = f"{rows.path}, up to {rows.place(int(_places(past).max()))}"
+    until = f"{rows.path}, up to {rows.place(int(past.places.max()))}"
     raise DataError(
         f"a burn-in needs at least {_LEAST} rows with a label, and the {len(past):,} rows of "
         f"it of {until}, have {known}: {remedy}"
@@ -180,14 +175,13 @@ def _check_burn_in(past: Tape, rows: Rows) -> None:
 
 def _refused(family: Any, tape: Tape, rows: Rows) -> str:
     """Where the first row is that a family cannot read, if there is one."""
-    places = _places(tape)
-    for place, (prediction, y) in enumerate(zip(*rows_of(tape, family), strict=True)):
+    for place, prediction, y in zip(tape.places.tolist(), *rows_of(tape, family), strict=True):
         try:
             family.read(prediction)
             if y == y:
                 family.label(y)
         except SetpointError:
-            return f", {rows.place(int(places[place]))}"
+            return f", {rows.place(place)}"
     return ""
 
 
@@ -215,43 +209,42 @@ def _of_model(job: Job, tape: Tape) -> dict[str, Array]:
     return {names[name]: _in_file([(tape, np.asarray(v))], len(tape)) for name, v in columns}
 
 
-def _added(trace: Trace, before: Trace | None, count: int) -> dict[str, Any]:
-    """The sets of every row."""
-    traces = [trace] if before is None else [trace, before]
+def _added(traces: Sequence[Trace], count: int) -> dict[str, Any]:
+    """The sets of every row, from the trace after the burn-in and that of the burn-in."""
 
-    def joined(columns: list[Array]) -> Array:
-        return _in_file([(each.tape, c) for each, c in zip(traces, columns, strict=True)], count)
+    def column(of: Callable[[Trace], Any]) -> Array:
+        return _in_file([(trace.tape, np.asarray(of(trace))) for trace in traces], count)
 
-    added: dict[str, Any] = {}
-    if trace.shown is None:
-        added["lower"] = joined([each.lower for each in traces])
-        added["upper"] = joined([each.upper for each in traces])
+    added: dict[str, Any]
+    if traces[0].shown is None:
+        added = {"lower": column(lambda trace: trace.lower)}
+        added["upper"] = column(lambda trace: trace.upper)
     else:
-        shown = [each.shown or () for each in traces]
-        texts = [["|".join(map(str, labels.labels)) for labels in part] for part in shown]
-        added["labels"] = joined([np.array(part, object) for part in texts])
-        added["size"] = joined(
-            [np.array([labels.size for labels in part], np.int64) for part in shown]
-        )
-    covered = joined([each.covered for each in traces])
-    observed = joined([each.observed for each in traces])
+        added = {"labels": column(_label_texts)}
+        added["size"] = column(lambda trace: [labels.size for labels in trace.shown or ()])
+    covered, observed = column(lambda trace: trace.covered), column(lambda trace: trace.observed)
     added["covered"] = covered if observed.all() else np.ma.array(covered, mask=~observed)
-    added["burn_in"] = joined([np.full(len(each.lam), each is before) for each in traces])
+    added["burn_in"] = column(lambda trace: np.full(len(trace.lam), trace is not traces[0]))
     return added
+
+
+def _label_texts(trace: Trace) -> Array:
+    texts = ["|".join(map(str, labels.labels)) for labels in trace.shown or ()]
+    return np.array(texts, object)
 
 
 def _in_file(parts: list[tuple[Tape, Array]], count: int) -> Array:
     """Columns of tapes put together in the order of the file."""
     column = np.empty(count, parts[0][1].dtype)
     for tape, values in parts:
-        column[_places(tape)] = values
+        column[tape.places] = values
     return column
 
 
 def _ends(trace: Trace) -> tuple[Array, Array] | None:
     """The predictions themselves as sets, where they are intervals or bounds."""
     tape = trace.tape
-    columns = dict(zip(tape.names, (np.asarray(each) for each in tape.prediction), strict=True))
+    columns = dict(zip(tape.names, map(np.asarray, tape.prediction), strict=True))
     if not {"lower", "upper"} & set(columns) or set(columns) - {"lower", "upper"}:
         return None
     open_end = np.broadcast_to(inf, len(tape))

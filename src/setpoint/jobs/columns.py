@@ -1,9 +1,9 @@
-"""Which column of a file is what: prediction, label and keys of a row; and the tape of them."""
+"""Which column of a file is what; the tape of them, and the features that a model sees."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count
+from itertools import chain, count, takewhile
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,19 @@ from setpoint import sets
 from setpoint.errors import DataError, InputError
 from setpoint.jobs.rows import Rows
 from setpoint.tape import Tape, TapeNotice
-from setpoint.tape.cells import MISSING
+from setpoint.tape.cells import MISSING, calendar
 
-__all__ = ["Columns", "classes_of", "labels_of", "read_tape", "tape_of", "timed", "unused"]
+__all__ = [
+    "Columns",
+    "Features",
+    "check_keys",
+    "features",
+    "labels_of",
+    "read_tape",
+    "tape_of",
+    "timed",
+    "unused",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -93,7 +103,7 @@ class Columns:
         if self.probabilities:
             if support is not None:
                 raise InputError("support is for numbers, and classes have none: leave it out")
-            return sets.Threshold(classes=classes_of(rows, self))
+            return sets.Threshold(classes=_classes_of(rows, self))
         kind: Any = sets.Scale if self.spread else sets.Widen
         if self.point is None and not self.spread and (self.lower is None) != (self.upper is None):
             kind = sets.Upper if self.lower is None else sets.Lower
@@ -137,28 +147,23 @@ def unused(names: Iterable[str], taken: Sequence[str], prefixes: Sequence[str]) 
 # Classes
 
 
-def _prefix(names: Sequence[str]) -> str:
-    """What all names begin with, up to the last sign that is no letter or digit."""
-    first, last = min(names), max(names)
-    same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
-    return first[:same].rstrip("".join(filter(str.isalnum, first[:same])))
-
-
-def classes_of(rows: Rows, columns: Columns) -> tuple[Any, ...]:
+def _classes_of(rows: Rows, columns: Columns) -> tuple[Any, ...]:
     """The classes behind the columns of probabilities: p_cat, p_dog are cat and dog.
 
     What the names have in common is part of the classes where the labels have it too.
     """
     names = columns.probabilities
     words = {word.strip() for word in rows.words(columns.target, "--target")[0]}
-    prefix = "" if words & set(names) else _prefix(names)
+    columns_of_signs = takewhile(lambda signs: len(set(signs)) == 1, zip(*names, strict=False))
+    prefix = "" if words & set(names) else "".join(signs[0] for signs in columns_of_signs)
+    prefix = prefix.rstrip("".join(filter(str.isalnum, prefix)))
     bare = [name[len(prefix) :] for name in names]
     return tuple(int(name) if name.isdigit() and str(int(name)) == name else name for name in bare)
 
 
 def labels_of(rows: Rows, columns: Columns) -> Array:
     """The place of each row's class, NaN where there is none."""
-    classes = {str(name): place for place, name in enumerate(classes_of(rows, columns))}
+    classes = {str(name): place for place, name in enumerate(_classes_of(rows, columns))}
     words, codes = rows.words(columns.target, "--target")
     places: list[float] = []
     for word in map(str.strip, words):
@@ -217,7 +222,7 @@ def read_tape(rows: Rows, columns: Columns) -> tuple[Tape, tuple[str, ...]]:
             f"--target needs labels, and {columns.target!r} of {rows.path} is empty in all "
             f"{len(rows):,} rows"
         )
-    tape, notes = tape_of(rows, prediction, y, columns.id, columns.time, columns.group)
+    tape, notes = tape_of(rows, prediction, y, columns.keys())
     return tape, (*_crossed(columns, prediction), *notes)
 
 
@@ -235,19 +240,12 @@ def _crossed(columns: Columns, prediction: dict[str, Array]) -> list[str]:
 
 
 def tape_of(
-    rows: Rows,
-    prediction: dict[str, Array],
-    y: Array,
-    id: str | None,
-    time: str | None,
-    group: str | None,
+    rows: Rows, prediction: dict[str, Array], y: Array, names: Mapping[str, str | None]
 ) -> tuple[Tape, tuple[str, ...]]:
-    """A tape with the keys of a file, sorted by time, and notes."""
-    keys: dict[str, Any] = {}
-    for role, name in (("id", id), ("group", group)):
-        if name is not None:
-            keys[role] = rows.keys(name, f"--{role}")
-    notes = []
+    """A tape with the keys of these names in a file, sorted by time, and notes."""
+    columns = {role: name for role in ("id", "group") if (name := names.get(role))}
+    keys: dict[str, Any] = {role: rows.keys(name, f"--{role}") for role, name in columns.items()}
+    time, notes = names.get("time"), []
     if rows.commas:
         notes.append("numbers are read with decimal commas: 1,5 is one and a half")
     if time is not None:
@@ -261,7 +259,7 @@ def tape_of(
         prediction = {name: column[places] for name, column in prediction.items()}
         keys = {name: column[places] for name, column in keys.items()}
         y = y[places]
-        if id is None:
+        if "id" not in keys:
             notes.append(f"the rows are not in the order of {time!r}; they are taken in it")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TapeNotice)  # it is noted below
@@ -269,3 +267,88 @@ def tape_of(
     if tape.notice is not None:
         notes.append(tape.notice)
     return tape, tuple(notes)
+
+
+# Features
+
+WORDS = 30
+"""A column of text with more distinct values is left out."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """What a model sees of each row of a tape: finite numbers, and what each column of them is.
+
+    `columns` are those of the file that they are made of, `left_out` the others, with the reason.
+    """
+
+    values: Array
+    names: tuple[str, ...]
+    columns: tuple[str, ...]
+    left_out: dict[str, str]
+
+
+def features(
+    rows: Rows,
+    tape: Tape,
+    target: str,
+    *,
+    time: str | None = None,
+    id: str | None = None,
+    only: Sequence[str] = (),
+    without: Sequence[str] = (),
+) -> Features:
+    """What a model sees: numbers, the calendar of dates, and words with few values.
+
+    A missing number is taken to be the last one before it in its series. Of the time the calendar
+    is taken and nothing else: a trend is the model's matter.
+    """
+    for name in (*only, *without):
+        rows.column(name, "--features" if name in only else "--without")
+    wanted = [name for name in (only or rows.names) if name not in (target, id, *without)]
+    parts = {name: _feature(rows, name, name == time) for name in wanted}
+    left_out = {name: part for name, part in parts.items() if isinstance(part, str)}
+    if only and left_out:
+        name, why = next(iter(left_out.items()))
+        raise DataError(f"--features must be numbers, dates or few words, and {name!r} {why}")
+    columns: dict[str, Array] = {}
+    for part in parts.values():
+        columns |= {} if isinstance(part, str) else part
+    values = np.empty((len(rows), len(columns)))
+    for place, column in enumerate(columns.values()):
+        values[:, place] = _carried(column[tape.places], tape)
+    used = tuple(name for name in parts if name not in left_out)
+    return Features(values, tuple(columns), used, left_out)
+
+
+def _feature(rows: Rows, name: str, is_time: bool) -> dict[str, Array] | str:
+    """The features of one column, or why there are none."""
+    moments = rows.times(name, "--time") if is_time else rows.moments(name)
+    if moments is not None and moments.dtype.kind == "M":
+        return {f"{name} {part}": column for part, column in calendar(moments).items()}
+    if is_time:
+        return "is the time, in numbers that have no calendar"
+    if not rows.is_text(name):
+        try:
+            numbers = rows.numbers(name, "a feature")
+        except DataError:
+            return f"holds {rows.table[name].type}"
+        numbers = np.where(np.isinf(numbers), np.nan, numbers)
+        return "is empty" if np.isnan(numbers).all() else {name: numbers}
+    words, codes = rows.words(name, "a feature")
+    if len(words) > WORDS:
+        many = f"holds {len(words):,} different words, and at most {WORDS} become features"
+        return rows.no_dates(name) or many
+    return {f"{name} = {word}": (codes == i).astype(np.float64) for i, word in enumerate(words)}
+
+
+def _carried(values: Array, tape: Tape) -> Array:
+    """Missing numbers replaced by the last one before them in their series, else by 0."""
+    if not np.isnan(values).any():
+        return values
+    offsets = tape.segments.offsets
+    column = tape.by_stream(values)
+    known = np.where(np.isnan(column), -1, np.arange(len(column)))
+    last = np.maximum.accumulate(known)
+    there = last >= np.repeat(offsets[:-1], np.diff(offsets))
+    return tape.by_row(np.where(there, column[np.maximum(last, 0)], 0.0))

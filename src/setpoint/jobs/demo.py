@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from setpoint import metrics
 from setpoint.bulk.replay import Trace
-from setpoint.burn_in import burn_in
 from setpoint.controller import Controller, Risk
 from setpoint.jobs.job import Goal, Job
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.tune import Choice
 from setpoint.losses import Miscoverage
 from setpoint.predictions import Quantiles
+from setpoint.presets import burn_in
 from setpoint.sets import Widen
 from setpoint.stream import Stream
 from setpoint.stretches import ErrorAdaptive, Exponential
@@ -137,20 +137,10 @@ class LinearModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demo:
-    """The demonstration when it is over.
-
-    Parameters
-    ----------
-    world
-        What happened.
-    own
-        The model's own quantiles, (n, 2), of every hour.
-    outcome
-        The hours after the burn-in as they were held.
-    """
+    """The demonstration when it is over: the world, the model's quantiles, and the outcome."""
 
     world: World
-    own: Floats
+    quantiles: Floats
     outcome: Outcome
 
     def write(self, folder: str | os.PathLike[str], *, report: bool = True) -> dict[str, Path]:
@@ -159,7 +149,7 @@ class Demo:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(("time", "temperature", "lower", "upper", "demand"))
         times = np.datetime_as_string(self.world.time, unit="s").tolist()
-        columns = (self.world.temperature, *self.own.T, self.world.demand)
+        columns = (self.world.temperature, *self.quantiles.T, self.world.demand)
         numbers = (np.round(column, 3).tolist() for column in columns)
         writer.writerows(zip((t.replace("T", " ") for t in times), *numbers, strict=True))
         return self.outcome.write(folder, report=report, more={"demand.csv": text.getvalue()})
@@ -191,9 +181,9 @@ def demo(seed: int = 0) -> Demo:
     known = world(seed)
     x, y = _features(known), known.demand.tolist()
     model = LinearModel(x.shape[1], (LEVEL / 2, 1 - LEVEL / 2))
-    own: list[Quantiles] = []
+    predictions: list[Quantiles] = []
     for hour in range(BURN_IN):
-        own.append(model.predict(x[hour]))
+        predictions.append(model.predict(x[hour]))
         model.learn(x[hour], y[hour])
 
     # Start, bounds, step size and clip bounds come from the last weeks of the burn-in. With the
@@ -203,56 +193,40 @@ def demo(seed: int = 0) -> Demo:
         Risk(Miscoverage(), level=LEVEL),
         ErrorAdaptive(score=0.1, loss=0.2, inner=Exponential()),
     )
-    controller = burn_in(controller, own[WARM_UP:], y[WARM_UP:BURN_IN])
+    controller = burn_in(controller, predictions[WARM_UP:], y[WARM_UP:BURN_IN])
 
     stream = Stream(controller)
-    record = _Record(len(y) - BURN_IN)
+    theta, lam, lower, upper, losses = np.full((5, len(y) - BURN_IN), np.nan)
     waiting: list[int] = []
     for hour in range(BURN_IN, len(y)):
-        own.append(model.predict(x[hour]))
-        theta = stream.theta
-        record.issued(hour - BURN_IN, theta, stream.issue(own[-1], id=hour))
+        predictions.append(model.predict(x[hour]))
+        row = hour - BURN_IN
+        theta[row] = stream.theta
+        receipt = stream.issue(predictions[-1], id=hour)
+        lam[row], (lower[row], upper[row]) = receipt.lam, receipt.shown
         waiting.append(hour)
         if hour in ONCE_A_DAY and hour % DAY != DAY - 1:
             continue  # the meter is silent until midnight
         for late in waiting:
-            record.judged(late - BURN_IN, stream.update(y[late], id=late))
+            losses[late - BURN_IN] = stream.update(y[late], id=late)
             model.learn(x[late], y[late])
         waiting.clear()
 
-    ends = np.array(own)
+    ends = np.array(predictions)
     tape = Tape.from_arrays(
         {"lower": ends[BURN_IN:, 0], "upper": ends[BURN_IN:, 1]},
         known.demand[BURN_IN:],
         time=known.time[BURN_IN:],
         group=np.where(known.volatile[BURN_IN:], "volatile week", "calm week"),
     )
-    trace = record.trace(controller, tape, stream)
+    trace = Trace(
+        controller, tape, lower, upper, None, lam, losses == 0.0, theta[None], losses[None],
+        {None: stream.state},
+    )  # fmt: skip
     job = Job("demo", goal=Goal(level=LEVEL), seed=seed, model=MODEL, title=TITLE)
-    lower, upper = ends[BURN_IN:].T
-    choice = Choice(controller, (), BURN_IN - WARM_UP)
-    outcome = Outcome(job, trace, choice, (lower, upper), burn_in=BURN_IN, burn_in_each=BURN_IN)
+    choice, alone = Choice(controller, (), BURN_IN - WARM_UP), tuple(ends[BURN_IN:].T)
+    outcome = Outcome(job, trace, choice, alone, burn_in=BURN_IN, burn_in_each=BURN_IN)
     return Demo(known, ends, outcome)
-
-
-class _Record:
-    """What a live stream showed and what came of it, as the trace of a replay has it."""
-
-    def __init__(self, size: int) -> None:
-        self.lower, self.upper, self.lam, self.theta, self.losses = np.full((5, size), np.nan)
-
-    def issued(self, row: int, theta: float, receipt: Any) -> None:
-        self.theta[row], self.lam[row] = theta, receipt.lam
-        self.lower[row], self.upper[row] = receipt.shown.lower, receipt.shown.upper
-
-    def judged(self, row: int, loss: float) -> None:
-        self.losses[row] = loss
-
-    def trace(self, controller: Controller, tape: Tape, stream: Stream) -> Trace:
-        return Trace(
-            controller, tape, self.lower, self.upper, None, self.lam, self.losses == 0.0,
-            self.theta[None], self.losses[None], {None: stream.state},
-        )  # fmt: skip
 
 
 def _rolling(values: Floats) -> Floats:

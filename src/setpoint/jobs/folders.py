@@ -1,31 +1,38 @@
-"""The folder of a job: its files appear together, and those of the job before it go."""
+"""The folder of a job: its files appear together, and its report can be written again."""
 
 import json
 import os
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isclose
 from pathlib import Path
 from typing import Any
 
-from setpoint import _store, spec
+import numpy as np
+
+from setpoint import spec
 from setpoint._files import put, staged
-from setpoint.bulk.fleet import Fleet
-from setpoint.bulk.replay import Trace
-from setpoint.bulk.vectors import scalar
-from setpoint.errors import InputError, SetpointError, StateError
-from setpoint.stream import Stream
+from setpoint.bulk.replay import Trace, replay
+from setpoint.controller import Controller
+from setpoint.errors import DataError, InputError, SetpointError, StateError
+from setpoint.jobs.columns import Columns, read_tape, timed
+from setpoint.jobs.job import Config, check_work
+from setpoint.jobs.rows import read
 from setpoint.tape.files import suffix_of
 
-__all__ = ["KIND", "add_to_list", "folder_for", "load_streams", "results", "save"]
+__all__ = ["LIST", "Reported", "folder_for", "report", "results", "retrace"]
 
-KIND = "streams"
-"""What the file of several streams says it is, where they are no fleet."""
 LIST = "metrics.json"
 """The file that lists the files of a job."""
-_OWN = re.compile(
+_OF_JOBS = re.compile(
     r"rows\.[a-z.]+|metrics\.json|controller\.toml|state\.zip|report\.html|demand\.csv"
 )
 """What a job may call its files: nothing else is ever taken away."""
+_BESIDE = ("as_given", "tried", "notes", "job")
+"""What the metrics file of a job holds beside the numbers of its trace."""
+_ODD = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+"""What a file raises that someone has changed."""
 
 
 def folder_for(path: str | os.PathLike[str]) -> Path:
@@ -39,14 +46,9 @@ def folder_for(path: str | os.PathLike[str]) -> Path:
 
 
 def results(folder: str | os.PathLike[str], source: Path | None = None) -> staged:
-    """A folder for the files of a job.
+    """A folder for the files of a job, made if there is none.
 
-    Parameters
-    ----------
-    folder
-        Made if there is none. What no job wrote is not replaced.
-    source
-        The file that the job read, which is neither replaced nor taken away.
+    What no job wrote is not replaced, nor is the file that the job read.
     """
     place = Path(folder)
     if place.exists() and not place.is_dir():
@@ -84,59 +86,152 @@ def _is_same(path: Path, source: Path | None) -> bool:
 def _listed(folder: Path) -> set[str]:
     """The files that a job before this one says it wrote into the folder."""
     try:
-        told = json.loads((folder / LIST).read_text("utf-8"))
-        files, is_job = told["files"], isinstance(told["job"], dict)
+        content = json.loads((folder / LIST).read_text("utf-8"))
+        names = content["files"] if isinstance(content["job"], dict) else []
+        return {name for name in names if isinstance(name, str) and _OF_JOBS.fullmatch(name)}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return set()
-    if not is_job or not isinstance(files, list):
-        return set()
-    return {name for name in files if isinstance(name, str) and _OWN.fullmatch(name)}
 
 
-def add_to_list(folder: Path, name: str) -> None:
-    """Adds a file to those that the job of a folder wrote."""
-    told = json.loads((folder / LIST).read_text("utf-8"))
-    files = sorted({*told.get("files", []), name})
-    put(folder / LIST, json.dumps({**told, "files": files}, indent=2, ensure_ascii=False) + "\n")
+# The report
 
 
-# The streams of a job as they ended, in one file
+@dataclass(frozen=True, slots=True, eq=False)
+class Reported:
+    """A report that was made again: its numbers, and what was written, by name."""
+
+    metrics: Mapping[str, Any]
+    files: Mapping[str, Path]
 
 
-def save(trace: Trace, path: str | os.PathLike[str]) -> None:
-    """Writes the states that the streams of a trace ended in, whole or not at all.
+def report(
+    source: str | os.PathLike[str],
+    columns: Columns | None = None,
+    controller: Controller | str | os.PathLike[str] | None = None,
+    *,
+    title: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    png: str | os.PathLike[str] | None = None,
+) -> Reported:
+    """Writes the report again, as a page and as a picture, from what a job left behind.
 
-    One stream is written as `Stream.save` does, several under scalar rules as `Fleet.save` does,
-    and others side by side.
+    Parameters
+    ----------
+    source
+        A folder that `run` or `calibrate` wrote, or a file of predictions.
+    columns, controller
+        Of a file: which column is what, and the controller, or the TOML file that holds it; it
+        must leave nothing open.
+    title
+        What the page is called; by default as the file.
+    out
+        The page; by default report.html in the folder of the job, or in the present one.
+    png
+        A picture to write as well.
     """
-    controller = trace.controller
-    if len(trace.states) == 1:
-        Stream(controller, state=trace.state).save(path)
-        return
-    ids = [_plain(id) for id in trace.states]
-    if scalar(controller):
-        fleet = Fleet(controller, ())
-        fleet.add(ids, [trace.states[id] for id in trace.states])
-        fleet.save(path)
-        return
-    streams = [Stream(controller, state=trace.states[id]) for id in trace.states]
-    content = {"ids": ids, "streams": [stream.content() for stream in streams]}
-    _store.write(path, KIND, {"controller": spec.to_dict(controller), **content})
+    from setpoint import report as pages
 
-
-def load_streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
-    """The streams that were written side by side."""
-    content = _store.read(path, KIND)
+    where = Path(source)
+    if where.is_dir():
+        trace, content = _retraced(where)
+        more = {name: content[name] for name in _BESIDE if name in content}
+        numbers, name = {**pages.metrics(trace), **more}, content["job"].get("name")
+        _compare(where, numbers, content)
+    else:
+        trace = _replayed(where, columns, Config.read(controller))
+        numbers, name = pages.metrics(trace), where.name[: -len(suffix_of(where))]
+    title = str(name) if title is None else title
+    default = where / "report.html" if where.is_dir() else Path("report.html")
     try:
-        controller = spec.from_dict(content["controller"])
-        pairs = zip(content["ids"], content["streams"], strict=True)
-        return {id: Stream.restored(controller, stream) for id, stream in pairs}
-    except SetpointError:
-        raise
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
+        page = pages.write(trace, default if out is None else out, title=title, metrics=numbers)
+    except _ODD as error:
+        if not where.is_dir() or isinstance(error, SetpointError):
+            raise
+        raise DataError(_not_as_written(where, error)) from error
+    if where.is_dir() and out is None:
+        names = sorted({*content["files"], page.name})
+        text = json.dumps({**content, "files": names}, indent=2, ensure_ascii=False)
+        put(where / LIST, f"{text}\n")
+    files = {page.name: page}
+    if png is not None:
+        picture = pages.png(trace, png, title=title)
+        files[picture.name] = picture
+    return Reported(numbers, files)
 
 
-def _plain(id: Any) -> Any:
-    """An id as Python has it."""
-    return id.item() if hasattr(id, "item") else id
+def retrace(folder: str | os.PathLike[str]) -> tuple[Trace, dict[str, Any]]:
+    """The trace of a folder that `run` or `calibrate` wrote, and what the job was.
+
+    The rows are replayed under the controller beside them, so the trace is the one that the job
+    reported, to the bit, even where someone has moved the folder.
+    """
+    trace, content = _retraced(Path(folder))
+    return trace, content["job"]
+
+
+def _retraced(folder: Path) -> tuple[Trace, dict[str, Any]]:
+    """The trace of a job's folder, and what is in its metrics file."""
+    try:
+        content = json.loads((folder / LIST).read_text("utf-8"))
+        job = content["job"]
+        name = next((file for file in content["files"] if file.startswith("rows.")), None)
+        if name is None or Path(name).name != name:
+            raise KeyError(f"a {job['command']} leaves no rows")
+        controller = spec.from_toml((folder / "controller.toml").read_text("utf-8"))
+        columns, burn_in = _columns(job["columns"]), str(job["added"]["burn_in"])
+    except (SetpointError, FileNotFoundError, *_ODD) as error:
+        raise DataError(_not_as_written(folder, error)) from error
+    rows = read(folder / name)
+    tape, _ = read_tape(rows, columns)
+    cells = rows.column(burn_in, "burn_in").to_pylist()
+    early = np.array([str(cell).lower() == "true" for cell in cells], dtype=np.int64)
+    early = tape.by_stream(early[tape.places])
+    _, later = tape.split(np.add.reduceat(early, tape.segments.offsets[:-1]))
+    return replay(controller, later), content
+
+
+def _columns(names: Mapping[str, Any]) -> Columns:
+    """The columns that a metrics file names."""
+    for role, name in names.items():
+        if not all(isinstance(word, str) for word in (name if isinstance(name, list) else [name])):
+            raise TypeError(f"{role} is {name!r}, and a column has a name")
+    columns: dict[str, Any] = {
+        role: tuple(name) if isinstance(name, list) else name for role, name in names.items()
+    }
+    return Columns(**columns)
+
+
+def _not_as_written(folder: Path, error: Exception) -> str:
+    return (
+        f"{folder} must hold rows, {LIST} and controller.toml as `setpoint run` and `setpoint "
+        f"calibrate` write them: {error.args[-1] if error.args else error}"
+    )
+
+
+def _compare(folder: Path, numbers: Mapping[str, Any], content: Mapping[str, Any]) -> None:
+    """Raises an error if the rows of a folder are not those that its numbers were made of."""
+    for name in ("rows", *numbers):
+        now, then = numbers[name], content.get(name)
+        if not isinstance(now, int | float) or not isinstance(then, int | float):
+            continue
+        if not isclose(now, then, rel_tol=1e-6, abs_tol=1e-12):
+            raise StateError(
+                f"{folder} holds other rows than its job wrote: with them {name} is {now}, and "
+                f"{LIST} says {then}; do the job again, or name the file of rows itself"
+            )
+
+
+def _replayed(path: Path, columns: Columns | None, config: Config | None) -> Trace:
+    """The trace of a file of predictions under a controller that leaves nothing open."""
+    if columns is None or config is None:
+        raise InputError(
+            f"{path} is {'a file' if path.exists() else 'nowhere'}: name a folder that run "
+            "or calibrate wrote, or a file of predictions with --target, the columns of the "
+            "prediction and --config"
+        )
+    check_work(config.controller, "report", one_set=True)
+    rows = read(path)
+    columns, _ = timed(rows, columns)
+    config.check_family(columns.family(rows))
+    tape, _ = read_tape(rows, columns)
+    return replay(config.controller, tape)

@@ -1,29 +1,62 @@
-"""What a saved state guarantees: a stream, groups, a fleet, or the folder of a ledger."""
+"""The streams of a job as they ended, and what any saved state guarantees."""
 
 import os
-import shutil
-import warnings
 from collections.abc import Hashable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from setpoint import _store, spec
 from setpoint.bulk.fleet import Fleet
+from setpoint.bulk.replay import Trace
+from setpoint.bulk.vectors import scalar
 from setpoint.controller import Controller
-from setpoint.errors import InputError, StateError
+from setpoint.errors import InputError, SetpointError, StateError
 from setpoint.groups import Groups
 from setpoint.guarantee import Certificate
-from setpoint.jobs.folders import KIND, load_streams
-from setpoint.ledger import Ledger
+from setpoint.store import Store
 from setpoint.stream import Stream
 
-__all__ = ["Inspected", "inspect", "streams"]
+__all__ = ["Inspected", "inspect", "save", "streams"]
 
-_KINDS = ("stream", "streams", "groups", "fleet", "ledger")
+KIND = "streams"
+"""What the file of several streams says it is, where they are no fleet."""
+_KINDS = ("stream", "streams", "groups", "fleet", "store")
 _MOST = 20
+
+
+def save(trace: Trace, path: str | os.PathLike[str]) -> None:
+    """Writes the states that the streams of a trace ended in, whole or not at all.
+
+    One stream is written as `Stream.save` does, several under scalar rules as `Fleet.save` does,
+    and others side by side.
+    """
+    controller = trace.controller
+    if len(trace.states) == 1:
+        Stream(controller, state=trace.state).save(path)
+        return
+    ids: list[Any] = [*trace.states]
+    if scalar(controller):
+        fleet = Fleet(controller, ())
+        fleet.add(ids, [*trace.states.values()])
+        fleet.save(path)
+        return
+    streams = [Stream(controller, state=state).content() for state in trace.states.values()]
+    content = {"ids": ids, "streams": streams}
+    _store.write(path, KIND, {"controller": spec.to_dict(controller), **content})
+
+
+def _load_streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
+    """The streams that were written side by side."""
+    content = _store.read(path, KIND)
+    try:
+        controller = spec.from_dict(content["controller"])
+        pairs = zip(content["ids"], content["streams"], strict=True)
+        return {id: Stream.restored(controller, stream) for id, stream in pairs}
+    except SetpointError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise StateError(f"{os.fspath(path)} is damaged: {error!r}") from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +66,7 @@ class Inspected:
     Parameters
     ----------
     kind
-        "stream", "streams", "groups", "fleet" or "ledger".
+        "stream", "streams", "groups", "fleet" or "store".
     controller
         What is held, and how.
     certificates
@@ -97,8 +130,8 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
     Parameters
     ----------
     path
-        What `Stream.save`, `Groups.save` or `Fleet.save` wrote, a ledger's folder, or a folder
-        that `run` or `calibrate` wrote.
+        What `Stream.save`, `Groups.save` or `Fleet.save` wrote, the file of a `Store`, or a folder
+        that one of them is in, or that `run` or `calibrate` wrote.
 
     Examples
     --------
@@ -109,13 +142,13 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
     >>> _ = stream.predict((10.0, 14.0)), stream.update(15.0)
     >>> with TemporaryDirectory() as folder:
     ...     stream.save(f"{folder}/demand.zip")
-    ...     found = inspect(f"{folder}/demand.zip")
-    >>> found.kind, found.certificates[None].risks[0].mean
+    ...     inspected = inspect(f"{folder}/demand.zip")
+    >>> inspected.kind, inspected.certificates[None].risks[0].mean
     ('stream', 1.0)
     """
     where = _state_file(path)
-    if where.is_dir():
-        return _ledger(where)
+    if _is_store(where):
+        return _stored(where)
     kind = _kind_of(where)
     if kind == "stream":
         stream = Stream.load(where)
@@ -128,7 +161,7 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
         fleet = Fleet.load(where)
         return Inspected(kind, fleet.controller, {id: fleet.certificate(id) for id in fleet.ids})
     if kind == KIND:
-        by_id = load_streams(where)
+        by_id = _load_streams(where)
         certificates = {id: stream.certificate() for id, stream in by_id.items()}
         return Inspected(kind, next(iter(by_id.values())).controller, certificates)
     raise StateError(f"{where} holds {kind!r}; what can be inspected is {', '.join(_KINDS)}")
@@ -150,18 +183,25 @@ def streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
     if kind == "fleet":
         fleet = Fleet.load(where)
         return {id: Stream(fleet.controller, state=fleet.state(id)) for id in fleet.ids}
-    return load_streams(where)
+    return _load_streams(where)
 
 
 def _state_file(path: str | os.PathLike[str]) -> Path:
-    """The state that a path names: the file, that in a job's folder, or the folder of a ledger."""
+    """The state that a path names: the file, or that in a folder."""
     where = Path(path)
     if not where.exists():
         raise StateError(
-            f"{where} does not exist: name a saved stream, groups or fleet, or a ledger's folder"
+            f"{where} does not exist: name a saved stream, groups or fleet, or a store"
         )
-    own = where / "state.zip"
-    return own if where.is_dir() and own.exists() else where
+    if not where.is_dir():
+        return where
+    for name in ("state.zip", "streams.sqlite"):
+        if (where / name).exists():
+            return where / name
+    raise StateError(
+        f"{where} holds no streams.sqlite, and no state.zip as a job leaves: name a saved stream, "
+        "groups or fleet, a store, or a folder of these"
+    )
 
 
 def _kind_of(path: Path) -> str:
@@ -170,42 +210,20 @@ def _kind_of(path: Path) -> str:
         return _store.kind(path)
     except StateError as error:
         raise StateError(
-            f"{error}; name what Stream.save, Groups.save or Fleet.save wrote, or a ledger's folder"
+            f"{error}; name what Stream.save, Groups.save or Fleet.save wrote, or a store"
         ) from error
 
 
-def _ledger(folder: Path) -> Inspected:
-    """A ledger read from a copy, because opening one is for those who write to it."""
-    if not (any(folder.glob("log-*.jsonl")) or (folder / "options.json").exists()):
-        raise StateError(
-            f"{folder} holds no ledger, and no state.zip as a job leaves: name a saved stream, "
-            "groups or fleet, or a folder of these"
-        )
-    for _ in range(5):
-        with TemporaryDirectory() as copy, suppress(FileNotFoundError):
-            names = _ledger_files(folder)
-            for name in names:
-                shutil.copyfile(folder / name, Path(copy) / name)
-            if names == _ledger_files(folder):
-                return _opened(copy, folder)
-    raise StateError(f"{folder} changes faster than it can be read: try again")
+def _stored(path: Path) -> Inspected:
+    """The streams of a store, which may be in use."""
+    with Store(path) as store:
+        streams = {name: store.read(name) for name in store.names}
+    if not streams:
+        raise StateError(f"{path} holds no stream yet")
+    certificates = {name: stream.certificate() for name, stream in streams.items()}
+    return Inspected("store", next(iter(streams.values())).controller, certificates)
 
 
-def _ledger_files(folder: Path) -> list[str]:
-    own = ("controller.", "options.", "streams-", "log-")
-    return sorted(name for name in os.listdir(folder) if name.startswith(own))
-
-
-def _opened(copy: str, folder: Path) -> Inspected:
-    """A ledger's certificates from a copy; what is told of it names the folder itself."""
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            with Ledger(copy) as ledger:
-                streams = {name: each.certificate() for name, each in ledger.streams.items()}
-                found = Inspected("ledger", ledger.controller, streams)
-    except StateError as error:
-        raise StateError(str(error).replace(copy, str(folder))) from error
-    for each in caught:
-        warnings.warn(str(each.message).replace(copy, str(folder)), each.category, stacklevel=4)
-    return found
+def _is_store(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"

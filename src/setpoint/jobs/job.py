@@ -5,7 +5,7 @@ import io
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError, SetpointError, SpecError
 from setpoint.jobs.columns import Columns
 from setpoint.losses import Miscoverage, MiscoverageCounter
-from setpoint.sets import Interval, LabelSet, PixelIntervals, PixelSet
+from setpoint.sets import LabelSet, PixelIntervals, PixelSet
 from setpoint.sets.family import Shows, Sides
 from setpoint.stretches import ErrorAdaptive, ScoreAdaptive
 from setpoint.tape.files import suffix_of
@@ -25,7 +25,6 @@ __all__ = ["RISKS", "Config", "Goal", "Job", "check_work", "command", "listed", 
 
 RISKS = ("coverage", "mc")
 """What can be held by name."""
-_CAP = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +68,16 @@ class Goal:
         if self.gamma is not None:
             object.__setattr__(self, "gamma", positive(self.gamma, "gamma"))
 
-    def options(self) -> dict[str, Any]:
-        """The options of the command line that ask for it."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
     def open_risk(self) -> Risk:
         """The risk, with everything else left open."""
         if self.risk == "mc":
-            return Risk(MiscoverageCounter(cap=_CAP), self.level / (1.0 - self.level))
+            return Risk(MiscoverageCounter(cap=20), self.level / (1.0 - self.level))
         return Risk(Miscoverage(), self.level)
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A controller that a job is given.
-
-    Parameters
-    ----------
-    controller
-        The controller.
-    file
-        The TOML file that holds it, as it was named; None where it came from Python.
-    """
+    """A controller for a job, and the TOML file that holds it, None where it came from Python."""
 
     controller: Controller
     file: str | None = None
@@ -142,14 +129,14 @@ class Config:
     def check_family(self, family: Any) -> None:
         """Raises an error if the controller is for other predictions than those of `family`."""
         sets: Any = self.controller.sets
-        own, named = _columns_of(sets), _columns_of(family)
-        if own and named and own != named and 1 in (len(own), len(named)):
+        ends, named = (tuple(getattr(part, "columns", ())) for part in (sets, family))
+        if ends and named and ends != named and 1 in (len(ends), len(named)):
             raise InputError(
-                f"the controller given is for {_ends(own)}, and the columns named are "
+                f"the controller given is for {_ends(ends)}, and the columns named are "
                 f"{_ends(named)}: name the columns it was made for, or leave it out"
             )
         known, classes = _classes_of(sets), _classes_of(family)
-        if known is not None and classes is not None and known != classes:
+        if known and classes and known != classes:
             raise InputError(
                 f"the controller given has the classes {', '.join(map(str, known))} in this order, "
                 f"and the probabilities named are those of {', '.join(map(str, classes))}: name "
@@ -162,30 +149,15 @@ def _classes_of(family: Any) -> tuple[Any, ...] | None:
     return getattr(family, "classes", None) if labels else None
 
 
-def _columns_of(family: Any) -> tuple[str, ...]:
-    return tuple(getattr(family, "columns", ()))
-
-
 def _ends(columns: Sequence[str]) -> str:
     """What predictions of these columns are called."""
     return f"{columns[0]} bounds alone" if len(columns) == 1 else "both ends or a point"
 
 
 def check_work(controller: Controller, work: str, *, one_set: bool = False) -> None:
-    """Raises an error if a controller is no good for a kind of work, before any row is read.
-
-    Parameters
-    ----------
-    controller
-        The controller.
-    work
-        The command, for the message.
-    one_set
-        Whether the work takes one set a row.
-    """
-    sets: Any = controller.sets
-    name = type(sets).__name__
-    shows = sets.shows if isinstance(sets, Shows) else None
+    """Raises an error if a command cannot use a controller, because it takes one set a row, say."""
+    sets = controller.sets
+    name, shows = type(sets).__name__, sets.shows if isinstance(sets, Shows) else None
     if shows in (PixelIntervals, PixelSet):
         raise InputError(
             f"{work} takes numbers and classes, and {name} is for images: use setpoint.Stream in "
@@ -196,21 +168,6 @@ def check_work(controller: Controller, work: str, *, one_set: bool = False) -> N
             f"{work} takes one set a row, and {name} shows several within each other: use "
             "setpoint.replay in Python"
         )
-    if shows is not Interval:
-        return
-    shown, y = Interval(0.0, 1.0), 0.5
-    for risk in controller.risks:
-        loss: Any = risk.loss
-        try:
-            _ = loss(shown, y) if callable(loss) else loss.update(loss.init(), shown, y)
-        except SetpointError as error:
-            raise InputError(_unfit(work, risk, name, error)) from error
-        except (AttributeError, TypeError, IndexError) as error:
-            raise InputError(_unfit(work, risk, name, "it is for other sets")) from error
-
-
-def _unfit(work: str, risk: Risk, family: str, reason: object) -> str:
-    return f"{work} cannot use this controller: {risk.name} cannot judge {family} ({reason})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,22 +178,16 @@ class Job:
     ----------
     command
         "calibrate", "run" or "demo".
-    file
-        The file that was read, None where there was none.
-    columns
-        Which column is what; for `run` with the columns in which the model's predictions are.
-    goal
-        What to hold, where no controller says it.
-    config
-        The controller that was given.
+    file, columns
+        What was read, and which column is what; for `run` the columns of the model's predictions.
+    goal, config
+        What to hold, or the controller that says it.
     burn_in
         How many rows of each series choose, None for the usual number.
     model, features, without
         For `run`: the model, and the columns it was told to see or not to see.
-    seed
-        For `demo`.
-    title
-        What to call it; by default as the file.
+    seed, title
+        For `demo`; what to call it, by default as the file.
     """
 
     command: str
@@ -278,18 +229,18 @@ class Job:
         else:
             learner = {"model": self.model, "features": self.features, "without": self.without}
             options = {**self.columns.keys(), **learner}
-        options = {**options, **self.goal.options(), "config": config, "burn_in": burn_in}
+        options = {**options, **asdict(self.goal), "config": config, "burn_in": burn_in}
         return command(self.command, self.file, options)
 
     def as_dict(self) -> dict[str, Any]:
         """What was asked, in plain values."""
-        goal = self.goal.options()
+        goal = asdict(self.goal)
         if self.config is not None:
             first = self.config.controller.risks[0]
             goal = {"risk": first.name, "level": first.level}
         elif self.goal.support is not None:
             goal["support"] = [end if abs(end) < inf else str(end) for end in self.goal.support]
-        told = {
+        values = {
             "command": self.command,
             "name": self.name,
             "file": None if self.file is None else self.file.name,
@@ -298,7 +249,7 @@ class Job:
             "seed": self.seed,
             "goal": goal,
         }
-        return {name: value for name, value in told.items() if value is not None}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def command(name: str, file: Path | None, options: Mapping[str, Any]) -> str:

@@ -15,7 +15,8 @@ from setpoint.bulk.replay import Trace, nominal
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.guarantee import Status
-from setpoint.jobs.folders import LIST, folder_for, results, save
+from setpoint.jobs.folders import LIST, folder_for, results
+from setpoint.jobs.inspect import save
 from setpoint.jobs.job import Job
 from setpoint.jobs.rows import Rows
 from setpoint.jobs.tune import Choice, finite_or_none
@@ -46,26 +47,18 @@ class Outcome:
 
     Parameters
     ----------
-    job
-        What was asked.
+    job, choice
+        What was asked, and how the controller was chosen.
     trace
-        The rows after the burn-in, under the controller that was chosen.
-    choice
-        How it was chosen.
+        The rows after the burn-in, under that controller.
     ends
         The ends of the predictions as they came; None where they were no sets.
-    rows
-        The file, None where there was none.
-    added
-        What goes behind the columns of the file, row for row.
-    names
-        What the columns with the sets are called in `added`.
+    rows, added, names
+        The file, what goes behind its columns, and what the columns with the sets are called.
     burn_in, burn_in_each
         How many rows the burn-in has, and the most of any one series.
-    features
-        The columns that the model saw.
-    notes
-        What someone should know.
+    features, notes
+        The columns that the model saw, and what someone should know.
     """
 
     job: Job
@@ -197,18 +190,14 @@ class Outcome:
         if "lower" not in self.names or not is_json(suffix):
             return self.added
         lower, upper = (self.added[self.names[end]] for end in ("lower", "upper"))
-        low, high = _support(self.trace.controller)
+        sets = self.trace.controller.sets
+        low, high = sets.support if isinstance(sets, Scalar) else (-np.inf, np.inf)
         prefix = self.names["lower"].removesuffix("lower")
         return {
             **self.added,
             f"{prefix}full": (lower <= low) & (upper >= high),
             f"{prefix}empty": lower > upper,
         }
-
-
-def _support(controller: Controller) -> tuple[float, float]:
-    sets = controller.sets
-    return sets.support if isinstance(sets, Scalar) else (-np.inf, np.inf)
 
 
 def _judged(trace: Trace, lower: Array, upper: Array) -> metrics.Summary:
@@ -255,18 +244,12 @@ def _headline(trace: Trace, numbers: Mapping[str, Any]) -> str:
         of = "misses in a row" if isinstance(first.loss, MiscoverageCounter) else "loss"
         sentence = f"the mean of the {of} is {risk:.4g}; {first.level:.4g} was asked for"
         ends = [None if end is None else f"{end:.4g}" for end in (low, high)]
-    if _says_nothing(trace) or ends == ["0.0 %", "100.0 %"]:
+    statuses = {trace.certificate(id).risks[0].status for id in trace.states}
+    if statuses == {Status.SAYS_NOTHING_YET} or ends == ["0.0 %", "100.0 %"]:
         return f"{sentence}, and nothing is guaranteed yet: there are too few labels"
     if None in ends:
         return sentence
     return f"{sentence}, and {ends[0]} to {ends[1]} was guaranteed, whatever the data"
-
-
-def _says_nothing(trace: Trace) -> bool:
-    """Whether the certificate of no stream says anything yet."""
-    return all(
-        trace.certificate(id).risks[0].status is Status.SAYS_NOTHING_YET for id in trace.states
-    )
 
 
 def _beside(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from setpoint.errors import DataError
-from setpoint.tape import cells, dates, files
+from setpoint.tape import cells, files
 from setpoint.tape.cells import arrow
 
 __all__ = ["Rows", "read"]
@@ -36,21 +36,12 @@ def read(path: str | os.PathLike[str]) -> "Rows":
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows:
-    """The rows of a file, column by column.
-
-    Parameters
-    ----------
-    file
-        The file as it was read.
-    """
+    """The rows of a file as it was read, column by column."""
 
     file: files.File
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
-
-    def __repr__(self) -> str:
-        return f"<Rows of {self.path}: {len(self):,}, {', '.join(self.names)}>"
 
     @property
     def table(self) -> Any:
@@ -153,60 +144,46 @@ class Rows:
 
     def moments(self, name: str) -> Array | None:
         """A column as moments of time, if it holds them."""
-        pa, column = arrow(), self.table[name]
-        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-            times = column
-        elif not cells.is_text(column) or self._is_number(column[:1]):
-            return None
-        elif dates.parsed(column[:100]) is None or not self.is_text(name):
-            return None  # a long column costs time
-        else:
-            times = dates.parsed(column)
+        column = self.table[name]
+        times = column if cells.is_time(column) else None
+        # A long column costs time, so its head is tried first.
+        if cells.is_text(column) and cells.parsed(column[:100]) is not None and self.is_text(name):
+            times = cells.parsed(column)
         return None if times is None or times.null_count else _micro(times)
-
-    @staticmethod
-    def _is_number(column: Any) -> bool:
-        return not isinstance(cells.numbers(column), tuple) and column[0].as_py() != ""
 
     def times(self, name: str, role: str) -> Array:
         """A column as datetime64, or as the numbers it holds if they are no moments."""
-        pa, column = arrow(), self.column(name, role)
-        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-            times = column
-        elif cells.is_text(column) and self.is_text(name):
-            times = dates.parsed(column)
+        times = self.column(name, role)
+        if self.is_text(name):
+            column, times = times, cells.parsed(times)
             if times is None:
-                row, _ = dates.first_odd(column)
+                row, _ = cells.first_odd(column)
                 raise DataError(
                     f"{role} must name a column of dates or numbers, and {name!r} of {self.path} "
                     f"{self._cell(name, row)}: write dates like 2024-01-31 or 2024-01-31 15:00:00"
                 )
-        else:
+        elif not cells.is_time(times):
             numbers = self.numbers(name, role)
             self._no_gaps(np.isnan(numbers), name, role)
-            moments = dates.counted(numbers)
+            moments = cells.counted(numbers)
             return numbers if moments is None else moments[0]
         self._no_gaps(np.asarray(times.is_null()), name, role)
         return _micro(times)
 
     def doubt(self, name: str) -> str | None:
         """How times were read, if they could have been read otherwise; to go behind "is read"."""
-        pa, column = arrow(), self.table[name]
-        if cells.is_text(column) and self.is_text(name):
-            return dates.doubt(column)
-        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-            return dates.moved(column)
-        moments = dates.counted(self.numbers(name, "--time"))
+        column = self.table[name]
+        if cells.is_time(column) or self.is_text(name):
+            return cells.time_doubt(column)
+        moments = cells.counted(self.numbers(name, "--time"))
         return None if moments is None else f"as {moments[1]}"
 
     def no_dates(self, name: str) -> str:
         """Which cell keeps a column of text from being one of dates, if most of it is."""
         column = self.table[name]
-        if not cells.is_text(column) or not self.is_text(name):
+        if not self.is_text(name) or cells.first_odd(column[:_HEAD])[1] <= 0.5:
             return ""
-        if not dates.is_dated(column[:_HEAD]) or dates.first_odd(column[:_HEAD])[1] <= 0.5:
-            return ""
-        row, share = dates.first_odd(column)
+        row, share = cells.first_odd(column)
         return f"{self._cell(name, row)} and is no column of dates" if share > 0.5 else ""
 
     def _cell(self, name: str, row: int) -> str:
@@ -226,9 +203,9 @@ class Rows:
         values, codes = self._encoded(name, role)
         self._no_gaps(codes < 0, name, role)
         integers = all(isinstance(v, int) and not isinstance(v, bool) for v in values)
-        keys: Array = np.array(values if integers else list(map(str, values)),
-                               np.int64 if integers else object)  # fmt: skip
-        return np.asarray(keys[codes])
+        if integers:
+            return np.array(values, np.int64)[codes]
+        return np.array([*map(str, values)], object)[codes]
 
     def _encoded(self, name: str, role: str) -> tuple[list[Any], Array]:
         encoded = self.column(name, role).combine_chunks().dictionary_encode()

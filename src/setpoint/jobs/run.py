@@ -9,13 +9,12 @@ import numpy as np
 from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError
 from setpoint.jobs.calibrate import calibrated
-from setpoint.jobs.columns import Columns, check_keys, tape_of, unused
-from setpoint.jobs.features import Features, find
+from setpoint.jobs.columns import Columns, Features, check_keys, tape_of, unused
+from setpoint.jobs.columns import features as features_of
 from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
-from setpoint.models.linear import LinearQuantiles, LinearSettings
-from setpoint.models.residual import ResidualScale
+from setpoint.models import LinearQuantiles, LinearSettings, ResidualScale
 from setpoint.tape import Tape
 
 __all__ = ["MODELS", "run"]
@@ -60,24 +59,16 @@ def run(
 
     Parameters
     ----------
-    path
-        A .csv, .parquet or .jsonl file, or one of these packed by gzip.
     target
         The column to forecast. Where it is empty, the row is predicted and not learnt.
-    goal
-        What to hold; coverage of 90 % by default.
     model
         One of `MODELS`.
-    time
-        The column of times; by default the only one that holds dates.
-    id, group
-        Which series a row belongs to; a key for coverage by group.
     features, without
         The columns a model sees, or those it does not; by default every one it can use.
-    burn_in
-        How many rows of each series are the model's own; by default a tenth, from 50 to 1,000.
-    controller
-        What to use instead of choosing, or the TOML file that holds it.
+    path, goal, burn_in, controller
+        As for `calibrate`.
+    time, id, group
+        As in `Columns`.
     progress
         Called with the rows done and their number.
     """
@@ -93,14 +84,14 @@ def run(
     y = _target(rows, target)
     dates = [] if time is not None else [name for name in rows.dates if name != target]
     time = dates[0] if len(dates) == 1 else time
-    tape, notes = tape_of(rows, {"prediction": np.zeros(len(y))}, y, id, time, group)
-    seen = find(rows, tape, target, time=time, id=id, only=features, without=without)
+    keys: dict[str, Any] = {"id": id, "time": time, "group": group}
+    tape, notes = tape_of(rows, {"prediction": np.zeros(len(y))}, y, keys)
+    seen = features_of(rows, tape, target, time=time, id=id, only=features, without=without)
     ends = model == "linear"
     predictions = _forecast(model, seen.values, tape, goal.level, 2 if ends else 3, progress)
     names = ("lower", "upper") if ends else ("centre", "low", "high")
     tape = tape.with_prediction(dict(zip(names, predictions.T, strict=True)))
     called = unused(names, rows.names, ("predicted_",))
-    keys: dict[str, Any] = {"id": id, "time": time, "group": group}
     if ends:
         columns = Columns(target, called["lower"], called["upper"], **keys)
     else:
@@ -161,8 +152,8 @@ def _forecast(
     done = 0
     for stream in tape.streams:
         learner = _model(name, level, x.shape[1])
-        own = tape.rows(stream)
-        for row, features, y in zip(own.tolist(), x[own], tape.y[own].tolist(), strict=True):
+        rows = tape.rows(stream)
+        for row, features, y in zip(rows.tolist(), x[rows], tape.y[rows].tolist(), strict=True):
             predictions[row] = learner.predict(features)
             if y == y:
                 learner.learn(features, y)
@@ -182,8 +173,7 @@ def _model(name: str, level: float, size: int) -> Any:
 class _Last:
     """The last label."""
 
-    def __init__(self) -> None:
-        self.label = 0.0
+    label = 0.0
 
     def predict(self, x: Any) -> float:
         return self.label

@@ -7,7 +7,7 @@ of the critical values is made small.
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf, isfinite
+from math import inf, nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,13 +20,13 @@ from setpoint.bulk import search
 from setpoint.bulk.replay import replay
 from setpoint.bulk.tune import tune as tune_tape
 from setpoint.bulk.tune import with_options
-from setpoint.burn_in import burn_in
 from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError
 from setpoint.jobs.columns import Columns, read_tape, timed
 from setpoint.jobs.job import Goal
 from setpoint.jobs.rows import read
 from setpoint.metrics import Summary
+from setpoint.presets import burn_in
 from setpoint.sets.family import Taped
 from setpoint.stretches import ErrorAdaptive, Exponential, Identity
 from setpoint.tape import Tape
@@ -64,17 +64,7 @@ class Tried(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """What a burn-in chose.
-
-    Parameters
-    ----------
-    controller
-        The controller to use.
-    tried
-        What was tried, best first.
-    rows
-        How many rows that was tried on.
-    """
+    """What a burn-in chose: a controller, and what was tried on how many rows, best first."""
 
     controller: Controller
     tried: tuple[Tried, ...] = ()
@@ -94,24 +84,11 @@ def choose(
     gammas: Sequence[float] = (),
     most: int = _MOST_CHOSEN,
 ) -> Choice:
-    """A controller for a family, from a burn-in.
+    """A controller for a family, from a burn-in of which the last `most` rows count.
 
-    Parameters
-    ----------
-    sets
-        The family.
-    goal
-        What to hold.
-    tape
-        The burn-in; of a long one the last rows count.
-    labels
-        How many labels a stream will have. Bounds are wide, as far as the certificate then still
-        says something: a fifth of the level, if y keeps to its range.
-    gammas
-        The step sizes to try; by default some around the usual one. The smallest pinball loss
-        decides among those given, and among the usual ones the fastest that is near it.
-    most
-        How many rows to look at.
+    `labels` is how many a stream will have: bounds are wide, as far as the certificate then still
+    says something. The smallest pinball loss decides among the step sizes given, and among the
+    usual ones the fastest that is near it.
     """
     seen = tape[max(0, len(tape) - most) :] if len(tape.streams) == 1 else tape[:most]
     predictions, outcomes = rows_of(seen, sets)
@@ -121,7 +98,14 @@ def choose(
             f"a burn-in needs at least {_LEAST} rows with a label, got {observed}: give a longer "
             "file, a longer burn-in, or a controller"
         )
-    criticals = _criticals(sets, predictions, outcomes)
+    criticals = np.array(
+        [
+            nan if y != y else sets.critical(sets.read(prediction), sets.label(y))
+            for prediction, y in zip(predictions, outcomes, strict=True)
+        ],
+        np.float64,
+    )
+    criticals[np.isinf(criticals)] = nan
     if np.isnan(criticals).all():
         raise DataError(
             f"the {len(seen):,} rows of the burn-in have infinite ends, and nothing can be chosen "
@@ -129,25 +113,22 @@ def choose(
             "--config"
         )
     asked = [goal.gamma] if goal.gamma is not None else [positive(g, "gamma") for g in gammas]
-    names, steps, candidates = [], [], []
+    names, candidates = [], []
     for name, stretch in _stretches(sets, goal.level):
         open_ = Controller(sets, goal.open_risk(), stretch)
         ready = burn_in(open_, predictions, outcomes, follow=_USUAL)
         usual: Any = ready.risks[0].step
         for gamma in asked or [usual.gamma * follow / _USUAL for follow in FOLLOWS]:
-            names.append(name)
-            steps.append(gamma)
+            names.append((name, gamma))
             candidates.append(with_options(ready, {"gamma": gamma}))
     tuned = tune_tape(candidates[0], seen, candidates, search.Tracking(criticals), progress=False)
     order = np.argsort(tuned.objective, kind="stable")
     near = order[tuned.objective[order] <= _NEAR * tuned.objective[order[0]]]
-    taken = int(order[0]) if gammas else max(near.tolist(), key=steps.__getitem__)
-    tried = []
-    for i in order.tolist():
-        row = tuned.table.row(i)
-        metrics = (row["risk"], row["coverage"], row["msl"])
-        tried.append(Tried(names[i], steps[i], float(tuned.objective[i]), *metrics, i == taken))
-    chosen = _bounded(candidates[taken], goal, steps[taken], labels)
+    taken = int(order[0]) if gammas else max(near.tolist(), key=lambda i: names[i][1])
+    metrics = [tuned.table.columns[name] for name in ("pinball", "risk", "coverage", "msl")]
+    tried = [Tried(*names[i], *(float(metric[i]) for metric in metrics)) for i in order.tolist()]
+    tried = [row._replace(chosen=i == taken) for row, i in zip(tried, order.tolist(), strict=True)]
+    chosen = _bounded(candidates[taken], goal, names[taken][1], labels)
     return Choice(chosen, tuple(tried), len(seen))
 
 
@@ -191,32 +172,12 @@ def rows_of(tape: Tape, sets: Any) -> tuple[list[Any], list[Any]]:
     return predictions, labels
 
 
-def _criticals(sets: Any, predictions: Sequence[Any], labels: Sequence[Any]) -> Array:
-    """The critical value of each label, NaN where there is none."""
-    criticals = np.full(len(predictions), np.nan)
-    for place, (prediction, label) in enumerate(zip(predictions, labels, strict=True)):
-        if label == label:
-            value = float(sets.critical(sets.read(prediction), sets.label(label)))
-            criticals[place] = value if isfinite(value) else np.nan
-    return criticals
-
-
 # On a file
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TunedFile:
-    """What a search on a file found.
-
-    Parameters
-    ----------
-    name
-        The file.
-    choice
-        The controller and everything that was tried.
-    later
-        How the controller does on the rows that were not looked at.
-    """
+    """What a search on a file chose, and how it does on the `later` rows, not looked at."""
 
     name: str
     choice: Choice
@@ -250,9 +211,9 @@ class TunedFile:
         later = self.later
         lines += [
             "",
-            "→ the fastest of those within 2 % of the best; on the "
-            f"{later.steps:,} labels after them: risk {later.risk:.4f}, coverage "
-            f"{later.coverage:.4f}, MSL {later.msl:.2f}, length {later.mean_finite_length:.4g}",
+            f"→ chosen; on the {later.steps:,} labels after these rows: risk {later.risk:.4f}, "
+            f"coverage {later.coverage:.4f}, MSL {later.msl:.2f}, "
+            f"length {later.mean_finite_length:.4g}",
             "",
             self.choice.toml().rstrip(),
         ]

@@ -246,16 +246,16 @@ class _Judged(NamedTuple):
 
 
 def _judged(masks: ArrayLike, labels: ArrayLike) -> _Judged:
-    held = _masks(masks)
+    inside = _masks(masks)
     if np.ndim(labels) == 2:
-        truth, seen = _several(labels, held.shape)
-        return _Judged(seen, truth.sum(axis=1), np.count_nonzero(truth & held, axis=1))
-    place = column(labels, "labels", len(held))
+        truth, seen = _several(labels, inside.shape)
+        return _Judged(seen, truth.sum(axis=1), np.count_nonzero(truth & inside, axis=1))
+    place = column(labels, "labels", len(inside))
     seen = ~np.isnan(place)
     wrong = seen & ~((place >= 0.0) & (place == np.floor(place)) & np.isfinite(place))
     refuse(wrong, place, "labels", "the number of a class from 0, or NaN where not observed")
-    truth = place[:, None] == np.arange(held.shape[1])
-    return _Judged(seen, seen.astype(np.int64), np.count_nonzero(truth & held, axis=1))
+    truth = place[:, None] == np.arange(inside.shape[1])
+    return _Judged(seen, seen.astype(np.int64), np.count_nonzero(truth & inside, axis=1))
 
 
 def _several(labels: ArrayLike, shape: tuple[int, ...]) -> tuple[Flags, Flags]:

@@ -143,27 +143,21 @@ def coded(groups: Iterable[Any], size: int) -> tuple[Places, list[Hashable]]:
     as they are.
     """
     keys: Any = groups
+    if isinstance(groups, np.ndarray):
+        keys = list(groups) if groups.dtype.kind in "mM" else groups.tolist()
     try:
-        keys = groups if isinstance(groups, np.ndarray) else list(groups)
-        count = len(keys)
+        keys = list(keys)
     except TypeError:
         raise InputError(f"groups must hold one key a step, got {groups!r}") from None
-    if count != size:
-        raise InputError(f"groups must have one key for each of the {size} steps, got {count}")
-    distinct: list[Any]
-    if isinstance(groups, np.ndarray) and groups.ndim == 1 and groups.dtype.kind in "biufmM":
-        values, first, codes = np.unique(groups, return_index=True, return_inverse=True)
-        values, codes = values[np.argsort(first)], np.argsort(np.argsort(first))[codes]
-        distinct = list(values) if groups.dtype.kind in "mM" else values.tolist()
-    else:
-        keys = groups.tolist() if isinstance(groups, np.ndarray) else keys
-        try:
-            places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-        except TypeError:
-            for key in keys:
-                group_key(key)  # says which one
-            raise
-        distinct, codes = list(places), np.fromiter(map(places.__getitem__, keys), np.int64, size)
+    if len(keys) != size:
+        raise InputError(f"groups must have one key for each of the {size} steps, got {len(keys)}")
+    try:
+        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    except TypeError:
+        for key in keys:
+            group_key(key)  # says which one
+        raise
+    distinct, codes = list(places), np.fromiter(map(places.__getitem__, keys), np.int64, size)
     has_group = np.array([group_key(key) is not None for key in distinct], bool)
     renumbered = np.where(has_group, np.cumsum(has_group) - 1, -1)
     return renumbered[codes], [key for key, has in zip(distinct, has_group, strict=True) if has]

@@ -310,17 +310,10 @@ class Running:
     ) -> None:
         """Add one interval and its label.
 
-        Parameters
-        ----------
-        lower, upper
-            The ends shown; ±inf allowed, crossed ends are the empty interval.
-        y
-            The label. NaN or `None` means not observed: the step is counted as missing.
-        loss
-            The loss of the step, NaN if there was nothing to judge; by default the 0-1
-            miscoverage.
-        group
-            The step's group for ΔCoverage, anything hashable; `None` or NaN for none.
+        Ends may be ±inf; crossed ones are the empty interval. A label or loss of NaN means that
+        nothing was observed or judged: the step is counted as missing, and so is one whose label
+        is `None`. Without a loss it is the 0-1 miscoverage. `group` is anything hashable, `None`
+        or NaN for none.
         """
         low, high = number(lower, "lower"), number(upper, "upper")
         if low != low or high != high:
@@ -343,20 +336,9 @@ class Running:
     ) -> None:
         """Add one set that has a size and no ends: a label set, an image.
 
-        Parameters
-        ----------
-        size
-            How large the set was: the number of labels, the mean width over pixels.
-        covered
-            Whether it did its duty; NaN or `None` if not observed. For an image whose loss is a
-            share of pixels, say `loss <= level`.
-        full, empty
-            Whether it was full or empty; if not given, a set of size +inf, and one of size 0.
+        The arguments are those of `size_summary` for one step; `covered` may be `None` if not
+        observed. `loss` and `group` are those of `update`.
 
-        `loss` and `group` are those of `update`.
-
-        Examples
-        --------
         >>> running = Running(level=0.1)
         >>> running.update_size(2, covered=True)
         >>> running.update_size(10, covered=True, full=True)

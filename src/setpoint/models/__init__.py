@@ -5,8 +5,14 @@ scikit-learn and torch are the modules of these names.
 """
 
 from setpoint.models.linear import LinearQuantiles, LinearSettings
-from setpoint.models.protocol import OnlineModel, run
-from setpoint.models.residual import Fading, Recent, Residuals, ResidualScale
+from setpoint.models.online import (
+    Fading,
+    OnlineModel,
+    Recent,
+    Residuals,
+    ResidualScale,
+    run,
+)
 
 __all__ = [
     "Fading",

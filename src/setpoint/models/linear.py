@@ -68,8 +68,8 @@ class LinearQuantiles:
     along the slope of the pinball loss, in units of the usual residual. Features are standardised
     by the same running moments, so nothing needs to be scaled beforehand.
 
-    A step costs some tens of microseconds and its time grows with the square of the number of
-    features. Before the first label the prediction is (0, 0).
+    A step costs some tens of microseconds, and grows with the square of the number of features.
+    Before the first label the prediction is (0, 0).
 
     Parameters
     ----------
@@ -88,9 +88,9 @@ class LinearQuantiles:
     """
 
     def __init__(self, settings: LinearSettings | None = None) -> None:
-        self._settings = options = LinearSettings() if settings is None else settings
-        self._levels = np.array(options.levels)
-        self._decay = 0.5 ** (1.0 / options.half_life)
+        self._settings = settings = LinearSettings() if settings is None else settings
+        self._levels = np.array(settings.levels)
+        self._decay = 0.5 ** (1.0 / settings.half_life)
         self._weights = self._decay ** np.arange(_BLOCK - 1.0, -1.0, -1.0)
         self._fast, self._slow = (1.0 - 0.5 ** (1.0 / life) for life in (_RECENT, _USUAL))
         self._state: dict[str, Any] = {}
@@ -167,14 +167,9 @@ class LinearQuantiles:
         state["usual"] += max(self._slow, first) * (size - state["usual"])
         state["recent"] += max(self._fast, first) * (size - state["recent"])
         state["low"], state["high"] = min(state["low"], label), max(state["high"], label)
-        slot = state["rows"][state["waiting"]]
-        slot[1:-1] = inputs
-        slot[-1] = label
+        state["rows"][state["waiting"], 1:] = (*inputs, label)
         state["waiting"] += 1
-        past = state["past"]
-        if len(past):
-            past[1:] = past[:-1].copy()
-            past[0] = label
+        state["past"] = np.concatenate(((label,), state["past"]))[: self._settings.lags]
         if state["waiting"] == _BLOCK or self._steps in (2, 4, 8):
             self._refit()
 
@@ -196,20 +191,17 @@ class LinearQuantiles:
         state = self._state
         low, high = state["low"], state["high"]
         around = 0.5 * (high - low)
-        centre = state["intercept"] + float(state["slopes"] @ inputs)
-        return float(min(max(centre, low - around), high + around))
+        fitted = state["intercept"] + float(state["slopes"] @ inputs)
+        return float(min(max(fitted, low - around), high + around))
 
     def _shape(self, inputs: np.ndarray) -> np.ndarray:
         """What the ends are linear in: 1, how unusual residuals are of late, the features."""
         state = self._state
-        shape = np.empty(len(inputs) + 2)
-        shape[0] = 1.0
         usual = state["usual"]
-        shape[1] = min(state["recent"] / usual, _FAR) if usual > 0.0 else 1.0
+        unusual = min(state["recent"] / usual, _FAR) if usual > 0.0 else 1.0
         far = (inputs - state["mean"]) * state["inverse"]
         np.minimum(np.maximum(far, -_FAR, out=far), _FAR, out=far)
-        np.divide(far, sqrt(len(inputs) or 1), out=shape[2:])
-        return shape
+        return np.concatenate(((1.0, unusual), far / sqrt(len(inputs) or 1)))
 
     def _move_ends(self, shape: np.ndarray, residual: float) -> None:
         state = self._state

@@ -15,22 +15,18 @@ loosen the certificate.
 # mypy: allow-subclassing-any, allow-untyped-calls
 
 import warnings
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any
 
+from setpoint import presets
 from setpoint._check import is_missing, whole
 from setpoint.controller import Controller
 from setpoint.guarantee import Certificate
-from setpoint.models.adapters import (
-    handover,
-    interval_controller,
-    judged,
-    label_count,
-    set_controller,
-)
-from setpoint.models.residual import Fading, Recent, Residuals
+from setpoint.models.online import Fading, Recent, Residuals, handover, judged, label_count
 from setpoint.sets import Levels, Threshold
 from setpoint.stream import Stream
 
@@ -48,17 +44,15 @@ _FEW = 5
 """Behind a transformer that learns, x keeps its value now and then by chance."""
 
 
+@dataclass(slots=True)
 class _Row:
-    """One row that was asked for: how, what the model said, what was shown, and where it waits."""
+    """One row that was asked for: what the model said, what was shown, its receipt, and how."""
 
-    __slots__ = ("asked", "key", "output", "receipt", "shown")
-
-    def __init__(self, key: Hashable, output: Any, shown: Any, receipt: int | None) -> None:
-        self.key = key
-        self.output = output
-        self.shown = shown
-        self.receipt = receipt
-        self.asked: set[str] = set()
+    key: Hashable
+    output: Any
+    shown: Any
+    receipt: int | None
+    asked: set[str]
 
 
 class _Waiting:
@@ -66,19 +60,19 @@ class _Waiting:
 
     def __init__(self, most: int) -> None:
         self.most = whole(most, "max_pending", 1)
-        self._rows: dict[int, _Row] = {}
+        self.rows: dict[int, _Row] = {}
         self._by_key: dict[Hashable, deque[int]] = {}
         self._serial = 0
-        self._told = False
-        self._found = self._strange = 0
+        self._warned = False
+        self._as_before = self._changed = 0  # labels whose x was as in the question, and was not
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.rows)
 
     def asked(self, key: Hashable, way: str) -> _Row | None:
         """The oldest row under a key that was not yet asked for in this way."""
         for number in self._by_key.get(key, ()):
-            row = self._rows[number]
+            row = self.rows[number]
             if way not in row.asked:
                 row.asked.add(way)
                 return row
@@ -86,10 +80,10 @@ class _Waiting:
 
     def oldest_to_go(self) -> _Row | None:
         """The row that has to be given up before one more can wait, if there are too many."""
-        if len(self._rows) < self.most:
+        if len(self.rows) < self.most:
             return None
-        if not self._told:
-            self._told = True
+        if not self._warned:
+            self._warned = True
             warnings.warn(
                 f"{self.most:,} rows wait for their label, as many as max_pending allows, and the "
                 "oldest is given up; a label finds its row by id or by the value of x, so put "
@@ -97,16 +91,16 @@ class _Waiting:
                 RuntimeWarning,
                 stacklevel=4,
             )
-        return self.take(next(iter(self._rows)))
+        return self._take(next(iter(self.rows)))
 
     def put(self, row: _Row) -> None:
         """Lets a row wait."""
-        self._rows[self._serial] = row
+        self.rows[self._serial] = row
         self._by_key.setdefault(row.key, deque()).append(self._serial)
         self._serial += 1
 
-    def take(self, number: int) -> _Row:
-        row = self._rows.pop(number)
+    def _take(self, number: int) -> _Row:
+        row = self.rows.pop(number)
         same = self._by_key[row.key]
         same.remove(number)
         if not same:
@@ -118,24 +112,20 @@ class _Waiting:
         same = self._by_key.get(key)
         if same:
             return same[0]
-        if len(self._rows) == 1 and not self._found > max(self._strange + 1, _FEW):
-            number, row = next(iter(self._rows.items()))
+        if len(self.rows) == 1 and self._as_before <= max(self._changed + 1, _FEW):
+            number, row = next(iter(self.rows.items()))
             if _features(key) == _features(row.key) is not None:
                 return number
         return None
 
-    def row(self, number: int) -> _Row:
-        """A row by its number."""
-        return self._rows[number]
-
     def settle(self, key: Hashable, number: int | None) -> None:
-        """Lets the row go that `find` found, and remembers whether its x was as it had been."""
+        """Lets the row go that `find` found, and counts whether its x was as in the question."""
         if key in self._by_key:
-            self._found += 1
+            self._as_before += 1
         else:
-            self._strange += 1
+            self._changed += 1
         if number is not None:
-            self.take(number)
+            self._take(number)
 
 
 def _by_value(value: Any) -> Hashable:
@@ -145,7 +135,7 @@ def _by_value(value: Any) -> Hashable:
     if isinstance(value, str | int | bytes) or value is None:
         return value
     if isinstance(value, Mapping):
-        return frozenset((name, _by_value(each)) for name, each in value.items())
+        return frozenset((name, _by_value(feature)) for name, feature in value.items())
     if hasattr(value, "tolist"):
         return _by_value(value.tolist())
     if isinstance(value, list | tuple):
@@ -207,15 +197,8 @@ class Coverage(metrics.base.Metric):
         """The share; 0 before the first label."""
         return self._hits / self._weight if self._weight else 0.0
 
-    @property
-    def bigger_is_better(self) -> bool:
-        """Yes: of two models at one level, the one that misses less."""
-        return True
-
-    @property
-    def requires_labels(self) -> bool:
-        """Whether a classifier is asked by `predict_one`: yes, with_set=True."""
-        return True
+    bigger_is_better = True
+    requires_labels = True  # a classifier is asked by `predict_one`
 
     def works_with(self, model: base.Estimator) -> bool:
         """Whether it can judge a model: any with intervals or sets."""
@@ -227,9 +210,8 @@ class _Online(base.Wrapper[Any]):
 
     stream: Stream
     unjudged: int
-    _waiting: _Waiting
 
-    def _hold(self, controller: Controller, max_pending: int) -> None:
+    def _begin(self, controller: Controller, max_pending: int) -> None:
         self._waiting = _Waiting(max_pending)
         # One more than may wait, for a row that is predicted when its label comes.
         self.stream = Stream(controller, max_pending=self._waiting.most + 1)
@@ -239,21 +221,17 @@ class _Online(base.Wrapper[Any]):
         """What is guaranteed of the rows judged so far, and whether the premises hold."""
         return self.stream.certificate()
 
-    # What the two kinds fill in
-
+    @abstractmethod
     def _output(self, x: Features, options: dict[str, Any]) -> Any:
         """What the model says of a row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _prediction(self, output: Any) -> Any:
-        """What the family reads; None where nothing is known."""
-        raise NotImplementedError
+        """What the family reads; None where nothing is known, and the full set is shown."""
 
-    def _everything(self) -> Any:
+    @abstractmethod
+    def _full(self) -> Any:
         """The full set."""
-        raise NotImplementedError
-
-    # A row
 
     def _ask(self, x: Features, way: str, id: Any, options: dict[str, Any]) -> _Row:
         """The row of a question, new or asked for in another way before."""
@@ -264,11 +242,10 @@ class _Online(base.Wrapper[Any]):
             prediction = self._prediction(output)
             _give_up(self._waiting.oldest_to_go(), self.stream)
             if prediction is None:
-                row = _Row(key, output, self._everything(), None)
+                row = _Row(key, output, self._full(), None, {way})
             else:
                 receipt = self.stream.issue(prediction)
-                row = _Row(key, output, receipt.shown, int(receipt.id))
-            row.asked.add(way)
+                row = _Row(key, output, receipt.shown, int(receipt.id), {way})
             self._waiting.put(row)
         return row
 
@@ -276,7 +253,7 @@ class _Online(base.Wrapper[Any]):
         """What the model says of a row, and its set; nothing waits."""
         output = self._output(x, options)
         prediction = self._prediction(output)
-        return output, self._everything() if prediction is None else self.stream.peek(prediction)
+        return output, self._full() if prediction is None else self.stream.peek(prediction)
 
     def _answer(self, x: Features, y: Any, id: Any) -> tuple[bool, Any]:
         """Whether there is a label to learn, and what the model had said of its row.
@@ -285,7 +262,7 @@ class _Online(base.Wrapper[Any]):
         """
         key = _key(x, id)
         number = self._waiting.find(key)
-        row = None if number is None else self._waiting.row(number)
+        row = None if number is None else self._waiting.rows[number]
         if is_missing(y):
             self._waiting.settle(key, number)
             _give_up(row, self.stream)
@@ -306,13 +283,13 @@ class _Online(base.Wrapper[Any]):
         return True, output
 
 
+@dataclass(eq=False, repr=False)
 class IntervalRegressor(_Online, base.Regressor):
     """Any River regressor, with intervals whose risk is held online.
 
-    The width is measured in units of the regressor's own recent residuals and steered by the
-    labels: after T of them the mean loss is within a known constant over T of its level, whatever
-    the data. Before the first residual, and where the forecast is not finite, the whole line is
-    shown and not judged.
+    The width is in units of the regressor's recent residuals and steered by the labels: after T of
+    them the mean loss is within a known constant over T of its level, whatever the data. Before the
+    first residual, and where the forecast is not finite, the whole line is shown and not judged.
 
     Parameters
     ----------
@@ -323,7 +300,7 @@ class IntervalRegressor(_Online, base.Regressor):
     controller
         What to hold, and how: its family reads spreads (`sets.Scale`) or points (`sets.Widen`,
         `sets.TwoSided`, `sets.Lower`, `sets.Upper`), alone or in `sets.Nested` or
-        `sets.ScoreWindow`. By default miscoverage at 1 − confidence_level.
+        `sets.ScoreWindow`. By default `presets.scaled_intervals(confidence_level)`.
     confidence_level
         The coverage of the default controller.
     memory
@@ -357,23 +334,16 @@ class IntervalRegressor(_Online, base.Regressor):
     (0.9, 1.25)
     """
 
-    def __init__(
-        self,
-        regressor: Any,
-        controller: Controller | None = None,
-        confidence_level: float = 0.9,
-        memory: Fading | Recent | None = None,
-        max_pending: int = 10_000,
-    ) -> None:
-        self.regressor = regressor
-        self.controller = controller
-        self.confidence_level = confidence_level
-        self.memory = memory
-        self.max_pending = max_pending
-        self.residuals = Residuals(memory)
-        self._hold(
-            interval_controller(confidence_level) if controller is None else controller, max_pending
-        )
+    regressor: Any
+    controller: Controller | None = None
+    confidence_level: float = 0.9
+    memory: Fading | Recent | None = None
+    max_pending: int = 10_000
+
+    def __post_init__(self) -> None:
+        self.residuals = Residuals(self.memory)
+        default = presets.scaled_intervals(self.confidence_level)
+        self._begin(self.controller or default, self.max_pending)
         self._handover = handover(self.stream.controller)
 
     @property
@@ -421,20 +391,20 @@ class IntervalRegressor(_Online, base.Regressor):
         return self.regressor.predict_one(x, **options)
 
     def _prediction(self, output: Any) -> Any:
-        return self._handover.prediction(output, (), self.residuals) if isfinite(output) else None
+        return self._handover.prediction((output,), self.residuals)
 
-    def _everything(self) -> Any:
-        return None
+    def _full(self) -> None:
+        """The full set, which `_interval` knows by None."""
 
     def _interval(self, shown: Any) -> Any:
         """A set, or the full one for None, as River has it."""
-        handed = self._handover
-        lower, upper = handed.everything if shown is None else handed.ends(shown)
-        if handed.count is None:
+        lower, upper = self._handover.ends(shown)
+        if self._handover.count is None:
             return conf.Interval(lower=lower, upper=upper)
         return tuple(map(conf.Interval, lower, upper))
 
 
+@dataclass(eq=False, repr=False)
 class SetClassifier(_Online, base.Classifier):
     """Any River classifier with probabilities, with label sets whose risk is held online.
 
@@ -449,16 +419,9 @@ class SetClassifier(_Online, base.Classifier):
         labels is taken to be certain of them.
     controller
         What to hold, and how, with a family of label sets, alone or in `sets.Nested` or
-        `sets.ScoreWindow`. By default `sets.Threshold` and miscoverage at 1 − confidence_level.
-    confidence_level
-        The coverage of the default controller.
-    max_pending
-        How many rows may wait for their label; beyond it the oldest is given up.
-
-    Attributes
-    ----------
-    stream, unjudged
-        See `IntervalRegressor`.
+        `sets.ScoreWindow`. By default `presets.threshold_sets(confidence_level)`.
+    confidence_level, max_pending
+        See `IntervalRegressor`, also about the attributes `stream` and `unjudged`.
 
     Examples
     --------
@@ -474,20 +437,14 @@ class SetClassifier(_Online, base.Classifier):
     0.9
     """
 
-    def __init__(
-        self,
-        classifier: Any,
-        controller: Controller | None = None,
-        confidence_level: float = 0.9,
-        max_pending: int = 10_000,
-    ) -> None:
-        self.classifier = classifier
-        self.controller = controller
-        self.confidence_level = confidence_level
-        self.max_pending = max_pending
-        self._hold(
-            set_controller(confidence_level) if controller is None else controller, max_pending
-        )
+    classifier: Any
+    controller: Controller | None = None
+    confidence_level: float = 0.9
+    max_pending: int = 10_000
+
+    def __post_init__(self) -> None:
+        default = presets.threshold_sets(self.confidence_level)
+        self._begin(self.controller or default, self.max_pending)
         self._count = label_count(self.stream.controller)
         self._learnt: dict[Any, None] = {}
 
@@ -553,7 +510,7 @@ class SetClassifier(_Online, base.Classifier):
         # River does not ask of a classifier that its probabilities sum to 1.
         return {label: p / total for label, p in output.items()}
 
-    def _everything(self) -> Any:
+    def _full(self) -> Any:
         share = 1.0 / max(len(self._learnt), 1)
         full = Threshold().at(Threshold().read(dict.fromkeys(self._learnt, share)), inf)
         return full if self._count is None else Levels((full,) * self._count, (inf,) * self._count)

@@ -8,24 +8,40 @@
 # mypy: allow-subclassing-any, allow-untyped-calls
 
 from collections.abc import Iterator
-from math import isfinite
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from importlib import import_module
+from math import ceil, isfinite
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from setpoint import presets
+from setpoint._check import whole
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.models.adapters import handover, interval_controller, label_count, set_controller
-from setpoint.models.residual import Fading, Recent, Residuals
-from setpoint.models.sklearn_rows import Online, has_partial_fit
+from setpoint.guarantee import Certificate
+from setpoint.models.online import Fading, Recent, Residuals, handover, judged, label_count
 from setpoint.predictions import Probabilities
+from setpoint.stream import Stream
 
-# After the import above, which says in words what is missing.
-# isort: split
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+try:
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        MetaEstimatorMixin,
+        RegressorMixin,
+        clone,
+    )
+    from sklearn.exceptions import NotFittedError
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils import check_array, column_or_1d, get_tags
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+except ImportError as error:
+    raise ImportError(
+        "this needs scikit-learn 1.6 or newer: pip install 'setpoint[sklearn]'"
+    ) from error
 
 __all__ = ["IntervalRegressor", "SetClassifier"]
 
@@ -33,13 +49,193 @@ Floats = npt.NDArray[np.float64]
 Masks = npt.NDArray[np.bool_]
 
 
-class IntervalRegressor(RegressorMixin, Online):
+@dataclass(eq=False, repr=False)
+class _Online(MetaEstimatorMixin, BaseEstimator):
+    """What both estimators share: the first rows are learnt at once, the others one by one.
+
+    A kind of estimator adds `_outputs(X)`, what the estimators say of several rows, an item a row;
+    `_prediction(output)`, what the family reads of one row, None where nothing is known of it;
+    `_row(shown)`, a set as a row of `shown_`, the full set for None, and its `_shape`; `_options`,
+    what `partial_fit` of the estimators takes beside X and y.
+    """
+
+    estimator: Any
+    _: KW_ONLY
+    controller: Controller | None = None
+    confidence_level: float = 0.9
+    initial: float | int = 0.5
+    chunk: int = 1
+    refit: int | None = None
+    window: int | None = None
+
+    _dtype: ClassVar[type] = np.float64
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse = inner.sparse
+        tags.input_tags.allow_nan = inner.allow_nan
+        return tags
+
+    def certificate(self) -> Certificate:
+        """What is guaranteed of the rows judged so far, and whether the premises hold."""
+        check_is_fitted(self, "stream_")
+        return self.stream_.certificate()
+
+    # Sets
+
+    def _show(self, output: Any, y: Any) -> Any:
+        """The set for one row as a row of `shown_`; the stream learns its label."""
+        prediction = self._prediction(output)
+        if prediction is None:
+            self.unjudged_ += 1
+            return self._row(None)
+        return self._row(judged(self.stream_, prediction, y))
+
+    def _peek(self, X: Any) -> Any:
+        """The sets of several rows as they are now."""
+        rows = []
+        for ahead, output in enumerate(self._outputs(self._asked(X))):
+            prediction = self._prediction(output)
+            shown = None if prediction is None else self.stream_.peek(prediction, ahead)
+            rows.append(self._row(shown))
+        return self._stacked(rows)
+
+    def _stacked(self, rows: list[Any]) -> Any:
+        return np.array(rows, dtype=self._dtype).reshape(-1, *self._shape)
+
+    # The life of the estimators
+
+    @property
+    def _learns(self) -> bool:
+        """Whether every estimator learns row by row."""
+        return all(map(_has_partial_fit, self._fitted))
+
+    def _open(self, controller: Controller, estimators: tuple[Any, ...]) -> None:
+        self.stream_ = Stream(controller)
+        self.unjudged_ = 0
+        self._fitted = tuple(map(clone, estimators))
+        self.estimator_ = self._fitted[0]
+        self._ready = all(map(_is_fitted, self._fitted))
+        self._past: tuple[Any, Any] | None = None
+        self._since = 0
+        whole(self.chunk, "chunk", 1)
+        for count, name in ((self.refit, "refit"), (self.window, "window")):
+            if count is not None:
+                whole(count, name, 1)
+        if self.refit is not None and self.window is None:
+            raise InputError("refit needs window, the number of rows to fit anew")
+
+    def _first(self, rows: int) -> int:
+        """How many rows the estimators are fitted to before the others are predicted."""
+        share = self.initial
+        if isinstance(share, bool) or not isinstance(share, int | float | np.number):
+            raise InputError(f"initial must be a share or a number of rows, got {share!r}")
+        if isinstance(share, int | np.integer):
+            return min(whole(share, "initial", 0), rows)
+        if not 0.0 <= share <= 1.0:
+            raise InputError(f"initial must be a share from 0 to 1, or whole, got {share}")
+        return ceil(share * rows)
+
+    def _begin(self, X: Any, y: Any, first: int, *, by_rows: bool) -> Self:
+        """Learns the first rows, at once or by `partial_fit`, then the others one by one."""
+        head, labels = _rows(X, 0, first), y[:first]
+        if first:
+            (self._learn if by_rows else self._fit)(head, labels)
+        elif not self._ready and not self._learns:
+            raise InputError(
+                "initial=0 needs estimators with partial_fit, or fitted ones wrapped as "
+                f"FrozenEstimator(…), got {self.estimator!r}"
+            )
+        if not self._learns:
+            self._keep(head, labels)
+        self._follow(_rows(X, first, len(y)), y[first:])
+        if not self._learns and first < len(y):
+            start = 0 if self.window is None else max(len(y) - self.window, 0)
+            self._fit(_rows(X, start, len(y)), y[start:])
+            self._since = 0
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
+        for estimator in self._fitted:
+            estimator.fit(X, y)
+        self._ready = True
+
+    def _learn(self, X: Any, y: Any) -> None:
+        for estimator in self._fitted:
+            _partial_fit(estimator, X, y, self._options)
+        self._ready = True
+
+    def _follow(self, X: Any, y: Any) -> Self:
+        """Predicts, judges and learns row by row."""
+        shown: list[Any] = []
+        start = 0
+        while start < len(y):
+            stop = min(start + self._ahead(len(y)), len(y))
+            rows, labels = _rows(X, start, stop), y[start:stop]
+            if self._ready:
+                shown += map(self._show, self._outputs(rows), labels)
+            if self._learns:
+                self._learn(rows, labels)
+            else:
+                self._keep(rows, labels)
+                self._since += stop - start
+                if self._past is not None and self.refit and self._since >= self.refit:
+                    self._fit(*self._past)
+                    self._since = 0
+            start = stop
+        self.shown_ = self._stacked(shown)
+        return self
+
+    def _ahead(self, rows: int) -> int:
+        """How many rows one state of the estimators predicts: a chunk, or all until a refit."""
+        if self._learns:
+            return self.chunk
+        return rows if self.refit is None else max(self.refit - self._since, 1)
+
+    def _keep(self, X: Any, y: Any) -> None:
+        """Remembers the last rows, if the estimators are fitted anew to them."""
+        if self.refit is None or self.window is None or not len(y):
+            return
+        if self._past is not None:
+            X, y = _stack(self._past[0], X), np.concatenate([self._past[1], y])
+        start = max(len(y) - self.window, 0)
+        self._past = _rows(X, start, len(y)), y[start:]
+
+    # Input
+
+    def _input(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+        """X, checked no further than its shape (estimators do the rest), and y as one column."""
+        if y is None:
+            raise InputError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None."
+            )
+        X = _sliceable(X)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        check_consistent_length(X, y)
+        return X, column_or_1d(y, warn=True)
+
+    def _asked(self, X: Any) -> Any:
+        """X for a prediction."""
+        check_is_fitted(self, "stream_")
+        if not self._ready:
+            raise NotFittedError(f"this {type(self).__name__} has learnt no row yet")
+        X = _sliceable(X)
+        # One row without its column axis is the estimator's to refuse.
+        if getattr(X, "ndim", 2) != 1:
+            validate_data(self, X, reset=False, skip_check_array=True)
+        return X
+
+
+@dataclass(eq=False, repr=False)
+class IntervalRegressor(RegressorMixin, _Online):
     """Any regressor, with intervals whose risk is held online.
 
-    The width is measured in units of the estimator's own recent residuals, or of its quantile
-    forecasts, and steered by the labels: after T of them the mean loss is within a known
-    constant over T of its level, whatever the data. Where nothing is known (no residual yet, or a
-    forecast that is not finite) the whole line is shown and not judged.
+    The width is in units of the estimator's recent residuals, or of its quantile forecasts, and
+    steered by the labels: after T of them the mean loss is within a known constant over T of its
+    level, whatever the data. Where nothing is known (no residual yet, or a forecast that is not
+    finite) the whole line is shown and not judged.
 
     Parameters
     ----------
@@ -52,7 +248,8 @@ class IntervalRegressor(RegressorMixin, Online):
     controller
         What to hold, and how: its family reads spreads (`sets.Scale`), quantiles or points
         (`sets.Widen`, `sets.TwoSided`) or one end (`sets.Lower`, `sets.Upper`), alone or in
-        `sets.Nested` or `sets.ScoreWindow`. By default miscoverage at 1 − confidence_level.
+        `sets.Nested` or `sets.ScoreWindow`. By default
+        `presets.scaled_intervals(confidence_level)`.
     confidence_level
         The coverage of the default controller.
     memory
@@ -62,8 +259,8 @@ class IntervalRegressor(RegressorMixin, Online):
         learnt one by one: a share, or a whole number.
     chunk
         For estimators with `partial_fit`: how many rows are predicted before they are learnt
-        together. The labels steer the width one by one all the same; scikit-learn's own checks
-        of its input take most of the time of a row, so that larger chunks are much faster.
+        together. The labels steer the width one by one all the same. Larger chunks are much
+        faster: scikit-learn's checks of its input take most of the time of a row.
     refit, window
         For estimators without `partial_fit`: after every `refit` labels they are fitted anew to
         the last `window` rows. By default they stay as `fit` left them, fitted to all its rows.
@@ -97,37 +294,14 @@ class IntervalRegressor(RegressorMixin, Online):
     0.9
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        lower: Any = None,
-        upper: Any = None,
-        controller: Controller | None = None,
-        confidence_level: float = 0.9,
-        memory: Fading | Recent | None = None,
-        initial: float | int = 0.5,
-        chunk: int = 1,
-        refit: int | None = None,
-        window: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.lower = lower
-        self.upper = upper
-        self.controller = controller
-        self.confidence_level = confidence_level
-        self.memory = memory
-        self.initial = initial
-        self.chunk = chunk
-        self.refit = refit
-        self.window = window
+    _: KW_ONLY
+    lower: Any = None
+    upper: Any = None
+    memory: Fading | Recent | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Begins anew: fits the first rows, then predicts and learns the others one by one."""
-        X, y = self._numbers(X, y, reset=True)
-        self._begin()
-        self._fit(X, y, self._first(len(y)))
-        return self
+        return self._anew(X, y, by_rows=False)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Predicts and learns rows one by one.
@@ -135,15 +309,8 @@ class IntervalRegressor(RegressorMixin, Online):
         The first call of all begins as `fit` does, with the share `initial` of its rows.
         """
         if not hasattr(self, "stream_"):
-            if not all(map(has_partial_fit, self._templates())):
-                return self.fit(X, y)
-            X, y = self._numbers(X, y, reset=True)
-            self._begin()
-            self._start(X, y, self._first(len(y)))
-        else:
-            X, y = self._numbers(X, y, reset=False)
-            self._follow(X, y)
-        return self
+            return self._anew(X, y, by_rows=True)
+        return self._follow(*self._numbers(X, y, reset=False))
 
     def predict(self, X: Any) -> Floats:
         """The estimator's own forecast."""
@@ -155,69 +322,54 @@ class IntervalRegressor(RegressorMixin, Online):
 
         k nested sets give (n, 2, k), the smallest first.
         """
-        X = self._asked(X)
-        intervals: Floats = self._peek(self._outputs(X))
+        intervals: Floats = self._peek(X)
         return intervals
 
     def _numbers(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Floats]:
-        X = self._input(X, y, reset=reset)
-        y = column_or_1d(y, warn=True)
+        X, y = self._input(X, y, reset=reset)
         return X, check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
 
-    def _made(self) -> Controller:
+    def _anew(self, X: Any, y: Any, *, by_rows: bool) -> Self:
+        X, y = self._numbers(X, y, reset=True)
         if (self.lower is None) != (self.upper is None):
             raise InputError("lower and upper must be given together, got only one of them")
+        ends, start = ((), None) if self.lower is None else ((self.lower, self.upper), 1.0)
+        controller = self.controller or presets.scaled_intervals(self.confidence_level, start=start)
+        self._open(controller, (self.estimator, *ends))
+        self._options: dict[str, Any] = {}
+        self._handover = handover(controller)
+        self._shape = self._handover.shape
         self.residuals_ = Residuals(self.memory)
-        if self.controller is not None:
-            return self.controller
-        return interval_controller(self.confidence_level, None if self.lower is None else 1.0)
-
-    def _begin(self) -> None:
-        super()._begin()
-        self._handover = handover(self.stream_.controller)
-
-    def _templates(self) -> tuple[Any, ...]:
-        estimators = (self.estimator, self.lower, self.upper)
-        return estimators[:1] if self.lower is None else estimators
+        return self._begin(X, y, self._first(len(y)), by_rows=by_rows and self._learns)
 
     def _outputs(self, X: Any) -> Iterator[tuple[float, ...]]:
-        columns = [np.asarray(each.predict(X), dtype=np.float64) for each in self._fitted]
-        return zip(*(each.ravel().tolist() for each in columns), strict=True)
+        columns = [np.asarray(model.predict(X), dtype=np.float64) for model in self._fitted]
+        return zip(*(column.ravel().tolist() for column in columns), strict=True)
 
     def _prediction(self, output: tuple[float, ...]) -> Any:
-        point, *ends = output
-        if not all(map(isfinite, output)):
-            return None
-        return self._handover.prediction(point, tuple(ends), self.residuals_)
+        return self._handover.prediction(output, self.residuals_)
 
-    def _told(self, shown: Any) -> tuple[Any, Any]:
+    def _row(self, shown: Any) -> tuple[Any, Any]:
         return self._handover.ends(shown)
 
-    def _everything(self) -> tuple[Any, Any]:
-        return self._handover.everything
-
-    def _stacked(self, shown: list[Any]) -> Floats:
-        return np.array(shown, dtype=np.float64).reshape(-1, *self._handover.shape)
-
-    def _weigh(self, output: tuple[float, ...], y: float) -> None:
+    def _show(self, output: tuple[float, ...], y: float) -> Any:
+        row = super()._show(output, y)
         if isfinite(output[0]):
             self.residuals_.add(float(y) - output[0])
+        return row
 
 
-class SetClassifier(ClassifierMixin, Online):
+class SetClassifier(ClassifierMixin, _Online):
     """Any classifier with probabilities, with label sets whose risk is held online.
 
     Parameters
     ----------
     estimator
-        The classifier; it must have `predict_proba`. A pipeline learns row by row if its last
-        step does. `FrozenEstimator(fitted)` keeps a model as it is.
+        The classifier, with `predict_proba`; see `IntervalRegressor` about pipelines.
     controller
         What to hold, and how, with a family of label sets, alone or in `sets.Nested` or
-        `sets.ScoreWindow`. By default `sets.Threshold` and miscoverage at 1 − confidence_level.
-    confidence_level
-        The coverage of the default controller.
-    initial, chunk, refit, window
+        `sets.ScoreWindow`. By default `presets.threshold_sets(confidence_level)`.
+    confidence_level, initial, chunk, refit, window
         See `IntervalRegressor`. The first rows go on until they hold two classes.
 
     Attributes
@@ -247,37 +399,15 @@ class SetClassifier(ClassifierMixin, Online):
     0.9
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        controller: Controller | None = None,
-        confidence_level: float = 0.9,
-        initial: float | int = 0.5,
-        chunk: int = 1,
-        refit: int | None = None,
-        window: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.controller = controller
-        self.confidence_level = confidence_level
-        self.initial = initial
-        self.chunk = chunk
-        self.refit = refit
-        self.window = window
+    _dtype: ClassVar[type] = np.bool_
 
     def fit(self, X: Any, y: Any) -> Self:
         """Begins anew: fits the first rows, then predicts and learns the others one by one."""
         X, y = self._labels(X, y, reset=True)
-        self.classes_ = np.unique(y)
-        self._begin()
-        first = self._first_with_two(y)
-        if first and self._learns and len(np.unique(y[:first])) < len(self.classes_):
-            # `fit` would not hear of the classes still to come; `partial_fit` is told.
-            self._start(X, y, first)
-        else:
-            self._fit(X, y, first)
-        return self
+        first = self._anew(y, np.unique(y))
+        # `fit` would not hear of the classes still to come; `partial_fit` is told.
+        to_come = first > 0 and len(np.unique(y[:first])) < len(self.classes_)
+        return self._begin(X, y, first, by_rows=to_come and self._learns)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Predicts and learns rows one by one.
@@ -286,29 +416,21 @@ class SetClassifier(ClassifierMixin, Online):
         of its rows.
         """
         if not hasattr(self, "stream_"):
-            if not has_partial_fit(self.estimator) and classes is None:
-                return self.fit(X, y)
             if classes is None:
+                if not _has_partial_fit(self.estimator):
+                    return self.fit(X, y)
                 raise InputError("classes must be passed on the first call to partial_fit.")
             X, y = self._labels(X, y, reset=True)
-            self.classes_ = np.unique(classes)
-            self._known(y)
-            self._begin()
-            first = self._first_with_two(y)
-            if self._learns:
-                self._start(X, y, first)
-            else:
-                self._fit(X, y, first)
-        else:
-            if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-                raise InputError(
-                    f"classes must be those of the first call, {self.classes_.tolist()}, "
-                    f"got {np.unique(classes).tolist()}"
-                )
-            X, y = self._labels(X, y, reset=False)
-            self._known(y)
-            self._follow(X, y)
-        return self
+            first = self._anew(y, np.unique(classes))
+            return self._begin(X, y, first, by_rows=self._learns)
+        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise InputError(
+                f"classes must be those of the first call, {self.classes_.tolist()}, "
+                f"got {np.unique(classes).tolist()}"
+            )
+        X, y = self._labels(X, y, reset=False)
+        self._check_known(y)
+        return self._follow(X, y)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The estimator's own label."""
@@ -317,8 +439,7 @@ class SetClassifier(ClassifierMixin, Online):
 
     def predict_proba(self, X: Any) -> Floats:
         """The estimator's own probabilities: (n, K), in the order of `classes_`."""
-        X = self._asked(X)
-        return self._probabilities(X)
+        return self._outputs(self._asked(X))
 
     def predict_set(self, X: Any) -> Masks:
         """The sets as they are now: booleans, (n, K), in the order of `classes_`.
@@ -326,79 +447,111 @@ class SetClassifier(ClassifierMixin, Online):
         k nested sets give (n, K, k), the smallest first. Where the family draws chances, each row
         has its own, the same whenever it is asked at this place.
         """
-        X = self._asked(X)
-        label_sets: Masks = self._peek(self._outputs(X))
+        label_sets: Masks = self._peek(X)
         return label_sets
 
     def _labels(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, npt.NDArray[Any]]:
-        X = self._input(X, y, reset=reset)
-        y = column_or_1d(y, warn=True)
+        X, y = self._input(X, y, reset=reset)
         if y.dtype.kind == "f":
             check_array(y, ensure_2d=False, input_name="y")
         check_classification_targets(y)
         return X, y
 
-    def _first_with_two(self, y: npt.NDArray[Any]) -> int:
-        """The first rows; without two classes among them most estimators cannot be fitted."""
-        first = self._first(len(y))
-        others = np.flatnonzero(y != y[0])
-        return max(first, int(others[0]) + 1) if first and len(others) else first
-
-    def _known(self, y: npt.NDArray[Any]) -> None:
+    def _check_known(self, y: npt.NDArray[Any]) -> None:
         strange = np.setdiff1d(y, self.classes_)
         if len(strange):
             raise InputError(
                 f"y must hold the classes {self.classes_.tolist()}, got {strange.tolist()}"
             )
 
-    def _made(self) -> Controller:
-        if self.controller is not None:
-            return self.controller
-        return set_controller(self.confidence_level)
-
-    def _begin(self) -> None:
-        super()._begin()
+    def _anew(self, y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> int:
+        """How many rows come first; without two classes among them most estimators cannot fit."""
+        self.classes_ = classes
+        self._check_known(y)
+        controller = self.controller or presets.threshold_sets(self.confidence_level)
+        self._open(controller, (self.estimator,))
         if not hasattr(self.estimator_, "predict_proba"):
             raise InputError(
                 f"SetClassifier needs an estimator with predict_proba, got {self.estimator!r}"
             )
-        self._names = tuple(self.classes_.tolist())
-        self._count = label_count(self.stream_.controller)
-
-    def _options(self) -> dict[str, Any]:
-        return {"classes": self.classes_}
-
-    def _probabilities(self, X: Any) -> Floats:
-        with np.errstate(divide="ignore", invalid="ignore"):  # a class without a row yet: log 0
-            probabilities = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
-        known = getattr(self.estimator_, "classes_", self.classes_)
-        if np.array_equal(known, self.classes_):
-            return probabilities
-        ordered = np.zeros((len(probabilities), len(self.classes_)))
-        ordered[:, np.searchsorted(self.classes_, known)] = probabilities
-        return ordered
+        count = label_count(controller)
+        self._shape = (len(classes),) if count is None else (len(classes), count)
+        self._names, self._options = tuple(classes.tolist()), {"classes": classes}
+        first = self._first(len(y))
+        others = np.flatnonzero(y != y[0])
+        return max(first, int(others[0]) + 1) if first and len(others) else first
 
     def _outputs(self, X: Any) -> Floats:
-        return self._probabilities(X)
+        with np.errstate(divide="ignore", invalid="ignore"):  # a class without a row yet: log 0
+            learnt = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
+        known = getattr(self.estimator_, "classes_", self.classes_)
+        if np.array_equal(known, self.classes_):
+            return learnt
+        probabilities = np.zeros((len(learnt), len(self.classes_)))
+        probabilities[:, np.searchsorted(self.classes_, known)] = learnt
+        return probabilities
 
     def _prediction(self, output: Floats) -> Probabilities | None:
-        if not np.isfinite(output).all():
-            return None
-        return Probabilities(output.tolist(), self._names)
+        return Probabilities(output.tolist(), self._names) if np.isfinite(output).all() else None
 
-    def _told(self, shown: Any) -> Masks:
-        if self._count is None:
+    def _row(self, shown: Any) -> Masks:
+        if shown is None:
+            return np.ones(self._shape, dtype=np.bool_)
+        if len(self._shape) == 1:
             return np.asarray(shown.mask)
         return np.stack([part.mask for part in shown], axis=-1)
 
-    def _everything(self) -> Masks:
-        return np.ones(self._shape, dtype=np.bool_)
 
-    def _stacked(self, shown: list[Any]) -> Masks:
-        return np.array(shown, dtype=np.bool_).reshape(-1, *self._shape)
+def _sliceable(X: Any) -> Any:
+    """X in a form whose rows can be cut: a frame, a sparse matrix by rows, or an array."""
+    if hasattr(X, "iloc") or isinstance(X, np.ndarray):
+        return X
+    if hasattr(X, "tocsr"):
+        return X.tocsr()
+    return X if hasattr(X, "slice") and hasattr(X, "columns") else np.asarray(X)
 
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        """The shape of a row of `shown_`."""
-        classes = len(self.classes_)
-        return (classes,) if self._count is None else (classes, self._count)
+
+def _rows(X: Any, start: int, stop: int) -> Any:
+    return X.iloc[start:stop] if hasattr(X, "iloc") else X[start:stop]
+
+
+def _stack(first: Any, second: Any) -> Any:
+    """The rows of the second below those of the first."""
+    if hasattr(first, "iloc"):
+        return import_module("pandas").concat([first, second])
+    if hasattr(first, "tocsr"):
+        return import_module("scipy.sparse").vstack([first, second], format="csr")
+    arrays = isinstance(first, np.ndarray)
+    return np.concatenate([first, second]) if arrays else first.vstack(second)
+
+
+def _is_fitted(estimator: Any) -> bool:
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _has_partial_fit(estimator: Any) -> bool:
+    """Whether it learns row by row; a pipeline does if its last step does."""
+    if isinstance(estimator, Pipeline):
+        return _has_partial_fit(estimator.steps[-1][1])
+    return hasattr(estimator, "partial_fit")
+
+
+def _partial_fit(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> None:
+    """One more row for an estimator, or for every step of a pipeline that can learn it."""
+    if not isinstance(estimator, Pipeline):
+        estimator.partial_fit(X, y, **options)
+        return
+    *steps, (_, last) = estimator.steps
+    for _, step in steps:
+        if step is None or step == "passthrough":
+            continue
+        if hasattr(step, "partial_fit"):
+            step.partial_fit(X, y)
+        elif not _is_fitted(step):
+            step.fit(X, y)
+        X = step.transform(X)
+    _partial_fit(last, X, y, options)

@@ -9,10 +9,8 @@ those of labels of which any number may hold.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from math import exp
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -46,8 +44,18 @@ class Head(Protocol):
         """The loss of several rows."""
 
 
+class _Number:
+    """What the heads for labels that are one number share."""
+
+    __slots__ = ()
+
+    def target(self, y: Any) -> float:
+        """The label as a finite float."""
+        return finite(y, "a label", LabelError)
+
+
 @dataclass(frozen=True, slots=True)
-class Point:
+class Point(_Number):
     """One number a row, taught by the squared error.
 
     Its predictions are plain floats: for `setpoint.sets.Widen`, or in a `ResidualScale` for
@@ -58,17 +66,13 @@ class Point:
         """The number."""
         return _numbers(output, 1)[0]
 
-    def target(self, y: Any) -> float:
-        """The label as a finite float."""
-        return finite(y, "a label", LabelError)
-
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean squared error."""
-        return functional.mse_loss(_table(outputs, targets, 1).squeeze(1), targets)
+        return functional.mse_loss(_table(outputs, 1).squeeze(1), targets)
 
 
 @dataclass(frozen=True, slots=True)
-class Pinball:
+class Pinball(_Number):
     """A lower and an upper quantile a row, taught by the pinball loss.
 
     Its predictions are `Quantiles`, for `setpoint.sets.Widen`.
@@ -83,9 +87,7 @@ class Pinball:
     upper: float = 0.95
 
     def __post_init__(self) -> None:
-        lower, upper = finite(self.lower, "lower"), finite(self.upper, "upper")
-        if not 0.0 < lower < upper < 1.0:
-            raise InputError(f"levels must satisfy 0 < lower < upper < 1, got {lower} and {upper}")
+        lower, upper = _rising((self.lower, self.upper))
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
 
@@ -93,17 +95,13 @@ class Pinball:
         """The two quantiles."""
         return Quantiles(*_numbers(output, 2))
 
-    def target(self, y: Any) -> float:
-        """The label as a finite float."""
-        return finite(y, "a label", LabelError)
-
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean over rows of the two pinball losses together."""
         return _pinball(outputs, targets, (self.lower, self.upper))
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(_Number):
     """Quantiles at several levels a row, taught by the pinball loss.
 
     Its predictions are `QuantileGrid`s, for `setpoint.sets.QuantileScale`, which puts crossing
@@ -124,20 +122,11 @@ class Grid:
     levels: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        levels: tuple[float, ...] = ()
-        with suppress(TypeError):  # nothing to go through: told below
-            levels = tuple([number(level, "a level") for level in self.levels])
-        if not levels or not all(low < high for low, high in pairwise((0.0, *levels, 1.0))):
-            raise InputError(f"levels must rise strictly between 0 and 1, got {self.levels!r}")
-        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "levels", _rising(self.levels))
 
     def prediction(self, output: Tensor) -> QuantileGrid:
         """The quantiles with their levels."""
         return QuantileGrid(self.levels, _numbers(output, len(self.levels)))
-
-    def target(self, y: Any) -> float:
-        """The label as a finite float."""
-        return finite(y, "a label", LabelError)
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean over rows of all pinball losses together."""
@@ -166,10 +155,8 @@ class Softmax:
     def prediction(self, output: Tensor) -> Probabilities:
         """The probabilities."""
         scores = _numbers(output, None if self.classes is None else len(self.classes))
-        highest = max(scores)
-        weights = [exp(score - highest) for score in scores]
-        total = sum(weights)
-        return Probabilities([weight / total for weight in weights], self.classes)
+        p = torch.softmax(torch.tensor(scores, dtype=torch.float64), 0)
+        return Probabilities(p.tolist(), self.classes)
 
     def target(self, y: Any) -> int:
         """The label's place."""
@@ -184,7 +171,7 @@ class Softmax:
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean cross entropy."""
-        scores = _table(outputs, targets, None if self.classes is None else len(self.classes))
+        scores = _table(outputs, None if self.classes is None else len(self.classes))
         highest = int(targets.max())
         if highest >= scores.shape[1]:
             raise LabelError(
@@ -221,10 +208,8 @@ class Sigmoid:
 
     def __post_init__(self) -> None:
         names: Any = self.classes
-        if names is None or isinstance(names, int | np.integer):
-            names = whole(names, "classes", 1)
-        else:
-            names = Multilabel(names).classes
+        counted = names is None or isinstance(names, int | np.integer)
+        names = whole(names, "classes", 1) if counted else Multilabel(names).classes
         object.__setattr__(self, "classes", names)
 
     @property
@@ -233,8 +218,8 @@ class Sigmoid:
 
     def prediction(self, output: Tensor) -> Probabilities:
         """The probability of each label."""
-        probabilities = _numbers(torch.sigmoid(output.to(torch.float64)), len(self._names))
-        return Probabilities(probabilities, None if isinstance(self.classes, int) else self._names)
+        p = _numbers(torch.sigmoid(output.to(torch.float64)), len(self._names))
+        return Probabilities(p, None if isinstance(self.classes, int) else self._names)
 
     def target(self, y: Any) -> list[float]:
         """1 for each label that holds, 0 for the others."""
@@ -244,7 +229,7 @@ class Sigmoid:
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean binary cross entropy."""
-        scores = _table(outputs, targets, len(self._names))
+        scores = _table(outputs, len(self._names))
         return functional.binary_cross_entropy_with_logits(scores, targets)
 
 
@@ -252,10 +237,9 @@ class Online:
     """A torch module that learns one row at a time.
 
     `predict` runs in evaluation mode, without gradients, and changes nothing; `learn` takes
-    gradient steps on the last rows, each part of the module in the mode it was left in: training,
-    unless you called its `eval()`, as one does to freeze a normalisation. The module stays on its
-    device and in its precision. A label that is missing is not learnt; a row that is refused leaves
-    everything as it was.
+    gradient steps on the last rows, each part of the module in the mode it was left in. The module
+    stays on its device and in its precision. A label that is missing is not learnt; a row that is
+    refused leaves everything as it was.
 
     A row of features is anything that becomes a tensor, a row of a data frame included. Whole
     numbers stay whole where the module has an embedding, else they become floats.
@@ -333,14 +317,14 @@ class Online:
     def predict(self, x: Any) -> Any:
         """The head's prediction for one row of features."""
         row = self._features(x).unsqueeze(0)
-        modes = [(each, each.training) for each in self.module.modules()]
+        modes = [(part, part.training) for part in self.module.modules()]
         self.module.eval()
         try:
             with torch.inference_mode():
                 output = self._outputs(row)
         finally:
-            for each, training in modes:  # one by one: train(…) would put all parts into one mode
-                each.training = training
+            for part, training in modes:  # one by one: train(…) would put all parts into one mode
+                part.training = training
         return self.head.prediction(output[0])
 
     def learn(self, x: Any, y: Any) -> None:
@@ -353,24 +337,23 @@ class Online:
                 f"a row must have the shape {tuple(self._rows[-1][0].shape)} of the rows before "
                 f"it, got {tuple(latest[0].shape)}"
             )
-        latest_rows = deque([*self._rows, latest], maxlen=self._rows.maxlen)
-        rows = torch.stack([row for row, _ in latest_rows])
-        targets = torch.tensor([target for _, target in latest_rows], device=rows.device)
+        batch = deque([*self._rows, latest], maxlen=self._rows.maxlen)
+        rows = torch.stack([row for row, _ in batch])
+        targets = torch.tensor([target for _, target in batch], device=rows.device)
         if targets.is_floating_point():
-            like = next(self.module.parameters(), rows)
-            targets = targets.to(like.dtype)
+            targets = targets.to(next(self.module.parameters(), rows).dtype)
         # A forward pass moves the running means of a normalisation, even if its loss then fails.
-        buffers = [(each, each.clone()) for each in self.module.buffers()]
+        buffers = [(buffer, buffer.clone()) for buffer in self.module.buffers()]
         try:
             self._descend(rows, targets)
         except BaseException:
             with torch.no_grad():
-                for each, value in buffers:
-                    each.copy_(value)
+                for buffer, value in buffers:
+                    buffer.copy_(value)
             raise
         for _ in range(self._steps - 1):
             self._descend(rows, targets)
-        self._rows = latest_rows
+        self._rows = batch
         if self.scheduler is not None:
             self.scheduler.step()
 
@@ -405,7 +388,7 @@ class Online:
             "module": self.module.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
-            "rows": [(row, target) for row, target in self._rows],
+            "rows": list(self._rows),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -428,15 +411,13 @@ class Online:
         like = next(self.module.parameters(), None)
         if like is None:
             return row
-        whole_numbers = not (row.is_floating_point() or row.is_complex())
-        stays = row.is_complex() or (whole_numbers and self._looks_up)
-        return row.to(like.device, row.dtype if stays else like.dtype)
-
-    @property
-    def _looks_up(self) -> bool:
-        """Whether whole numbers are places in a table for the module."""
+        # Whole numbers are places in a table, if the module has one.
         tables = torch.nn.Embedding | torch.nn.EmbeddingBag
-        return any(isinstance(each, tables) for each in self.module.modules())
+        stays = row.is_complex() or (
+            not row.is_floating_point()
+            and any(isinstance(part, tables) for part in self.module.modules())
+        )
+        return row.to(like.device, row.dtype if stays else like.dtype)
 
     def __repr__(self) -> str:
         return f"Online({self.module!r}, {type(self.optimiser).__name__}, {self.head!r})"
@@ -444,30 +425,33 @@ class Online:
 
 def _numbers(output: Tensor, count: int | None) -> list[float]:
     """The numbers of one row of output."""
-    _check_count(output, count)
-    numbers: list[float] = output.reshape(-1).tolist()
+    numbers: list[float] = _table(output.unsqueeze(0), count)[0].tolist()
     return numbers
 
 
-def _table(outputs: Tensor, targets: Tensor, count: int | None) -> Tensor:
+def _table(outputs: Tensor, count: int | None) -> Tensor:
     """The outputs for several rows, a row of numbers for each."""
-    _check_count(outputs[0], count)
-    return outputs.reshape(len(targets), -1)
-
-
-def _check_count(output: Tensor, count: int | None) -> None:
-    if count is not None and output.numel() != count:
+    if count is not None and outputs[0].numel() != count:
         raise PredictionError(
             f"the head takes {count} number{'s' if count > 1 else ''} a row, the module gave "
-            f"an output of shape {tuple(output.shape)}"
+            f"an output of shape {tuple(outputs[0].shape)}"
         )
+    return outputs.reshape(len(outputs), -1)
 
 
 def _pinball(outputs: Tensor, targets: Tensor, levels: tuple[float, ...]) -> Tensor:
     """The mean over rows of the pinball losses at several levels together."""
-    above = targets.unsqueeze(1) - _table(outputs, targets, len(levels))
+    above = targets.unsqueeze(1) - _table(outputs, len(levels))
     shares = above.new_tensor(levels)
     return torch.maximum(shares * above, (shares - 1.0) * above).sum(1).mean()
+
+
+def _rising(levels: Any) -> tuple[float, ...]:
+    """The levels of quantiles, checked."""
+    rising = tuple([number(level, "a level") for level in levels]) if np.ndim(levels) == 1 else ()
+    if not rising or not all(low < high for low, high in pairwise((0.0, *rising, 1.0))):
+        raise InputError(f"levels must rise strictly between 0 and 1, got {levels!r}")
+    return rising
 
 
 def _place(label: Any, names: Sequence[Any]) -> int:

@@ -2,10 +2,12 @@
 
 `stream` names one of several streams. If none is named, a figure is of all streams together, or,
 where it can show only one, of the one with the highest risk. A figure's caption is
-`figure.layout.meta["caption"]`.
+`figure.layout.meta["caption"]`. Below the figures is how they look, which other pictures share.
 """
 
 from collections.abc import Hashable
+from html import escape
+from importlib import import_module
 from math import inf, sqrt
 from typing import Any
 
@@ -14,14 +16,37 @@ import numpy as np
 from setpoint.bulk.replay import Trace
 from setpoint.errors import InputError
 from setpoint.losses import declaration
-from setpoint.report import curves, style, words
+from setpoint.report import curves, words
+from setpoint.report.curves import Array, View, shows_intervals, view_of
 from setpoint.report.numbers import grouped, worst_window_stream
-from setpoint.report.view import Array, shows_intervals, view_of
 
 __all__ = [
-    "draw_groups", "groups", "intervals", "lengths", "risk_over_time", "streaks", "theta",
-    "windows",
+    "LIGHT", "NIGHT", "SERIES", "draw_groups", "groups", "intervals", "lengths", "library",
+    "plotly_text", "risk_over_time", "streaks", "theta", "windows",
 ]  # fmt: skip
+
+_COLOURS = {
+    # By day, and by night: a page replaces each colour of the day by its neighbour here.
+    "paper": ("#ffffff", "#191b1e"),
+    "ink": ("#1f2328", "#e8e6e1"),
+    "muted": ("#57606a", "#a9aeb5"),
+    "grid": ("#e6e6e1", "#34373c"),
+    "line": ("#0b63a5", "#74b9f0"),
+    "fill": ("rgba(11,99,165,0.16)", "rgba(116,185,240,0.22)"),
+    "inner": ("rgba(11,99,165,0.28)", "rgba(116,185,240,0.34)"),
+    "miss": ("#b8390e", "#ff8f63"),
+    "second": ("#8a6100", "#e0b44c"),
+    "third": ("#6f42c1", "#b99bf2"),
+    "noise": ("rgba(87,96,106,0.22)", "rgba(169,174,181,0.28)"),
+    "worst": ("rgba(184,57,14,0.14)", "rgba(255,143,99,0.2)"),
+}
+LIGHT = {name: day for name, (day, _) in _COLOURS.items()}
+NIGHT = dict(_COLOURS.values())
+SERIES = ("line", "second", "third", "miss")
+"""The colours of several curves in one plot."""
+
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+
 
 _FIRST_LOOK = 300
 """How many of the last rows are seen before anyone zooms."""
@@ -30,13 +55,13 @@ _MOST_GROUPS, _MOST_BARS = 30, 40
 
 
 def _figure() -> Any:
-    return style.library("plotly.graph_objects").Figure()
+    return library("plotly.graph_objects").Figure()
 
 
 def _add_line(figure: Any, points: tuple[Array, ...], name: str, line: Any, row: int = 1) -> None:
     x, y = points
     figure.add_scatter(
-        x=style.places(x), y=style.thin(y), mode="lines", name=name, line=line,
+        x=_places(x), y=_thin(y), mode="lines", name=name, line=line,
         xaxis="x" if row == 1 else "x2", yaxis="y" if row == 1 else "y2",
     )  # fmt: skip
 
@@ -51,12 +76,12 @@ def risk_over_time(trace: Trace, stream: Hashable = None, *, risk: int = 0) -> A
         most = promise.high if promise.high < inf else most
         low = np.full(len(curve.risk), promise.low) if curve.low is None else curve.low
         high = np.full(len(curve.risk), most) if curve.high is None else curve.high
-        style.add_band(figure, style.places(curve.x), low, high, "guaranteed")
-    _add_line(figure, (curve.x, curve.risk), "risk so far", style.line_of("line"))
-    style.add_level(figure, curve.level)
+        _add_band(figure, _places(curve.x), low, high, "guaranteed")
+    _add_line(figure, (curve.x, curve.risk), "risk so far", _line_of("line"))
+    _add_level(figure, curve.level)
     figure.update_yaxes(range=curves.risk_range(curve))
     caption = words.of_risk(view, curve, trace.controller.risks[risk].name)
-    return style.titled(figure, view, "Risk over time", caption, x=view.axis, y="mean loss so far")
+    return _titled(figure, view, "Risk over time", caption, x=view.axis, y="mean loss so far")
 
 
 def windows(trace: Trace, stream: Hashable = None, *, risk: int = 0, window: int = 250) -> Any:
@@ -69,17 +94,17 @@ def windows(trace: Trace, stream: Hashable = None, *, risk: int = 0, window: int
     shaded = rolling.worst[: 3 if len(view.rows) > 12 * rolling.window else 1]
     for worst in shaded:
         figure.add_vrect(
-            x0=style.plain(view.x[worst.start]),
-            x1=style.plain(view.x[worst.stop]),
-            fillcolor=style.LIGHT["worst"],
+            x0=_plain(view.x[worst.start]),
+            x1=_plain(view.x[worst.stop]),
+            fillcolor=LIGHT["worst"],
             line_width=0,
             layer="below",
         )
-    _add_line(figure, curves.broken(rolling.x, rolling.risk), "window", style.line_of("line"))
-    style.add_level(figure, rolling.level)
+    _add_line(figure, curves.broken(rolling.x, rolling.risk), "window", _line_of("line"))
+    _add_level(figure, rolling.level)
     promise = declaration(trace.controller.risks[risk].loss)
     caption = words.of_windows(rolling, len(shaded), promise)
-    style.titled(figure, view, "Worst windows", caption, x=view.axis, y="mean loss in window")
+    _titled(figure, view, "Worst windows", caption, x=view.axis, y="mean loss in window")
     figure.update_layout(meta={**figure.layout.meta, "shaded": len(shaded)})
     return figure
 
@@ -104,14 +129,14 @@ def streaks(trace: Trace, stream: Hashable = None) -> Any:
             x=names,
             y=values,
             name=name,
-            marker={"color": style.LIGHT[colour]},
+            marker={"color": LIGHT[colour]},
             text=[f"{value:,.0f}" for value in values.tolist()] if longest <= 12 else None,
             textposition="outside",
-            textfont={"color": style.LIGHT["muted"]},
+            textfont={"color": LIGHT["muted"]},
             cliponaxis=False,
         )
     caption = words.of_streaks(len(runs), longest, missed)
-    style.titled(figure, view, "Streaks of misses", caption, x="misses in a row", y="how often")
+    _titled(figure, view, "Streaks of misses", caption, x="misses in a row", y="how often")
     figure.update_xaxes(type="category")
     figure.update_layout(bargap=0.3, barmode="group")
     return figure
@@ -137,7 +162,7 @@ def draw_groups(trace: Trace, stream: Hashable = None) -> Any:
     shares = [group.coverage if table.coverage else group.risk for group in table.groups]
     furthest = np.argsort(-np.abs(np.array(shares) - table.goal), kind="stable")[:_MOST_GROUPS]
     kept = np.sort(furthest).tolist()
-    names = [style.plotly_text(str(table.groups[place].key)) for place in kept]
+    names = [plotly_text(str(table.groups[place].key)) for place in kept]
     labels = np.array([table.groups[place].labels for place in kept])
     values = np.array([shares[place] for place in kept])
     if table.coverage:
@@ -148,7 +173,7 @@ def draw_groups(trace: Trace, stream: Hashable = None) -> Any:
             y=high - low,
             base=low,
             name="chance",
-            marker={"color": style.LIGHT["noise"]},
+            marker={"color": LIGHT["noise"]},
             hoverinfo="skip",
         )
         every = np.clip(np.concatenate([values, [table.goal], low, high]), 0.0, 1.0)
@@ -159,14 +184,14 @@ def draw_groups(trace: Trace, stream: Hashable = None) -> Any:
         y=values.tolist(),
         mode="markers",
         name=what,
-        marker={"color": style.LIGHT["line"], "size": 10},
+        marker={"color": LIGHT["line"], "size": 10},
         customdata=labels,
         hovertemplate="%{y:.4f} of %{customdata:,} labels<extra></extra>",
     )
-    style.add_level(figure, table.goal)
+    _add_level(figure, table.goal)
     by = "day of the week" if table.by == "weekday" else "group"
     caption = words.of_groups(table, len(kept))
-    style.titled(figure, view, f"By {by}", caption, x="", y=what)
+    _titled(figure, view, f"By {by}", caption, x="", y=what)
     figure.update_xaxes(type="category")
     figure.update_layout(bargap=0.5)
     return figure
@@ -191,35 +216,35 @@ def intervals(
     else:
         title, axis, height = "Set sizes and misses", "size", view.sizes
         finite = np.where(np.isinf(rows.sizes), np.nan, rows.sizes)
-        line = {**style.line_of("line", 1.4), "shape": "hv"}
+        line = {**_line_of("line", 1.4), "shape": "hv"}
         points = curves.broken(rows.x, finite, exact=rows.exact)
         _add_line(figure, points, "size of the set", line)
         most = float(np.nanmax(finite)) if not np.isnan(finite).all() else 1.0
         figure.update_yaxes(range=[-0.05 * most, 1.08 * most])
     figure.add_scatter(
-        x=style.places(view.x[rows.misses]),
-        y=style.thin(height[rows.misses]),
+        x=_places(view.x[rows.misses]),
+        y=_thin(height[rows.misses]),
         mode="markers",
         name="miss",
         marker={
-            "color": style.LIGHT["miss"],
+            "color": LIGHT["miss"],
             "size": 8,
             "symbol": "x-thin",
-            "line": style.line_of("miss"),
+            "line": _line_of("miss"),
         },
     )
     caption = words.of_rows(view, rows, _FIRST_LOOK)
-    style.titled(figure, view, title, caption, x="", y=axis, height=420)
+    _titled(figure, view, title, caption, x="", y=axis, height=420)
     if len(view.rows) > _FIRST_LOOK:
         figure.update_xaxes(
-            range=style.axis_range(view.x[-_FIRST_LOOK], view.x[-1]),
+            range=_axis_range(view.x[-_FIRST_LOOK], view.x[-1]),
             rangeslider={
                 "visible": True,
                 "thickness": 0.13,
-                "bgcolor": style.LIGHT["paper"],
-                "bordercolor": style.LIGHT["grid"],
+                "bgcolor": LIGHT["paper"],
+                "bordercolor": LIGHT["grid"],
                 "borderwidth": 1,
-                "range": style.axis_range(view.x[0], view.x[-1], air=0),
+                "range": _axis_range(view.x[0], view.x[-1], air=0),
             },
         )
     return figure
@@ -234,14 +259,14 @@ def _add_sets(figure: Any, rows: curves.Rows) -> None:
         x, lower, upper = curves.broken(rows.x, *ends, exact=rows.exact)
         name = "set" if len(rows.bands) == 1 else f"level {len(rows.bands) - place}"
         fill = "fill" if place == 0 else "inner"
-        style.add_band(figure, style.places(x), lower, upper, name, edge=0.8, fill=fill)
+        _add_band(figure, _places(x), lower, upper, name, edge=0.8, fill=fill)
     at, y = curves.broken(rows.at, rows.y, exact=rows.exact)
     figure.add_scatter(
-        x=style.places(at),
-        y=style.thin(y),
+        x=_places(at),
+        y=_thin(y),
         mode="lines+markers" if rows.exact <= 400 else "lines",
         name="label",
-        line=style.line_of("ink", 1.1),
+        line=_line_of("ink", 1.1),
         marker={"size": 3},
     )
     figure.update_yaxes(range=[low, high])
@@ -249,7 +274,7 @@ def _add_sets(figure: Any, rows: curves.Rows) -> None:
 
 def theta(trace: Trace, stream: Hashable = None) -> Any:
     """θ of each risk, and the λ that it became where that is another number."""
-    subplots = style.library("plotly.subplots")
+    subplots = library("plotly.subplots")
     view = view_of(trace, stream, alone=True)
     risks, thetas = trace.controller.risks, view.thetas
     lam = np.where(np.isinf(view.lam), np.nan, view.lam)
@@ -259,16 +284,16 @@ def theta(trace: Trace, stream: Hashable = None) -> Any:
     figure = subplots.make_subplots(rows=count, cols=1, shared_xaxes=True, vertical_spacing=0.07)
     for place, (risk, values) in enumerate(zip(risks, thetas, strict=True)):
         drawn = curves.thinned(values)
-        name = style.plotly_text(f"θ of {risk.name} at {risk.level:g}") if len(risks) > 1 else "θ"
-        line = style.line_of(style.SERIES[place % len(style.SERIES)], 1.4)
+        name = plotly_text(f"θ of {risk.name} at {risk.level:g}") if len(risks) > 1 else "θ"
+        line = _line_of(SERIES[place % len(SERIES)], 1.4)
         points = curves.broken(view.x[drawn], values[drawn])
         _add_line(figure, points, name, line)
     if not same:
         drawn = curves.thinned(lam)
         points = curves.broken(view.x[drawn], lam[drawn])
-        _add_line(figure, points, "λ", style.line_of("ink", 1.2), row=2)
+        _add_line(figure, points, "λ", _line_of("ink", 1.2), row=2)
     caption = words.of_theta(view, same=same)
-    style.titled(figure, view, "θ and λ", caption, x="", y="", height=340 if same else 460)
+    _titled(figure, view, "θ and λ", caption, x="", y="", height=340 if same else 460)
     figure.update_yaxes(title_text="θ = λ" if same else "θ", row=1)
     if not same:
         figure.update_yaxes(title_text="λ", row=2)
@@ -285,8 +310,142 @@ def lengths(trace: Trace, stream: Hashable = None) -> Any:
     title = "Lengths" if what == "length" else "Set sizes over time"
     if curve.low is not None and curve.high is not None:
         x, low, high = curves.broken(curve.x, curve.low, curve.high)
-        style.add_band(figure, style.places(x), low, high, "10 to 90 %")
+        _add_band(figure, _places(x), low, high, "10 to 90 %")
     name = what if curve.low is None else middle
-    _add_line(figure, curves.broken(curve.x, curve.middle), name, style.line_of("line", 1.6))
+    _add_line(figure, curves.broken(curve.x, curve.middle), name, _line_of("line", 1.6))
     caption = words.of_lengths(curve, what, middle)
-    return style.titled(figure, view, title, caption, x=view.axis, y=what)
+    return _titled(figure, view, title, caption, x=view.axis, y=what)
+
+
+# How they look
+
+
+def library(module: str) -> Any:
+    """A drawing library, imported where it is used."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        name = module.partition(".")[0]
+        raise ImportError(f"this needs {name}: pip install 'setpoint[plots]'") from error
+
+
+def plotly_text(text: str) -> str:
+    """Text that plotly shows letter for letter: no tags, no formulas, no templates.
+
+    >>> plotly_text('<a href="https://a.b">$x$ %{meta.caption}</a>')
+    '&lt;a href="https://a.b"&gt;&#36;x&#36; %&#123;meta.caption}&lt;/a&gt;'
+    """
+    return escape(text, quote=False).replace("$", "&#36;").replace("%{", "%&#123;")
+
+
+def _titled(
+    figure: Any, view: View, title: str, caption: str, *, x: str, y: str, height: int = 340
+) -> Any:
+    """The figure with its look and its title; `layout.meta` keeps the caption and the bare title.
+
+    The title and the caption say of which stream it is.
+    """
+    if view.name:
+        caption = f"This is stream {view.streams[0]}. {caption}"
+    muted = {"color": LIGHT["muted"], "size": 12}
+    axis: dict[str, Any] = {
+        "gridcolor": LIGHT["grid"],
+        "linecolor": LIGHT["grid"],
+        "zeroline": False,
+        "tickfont": muted,
+        "title": {"font": muted},
+        "automargin": True,
+    }
+    hover = {"bgcolor": LIGHT["paper"], "bordercolor": LIGHT["grid"], "font_color": LIGHT["ink"]}
+    bar = {"bgcolor": "rgba(0,0,0,0)", "color": LIGHT["muted"], "activecolor": LIGHT["ink"]}
+    legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.0, "yanchor": "bottom"}
+    text = plotly_text(f"{title}{view.name}")
+    figure.update_layout(
+        template="none",
+        title={"text": text, "x": 0, "xref": "paper", "font": {"size": 16}},
+        meta={"caption": caption, "title": title},
+        height=height,
+        margin={"l": 8, "r": 8, "t": 44, "b": 8},
+        paper_bgcolor=LIGHT["paper"],
+        plot_bgcolor=LIGHT["paper"],
+        font={"family": _FONT, "size": 13, "color": LIGHT["ink"]},
+        hoverlabel=hover,
+        hovermode="x unified",
+        legend={**legend, "font": muted},
+        modebar=bar,
+        dragmode="zoom",
+    )
+    figure.update_xaxes(showgrid=False, ticks="outside", tickcolor=LIGHT["grid"], **axis)
+    figure.update_yaxes(hoverformat=".5~g", **axis)
+    figure.update_xaxes(title_text=x)
+    if y:
+        figure.update_yaxes(title_text=y)
+    return figure
+
+
+def _thin(values: Array) -> Array:
+    """Numbers for a page: float32 is finer than any screen and half the size."""
+    with np.errstate(over="ignore"):
+        return np.asarray(values, dtype=np.float32)
+
+
+def _places(x: Array) -> Any:
+    """Places on the horizontal axis as plotly takes them."""
+    return np.datetime_as_string(x).tolist() if x.dtype.kind == "M" else x
+
+
+def _plain(x: Any) -> Any:
+    """One place on the horizontal axis."""
+    return str(x) if isinstance(x, np.datetime64) else x.item()
+
+
+def _axis_range(first: Any, last: Any, *, air: int = 1) -> list[Any]:
+    """The range from one place to another, with some air behind the last."""
+    return [_plain(first), _plain(last + air * ((last - first) // 40))]
+
+
+def _line_of(colour: str, width: float = 2.0) -> dict[str, Any]:
+    """A line in one of the colours."""
+    return {"color": LIGHT[colour], "width": width}
+
+
+def _add_band(
+    figure: Any,
+    x: Any,
+    low: Array,
+    high: Array,
+    name: str,
+    *,
+    edge: float = 0.0,
+    fill: str = "fill",
+) -> None:
+    """A band between two curves, one entry in the legend.
+
+    Each piece between NaNs is a band of its own: a fill would go across them.
+    """
+    for number, piece in enumerate(_pieces(np.isnan(low) | np.isnan(high))):
+        for values, to, word in ((high, None, "to"), (low, "tonexty", "from")):
+            figure.add_scatter(
+                x=x[piece],
+                y=_thin(values[piece]),
+                mode="lines",
+                line=_line_of("line", edge),
+                name=name,
+                hovertemplate=f"{name} {word} %{{y:.5~g}}<extra></extra>",
+                legendgroup=name,
+                showlegend=to is not None and not number,
+                fill=to,
+                fillcolor=LIGHT[fill],
+            )
+
+
+def _pieces(gaps: Array) -> list[slice]:
+    """The runs between gaps; all of it if there is none."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[True], gaps, [True]]))).tolist()
+    pieces = [slice(begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True)]
+    return pieces or [slice(None)]
+
+
+def _add_level(figure: Any, level: float) -> None:
+    """What was asked for, across the whole plot."""
+    figure.add_hline(y=level, line={"color": LIGHT["ink"], "width": 1.3, "dash": "dash"})

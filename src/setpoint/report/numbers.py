@@ -21,8 +21,8 @@ from setpoint.metrics import Summary
 from setpoint.metrics.deviations import coded
 from setpoint.parts import trusted
 from setpoint.report import curves
-from setpoint.report.view import Array, View, by_stream, shows_intervals, stream_numbers, view_of
-from setpoint.tape.dates import weekday
+from setpoint.report.curves import Array, View, by_stream, shows_intervals, stream_numbers, view_of
+from setpoint.tape.cells import weekday
 
 __all__ = ["Group", "Grouped", "grouped", "metrics", "worst_window_stream", "write_metrics"]
 
@@ -73,7 +73,7 @@ def metrics(trace: Trace, *, window: int = 250) -> dict[str, Any]:
     >>> numbers["level"], numbers["risk"], numbers["coverage"], numbers["longest_streak"]
     (0.1, 0.25, 0.75, 1)
     >>> numbers["status"], numbers["verdict"]
-    ('says nothing yet', 'says nothing yet; within 0.01 after T = 1,090')
+    ('says nothing yet', 'says nothing yet; within 0.01 after 1,090 labels')
     """
     _check.whole(window, "window", 1)
     every = view_of(trace)
@@ -290,7 +290,7 @@ def _time(view: View, place: int) -> str | float | None:
 def _plain(value: Any) -> Any:
     """The value in JSON's own types."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, bool | np.bool_):

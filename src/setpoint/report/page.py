@@ -16,8 +16,8 @@ from setpoint._files import put
 from setpoint.bulk.replay import Trace
 from setpoint.errors import SpecError
 from setpoint.report import figures, words
+from setpoint.report.figures import NIGHT, library
 from setpoint.report.numbers import metrics as numbers_of
-from setpoint.report.style import NIGHT, library
 
 __all__ = ["write"]
 
@@ -50,10 +50,6 @@ def write(
         What `report.metrics(trace)` returned, where it is at hand already.
     window
         Labels in a sliding window; where `metrics` are given, those they were made with.
-
-    Returns
-    -------
-    The path.
     """
     plotly = library("plotly.offline").get_plotlyjs()
     numbers = numbers_of(trace, window=window) if metrics is None else metrics

@@ -9,8 +9,8 @@ from typing import Any
 from setpoint._files import put
 from setpoint.bulk.replay import Trace
 from setpoint.report import curves
-from setpoint.report.style import LIGHT, SERIES, library
-from setpoint.report.view import View, view_of
+from setpoint.report.curves import View, view_of
+from setpoint.report.figures import LIGHT, SERIES, library
 
 __all__ = ["png"]
 
@@ -30,23 +30,8 @@ def png(
 
     It needs matplotlib and neither a browser nor a display.
 
-    Parameters
-    ----------
-    trace
-        What `setpoint.replay` returned.
-    path
-        Where to write it, such as `report.png`.
-    stream
-        The id of a stream; of several, the risk is that of all together and the rest that of
-        the one with the highest risk, if none is named.
-    title
-        A line above the picture.
-    window
-        Labels in a sliding window.
-
-    Returns
-    -------
-    The path.
+    The parameters are those of `write`. `stream` is the id of a stream; of several, the risk is
+    that of all together and the rest that of the one with the highest risk, if none is named.
     """
     figure = library("matplotlib.figure").Figure(figsize=(9.0, 9.6), dpi=_DPI, layout="constrained")
     panels = figure.subplots(4, 1)

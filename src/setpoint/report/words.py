@@ -12,8 +12,8 @@ import numpy as np
 from setpoint.guarantee import Status
 from setpoint.losses import Declaration
 from setpoint.report import curves
+from setpoint.report.curves import View, shows_intervals
 from setpoint.report.numbers import Grouped
-from setpoint.report.view import View, shows_intervals
 
 __all__ = [
     "about", "mood", "of_groups", "of_lengths", "of_risk", "of_rows", "of_streaks", "of_theta",

@@ -22,51 +22,15 @@ from setpoint.sets.family import (
     Supports,
     Taped,
 )
-from setpoint.sets.intervals import (
-    Interval,
-    Lower,
-    Scale,
-    Upper,
-    Widen,
-)
-from setpoint.sets.joined import Levels, Nested, SidedInterval, TwoSided
+from setpoint.sets.intervals import Interval, Lower, QuantileScale, Scale, Upper, Widen
 from setpoint.sets.labels import Cumulative, LabelSet, Multilabel, Threshold
 from setpoint.sets.pixels import PixelIntervals, PixelScale, PixelSet, PixelThreshold
-from setpoint.sets.quantile_scale import QuantileScale
-from setpoint.sets.score_window import ScoreWindow
+from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, TwoSided
 
 __all__ = [
-    "Columns",
-    "Corrected",
-    "Cumulative",
-    "Draws",
-    "Family",
-    "Interval",
-    "LabelSet",
-    "Learns",
-    "Levels",
-    "Lower",
-    "Measured",
-    "Multilabel",
-    "Nested",
-    "PixelIntervals",
-    "PixelScale",
-    "PixelSet",
-    "PixelThreshold",
-    "Pixels",
-    "QuantileScale",
-    "Remembers",
-    "Scalar",
-    "Scale",
-    "ScoreWindow",
-    "Shares",
-    "Shows",
-    "SidedInterval",
-    "Sides",
-    "Supports",
-    "Taped",
-    "Threshold",
-    "TwoSided",
-    "Upper",
-    "Widen",
-]
+    "Columns", "Corrected", "Cumulative", "Draws", "Family", "Interval", "LabelSet", "Learns",
+    "Levels", "Lower", "Measured", "Multilabel", "Nested", "PixelIntervals", "PixelScale",
+    "PixelSet", "PixelThreshold", "Pixels", "QuantileScale", "Remembers", "Scalar", "Scale",
+    "ScoreWindow", "Shares", "Shows", "SidedInterval", "Sides", "Supports", "Taped", "Threshold",
+    "TwoSided", "Upper", "Widen",
+]  # fmt: skip

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from math import exp, inf, log, sqrt
 from typing import Any, NamedTuple
 
-from setpoint._check import finite, interval, positive, whole
+from setpoint._check import finite, positive, whole
 from setpoint.errors import InputError, PredictionError
 from setpoint.parts import ours
-from setpoint.sets.intervals import Interval, Widen, extreme, within
-from setpoint.sets.reading import finite_label
+from setpoint.sets.intervals import _LINE, Widen, _Ends
 
 __all__ = ["Corrected", "Learnt", "Reading"]
 
@@ -315,13 +314,13 @@ def _beyond(value: float, lower: float, upper: float) -> float:
 
 def heed(params: Floats, memory: Floats, others: float) -> Floats:
     """The most other predictions that waited when a set was made."""
-    waiting = memory[-1]
-    return (*memory[:-1], others if others > waiting else waiting)
+    waiting = (others if others > memory[-1] else memory[-1],)
+    return memory[:-1] + waiting
 
 
 @ours
 @dataclass(frozen=True, slots=True)
-class Corrected:
+class Corrected(_Ends):
     """Intervals from a forecast and from what its past errors teach: [c − h·e^λ, c + h·e^λ].
 
     It takes `Quantiles`, any pair (lower, upper), or a point forecast. It needs no past data and
@@ -362,10 +361,10 @@ class Corrected:
     14.1
     """
 
+    support: tuple[float, float] = _LINE
     level: float = 0.1
     recentre: bool = True
     means: int = 1
-    support: tuple[float, float] = (-inf, inf)
     slow: float = 0.007
     medium: float = 0.15
     fast: float = 0.3
@@ -375,7 +374,6 @@ class Corrected:
     trust: float = 50.0
     far: float = 4.0
 
-    shows = Interval
     columns = ("lower", "upper")
     ends = staticmethod(corrected)
     score = staticmethod(corrected_critical)
@@ -385,7 +383,7 @@ class Corrected:
     heed = staticmethod(heed)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "support", interval(self.support, "support"))
+        _Ends.__post_init__(self)
         level = positive(self.level, "Corrected.level")
         if level >= 1.0:
             raise InputError(f"Corrected.level must lie between 0 and 1, got {level}")
@@ -414,32 +412,6 @@ class Corrected:
         if not ends_sound((lower, upper)):
             raise PredictionError(f"a prediction must be finite, got ({lower}, {upper})")
         return lower, upper
-
-    def label(self, y: Any) -> float:
-        """The label as a finite float within the support."""
-        return finite_label(y, self.support)
-
-    def at(self, reading: Floats, lam: float) -> Interval:
-        """The interval at λ."""
-        if not -inf < lam < inf:
-            return extreme(lam, self.support)
-        lower, upper = corrected(reading, lam)
-        return within(lower, upper, self.support)
-
-    def critical(self, reading: Floats, y: float) -> float:
-        """The smallest λ whose interval contains y."""
-        return corrected_critical(reading, y)
-
-    def start(self, level: float) -> float:
-        """λ = 0: the interval as it was learnt."""
-        return 0.0
-
-    def bounds(self) -> None:
-        """None: λ is the logarithm of a factor."""
-
-    def unit(self, reading: Any) -> float:
-        """1: λ has no unit."""
-        return 1.0
 
 
 _ENDS = Widen()

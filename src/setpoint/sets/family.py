@@ -14,30 +14,25 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Columns     names for the numbers of a prediction
     Supports    the values y can take
 
-Of the sets themselves, losses of images ask for `Pixels`.
+Of the sets themselves, losses of images ask for `Pixels`. Below the protocols is what families
+share: how they read numbers.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
+
+from setpoint._check import number
+from setpoint.errors import LabelError, PredictionError
 from setpoint.parts import Capability
 
 __all__ = [
-    "Columns",
-    "Draws",
-    "Family",
-    "Learns",
-    "Measured",
-    "Pixels",
-    "Remembers",
-    "Scalar",
-    "ShareOfOne",
-    "Shares",
-    "Shows",
-    "Sides",
-    "Supports",
-    "Taped",
-]
+    "Columns", "Draws", "Family", "Learns", "Measured", "Pixels", "Remembers", "Scalar",
+    "ShareOfOne", "Shares", "Shows", "Sides", "Supports", "Taped", "by_name", "describe",
+    "finite_label", "floats",
+]  # fmt: skip
 
 Floats = tuple[float, ...]
 
@@ -141,7 +136,7 @@ class Draws(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class Sides(Protocol, metaclass=Capability):
-    """A family that shows a set for each risk, each with its own λ; see `setpoint.sets.joined`."""
+    """A family that shows a set for each risk, each with its own λ; see `sets.wrapping`."""
 
     @property
     def sides(self) -> int: ...
@@ -202,3 +197,51 @@ class Pixels(Protocol, metaclass=Capability):
 
     def contains(self, y: Any) -> bool: ...
     def count(self, y: Any, region: Any = None) -> tuple[int, int]: ...
+
+
+# Reading numbers
+
+
+def finite_label(y: Any, support: tuple[float, float]) -> float:
+    """The label as a float, finite and within the support."""
+    label = y if type(y) is float else number(y, "a label", LabelError)
+    if label - label != 0.0:
+        raise LabelError(
+            f'a label must be finite, got {label}; Stream(…, missing="skip") skips NaN'
+        )
+    if not support[0] <= label <= support[1]:
+        raise LabelError(f"a label must lie in the support {list(support)}, got {label}")
+    return label
+
+
+def by_name(prediction: Any, names: tuple[str, ...], parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The numbers of a prediction that has names of its own: a dict, or the row of a frame."""
+    if isinstance(prediction, bytes | bytearray | set | frozenset):
+        raise PredictionError(f"a prediction must be numbers in order, got {prediction!r}")
+    if not hasattr(prediction, "keys"):
+        return parts
+    keys = list(prediction.keys())
+    if set(keys) == set(names):
+        return tuple(prediction[name] for name in names)
+    if isinstance(prediction, Mapping) or any(isinstance(key, str) for key in keys):
+        raise PredictionError(f"a prediction with names must have {', '.join(names)}, got {keys}")
+    return parts
+
+
+def describe(prediction: Any) -> str:
+    """A prediction in a message."""
+    shape = getattr(prediction, "shape", None)
+    return repr(prediction) if shape is None else f"an array of shape {tuple(shape)}"
+
+
+def floats(values: Any, what: str) -> npt.NDArray[np.float64]:
+    """Numbers as an array that nobody else holds; text is refused even if it spells a number."""
+    try:
+        array = np.array(np.asarray(values.detach().cpu() if hasattr(values, "detach") else values))
+        if array.dtype.kind == "O" and array.ndim == 1:
+            array = np.array([number(value, what, PredictionError) for value in array])
+        if array.dtype.kind not in "biuf" and array.size:
+            raise TypeError
+    except (TypeError, ValueError):
+        raise PredictionError(f"{what} must be numbers, got {values!r}") from None
+    return array.astype(np.float64, copy=False)

@@ -1,38 +1,30 @@
 """Intervals, and the families of intervals around what a model says.
 
-The rules of a family are pure functions of floats, which also run compiled over tapes.
+The rules of `Widen`, `Scale`, `Lower` and `Upper` are pure functions of floats, which also run
+compiled over tapes. `support`, of every family, is the full set: the values y can take. Intervals
+are cut to it, and a label outside it is an error.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from math import inf
+from itertools import pairwise
+from math import inf, nextafter
 from typing import Any, ClassVar
 
-from setpoint._check import finite, interval, number
+import numpy as np
+
+from setpoint._check import choice, finite, interval, number
 from setpoint.errors import InputError, PredictionError
 from setpoint.parts import ours
-from setpoint.sets.reading import by_name, describe, finite_label
+from setpoint.predictions import QuantileGrid, Quantiles, Spread
+from setpoint.sets.family import ShareOfOne, by_name, describe, finite_label, floats
 
 __all__ = [
-    "Interval",
-    "Lower",
-    "Scale",
-    "Upper",
-    "Widen",
-    "extreme",
-    "lower_critical",
-    "lower_end",
-    "one_end_sound",
-    "scale",
-    "scale_critical",
-    "scale_sound",
-    "upper_critical",
-    "upper_end",
-    "widen",
-    "widen_critical",
-    "widen_sound",
-    "within",
-]
+    "Interval", "Lower", "QuantileScale", "Scale", "Upper", "Widen", "lower_critical", "lower_end",
+    "one_end_sound", "scale", "scale_critical", "scale_sound", "upper_critical", "upper_end",
+    "widen", "widen_critical", "widen_sound",
+]  # fmt: skip
 
 
 class Interval:
@@ -94,7 +86,7 @@ class Interval:
         return "Interval(empty)" if self.empty else f"Interval({self.lower!r}, {self.upper!r})"
 
 
-def extreme(lam: float, support: tuple[float, float]) -> Interval:
+def _extreme(lam: float, support: tuple[float, float]) -> Interval:
     """The full set at λ = +inf, the empty one at −inf."""
     if lam == inf:
         return Interval(*support)
@@ -103,9 +95,9 @@ def extreme(lam: float, support: tuple[float, float]) -> Interval:
     raise InputError(f"λ must be a number or ±inf, got {lam}")
 
 
-def within(lower: float, upper: float, support: tuple[float, float]) -> Interval:
+def _within(ends: tuple[float, float], support: tuple[float, float]) -> Interval:
     """The interval between two ends, cut to the support."""
-    low, high = support
+    (lower, upper), (low, high) = ends, support
     return Interval(low if lower < low else lower, high if upper > high else upper)
 
 
@@ -187,16 +179,9 @@ _LINE = (-inf, inf)
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """What every family of intervals has in common; abstract: `read` and the rules are not.
+    """What every family of intervals by pure functions has in common; abstract."""
 
-    Parameters
-    ----------
-    support
-        The values y can take: the full set. Intervals are cut to it, and a label outside it
-        is an error.
-    """
-
-    support: tuple[float, float] = (-inf, inf)
+    support: tuple[float, float] = _LINE
 
     shows = Interval
     columns: ClassVar[tuple[str, ...]]
@@ -216,20 +201,36 @@ class _Ends:
 
     def at(self, prediction: Any, lam: float) -> Interval:
         """The interval at λ."""
-        if not -inf < lam < inf:
-            return extreme(lam, self.support)
-        lower, upper = self.ends(prediction, lam)
-        if self.support is _LINE:
-            return Interval(lower, upper)
-        return within(lower, upper, self.support)
+        if -inf < lam < inf:
+            if self.support is _LINE:
+                return Interval(*self.ends(prediction, lam))
+            return _within(self.ends(prediction, lam), self.support)
+        return _extreme(lam, self.support)
 
     def critical(self, prediction: Any, y: float) -> float:
         """The smallest λ whose interval contains y; +inf where only the full set does."""
         critical: float = self.score(prediction, y)
         return critical
 
+    def start(self, level: float) -> float:
+        """λ = 0: right for a model whose quantiles are right."""
+        return 0.0
+
     def bounds(self) -> None:
         """From a burn-in, because λ is in units of y or of the model's own."""
+
+    def unit(self, prediction: Any) -> float:
+        """1: λ is in units of y."""
+        return 1.0
+
+
+def _unpacked(prediction: Any, names: tuple[str, ...]) -> tuple[Any, ...] | None:
+    """The parts of a prediction in the order of their names; None if there are not so many."""
+    try:
+        parts = tuple([part for _, part in zip(names, prediction, strict=True)])
+    except (TypeError, ValueError):
+        return None
+    return parts if type(prediction) is tuple else by_name(prediction, names, parts)
 
 
 @ours
@@ -243,8 +244,7 @@ class Widen(_Ends):
     Parameters
     ----------
     support
-        The values y can take: the full set. Intervals are cut to it, and a label outside it
-        is an error.
+        The values y can take: the full set.
 
     Examples
     --------
@@ -268,19 +268,19 @@ class Widen(_Ends):
 
     def read(self, prediction: Any) -> tuple[float, float]:
         """The prediction as a pair of floats that nobody else can change."""
-        try:
+        if type(prediction) is tuple and len(prediction) == 2:
             lower, upper = prediction
-        except (TypeError, ValueError):
-            lower = upper = self._point(prediction)
-        if type(prediction) is not tuple:
-            lower, upper = by_name(prediction, ("lower", "upper"), (lower, upper))
-        if type(lower) is not float or type(upper) is not float:
-            lower = number(lower, "the lower quantile", PredictionError)
-            upper = number(upper, "the upper quantile", PredictionError)
-        ends = lower, upper
-        if not widen_sound(ends):
-            raise PredictionError(f"a prediction must not be NaN, got {ends}")
-        return ends
+            if type(lower) is float and type(upper) is float and widen_sound(prediction):
+                return prediction
+        parts = _unpacked(prediction, self.columns)
+        if parts is None:
+            point = self._point(prediction)
+            return point, point
+        lower = number(parts[0], "the lower quantile", PredictionError)
+        upper = number(parts[1], "the upper quantile", PredictionError)
+        if not widen_sound((lower, upper)):
+            raise PredictionError(f"a prediction must not be NaN, got {(lower, upper)}")
+        return lower, upper
 
     @staticmethod
     def _point(prediction: Any) -> float:
@@ -291,14 +291,6 @@ class Widen(_Ends):
                 f"Widen takes a pair (lower, upper) or one number, got {describe(prediction)}"
             ) from None
         return finite(point, "a point forecast", PredictionError)
-
-    def start(self, level: float) -> float:
-        """λ = 0: right for a model whose quantiles are right."""
-        return 0.0
-
-    def unit(self, prediction: tuple[float, float]) -> float:
-        """1: λ is in units of y."""
-        return 1.0
 
 
 @ours
@@ -312,8 +304,7 @@ class Scale(_Ends):
     Parameters
     ----------
     support
-        The values y can take: the full set. Intervals are cut to it, and a label outside it
-        is an error.
+        As for `Widen`.
 
     Examples
     --------
@@ -336,20 +327,21 @@ class Scale(_Ends):
 
     def read(self, prediction: Any) -> tuple[float, float, float]:
         """The prediction as three floats that nobody else can change."""
-        try:
+        if type(prediction) is tuple and len(prediction) == 3:
             centre, low, high = prediction
-        except (TypeError, ValueError):
+            plain = type(centre) is float and type(low) is float and type(high) is float
+            if plain and scale_sound(prediction):
+                return prediction
+        parts = _unpacked(prediction, self.columns)
+        if parts is None:
             raise PredictionError(
                 f"Scale takes a triple (centre, low, high), got {describe(prediction)}"
-            ) from None
-        if type(prediction) is not tuple:
-            names = ("centre", "low", "high")
-            centre, low, high = by_name(prediction, names, (centre, low, high))
-        if type(centre) is not float or type(low) is not float or type(high) is not float:
-            centre = number(centre, "the centre", PredictionError)
-            low = number(low, "the uncertainty below", PredictionError)
-            high = number(high, "the uncertainty above", PredictionError)
-        spread = centre, low, high
+            )
+        spread = (
+            number(parts[0], "the centre", PredictionError),
+            number(parts[1], "the uncertainty below", PredictionError),
+            number(parts[2], "the uncertainty above", PredictionError),
+        )
         if not scale_sound(spread):
             raise PredictionError(
                 "a spread must have a finite centre and finite uncertainties of at least 0, "
@@ -368,50 +360,33 @@ class Scale(_Ends):
 
 @dataclass(frozen=True, slots=True)
 class _OneEnd(_Ends):
-    """A family with one end, of which the model gives one number."""
+    """A family with one end, of which the model gives one number; abstract."""
+
+    sound = staticmethod(one_end_sound)
 
     def read(self, prediction: Any) -> tuple[float]:
         """The end as a tuple of one float."""
         end, name = prediction, self.columns[0]
-        if type(end) is not float:
-            if hasattr(end, "keys") and name in end:
-                end = end[name]
-            elif isinstance(end, tuple | list) and len(end) == 1:
-                end = end[0]
-            try:
-                end = number(end, f"the {name} end", PredictionError)
-            except PredictionError:
-                raise PredictionError(
-                    f"{name.title()} takes one number, got {describe(prediction)}"
-                ) from None
+        if hasattr(end, "keys") and name in end:
+            end = end[name]
+        elif isinstance(end, tuple | list) and len(end) == 1:
+            end = end[0]
+        try:
+            end = number(end, name, PredictionError)
+        except PredictionError:
+            raise PredictionError(
+                f"{name.title()} takes one number, got {describe(prediction)}"
+            ) from None
         if not one_end_sound((end,)):
             raise PredictionError(f"a prediction must not be NaN, got {end}")
         return (end,)
-
-    def start(self, level: float) -> float:
-        """λ = 0: right for a model whose quantile is right."""
-        return 0.0
-
-    def unit(self, prediction: tuple[float]) -> float:
-        """1: λ is in units of y."""
-        return 1.0
 
 
 @ours
 @dataclass(frozen=True, slots=True)
 class Lower(_OneEnd):
-    """Everything from lower − λ on.
+    """Everything from lower − λ on, where the model gives lower, one number.
 
-    It takes the lower end the model gives, one number.
-
-    Parameters
-    ----------
-    support
-        The values y can take: the full set. Intervals are cut to it, and a label outside it
-        is an error.
-
-    Examples
-    --------
     >>> Lower().at((10.0,), 0.5)
     Interval(9.5, inf)
     >>> Lower().critical((10.0,), 8.0)
@@ -421,24 +396,13 @@ class Lower(_OneEnd):
     columns = ("lower",)
     ends = staticmethod(lower_end)
     score = staticmethod(lower_critical)
-    sound = staticmethod(one_end_sound)
 
 
 @ours
 @dataclass(frozen=True, slots=True)
 class Upper(_OneEnd):
-    """Everything up to upper + λ.
+    """Everything up to upper + λ, where the model gives upper, one number.
 
-    It takes the upper end the model gives, one number.
-
-    Parameters
-    ----------
-    support
-        The values y can take: the full set. Intervals are cut to it, and a label outside it
-        is an error.
-
-    Examples
-    --------
     >>> Upper().at((14.0,), 0.5)
     Interval(-inf, 14.5)
     >>> Upper().critical((14.0,), 16.0)
@@ -448,4 +412,189 @@ class Upper(_OneEnd):
     columns = ("upper",)
     ends = staticmethod(upper_end)
     score = staticmethod(upper_critical)
-    sound = staticmethod(one_end_sound)
+
+
+Grid = tuple[tuple[float, ...], tuple[float, ...]]
+"""Levels that rise, and the quantiles at them."""
+
+
+@ours
+@dataclass(frozen=True, slots=True)
+class QuantileScale(ShareOfOne):
+    """Between the quantiles τ/2 and 1 − τ/2 of the model, τ = −λ.
+
+    θ lives in [−1, 0]: at 0 the set is full, at −1 it is the median, below it is empty.
+
+    A prediction is a function of the level, `predictions.QuantileGrid(levels, values)`, a mapping
+    of levels to values or, where the family knows the levels, the values alone. The values of a
+    grid are put in order, which mends crossing quantiles, and interpolated.
+
+    Parameters
+    ----------
+    levels
+        The levels of the values, rising, in [0, 1].
+    beyond
+        What lies beyond the outermost levels of a grid: "hold" takes the outermost value, "open"
+        ±inf.
+    support
+        The values y can take: the full set.
+
+    Examples
+    --------
+    >>> family = QuantileScale(levels=(0.0, 0.5, 1.0))
+    >>> prediction = family.read([10.0, 12.0, 20.0])
+    >>> family.at(prediction, -0.5)
+    Interval(11.0, 16.0)
+    >>> family.critical(prediction, 16.0)
+    -0.5
+    >>> from statistics import NormalDist
+    >>> family.at(family.read(NormalDist(0.0, 1.0).inv_cdf), -0.1)
+    Interval(-1.64..., 1.64...)
+
+    References
+    ----------
+    Feldman et al. 2023, appendix D, with the sign of θ put right.
+    """
+
+    levels: tuple[float, ...] | None = None
+    beyond: str = "hold"
+    support: tuple[float, float] = (-inf, inf)
+
+    shows = Interval
+
+    def __post_init__(self) -> None:
+        if self.levels is not None:
+            object.__setattr__(self, "levels", _levels(self.levels, InputError))
+        choice(self.beyond, "beyond", ("hold", "open"))
+        object.__setattr__(self, "support", interval(self.support, "support"))
+
+    def read(self, prediction: Any) -> Callable[[float], float] | Grid:
+        """The function as it is, or the grid as two tuples of floats."""
+        if callable(prediction) and not isinstance(prediction, Mapping):
+            function: Callable[[float], float] = prediction
+            return function
+        levels: Any
+        if isinstance(prediction, Quantiles | Spread):
+            raise PredictionError(f"QuantileScale takes quantiles at many levels, got {prediction}")
+        if isinstance(prediction, QuantileGrid):
+            levels, values = prediction
+        elif isinstance(prediction, Mapping):
+            levels, values = (
+                zip(*sorted(prediction.items()), strict=True) if prediction else ((), ())
+            )
+        elif self.levels is None:
+            raise PredictionError(
+                "without levels of its own QuantileScale takes a function, a QuantileGrid or a "
+                f"mapping of levels to values, got {prediction!r}"
+            )
+        else:
+            levels, values = self.levels, prediction
+        quantiles = floats(values, "quantiles")
+        kept = self.levels
+        if kept is None or levels is not kept:
+            kept = _levels(levels, PredictionError)
+        if quantiles.shape != (len(kept),):
+            flat = quantiles.ndim == 1
+            shape = str(len(quantiles)) if flat else f"an array of shape {quantiles.shape}"
+            raise PredictionError(
+                f"a prediction must have one quantile for each of {len(kept)} levels, got {shape}"
+            )
+        if np.isnan(quantiles).any():
+            raise PredictionError(f"a prediction must not be NaN, got {quantiles.tolist()}")
+        quantiles.sort()
+        return kept, tuple(quantiles.tolist())
+
+    def label(self, y: Any) -> float:
+        """The label as a finite float within the support."""
+        return finite_label(y, self.support)
+
+    def at(self, prediction: Any, lam: float) -> Interval:
+        """The interval at λ."""
+        if not -1.0 <= lam < 0.0:
+            return _extreme(inf if lam >= 0.0 else -inf if lam < -1.0 else lam, self.support)
+        tail = -0.5 * lam
+        # The upper end is told by its tail: 1 − tail may round to a level that is not passed yet.
+        open_above = self.beyond == "open" and not callable(prediction)
+        above = open_above and tail < 1.0 - prediction[0][-1]
+        lower = self._quantile(prediction, tail)
+        upper = inf if above else self._quantile(prediction, 1.0 - tail)
+        return _within((lower, upper), self.support)
+
+    def _quantile(self, prediction: Any, level: float) -> float:
+        if callable(prediction):
+            if not 0.0 < level < 1.0:  # no function need know these, and both ends are open there
+                return -inf if level <= 0.0 else inf
+            quantile = number(prediction(level), "a quantile", PredictionError)
+            if quantile != quantile:
+                raise PredictionError(f"a quantile must not be NaN, got it at level {level}")
+            return quantile
+        grid: Grid = prediction
+        levels, values = grid
+        if level < levels[0] or level > levels[-1]:
+            below = level < levels[0]
+            if self.beyond == "open":
+                return -inf if below else inf
+            return values[0] if below else values[-1]
+        place = bisect_right(levels, level)
+        if place == len(levels):
+            return values[-1]
+        low, high = values[place - 1], values[place]
+        share = (level - levels[place - 1]) / (levels[place] - levels[place - 1])
+        if low == high or low == -inf or share == 0.0:
+            return low
+        step = 2.0 * ((0.5 * high - 0.5 * low) * share)  # the difference itself may overflow
+        return min(low + step, high)
+
+    def critical(self, prediction: Any, y: float) -> float:
+        """The smallest λ whose interval contains y."""
+        if callable(prediction) or prediction[1][0] == -inf or prediction[1][-1] == inf:
+            return self._searched(prediction, y)
+        levels, values = prediction
+        opened = self.beyond == "open"
+        least, most = (levels[0], levels[-1]) if opened else (0.0, 1.0)
+        if y < values[0] or y > values[-1]:
+            if not opened:  # beyond an end that is held lies only the full set
+                return 0.0
+            # An open end is passed just after its level, unless the other end has to pass it first.
+            near = least if y < values[0] else 1.0 - most
+            passed = nextafter(-2.0 * near, inf) if near <= 0.5 else -2.0 * (1.0 - near)
+            return min(passed, 0.0)
+        below = _share(levels, values, bisect_right(values, y), y, most)
+        above = _share(levels, values, bisect_left(values, y), y, most) if y > values[0] else least
+        return min(-2.0 * min(below, 1.0 - above, 0.5), 0.0)
+
+    def _searched(self, prediction: Any, y: float) -> float:
+        """The critical value where no line leads to y: under a function, or an infinite value."""
+        low, high = -1.0, 0.0
+        if self.at(prediction, low).contains(y):
+            return low
+        for _ in range(64):
+            middle = 0.5 * (low + high)
+            if self.at(prediction, middle).contains(y):
+                high = middle
+            else:
+                low = middle
+        return high
+
+
+def _share(
+    levels: tuple[float, ...], values: tuple[float, ...], place: int, y: float, most: float
+) -> float:
+    """The level at which the line between two values of a grid passes y."""
+    if place == len(values):
+        return most
+    low, high = values[place - 1], values[place]
+    step = levels[place] - levels[place - 1]
+    return levels[place - 1] + step * ((0.5 * y - 0.5 * low) / (0.5 * high - 0.5 * low))
+
+
+def _levels(levels: Any, error: type[InputError]) -> tuple[float, ...]:
+    """Levels that rise, in [0, 1]."""
+    try:
+        numbers = tuple([number(level, "a level", error) for level in levels])
+    except TypeError:
+        raise error(f"levels must be numbers that rise in [0, 1], got {levels!r}") from None
+    rising = all(low < high for low, high in pairwise(numbers))
+    if not numbers or not rising or not (numbers[0] >= 0.0 and numbers[-1] <= 1.0):
+        raise error(f"levels must be numbers that rise in [0, 1], got {numbers}")
+    return numbers

@@ -7,41 +7,37 @@ A label that a prediction does not name, such as a class seen for the first time
 probability 0 that comes after all the others.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from math import inf, nextafter
+from math import inf, nan, nextafter
 from sys import float_info
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from setpoint._check import finite, whole
-from setpoint.errors import InputError, LabelError
+from setpoint._check import finite, is_missing, whole
+from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.parts import ours
-from setpoint.sets.family import ShareOfOne
-from setpoint.sets.reading import (
-    Array,
-    Names,
-    Place,
-    Scores,
-    kept_classes,
-    one_label,
-    places_of,
-    probabilities_of,
-    several_labels,
-    taped_label,
-)
+from setpoint.predictions import Probabilities
+from setpoint.sets.family import ShareOfOne, floats
 
 __all__ = ["Cumulative", "LabelSet", "Multilabel", "Threshold"]
+
+Array = npt.NDArray[np.float64]
+Names = dict[Any, int]
+Scores = tuple[Any, ...]
+"""The critical value of every class; the place of each label, None where the labels are the
+numbers from 0; the critical value of any label that the prediction does not name; and, in a
+randomised family, the chance of the prediction."""
 
 
 def _critical(scores: Scores, label: Any) -> float:
     """The critical value of one label."""
     values, names, unnamed = scores[0], scores[1], scores[2]
     place: int | None
-    if isinstance(label, Place):
+    if isinstance(label, _Place):
         if label.among != len(values):
             raise LabelError(
                 f"an array of labels must have an entry for each of {len(values)} classes, got "
@@ -63,15 +59,8 @@ def _critical(scores: Scores, label: Any) -> float:
 class LabelSet:
     """The labels whose critical value is at most λ.
 
-    Parameters
-    ----------
-    scores
-        The critical values of a prediction's classes, as a label family reads them.
-    lam
-        λ: +inf makes the set full, −inf empty.
+    `scores` are what a label family reads of a prediction; λ = +inf makes the set full, −inf empty.
 
-    Examples
-    --------
     >>> shown = Threshold().at(Threshold().read({"cat": 0.7, "dog": 0.2, "owl": 0.1}), -0.15)
     >>> shown
     LabelSet('cat', 'dog')
@@ -98,7 +87,7 @@ class LabelSet:
     def names(self, label: Any) -> bool:
         """Whether the prediction names a label."""
         values, names = self.scores[0], self.scores[1]
-        if names is None or isinstance(label, Place):
+        if names is None or isinstance(label, _Place):
             return isinstance(label, int) and 0 <= label < len(values)
         return label in names
 
@@ -169,14 +158,7 @@ class LabelSet:
 
 @dataclass(frozen=True, slots=True)
 class _Classes(ShareOfOne):
-    """What every family of label sets has in common; abstract: `read` is not here.
-
-    Parameters
-    ----------
-    classes
-        The names of the classes in the order of the probabilities. Without them the labels of an
-        array are the numbers from 0; a prediction given as a mapping brings its own names.
-    """
+    """What every family of label sets has in common; abstract: `read` is not here."""
 
     classes: tuple[Any, ...] | int | None = None
     _places: Names | None = field(default=None, init=False, repr=False, compare=False)
@@ -184,16 +166,16 @@ class _Classes(ShareOfOne):
     shows = LabelSet
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", kept_classes(self.classes))
-        object.__setattr__(self, "_places", places_of(self.classes))
+        object.__setattr__(self, "classes", _kept_classes(self.classes))
+        object.__setattr__(self, "_places", _places_of(self.classes))
 
     def label(self, y: Any) -> Any:
         """The label as a plain value."""
-        return one_label(y)
+        return _one_label(y)
 
     def taped(self, y: float) -> Any:
         """The label that a tape holds as a number: the place of its class."""
-        return taped_label(y, self.classes)
+        return _taped_label(y, self.classes)
 
     def at(self, prediction: Scores, lam: float) -> LabelSet:
         """The set at λ."""
@@ -235,7 +217,7 @@ class Threshold(_Classes):
 
     def read(self, prediction: Any) -> Scores:
         """The critical value of every class, −p."""
-        p, names, _ = probabilities_of(prediction, self._places, None, sums_to_one=True)
+        p, names, _ = _probabilities_of(prediction, self._places, None, sums_to_one=True)
         return np.negative(p, out=p), names, 0.0
 
 
@@ -316,7 +298,7 @@ class Cumulative(_Classes):
         A randomised family needs the prediction's chance first: `draw` makes them then.
         """
         count = self.classes if isinstance(self.classes, int) else None
-        p, places, u = probabilities_of(prediction, self._places, count, sums_to_one=True)
+        p, places, u = _probabilities_of(prediction, self._places, count, sums_to_one=True)
         if not self.randomised:
             return self._scores(p, places, None)
         return (p, places) if u is None else self._scores(p, places, u)
@@ -395,12 +377,12 @@ class Multilabel(_Classes):
 
     def read(self, prediction: Any) -> Scores:
         """The critical value of every label, −p."""
-        p, names, _ = probabilities_of(prediction, self._places, None, sums_to_one=False)
+        p, names, _ = _probabilities_of(prediction, self._places, None, sums_to_one=False)
         return np.negative(p, out=p), names, 0.0
 
     def label(self, y: Any) -> tuple[Any, ...]:
         """The labels that are true, as a tuple."""
-        return several_labels(y, self.classes)
+        return _several_labels(y, self.classes)
 
     def taped(self, y: float) -> Any:
         """None: a tape has one number for a label."""
@@ -415,3 +397,150 @@ class Multilabel(_Classes):
     def criticals(self, prediction: Scores, y: tuple[Any, ...]) -> list[float]:
         """The smallest λ for each label of y."""
         return [_critical(prediction, label) for label in y]
+
+
+# Reading probabilities and labels
+
+_TOLERANCE = 0.01
+"""How far from 1 the sum of the probabilities may be: models in half precision are not exact."""
+
+
+class _Place(int):
+    """A label told by its place among `among` classes: an entry of an array of 0 and 1."""
+
+    among: int
+
+
+def _taped_label(y: float, classes: Any) -> Any:
+    """The label a tape has as the number of its class."""
+    if y != int(y) or y < 0:
+        raise LabelError(f"on a tape a label must be the number of its class from 0, got {y}")
+    named = isinstance(classes, tuple)
+    if named and y >= len(classes):
+        raise LabelError(f"on a tape a label must be below {len(classes)} classes, got {y}")
+    return classes[int(y)] if named else int(y)
+
+
+def _kept_classes(classes: Any) -> tuple[Any, ...] | None:
+    """The option `classes` as it is kept."""
+    if classes is None:
+        return None
+    unordered = isinstance(classes, str | set | frozenset)
+    if unordered or not hasattr(classes, "__len__"):
+        raise InputError(f"classes must be the names of the classes in order, got {classes!r}")
+    names = tuple([_plain(name) for name in classes])
+    _places_of(names)
+    return names
+
+
+def _places_of(classes: Any) -> Names | None:
+    """The place of each class."""
+    if classes is None:
+        return None
+    try:
+        names = {name: place for place, name in enumerate(classes)}
+    except TypeError:
+        raise InputError(f"the names of classes must be hashable, got {classes!r}") from None
+    if len(names) != len(classes):
+        raise InputError(f"the names of classes must differ, got {tuple(classes)!r}")
+    return names
+
+
+def _probabilities_of(
+    prediction: Any, known: Names | None, count: int | None, *, sums_to_one: bool
+) -> tuple[Array, Names | None, float | None]:
+    """The probabilities as an array of their own, the places of their labels, and a chance."""
+    values, named, u = prediction, known, None
+    if type(prediction) is np.ndarray:
+        pass
+    elif isinstance(prediction, Probabilities):
+        values, u = prediction.p, prediction.u
+        if prediction.classes is not None:
+            named = _places_of(_kept_classes(prediction.classes))
+        if u is not None and not 0.0 <= finite(u, "u", PredictionError) <= 1.0:
+            raise PredictionError(f"the chance u of a prediction must lie in [0, 1], got {u}")
+    elif isinstance(prediction, Mapping) or hasattr(prediction, "keys"):
+        by_label = {_plain(name): value for name, value in prediction.items()}
+        first = [name for name in known or () if name in by_label]
+        named = _places_of((*first, *(name for name in by_label if name not in (known or ()))))
+        values = list(map(by_label.__getitem__, named or ()))
+    p = floats(values, "probabilities")
+    if p.ndim != 1:
+        raise PredictionError(
+            f"a prediction must be one row of probabilities, got an array of shape {p.shape}"
+        )
+    count = count if named is None else len(named)
+    if count is not None and count != len(p):
+        raise PredictionError(f"a prediction must name {count} classes, got {len(p)} numbers")
+    if len(p):
+        total = float(np.add.reduce(p)) if np.minimum.reduce(p) >= 0.0 else nan
+        if not (total <= 1.0 or np.maximum.reduce(p) <= 1.0) or total != total:
+            np.minimum(p, 1.0, out=p, where=p <= 1.0 + 1e-6)  # single precision rounds above 1
+            outside = p[~((p >= 0.0) & (p <= 1.0))]
+            if len(outside):
+                raise PredictionError(f"probabilities must lie in [0, 1], got {outside[0]}")
+        if sums_to_one and abs(total - 1.0) > _TOLERANCE:
+            raise PredictionError(f"the probabilities of the classes must sum to 1, got {total:g}")
+    return p, named, u
+
+
+def _plain(value: Any) -> Any:
+    """A numpy or torch scalar, or an array of one, as the Python value it is."""
+    shape = getattr(value, "shape", None)
+    return value if shape is None or any(length != 1 for length in shape) else value.item()
+
+
+def _one_label(y: Any) -> Any:
+    """One label as a plain value."""
+    if type(y) is int or type(y) is str:
+        return y
+    label = _plain(y)
+    if is_missing(label):
+        raise LabelError(
+            f'a label must not be missing, got {y!r}; Stream(…, missing="skip") skips such labels'
+        )
+    if isinstance(label, float) and label.is_integer():
+        return int(label)
+    try:
+        hash(label)
+    except TypeError:
+        label = ()
+    if isinstance(label, tuple):
+        raise LabelError(f"a label must be one class, got {y!r}; for several: sets.Multilabel")
+    return label
+
+
+def _several_labels(y: Any, classes: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    """Several labels as a tuple of plain values."""
+    if hasattr(y, "keys"):
+        truths = {_plain(name): true for name, true in y.items()}
+        # The places of a data frame's row are not names, if the names are known to be others.
+        placed = list(truths) == list(range(len(truths)))
+        if classes is None or not placed or all(name in classes for name in truths):
+            return tuple([_one_label(name) for name, true in truths.items() if true])
+        y = np.asarray(list(truths.values()))
+    listed = isinstance(y, list | tuple) and len(y) > 0
+    if hasattr(y, "dtype") or (listed and all(isinstance(entry, bool | np.bool_) for entry in y)):
+        mask = np.asarray(y)
+        if mask.ndim != 1 or not np.isin(mask, (0, 1)).all():
+            raise LabelError(f"an array of labels must hold 0 and 1 for each class, got {y!r}")
+        if classes is not None and len(mask) != len(classes):
+            raise LabelError(f"got {len(mask)} entries for {len(classes)} classes")
+        places = np.flatnonzero(mask).tolist()
+        if classes is not None:
+            return tuple([classes[place] for place in places])
+        true_places = tuple([_Place(place) for place in places])
+        for place in true_places:
+            place.among = len(mask)
+        return true_places
+    if isinstance(y, str | bytes) or not hasattr(y, "__iter__"):
+        raise LabelError(f"y must be a collection of labels, or an array of 0 and 1, got {y!r}")
+    labels = tuple([_one_label(entry) for entry in y])
+    looks_like_bits = len(labels) == len(classes or ()) and set(labels) <= {0, 1}
+    if classes is not None and looks_like_bits and not any(entry in classes for entry in labels):
+        raise LabelError(
+            f"y must hold some of the names {classes}, or 0 and 1 in an array, got {y!r}"
+        )
+    if len(set(labels)) != len(labels):
+        raise LabelError(f"labels must not repeat, got {y!r}; 0 and 1 for each class: an array")
+    return labels

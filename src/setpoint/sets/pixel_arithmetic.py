@@ -1,8 +1,8 @@
-"""Pixel arithmetic: one compiled pass over a frame where numba is at hand, else array functions.
+"""Pixel arithmetic: array functions, and compiled passes for what runs at every step.
 
-Both give the same to the bit. A compiled pass works on numpy arrays and, through their memory, on
-tensors that are on the host. Machine code is kept beside this file, or where numba keeps it if
-nothing can be written there.
+A pass is used where numba is at hand, and gives what the array functions give, to the bit. It works
+on numpy arrays and, through their memory, on tensors that are on the host. Machine code is kept
+beside this file, or where numba keeps it if nothing can be written there.
 """
 
 import importlib.util
@@ -15,23 +15,12 @@ from typing import Any
 import numpy as np
 
 from setpoint.regions import Whole
-from setpoint.sets.frames import Frame, chosen, is_tensor, space
+from setpoint.sets.frames import Frame, chosen, is_tensor, mean, space
 
 __all__ = [
-    "Reading",
-    "count_missed",
-    "criticals",
-    "ends",
-    "judged_pixels",
-    "label_sound",
-    "length",
-    "lengths",
-    "outside_support",
-    "passes",
-    "sound",
-    "tally",
-    "unsound",
-]
+    "Reading", "count_missed", "criticals", "ends", "judged_pixels", "length",
+    "lengths", "outside_support", "passes", "tally", "unsound",
+]  # fmt: skip
 
 Array = Any
 
@@ -41,27 +30,11 @@ Reading = tuple[Frame, Frame, Frame, Frame | None]
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
-def sound(centre: Frame, low: Frame, high: Frame, valid: Frame | None) -> bool:
-    """Whether every valid pixel has a finite centre and finite scales of at least 0."""
-    run = passes("sound", centre)
-    if run is not None:
-        return bool(run(*map(_on_host, (centre, low, high, valid))))
-    return not bool(unsound(centre, low, high, valid).any())
-
-
 def unsound(centre: Frame, low: Frame, high: Frame, valid: Frame | None) -> Frame:
-    """Which valid pixels are not."""
+    """Which valid pixels lack a finite centre, or finite scales of at least 0."""
     finite = space(centre).isfinite(centre)
     fine = finite & (low >= 0.0) & (low < inf) & (high >= 0.0) & (high < inf)
     return ~fine if valid is None else valid & ~fine
-
-
-def label_sound(y: Frame, support: tuple[float, float]) -> bool:
-    """Whether every pixel of a label is NaN, or finite and within the support."""
-    run = passes("label_sound", y)
-    if run is not None:
-        return bool(run(_on_host(y), support != (-inf, inf), *support))
-    return not bool(outside_support(y, support).any())
 
 
 def outside_support(y: Frame, support: tuple[float, float]) -> Frame:
@@ -74,14 +47,8 @@ def ends(reading: Reading, lam: float) -> tuple[Frame, Frame]:
     """Both ends of every pixel at a finite λ, which may cross."""
     centre, low, high, _ = reading
     factor = _factor(centre, lam)
-    run = passes("ends", centre)
-    if run is None:
-        with np.errstate(all="ignore"):
-            return centre - low * float(factor), centre + high * float(factor)
-    xp = space(centre)
-    lower, upper = xp.empty_like(centre), xp.empty_like(centre)
-    run(*map(_on_host, (centre, low, high)), factor, _on_host(lower), _on_host(upper))
-    return lower, upper
+    with np.errstate(all="ignore"):
+        return centre - low * float(factor), centre + high * float(factor)
 
 
 def _factor(frame: Frame, lam: float) -> Any:
@@ -164,15 +131,8 @@ def lengths(lower: Frame, upper: Frame, valid: Frame | None) -> Frame:
 
 def length(lower: Frame, upper: Frame, valid: Frame | None) -> float:
     """The mean length over the valid pixels, NaN if there are none."""
-    run = passes("length", lower)
-    if run is not None:
-        total, count = run(*map(_on_host, (lower, upper, valid)))
-    else:
-        widths = lengths(lower, upper, valid)
-        widths = widths if valid is None else widths[valid]
-        total = float(widths.sum(dtype=space(widths).float64))
-        count = widths.numel() if is_tensor(widths) else widths.size
-    return total / count if count else float("nan")
+    every = lower == lower if valid is None else valid
+    return mean(lengths(lower, upper, None), every)
 
 
 # The compiled passes.
@@ -221,48 +181,6 @@ _RUN = 32_768
 _ONE = np.uint32(1)
 _BOTH = np.uint32(65_537)
 _NONE = np.uint32(0)
-
-
-def _sound_pass(centre: Array, low: Array, high: Array, valid: Array) -> bool:
-    """Whether every valid pixel has a finite centre and finite scales of at least 0."""
-    masked = valid.size > 0
-    wrong = False
-    for i in range(centre.shape[0]):
-        bad = _NONE
-        for j in range(centre.shape[1]):
-            c, under, over = centre[i, j], low[i, j], high[i, j]
-            zero = (c - c) + (under - under) + (over - over)  # NaN if one of them is not finite
-            flag = _NONE if (under >= zero) & (over >= zero) else _ONE
-            if masked:
-                flag = flag if valid[i, j] else _NONE
-            bad = np.uint32(bad | flag)
-        wrong = wrong or bad != _NONE
-    return not wrong
-
-
-def _label_sound_pass(y: Array, cuts: bool, least: float, greatest: float) -> bool:
-    """Whether every pixel of a label is NaN, or finite and, if it cuts, between the ends."""
-    wrong = False
-    for i in range(y.shape[0]):
-        bad = _NONE
-        for j in range(y.shape[1]):
-            zero = y[i, j] - y[i, j]
-            flag = _ONE if (y[i, j] == y[i, j]) & (zero != zero) else _NONE
-            if cuts:
-                flag = _ONE if (y[i, j] < least) | (y[i, j] > greatest) else flag
-            bad = np.uint32(bad | flag)
-        wrong = wrong or bad != _NONE
-    return not wrong
-
-
-def _ends_pass(
-    centre: Array, low: Array, high: Array, lam: Any, lower: Array, upper: Array
-) -> None:
-    """Both ends of every pixel."""
-    for i in range(centre.shape[0]):
-        for j in range(centre.shape[1]):
-            lower[i, j] = centre[i, j] - low[i, j] * lam
-            upper[i, j] = centre[i, j] + high[i, j] * lam
 
 
 def _count_pass(
@@ -320,27 +238,7 @@ def _criticals_pass(
             out[i, j] = critical
 
 
-def _length_pass(lower: Array, upper: Array, valid: Array) -> tuple[float, int]:
-    """The sum of the lengths of the valid pixels, and how many there are."""
-    masked = valid.size > 0
-    total, count = 0.0, 0
-    for i in range(lower.shape[0]):
-        sums = np.zeros(8)
-        for j in range(lower.shape[1]):
-            width = upper[i, j] - lower[i, j]
-            if not masked or valid[i, j]:
-                count += 1
-                if lower[i, j] < upper[i, j]:
-                    sums[j & 7] += width
-        total += sums.sum()
-    return total, count
-
-
 _PASSES: dict[str, Callable[..., Any]] = {
-    "sound": _sound_pass,
-    "label_sound": _label_sound_pass,
-    "ends": _ends_pass,
     "count": _count_pass,
     "criticals": _criticals_pass,
-    "length": _length_pass,
 }

@@ -14,7 +14,7 @@ from setpoint._check import interval
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.parts import ours
 from setpoint.regions import Whole
-from setpoint.sets.family import ShareOfOne
+from setpoint.sets.family import ShareOfOne, by_name
 from setpoint.sets.frames import (
     Frame,
     beside,
@@ -33,15 +33,12 @@ from setpoint.sets.pixel_arithmetic import (
     criticals,
     ends,
     judged_pixels,
-    label_sound,
     length,
     lengths,
     outside_support,
-    sound,
     tally,
     unsound,
 )
-from setpoint.sets.reading import by_name
 
 __all__ = ["PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold"]
 
@@ -64,17 +61,8 @@ def _largest(criticals: Frame) -> float:
 class PixelIntervals:
     """An interval for each pixel of a frame; a pixel with crossed ends is empty.
 
-    Parameters
-    ----------
-    prediction
-        A prediction as `PixelScale` reads it.
-    lam
-        λ: +inf makes every interval full, −inf empty.
-    support
-        What the full interval is.
+    `prediction` is as `PixelScale` reads it; λ = +inf makes every interval full, −inf empty.
 
-    Examples
-    --------
     >>> from setpoint.sets import PixelScale
     >>> family = PixelScale()
     >>> prediction = family.read(([[12.0, 9.0]], [[1.5, 1.0]], [[2.0, 1.0]]))
@@ -255,8 +243,8 @@ class PixelScale:
             double = space(frames[0]).float64
             frames = [f.to(double) if is_tensor(f) else f.astype(double) for f in frames]
         centre, low, high = frames
-        if not sound(centre, low, high, valid):
-            wrong = unsound(centre, low, high, valid)
+        wrong = unsound(centre, low, high, valid)
+        if bool(wrong.any()):
             first = ", ".join(str(float(frame[wrong][0])) for frame in frames)
             raise PredictionError(
                 "a spread must have a finite centre and finite uncertainties of at least 0 at "
@@ -272,8 +260,9 @@ class PixelScale:
             valid = mask_of(valid, "the valid of a label", LabelError, copy=False)
             same_kind({"values": frame, "valid": valid}, LabelError)
             frame[~valid] = float("nan")
-        if not label_sound(frame, self.support):
-            first = float(frame[outside_support(frame, self.support)][0])
+        wrong = outside_support(frame, self.support)
+        if bool(wrong.any()):
+            first = float(frame[wrong][0])
             if abs(first) == inf:
                 raise LabelError(
                     f"a label must be finite at every valid pixel, got {first}; NaN is not judged"
@@ -365,15 +354,8 @@ def _least_score(scores: Frame, lam: float) -> float:
 class PixelSet:
     """The pixels whose score is at least −λ.
 
-    Parameters
-    ----------
-    prediction
-        A prediction as `PixelThreshold` reads it.
-    lam
-        λ: +inf makes the set full, −inf empty.
+    `prediction` is as `PixelThreshold` reads it; λ = +inf makes the set full, −inf empty.
 
-    Examples
-    --------
     >>> family = PixelThreshold()
     >>> shown = family.at(family.read([[0.9, 0.4], [0.6, 0.1]]), -0.5)
     >>> shown

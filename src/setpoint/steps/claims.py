@@ -82,7 +82,7 @@ class Claim(NamedTuple):
     window_needs_lower
         Whether the upper end of `window` also rests on what keeps θ from falling.
     identity
-        What the sum must be by the path of θ alone; None for a rule without an identity.
+        The sum, computed from where θ began and where it is; None for a rule without an identity.
     reach
         The least and the greatest value θ can take.
     room
@@ -165,7 +165,7 @@ def swallowed(within: Within, size: float) -> tuple[Premise, ...]:
     if within.grain <= 1e-6 * size:
         return ()
     ends = [abs(end) for end in (within.low, within.high, within.start) if isfinite(end)]
-    text = f"θ moves by γ = {size:g} wherever it is (at {max(ends):g} rounding swallows it)"
+    text = f"θ can move by γ = {size:g} (it cannot: near {max(ends):g} floats are too coarse)"
     return (Premise(text, False),)
 
 

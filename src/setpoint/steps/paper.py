@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import inf
 
-from setpoint._check import positive
+from setpoint._check import number, positive
 from setpoint.parts import ours
 from setpoint.steps.claims import Claim, Memory, Premise, Within, bound, swallowed
 
@@ -62,7 +62,10 @@ class Fixed:
         """Theorem 1: θ moves by γ(l − r), and cannot move far beyond its bounds."""
         gamma = self.gamma
         low, high = within.reach(gamma * within.fall, gamma * within.rise)
-        premises = (Premise(f"step size fixed at γ = {gamma:g}", True), *swallowed(within, gamma))
+        premises = (
+            Premise(f"the step size is fixed at γ = {gamma:g}", True),
+            *swallowed(within, gamma),
+        )
         base = low if within.floor == -inf else within.floor  # of several risks, lifts alone hold θ
         return Claim(
             lower=(low - within.start) / gamma,
@@ -107,7 +110,7 @@ class Account:
     floor
         F: S is lifted to −F where it falls below, so that old thrift does not pay for new losses,
         and the bound holds on every window with F added. With d other predictions waiting it is
-        F + d. `None` keeps the whole account; then the bound is two-sided if the stretch is.
+        F + d. `inf` keeps the whole account; then the bound is two-sided if the stretch is.
 
     Examples
     --------
@@ -120,19 +123,19 @@ class Account:
     (10.9, 20.9)
     """
 
-    floor: float | None = 10.0
+    floor: float = 10.0
 
     rule = staticmethod(account)
     heed = staticmethod(account_heed)
     least = staticmethod(account_least)
 
     def __post_init__(self) -> None:
-        if self.floor is not None:
-            object.__setattr__(self, "floor", positive(self.floor, "floor"))
+        floor = number(self.floor, "floor")
+        object.__setattr__(self, "floor", floor if floor == inf else positive(floor, "floor"))
 
     @property
     def params(self) -> Memory:
-        return (inf if self.floor is None else self.floor,)
+        return (self.floor,)
 
     def init(self) -> Memory:
         """No other prediction has waited yet."""
@@ -143,7 +146,7 @@ class Account:
         low, high = within.reach(within.fall, within.rise)
         floor = max(-self.params[0] - memory[0], within.floor)
         return Claim(
-            lower=bound(low - within.start) if self.floor is None else None,
+            lower=bound(low - within.start) if self.floor == inf else None,
             upper=bound(high - within.start),
             window=(bound(low - high), bound(high - max(low, floor))),
             window_needs_lower=floor == -inf,

@@ -8,23 +8,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import index
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
 from setpoint._check import is_missing
 from setpoint.errors import DataError, TapeError
-from setpoint.tape.cells import arrow
-from setpoint.tape.dates import iso
+from setpoint.tape.cells import arrow, iso
 
 __all__ = [
     "CHUNK",
     "KEYS",
     "Column",
+    "Plan",
     "Ragged",
     "check_columns",
     "checked_names",
     "column",
+    "encoded",
     "floats",
     "frame_columns",
     "number_keys",
@@ -114,6 +115,20 @@ def number_keys(keys: np.ndarray, name: str) -> tuple[dict[Any, int], np.ndarray
     except (TypeError, ValueError) as error:
         raise TapeError(f"{name} must hold plain keys, known in every row: {error}") from None
     return dict(seen), starts, codes
+
+
+def encoded(column: np.ndarray, name: str) -> tuple[list[Any], np.ndarray]:
+    """Text and other objects as the distinct ones, None if missing, and the place of each row's."""
+    objects = np.fromiter(column.tolist(), object, len(column))
+    seen, starts, codes = number_keys(objects, f"column {name!r}")
+    plain = [word.item() if isinstance(word, np.generic) else word for word in seen]
+    for word in plain:
+        if not isinstance(word, str | int | float) and not is_missing(word):
+            raise TapeError(
+                f"column {name!r} must hold text or numbers to be written, got {word!r}"
+            )
+    words = [None if is_missing(word) else word for word in plain]
+    return words, np.repeat(codes, np.diff(starts, append=len(column)))
 
 
 def segment(keys: np.ndarray) -> tuple[dict[Any, int], np.ndarray | None, np.ndarray]:
@@ -332,3 +347,42 @@ def floats(values: Any, name: str) -> Column:
         reals = numbers(values.values, f"column {name!r}")
         return values if reals is values.values else Ragged(reals, values.offsets)
     return numbers(values, f"column {name!r}")
+
+
+class Plan(NamedTuple):
+    """Which column plays which part."""
+
+    prediction: tuple[Any, ...]
+    target: Any
+    id: Any
+    time: Any
+    group: Any
+    extras: tuple[Any, ...]
+
+    @classmethod
+    def laid_out(cls, names: list[str], where: str) -> "Plan":
+        """The parts by place, as `write` lays them out: keys, prediction, y, extras."""
+        check_columns(["y"], names, where)
+        first, last = names[: names.index("y")], names[names.index("y") + 1 :]
+        id, time, group = (name if name in first else None for name in KEYS)
+        prediction = tuple(name for name in first if name not in KEYS)
+        return cls(prediction, "y", id, time, group, tuple(last))
+
+    def kinds(self) -> dict[Any, str]:
+        """The columns needed, each with what a CSV's text is taken for."""
+        kinds = dict.fromkeys(self.extras, "any")
+        kinds |= {self.time: "any", self.id: "key", self.group: "key", self.target: "number"}
+        kinds |= dict.fromkeys(self.prediction, "number")
+        kinds.pop(None, None)
+        return kinds
+
+    def arguments(self, columns: Mapping[Any, np.ndarray]) -> dict[str, Any]:
+        """What `Tape.from_arrays` takes."""
+        keys = zip(KEYS, (self.id, self.time, self.group), strict=True)
+        return {
+            "prediction": [columns[name] for name in self.prediction],
+            "names": [str(name) for name in self.prediction],
+            "y": columns[self.target],
+            **{key: columns[name] for key, name in keys if name is not None},
+            "extras": {str(name): columns[name] for name in self.extras},
+        }

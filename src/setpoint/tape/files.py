@@ -1,4 +1,4 @@
-"""Files of rows: CSV, Parquet and JSON Lines, read as they are and written whole or not at all.
+"""Files of rows and of tapes, read as they are and written whole or not at all.
 
 A CSV is kept as the text it is, so that columns nobody asks about come out as they went in.
 Arrow reads and writes; this module adds the line of a row, and what is wrong with a file in words.
@@ -9,36 +9,64 @@ import gzip
 import io
 import json
 import os
+import zipfile
 import zlib
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
+from itertools import islice
 from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from setpoint._files import whole
-from setpoint.errors import DataError
-from setpoint.tape.cells import arrow, is_text
+import numpy as np
+from numpy.lib import format as npy
 
-__all__ = ["SUFFIXES", "File", "is_csv", "is_json", "read", "suffix_of", "write"]
+from setpoint._files import whole
+from setpoint.errors import DataError, TapeError
+from setpoint.tape import cells
+from setpoint.tape.cells import arrow, is_text
+from setpoint.tape.columns import (
+    KEYS,
+    Column,
+    Plan,
+    Ragged,
+    check_columns,
+    encoded,
+    frame_columns,
+)
+
+__all__ = [
+    "SUFFIXES",
+    "File",
+    "is_csv",
+    "is_json",
+    "read",
+    "read_tape",
+    "suffix_of",
+    "write",
+    "write_tape",
+]
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl", ".jsonl.gz", ".ndjson")
 _Path = str | os.PathLike[str]
 _EMPTY = "is empty: it needs a row for each prediction and its outcome"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BATCH = 1 << 16
+_OF_TAPES = (".csv", ".csv.gz", ".parquet", ".npz")
+_FORMAT, _VERSION, _HEADER = "setpoint tape", 1, "setpoint"
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, TypeError, ValueError)
 
 
-def suffix_of(path: _Path) -> str:
+def suffix_of(path: _Path, known: Sequence[str] = SUFFIXES, what: str = "a file of rows") -> str:
     """Which of the known suffixes a path has."""
-    name = os.fspath(path).lower()
-    for suffix in sorted(SUFFIXES, key=len, reverse=True):
-        if name.endswith(suffix):
+    for suffix in known:
+        if os.fspath(path).lower().endswith(suffix):
             return suffix
-    raise DataError(f"a file of rows ends in {', '.join(SUFFIXES)}; got {os.fspath(path)!r}")
+    raise DataError(f"{what} ends in {', '.join(known)}; got {os.fspath(path)!r}")
 
 
 def is_csv(suffix: str) -> bool:
@@ -76,34 +104,22 @@ class File:
         """Where a row is, as an editor shows the file; a Parquet file has rows and no lines."""
         if self.suffix == ".parquet":
             return f"row {row + 1:,}"
-        if is_json(self.suffix):
-            with _unpacked(self.path) as lines:
+        with _text(self.path) as lines:
+            numbers: Iterator[int]
+            if is_json(self.suffix):
                 numbers = (number for number, line in enumerate(lines, 1) if line.strip())
-                return f"line {_at(numbers, row, row + 1):,}"
-        try:
-            with _text(self.path) as lines:
-                numbers = (number for number, _ in _csv_rows(lines, self.delimiter))
-                line = _at(numbers, row + 1, row + 2)  # the first of them is the header
-        except csv.Error:  # a cell longer than the reader takes: then a row is taken to be a line
+                return f"line {next(islice(numbers, row, None), row + 1):,}"
+            numbers = (number for number, _ in _csv_rows(lines, self.delimiter))
             line = row + 2
+            with suppress(csv.Error):  # a cell may be longer than the reader takes
+                line = next(islice(numbers, row + 1, None), line)
         return f"line {line:,} (the header is line 1)"
-
-
-def _at(numbers: Iterator[int], place: int, otherwise: int) -> int:
-    return next((number for i, number in enumerate(numbers) if i == place), otherwise)
 
 
 def read(path: _Path, columns: Sequence[str] | None = None, *, empty: bool = False) -> File:
     """The rows of a CSV, Parquet or JSON Lines file; compressed by gzip if it ends in .gz.
 
-    Parameters
-    ----------
-    path
-        The file.
-    columns
-        The columns to read; by default all.
-    empty
-        Whether a file without rows will do.
+    `columns` are those to read, by default all; `empty` allows a file without rows.
     """
     where, suffix = Path(path), suffix_of(path)
     pa = arrow()
@@ -141,12 +157,8 @@ def header(path: _Path) -> tuple[str, list[str]]:
         raise _not_utf8(Path(path)) from error
     if not first:
         raise DataError(f"{os.fspath(path)} is empty: its first line must name the columns")
-    delimiter = _delimiter(first)
+    delimiter = max((",", ";", "\t"), key=first.count)
     return delimiter, next(csv.reader([first], delimiter=delimiter))
-
-
-def _delimiter(line: str) -> str:
-    return max((",", ";", "\t"), key=line.count)
 
 
 def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[str, Any]:
@@ -213,9 +225,9 @@ def _text(path: Path) -> io.TextIOWrapper:
 def _csv_rows(lines: io.TextIOWrapper, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """The rows of a CSV that are not blank, each with the line that it begins in."""
     reader, before = csv.reader(lines, delimiter=delimiter), 0
-    for cells in reader:
-        if cells:
-            yield before + 1, cells
+    for row in reader:
+        if row:
+            yield before + 1, row
         before = reader.line_num
 
 
@@ -244,36 +256,32 @@ def _fault(path: Path, suffix: str) -> str | None:
     """What keeps a text file from being read, and in which line; None if that is not clear."""
     if suffix == ".parquet":
         return None
-    try:
-        return _json_fault(path) if is_json(suffix) else _csv_fault(path)
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error):
-        return None
-
-
-def _csv_fault(path: Path) -> str | None:
-    """The first row with more or fewer cells than the header."""
-    delimiter, names = header(path)
-    with _text(path) as lines:
-        for line, cells in _csv_rows(lines, delimiter):
-            if len(cells) != len(names):
-                return (
-                    f"line {line:,} has {len(cells)} cells and the header has {len(names)}: put "
-                    "cells that hold the separator in double quotes, or correct the line"
-                )
+    with suppress(OSError, EOFError, UnicodeDecodeError, csv.Error), _text(path) as lines:
+        return _json_fault(lines) if is_json(suffix) else _csv_fault(lines, *header(path))
     return None
 
 
-def _json_fault(path: Path) -> str | None:
+def _csv_fault(lines: io.TextIOWrapper, delimiter: str, names: list[str]) -> str | None:
+    """The first row with more or fewer cells than the header."""
+    for line, row in _csv_rows(lines, delimiter):
+        if len(row) != len(names):
+            return (
+                f"line {line:,} has {len(row)} cells and the header has {len(names)}: put "
+                "cells that hold the separator in double quotes, or correct the line"
+            )
+    return None
+
+
+def _json_fault(lines: io.TextIOWrapper) -> str | None:
     """The first line that is no object; Arrow says what else there may be."""
-    with _unpacked(path) as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                row = json.loads(line) if line.strip() else {}
-            except (ValueError, RecursionError) as error:
-                reason = str(error).split(": line")[0]
-                return f"line {number:,} is no JSON object ({reason}): correct it or leave it out"
-            if not isinstance(row, dict):
-                return f"line {number:,} is no JSON object: write one in each line"
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line) if line.strip() else {}
+        except (ValueError, RecursionError) as error:
+            reason = str(error).split(": line")[0]
+            return f"line {number:,} is no JSON object ({reason}): correct it or leave it out"
+        if not isinstance(row, dict):
+            return f"line {number:,} is no JSON object: write one in each line"
     return None
 
 
@@ -287,7 +295,7 @@ def write(table: Any, path: _Path, delimiter: str = ",") -> Path:
     and bytes in text as base64.
     """
     suffix = suffix_of(path)
-    table = _fitted(table if suffix == ".parquet" else _in_known_zones(table), suffix)
+    table = _fitted(table, suffix)
     with whole(path) as file:
         if suffix == ".parquet":
             arrow("pyarrow.parquet").write_table(table, file)
@@ -302,8 +310,7 @@ def write(table: Any, path: _Path, delimiter: str = ",") -> Path:
 def _write_text(table: Any, file: BinaryIO, suffix: str, delimiter: str) -> None:
     if is_json(suffix):
         for batch in table.to_batches(max_chunksize=_BATCH):
-            lines = [_json(row) for row in batch.to_pylist()]
-            file.write(("\n".join(lines) + "\n").encode())
+            file.write("".join(f"{_json(row)}\n" for row in batch.to_pylist()).encode())
         return
     names = io.StringIO()
     csv.writer(names, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
@@ -330,39 +337,36 @@ def _needs_quotes(column: Any, delimiter: str) -> bool:
     return False
 
 
-def _in_known_zones(table: Any) -> Any:
-    """A table whose times are in zones that can be written as text: UTC in place of others."""
-    pa = arrow()
-    for place, name in enumerate(table.column_names):
-        kind = table[name].type
-        if pa.types.is_timestamp(kind) and kind.tz is not None:
-            try:
-                pa.lib.string_to_tzinfo(kind.tz)
-            except pa.ArrowInvalid:
-                in_utc = table[name].cast(pa.timestamp(kind.unit, tz="UTC"))
-                table = table.set_column(place, name, in_utc)
-    return table
-
-
 def _fitted(table: Any, suffix: str) -> Any:
-    """A table of columns that a CSV or a Parquet file can hold; JSON holds any."""
-    if is_json(suffix):
-        return table
+    """A table of columns that this kind of file can hold."""
     pa, is_parquet = arrow(), suffix == ".parquet"
     types = pa.types
     for place, name in enumerate(table.column_names):
         column, kind = table[name], table[name].type
         is_bytes = types.is_binary(kind) or types.is_large_binary(kind)
-        if is_bytes or types.is_fixed_size_binary(kind) or types.is_duration(kind):
+        if types.is_timestamp(kind) and kind.tz is not None and not is_parquet:
+            try:
+                pa.lib.string_to_tzinfo(kind.tz)
+                continue
+            except pa.ArrowInvalid:  # a zone that cannot be written as text
+                column = column.cast(pa.timestamp(kind.unit, tz="UTC"))
+        elif is_json(suffix):
+            continue
+        elif is_bytes or types.is_fixed_size_binary(kind) or types.is_duration(kind):
             if is_parquet:
                 continue
-            texts = [None if value is None else str(_plain(value)) for value in column.to_pylist()]
+            column = _texts(column, lambda value: str(_plain(value)))
         elif types.is_nested(kind) and not (is_parquet and _has_leaves(types, kind)):
-            texts = [None if value is None else _json(value) for value in column.to_pylist()]
+            column = _texts(column, _json)
         else:
             continue
-        table = table.set_column(place, name, pa.chunked_array([pa.array(texts, pa.string())]))
+        table = table.set_column(place, name, column)
     return table
+
+
+def _texts(column: Any, text: Callable[[Any], str]) -> Any:
+    words = [None if value is None else text(value) for value in column.to_pylist()]
+    return arrow().chunked_array([words], arrow().string())
 
 
 def _has_leaves(types: Any, kind: Any) -> bool:
@@ -392,3 +396,190 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal | float):
         return float(value) if isfinite(value) else None
     return value.isoformat() if isinstance(value, date | time) else value
+
+
+# Tapes
+
+
+@contextmanager
+def _readable(path: _Path) -> Iterator[None]:
+    """Turns what a damaged file makes its reader raise into one error."""
+    try:
+        yield
+    except TapeError:
+        raise
+    except DataError as error:
+        raise TapeError(str(error)) from error
+    except (*_DAMAGE, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # the system's own: no such file, no right
+            raise
+        raise TapeError(f"{os.fspath(path)} is damaged or not a tape: {error}") from error
+
+
+def read_tape(path: _Path, plan: Plan | None) -> dict[str, Any]:
+    """What `Tape.from_arrays` takes. Without a plan the file is laid out as `write_tape` does."""
+    where = os.fspath(path)
+    with _readable(path):
+        suffix = suffix_of(path, _OF_TAPES, "a tape's file")
+        if suffix == ".npz":
+            return _read_npz(path, plan)
+        Path(path).stat()  # the system's own error if there is none
+        if suffix == ".parquet":
+            with arrow("pyarrow.parquet").ParquetFile(path) as file:
+                names = file.schema_arrow.names
+        else:
+            _, names = header(path)
+        plan = plan or Plan.laid_out(names, where)
+        kinds = plan.kinds()
+        check_columns(kinds, names, where)
+        file = read(path, list(kinds), empty=True)
+        if suffix == ".parquet":
+            return plan.arguments(frame_columns(file.table, kinds, where))
+        return plan.arguments({name: _decoded(file, name, kind) for name, kind in kinds.items()})
+
+
+def _decoded(file: File, name: str, kind: str) -> np.ndarray:
+    """A column of a CSV: numbers, or what its words are taken for."""
+    if kind == "number":
+        numbers = cells.numbers(file.table[name])
+        if isinstance(numbers, tuple):
+            row, text = numbers
+            raise TapeError(
+                f"column {name!r} must hold numbers, got {text!r} in {file.place(row)}"
+                f"{cells.advice(text)}"
+            )
+        return numbers
+    pa, column = arrow(), file.table[name].combine_chunks().dictionary_encode()
+    words = column.dictionary
+    values: np.ndarray = np.asarray(words.to_numpy(zero_copy_only=False), object)
+    with suppress(pa.ArrowInvalid):
+        integers = words.cast(pa.int64())
+        if integers.cast(pa.string()).equals(words):  # "007" is a name
+            values = integers.to_numpy()
+    if kind == "any" and values.dtype == object:
+        numbers = cells.numbers(words)
+        if set(words.to_pylist()) <= {"true", "false"}:
+            values = values == "true"
+        elif not isinstance(numbers, tuple):
+            values = numbers
+    return cast(np.ndarray, values[column.indices.to_numpy(zero_copy_only=False)])
+
+
+def write_tape(
+    path: _Path,
+    keys: Mapping[str, np.ndarray],
+    prediction: Mapping[str, Column],
+    y: np.ndarray,
+    extras: Mapping[str, Column],
+) -> None:
+    """A file of the columns in this order: keys, prediction, y, extras."""
+    try:
+        suffix = suffix_of(path, _OF_TAPES, "a tape's file")
+        if suffix == ".npz":
+            names = {"names": list(prediction), "extras": list(extras)}
+            numbered = {f"prediction{i}": column for i, column in enumerate(prediction.values())}
+            more = {f"extra{i}": column for i, column in enumerate(extras.values())}
+            _write_npz(path, names, {**keys, **numbered, "y": y, **more})
+            return
+        columns = {**keys, **prediction, "y": y, **extras}
+        several = [n for n, c in columns.items() if isinstance(c, Ragged) or c.ndim != 1]
+        if several:
+            raise TapeError(
+                f"a table has one value a cell, column {several[0]!r} has several: write an .npz"
+            )
+        pa, exact = arrow(), suffix != ".parquet"
+        arrays = {name: _arrow(pa, column, name, exact) for name, column in columns.items()}
+        write(pa.table(arrays), path)
+    except DataError as error:
+        raise TapeError(str(error)) from error
+
+
+def _arrow(pa: Any, column: Any, name: str, exact: bool) -> Any:
+    """A column in the types that tables have, or an error; `exact` makes every float a double."""
+    kind = column.dtype.kind
+    if kind in "OT":
+        words, codes = encoded(column, name)
+        if exact:
+            words = [None if word is None else str(word) for word in words]
+        column = np.fromiter(words, object, len(words))[codes]
+    elif kind not in "biufUM" or column.dtype.str[1:] == "f16":
+        raise TapeError(
+            f"column {name!r} holds {column.dtype}, which a table cannot: write an .npz"
+        )
+    elif kind == "M":
+        unit = np.datetime_data(column.dtype)[0]
+        plain = {"Y": "D", "M": "D", "W": "D", "h": "s", "m": "s"}.get(unit, unit)
+        column = column.astype(f"datetime64[{plain}]")
+        if exact:
+            column = np.datetime_as_string(column)
+    elif exact and kind == "f":
+        column = column.astype(np.float64)
+    else:
+        column = column.astype(column.dtype.newbyteorder("="), copy=False)
+    try:
+        return pa.array(column, pa.string() if exact and column.dtype == object else None)
+    except (pa.ArrowException, UnicodeEncodeError) as error:
+        raise TapeError(f"a table cannot hold column {name!r}: {error}") from None
+
+
+# npz: plain arrays and a header of JSON. Nothing in the file can be executed.
+
+
+def _write_npz(path: _Path, names: dict[str, list[str]], columns: Mapping[str, Column]) -> None:
+    arrays = {_HEADER: _to_bytes({"format": _FORMAT, "version": _VERSION, **names})}
+    for name, column in columns.items():
+        if isinstance(column, Ragged):
+            arrays[name], arrays[f"{name}.offsets"] = column.values, column.offsets
+        elif column.dtype.kind in "OT":
+            words, arrays[name] = encoded(column, name)
+            arrays[f"{name}.words"] = _to_bytes(words)
+        elif column.dtype.hasobject:
+            raise TapeError(f"{name} holds objects inside {column.dtype}, which no file can")
+        else:
+            arrays[name] = column
+    with whole(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                npy.write_array(cast(BinaryIO, member), array, allow_pickle=False)
+
+
+def _read_npz(path: _Path, plan: Plan | None) -> dict[str, Any]:
+    where = os.fspath(path)
+    # numpy leaves a file open that it cannot read, so it is not left to numpy.
+    with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+        if _HEADER not in arrays.files:
+            plan = plan or Plan.laid_out(arrays.files, where)
+            return plan.arguments(frame_columns(arrays, plan.kinds(), where))
+        if plan is not None:
+            raise TapeError(f"{where} knows its own columns: read it without names")
+        return _unpacked_tape(arrays, where)
+
+
+def _unpacked_tape(arrays: Mapping[str, np.ndarray], where: str) -> dict[str, Any]:
+    header = json.loads(arrays[_HEADER].tobytes())
+    if header["format"] != _FORMAT or header["version"] != _VERSION:
+        raise TapeError(
+            f"{where} is a {header['format']} of version {header['version']}; this setpoint reads "
+            f"a {_FORMAT} of version {_VERSION}"
+        )
+
+    def column(name: str) -> Any:
+        array = arrays[name]
+        if f"{name}.offsets" in arrays:
+            return Ragged(array, arrays[f"{name}.offsets"])
+        if f"{name}.words" in arrays:
+            words = json.loads(arrays[f"{name}.words"].tobytes())
+            return np.fromiter(words, object, len(words))[array]
+        return array
+
+    return {
+        "prediction": [column(f"prediction{i}") for i in range(len(header["names"]))],
+        "names": header["names"],
+        "y": column("y"),
+        **{name: column(name) for name in KEYS if name in arrays},
+        "extras": {name: column(f"extra{i}") for i, name in enumerate(header["extras"])},
+    }
+
+
+def _to_bytes(value: Any) -> np.ndarray:
+    return np.frombuffer(json.dumps(value).encode(), np.uint8)

@@ -1,7 +1,7 @@
 """Recorders: the rows of a tape collected one by one, beside a live stream."""
 
 from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from math import inf, nan
 from typing import Any
 
@@ -110,15 +110,10 @@ class Recorder:
 
         Whether rows have an id, a time or a group is settled by the first one.
         """
-        chance = getattr(prediction, "u", None)
+        values = prediction
         if self._classes is not None:
-            held = self._of_classes(prediction, self._classes)
-        else:
-            try:
-                held = list(prediction)
-            except TypeError:
-                held = [prediction]
-        reals = [number(each, "a prediction", PredictionError) for each in held]
+            values = self._of_classes(prediction, self._classes)
+        reals = [number(value, "a prediction", PredictionError) for value in _listed(values)]
         if any(real != real for real in reals):
             raise PredictionError(f"a prediction must not be NaN, got {prediction!r}")
         label = self._label(y)
@@ -127,19 +122,20 @@ class Recorder:
         if time is not None and id in self._last and time < self._last[id]:
             raise TapeError(f"time must not go back within a stream: {time} after {self._last[id]}")
         keys = zip(KEYS, (id, time, group), strict=True)
-        given = {name: key for name, key in keys if key is not None}
+        row_keys = {name: key for name, key in keys if key is not None}
         if not self._y:
-            self._begin(prediction, len(reals), given)
-        if len(reals) != len(self._prediction) or given.keys() != self._keys.keys():
+            self._begin(prediction, len(reals), row_keys)
+        if len(reals) != len(self._prediction) or row_keys.keys() != self._keys.keys():
             raise TapeError(
                 f"every row must be like the first, with {len(self._prediction)} numbers and "
-                f"{list(self._keys) or 'no key'}; got {len(reals)} and {list(given) or 'no key'}"
+                f"{[*self._keys] or 'no key'}; got {len(reals)} and {[*row_keys] or 'no key'}"
             )
         for real, recorded in zip(reals, self._prediction, strict=True):
             recorded.append(real)
         self._y.append(label)
+        chance = prediction.u if isinstance(prediction, Probabilities) else None
         self._chances.append(nan if chance is None else chance)
-        for name, key in given.items():
+        for name, key in row_keys.items():
             self._keys[name].append(key)
         if time is not None:
             self._last[id] = time
@@ -147,18 +143,16 @@ class Recorder:
     @staticmethod
     def _of_classes(prediction: Any, classes: dict[Any, int]) -> list[Any]:
         """The probabilities of a prediction in the order of the classes."""
-        held = prediction
         if isinstance(prediction, Probabilities):
-            named = prediction.classes
-            held = prediction.p
+            named, prediction = prediction.classes, prediction.p
             if named is not None:
-                held = dict(zip(named, prediction.p, strict=True))
-        if not hasattr(held, "keys"):
-            return list(held)
-        strange = [name for name in held.keys() if name not in classes]  # noqa: SIM118
+                prediction = dict(zip(named, prediction, strict=True))
+        if not hasattr(prediction, "keys"):  # a mapping or a series has them
+            return list(prediction)
+        strange = [name for name in prediction.keys() if name not in classes]  # noqa: SIM118
         if strange:
             raise TapeError(f"a prediction may name {list(classes)}, got {strange[0]!r}")
-        return [held.get(name, 0.0) for name in classes]
+        return [prediction.get(name, 0.0) for name in classes]
 
     def _label(self, y: Any) -> float:
         if self._classes is not None and not is_missing(y):
@@ -171,21 +165,29 @@ class Recorder:
             raise LabelError(f"a label must be finite, or NaN if not observed; got {label}")
         return label
 
-    def _begin(self, prediction: Any, size: int, given: dict[str, Any]) -> None:
+    def _begin(self, prediction: Any, size: int, keys: Iterable[str]) -> None:
         usual = getattr(prediction, "_fields", None) or USUAL.get(size)
         names = self._names or usual
         if names is None or len(names) != size:
             raise TapeError(f"names must name the {size} numbers of a prediction, got {names}")
-        self._names, self._keys = tuple(names), {name: [] for name in given}
+        self._names, self._keys = tuple(names), {name: [] for name in keys}
         self._prediction = tuple(array("d") for _ in range(size))
 
     def tape(self, *, strict: bool = False) -> Tape:
         """The rows so far; what is added later does not change it."""
         names = self._names or USUAL[2]
         columns = self._prediction or [()] * len(names)
-        arrays = [np.array(held, np.float64) for held in columns]
+        arrays = [np.array(column, np.float64) for column in columns]
         keys: dict[str, Any] = self._keys
         chances = np.array(self._chances)
         if not np.isnan(chances).any() and len(chances):
             keys = {**keys, "extras": {"u": chances}}
         return Tape.from_arrays(arrays, np.array(self._y), names=names, strict=strict, **keys)
+
+
+def _listed(values: Any) -> list[Any]:
+    """Several numbers, or one."""
+    try:
+        return list(values)
+    except TypeError:
+        return [values]

@@ -18,6 +18,7 @@ from setpoint.errors import TapeError
 from setpoint.tape.columns import (
     KEYS,
     Column,
+    Plan,
     Ragged,
     checked_names,
     column,
@@ -30,7 +31,7 @@ from setpoint.tape.columns import (
     several,
     times,
 )
-from setpoint.tape.plan import Plan, read, write
+from setpoint.tape.files import read_tape, write_tape
 
 __all__ = ["USUAL", "Segments", "Tape", "TapeNotice"]
 
@@ -82,9 +83,6 @@ class Tape:
 
     Attributes
     ----------
-    places
-        Where each row stood in what the tape was made of: rows that were sorted by time or taken
-        from a longer tape still know their place. None where every row has its own.
     notice
         What is unusual but allowed, in a sentence; None if there is nothing.
 
@@ -113,15 +111,13 @@ class Tape:
     group: np.ndarray | None = None
     extras: dict[str, Column] = field(default_factory=dict)
     strict: InitVar[bool] = False
-    places: np.ndarray | None = field(default=None, init=False)
     notice: str | None = field(default=None, init=False)
 
     def __post_init__(self, strict: bool) -> None:
         names = checked_names(self.names, len(self.prediction), self.extras)
-        prediction = tuple(map(floats, self.prediction, names))
         _fill(
             self,
-            prediction=prediction,
+            prediction=tuple(map(floats, self.prediction, names)),
             names=names,
             y=numbers(self.y, "y"),
             id=None if self.id is None else column(self.id, "id"),
@@ -132,9 +128,7 @@ class Tape:
                 for name, values in self.extras.items()
             },
         )
-        self._check_shapes()
-        for name, values in zip(names, prediction, strict=True):
-            refuse(np.isnan, values, f"column {name!r}", "a number or ±inf")
+        self._check()
         refuse(np.isinf, self.y, "y", "finite, or NaN where not observed")
         if self.id is not None and self.id.dtype.kind not in "iuOUT" and len(self.id):
             raise TapeError(f"id must hold whole numbers or strings, got {self.id.dtype}")
@@ -182,16 +176,17 @@ class Tape:
             Where each row stood, if the rows were sorted.
         """
         if isinstance(prediction, Mapping):
-            columns, own = list(prediction.values()), tuple(prediction)
+            columns, usual = list(prediction.values()), tuple(prediction)
         else:
             columns = _columns(prediction)
-            own = getattr(prediction, "_fields", USUAL.get(len(columns), ()))
-            own = getattr(prediction, "columns", own)  # a frame's
-        names = tuple(own if names is None else names)
+            usual = getattr(prediction, "_fields", USUAL.get(len(columns), ()))
+            usual = getattr(prediction, "columns", usual)  # a frame's
+        names = tuple(usual if names is None else names)
         if columns and not names:
             raise TapeError(f"names must be given for a prediction of {len(columns)} columns")
         tape = cls(tuple(columns), names, y, id, time, group, dict(extras or {}), strict)
-        _fill(tape, places=places)
+        if places is not None:
+            _fill(tape, places=places)
         return tape
 
     @classmethod
@@ -237,13 +232,11 @@ class Tape:
         written as one (007 is not), else text; an empty label, or NaN, NA, null and None, is not
         observed.
         """
-        named = (prediction, target, id, time, group, extras)
         plan = None
-        if any(each is not None for each in named):
+        if any(name is not None for name in (prediction, target, id, time, group, extras)):
             names = several(("lower", "upper") if prediction is None else prediction)
-            target = "y" if target is None else target
-            plan = Plan(names, target, id, time, group, several(extras or ()))
-        return cls.from_arrays(**read(path, plan), strict=strict)
+            plan = Plan(names, target or "y", id, time, group, several(extras or ()))
+        return cls.from_arrays(**read_tape(path, plan), strict=strict)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes a .csv, .csv.gz, .parquet or .npz file, whole or not at all.
@@ -252,7 +245,7 @@ class Tape:
         keeps everything; the others have one value a cell and take no `Ragged` column.
         """
         prediction = dict(zip(self.names, self.prediction, strict=True))
-        write(path, self._keys(), prediction, self.y, self.extras)
+        write_tape(path, self._keys(), prediction, self.y, self.extras)
 
     def _keys(self) -> dict[str, np.ndarray]:
         """Those of id, time and group that there are."""
@@ -278,6 +271,11 @@ class Tape:
         if self.id is None:
             return {None: 0}, None, np.array([0, len(self)])
         return segment(self.id)
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """Where each row stood in what the tape was made of, before it was sorted or shortened."""
+        return np.arange(len(self))
 
     @property
     def streams(self) -> list[Any]:
@@ -369,21 +367,17 @@ class Tape:
                     raise TapeError(f"times are {self.time.dtype} in this tape, got {end!r}")
                 keep &= sign(self.time, bound[0])
         rows = np.flatnonzero(keep)
-        if len(rows) == 0 or rows[-1] - rows[0] + 1 == len(rows):
-            return self._take(slice(rows[0], rows[-1] + 1) if len(rows) else slice(0))
+        if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
+            return self._take(slice(rows[0], rows[-1] + 1))
         return self._take(rows)
 
     def _take(self, rows: slice | np.ndarray) -> "Tape":
         """Some of the rows; what was checked once is not checked again."""
         part = object.__new__(Tape)
         keys = self._keys()
-        if self.places is not None:
-            places = self.places[rows]
-        else:
-            places = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
         _fill(
             part,
-            places=places,
+            places=self.places[rows],
             notice=None,
             prediction=tuple(values[rows] for values in self.prediction),
             names=self.names,
@@ -398,28 +392,25 @@ class Tape:
         tape = self._take(slice(None))
         names = checked_names(tuple(prediction), len(prediction), self.extras)
         _fill(tape, prediction=tuple(map(floats, prediction.values(), names)), names=names)
-        tape._check_shapes()
-        for name, values in zip(names, tape.prediction, strict=True):
-            refuse(np.isnan, values, f"column {name!r}", "a number or ±inf")
+        tape._check()
         return tape
 
     # Checked
 
-    def _check_shapes(self) -> None:
-        """One entry a row in every column."""
+    def _check(self) -> None:
+        """One entry a row in every column, and a number in every prediction."""
         sizes = dict(zip(self.names, map(len, self.prediction), strict=True)) | {"y": len(self.y)}
         keys = self._keys()
         for name, values in {**keys, **self.extras}.items():
-            if (
-                not isinstance(values, Ragged)
-                and values.ndim != 1
-                and (name in keys or not values.ndim)
-            ):
-                raise TapeError(f"{name} must have one value a row, got shape {values.shape}")
+            shape = (len(values),) if isinstance(values, Ragged) else values.shape
+            if not shape or (name in keys and len(shape) != 1):
+                raise TapeError(f"{name} must have one value a row, got shape {shape}")
             sizes[name] = len(values)
         if len(set(sizes.values())) > 1:
-            told = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
-            raise TapeError(f"columns must be of equal length: {told} rows")
+            lengths = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
+            raise TapeError(f"columns must be of equal length: {lengths} rows")
+        for name, values in zip(self.names, self.prediction, strict=True):
+            refuse(np.isnan, values, f"column {name!r}", "a number or ±inf")
 
 
 def _fill(tape: Any, **fields: Any) -> None:

@@ -12,9 +12,8 @@ and raises `ConformanceError`: one sentence with the broken promise and the valu
 Plain numpy and Python: call them from any test runner, for the library's parts or your own.
 """
 
-from setpoint.testing.losses import check_loss
 from setpoint.testing.parts import ConformanceError
-from setpoint.testing.rules import check_step, check_stretch
+from setpoint.testing.rules import check_loss, check_step, check_stretch
 from setpoint.testing.sets import check_set
 
 __all__ = ["ConformanceError", "check_loss", "check_set", "check_step", "check_stretch"]

@@ -1,6 +1,6 @@
-"""What every part promises: to be a value, to keep its memory, to be written as a spec."""
+"""What every part promises, to be a value with a plain memory, and what a family is tried on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from math import inf, isfinite, isnan, nan
@@ -12,18 +12,39 @@ from setpoint import spec
 from setpoint.controller import Controller, Risk
 from setpoint.errors import SetpointError
 from setpoint.losses import Miscoverage, declaration, fits
-from setpoint.sets import Multilabel, PixelScale, Sides, Widen
+from setpoint.predictions import Probabilities, QuantileGrid
+from setpoint.sets import (
+    Draws,
+    LabelSet,
+    Multilabel,
+    PixelIntervals,
+    PixelScale,
+    PixelSet,
+    Shows,
+    Sides,
+    Widen,
+)
 from setpoint.steps import Fixed
 
 __all__ = [
+    "IDS",
+    "LAMS",
+    "LEVELS",
+    "ROUNDING",
     "ConformanceError",
     "Memory",
+    "Sample",
     "broken",
     "check_value",
+    "draws",
     "first_memory",
     "in_use",
     "memory_of",
+    "one_answer",
+    "readings_of",
     "same_values",
+    "samples_of",
+    "takes",
 ]
 
 Memory = tuple[float, ...]
@@ -36,6 +57,7 @@ class ConformanceError(SetpointError, AssertionError):
 
 
 def broken(part: Any, promise: str) -> ConformanceError:
+    """The error that names a promise and what broke it."""
     return ConformanceError(f"{type(part).__name__} does not keep a promise: {promise}")
 
 
@@ -52,6 +74,14 @@ def in_use(part: Any) -> Iterator[None]:
         raise broken(part, f"it works on what it reads, got {what}") from error
     if repr(part) != before:
         raise broken(part, f"it stays the same in use, got {part!r} after {before}")
+
+
+def one_answer(part: Any, name: str, call: Callable[..., Any], *args: Any) -> Any:
+    """What a function of a part returns, if it is the same twice."""
+    answer, again = call(*args), call(*args)
+    if not same_values(answer, again):
+        raise broken(part, f"{name} gives one answer, got {answer} and {again} for {args}")
+    return answer
 
 
 def first_memory(part: Any) -> Memory:
@@ -77,8 +107,8 @@ def same_values(left: Any, right: Any) -> bool:
 
 def memory_of(part: Any, got: Any, what: str = "memory", like: Memory | None = None) -> Memory:
     """A memory, if it is a tuple of finite floats of constant length."""
-    plain = type(got) is tuple and all(type(each) is float for each in got)
-    if not plain or not all(isfinite(each) or what == "params" for each in got):
+    plain = type(got) is tuple and all(type(number) is float for number in got)
+    if not plain or not (what == "params" or all(map(isfinite, got))):
         raise broken(part, f"{what} is a tuple of finite floats, got {got!r}")
     if like is not None and len(got) != len(like):
         raise broken(part, f"{what} keeps its length, got {got!r} after {like!r}")
@@ -106,16 +136,16 @@ def check_value(role: str, part: Any) -> None:
         return
     names: dict[str, Any] = {"inf": inf, "nan": nan, "np": np}
     text = repr(part)
-    for each in _classes(part):
-        names[each.__name__] = each
-        text = text.replace(each.__qualname__, each.__name__)
+    for kind in _classes(part):
+        names[kind.__name__] = kind
+        text = text.replace(kind.__qualname__, kind.__name__)
     try:
         printed = eval(text, names)
     except Exception as error:
         raise broken(part, f"it prints as the call that makes it, got {part!r}") from error
     if printed != part:
         raise broken(part, f"it prints as the call that makes it, got {printed!r} from {part!r}")
-    if all(spec.known(role, each) or spec.known("regions", each) for each in _classes(part)):
+    if all(spec.known(role, kind) or spec.known("regions", kind) for kind in _classes(part)):
         _check_spec(role, part)
 
 
@@ -149,3 +179,123 @@ def _check_spec(role: str, part: Any) -> None:
     text = spec.to_toml(controller)
     if spec.from_toml(text) != controller:
         raise broken(part, f"its spec describes it, got {spec.from_toml(text)} from\n{text}")
+
+
+def _line(level: float) -> float:
+    """A quantile function: y is anything from −8 to 8 alike."""
+    return 16.0 * level - 8.0
+
+
+def _stairs(level: float) -> float:
+    """A quantile function that jumps and is flat in between: y is 0, 2 or 5."""
+    return 0.0 if level <= 0.25 else 2.0 if level <= 0.625 else 5.0
+
+
+# Eighths and powers of two: the arithmetic of the library's own families is exact on them.
+_PREDICTIONS: tuple[Any, ...] = (
+    *(3.0, -2.5, inf, -inf),
+    *((10.0, 14.0), (-3.5, 2.25), (0.0, 0.0), (4.0, 1.0), (-inf, 2.0), (0.5, inf), (-inf, inf)),
+    *((12.0, 2.0, 4.0), (0.0, 0.25, 0.5), (5.0, 0.0, 1.0), (5.0, 1.0, 0.0), (-2.0, 0.0, 0.0)),
+    *((0.5, 0.25, 0.25), [0.25, 0.25, 0.25, 0.25], (0.0, 1.0, 0.0)),
+    *(np.array([0.125, 0.5, 0.0, 0.25, 0.125]), (0.75, 0.0, 0.75, 1.0)),
+    *({"cat": 0.25, "dog": 0.5, "owl": 0.25}, {}),
+    Probabilities((0.25, 0.625, 0.125), classes=("owl", "cat", "dog"), u=0.5),
+    QuantileGrid((0.125, 0.25, 0.5, 0.75, 0.875), (-4.0, 0.0, 2.0, 4.0, 12.0)),
+    QuantileGrid((0.25, 0.5, 0.625, 0.75), (2.0, 2.0, -2.0, 4.0)),
+    QuantileGrid((0.0, 0.5, 1.0), (-inf, 0.0, inf)),
+    *({0.125: 0.0, 0.25: 4.0, 0.375: 4.0, 0.75: 5.0}, _line, _stairs),
+    (np.array([[2.0, 4.5], [0.0, -8.0]]), np.full((2, 2), 0.5), np.array([[1.0, 2.0], [0.0, 4.0]])),
+    (
+        *np.array([[[2.0, 4.5, 12.0]], [[0.5, 0.0, 8.0]], [[1.0, 0.0, 0.25]]], np.float32),
+        np.array([[True, True, False]]),
+    ),
+    (np.zeros((2, 1)), np.ones((2, 1)), np.ones((2, 1)), np.zeros((2, 1), dtype=bool)),
+    np.array([[0.25, 0.5, 1.0], [0.0, 0.125, 0.5]]),
+    (np.array([[0.25, 0.5, 0.75]], np.float32), np.array([[True, True, False]])),
+)
+
+_LABELS = (0.0, 2.0, 4.5, 5.0, 10.0, 12.0, 14.0, *(k / 8 for k in range(-160, 161, 13)))
+
+LAMS = (
+    *(-1e300, -1e6, -30.0, -8.0, -2.0, -1.0, -0.99, -0.75, -0.5, -0.25, -0.1, -1e-6),
+    *(0.0, 0.5, 1.0, 2.0, 8.0, 30.0, 1e6, 1e300),
+)
+
+IDS = (0, 7, "tomorrow")
+
+LEVELS = (0.0, 0.05, 0.5, 0.95, 1.0)
+
+ROUNDING = 1e-9
+
+Sample = tuple[Any, Sequence[Any]]
+"""A prediction, and the labels to try with it."""
+
+
+def samples_of(
+    family: Any, predictions: Iterable[Any] | None, labels: Iterable[Any] | None
+) -> list[Sample]:
+    """What to try: what is given, or the usual examples that the family takes."""
+    chosen = _taken(family.read, _PREDICTIONS) if predictions is None else list(predictions)
+    if not chosen:
+        raise broken(
+            family, "it takes one of the usual predictions, or is given its own predictions"
+        )
+    one = family.side(0) if isinstance(family, Sides) else family
+    shows = one.shows if isinstance(one, Shows) else None
+    if labels is None and shows in (LabelSet, PixelIntervals, PixelSet):
+        of = _classes_of if shows is LabelSet else _frames_of
+        return [(prediction, of(family, one, prediction)) for prediction in chosen]
+    seen = _taken(family.label, _LABELS) if labels is None else list(labels)
+    if not seen:
+        raise broken(family, "it takes one of the usual labels, or is given its own labels")
+    return [(prediction, seen) for prediction in chosen]
+
+
+def _frames_of(family: Any, one: Any, prediction: Any) -> list[Any]:
+    """Labels for a prediction of pixels: frames of its shape, also with nothing to judge."""
+    shown = one.at(readings_of(family, prediction)[0], inf)
+    shape = shown.shape
+    size = int(np.prod(shape))
+    if isinstance(shown, PixelSet):
+        some = (np.arange(size) % 2 == 0).reshape(shape)
+        return [some, ~some, np.ones(shape, bool), np.zeros(shape, bool), (~some, some)]
+    steps = np.arange(size).reshape(shape)
+    frames: list[Any] = [np.full(shape, value) for value in (0.0, 2.0, 4.5, 5.0, nan)]
+    frames += [steps / 2.0, np.where(steps % 2 == 0, 2.5 - steps, nan)]
+    frames += [np.ma.masked_less(4.0 - steps, 3.0), (8.0 - 4.0 * steps, steps > 0)]
+    return _taken(family.label, frames)
+
+
+def _classes_of(family: Any, one: Any, prediction: Any) -> list[Any]:
+    """The labels a prediction names and one it does not, or several at once if y may be."""
+    classes = one.at(readings_of(family, prediction)[0], inf).classes
+    unnamed = "zebra" if any(isinstance(name, str) for name in classes) else len(classes) + 1
+    every = [*classes, unnamed]
+    if not takes(family.label, ()):
+        return every
+    return [(), *((label,) for label in every), tuple(every[:2]), tuple(every)]
+
+
+def readings_of(family: Any, prediction: Any) -> list[Any]:
+    """A prediction as the family reads it, with the chances of several ids if it draws any."""
+    if not draws(family):
+        return [family.read(prediction)]
+    return [family.draw(family.read(prediction), id) for id in IDS]
+
+
+def draws(family: Any) -> bool:
+    """Whether a family gives each prediction a chance."""
+    return isinstance(family, Draws) and family.draws
+
+
+def takes(read: Callable[[Any], Any], example: Any) -> bool:
+    """Whether a family reads a prediction or a label, or refuses it."""
+    try:
+        read(example)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _taken(read: Callable[[Any], Any], examples: Iterable[Any]) -> list[Any]:
+    return [example for example in examples if takes(read, example)]

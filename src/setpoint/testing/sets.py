@@ -1,6 +1,6 @@
 """Whether a family of sets keeps its promises."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from itertools import product
 from math import inf, isfinite, isnan, nan
@@ -8,20 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from setpoint.sets import PixelScale, PixelThreshold, Scalar, Shows, Sides
-from setpoint.testing.parts import broken, check_value, in_use, same_values
-from setpoint.testing.samples import (
-    FORMS,
+from setpoint.sets import PixelScale, PixelThreshold, Remembers, Scalar, Shows, Sides
+from setpoint.testing.parts import (
+    IDS,
     LAMS,
     LEVELS,
     ROUNDING,
-    at_work,
-    check_draws,
+    Sample,
+    broken,
+    check_value,
     draws,
-    is_number,
+    in_use,
+    one_answer,
     readings_of,
-    refuses,
+    same_values,
     samples_of,
+    takes,
 )
 
 __all__ = ["check_set", "contains"]
@@ -42,67 +44,39 @@ def check_set(
         See `setpoint.sets.Family`.
     predictions, labels
         What to try. By default numbers, pairs, triples, probabilities, quantiles and frames of
-        pixels, those that the family reads, zero scales, infinite ends and ties among them; and
-        labels between −20 and 20, or the classes of the prediction and one that it does not name,
-        or frames of the prediction's shape.
+        pixels, as far as the family reads them; and labels between −20 and 20, or the classes of
+        the prediction and one that it does not name, or frames of the prediction's shape.
     exact
         Whether each set contains y at its critical value to the bit, and not just within
-        rounding: for families defined by their critical values, and where the arithmetic is
-        exact on the predictions given. By default only without predictions of your own.
+        rounding. By default only without predictions of your own.
 
     Examples
     --------
-    >>> from dataclasses import dataclass
-    >>> from math import inf
-    >>> from setpoint.sets import Interval, Widen
-    >>> @dataclass(frozen=True)
-    ... class Above:
-    ...     inner: Widen = Widen()
-    ...
-    ...     def read(self, prediction):
-    ...         return self.inner.read(prediction)
-    ...
-    ...     def label(self, y):
-    ...         return self.inner.label(y)
-    ...
-    ...     def at(self, prediction, lam):
-    ...         return Interval(prediction[0] - lam, inf)
-    ...
-    ...     def critical(self, prediction, y):
-    ...         return prediction[0] - y
-    ...
-    ...     def start(self, level):
-    ...         return 0.0
-    ...
-    ...     def bounds(self):
-    ...         return None
-    ...
-    ...     def unit(self, prediction):
-    ...         return 1.0
-    >>> check_set(Above(), predictions=[(10.0, 14.0), (-3.0, 3.0)])
-    >>> check_set(Above(), predictions=[(-inf, 14.0)])
+    >>> from setpoint.sets import Widen
+    >>> check_set(Widen())
+    >>> check_set(Widen(), predictions=[(10.0, "wide")])
     Traceback (most recent call last):
-    setpoint.testing.ConformanceError: Above does not keep a promise: it works on what it reads,
-    got InputError: the ends of an interval must be numbers, got (nan, inf)
+    setpoint.testing.ConformanceError: Widen does not keep a promise: it works on what it reads,
+    got PredictionError: ...
     """
     exact = predictions is None if exact is None else exact
     with in_use(family):
         samples = samples_of(family, predictions, labels)
-        for prediction, truths in samples:
+        for prediction, seen in samples:
             _check_read(family, prediction)
-            for y in truths:
+            for y in seen:
                 _check_label(family, y)
         touched: list[bool] = []
         split = isinstance(family, Sides)
-        for working in at_work(family, samples):
-            for prediction, truths in samples:
-                kept = deepcopy(prediction)
-                few = truths[:: 1 if working is family or len(truths) < 10 else 3]
+        for working in _at_work(family, samples):
+            for prediction, seen in samples:
+                before = deepcopy(prediction)
+                few = seen[:: 1 if working is family or len(seen) < 10 else 3]
                 for reading in readings_of(family, prediction):
                     if split:
                         _check_sides(family, reading, few, exact)
                     touched += _check_nested(family, reading, few, exact, working)
-                if not same_values(kept, prediction):
+                if not same_values(before, prediction):
                     raise broken(family, f"it leaves a prediction as it is, got {prediction!r}")
         if touched and not any(touched):
             raise broken(
@@ -111,8 +85,8 @@ def check_set(
                 "there, `critical` returns the next float up",
             )
         if draws(family):
-            check_draws(family, [prediction for prediction, _ in samples])
-        readings = [each for prediction, _ in samples for each in readings_of(family, prediction)]
+            _check_draws(family, [prediction for prediction, _ in samples])
+        readings = [row for prediction, _ in samples for row in readings_of(family, prediction)]
         _check_defaults(family, readings)
         if isinstance(family, Scalar):
             _check_sound(family, readings)
@@ -121,42 +95,46 @@ def check_set(
 
 def _check_read(family: Any, prediction: Any) -> None:
     """Reading: the same from every kind of number, unshared, and closed to NaN and text."""
-    reading = family.read(prediction)
-    if not same_values(reading, family.read(prediction)):
-        raise broken(family, f"it reads a prediction twice alike, got {reading} first")
+    reading = one_answer(family, "read", family.read, prediction)
     for bad in (None, "text", nan):
-        refuses(family, family.read, "the prediction", bad)
+        _check_refused(family, "prediction", family.read, bad)
     mutable: Any = None
     if isinstance(prediction, np.ndarray):
         mutable = prediction.copy() if prediction.size and not _takes_arrays(family) else None
         if prediction.dtype.kind == "f" and prediction.size:
             spoilt = prediction.copy()
             spoilt.flat[0] = nan
-            refuses(family, family.read, "the prediction", spoilt)
-    elif is_number(prediction):
-        for name, form in FORMS:
+            _check_refused(family, "prediction", family.read, spoilt)
+    elif _is_number(prediction):
+        for name, form in _FORMS:
             _check_form(family, reading, family.read(form(prediction)), name)
-    elif isinstance(prediction, tuple | list) and prediction and all(map(is_number, prediction)):
+    elif isinstance(prediction, tuple | list) and prediction and all(map(_is_number, prediction)):
         mutable = list(prediction)
-        for name, form in FORMS:
+        for name, form in _FORMS:
             _check_form(family, reading, family.read(tuple(map(form, prediction))), name)
         for place, value in enumerate(prediction):
             for bad in (nan, "3.5", str(value), None):
                 spoilt_list = [bad if at == place else v for at, v in enumerate(prediction)]
-                refuses(family, family.read, "the prediction", spoilt_list)
+                _check_refused(family, "prediction", family.read, spoilt_list)
     elif isinstance(prediction, tuple) and prediction and isinstance(prediction[0], np.ndarray):
         _check_frames(family, prediction)
     elif isinstance(prediction, Mapping):
         for name, bad in product(prediction, (nan, "3.5", None)):
-            refuses(family, family.read, "the prediction", {**prediction, name: bad})
+            _check_refused(family, "prediction", family.read, {**prediction, name: bad})
     if mutable is not None:
-        shared = family.read(mutable)
-        kept = deepcopy(shared)
-        mutable[0] = mutable[0] + 1
-        if not same_values(shared, kept):
-            raise broken(
-                family, f"a reading shares nothing with the prediction, got {shared} after {kept}"
-            )
+        _check_unshared(family, mutable, [0])
+
+
+def _check_unshared(family: Any, prediction: Any, places: Iterable[int]) -> None:
+    """Whether a reading stays as it is when the prediction changes at some places."""
+    reading = family.read(prediction)
+    before = deepcopy(reading)
+    for place in places:
+        prediction[place] += 1.0
+    if not same_values(reading, before):
+        raise broken(
+            family, f"a reading shares nothing with the prediction, got {reading} after {before}"
+        )
 
 
 def _check_sound(family: Scalar, readings: Sequence[Any]) -> None:
@@ -165,12 +143,7 @@ def _check_sound(family: Scalar, readings: Sequence[Any]) -> None:
     rows = [tuple(reading) for reading in readings if len(reading) == count]
     for row, place, value in product(rows, range(count), (None, nan, inf, -inf, -1.0, 0.0)):
         columns = row if value is None else (*row[:place], value, *row[place + 1 :])
-        sound = family.sound(columns)
-        try:
-            family.read(columns)
-            read = True
-        except (TypeError, ValueError):
-            read = False
+        sound, read = family.sound(columns), takes(family.read, columns)
         if sound is not read:
             verb = "takes" if read else "refuses"
             raise broken(
@@ -179,7 +152,7 @@ def _check_sound(family: Scalar, readings: Sequence[Any]) -> None:
 
 
 def _takes_arrays(family: Any) -> bool:
-    """Whether a family is told to take arrays as they are, without a copy."""
+    """Whether a family takes arrays as they are, without a copy."""
     return isinstance(family, PixelScale | PixelThreshold) and family.share
 
 
@@ -190,17 +163,9 @@ def _check_frames(family: Any, prediction: tuple[Any, ...]) -> None:
     if all(mask.any() for mask in masks):
         for place in numbers:
             spoilt = [part * nan if at == place else part for at, part in enumerate(prediction)]
-            refuses(family, family.read, "the prediction", tuple(spoilt))
+            _check_refused(family, "prediction", family.read, tuple(spoilt))
     if not _takes_arrays(family):
-        mutable = deepcopy(prediction)
-        shared = family.read(mutable)
-        kept = deepcopy(shared)
-        for place in numbers:
-            mutable[place][...] += 1.0
-        if not same_values(shared, kept):
-            raise broken(
-                family, f"a reading shares nothing with the prediction, got {shared} after {kept}"
-            )
+        _check_unshared(family, list(map(np.copy, prediction)), numbers)
 
 
 def _check_form(family: Any, wanted: Any, got: Any, name: str) -> None:
@@ -212,13 +177,13 @@ def _check_label(family: Any, y: Any) -> None:
     """Labels: the same from every kind of number, closed to NaN and None, numbers to text."""
     label = family.label(y)
     for missing in (None, nan, np.float64(nan)):
-        refuses(family, family.label, "the label", missing)
-    if not is_number(y):
+        _check_refused(family, "label", family.label, missing)
+    if not _is_number(y):
         return
-    for name, form in FORMS:
+    for name, form in _FORMS:
         _check_form(family, label, family.label(form(y)), f"{name} as labels")
     if isinstance(label, float):
-        refuses(family, family.label, "the label", "3.5")
+        _check_refused(family, "label", family.label, "3.5")
 
 
 def contains(shown: Any, y: Any) -> bool | None:
@@ -229,14 +194,11 @@ def contains(shown: Any, y: Any) -> bool | None:
 
 
 def _critical(family: Any, bound: Any, reading: Any, y: Any) -> float:
-    got = bound.critical(reading, y)
-    critical = float(got)
-    if isnan(critical) or not isinstance(got, float):
-        raise broken(family, f"a critical value is a float, got {got!r} for {reading}, y = {y}")
-    again = bound.critical(reading, y)
-    if again != critical:
-        raise broken(family, f"critical gives one answer, got {critical} and {again}")
-    return critical
+    critical = one_answer(family, "critical", bound.critical, reading, y)
+    if not isinstance(critical, float) or isnan(critical):
+        got = f"{critical!r} for {reading}, y = {y}"
+        raise broken(family, f"a critical value is a float, got {got}")
+    return float(critical)
 
 
 def _check_nested(
@@ -259,11 +221,11 @@ def _check_nested(
         shown = bound.at(reading, asked)
         if kind is not None and type(shown) is not kind:
             raise broken(family, f"it shows {kind.__name__}, got {shown!r}")
-        held = [contains(shown, y) for y in seen]
+        inside = [contains(shown, y) for y in seen]
         again = bound.at(reading, asked)
-        if held != [contains(again, y) for y in seen]:
+        if inside != [contains(again, y) for y in seen]:
             raise broken(family, f"`at` gives one answer, got another at λ = {lam} for {reading}")
-        for y, s, now, then in zip(seen, criticals, held, before, strict=True):
+        for y, s, now, then in zip(seen, criticals, inside, before, strict=True):
             if now is None:
                 continue
             promise = _unkept(lam, s, now, bool(then), exact)
@@ -272,7 +234,7 @@ def _check_nested(
                 raise broken(family, f"{promise}, {where}")
             if lam == s and isfinite(s):
                 touched.append(now)
-        before = held
+        before = inside
     return touched
 
 
@@ -311,8 +273,8 @@ def _unkept_side(
     for index, (part, lam) in enumerate(zip(shown.parts, shown.lams, strict=True)):
         if lam < lams[index] or (family.alone(index) and lam != lams[index]):
             return f"part {index} is at its λ, or above if not alone"
-        own = family.side(index).at(family.part(reading, index), lam)
-        if [contains(part, y) for y in seen] != [contains(own, y) for y in seen]:
+        alone = family.side(index).at(family.part(reading, index), lam)
+        if [contains(part, y) for y in seen] != [contains(alone, y) for y in seen]:
             return f"part {index} is the set of its side at its λ"
         larger = family.at(reading, (*lams[:index], lams[index] + 1.0, *lams[index + 1 :]))
         if any(contains(shown, y) and not contains(larger, y) for y in seen):
@@ -339,3 +301,87 @@ def _check_defaults(family: Any, readings: Sequence[Any]) -> None:
         unit = family.unit(reading)
         if not 0.0 <= unit < inf:
             raise broken(family, f"a unit is finite and not negative, got {unit} for {reading}")
+
+
+def _at_work(family: Any, samples: Sequence[Sample]) -> list[Any]:
+    """A family as it is and, if it remembers, with several memories."""
+    remembers = isinstance(family, Remembers)
+    if not remembers:
+        return [family]
+    rows = [
+        (reading, family.label(y))
+        for prediction, labels in samples
+        for reading in readings_of(family, prediction)
+        for y in labels
+    ]
+    bound = [family.bind()]
+    for past in (rows[:1], [*rows[:3], *rows[:3]], (rows * 40)[::7][:500]):
+        working = family.bind()
+        for row in past:
+            working.observe(working.weigh(*row))
+        _check_memory(family, working, rows)
+        bound.append(working)
+    return [family, *bound]
+
+
+def _check_memory(family: Any, working: Any, rows: Sequence[tuple[Any, Any]]) -> None:
+    """Whether a family at work is its memory, and a copy has one of its own."""
+
+    def answers(bound: Any) -> list[float]:
+        return [bound.critical(*row) for row in rows[::5]]
+
+    memory, wanted = tuple(working.memory), answers(working)
+    if not all(type(score) is float for score in memory):
+        raise broken(family, f"its memory is floats, got {memory!r}")
+    if not same_values(answers(family.bind(memory)), wanted):
+        raise broken(family, f"bind(memory) is the family it was, got another from {memory}")
+    copy = working.copy()
+    if not same_values(answers(copy), wanted) or tuple(copy.memory) != memory:
+        raise broken(family, f"a copy is the family it was, got another from {memory}")
+    for row in rows:
+        copy.observe(copy.weigh(*row))
+    if tuple(working.memory) != memory or not same_values(answers(working), wanted):
+        raise broken(family, f"a copy shares nothing, got {working.memory} after {memory}")
+
+
+def _check_draws(family: Any, predictions: Sequence[Any]) -> None:
+    """Whether the chance of a reading is that of its id, and another for another id."""
+    drawn = [readings_of(family, prediction) for prediction in predictions]
+    for prediction, readings in zip(predictions, drawn, strict=True):
+        if not same_values(readings_of(family, prediction), readings):
+            raise broken(
+                family, f"an id always draws the same chance, got another for {prediction!r}"
+            )
+    if all(same_values(readings[0], other) for readings in drawn for other in readings[1:]):
+        raise broken(family, f"ids draw chances of their own, got the same for {IDS}")
+
+
+class _Scalar:
+    """A number in the manner of a torch scalar."""
+
+    shape = ()
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def item(self) -> float:
+        return self.value
+
+    __float__ = item
+
+
+_FORMS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+    ("numpy scalars", lambda value: np.asarray(value)[()]),
+    ("0-d arrays", np.asarray),
+    ("objects with item()", _Scalar),
+)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _check_refused(family: Any, what: str, read: Callable[[Any], Any], value: Any) -> None:
+    if takes(read, value):
+        got = read(value)
+        raise broken(family, f"the {what} {value!r} is refused with an InputError, got {got!r}")

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from setpoint import _store
 from setpoint._check import finite, positive, whole
 from setpoint.errors import InputError, LabelError, SetpointError, StateError
-from setpoint.models.protocol import rows_and_labels, run
+from setpoint.models.online import rows_and_labels, run
 from setpoint.predictions import QuantileGrid, Quantiles
 from setpoint_paper.models.lstm_network import Network
 

@@ -1,0 +1,453 @@
+"""The command `setpoint`: it parses, calls the library and prints."""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from json import dumps
+from pathlib import Path
+from typing import Annotated, Any
+
+import setpoint
+from setpoint.errors import InputError, SetpointError
+
+try:
+    import typer
+    from typer import Argument, Option
+except ImportError as error:
+    sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Keeps the risk of any online model at the level you set.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+RiskName = StrEnum("RiskName", ["coverage", "mc"])
+ModelName = StrEnum("ModelName", ["linear", "last", "river", "forest"])
+FileKind = StrEnum("FileKind", ["csv", "parquet", "jsonl"])
+
+File = Annotated[
+    Path, Argument(help="A .csv, .parquet or .jsonl file; .gz too.", show_default=False)
+]
+Target = Annotated[str, Option(help="The column of what came out; empty where it is not known.")]
+Lower = Annotated[
+    str | None, Option(help="The column of lower ends; alone, only that side is held.")
+]
+Upper = Annotated[
+    str | None, Option(help="The column of upper ends; alone, only that side is held.")
+]
+Point = Annotated[str | None, Option(help="The column of forecasts that are one number.")]
+Probabilities = Annotated[
+    str | None,
+    Option(
+        metavar="COLUMNS",
+        help="The columns of class probabilities, separated by commas; they are called as the "
+        "classes are, as in cat,dog or p_cat,p_dog.",
+    ),
+]
+Time = Annotated[
+    str | None,
+    Option(
+        help="The column of times; rows are taken in their order; by default the only one of dates."
+    ),
+]
+Id = Annotated[
+    str | None, Option(help="The column that tells series apart; each is held by itself.")
+]
+Group = Annotated[
+    str | None, Option(help="A column for coverage by group; by default the weekday.")
+]
+Risk = Annotated[
+    RiskName, Option(help="coverage: the share missed; mc: the mean of misses in a row.")
+]
+Level = Annotated[float, Option(help="The share of labels that may be missed.")]
+Gamma = Annotated[float | None, Option(help="The step size; by default the burn-in chooses it.")]
+Support = Annotated[
+    str | None, Option(metavar="LOW,HIGH", help="Where the target can lie, as in 0,inf.")
+]
+BurnIn = Annotated[
+    int | None,
+    Option(
+        metavar="ROWS",
+        help="Rows of each series to choose from; by default a tenth, from 50 to 1,000.",
+    ),
+]
+Config = Annotated[Path | None, Option(help="A controller as TOML, instead of choosing one.")]
+Out = Annotated[
+    Path | None,
+    Option(help="The folder to write to; by default one called as the file.", dir_okay=True),
+]
+Format = Annotated[
+    FileKind | None, Option("--format", help="The kind of the rows; by default the file's.")
+]
+NoReport = Annotated[bool, Option("--no-report", help="Leave the HTML page out.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"setpoint {setpoint.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    """Keeps the risk of any online model at the level you set."""
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, Option(help="The folder to write to.")] = Path("demo-setpoint"),
+    seed: Annotated[int, Option(help="Another world of the same kind.")] = 0,
+    no_report: NoReport = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Shows what it does on a stream that drifts: a table, the certificate and a report.
+
+    Hourly electricity demand, made by formula, and a model that learns as it goes. The stream is
+    written too, as demand.csv, to try the other commands on.
+    """
+    from setpoint import jobs
+
+    result = jobs.demo(seed)
+    files = result.write(out, report=not no_report)
+    _print(str(result), result.outcome.metrics(), files, quiet, json)
+
+
+@app.command()
+def run(
+    file: File,
+    target: Annotated[str, Option(help="The column to forecast.")],
+    time: Annotated[
+        str | None, Option(help="The column of times; by default the only one of dates.")
+    ] = None,
+    id: Id = None,
+    group: Group = None,
+    model: Annotated[ModelName, Option(help="The model that learns online.")] = ModelName.linear,
+    features: Annotated[
+        str | None,
+        Option(metavar="COLUMNS", help="What the model sees; by default all it can use."),
+    ] = None,
+    without: Annotated[
+        str | None,
+        Option(metavar="COLUMNS", help="What it must not see: what is known too late."),
+    ] = None,
+    risk: Risk = RiskName.coverage,
+    level: Level = 0.1,
+    gamma: Gamma = None,
+    support: Support = None,
+    burn_in: BurnIn = None,
+    config: Config = None,
+    out: Out = None,
+    format: Format = None,
+    no_report: NoReport = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Forecasts a column of your file, row by row, with intervals whose risk is held.
+
+    Numbers, dates and words with few values are features. Every row is predicted before it is
+    learnt. Writes the rows with their intervals, the numbers, a report and the controller.
+    """
+    from setpoint import jobs
+
+    goal = jobs.Goal(risk, level, _pair(support), gamma)
+    with _progress("learning", quiet or json) as progress:
+        result = jobs.run(
+            file, target, goal, model=model, time=time, id=id, group=group,
+            features=_names(features), without=_names(without),
+            burn_in=burn_in, controller=config, progress=progress,
+        )  # fmt: skip
+    kind = None if format is None else f".{format}"
+    files = result.write(out, report=not no_report, suffix=kind)
+    _print(str(result), result.metrics(), files, quiet, json)
+
+
+@app.command()
+def calibrate(
+    file: File,
+    target: Target,
+    lower: Lower = None,
+    upper: Upper = None,
+    point: Point = None,
+    probabilities: Probabilities = None,
+    time: Time = None,
+    id: Id = None,
+    group: Group = None,
+    risk: Risk = RiskName.coverage,
+    level: Level = 0.1,
+    gamma: Gamma = None,
+    support: Support = None,
+    burn_in: BurnIn = None,
+    config: Config = None,
+    out: Out = None,
+    format: Format = None,
+    no_report: NoReport = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Calibrates predictions that any model made, in any language, as a live stream would.
+
+    Give the ends of intervals, one end alone, point forecasts or class probabilities. The first
+    rows choose the controller; the others are judged. Writes what `run` writes.
+    """
+    from setpoint import jobs
+
+    goal = jobs.Goal(risk, level, _pair(support), gamma)
+    columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time, group)
+    with _progress("calibrating", quiet or json):
+        result = jobs.calibrate(file, columns, goal, burn_in=burn_in, controller=config)
+        kind = None if format is None else f".{format}"
+        files = result.write(out, report=not no_report, suffix=kind)
+        numbers = result.metrics()
+    _print(str(result), numbers, files, quiet, json)
+
+
+@app.command()
+def tune(
+    file: File,
+    target: Target,
+    lower: Lower = None,
+    upper: Upper = None,
+    point: Point = None,
+    probabilities: Probabilities = None,
+    time: Time = None,
+    id: Id = None,
+    risk: Risk = RiskName.coverage,
+    level: Level = 0.1,
+    gammas: Annotated[
+        str | None, Option(metavar="NUMBERS", help="The step sizes to try, with commas.")
+    ] = None,
+    support: Support = None,
+    share: Annotated[
+        float, Option(help="How much of the file to choose on; the rest judges.")
+    ] = 0.5,
+    out: Annotated[Path | None, Option(help="A file for the controller, as TOML.")] = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Tries step sizes and stretchings on your predictions, and prints the controller to use.
+
+    The first part of the file chooses, the rest says how well the choice does. The controller is
+    TOML for `--config` of the other commands.
+    """
+    from setpoint import jobs
+
+    goal = jobs.Goal(risk, level, _pair(support))
+    columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time)
+    with _progress("trying", quiet or json):
+        result = jobs.tune(file, columns, goal, share=share, gammas=_numbers(gammas))
+    files = {} if out is None else {out.name: result.write(out)}
+    _print(str(result), result.as_dict(), files, quiet, json)
+
+
+@app.command()
+def stream(
+    state: Annotated[
+        Path, Option(help="The file or folder that holds the streams; a new file is made.")
+    ],
+    config: Annotated[Path | None, Option(help="The controller as TOML; needed at first.")] = None,
+    missing: Annotated[
+        str | None, Option(help="What a null label does: skip (at first) or raise.")
+    ] = None,
+    max_pending: Annotated[
+        int | None, Option(help="How many may wait for a label; at first 10,000.")
+    ] = None,
+    overflow: Annotated[
+        str | None, Option(help="What one more does: refuse (at first) or expire.")
+    ] = None,
+    history: Annotated[
+        int | None,
+        Option(help="How many closed predictions of a stream are kept; at first 1,000,000."),
+    ] = None,
+) -> None:
+    """Answers JSON Lines: predictions and late labels by id, for one or many streams.
+
+    {"id": "a", "prediction": [10, 14]} is answered with a set, {"id": "a", "y": 12} with its loss.
+    What was answered survives kill -9; what was not can be sent again.
+    """
+    from setpoint.jobs.job import Config, check_work
+    from setpoint.store.lines import serve
+
+    source = Config.read(config)
+    controller = None if source is None else source.controller
+    if controller is not None:
+        check_work(controller, "stream")
+    elif not state.exists():
+        raise setpoint.errors.StateError(f"{state} holds no streams yet: give --config to begin")
+    with setpoint.Store(
+        state, controller, missing=missing, max_pending=max_pending, overflow=overflow,
+        history=history,
+    ) as store:  # fmt: skip
+        serve(store, sys.stdin.buffer, sys.stdout.buffer)
+
+
+@app.command()
+def report(
+    source: Annotated[
+        Path,
+        Argument(
+            help="A folder that run or calibrate wrote, or a file of predictions.",
+            show_default=False,
+        ),
+    ],
+    target: Annotated[str | None, Option(help="Of a file: what came out.")] = None,
+    lower: Lower = None,
+    upper: Upper = None,
+    point: Point = None,
+    probabilities: Probabilities = None,
+    time: Time = None,
+    id: Id = None,
+    group: Group = None,
+    config: Annotated[Path | None, Option(help="Of a file: the controller as TOML.")] = None,
+    title: Annotated[str | None, Option(help="What the page is called.")] = None,
+    out: Annotated[Path | None, Option(help="The page; by default report.html.")] = None,
+    png: Annotated[Path | None, Option(help="A picture to write as well.")] = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Writes the report again, as a page or a picture, from what a job left behind.
+
+    A folder of run or calibrate knows everything. A file needs its columns and a controller that
+    leaves nothing open, such as tune prints.
+    """
+    from setpoint import jobs
+
+    columns = None
+    if target is not None:
+        columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time, group)
+    with _progress("replaying", quiet or json):
+        result = jobs.report(source, columns, config, title=title, out=out, png=png)
+    _print("", result.metrics, result.files, quiet, json)
+
+
+@app.command()
+def inspect(
+    state: Annotated[
+        Path,
+        Argument(
+            help="A saved stream, groups or fleet, a store, or the folder of a job.",
+            show_default=False,
+        ),
+    ],
+    stream: Annotated[str | None, Option(help="One of several streams.")] = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Prints what a saved state guarantees: its certificate, or those of its streams.
+
+    Nothing is changed, and a store may be in use meanwhile.
+    """
+    from setpoint import jobs
+
+    result = jobs.inspect(state)
+    if stream is not None:
+        result = result.only(stream)
+    _print(str(result), result.as_dict(), {}, quiet, json)
+
+
+# Words into values
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    from setpoint.jobs.job import unlisted
+
+    return unlisted(text)
+
+
+def _numbers(text: str | None) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, _names(text)))
+    except ValueError:
+        raise InputError(f"numbers are separated by commas, as in 0.1,0.2; got {text!r}") from None
+
+
+def _pair(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    ends = _numbers(text)
+    if len(ends) != 2:
+        raise InputError(f"support is a pair of numbers, as in 0,inf; got {text!r}")
+    return ends[0], ends[1]
+
+
+# What a person sees
+
+
+def _print(
+    text: str, data: Mapping[str, Any], files: Mapping[str, Path], quiet: bool, json: bool
+) -> None:
+    """Prints a result: for scripts one JSON object, for people the text and what was written."""
+    if json:
+        paths = {name: str(path) for name, path in files.items()}
+        typer.echo(dumps({**data, "files": paths}, ensure_ascii=False, allow_nan=False))
+        return
+    if quiet:
+        return
+    if text:
+        typer.echo(f"{text}\n")
+    if files:
+        folders = dict.fromkeys(str(path.parent) for path in files.values())
+        together = len(folders) == 1 and len(files) > 1
+        shown = [*files] if together else map(str, files.values())
+        typer.echo(f"wrote {f'{next(iter(folders))}/: ' if together else ''}{', '.join(shown)}")
+        if together and "report.html" in files:
+            typer.echo(f"open {files['report.html']} in a browser")
+
+
+@contextmanager
+def _progress(title: str, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on standard error; None where nobody watches. It runs until rows are counted."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+# How it runs
+
+
+def main() -> None:
+    """Runs the command line.
+
+    It ends with 0 if all is well, with 1 and one sentence on standard error if something in the
+    data or the options is wrong, and with 2 if the command itself is not understood.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            app(prog_name="setpoint")
+    except SetpointError as error:
+        sys.exit(f"setpoint: {error}")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        sys.exit(f"setpoint: {f'{error.filename}: {reason}' if error.filename else reason}")
+    except ImportError as error:
+        if (error.name or "setpoint").startswith("setpoint"):
+            raise
+        sys.exit(f"setpoint: this needs {error.name}: pip install 'setpoint[all]'")
+
+
+def _note(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Says a warning as the command says all else, without the place in the source."""
+    print(f"setpoint: note: {message}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,12 @@
+"""Streams in a database: what was acknowledged survives a crash, and nothing is counted twice.
+
+A store is one SQLite file with any number of streams. Events are taken in by whole batches, each in
+one transaction, and no answer is given before it is committed. `database.Database` is all that a
+store asks of a database.
+"""
+
+from setpoint.store.database import Database, SQLite
+from setpoint.store.events import Unread
+from setpoint.store.store import Store, StoredStream
+
+__all__ = ["Database", "SQLite", "Store", "StoredStream", "Unread"]

@@ -1,0 +1,126 @@
+"""Events from outside, checked, and answers in JSON's own types."""
+
+import json
+from collections.abc import Mapping
+from json.encoder import encode_basestring_ascii
+from math import inf, isfinite
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from setpoint.errors import InputError
+from setpoint.parts import Capability
+from setpoint.receipts import Id
+from setpoint.sets import Interval, LabelSet, Levels, SidedInterval
+
+__all__ = ["Contains", "Unread", "checked", "described", "id_text", "name_of", "plain", "quoted"]
+
+_VERBS = ("prediction", "y", "drop", "certificate")
+_KEYS = ("stream", "id", *_VERBS)
+_ALLOWED = frozenset(_KEYS)
+_LONGEST, _MOST_BITS = 1000, 3000
+
+
+class Unread(NamedTuple):
+    """What stands for an event that could not be read, and why."""
+
+    reason: str
+
+
+def checked(event: Any, stream: str = "") -> tuple[str, Id | None]:
+    """The stream and the id of an event that makes sense; `stream` if it names none."""
+    if isinstance(event, Unread):
+        raise InputError(event.reason)
+    if type(event) is not dict and not isinstance(event, Mapping):
+        raise InputError(
+            f"an event must be an object with {', '.join(_VERBS)}, got {quoted(event)}"
+        )
+    if not event.keys() <= _ALLOWED:
+        strange = next(key for key in event if key not in _ALLOWED)
+        raise InputError(f"an event may have {', '.join(_KEYS)}, got {quoted(strange)}")
+    for flag in ("drop", "certificate"):
+        if flag in event and not isinstance(event[flag], bool):
+            raise InputError(f"{flag} must be true or false, got {quoted(event[flag])}")
+    if not ("prediction" in event or "y" in event or event.get("drop") or event.get("certificate")):
+        raise InputError(f"an event needs one of {', '.join(_VERBS)}, got {quoted(event)}")
+    name, id = event.get("stream"), event.get("id")
+    return stream if name is None else name_of(name), None if id is None else _id(id, "an id")
+
+
+def name_of(value: Any) -> str:
+    """The name of a stream: text, or a whole number as text."""
+    name = str(_id(value, "the name of a stream"))
+    if any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise InputError(f"the name of a stream must be whole characters, got {quoted(value)}")
+    return name
+
+
+def _id(value: Any, what: str) -> Id:
+    if isinstance(value, str):
+        if len(value) > _LONGEST:
+            raise InputError(
+                f"{what} may have {_LONGEST:,} characters, got {len(value):,}: {quoted(value)}"
+            )
+        return str(value)
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        if (whole := int(value)).bit_length() > _MOST_BITS:
+            raise InputError(f"{what} that is a number may have 900 digits, got a longer one")
+        return whole
+    raise InputError(f"{what} must be a whole number or text, got {quoted(value)}")
+
+
+def id_text(id: Id) -> str:
+    """An id as JSON: 7 and "7" differ, and a number may be of any size."""
+    return encode_basestring_ascii(id) if isinstance(id, str) else str(id)
+
+
+def plain(value: Any, what: str, *, flags: bool = False) -> Any:
+    """A prediction or a label in JSON's own types; `flags` says whether it may hold true."""
+    kind = type(value)
+    if kind is float or kind is int or kind is str or value is None or (kind is bool and flags):
+        return value
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(each, what, flags=flags) for each in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist(), what, flags=True)
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: plain(each, what, flags=flags) for key, each in value.items()}
+    raise InputError(f"{what} must be made of numbers, text and lists, got {quoted(value)}")
+
+
+def described(shown: Any) -> dict[str, Any]:
+    """A set in JSON's own types: an end that is open is null, and so are those of an empty set."""
+    if isinstance(shown, (Interval, SidedInterval)):
+        lower, upper = shown.lower, shown.upper
+        answer: dict[str, Any] = {
+            "lower": lower if isfinite(lower) else None,
+            "upper": upper if isfinite(upper) else None,
+        }
+        full = lower == -inf and upper == inf
+    elif isinstance(shown, LabelSet):
+        answer, full = {"labels": list(shown.labels)}, shown.full
+    elif isinstance(shown, Levels):
+        return {"sets": [described(part) for part in shown.parts]}
+    else:
+        return {"set": str(shown)}
+    if shown.empty:
+        answer["empty"] = True
+    elif full:
+        answer["full"] = True
+    return answer
+
+
+@runtime_checkable
+class Contains(Protocol, metaclass=Capability):
+    """A set that says what lies in it."""
+
+    def contains(self, y: Any) -> bool: ...
+
+
+def quoted(value: Any) -> str:
+    """A value as JSON, cut to a length that can be read."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        text = "a number" if isinstance(value, int) else f"a value of {type(value).__name__}"
+    return text if len(text) <= 200 else f"{text[:199]}…"

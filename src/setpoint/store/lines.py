@@ -1,0 +1,87 @@
+"""Events from lines of JSON as they arrive, and their answers as lines."""
+
+import codecs
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from setpoint.errors import InputError
+from setpoint.store import Store, Unread
+
+__all__ = ["serve"]
+
+_LONGEST, _CHUNK = 1 << 20, 1 << 16
+
+
+def serve(store: Store, source: BinaryIO, sink: BinaryIO) -> None:
+    """Answers JSON Lines with JSON Lines until the source ends.
+
+    Whatever has arrived is taken in together and committed once, so a single line is answered at
+    once and a flood of them is not slowed by the disk. Every answer has the number of its `line`.
+    A line that is no event is answered by its error.
+    """
+    encode = json.JSONEncoder(check_circular=False).encode
+    for numbers, events in _arrivals(source):
+        answers = zip(numbers, store.apply(events), strict=True)
+        lines = [f'{{"line": {number}, {encode(answer)[1:]}' for number, answer in answers]
+        if lines:
+            sink.write(("\n".join(lines) + "\n").encode())
+            sink.flush()
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, each of whose keys comes once."""
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise InputError(f"an object must have each key once, got {json.dumps(twice)} twice")
+    return value
+
+
+_decode = json.JSONDecoder(object_pairs_hook=_once).decode
+
+
+def _event(line: bytes) -> Any:
+    """What a line says, or why it is no event."""
+    try:
+        return _decode(line.decode())
+    except json.JSONDecodeError as error:
+        return Unread(f"not JSON: {error.msg} at character {error.pos + 1:,}")
+    except UnicodeDecodeError as error:
+        return Unread(f"not JSON: byte {error.start + 1:,} is no text in UTF-8")
+    except InputError as error:
+        return Unread(str(error))
+    except ValueError:  # the only other: Python does not read numbers of thousands of digits
+        return Unread("a whole number may have 4,300 digits")
+    except RecursionError:
+        return Unread("an event must be made of numbers, text and short lists, got deep ones")
+
+
+def _arrivals(source: BinaryIO) -> Iterator[tuple[list[int], list[Any]]]:
+    """The numbers of the lines that have arrived, and their events; blank lines have none."""
+    number, rest, long = 0, b"", False
+    while True:
+        chunk = source.read1(_CHUNK)  # type: ignore[attr-defined]
+        *lines, rest = (rest + chunk).split(b"\n")
+        if not chunk and (rest or long):
+            lines, rest = [*lines, rest], b""
+        numbers: list[int] = []
+        events: list[Any] = []
+        for line in lines:
+            number += 1
+            if number == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
+            if long or len(line) > _LONGEST:
+                events.append(Unread(f"a line may have {_LONGEST:,} bytes"))
+            elif line.strip():
+                events.append(_event(line))
+            else:
+                continue
+            numbers.append(number)
+            long = False
+        if len(rest) > _LONGEST:
+            rest, long = b"", True
+        yield numbers, events
+        if not chunk:
+            return
