@@ -447,7 +447,7 @@ def risk(**options: Any) -> sp.Risk:
         ),
         (
             {"combine": "Max"},
-            "combine must be a part with rule, anti_windup and empty_if, got 'Max'",
+            "combine must be a part with rule, covers_each, anti_windup and empty_if, got 'Max'",
         ),
     ],
     ids=named,

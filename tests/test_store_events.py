@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from setpoint.cli.lines import serve
 
 import setpoint as sp
 from setpoint._store import to_text
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver
 from setpoint.jobs import inspect
+from setpoint.store.lines import serve
 from tests.stored import CONTROLLER, RISK, events, reference, same
 
 

@@ -18,7 +18,7 @@ try:
 except ImportError as error:
     sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
 
-__all__ = ["app", "main"]
+__all__ = ["app", "calibrate", "demo", "inspect", "main", "report", "run", "stream", "tune"]
 
 app = typer.Typer(
     help="Keeps the risk of any online model at the level you set.",
@@ -27,9 +27,9 @@ app = typer.Typer(
 )
 
 
-RiskName = StrEnum("RiskName", ["coverage", "mc"])
-ModelName = StrEnum("ModelName", ["linear", "last", "river", "forest"])
-FileKind = StrEnum("FileKind", ["csv", "parquet", "jsonl"])
+_RiskName = StrEnum("_RiskName", ["coverage", "mc"])
+_ModelName = StrEnum("_ModelName", ["linear", "last", "river", "forest"])
+_FileKind = StrEnum("_FileKind", ["csv", "parquet", "jsonl"])
 
 File = Annotated[
     Path, Argument(help="A .csv, .parquet or .jsonl file; .gz too.", show_default=False)
@@ -63,7 +63,7 @@ Group = Annotated[
     str | None, Option(help="A column for coverage by group; by default the weekday.")
 ]
 Risk = Annotated[
-    RiskName, Option(help="coverage: the share missed; mc: the mean of misses in a row.")
+    _RiskName, Option(help="coverage: the share missed; mc: the mean of misses in a row.")
 ]
 Level = Annotated[float, Option(help="The share of labels that may be missed.")]
 Gamma = Annotated[float | None, Option(help="The step size; by default the burn-in chooses it.")]
@@ -83,7 +83,7 @@ Out = Annotated[
     Option(help="The folder to write to; by default one called as the file.", dir_okay=True),
 ]
 Format = Annotated[
-    FileKind | None, Option("--format", help="The kind of the rows; by default the file's.")
+    _FileKind | None, Option("--format", help="The kind of the rows; by default the file's.")
 ]
 NoReport = Annotated[bool, Option("--no-report", help="Leave the HTML page out.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing.")]
@@ -97,7 +97,7 @@ def _version(asked: bool) -> None:
 
 
 @app.callback()
-def options(
+def _options(
     version: Annotated[
         bool, Option("--version", callback=_version, is_eager=True, help="Say the version.")
     ] = False,
@@ -134,7 +134,7 @@ def run(
     ] = None,
     id: Id = None,
     group: Group = None,
-    model: Annotated[ModelName, Option(help="The model that learns online.")] = ModelName.linear,
+    model: Annotated[_ModelName, Option(help="The model that learns online.")] = _ModelName.linear,
     features: Annotated[
         str | None,
         Option(metavar="COLUMNS", help="What the model sees; by default all it can use."),
@@ -143,7 +143,7 @@ def run(
         str | None,
         Option(metavar="COLUMNS", help="What it must not see: what is known too late."),
     ] = None,
-    risk: Risk = RiskName.coverage,
+    risk: Risk = _RiskName.coverage,
     level: Level = 0.1,
     gamma: Gamma = None,
     support: Support = None,
@@ -185,7 +185,7 @@ def calibrate(
     time: Time = None,
     id: Id = None,
     group: Group = None,
-    risk: Risk = RiskName.coverage,
+    risk: Risk = _RiskName.coverage,
     level: Level = 0.1,
     gamma: Gamma = None,
     support: Support = None,
@@ -224,7 +224,7 @@ def tune(
     probabilities: Probabilities = None,
     time: Time = None,
     id: Id = None,
-    risk: Risk = RiskName.coverage,
+    risk: Risk = _RiskName.coverage,
     level: Level = 0.1,
     gammas: Annotated[
         str | None, Option(metavar="NUMBERS", help="The step sizes to try, with commas.")

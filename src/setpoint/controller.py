@@ -141,7 +141,7 @@ class Controller:
         for name, part, kind, wanted in (
             ("sets", self.sets, Family, "read, label, at, critical, start, bounds and unit"),
             ("stretch", self.stretch, Stretch, "params, phi, move, init and inverse"),
-            ("combine", self.combine, Combine, "rule, anti_windup and empty_if"),
+            ("combine", self.combine, Combine, "rule, covers_each, anti_windup and empty_if"),
         ):
             if isinstance(part, type) or not isinstance(part, kind):
                 raise InputError(f"{name} must be a part with {wanted}, got {part!r}")

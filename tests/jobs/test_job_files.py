@@ -345,15 +345,12 @@ def test_results_do_not_go_into_the_folder_of_a_stream(
     tmp_path: Path, table: Table, world: World
 ) -> None:
     found = jobs.calibrate(table(tmp_path / "a.csv", world(100)), ENDS)
-    for name in ("options.json", f"log-{0:020d}.jsonl"):
-        folder = tmp_path / name.partition(".")[0]
-        folder.mkdir()
-        (folder / name).write_text("{}")
-        (folder / "controller.toml").write_text("mine")
-        with pytest.raises(InputError, match=r"holds the state of `setpoint stream`.*name another"):
-            found.write(folder, report=False)
-        assert (folder / "controller.toml").read_text() == "mine"
-        assert len(list(folder.iterdir())) == 2
+    folder = tmp_path / "state"
+    folder.mkdir()
+    (folder / "streams.sqlite").write_text("")
+    with pytest.raises(InputError, match=r"holds the state of `setpoint stream`.*name another"):
+        found.write(folder, report=False)
+    assert len(list(folder.iterdir())) == 1
 
 
 def test_a_report_is_not_made_of_other_rows_than_the_job_wrote(

@@ -1,12 +1,12 @@
 """A family that learns, as a user may write one: the mean of past errors shifts the forecast."""
 
 from dataclasses import dataclass
-from math import isfinite
+from math import inf
 from typing import Any
 
 from setpoint.errors import PredictionError
 from setpoint.sets import Interval
-from setpoint.sets.intervals import extreme, scale, scale_critical, within
+from setpoint.sets.intervals import scale, scale_critical
 
 MOST = 1e6
 """The largest forecast that `Shifted` takes."""
@@ -44,7 +44,7 @@ class Shifted:
     """[centre + error − λ·low, centre + error + λ·high], error the mean of the past ones."""
 
     rate: float = 0.3
-    support: tuple[float, float] = (-float("inf"), float("inf"))
+    support: tuple[float, float] = (-inf, inf)
 
     columns = ("centre", "low", "high")
     ends, score, sound = staticmethod(ends), staticmethod(score), staticmethod(shifted_sound)
@@ -67,9 +67,13 @@ class Shifted:
         return float(y)
 
     def at(self, prediction: Any, lam: float) -> Interval:
-        if isfinite(lam):
-            return within(*ends(prediction, lam), self.support)
-        return extreme(lam, self.support)
+        low, high = self.support
+        if lam == inf:
+            return Interval(low, high)
+        if lam == -inf:
+            return Interval(inf, -inf)
+        lower, upper = ends(prediction, lam)
+        return Interval(max(lower, low), min(upper, high))
 
     def critical(self, prediction: Any, y: float) -> float:
         return score(prediction, y)

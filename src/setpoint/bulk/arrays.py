@@ -8,15 +8,9 @@ import numpy as np
 from setpoint.errors import InputError, PredictionError
 
 __all__ = [
-    "Array",
-    "by_column",
-    "fixed",
-    "inputs",
-    "kind_of",
-    "numbers",
-    "outputs",
+    "Array", "Intervals", "by_column", "fixed", "inputs", "kind_of", "numbers", "outputs",
     "prediction_columns",
-]
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 

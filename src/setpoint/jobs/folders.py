@@ -53,11 +53,8 @@ def results(folder: str | os.PathLike[str], source: Path | None = None) -> stage
     place = Path(folder)
     if place.exists() and not place.is_dir():
         raise InputError(f"{place} is a file, and results need a folder: name another")
-    if (place / "options.json").exists() or any(place.glob("log-*.jsonl")):
-        raise InputError(
-            f"{place} holds the state of `setpoint stream`, and results would replace its "
-            "controller: name another folder"
-        )
+    if (place / "streams.sqlite").exists():
+        raise InputError(f"{place} holds the state of `setpoint stream`: name another folder")
 
     def stale(names: list[str]) -> set[str]:
         before = _listed(place)

@@ -42,6 +42,7 @@ from setpoint.tape.columns import (
 __all__ = [
     "SUFFIXES",
     "File",
+    "header",
     "is_csv",
     "is_json",
     "read",
@@ -148,7 +149,7 @@ def read(path: _Path, columns: Sequence[str] | None = None, *, empty: bool = Fal
     return File(table, where, suffix, delimiter)
 
 
-def header(path: _Path) -> tuple[str, list[str]]:
+def _header(path: _Path) -> tuple[str, list[str]]:
     """The delimiter of a CSV and the names of its columns."""
     try:
         with _text(Path(path)) as lines:
@@ -163,7 +164,7 @@ def header(path: _Path) -> tuple[str, list[str]]:
 
 def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[str, Any]:
     pa, reader = arrow(), arrow("pyarrow.csv")
-    delimiter, names = header(path)
+    delimiter, names = _header(path)
     wanted = names if columns is None else columns
     twice = [name for name in wanted if names.count(name) > 1]
     if twice:
@@ -257,7 +258,7 @@ def _fault(path: Path, suffix: str) -> str | None:
     if suffix == ".parquet":
         return None
     with suppress(OSError, EOFError, UnicodeDecodeError, csv.Error), _text(path) as lines:
-        return _json_fault(lines) if is_json(suffix) else _csv_fault(lines, *header(path))
+        return _json_fault(lines) if is_json(suffix) else _csv_fault(lines, *_header(path))
     return None
 
 
@@ -428,7 +429,7 @@ def read_tape(path: _Path, plan: Plan | None) -> dict[str, Any]:
             with arrow("pyarrow.parquet").ParquetFile(path) as file:
                 names = file.schema_arrow.names
         else:
-            _, names = header(path)
+            _, names = _header(path)
         plan = plan or Plan.laid_out(names, where)
         kinds = plan.kinds()
         check_columns(kinds, names, where)
