@@ -42,7 +42,6 @@ from setpoint.tape.columns import (
 __all__ = [
     "SUFFIXES",
     "File",
-    "header",
     "is_csv",
     "is_json",
     "read",
