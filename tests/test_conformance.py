@@ -47,6 +47,11 @@ EXAMPLES: dict[type, list[Any]] = {
     sets.Scale: [sets.Scale(), sets.Scale((0.0, INF)), sets.Scale((-5.0, 5.0))],
     sets.Lower: [sets.Lower(), sets.Lower((0.0, INF)), sets.Lower((-5.0, 5.0))],
     sets.Upper: [sets.Upper(), sets.Upper((-INF, 4.5)), sets.Upper((-5.0, 5.0))],
+    sets.Corrected: [
+        sets.Corrected(),
+        sets.Corrected(level=0.3, recentre=False),
+        sets.Corrected((0.0, INF), means=2),
+    ],
     sets.QuantileScale: [
         sets.QuantileScale(),
         sets.QuantileScale(beyond="open"),
@@ -107,8 +112,24 @@ EXAMPLES: dict[type, list[Any]] = {
     losses.MiscoverageCounter: [losses.MiscoverageCounter(), losses.MiscoverageCounter(cap=3)],
     losses.Custom: [losses.Custom(shortfall), losses.Custom(size, grows=True)],
     steps.Fixed: [steps.Fixed(0.05), steps.Fixed(3), steps.Fixed(1e-6)],
+    steps.Account: [steps.Account(), steps.Account(3), steps.Account(INF)],
+    steps.Decaying: [steps.Decaying(1), steps.Decaying(0.2, 0.5, 0.0), steps.Decaying(30.0, 1, 1)],
+    steps.ScaleFree: [steps.ScaleFree(1), steps.ScaleFree(1e-3), steps.ScaleFree(50.0)],
+    steps.Betting: [steps.Betting(1), steps.Betting(1e-3)],
+    steps.PI: [steps.PI(2), steps.PI(0.0), steps.PI(1e9, rate=3.0, saturation=0.1)],
+    steps.ErrorQuantified: [steps.ErrorQuantified(), steps.ErrorQuantified(1, sharpness=1)],
+    steps.Mixture: [
+        steps.Mixture(1),
+        steps.Mixture(0.1, "linear"),
+        steps.Mixture(1e3, surrogate="potential", interval=1),
+    ],
     stretches.Identity: [stretches.Identity()],
     stretches.Exponential: [stretches.Exponential()],
+    stretches.Barrier: [
+        stretches.Barrier(),
+        stretches.Barrier(4, gain=1, two_sided=True),
+    ],
+    stretches.Tracking: [stretches.Tracking(), stretches.Tracking(20, 0.2, rate=0.01)],
     stretches.ScoreAdaptive: [
         stretches.ScoreAdaptive(0.1, low, high, inner, reading)
         for low, high in [(-1.0, 1.0), (-20, 0), (0.0, 0.0)]

@@ -11,7 +11,7 @@ import pytest
 import setpoint as sp
 from setpoint.errors import InputError, StateError
 from setpoint.losses import Custom, Miscoverage
-from setpoint.sets import Interval, Nested, ScoreWindow, Widen
+from setpoint.sets import Interval, Nested, Scale, ScoreWindow, Widen
 from setpoint.steps import Claim, Fixed
 from tests.laws.learning import Shifted
 
@@ -160,11 +160,11 @@ def test_a_learning_family_does_not_hide_in_another() -> None:
 
 def test_a_burn_in_lets_a_learning_family_learn() -> None:
     rng = np.random.default_rng(1)
-    past = [(-1.0, 1.0)] * 200
+    past = [(0.0, 1.0, 1.0)] * 200
     labels = (5.0 + rng.normal(size=200)).tolist()
     risk = sp.Risk(Miscoverage(), 0.1)
     ready = sp.burn_in(sp.Controller(Shifted(), risk), past, labels)
-    still = sp.burn_in(sp.Controller(Widen(), risk), past, labels)
+    still = sp.burn_in(sp.Controller(Scale(), risk), past, labels)
     assert ready.risks[0].start < still.risks[0].start
 
 

@@ -38,6 +38,8 @@ PARTS: dict[str, list[Any]] = {
         sets.Widen((0.0, INF)),
         sets.Scale((-1.5, 2.5)),
         sets.Scale(),
+        sets.Corrected(),
+        sets.Corrected((0.0, INF), level=0.2, recentre=False, means=2),
         sets.Lower((0.0, INF)),
         sets.Upper(),
         sets.PixelScale((0.0, 80.0), share=True),
@@ -68,10 +70,18 @@ PARTS: dict[str, list[Any]] = {
         losses.ImageMiscoverage(regions.Mask(np.eye(3, 5, dtype=bool))),
         losses.CentreFailure(0.25, regions.Centre(0.5, 1 / 3)),
     ],
-    "steps": [steps.Fixed(0.05), steps.Fixed(1e-300), steps.Fixed(1 / 3)],
+    "steps": [
+        *(steps.Fixed(0.05), steps.Fixed(1e-300), steps.Fixed(1 / 3)),
+        *(steps.Account(), steps.Account(INF)),
+        *(steps.Decaying(2.0), steps.ScaleFree(1 / 3), steps.Betting(0.1), steps.PI(2.0)),
+        *(steps.ErrorQuantified(), steps.ErrorQuantified(0.2, 1.0)),
+        *(steps.Mixture(3.0), steps.Mixture(3.0, "linear", 100)),
+    ],
     "stretches": [
         stretches.Identity(),
         stretches.Exponential(),
+        stretches.Barrier(5.0, 0.2, two_sided=True),
+        stretches.Tracking(7.0),
         stretches.ScoreAdaptive(0.1),
         stretches.ScoreAdaptive(0.1, -1.0, 1.0, stretches.Exponential(), "authors"),
         stretches.ErrorAdaptive(0.1, 0.2, -0.5, 0.5),
@@ -296,7 +306,7 @@ def one_risk(**changes: Any) -> dict[str, Any]:
         ),
         (
             described(stretch={"part": "ScoreAdaptive", "score": 1, "inner": {"part": "Cube"}}),
-            "stretch.inner.part must be one of .*'Identity', 'ScoreAdaptive', got 'Cube'",
+            "stretch.inner.part must be one of .*'Identity', 'ScoreAdaptive', .*got 'Cube'",
         ),
         (
             described(stretch={"part": "ScoreAdaptive", "score": 1, "inner": "Identity"}),

@@ -19,7 +19,7 @@ from setpoint import (
 from setpoint.alarms import Alarm
 from setpoint.controller import Controller, Risk, State
 from setpoint.guarantee import Certificate
-from setpoint.presets import burn_in
+from setpoint.presets import burn_in, intervals, label_sets
 from setpoint.receipts import Info, Receipt
 from setpoint.stream import Stream
 
@@ -71,7 +71,9 @@ __all__ = [
     "guarantee",
     "images",
     "interop",
+    "intervals",
     "jobs",
+    "label_sets",
     "losses",
     "metrics",
     "models",

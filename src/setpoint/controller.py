@@ -17,7 +17,7 @@ from setpoint.losses import Keeps, declaration, fits
 from setpoint.recursion import Memory, Position
 from setpoint.sets.family import Family, Learns, Remembers, Sides
 from setpoint.steps import Scored, Step
-from setpoint.stretches import Identity, Stretch
+from setpoint.stretches import Identity, Saturates, Stretch
 
 __all__ = [
     "Controller", "Risk", "RiskState", "State", "described", "matching", "memory_of",
@@ -211,7 +211,7 @@ class Controller:
         """(m, M) of each risk, in units of θ; infinite where nothing is known yet."""
         default = self.sets.bounds()
         memory = self.stretch.init()
-        if default is None:
+        if default is None or isinstance(self.stretch, Saturates):  # then the stretch says where
             family = (-inf, inf)
         else:
             low, high = (self.stretch.inverse(lam, memory) for lam in default)

@@ -22,6 +22,7 @@ from setpoint.errors import InputError
 from setpoint.losses import Declaration, Limits, declaration
 from setpoint.sets.family import Sides
 from setpoint.steps import Claim, Premise, Within
+from setpoint.stretches import Saturates
 
 __all__ = ["Certificate", "Premise", "RiskCertificate", "Status", "certify", "pooled"]
 
@@ -61,14 +62,14 @@ class RiskCertificate:
         A constant C such that Σ(l − r) stays within ±C on every window; None where there is none.
     window_sided
         "both" if it holds in both directions, "upper" if only excess is bounded.
+    growth
+        `constant_lower` and `constant_upper` grow with T to this power; 0 where they do not.
     spread
         The range of the loss, l_max − l_min: a wider bound says nothing.
     theta, first
         θ now and when the segment began.
     lifts, lifted
         How often and how far anti-windup raised θ.
-    growth
-        How the constants grow with the number of labels: like T to this power.
     rounding
         How far rounding may take the mean beyond its bound.
     premises
@@ -87,12 +88,12 @@ class RiskCertificate:
     constant_upper: float | None
     window: float | None
     window_sided: str
+    growth: float
     spread: float
     theta: float
     first: float
     lifts: int
     lifted: float
-    growth: float
     rounding: float
     premises: tuple[Premise, ...]
 
@@ -118,18 +119,16 @@ class RiskCertificate:
     def steps_until(self, tolerance: float) -> int | None:
         """The number of labels after which the guarantee is within `tolerance` of the level."""
         constants = [c for c in (self.constant_lower, self.constant_upper) if c is not None]
-        if not constants:
+        growing = self.growth > 0.0
+        if not constants or (growing and (self.growth >= 1.0 or not self.judged)):
             return None
-        if self.growth >= 1.0:
-            return None
-        # The bound is c·(T/now)^growth: it is T·tolerance at this T.
-        now = max(self.judged, 1)
-        share = max(abs(c) for c in constants) / (now * tolerance)
-        try:
-            steps = now * share ** (1.0 / (1.0 - self.growth))
-        except OverflowError:
-            return None
-        return max(1, ceil(steps * (1.0 - 1e-12))) if isfinite(steps) else None
+        steps = max(abs(c) for c in constants) / tolerance
+        if growing:  # C·(t/T)^p / t = tolerance
+            try:
+                steps = (steps / self.judged**self.growth) ** (1.0 / (1.0 - self.growth))
+            except OverflowError:
+                return None
+        return max(1, ceil(steps)) if isfinite(steps) else None
 
     @property
     def status(self) -> Status:
@@ -315,6 +314,9 @@ def _within(controller: Controller, index: int, state: State) -> Within:
     risk, values = controller.risks[index], state.risks[index]
     promise = declaration(risk.loss)
     low, high = controller.bounds[index]
+    if isinstance(controller.stretch, Saturates):
+        ends = controller.stretch.limits(state.stretch)
+        low, high = max(low, ends[0]), min(high, ends[1])
 
     def surroundings(most: float) -> Within:
         fall, rise = promise.low - risk.level, most - risk.level
@@ -359,6 +361,8 @@ def _certify(
         side: all(p.holds for p in premises if p.needed in ("both", side))
         for side in ("upper", "lower")
     }
+    if claim.joint:
+        holds = dict.fromkeys(holds, all(holds.values()))
     least = claim.lower if holds["lower"] else None
     most = claim.upper if holds["upper"] else None
     below, above = claim.window
@@ -382,12 +386,12 @@ def _certify(
         constant_upper=most,
         window=window,
         window_sided="both" if both else "upper",
+        growth=claim.growth,
         spread=within.rise - within.fall,
         theta=values.theta,
         first=values.first,
         lifts=values.lifts,
         lifted=values.lifted,
-        growth=claim.growth,
         rounding=claim.rounding,
         premises=premises,
     )
@@ -543,12 +547,12 @@ def pooled(certificates: Sequence[RiskCertificate]) -> RiskCertificate:
         constant_upper=most,
         window=summed([risk.window for risk in certificates]),
         window_sided="both" if all(r.window_sided == "both" for r in certificates) else "upper",
+        growth=max(risk.growth for risk in certificates),
         spread=max(risk.spread for risk in certificates),
         theta=nan,
         first=nan,
         lifts=sum(risk.lifts for risk in certificates),
         lifted=sum(risk.lifted for risk in certificates),
-        growth=max(risk.growth for risk in certificates),
         rounding=max(risk.rounding for risk in certificates),
         premises=(Premise(streams, least is not None or most is not None),),
     )

@@ -16,6 +16,8 @@ from setpoint.losses import Calms, Counts, Keeps, declaration
 from setpoint.parts import trusted
 from setpoint.recursion import TORN, Memory, Numbers, Position, Rules
 from setpoint.sets.family import Learns, Remembers, Scalar, Shares, Sides
+from setpoint.steps import Floored, Heeds, Scored
+from setpoint.stretches import Always
 
 __all__ = ["Law", "Laws", "aim_one", "check_thetas", "learn_one", "numbers_of", "rules_of"]
 
@@ -67,6 +69,9 @@ class Law:
         self.score: Any = self.critical if plain is None else plain.score
         self.phi, self.phi_params = controller.stretch.phi, controller.stretch.params
         self.move = controller.stretch.move
+        self.always = isinstance(controller.stretch, Always) and controller.stretch.always
+        self.scores = _scored(controller.stretch)
+        self.least: Any = risk.step.least if isinstance(risk.step, Floored) else None
 
     def judge(self, memory: Memory, shown: Any, y: Any, lam: float) -> tuple[float | None, Memory]:
         """The loss of what was shown, None if there is nothing to judge, and its next memory."""
@@ -152,6 +157,7 @@ def rules_of(controller: Controller) -> Rules:
     learns = isinstance(family, Learns)
     stretch: Any = controller.stretch
     sets: Any = family
+    steps: list[Any] = [risk.step for risk in controller.risks]
     return Rules(
         risks=range(len(losses)),
         columns=range(len(sets.columns)) if scalar else range(0),
@@ -160,6 +166,10 @@ def rules_of(controller: Controller) -> Rules:
         merge=combine.rule,
         step=tuple(risk.step.rule for risk in controller.risks if risk.step is not None),
         grows=tuple(declaration(loss).grows for loss in losses),
+        floor=tuple(step.least if isinstance(step, Floored) else None for step in steps),
+        heed_step=tuple(step.heed if isinstance(step, Heeds) else None for step in steps),
+        heed_stretch=stretch.heed if isinstance(stretch, Heeds) else None,
+        heed_family=sets.heed if learns and isinstance(sets, Heeds) else None,
         judge=tuple(loss.rule for loss in losses) if scalar else None,
         ends=sets.ends if scalar else None,
         score=sets.score if scalar else None,
@@ -169,9 +179,17 @@ def rules_of(controller: Controller) -> Rules:
         some=several and combine.empty_if == "some",
         split=isinstance(family, Sides),
         lifts=several and combine.anti_windup is not None,
-        scored=stretch.move is not None or bool(risks_that_score(controller)),
+        floored=any(isinstance(step, Floored) for step in steps),
+        heeds=any(isinstance(part, Heeds) for part in (stretch, sets, *steps)),
+        always=isinstance(stretch, Always) and stretch.always,
+        scored=_scored(stretch) or bool(risks_that_score(controller)),
         cuts=scalar and sets.support != (-inf, inf),
     )
+
+
+def _scored(stretch: Any) -> bool:
+    """Whether a stretch asks for the critical value of y; one of a user's that moves may."""
+    return stretch.scored if isinstance(stretch, Scored) else stretch.move is not None
 
 
 def numbers_of(controller: Controller) -> Numbers:
@@ -205,6 +223,10 @@ class Laws:
         """θ → λ, and the risk that leads."""
         return recursion.aim(self.rules, self.numbers, state.position)
 
+    def heed(self, state: State, others: int) -> None:
+        """Tells the parts that ask for it how many other predictions wait."""
+        state.move(recursion.heed(self.rules, self.numbers, state.position, float(others)))
+
     def learn(
         self, state: State, reading: Any, shown: Any, lam: Any, leader: int, y: Any
     ) -> tuple[float | None, ...]:
@@ -224,7 +246,7 @@ class Laws:
             value = law.substitute if value is None else value
             values.append(nan if value is None else value)
             memories.append(memory)
-            wanted = value is not None and (law.scored or (rules.move is not None and i == leader))
+            wanted = value is not None and (law.scored or (law.scores and i == leader))
             scores.append(law.critical(part, y) if wanted else 0.0)
         family = laws[0].learn_family(position.family, reading, y) if laws[0].learns else ()
         position = recursion.learn(
@@ -288,13 +310,22 @@ def learn_one(
         theta, step = law.step(law.step_params, risk.theta, risk.step, excess, critical)
         if law.step_doubted:
             theta, step = law.check_step(theta, step)
+        moves = law.move is not None
         if not -inf < lam < inf:
             state.saturated(lam)
-        elif law.move is not None:
-            moved = law.move(law.phi_params, state.stretch, excess, law.score(reading, y), lam)
+            moves = law.always
+        if moves:
+            score = law.score(reading, y) if law.scores else 0.0
+            moved = law.move(law.phi_params, state.stretch, excess, score, lam)
             if law.stretch_doubted:
                 moved = law.check_stretch(moved, len(state.stretch))
             state.stretch = moved
+        if law.least is not None:
+            least = law.least(law.step_params, step)
+            if theta < least:
+                risk.lifts += 1
+                risk.lifted += least - theta
+                theta = least
         risk.theta, risk.step, risk.loss = theta, step, loss
         risk.judged += 1
         risk.total += value

@@ -1,7 +1,6 @@
 """What a part can do, and which parts are the library's own: a user's are checked at work."""
 
 from dataclasses import fields
-from inspect import getattr_static
 from typing import Any, TypeVar, _ProtocolMeta
 
 import numpy as np
@@ -29,14 +28,13 @@ class Capability(_ProtocolMeta):
         missing = _MISSING.get(key)
         if missing is None:  # what the class itself does not have; an instance still may
             asked = {n for base in cls.__mro__ for n in vars(base) if n[0] != "_"} or {"__call__"}
-            here = type(part)
-            missing = {n for n in asked if getattr_static(here, n, _NOTHING) is _NOTHING}
+            bases = type(part).__mro__
+            missing = {n for n in asked if not any(n in vars(base) for base in bases)}
             _MISSING[key] = missing
         return not missing or all(hasattr(part, name) for name in missing)
 
 
 _MISSING: dict[tuple[type, type], set[str]] = {}
-_NOTHING = object()
 
 
 def ours(cls: C) -> C:

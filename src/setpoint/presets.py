@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from math import nan
+from math import inf, nan
 from statistics import NormalDist
 from sys import float_info
 from typing import Any
@@ -14,6 +14,7 @@ from setpoint.controller import Controller, Risk, memory_of
 from setpoint.errors import InputError
 from setpoint.losses import Calms, Keeps, Miscoverage, declaration
 from setpoint.sets import (
+    Corrected,
     Draws,
     Family,
     Learns,
@@ -26,14 +27,10 @@ from setpoint.sets import (
     Threshold,
     Widen,
 )
-from setpoint.steps import Fixed
-from setpoint.stretches import ErrorAdaptive, ScoreAdaptive, clip_bounds
+from setpoint.steps import Account, Fixed
+from setpoint.stretches import Barrier, ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
 
-__all__ = ["aci", "burn_in", "intervals", "label_sets"]
-
-# Mean absolute residuals beyond which an interval counts as the whole line. The constant of the
-# guarantee is proportional to it; no λ needs as much, because the scale follows the residuals.
-_LARGEST = 20.0
+__all__ = ["aci", "burn_in", "intervals", "label_sets", "scaled_intervals", "threshold_sets"]
 
 
 def _miss_level(confidence_level: float) -> float:
@@ -43,13 +40,104 @@ def _miss_level(confidence_level: float) -> float:
     return rounded if 0.0 < rounded < 1.0 else 1.0 - level
 
 
-def intervals(confidence_level: float = 0.9, *, start: float | None = None) -> Controller:
-    """Intervals in units of a tracked scale (`sets.Scale`), held at a coverage.
+def intervals(
+    coverage: float = 0.9,
+    *,
+    risk: Risk | None = None,
+    recentre: bool = True,
+    means: int = 1,
+    support: tuple[float, float] = (-inf, inf),
+    limit: float = 10.0,
+    steadiness: float = 0.15,
+    two_sided: bool = False,
+) -> Controller:
+    """Intervals that adjust themselves: no step size, no bounds, no units, no past data.
+
+    The family learns the forecast's own errors (`sets.Corrected`), and a budget keeps the losses:
+    with coverage 0.9 there are at no time more than 10.9 misses beyond what was asked.
+
+    Parameters
+    ----------
+    coverage
+        The share of labels that the intervals are to hold.
+    risk
+        Another loss and level to hold instead of coverage; its step and start are the budget's.
+    recentre, means, support
+        As for `sets.Corrected`. Intervals may leave the centre of the forecast unless
+        `recentre=False`.
+    limit
+        How much may be lost beyond what was asked before the full set is shown.
+    steadiness
+        How fast the sets widen with the account; smaller is narrower and less steady.
+    two_sided
+        Whether to keep the coverage from above too. Then nothing is forgotten, and empty sets
+        may be shown.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> stream = sp.Stream(sp.intervals(coverage=0.9))
+    >>> stream.predict((10.0, 14.0))
+    Interval(10.0, 14.0)
+    >>> stream.update(15.0)
+    1.0
+    """
+    level = _miss_level(coverage)
+    sets = Corrected(support=support, level=level, recentre=recentre, means=means)
+    budget = _budget(risk, level, limit, two_sided)
+    return Controller(sets, budget, Barrier(limit, steadiness, two_sided))
+
+
+def label_sets(
+    coverage: float = 0.9,
+    *,
+    sets: Family | None = None,
+    risk: Risk | None = None,
+    limit: float = 10.0,
+    steadiness: float = 0.15,
+) -> Controller:
+    """Label sets, or any sets with one λ, that adjust themselves under the same budget.
+
+    Parameters
+    ----------
+    coverage
+        The share of labels that the sets are to hold.
+    sets
+        The family, by default `sets.Threshold()`; also several labels and images, with the risk
+        that belongs to them.
+    risk, limit, steadiness
+        As for `intervals`.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> stream = sp.Stream(sp.label_sets(coverage=0.9))
+    >>> len(stream.predict([0.7, 0.2, 0.1]))
+    3
+    """
+    budget = _budget(risk, _miss_level(coverage), limit, False)
+    return Controller(sets or Threshold(), budget, Tracking(limit, steadiness))
+
+
+def _budget(risk: Risk | None, level: float, limit: float, two_sided: bool) -> Risk:
+    """A risk whose θ is the account of its losses."""
+    step = Account(inf if two_sided else limit)
+    held = Risk(Miscoverage(), level) if risk is None else risk
+    return replace(held, step=step, start=0.0)
+
+
+# Mean absolute residuals beyond which an interval counts as the whole line. The constant of the
+# guarantee is proportional to it; no λ needs as much, because the scale follows the residuals.
+_LARGEST = 20.0
+
+
+def scaled_intervals(confidence_level: float = 0.9, *, start: float | None = None) -> Controller:
+    """The adapters' own: intervals in units of a tracked scale (`sets.Scale`), held at a coverage.
 
     The first λ is `start`, by default the one that is right for normal residuals measured by their
     mean absolute value.
 
-    >>> intervals(0.9).risks[0].level
+    >>> scaled_intervals(0.9).risks[0].level
     0.1
     """
     level, normal = _miss_level(confidence_level), NormalDist()
@@ -60,10 +148,10 @@ def intervals(confidence_level: float = 0.9, *, start: float | None = None) -> C
     return Controller(Scale(), risk)
 
 
-def label_sets(confidence_level: float = 0.9) -> Controller:
+def threshold_sets(confidence_level: float = 0.9) -> Controller:
     """Label sets by a threshold on the probabilities, held at a coverage.
 
-    >>> label_sets(0.9).risks[0].level
+    >>> threshold_sets(0.9).risks[0].level
     0.1
     """
     return Controller(Threshold(), Risk(Miscoverage(), _miss_level(confidence_level), Fixed(0.05)))

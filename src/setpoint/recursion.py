@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-__all__ = ["TORN", "Numbers", "Position", "Rules", "aim", "judge", "learn", "show"]
+__all__ = ["TORN", "Numbers", "Position", "Rules", "aim", "heed", "judge", "learn", "show"]
 
 Memory = tuple[float, ...]
 Memories = tuple[Memory, ...]
@@ -32,8 +32,11 @@ class Rules(NamedTuple):
     says which loss grows with the set. `some` is `combine.empty_if == "some"`, `split` that every
     risk has its own set, `lifts` that there is anti-windup, `scored` that some rule asks for the
     critical value of y, `cuts` that the support is bounded. `move`, `prepare` and `observe` are
-    None where the stretch does not adapt and the family does not learn. `judge`, `ends`, `score`
-    and `sound` are those of scalar parts, else None.
+    None where the stretch does not adapt and the family does not learn. `always` says that the
+    stretch also moves where the safeguard chose the set. `floor` has, for each risk, what θ may not
+    fall below, and `heed_step`, `heed_stretch` and `heed_family` tell parts how many other
+    predictions wait; None where a part does not ask. `judge`, `ends`, `score` and `sound` are those
+    of scalar parts, else None.
     """
 
     risks: Sequence[int]
@@ -43,6 +46,10 @@ class Rules(NamedTuple):
     merge: Any
     step: tuple[Any, ...]
     grows: tuple[bool, ...]
+    floor: tuple[Any, ...]
+    heed_step: tuple[Any, ...]
+    heed_stretch: Any = None
+    heed_family: Any = None
     judge: tuple[Any, ...] | None = None
     ends: Any = None
     score: Any = None
@@ -52,6 +59,9 @@ class Rules(NamedTuple):
     some: bool = False
     split: bool = False
     lifts: bool = False
+    floored: bool = False
+    heeds: bool = False
+    always: bool = False
     scored: bool = False
     cuts: bool = False
 
@@ -113,6 +123,24 @@ def aim(rules: Rules, numbers: Numbers, position: Position) -> tuple[Any, int]:
     return lam, TORN if full & low else leader
 
 
+def heed(rules: Rules, numbers: Numbers, position: Position, others: float) -> Position:
+    """What parts that ask for it are told when a set is made: how many other predictions wait."""
+    stretch, family = position.stretch, position.family
+    if rules.heed_stretch is not None:
+        stretch = rules.heed_stretch(numbers.phi, stretch, others)
+    if rules.heed_family is not None:
+        family = rules.heed_family(numbers.family, family, others)
+    steps = tuple([
+        rules.heed_step[i](numbers.step[i], position.step[i], others)
+        if rules.heed_step[i] is not None else position.step[i]
+        for i in rules.risks
+    ])  # fmt: skip
+    return Position(
+        position.theta, steps, position.loss, stretch, family,
+        position.total, position.lifts, position.lifted,
+    )  # fmt: skip
+
+
 def show(
     rules: Rules, numbers: Numbers, reading: tuple[float, ...], lam: float
 ) -> tuple[float, float]:
@@ -171,22 +199,27 @@ def learn(
             calm = seen[i] if leader == i else calm
             pull = excess[i] if leader == i else pull
             score = scores[i] if leader == i else score
-        calm = calm & (lam < inf) & (lam > -inf)
+        calm = calm & (rules.always | ((lam < inf) & (lam > -inf)))
         stretch = rules.move(numbers.phi, stretch, pull, score, lam) if calm else stretch
     theta = tuple([moves[i][0] for i in rules.risks])
     lifts, lifted = position.lifts, position.lifted
-    if rules.lifts:
+    if rules.lifts | rules.floored:
         heard, highest = seen[0], theta[0]
         for i in rules.risks:
             heard = heard | seen[i]
             highest = theta[i] if theta[i] > highest else highest
-        floor = highest - numbers.delta
-        slack = tuple([heard & (theta[i] < floor) for i in rules.risks])
+        near = highest - numbers.delta if rules.lifts else -inf
+        floors = tuple([
+            rules.floor[i](numbers.step[i], moves[i][1]) if rules.floor[i] is not None else -inf
+            for i in rules.risks
+        ])  # fmt: skip
+        floors = tuple([near if near > floors[i] else floors[i] for i in rules.risks])
+        slack = tuple([heard & (theta[i] < floors[i]) for i in rules.risks])
         lifts = tuple([lifts[i] + 1.0 if slack[i] else lifts[i] for i in rules.risks])
         lifted = tuple([
-            lifted[i] + (floor - theta[i]) if slack[i] else lifted[i] for i in rules.risks
+            lifted[i] + (floors[i] - theta[i]) if slack[i] else lifted[i] for i in rules.risks
         ])  # fmt: skip
-        theta = tuple([floor if slack[i] else theta[i] for i in rules.risks])
+        theta = tuple([floors[i] if slack[i] else theta[i] for i in rules.risks])
     return Position(
         theta,
         tuple([moves[i][1] for i in rules.risks]),

@@ -85,8 +85,8 @@ class Stream:
     """
 
     __slots__ = (
-        "__weakref__", "_controller", "_draws", "_earlier", "_hook", "_last", "_law", "_laws",
-        "_learns", "_receipts", "_risk", "_sets", "_single", "_skips", "_state", "_watch",
+        "__weakref__", "_controller", "_draws", "_earlier", "_heeds", "_hook", "_last", "_law",
+        "_laws", "_learns", "_receipts", "_risk", "_sets", "_single", "_skips", "_state", "_watch",
     )  # fmt: skip
 
     def __new__(cls, *_: Any, shared: bool = False, **__: Any) -> "Stream":
@@ -133,6 +133,7 @@ class Stream:
         self._single = len(laws.each) == 1
         self._draws = isinstance(controller.sets, Draws) and controller.sets.draws
         self._learns = isinstance(controller.sets, Learns)
+        self._heeds = laws.rules.heeds
         self._risk = self._state.risks[0]
 
     # A step
@@ -140,12 +141,14 @@ class Stream:
     def predict(self, prediction: Any, id: Id | None = None) -> Any:
         """The set for a prediction; it waits for its label under `id`, or a generated number."""
         receipts, sets, state = self._receipts, self._sets, self._state
+        if len(receipts) >= state.peak and state.peak < receipts.limit:
+            return self._predict_beside(prediction, id)
         name = receipts.serial if id is None else id if type(id) is str else checked_id(id)
         reading = sets.read(prediction)
         if self._draws:
             reading = sets.draw(reading, name)
         if self._learns:
-            reading = sets.prepare(sets.params, state.family, reading)
+            reading = sets.prepare(self._law.family_params, state.family, reading)
         lam: Any
         if self._single:
             lam, leader = aim_one(self._law, self._risk, state.stretch), 0
@@ -156,10 +159,22 @@ class Stream:
             receipts.only = (name, reading, shown, lam, leader)
         else:
             receipts.queue(Receipt(name, reading, shown, lam, leader), self._give_up)
-            if len(receipts) > state.peak:
-                state.peak = len(receipts)
         receipts.serial += 1
         return shown
+
+    def _predict_beside(self, prediction: Any, id: Id | None) -> Any:
+        """As `predict`, where more predictions will wait at once than ever before."""
+        state = self._state
+        peak, position = state.peak, state.position
+        state.peak = len(self._receipts) + 1
+        try:
+            if self._heeds:
+                self._laws.heed(state, peak)
+            return self.predict(prediction, id)
+        except BaseException:
+            state.peak = peak
+            state.move(position)
+            raise
 
     def update(self, y: Any, id: Id | None = None) -> Any:
         """Takes in a label and returns its loss: a tuple if there are several risks.

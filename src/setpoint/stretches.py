@@ -9,7 +9,7 @@ the next memory. Saturation is decided on θ, so no stretch can break the guaran
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from math import exp, inf, log1p
+from math import exp, inf, log1p, sqrt
 from typing import Any, Protocol, runtime_checkable
 
 from setpoint._check import choice, finite, number, positive
@@ -17,15 +17,32 @@ from setpoint.errors import InputError
 from setpoint.parts import Capability, ours
 
 __all__ = [
-    "ErrorAdaptive", "Exponential", "Identity", "ScoreAdaptive", "Stretch", "clip_bounds",
-    "error_authors", "error_paper", "exponential", "identity",
-    "shifted_exponential", "shifted_identity",
+    "Always", "Barrier", "ErrorAdaptive", "Exponential", "Identity", "Saturates", "ScoreAdaptive",
+    "Stretch", "Tracking", "barrier", "barrier_heed", "barrier_move", "clip_bounds",
+    "error_authors", "error_paper", "exponential", "identity", "shifted_exponential",
+    "shifted_identity", "tracking", "tracking_heed", "tracking_move",
 ]  # fmt: skip
 
 Memory = tuple[float, ...]
 
 LARGEST_EXPONENT = 709.0
 """e to a larger power overflows: plain Python raises, compiled code gives inf."""
+
+
+@runtime_checkable
+class Always(Protocol, metaclass=Capability):
+    """A stretch that moves after every label, if `always` is true; else not where the safeguard
+    chose the set."""
+
+    @property
+    def always(self) -> bool: ...
+
+
+@runtime_checkable
+class Saturates(Protocol, metaclass=Capability):
+    """A stretch that is infinite from some θ on: `limits(memory)` are these ends, ±inf if none."""
+
+    def limits(self, memory: Memory) -> tuple[float, float]: ...
 
 
 @runtime_checkable
@@ -232,6 +249,8 @@ class ScoreAdaptive(_Adaptive):
     inner: Inner = Identity()
     reading: str = "paper"
 
+    scored = True
+
     def __post_init__(self) -> None:
         self._check()
 
@@ -269,6 +288,8 @@ class ErrorAdaptive(_Adaptive):
     inner: Inner = Identity()
     reading: str = "paper"
 
+    scored = True
+
     def __post_init__(self) -> None:
         self._check()
         loss = finite(self.loss, "ErrorAdaptive.loss")
@@ -279,6 +300,217 @@ class ErrorAdaptive(_Adaptive):
     @property
     def params(self) -> Memory:
         return (self.score, self.loss, *self._clips())
+
+
+def barrier(params: Memory, memory: Memory, theta: float) -> float:
+    """g·(S + 2d·v)/(1 − (max(S, 0)/K)²), +inf from K on; K, g and v as they are for d."""
+    limit, gain, two_sided = params
+    waiting, recent = memory
+    top = limit + 2.0 * waiting
+    share = theta / top if theta > 0.0 else 0.0
+    room = 1.0 - share * share
+    gain = gain / (1.0 + 0.2 * waiting)
+    pressed = gain * (theta + 2.0 * waiting * recent) / (room if room > 0.0 else 1.0)
+    low = -inf if (two_sided > 0.0) & (theta <= -top) else pressed
+    return inf if theta >= top else low
+
+
+def barrier_move(params: Memory, memory: Memory, excess: float, score: float, lam: float) -> Memory:
+    """The recent excess: a mean over about as many labels as wait."""
+    waiting, recent = memory
+    return waiting, recent + (excess - recent) / (1.0 + waiting)
+
+
+def barrier_heed(params: Memory, memory: Memory, others: float) -> Memory:
+    """d, the most other predictions that waited when a set was made."""
+    waiting, recent = memory
+    return (others if others > waiting else waiting), recent
+
+
+@ours
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """How an account becomes width: gentle near zero, without end where the budget is used up.
+
+    λ = g·S/(1 − (max(S, 0)/K)²), and the full set from S = K on. With d other predictions waiting
+    the limit is K + 2d, the gain g/(1 + d/5), and S is taken as it would be if those that wait miss
+    as the recent ones did. For `steps.Account`, which makes S the account itself.
+
+    Parameters
+    ----------
+    limit
+        K: how much may be lost beyond what was asked before the full set is shown.
+    gain
+        g: how fast the sets widen with the account. Smaller is narrower and less steady.
+    two_sided
+        Whether the empty set is shown from S = −K on.
+
+    Examples
+    --------
+    >>> stretch = Barrier()
+    >>> [round(stretch.phi(stretch.params, stretch.init(), s), 3) for s in (-2.0, 0.0, 5.0, 9.0)]
+    [-0.3, 0.0, 1.0, 7.105]
+    >>> stretch.phi(stretch.params, stretch.init(), 10.0)
+    inf
+    """
+
+    limit: float = 10.0
+    gain: float = 0.15
+    two_sided: bool = False
+
+    phi = staticmethod(barrier)
+    move = staticmethod(barrier_move)
+    heed = staticmethod(barrier_heed)
+    always = True
+    scored = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limit", positive(self.limit, "Barrier.limit"))
+        object.__setattr__(self, "gain", positive(self.gain, "Barrier.gain"))
+
+    @property
+    def params(self) -> Memory:
+        return (self.limit, self.gain, 1.0 if self.two_sided else 0.0)
+
+    def init(self) -> Memory:
+        """Nothing waits, and no label was missed."""
+        return (0.0, 0.0)
+
+    def limits(self, memory: Memory) -> tuple[float, float]:
+        """The accounts from which the empty and the full set are shown."""
+        top = self.limit + 2.0 * memory[0]
+        return (-top if self.two_sided else -inf), top
+
+    def inverse(self, lam: float, memory: Memory = (0.0, 0.0)) -> float:
+        """The account whose λ is `lam`."""
+        low, top = self.limits(memory)
+        if not -inf < lam < inf:
+            return top if lam > 0.0 else max(low, -1e300)
+        gain = self.gain / (1.0 + 0.2 * memory[0])
+        shift, pressed = 2.0 * memory[0] * memory[1], lam / gain
+        if pressed <= shift:
+            return max(pressed - shift, low)
+        # pressed·(1 − (S/K)²) = S + shift, a quadratic in S.
+        slope = top * top / (2.0 * pressed)
+        return slope * (sqrt(1.0 + 2.0 * (pressed - shift) / slope) - 1.0)
+
+
+def tracking(params: Memory, memory: Memory, theta: float) -> float:
+    """c + s·(q + u): the λ that is expected, its scale and quantile, and what the account adds."""
+    labels, mean, pull, _, scale, quantile, last, _, waiting, recent = memory
+    press = barrier((params[0], params[1], 0.0), (waiting, recent), theta)
+    centre = mean + pull * (last - mean)
+    return centre + scale * (quantile + press) if (labels > 0.0) & (press < inf) else inf
+
+
+def tracking_move(
+    params: Memory, memory: Memory, excess: float, score: float, lam: float
+) -> Memory:
+    """What the λ that would have kept the loss at its level teaches about the next one."""
+    labels, mean, pull, spread, scale, quantile, last, jump, waiting, recent = memory
+    waiting, recent = barrier_move(params, (waiting, recent), excess, score, lam)
+    if not (-1e150 < score < 1e150):  # no λ, or every λ, would have done: nothing to learn but this
+        rate = 2.0 / (labels + 9.0)
+        quantile += (rate if rate > params[2] else params[2]) * excess
+        return labels, mean, pull, spread, scale, quantile, last, jump, waiting, recent
+    labels += 1.0
+    share = 1.0 / (labels + 1.0)
+    if labels == 1.0:
+        return labels, score, pull, spread, scale, quantile, score, jump, waiting, recent
+    shift = last - mean
+    centre = mean + pull * shift
+    rest = score - centre
+    size = rest if rest > 0.0 else -rest
+    if labels > 20.0:  # one odd label is not believed, two are
+        most = 6.0 * (scale if scale > jump else jump)
+        score = centre + _clip(rest, -most, most)
+    jump = size
+    if scale > 0.0:
+        rate = 2.0 / (labels + 8.0)
+        quantile += (rate if rate > params[2] else params[2]) * excess
+        rate = 1.0 / (labels + 10.0)
+        step = _clip(rest / scale, -6.0, 6.0) * (rate if rate > 0.01 else 0.01)
+        part = _clip(shift / scale, -1e9, 1e9)
+        square = part * part
+        most = 100.0 * spread + 100.0
+        rate = share if share > 0.01 else 0.01
+        spread += rate * ((square if square < most else most) - spread)
+        least = 0.02 * square
+        pull += step * part / ((spread if spread > least else least) + 0.1)
+        rate = share if share > 0.05 else 0.05
+        scale += rate * (abs(score - centre) - scale)
+    else:
+        scale = size
+    rate = share if share > 0.2 else 0.2
+    mean += rate * (score - mean)
+    return labels, mean, pull, spread, scale, quantile, score, jump, waiting, recent
+
+
+def tracking_heed(params: Memory, memory: Memory, others: float) -> Memory:
+    """d, the most other predictions that waited when a set was made."""
+    waiting = others if others > memory[8] else memory[8]
+    return memory[:8] + (waiting, memory[9])  # noqa: RUF005, a form that numba knows
+
+
+@ours
+@dataclass(frozen=True, slots=True)
+class Tracking:
+    """The budget for sets with one λ: label sets, several labels, images, and any bounded loss.
+
+    It follows the λ that would have kept the loss at its level: where the next one is expected, on
+    what scale it varies, which quantile of it is right. The account then widens or narrows the set
+    as `Barrier` does. Before the first label, and from S = K on, the set is full. For
+    `steps.Account`.
+
+    Parameters
+    ----------
+    limit, gain
+        K and g, as for `Barrier`.
+    rate
+        How fast the quantile follows the losses, at the least.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Account(), start=0.0)
+    >>> stream = sp.Stream(sp.Controller(sp.sets.Threshold(), risk, Tracking()))
+    >>> len(stream.predict([0.7, 0.2, 0.1]))
+    3
+    """
+
+    limit: float = 10.0
+    gain: float = 0.15
+    rate: float = 0.05
+
+    phi = staticmethod(tracking)
+    move = staticmethod(tracking_move)
+    heed = staticmethod(tracking_heed)
+    always = True
+    scored = True
+
+    def __post_init__(self) -> None:
+        for name in ("limit", "gain", "rate"):
+            object.__setattr__(self, name, positive(getattr(self, name), f"Tracking.{name}"))
+
+    @property
+    def params(self) -> Memory:
+        return (self.limit, self.gain, self.rate)
+
+    def init(self) -> Memory:
+        """Nothing was seen: the next λ is expected halfway between the last one and their mean."""
+        return (0.0, 0.0, 0.5, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+    def limits(self, memory: Memory) -> tuple[float, float]:
+        """The account from which the full set is shown."""
+        return -inf, self.limit + 2.0 * memory[8]
+
+    def inverse(self, lam: float, memory: Memory) -> float:
+        """The account whose λ is `lam`; 0 before the first label, when every λ is infinite."""
+        labels, mean, pull, _, scale, quantile, last, _, *late = memory
+        if labels == 0.0 or scale == 0.0:
+            return 0.0
+        press = (lam - mean - pull * (last - mean)) / scale - quantile
+        return Barrier(self.limit, self.gain).inverse(press, tuple(late))
 
 
 def clip_bounds(y: Iterable[float]) -> tuple[float, float]:

@@ -55,7 +55,7 @@ def test_the_claim_of_a_rule_is_printed_in_the_certificate() -> None:
     assert risk.status is Status.SAYS_NOTHING_YET
     printed = str(certificate)
     assert "✓ steps shrink as 0.5/√t" in printed
-    assert f"any window  |Σ(loss − level)| ≤ {most:g}" in printed
+    assert f"over any labels in a row is within ±{most:g}" in printed
     assert "identity" not in printed
 
 

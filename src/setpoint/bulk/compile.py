@@ -21,19 +21,23 @@ from typing import Any, cast
 
 import numpy as np
 
-from setpoint import combine, losses, recursion, steps, stretches
+from setpoint import combine, losses, recursion, stretches
 from setpoint.bulk import loops
 from setpoint.bulk.vectors import Layout, functions
 from setpoint.metrics import tally
-from setpoint.sets import intervals
+from setpoint.sets import corrected, intervals
+from setpoint.steps import control, experts, paper, shrinking
 
 __all__ = ["cache_folder", "compiled", "kernel", "specialised"]
 
-_RULES = (combine, losses, intervals, steps, stretches, tally)
+_RULES = (
+    *(combine, losses, corrected, intervals, stretches, tally),
+    *(control, experts, paper, shrinking),
+)
 """The modules whose functions compiled loops may call."""
 
 _SHARED = (
-    *(recursion.aim, recursion.show, recursion.judge, recursion.learn),
+    *(recursion.aim, recursion.heed, recursion.show, recursion.judge, recursion.learn),
     *(loops.numbers_at, loops.position_at, loops.put_position, loops.prepared, loops.shown),
     *(loops.taught, loops.note, loops.risky, loops.beyond),
 )

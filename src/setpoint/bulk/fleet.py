@@ -235,12 +235,16 @@ class Fleet:
         lam, leader = np.empty(len(rows)), np.zeros(len(rows), dtype=np.int64)
         reading = np.empty((len(self._layout.readings), len(rows)))
         told = np.zeros(2, dtype=np.int64)
+        heeds = self._layout.rules.heeds
+        vectors = self._vectors.copy() if heeds else self._vectors
+        others = self._awaited()[rows].astype(np.float64) if heeds else np.empty(0)
         run = kernel(self._layout, "aim_row", narrow=dtype == np.float32)
         run(
-            self._params, self._vectors, rows, columns, reading, lower, upper, lam, leader, told
+            self._params, vectors, rows, others, columns, reading, lower, upper, lam, leader, told
         )  # fmt: skip
         if told[0]:
             self._refuse_prediction(rows, columns)
+        self._vectors = vectors
         shown = Intervals(fixed(lower), fixed(upper))  # the losses will be taken on them
         if not len(rows):
             return shown

@@ -19,7 +19,7 @@ from numpy import float32, float64
 
 from setpoint.bulk.vectors import Layout
 from setpoint.metrics.tally import NOTHING, count, measure, restarted
-from setpoint.recursion import Numbers, Position, Rules, aim, judge, learn, show
+from setpoint.recursion import Numbers, Position, Rules, aim, heed, judge, learn, show
 
 __all__ = [
     "aim_row", "along", "beyond", "fleet", "learn_row", "note", "numbers_at", "position_at",
@@ -365,6 +365,7 @@ def aim_row(
     p: Array,
     z: Array,
     rows: Array,
+    others: Array,
     columns: tuple[Array, ...],
     out_reading: Array,
     out_lower: Array,
@@ -375,6 +376,7 @@ def aim_row(
 ) -> None:
     """One row of sets for the streams in `rows`; `told[0]` is the number of wrong predictions.
 
+    `others` says how many other predictions of each stream wait; it is empty where no rule asks.
     `out_reading` takes what the receipts hold: one row for each number of a reading, none where
     the label needs nothing of it.
     """
@@ -384,6 +386,9 @@ def aim_row(
         row = tuple([float64(columns[i][j]) for i in rules.columns])
         wrong += 0 if rules.sound(row) else 1
         position = position_at(rules, places, z, rows[j])
+        if rules.heeds:
+            position = heed(rules, numbers, position, others[j])
+            put_position(rules, places, z, rows[j], position)
         reading = prepared(rules, numbers, position, row)
         lam, leader = aim(rules, numbers, position)
         lower, upper = shown(rules, narrow, numbers, reading, lam)

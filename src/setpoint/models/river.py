@@ -300,7 +300,7 @@ class IntervalRegressor(_Online, base.Regressor):
     controller
         What to hold, and how: its family reads spreads (`sets.Scale`) or points (`sets.Widen`,
         `sets.TwoSided`, `sets.Lower`, `sets.Upper`), alone or in `sets.Nested` or
-        `sets.ScoreWindow`. By default `presets.intervals(confidence_level)`.
+        `sets.ScoreWindow`. By default `presets.scaled_intervals(confidence_level)`.
     confidence_level
         The coverage of the default controller.
     memory
@@ -342,7 +342,8 @@ class IntervalRegressor(_Online, base.Regressor):
 
     def __post_init__(self) -> None:
         self.residuals = Residuals(self.memory)
-        self._begin(self.controller or presets.intervals(self.confidence_level), self.max_pending)
+        default = presets.scaled_intervals(self.confidence_level)
+        self._begin(self.controller or default, self.max_pending)
         self._handover = handover(self.stream.controller)
 
     @property
@@ -418,7 +419,7 @@ class SetClassifier(_Online, base.Classifier):
         labels is taken to be certain of them.
     controller
         What to hold, and how, with a family of label sets, alone or in `sets.Nested` or
-        `sets.ScoreWindow`. By default `presets.label_sets(confidence_level)`.
+        `sets.ScoreWindow`. By default `presets.threshold_sets(confidence_level)`.
     confidence_level, max_pending
         See `IntervalRegressor`, also about the attributes `stream` and `unjudged`.
 
@@ -442,7 +443,8 @@ class SetClassifier(_Online, base.Classifier):
     max_pending: int = 10_000
 
     def __post_init__(self) -> None:
-        self._begin(self.controller or presets.label_sets(self.confidence_level), self.max_pending)
+        default = presets.threshold_sets(self.confidence_level)
+        self._begin(self.controller or default, self.max_pending)
         self._count = label_count(self.stream.controller)
         self._learnt: dict[Any, None] = {}
 

@@ -248,7 +248,8 @@ class IntervalRegressor(RegressorMixin, _Online):
     controller
         What to hold, and how: its family reads spreads (`sets.Scale`), quantiles or points
         (`sets.Widen`, `sets.TwoSided`) or one end (`sets.Lower`, `sets.Upper`), alone or in
-        `sets.Nested` or `sets.ScoreWindow`. By default `presets.intervals(confidence_level)`.
+        `sets.Nested` or `sets.ScoreWindow`. By default
+        `presets.scaled_intervals(confidence_level)`.
     confidence_level
         The coverage of the default controller.
     memory
@@ -333,7 +334,7 @@ class IntervalRegressor(RegressorMixin, _Online):
         if (self.lower is None) != (self.upper is None):
             raise InputError("lower and upper must be given together, got only one of them")
         ends, start = ((), None) if self.lower is None else ((self.lower, self.upper), 1.0)
-        controller = self.controller or presets.intervals(self.confidence_level, start=start)
+        controller = self.controller or presets.scaled_intervals(self.confidence_level, start=start)
         self._open(controller, (self.estimator, *ends))
         self._options: dict[str, Any] = {}
         self._handover = handover(controller)
@@ -367,7 +368,7 @@ class SetClassifier(ClassifierMixin, _Online):
         The classifier, with `predict_proba`; see `IntervalRegressor` about pipelines.
     controller
         What to hold, and how, with a family of label sets, alone or in `sets.Nested` or
-        `sets.ScoreWindow`. By default `presets.label_sets(confidence_level)`.
+        `sets.ScoreWindow`. By default `presets.threshold_sets(confidence_level)`.
     confidence_level, initial, chunk, refit, window
         See `IntervalRegressor`. The first rows go on until they hold two classes.
 
@@ -467,7 +468,7 @@ class SetClassifier(ClassifierMixin, _Online):
         """How many rows come first; without two classes among them most estimators cannot fit."""
         self.classes_ = classes
         self._check_known(y)
-        controller = self.controller or presets.label_sets(self.confidence_level)
+        controller = self.controller or presets.threshold_sets(self.confidence_level)
         self._open(controller, (self.estimator,))
         if not hasattr(self.estimator_, "predict_proba"):
             raise InputError(

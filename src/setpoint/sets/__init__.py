@@ -6,6 +6,7 @@ A family answers two questions, and they agree with each other:
     critical(prediction, y)    the smallest λ whose set contains y
 """
 
+from setpoint.sets.corrected import Corrected
 from setpoint.sets.family import (
     Columns,
     Draws,
@@ -27,9 +28,9 @@ from setpoint.sets.pixels import PixelIntervals, PixelScale, PixelSet, PixelThre
 from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, TwoSided
 
 __all__ = [
-    "Columns", "Cumulative", "Draws", "Family", "Interval", "LabelSet", "Learns", "Levels", "Lower",
-    "Measured", "Multilabel", "Nested", "PixelIntervals", "PixelScale", "PixelSet",
-    "PixelThreshold", "Pixels", "QuantileScale", "Remembers", "Scalar", "Scale", "ScoreWindow",
-    "Shares", "Shows", "SidedInterval", "Sides", "Supports", "Taped", "Threshold", "TwoSided",
-    "Upper", "Widen",
+    "Columns", "Corrected", "Cumulative", "Draws", "Family", "Interval", "LabelSet", "Learns",
+    "Levels", "Lower", "Measured", "Multilabel", "Nested", "PixelIntervals", "PixelScale",
+    "PixelSet", "PixelThreshold", "Pixels", "QuantileScale", "Remembers", "Scalar", "Scale",
+    "ScoreWindow", "Shares", "Shows", "SidedInterval", "Sides", "Supports", "Taped", "Threshold",
+    "TwoSided", "Upper", "Widen",
 ]  # fmt: skip

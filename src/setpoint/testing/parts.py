@@ -24,6 +24,7 @@ from setpoint.sets import (
     Sides,
     Widen,
 )
+from setpoint.sets.family import Learns
 from setpoint.steps import Fixed
 
 __all__ = [
@@ -277,7 +278,17 @@ def _classes_of(family: Any, one: Any, prediction: Any) -> list[Any]:
 
 
 def readings_of(family: Any, prediction: Any) -> list[Any]:
-    """A prediction as the family reads it, with the chances of several ids if it draws any."""
+    """A prediction as the family reads it.
+
+    With the chances of several ids if it draws any, and under several memories if it learns.
+    """
+    if isinstance(family, Learns):
+        params, memory, columns = family.params, family.init(), family.read(prediction)
+        readings = [family.prepare(params, memory, columns)]
+        for y in (0.9, 0.0, 0.9, 1.5):
+            memory = family.observe(params, memory, readings[-1], y)
+            readings.append(family.prepare(params, memory, columns))
+        return readings
     if not draws(family):
         return [family.read(prediction)]
     return [family.draw(family.read(prediction), id) for id in IDS]

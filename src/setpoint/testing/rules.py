@@ -13,7 +13,8 @@ from setpoint._check import number
 from setpoint.errors import SetpointError
 from setpoint.losses import Calms, Counts, Keeps, declaration
 from setpoint.sets import Multilabel, PixelScale, Shares, Sides, Widen
-from setpoint.steps import Claim, Within
+from setpoint.steps import Claim, Floored, Within
+from setpoint.stretches import Saturates
 from setpoint.testing.parts import (
     LAMS,
     LEVELS,
@@ -273,7 +274,8 @@ _THETAS = (
 
 def _phi(stretch: Any, params: Memory, memory: Memory, theta: float) -> float:
     lam = one_answer(stretch, "φ", stretch.phi, params, memory, theta)
-    if type(lam) is not float or not isfinite(lam):
+    endless = isinstance(stretch, Saturates) and lam in (inf, -inf)
+    if type(lam) is not float or not (isfinite(lam) or endless):
         raise broken(stretch, f"φ(θ) is a finite float, got {lam!r} at θ = {theta}, {memory}")
     return lam
 
@@ -290,6 +292,8 @@ def _check_phi(stretch: Any, params: Memory, memory: Memory) -> None:
         back = stretch.inverse(lam, memory)
         if not (isinstance(back, float) and isfinite(back)):
             raise broken(stretch, f"inverse(λ) is a finite float, got {back!r} at λ = {lam}")
+        if not isfinite(lam):
+            continue
         size = max(1.0, abs(theta), *map(abs, memory))
         near = theta - 1e-6 * size, theta + 1e-6 * size
         low, high = (_phi(stretch, params, memory, beside) for beside in near)
@@ -363,29 +367,44 @@ def check_step(step: Any) -> None:
     rng = np.random.default_rng(1)
     with in_use(step):
         params, first = memory_of(step, step.params, "params"), first_memory(step)
-        memory = first
+        memory, directed = first, _claims(step, first)
         for theta in (0.0, -3.0, 7.5, 1e6, -1e6):
             for excess in (0.9, -0.1, 0.0, 1e-3, -1.0, 40.0, *rng.normal(size=20).tolist()):
                 critical = theta + (abs(float(rng.normal())) if excess > 0.0 else -1.0)
-                _, memory = _stepped(step, params, theta, memory, excess, critical)
+                _, memory = _stepped(step, params, theta, memory, excess, critical, directed)
         worlds = ((-3.0, 5.0, 0.0), (-0.5, 0.5, 0.5), (-40.0, 40.0, -40.0))
         for world, level, pending in product(worlds, (0.1, 0.5), (1, 4)):
             within = Within(*world, -level, 1.0 - level, pending)
             for policy in _POLICIES:
-                _check_claim(step, params, first, within, policy, rng)
+                _check_claim(step, params, first, within, policy, rng, directed)
     check_value("steps", step)
 
 
+def _claims(step: Any, first: Memory) -> bool:
+    """Whether a rule states a bound; one that states none may move θ as it likes."""
+    claim = step.claim(Within(-3.0, 5.0, 0.0, -0.1, 0.9), first, 0)
+    if not isinstance(claim, Claim):
+        raise broken(step, f"claim returns a Claim, got {claim!r}")
+    return claim.lower is not None or claim.upper is not None
+
+
 def _stepped(
-    step: Any, params: Memory, theta: float, memory: Memory, excess: float, critical: float
+    step: Any,
+    params: Memory,
+    theta: float,
+    memory: Memory,
+    excess: float,
+    critical: float,
+    directed: bool,
 ) -> tuple[float, Memory]:
-    """One step, if it goes the right way and is the same twice."""
+    """One step, if it is the same twice and, where it is `directed`, goes the right way."""
     got = one_answer(step, "rule", step.rule, params, theta, memory, excess, critical)
     where = f"from θ = {theta} with excess {excess} and memory {memory}"
     if not (isinstance(got, tuple) and len(got) == 2 and type(got[0]) is float):
         raise broken(step, f"rule returns (θ, memory), θ a float, got {got!r} {where}")
     moved, after = got
-    if not isfinite(moved) or (moved - theta) * excess < 0.0 or (excess == 0.0 and moved != theta):
+    astray = (moved - theta) * excess < 0.0 or (excess == 0.0 and moved != theta)
+    if not isfinite(moved) or (directed and astray):
         raise broken(step, f"θ moves with the excess or not at all, got {moved} {where}")
     return moved, memory_of(step, after, like=memory)
 
@@ -401,11 +420,17 @@ def _push(policy: str, theta: float, within: Within, before: float, draw: float)
 
 
 def _check_claim(
-    step: Any, params: Memory, first: Memory, within: Within, policy: str, rng: np.random.Generator
+    step: Any,
+    params: Memory,
+    first: Memory,
+    within: Within,
+    policy: str,
+    rng: np.random.Generator,
+    directed: bool,
 ) -> None:
     """Σ(l − r) against what the rule claims, where losses obey the safeguard and nothing else."""
     theta, memory, total, loss = within.start, first, 0.0, 1.0
-    lowest = highest = 0.0
+    lowest = highest = lifted = 0.0
     waiting: list[float] = []
     for labels in range(1, 501):
         while len(waiting) < within.pending:
@@ -416,13 +441,14 @@ def _check_claim(
         loss = 0.0 if shown > within.high else 1.0 if shown < within.low else loss
         excess = within.fall + loss
         critical = shown + (draw if excess > 0.0 else -draw)
-        theta, memory = _stepped(step, params, theta, memory, excess, critical)
+        theta, memory = _stepped(step, params, theta, memory, excess, critical, directed)
+        if isinstance(step, Floored):
+            least = step.least(params, memory)
+            theta, lifted = max(theta, least), lifted + max(least - theta, 0.0)
         total += excess
         lowest, highest = min(lowest, total), max(highest, total)
-        now = within._replace(theta=theta)
+        now = within._replace(theta=theta, lifted=lifted)
         claim = step.claim(now, memory, labels)
-        if not isinstance(claim, Claim):
-            raise broken(step, f"claim returns a Claim, got {claim!r}")
         if not all(premise.holds or premise.needed == "note" for premise in claim.premises):
             return  # it claims nothing here
         least, most = claim.window

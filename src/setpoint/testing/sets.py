@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from setpoint.sets import PixelScale, PixelThreshold, Remembers, Scalar, Shows, Sides
+from setpoint.sets.family import Learns
 from setpoint.testing.parts import (
     IDS,
     LAMS,
@@ -48,7 +49,8 @@ def check_set(
         the prediction and one that it does not name, or frames of the prediction's shape.
     exact
         Whether each set contains y at its critical value to the bit, and not just within
-        rounding. By default only without predictions of your own.
+        rounding. By default only without predictions of your own, where the family does not
+        learn.
 
     Examples
     --------
@@ -59,7 +61,8 @@ def check_set(
     setpoint.testing.ConformanceError: Widen does not keep a promise: it works on what it reads,
     got PredictionError: ...
     """
-    exact = predictions is None if exact is None else exact
+    if exact is None:
+        exact = predictions is None and not isinstance(family, Learns)
     with in_use(family):
         samples = samples_of(family, predictions, labels)
         for prediction, seen in samples:
@@ -89,7 +92,7 @@ def check_set(
         readings = [row for prediction, _ in samples for row in readings_of(family, prediction)]
         _check_defaults(family, readings)
         if isinstance(family, Scalar):
-            _check_sound(family, readings)
+            _check_sound(family, [family.read(prediction) for prediction, _ in samples])
     check_value("sets", family)
 
 

@@ -1,0 +1,181 @@
+"""What a step rule guarantees, and what the library asks of one."""
+
+from dataclasses import dataclass
+from math import inf, isfinite, ulp
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from setpoint._check import positive
+from setpoint.parts import Capability
+
+__all__ = [
+    "Claim", "Floored", "Heeds", "Memory", "Premise", "Scored", "Step", "Within",
+    "bound", "make_positive", "nothing", "swallowed",
+]  # fmt: skip
+
+Memory = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Premise:
+    """One condition of the guarantee, and whether it holds here.
+
+    `needed` says for what: for θ to stay within "both" ends of its range, the "upper" or the
+    "lower" one, or for nothing ("note"). The upper end of θ keeps a loss down; one that grows with
+    the set, it keeps up.
+    """
+
+    text: str
+    holds: bool
+    needed: str = "both"
+
+
+class Within(NamedTuple):
+    """What a step rule must know of its surroundings to say what it guarantees.
+
+    `low` and `high` are the bounds m and M of θ, `start` its first value and `theta` its value
+    now. `fall` and `rise` are the least and the most the excess can be (l_min − r, l_max − r).
+    `pending` is the largest number of labels awaited at once, `inherited` how many were awaited
+    at the start. `lifted` says how far anti-windup raised θ in all, and `floor` below which value
+    it never lets θ stay.
+    """
+
+    low: float
+    high: float
+    start: float
+    fall: float
+    rise: float
+    pending: int = 1
+    inherited: int = 0
+    theta: float = 0.0
+    lifted: float = 0.0
+    floor: float = -inf
+
+    def reach(self, fall: float, rise: float) -> tuple[float, float]:
+        """The least and the greatest θ, if a label moves it by `fall` to `rise`.
+
+        Beyond M the full set is shown and θ cannot rise, but up to `pending` smaller sets may
+        still wait for their labels; below m likewise. A start outside the bounds, after a change
+        in mid-stream, can be pushed further only by what was awaited then.
+        """
+        low, high = self.low + self.pending * fall, self.high + self.pending * rise
+        if self.start < self.low:
+            low = min(low, self.start + self.inherited * fall)
+        if self.start > self.high:
+            high = max(high, self.start + self.inherited * rise)
+        return low, high
+
+    @property
+    def grain(self) -> float:
+        """What rounding can do to θ in one step."""
+        return ulp(max(abs(end) for end in (self.low, self.high, self.start) if isfinite(end)))
+
+
+class Claim(NamedTuple):
+    """What a step rule guarantees about Σ(l − r), for every stream.
+
+    Parameters
+    ----------
+    lower, upper
+        The sum from the start lies between them; None where nothing is said.
+    window
+        The sum over any window lies between these two; None where nothing is said.
+    window_needs_lower
+        Whether the upper end of `window` also rests on what keeps θ from falling.
+    identity
+        The sum, computed from where θ began and where it is; None for a rule without an identity.
+    reach
+        The least and the greatest value θ can take.
+    room
+        How far the sum can climb before the full set is shown.
+    joint
+        Whether each end also rests on what keeps θ from the other end of its range.
+    growth
+        The ends grow with T to this power; 0 where they are constant.
+    rounding
+        How far rounding may take the mean from its bound.
+    premises
+        What the claim rests on, as far as the rule knows it.
+    """
+
+    lower: float | None = None
+    upper: float | None = None
+    window: tuple[float | None, float | None] = (None, None)
+    window_needs_lower: bool = True
+    identity: float | None = None
+    reach: tuple[float, float] = (-inf, inf)
+    room: float = inf
+    joint: bool = False
+    growth: float = 0.0
+    rounding: float = 0.0
+    premises: tuple[Premise, ...] = ()
+
+
+@runtime_checkable
+class Step(Protocol, metaclass=Capability):
+    """What the controller asks of a step rule."""
+
+    @property
+    def params(self) -> Memory: ...
+    @property
+    def rule(self) -> Any: ...
+    def init(self) -> Memory: ...
+    def claim(self, within: Within, memory: Memory, T: int) -> Claim: ...
+
+
+@runtime_checkable
+class Floored(Protocol, metaclass=Capability):
+    """A step rule that keeps θ from falling without end.
+
+    `least(params, memory)` is a pure function: what θ is lifted to where it is lower.
+    """
+
+    @property
+    def least(self) -> Any: ...
+
+
+@runtime_checkable
+class Heeds(Protocol, metaclass=Capability):
+    """A part that wants to know how many other predictions wait when a set is made.
+
+    `heed(params, memory, others)` is a pure function that returns the next memory.
+    """
+
+    @property
+    def heed(self) -> Any: ...
+
+
+@runtime_checkable
+class Scored(Protocol, metaclass=Capability):
+    """A step rule or a stretch that asks for the critical value of y, if `scored` is true.
+
+    The value is in units of λ, so a step rule that asks runs where θ is λ: without stretching.
+    """
+
+    @property
+    def scored(self) -> bool: ...
+
+
+def bound(constant: float) -> float | None:
+    """A constant as an end of a claim: None where it is infinite, which says nothing."""
+    return constant if isfinite(constant) else None
+
+
+def swallowed(within: Within, size: float) -> tuple[Premise, ...]:
+    """The premise that fails where rounding swallows steps of this size."""
+    if within.grain <= 1e-6 * size:
+        return ()
+    ends = [abs(end) for end in (within.low, within.high, within.start) if isfinite(end)]
+    text = f"θ can move by γ = {size:g} (it cannot: near {max(ends):g} floats are too coarse)"
+    return (Premise(text, False),)
+
+
+def nothing(premise: str) -> Claim:
+    """The claim of a rule that guarantees nothing, and the premise that fails."""
+    return Claim(premises=(Premise(premise, False),))
+
+
+def make_positive(part: Any, *names: str) -> None:
+    """Makes options of a frozen part floats above zero."""
+    for name in names:
+        value = positive(getattr(part, name), f"{type(part).__name__}.{name}")
+        object.__setattr__(part, name, value)

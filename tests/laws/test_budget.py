@@ -1,0 +1,296 @@
+"""The budget: at no time more than K + P(l_max − r) is lost beyond what was asked.
+
+The sums are kept here by hand, from what `update` returns, and held against the bound written out.
+"""
+
+from math import inf, log
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import setpoint as sp
+from setpoint.losses import Custom, FalseNegatives, Miscoverage, MiscoverageCounter, declaration
+from setpoint.sets import Corrected, Cumulative, Multilabel, Scale, Threshold, Widen
+from setpoint.steps import Account
+from setpoint.stretches import Barrier, Tracking
+from tests.laws.adversary import Adversary, adversaries
+from tests.laws.late import Clerk, Habit, delayed, habits
+from tests.laws.parts import Shortfall
+
+
+def risks(*losses: Any) -> st.SearchStrategy[tuple[sp.Risk, ...]]:
+    """One risk or two, with an account each."""
+    risk = st.builds(
+        sp.Risk,
+        st.sampled_from(losses),
+        st.sampled_from([0.05, 0.1, 0.3]),
+        st.builds(Account, st.sampled_from([10.0, 3.0, inf])),
+        st.just(0.0),
+    )
+    return st.lists(risk, min_size=1, max_size=2).map(tuple)
+
+
+@st.composite
+def budgets(draw: Any) -> sp.Controller:
+    """Controllers that keep a budget, on intervals, label sets and several labels."""
+    on_intervals = (Miscoverage(), MiscoverageCounter(cap=4.0), Custom(Shortfall()))
+    limit = draw(st.sampled_from([10.0, 4.0]))
+    barrier, tracking = Barrier(limit), Tracking(limit)
+    sets, stretch, losses = draw(
+        st.sampled_from(
+            [
+                (Corrected(), barrier, on_intervals),
+                (Corrected(means=2, recentre=False), barrier, on_intervals),
+                (Corrected(support=(0.0, inf)), barrier, on_intervals),
+                (Widen(), tracking, on_intervals),
+                (Scale(), tracking, on_intervals),
+                (Threshold(), tracking, (Miscoverage(),)),
+                (Cumulative(), tracking, (Miscoverage(),)),
+                (Multilabel(), tracking, (FalseNegatives(),)),
+            ]
+        )
+    )
+    return sp.Controller(sets, draw(risks(*losses)), stretch)
+
+
+def hold_the_budget(
+    controller: sp.Controller, adversary: tuple[str, int], habit: Habit, events: int
+) -> sp.Stream:
+    """Plays a stream of late labels, and asserts the bound after every one of them."""
+    stream = delayed(controller, habit)
+    clerk = Clerk(stream, Adversary(controller, *adversary), habit, adversary[1])
+    sums = [[0.0] for _ in controller.risks]
+    others = 0
+    limit = controller.stretch.limit  # type: ignore[attr-defined]
+    for _ in range(events):
+        waiting = len(stream.pending)
+        event = clerk.event()
+        if event.what == "predict":
+            others = max(others, min(waiting, habit.waiting - 1))
+        if event.what != "update":
+            continue
+        losses = event.losses if isinstance(event.losses, tuple) else (event.losses,)
+        for total, loss, risk in zip(sums, losses, controller.risks, strict=True):
+            if loss is None:
+                continue
+            total.append(total[-1] + loss - risk.level)
+            rise = declaration(risk.loss).high - risk.level
+            most = limit + 2.0 * others + (others + 1) * rise
+            assert total[-1] <= most + 1e-9
+            floor = risk.step.floor  # type: ignore[union-attr]
+            if floor < inf:
+                assert total[-1] - min(total) <= most + floor + others + 1e-9
+    for total, risk, certificate in zip(
+        sums, controller.risks, stream.certificate().risks, strict=True
+    ):
+        assert certificate.status.value in ("holds from above", "says nothing yet", "no label yet")
+        if len(total) > 1:
+            assert certificate.identity == pytest.approx(
+                risk.level + total[-1] / certificate.judged, abs=1e-9
+            )
+    return stream
+
+
+@given(budgets(), adversaries(), st.integers(1, 150))
+def test_the_budget_holds_at_every_time_and_on_every_window(
+    controller: sp.Controller, adversary: tuple[str, int], events: int
+) -> None:
+    hold_the_budget(controller, adversary, Habit(1, "oldest", 0.0, "refuse"), 2 * events)
+
+
+@given(budgets(), adversaries(), habits(), st.integers(1, 200))
+def test_the_budget_holds_with_late_missing_and_expired_labels(
+    controller: sp.Controller, adversary: tuple[str, int], habit: Habit, events: int
+) -> None:
+    hold_the_budget(controller, adversary, habit, events)
+
+
+@pytest.mark.slow
+@given(budgets(), adversaries(), habits(), st.integers(1, 400))
+def test_twenty_thousand_adversaries_do_not_break_the_budget(
+    controller: sp.Controller, adversary: tuple[str, int], habit: Habit, events: int
+) -> None:
+    hold_the_budget(controller, adversary, habit, events)
+
+
+def budget(**options: Any) -> sp.Controller:
+    risk = sp.Risk(Miscoverage(), 0.1, Account(), start=0.0)
+    return sp.Controller(Corrected(**options), risk, Barrier())
+
+
+def test_the_constants_are_those_that_people_are_told() -> None:
+    (risk,) = sp.Stream(budget()).certificate().risks
+    assert (risk.constant_upper, risk.window) == pytest.approx((10.9, 20.9))
+    two_sided = sp.Controller(
+        Corrected(), sp.Risk(Miscoverage(), 0.1, Account(inf), start=0.0), Barrier(two_sided=True)
+    )
+    (risk,) = sp.Stream(two_sided).certificate().risks
+    assert (risk.constant_lower, risk.constant_upper) == pytest.approx((-10.1, 10.9))
+
+
+def world(seed: int, rows: int = 600) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Forecasts with a bias that jumps, errors whose size changes, and y."""
+    rng = np.random.default_rng(seed)
+    middle = np.cumsum(rng.normal(size=rows))
+    bias = np.where(np.arange(rows) // 150 % 2, 3.0, -1.0)
+    y = middle + bias + rng.standard_t(4, rows) * (1.0 + np.arange(rows) // 100 % 3)
+    half = np.exp(rng.normal(size=rows) * 0.3)
+    return middle - half, middle + half, y
+
+
+def by_hand(lower: np.ndarray, upper: np.ndarray, y: np.ndarray, r: float) -> np.ndarray:
+    """The rule written out in the order of its equations, with matrices."""
+    slow, medium, fast, ridge, wild, step, far, trust, g, K = (
+        0.007, 0.15, 0.3, 0.1, 15.0, 0.05, 4.0, 50.0, 0.15, 10.0
+    )  # fmt: skip
+    con = lambda a, b: (a - b) / (a + b) if a + b > 0 else 0.0  # noqa: E731
+    q0 = -log(r)
+    qa = qb = q0
+    n = S = e1 = m = ml = ss = sf = hm = dm = Aa = Ab = R = 0.0
+    A, B, w, k = np.zeros((3, 3)), np.zeros(3), np.zeros(3), np.zeros(3)
+    ends = []
+    for t in range(len(y)):
+        mid, h = (lower[t] + upper[t]) / 2, (upper[t] - lower[t]) / 2
+        if t == 0:
+            ss = sf = h / q0
+            n = 1.0
+        dx = mid - ml if t else 0.0
+        x = np.array([e1 - m, dx, m])
+        c = float(w @ x)
+        D = abs(dx) + ss
+        if t == 0:
+            hm, dm = h, D
+        f = np.array([con(sf, ss), con(h, hm), con(D, dm)])
+        s = ss * np.exp(k @ f)
+        own, given = (c - s * qa, c + s * qb), (-h - s * Aa, h + s * Ab)
+        v = 1 / (1 + np.exp(trust * R))
+        low, high = (v * a + (1 - v) * b for a, b in zip(own, given, strict=True))
+        u = g * S / (1 - (max(S, 0) / K) ** 2) if S < K else np.inf
+        centre, half = mid + (low + high) / 2, np.exp(u) * max((high - low) / 2, 0)
+        ends.append((centre - half, centre + half))
+        miss = not ends[-1][0] <= y[t] <= ends[-1][1]
+        S = max(S + miss - r, -10.0)
+        e = y[t] - mid
+        n += 1
+        b = 1 / n
+        beta = max(slow, b)
+        rho, jump, cap = e - c, e - e1, wild * max(s, sf, ss)
+        clip = lambda value: min(max(value, -cap), cap)  # noqa: E731, B023
+        e = c + clip(rho) if abs(rho) <= abs(jump) else e1 + clip(jump)
+        rho = clip(rho)
+        z = rho / s
+        pin = lambda a, b, e=e: r / 2 * (b - a) + max(a - e, e - b, 0)  # noqa: E731
+        R += slow * (min(max((pin(*own) - pin(*given)) / s, -2), 2) - R)
+        Ab += beta * ((e > given[1]) - r / 2)
+        Aa += beta * ((e < given[0]) - r / 2)
+        qb, qa = qb + beta * ((z > qb) - r / 2), qa + beta * ((-z > qa) - r / 2)
+        k = np.clip(k + step * (min(abs(z), wild) - 1) * f, -2, 2)
+        omega = min(1.0, far * s / abs(rho)) if rho else 1.0
+        A += beta * (omega * np.outer(x, x) - A)
+        B += beta * (omega * x * e - B)
+        w = np.linalg.solve(A + ridge * ss * ss * np.eye(3), B)
+        sf += max(fast, b) * (abs(rho) - sf)
+        ss += beta * (abs(rho) - ss)
+        hm += beta * (h - hm)
+        dm += beta * (D - dm)
+        m += max(medium, b) * (e - m)
+        e1, ml = e, mid
+    return np.array(ends)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_corrected_sets_are_those_of_the_equations(seed: int) -> None:
+    lower, upper, y = world(seed)
+    ends = by_hand(lower, upper, y, 0.1)
+    trace = sp.replay(budget(), sp.Tape.from_arrays({"lower": lower, "upper": upper}, y))
+    width = np.mean(ends[:, 1] - ends[:, 0])
+    assert np.abs(trace.lower - ends[:, 0]).max() <= 1e-9 * width
+    assert np.abs(trace.upper - ends[:, 1]).max() <= 1e-9 * width
+
+
+@pytest.mark.parametrize("options", [{}, {"means": 2}, {"recentre": False}], ids=str)
+def test_corrected_sets_are_the_same_live_replayed_and_in_a_fleet(options: Any) -> None:
+    controller = budget(**options)
+    lower, upper, y = world(7)
+    trace = sp.replay(controller, sp.Tape.from_arrays({"lower": lower, "upper": upper}, y))
+    stream, fleet = sp.Stream(controller), sp.Fleet(controller, 2)
+    both = lambda column: np.stack([column, column[::-1]], axis=1)  # noqa: E731
+    shown = fleet.run((both(lower), both(upper)), both(y))
+    for t, row in enumerate(zip(lower.tolist(), upper.tolist(), y.tolist(), strict=True)):
+        interval = stream.predict(row[:2])
+        assert (interval.lower, interval.upper) == (trace.lower[t], trace.upper[t])
+        stream.update(row[2])
+    assert (shown.lower[:, 0] == trace.lower).all()
+    assert stream.state.family == trace.state.family == fleet.state(0).family
+    swept = sp.sweep([controller], sp.Tape.from_arrays({"lower": lower, "upper": upper}, y))
+    assert swept.columns["coverage"][0] == pytest.approx(trace.coverage, abs=1e-12)
+
+
+def test_late_labels_learn_from_what_was_shown_and_a_saved_stream_goes_on_to_the_bit(
+    tmp_path: Any,
+) -> None:
+    controller = budget()
+    lower, upper, y = (column.tolist() for column in world(3, 300))
+    stream, fleet = sp.Stream(controller), sp.Fleet(controller, ["only"])
+    for t in range(300):
+        interval = stream.predict((lower[t], upper[t]), id=t)
+        shown = fleet.predict((np.array(lower[t : t + 1]), np.array(upper[t : t + 1])), batch=t)
+        assert (interval.lower, interval.upper) == (shown.lower[0], shown.upper[0])
+        if t >= 12:
+            stream.update(y[t - 12], id=t - 12)
+            fleet.update(np.array([y[t - 12]]), batch=t - 12)
+        if t == 150:
+            stream.save(tmp_path / "state.zip")
+            stream = sp.Stream.load(tmp_path / "state.zip")
+    assert stream.state.family == fleet.state("only").family
+    assert stream.state.stretch[0] == 12.0
+
+
+@pytest.mark.parametrize(("unit", "shift"), [(1e-9, 0.0), (1e9, 0.0), (2.0**-20, 0.0), (1.0, 1e6)])
+def test_sets_do_not_depend_on_the_unit(unit: float, shift: float) -> None:
+    lower, upper, y = world(5)
+
+    def sets(scale: float, offset: float) -> tuple[np.ndarray, np.ndarray]:
+        columns = [column * scale + offset for column in (lower, upper, y)]
+        tape = sp.Tape.from_arrays({"lower": columns[0], "upper": columns[1]}, columns[2])
+        trace = sp.replay(budget(), tape)
+        return (trace.lower - offset) / scale, (trace.upper - offset) / scale
+
+    plain, other = sets(1.0, 0.0), sets(unit, shift)
+    width = float(np.mean(plain[1] - plain[0]))
+    for one, two in zip(plain, other, strict=True):
+        assert np.abs(one - two).max() <= 1e-6 * width
+
+
+@pytest.mark.parametrize(
+    "name", ["constant", "constant forecast", "counts", "wild", "stuck", "point"]
+)
+def test_odd_streams_are_covered(name: str) -> None:
+    rng = np.random.default_rng(1)
+    rows = 2_000
+    noise = rng.normal(size=rows)
+    middle, half, y = np.zeros(rows), np.ones(rows), noise
+    if name == "constant":
+        y = np.full(rows, 5.0)
+    elif name == "constant forecast":
+        half = np.zeros(rows)
+    elif name == "counts":
+        y = rng.poisson(2.0, rows).astype(float)
+    elif name == "wild":
+        y = np.where(rng.random(rows) < 0.01, 1e9 * noise, noise)
+    elif name == "stuck":
+        y = np.where(np.arange(rows) // 500 == 1, 3.0, noise)
+    elif name == "point":
+        middle, half = np.cumsum(noise), np.zeros(rows)
+        y = middle + rng.normal(size=rows)
+    tape = sp.Tape.from_arrays({"lower": middle - half, "upper": middle + half}, y)
+    trace = sp.replay(budget(), tape)
+    # One-sided: the losses never exceed the budget, and the sets are not needlessly wide either.
+    assert trace.coverage >= 0.9 - 10.9 / rows
+    assert not np.isnan(trace.lower).any()
+    assert (trace.lower <= trace.upper).all()
+    if name not in ("constant", "stuck", "counts"):
+        assert trace.coverage <= 0.92
