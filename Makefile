@@ -44,6 +44,7 @@ bench: $(STAMPS)/test
 	$(PY) -m benchmarks lstm
 	$(PY) -m benchmarks images
 	$(PY) -m benchmarks cli
+	$(PY) -m benchmarks store
 
 clean:
 	rm -rf $(VENV) build dist paper/build paper/dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import setpoint as sp
-from setpoint._store import to_text
+from setpoint._state_file import to_text
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver
 from setpoint.jobs import inspect
 from setpoint.store.lines import serve

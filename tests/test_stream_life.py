@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint import _store, spec
+from setpoint import _state_file, spec
 from setpoint.errors import InputError, PendingFull, SpecError, StateError, UnknownReceipt
 from setpoint.sets import Interval
 from setpoint.steps import Claim
@@ -477,10 +477,10 @@ class Ends(tuple):  # type: ignore[type-arg]
 def test_a_reading_that_would_come_back_as_something_else_is_refused(tmp_path: Path) -> None:
     content = {"x": Ends((1.0, 2.0))}
     try:
-        _store.write(tmp_path / "state", "thing", content)
+        _state_file.write(tmp_path / "state", "thing", content)
     except StateError:
         return
-    assert type(_store.read(tmp_path / "state", "thing")["x"]) is Ends
+    assert type(_state_file.read(tmp_path / "state", "thing")["x"]) is Ends
 
 
 # Threads

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from setpoint import _store
+from setpoint import _state_file
 from setpoint._check import choice, whole
 from setpoint.controller import Controller
 from setpoint.errors import (
@@ -255,7 +255,7 @@ class Groups:
             "where": list(self._where.items()),
             "serial": self._serial,
         }
-        _store.write(path, "groups", content)
+        _state_file.write(path, "groups", content)
 
     @classmethod
     def load(
@@ -265,7 +265,7 @@ class Groups:
 
         `controller` is needed only where a part of it could not be written down.
         """
-        content = _store.read(path, "groups")
+        content = _state_file.read(path, "groups")
         try:
             made = cls(
                 matching_controller(content, controller),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from setpoint import _store, spec
+from setpoint import _state_file, spec
 from setpoint._check import choice, interval, is_missing, whole
 from setpoint.alarms import Alarm, Watch
 from setpoint.controller import (
@@ -401,7 +401,7 @@ class Stream:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes everything the stream needs to go on to one file, whole or not at all."""
-        _store.write(path, "stream", {**self.header(), **self.content()})
+        _state_file.write(path, "stream", {**self.header(), **self.content()})
 
     @classmethod
     def load(
@@ -417,7 +417,7 @@ class Stream:
         `controller` is needed only where a part of it could not be written down, such as a
         function; `on_alarm` and `shared` are not saved.
         """
-        content = _store.read(path, "stream")
+        content = _state_file.read(path, "stream")
         try:
             controller = matching_controller(content, controller)
             return cls.restored(controller, content, on_alarm=on_alarm, shared=shared)
@@ -471,7 +471,7 @@ class Stream:
 
     def restore(self, content: dict[str, Any]) -> None:
         """Takes over what `content` gave, whole or not at all."""
-        _store.check_state(content)
+        _state_file.check_state(content)
         state = self._controller.init()
         for risk, saved in zip(state.risks, content["risks"], strict=True):
             for name, value in saved.items():

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from setpoint import _store, spec
+from setpoint import _state_file, spec
 from setpoint._check import whole
 from setpoint.bulk import arrays
 from setpoint.bulk.arrays import Array, Intervals, fixed, inputs
@@ -531,7 +531,7 @@ class Fleet:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes everything the fleet needs to go on to one file, whole or not at all."""
-        _store.write(
+        _state_file.write(
             path,
             "fleet",
             {
@@ -553,7 +553,7 @@ class Fleet:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Fleet":
         """The fleet saved at `path`, to the bit."""
-        content = _store.read(path, "fleet")
+        content = _state_file.read(path, "fleet")
         try:
             fleet = cls(
                 spec.from_dict(content["controller"]),
@@ -564,7 +564,7 @@ class Fleet:
                 raise StateError(f"{os.fspath(path)} was written by a setpoint with other rules")
             names = fleet._layout.fields, rest_fields(fleet._layout.risks)
             for fields, numbers in zip(names, (content["vectors"], content["rest"]), strict=True):
-                _store.check_columns(fields, numbers, len(fleet))
+                _state_file.check_columns(fields, numbers, len(fleet))
             fleet._vectors, fleet._rest = (
                 np.array(content[each], np.float64, order="C") for each in ("vectors", "rest")
             )

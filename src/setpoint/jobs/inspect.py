@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from setpoint import _store, spec
+from setpoint import _state_file, spec
 from setpoint.bulk.fleet import Fleet
 from setpoint.bulk.replay import Trace
 from setpoint.bulk.vectors import scalar
@@ -43,12 +43,12 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
         return
     streams = [Stream(controller, state=state).content() for state in trace.states.values()]
     content = {"ids": ids, "streams": streams}
-    _store.write(path, KIND, {"controller": spec.to_dict(controller), **content})
+    _state_file.write(path, KIND, {"controller": spec.to_dict(controller), **content})
 
 
 def _load_streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
     """The streams that were written side by side."""
-    content = _store.read(path, KIND)
+    content = _state_file.read(path, KIND)
     try:
         controller = spec.from_dict(content["controller"])
         pairs = zip(content["ids"], content["streams"], strict=True)
@@ -146,7 +146,7 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
     >>> inspected.kind, inspected.certificates[None].risks[0].mean
     ('stream', 1.0)
     """
-    where = _state_file(path)
+    where = _named_state(path)
     if _is_store(where):
         return _stored(where)
     kind = _kind_of(where)
@@ -176,7 +176,7 @@ def streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
         The `state.zip` that `run` or `calibrate` wrote, or its folder. The stream of a job with
         one series has the id None.
     """
-    where = _state_file(path)
+    where = _named_state(path)
     kind = _kind_of(where)
     if kind == "stream":
         return {None: Stream.load(where)}
@@ -186,7 +186,7 @@ def streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
     return _load_streams(where)
 
 
-def _state_file(path: str | os.PathLike[str]) -> Path:
+def _named_state(path: str | os.PathLike[str]) -> Path:
     """The state that a path names: the file, or that in a folder."""
     where = Path(path)
     if not where.exists():
@@ -207,7 +207,7 @@ def _state_file(path: str | os.PathLike[str]) -> Path:
 def _kind_of(path: Path) -> str:
     """What a saved file says it is."""
     try:
-        return _store.kind(path)
+        return _state_file.kind(path)
     except StateError as error:
         raise StateError(
             f"{error}; name what Stream.save, Groups.save or Fleet.save wrote, or a store"

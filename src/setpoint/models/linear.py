@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from setpoint import _store
+from setpoint import _state_file
 from setpoint._check import finite, positive, whole
 from setpoint.errors import InputError, LabelError, SetpointError, StateError
 from setpoint.predictions import Quantiles
@@ -240,12 +240,12 @@ class LinearQuantiles:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the whole state to a file, from which `load` goes on to the bit."""
         content = {"settings": asdict(self._settings), "steps": self._steps, "state": self._state}
-        _store.write(path, "linear quantile model", content)
+        _state_file.write(path, "linear quantile model", content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "LinearQuantiles":
         """The model that `save` wrote."""
-        content = _store.read(path, "linear quantile model")
+        content = _state_file.read(path, "linear quantile model")
         try:
             model = cls(LinearSettings(**content["settings"]))
             model._steps = int(content["steps"])

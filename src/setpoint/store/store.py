@@ -11,7 +11,7 @@ from typing import Any
 
 from setpoint import errors, spec
 from setpoint._check import choice, is_missing, whole
-from setpoint._store import from_text, to_text
+from setpoint._state_file import from_text, to_text
 from setpoint.controller import Controller
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver
 from setpoint.guarantee import Certificate

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from setpoint import _store
+from setpoint import _state_file
 from setpoint._check import finite, positive, whole
 from setpoint.errors import InputError, LabelError, SetpointError, StateError
 from setpoint.models.online import rows_and_labels, run
@@ -336,12 +336,12 @@ class QuantileLSTM:
             "rows": self._rows[max(self._end - self._kept, 0) : self._end].copy(),
             "network": self._network.state(),
         }
-        _store.write(path, "quantile LSTM", content)
+        _state_file.write(path, "quantile LSTM", content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "QuantileLSTM":
         """The model that `save` wrote."""
-        content = _store.read(path, "quantile LSTM")
+        content = _state_file.read(path, "quantile LSTM")
         try:
             model = cls(content["features"], LSTMSettings(**content["settings"]))
             model._scaling = Scaling(**content["scaling"])

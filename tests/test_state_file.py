@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint import _store, spec
+from setpoint import _state_file, spec
 from setpoint.bulk.vectors import rest_fields
 from setpoint.errors import SetpointError, StateError
 from setpoint.sets import Interval
@@ -83,23 +83,23 @@ def same(left: Any, right: Any) -> bool:
 
 
 def test_everything_comes_back_to_the_bit(tmp_path: Path) -> None:
-    _store.write(tmp_path / "state", "thing", CONTENT)
-    assert same(_store.read(tmp_path / "state", "thing"), CONTENT)
+    _state_file.write(tmp_path / "state", "thing", CONTENT)
+    assert same(_state_file.read(tmp_path / "state", "thing"), CONTENT)
 
 
 def test_nan_comes_back(tmp_path: Path) -> None:
-    _store.write(tmp_path / "state", "thing", {"x": NAN})
-    assert math.isnan(_store.read(tmp_path / "state", "thing")["x"])
+    _state_file.write(tmp_path / "state", "thing", {"x": NAN})
+    assert math.isnan(_state_file.read(tmp_path / "state", "thing")["x"])
 
 
 def test_numpy_numbers_come_back_as_plain_ones(tmp_path: Path) -> None:
     numbers = {"x": np.float64(0.1), "n": np.int32(3), "f": np.float32(0.5)}
-    _store.write(tmp_path / "state", "thing", numbers)
-    assert same(_store.read(tmp_path / "state", "thing"), {"x": 0.1, "n": 3, "f": 0.5})
+    _state_file.write(tmp_path / "state", "thing", numbers)
+    assert same(_state_file.read(tmp_path / "state", "thing"), {"x": 0.1, "n": 3, "f": 0.5})
 
 
 def test_the_file_is_a_zip_of_json_and_npy_and_nothing_else(tmp_path: Path) -> None:
-    _store.write(tmp_path / "state", "thing", CONTENT)
+    _state_file.write(tmp_path / "state", "thing", CONTENT)
     with zipfile.ZipFile(tmp_path / "state") as archive:
         assert archive.testzip() is None
         header = archive.read("header.json").decode()
@@ -114,7 +114,7 @@ def test_the_file_is_a_zip_of_json_and_npy_and_nothing_else(tmp_path: Path) -> N
 
     plain = json.loads(header, parse_constant=no_constant)
     assert plain["format"] == "setpoint thing"
-    assert plain["version"] == _store.VERSION
+    assert plain["version"] == _state_file.VERSION
     assert '{"$real": "inf"}' in header
     assert '{"$real": "-inf"}' in header
 
@@ -134,21 +134,21 @@ def test_nothing_in_the_file_can_be_executed(tmp_path: Path) -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_what_cannot_be_written_down_is_refused_in_words(tmp_path: Path, value: Any) -> None:
-    _store.write(tmp_path / "state", "thing", {"x": 1})
+    _state_file.write(tmp_path / "state", "thing", {"x": 1})
     with pytest.raises(StateError, match=r"cannot be saved; .* spec.register\(\"values\", …\)"):
-        _store.write(tmp_path / "state", "thing", {"x": value})
-    assert _store.read(tmp_path / "state", "thing") == {"x": 1}
+        _state_file.write(tmp_path / "state", "thing", {"x": value})
+    assert _state_file.read(tmp_path / "state", "thing") == {"x": 1}
     assert os.listdir(tmp_path) == ["state"]
 
 
 def test_a_users_value_comes_back_once_it_is_registered(tmp_path: Path) -> None:
     spec.register("values", Reading)
     value = Reading(((1.0, INF), Reading(None, "inner")), "outer")
-    _store.write(tmp_path / "state", "thing", {"x": [value]})
-    assert _store.read(tmp_path / "state", "thing") == {"x": [value]}
+    _state_file.write(tmp_path / "state", "thing", {"x": [value]})
+    assert _state_file.read(tmp_path / "state", "thing") == {"x": [value]}
     spec._known["values"].clear()
     with pytest.raises(SetpointError, match="'Reading' is not known in values"):
-        _store.read(tmp_path / "state", "thing")
+        _state_file.read(tmp_path / "state", "thing")
 
 
 # Refused in words
@@ -168,7 +168,7 @@ def rewritten(path: Path, **changes: Any) -> None:
 
 def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     example().save(tmp_path / "state")
-    rewritten(tmp_path / "state", version=_store.VERSION + 1)
+    rewritten(tmp_path / "state", version=_state_file.VERSION + 1)
     with pytest.raises(StateError, match="version 2; this setpoint reads up to 1: update setpoint"):
         sp.Stream.load(tmp_path / "state")
 
@@ -182,7 +182,7 @@ def test_a_version_that_is_none_is_refused(tmp_path: Path, version: Any) -> None
 
 
 def test_the_state_of_something_else_is_refused(tmp_path: Path) -> None:
-    _store.write(tmp_path / "state", "fleet", {"x": 1})
+    _state_file.write(tmp_path / "state", "fleet", {"x": 1})
     with pytest.raises(StateError, match="must hold a setpoint stream, it holds 'setpoint fleet'"):
         sp.Stream.load(tmp_path / "state")
 
@@ -215,7 +215,7 @@ def test_a_header_that_makes_no_sense_is_refused(tmp_path: Path, content: Any) -
 
 
 def saved_content(path: Path) -> dict[str, Any]:
-    return _store.read(path, "stream")
+    return _state_file.read(path, "stream")
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_a_state_with_a_wrong_field_is_refused_in_words(
     content = saved_content(tmp_path / "state")
     *outer, name = key.split(".")
     (content[outer[0]] if outer else content)[name] = value
-    _store.write(tmp_path / "state", "stream", content)
+    _state_file.write(tmp_path / "state", "stream", content)
     with pytest.raises(SetpointError):
         sp.Stream.load(tmp_path / "state").certificate()
 
@@ -266,7 +266,7 @@ def test_a_state_that_lacks_a_field_is_refused_in_words(tmp_path: Path, key: str
     content = saved_content(tmp_path / "state")
     *outer, name = key.split(".")
     del (content[outer[0]] if outer else content)[name]
-    _store.write(tmp_path / "state", "stream", content)
+    _state_file.write(tmp_path / "state", "stream", content)
     with pytest.raises(StateError, match=f"damaged: .*{name}"):
         sp.Stream.load(tmp_path / "state")
 
@@ -298,7 +298,7 @@ def test_a_header_that_is_no_table_is_refused(tmp_path: Path, header: bytes) -> 
 
 
 def test_a_pickled_array_is_never_opened(tmp_path: Path) -> None:
-    _store.write(tmp_path / "state", "thing", {"x": np.arange(3.0)})
+    _state_file.write(tmp_path / "state", "thing", {"x": np.arange(3.0)})
     with zipfile.ZipFile(tmp_path / "state") as archive:
         header = archive.read("header.json")
     member = io.BytesIO()
@@ -307,7 +307,7 @@ def test_a_pickled_array_is_never_opened(tmp_path: Path) -> None:
         archive.writestr("header.json", header)
         archive.writestr("array0.npy", member.getvalue())
     with pytest.raises(StateError, match="is damaged or not a saved state"):
-        _store.read(tmp_path / "state", "thing")
+        _state_file.read(tmp_path / "state", "thing")
 
 
 def test_a_file_that_is_not_there_is_the_systems_own_error(tmp_path: Path) -> None:
@@ -323,10 +323,10 @@ def test_a_folder_that_is_not_there_is_named_with_what_to_do(tmp_path: Path) -> 
 
 
 def test_a_kind_may_have_a_version_of_its_own(tmp_path: Path) -> None:
-    _store.write(tmp_path / "state", "thing", {"x": 1}, version=3)
-    assert _store.read(tmp_path / "state", "thing", 3) == {"x": 1}
+    _state_file.write(tmp_path / "state", "thing", {"x": 1}, version=3)
+    assert _state_file.read(tmp_path / "state", "thing", 3) == {"x": 1}
     with pytest.raises(StateError, match="version 3; this setpoint reads up to 2: update setpoint"):
-        _store.read(tmp_path / "state", "thing", 2)
+        _state_file.read(tmp_path / "state", "thing", 2)
 
 
 # Damage
@@ -353,7 +353,7 @@ def example() -> sp.Stream:
 def outcome(path: Path, wanted: Any) -> str:
     """What loading a damaged file comes to; asking for its kind fails in words too."""
     try:
-        _store.kind(path)
+        _state_file.kind(path)
     except StateError:
         return "refused"
     try:
@@ -421,7 +421,7 @@ def most_memory(call: Any) -> int:
 
 
 def refused(path: Path, match: str) -> None:
-    for call in (lambda: _store.kind(path), lambda: _store.read(path, "thing")):
+    for call in (lambda: _state_file.kind(path), lambda: _state_file.read(path, "thing")):
         with pytest.raises(StateError, match=match):
             call()
 
@@ -473,14 +473,14 @@ def test_a_header_without_end_is_refused_in_words(tmp_path: Path, text: str) -> 
 
 def test_what_a_stream_saves_is_a_state_it_can_have() -> None:
     stream = example()
-    _store.check_state(stream.content())
+    _state_file.check_state(stream.content())
     two = sp.Controller(
         sp.sets.Widen(), [RISK, replace(RISK, level=0.2)], combine=sp.combine.Max(1)
     )
     several = sp.Stream(two)
     several.predict((0.0, 1.0))
     several.update(5)
-    _store.check_state(several.content())
+    _state_file.check_state(several.content())
 
 
 @pytest.mark.parametrize(
@@ -514,7 +514,7 @@ def test_a_value_that_no_stream_can_have_is_refused_in_a_sentence(
     fields[name] = value
     told = f"{where}[0]" if where == "risks" else where
     with pytest.raises(StateError) as caught:
-        _store.check_state(content)
+        _state_file.check_state(content)
     assert str(caught.value) == f"{told}.{name} must be {allowed}, got {value!r}"
 
 
@@ -535,18 +535,18 @@ def test_an_edited_state_of_a_stream_or_of_groups_is_not_loaded(
     told = rf"^(risks\[0\]|counts)\.{name} must be [^.]*, got {value!r}$"
     stream = sp.Stream(sp.Controller(sp.sets.Widen(), RISK))
     stream.save(tmp_path / "stream")
-    content = _store.read(tmp_path / "stream", "stream")
+    content = _state_file.read(tmp_path / "stream", "stream")
     edited(content)
-    _store.write(tmp_path / "stream", "stream", content)
+    _state_file.write(tmp_path / "stream", "stream", content)
     with pytest.raises(StateError, match=told):
         sp.Stream.load(tmp_path / "stream")
     groups = sp.Groups(sp.Controller(sp.sets.Widen(), RISK))
     groups.predict((0.0, 1.0), "a")
     for place in ("marginal", "streams"):
         groups.save(tmp_path / "groups")
-        content = _store.read(tmp_path / "groups", "groups")
+        content = _state_file.read(tmp_path / "groups", "groups")
         edited(content[place] if place == "marginal" else content[place][0][1])
-        _store.write(tmp_path / "groups", "groups", content)
+        _state_file.write(tmp_path / "groups", "groups", content)
         with pytest.raises(StateError, match=told):
             sp.Groups.load(tmp_path / "groups")
 
@@ -555,18 +555,18 @@ def test_an_edited_state_of_a_stream_or_of_groups_is_not_loaded(
 def test_an_edited_state_of_a_fleet_is_not_loaded(name: str, value: Any, tmp_path: Path) -> None:
     fleet = sp.Fleet(sp.Controller(sp.sets.Widen(), RISK), ["a", "b", "c"])
     fleet.save(tmp_path / "fleet")
-    content = _store.read(tmp_path / "fleet", "fleet")
+    content = _state_file.read(tmp_path / "fleet", "fleet")
     fields = {"vectors": content["fields"], "rest": rest_fields(1)}
     array = "rest" if name == "peak" else "vectors"
     place = [field.rstrip("0123456789") for field in fields[array]].index(name)
     rows = np.array(content[array], dtype=str if isinstance(value, str) else float)
     rows[place, 1] = value
-    _store.write(tmp_path / "fleet", "fleet", {**content, array: rows})
+    _state_file.write(tmp_path / "fleet", "fleet", {**content, array: rows})
     told = "states must be numbers" if isinstance(value, str) else f"^{name}0? must be .* stream 1$"
     with pytest.raises(StateError, match=told):
         sp.Fleet.load(tmp_path / "fleet")
     wrong = rows[:, :2]
-    _store.write(tmp_path / "fleet", "fleet", {**content, array: wrong})
+    _state_file.write(tmp_path / "fleet", "fleet", {**content, array: wrong})
     with pytest.raises(StateError, match="states must be numbers of shape"):
         sp.Fleet.load(tmp_path / "fleet")
 
@@ -574,41 +574,41 @@ def test_an_edited_state_of_a_fleet_is_not_loaded(name: str, value: Any, tmp_pat
 def test_fields_that_are_absent_or_unknown_are_refused_in_a_sentence() -> None:
     for change in ({"risks": ()}, {"risks": [3]}, {"counts": None}, {"missing": "no"}):
         with pytest.raises(StateError, match=rf"^(a stream\.)?{next(iter(change))}.* must "):
-            _store.check_state({**example().content(), **change})
+            _state_file.check_state({**example().content(), **change})
     for change in ({"serial": -1}, {"given": "x"}, {"overflow": "wait"}, {"max_pending": 0}):
         content = example().content()
         content["receipts"].update(change)
         with pytest.raises(StateError, match=rf"^receipts\.{next(iter(change))} must be "):
-            _store.check_state(content)
+            _state_file.check_state(content)
     content = example().content()
     del content["risks"][0]["judged"]
     with pytest.raises(StateError, match=r"risks\[0\] must have the fields first, judged, "):
-        _store.check_state(content)
+        _state_file.check_state(content)
 
 
 @given(st.data())
 def test_the_states_of_a_fleet_follow_the_same_rules(data: st.DataObject) -> None:
     names = ["theta0", "theta1", "total0", "lifts1", "judged", "peak", "stretch_0", "stepping0_0"]
     rows = np.ones((len(names), 3))
-    _store.check_columns(names, rows, 3)
+    _state_file.check_columns(names, rows, 3)
     row = data.draw(st.sampled_from(range(6)))
     wrong = [NAN, INF] if row < 3 else [NAN, INF, -1.0, 0.5, -3.0]
     rows[row, 1] = data.draw(st.sampled_from(wrong))
     with pytest.raises(StateError, match=f"{names[row]} must be .*, got .* in stream 1"):
-        _store.check_columns(names, rows, 3)
+        _state_file.check_columns(names, rows, 3)
     with pytest.raises(StateError, match="must be numbers of shape"):
-        _store.check_columns(names, rows[:-1], 3)
+        _state_file.check_columns(names, rows[:-1], 3)
     with pytest.raises(StateError, match="must be numbers of shape"):
-        _store.check_columns(names, np.full((len(names), 3), "a"), 3)
+        _state_file.check_columns(names, np.full((len(names), 3), "a"), 3)
 
 
 def test_a_fleet_with_a_number_that_no_stream_can_have_is_refused(tmp_path: Path) -> None:
     fleet = sp.Fleet(example().controller, 2)
     fleet.save(tmp_path / "fleet")
-    content = _store.read(tmp_path / "fleet", "fleet")
+    content = _state_file.read(tmp_path / "fleet", "fleet")
     content["vectors"] = content["vectors"].copy()
     content["vectors"][0, 1] = NAN
-    _store.write(tmp_path / "fleet", "fleet", content)
+    _state_file.write(tmp_path / "fleet", "fleet", content)
     with pytest.raises(StateError, match="theta0 must be a finite number, got nan in stream 1"):
         sp.Fleet.load(tmp_path / "fleet")
 
