@@ -310,23 +310,21 @@ def learn_one(
         theta, step = law.step(law.step_params, risk.theta, risk.step, excess, critical)
         if law.step_doubted:
             theta, step = law.check_step(theta, step)
-        moves = law.move is not None
-        if not -inf < lam < inf:
-            state.saturated(lam)
-            moves = law.always
-        if moves:
+        calm, stretch, least = -inf < lam < inf, state.stretch, -inf
+        if law.move is not None and (calm or law.always):
             score = law.score(reading, y) if law.scores else 0.0
-            moved = law.move(law.phi_params, state.stretch, excess, score, lam)
+            stretch = law.move(law.phi_params, stretch, excess, score, lam)
             if law.stretch_doubted:
-                moved = law.check_stretch(moved, len(state.stretch))
-            state.stretch = moved
+                stretch = law.check_stretch(stretch, len(state.stretch))
         if law.least is not None:
             least = law.least(law.step_params, step)
-            if theta < least:
-                risk.lifts += 1
-                risk.lifted += least - theta
-                theta = least
-        risk.theta, risk.step, risk.loss = theta, step, loss
+        if not calm:
+            state.saturated(lam)
+        if theta < least:
+            risk.lifts += 1
+            risk.lifted += least - theta
+            theta = least
+        risk.theta, risk.step, risk.loss, state.stretch = theta, step, loss, stretch
         risk.judged += 1
         risk.total += value
     if not judged:

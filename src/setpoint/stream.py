@@ -141,7 +141,8 @@ class Stream:
     def predict(self, prediction: Any, id: Id | None = None) -> Any:
         """The set for a prediction; it waits for its label under `id`, or a generated number."""
         receipts, sets, state = self._receipts, self._sets, self._state
-        if len(receipts) >= state.peak and state.peak < receipts.limit:
+        alone = receipts.only is None and not receipts.several
+        if not alone and len(receipts) >= state.peak and state.peak < receipts.limit:
             return self._predict_beside(prediction, id)
         name = receipts.serial if id is None else id if type(id) is str else checked_id(id)
         reading = sets.read(prediction)
@@ -151,11 +152,11 @@ class Stream:
             reading = sets.prepare(self._law.family_params, state.family, reading)
         lam: Any
         if self._single:
-            lam, leader = aim_one(self._law, self._risk, state.stretch), 0
+            leader, lam = 0, aim_one(self._law, self._risk, state.stretch)
         else:
             lam, leader = self._laws.aim(state)
         shown = sets.at(reading, lam)
-        if id is None and receipts.only is None and not receipts.several:
+        if alone and id is None:
             receipts.only = (name, reading, shown, lam, leader)
         else:
             receipts.queue(Receipt(name, reading, shown, lam, leader), self._give_up)

@@ -237,6 +237,7 @@ def test_every_pair_of_rules_runs_the_same_four_ways(row: Row) -> None:
     assert_wide_awake(runs, torn=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", PAIRS, ids=str)
 def test_every_pair_of_rules_runs_the_same_live_and_replayed_compiled(row: Row) -> None:
     hold_row(row, [], sweeps=False)
