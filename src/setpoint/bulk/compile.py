@@ -305,7 +305,9 @@ def _compile(layout: Layout, text: str, rules: Mapping[str, Any], name: str) -> 
     _register()
     module = _module(text, rules)
     namespace = _plain(text, rules, np.float64) if module is None else vars(module)
-    inline = numba.njit(forceinline=True)
+    # Only compiled code calls them: without wrappers they take a third less time to compile.
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    inline: Any = numba.njit(forceinline=True, **options)
     for function in _SHARED:
         namespace[function.__name__] = inline(namespace[function.__name__])
     loop = namespace[name]
