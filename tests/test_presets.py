@@ -1,5 +1,7 @@
 """Presets: what they are made of, and what they refuse."""
 
+from typing import Any
+
 import pytest
 
 import setpoint as sp
@@ -64,3 +66,12 @@ def test_aci_is_written_down_and_comes_back() -> None:
 def test_wrong_options_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         aci(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("preset", [sp.intervals, sp.label_sets])
+@pytest.mark.parametrize("coverage", [1.5, 0.0, float("nan")])
+def test_a_coverage_outside_its_range_is_refused_by_its_own_name(
+    preset: Any, coverage: float
+) -> None:
+    with pytest.raises(InputError, match="coverage must"):
+        preset(coverage=coverage)

@@ -51,11 +51,11 @@ def positive(value: Any, name: str, error: type[SetpointError] = InputError) -> 
     return got
 
 
-def confidence(value: Any) -> float:
+def confidence(value: Any, name: str = "confidence_level") -> float:
     """A level of confidence, strictly between 0 and 1."""
-    got = finite(value, "confidence_level")
+    got = finite(value, name)
     if not 0.0 < got < 1.0:
-        raise InputError(f"confidence_level must lie strictly between 0 and 1, got {got}")
+        raise InputError(f"{name} must lie strictly between 0 and 1, got {got}")
     return got
 
 

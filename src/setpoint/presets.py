@@ -33,9 +33,9 @@ from setpoint.stretches import Barrier, ErrorAdaptive, ScoreAdaptive, Tracking, 
 __all__ = ["aci", "burn_in", "intervals", "label_sets", "scaled_intervals", "threshold_sets"]
 
 
-def _miss_level(confidence_level: float) -> float:
-    """The risk's level, 1 − confidence_level, as people write it: 0.1, not 0.09999999999999998."""
-    level = confidence(confidence_level)
+def _miss_level(coverage: float, name: str = "confidence_level") -> float:
+    """The risk's level, 1 − coverage, as people write it: 0.1, not 0.09999999999999998."""
+    level = confidence(coverage, name)
     rounded = round(1.0 - level, 12)
     return rounded if 0.0 < rounded < 1.0 else 1.0 - level
 
@@ -82,7 +82,7 @@ def intervals(
     >>> stream.update(15.0)
     1.0
     """
-    level = _miss_level(coverage)
+    level = _miss_level(coverage, "coverage")
     sets = Corrected(support=support, level=level, recentre=recentre, means=means)
     budget = _budget(risk, level, limit, two_sided)
     return Controller(sets, budget, Barrier(limit, steadiness, two_sided))
@@ -115,7 +115,7 @@ def label_sets(
     >>> len(stream.predict([0.7, 0.2, 0.1]))
     3
     """
-    budget = _budget(risk, _miss_level(coverage), limit, False)
+    budget = _budget(risk, _miss_level(coverage, "coverage"), limit, False)
     return Controller(sets or Threshold(), budget, Tracking(limit, steadiness))
 
 

@@ -108,8 +108,9 @@ def aim(rules: Rules, numbers: Numbers, position: Position) -> tuple[Any, int]:
     below = tuple([theta[i] < numbers.bottom[i] for i in rules.risks])
     lams = tuple([rules.phi(numbers.phi, position.stretch, theta[i]) for i in rules.risks])
     if rules.split:
-        own = [inf if above[i] else (-inf if below[i] else lams[i]) for i in rules.risks]
-        return tuple(own), 0
+        return tuple([
+            inf if above[i] else (-inf if below[i] else lams[i]) for i in rules.risks
+        ]), 0  # fmt: skip
     full, low, empty = above[0], below[0], below[0]
     leader, largest = 0, lams[0]
     for i in rules.risks:

@@ -16,7 +16,8 @@ from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError, SetpointError, SpecError
 from setpoint.jobs.columns import Columns
 from setpoint.losses import Miscoverage, MiscoverageCounter
-from setpoint.sets import LabelSet, PixelIntervals, PixelSet
+from setpoint.sets import Cumulative, Multilabel, PixelIntervals, PixelSet, Threshold
+from setpoint.sets.family import Columns as NamedColumns
 from setpoint.sets.family import Shows, Sides
 from setpoint.stretches import ErrorAdaptive, ScoreAdaptive
 from setpoint.tape.files import suffix_of
@@ -129,7 +130,10 @@ class Config:
     def check_family(self, family: Any) -> None:
         """Raises an error if the controller is for other predictions than those of `family`."""
         sets: Any = self.controller.sets
-        ends, named = (tuple(getattr(part, "columns", ())) for part in (sets, family))
+        ends, named = (
+            tuple(part.columns or ()) if isinstance(part, NamedColumns) else ()
+            for part in (sets, family)
+        )
         if ends and named and ends != named and 1 in (len(ends), len(named)):
             raise InputError(
                 f"the controller given is for {_ends(ends)}, and the columns named are "
@@ -145,8 +149,9 @@ class Config:
 
 
 def _classes_of(family: Any) -> tuple[Any, ...] | None:
-    labels = isinstance(family, Shows) and family.shows is LabelSet
-    return getattr(family, "classes", None) if labels else None
+    """The names of the classes, where a family of labels has names for them."""
+    classes = family.classes if isinstance(family, Threshold | Cumulative | Multilabel) else None
+    return classes if isinstance(classes, tuple) else None
 
 
 def _ends(columns: Sequence[str]) -> str:
