@@ -44,11 +44,10 @@ def tabular(
     ] = "power,energy,traffic,prices,wind",
     seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 5,
     model: Annotated[str, typer.Option(help="lstm or linear.")] = "lstm",
-    batch: Annotated[int, typer.Option(help="The most recent rows the LSTM learns from.")] = 512,
-    scale_rows: Annotated[
-        int,
-        typer.Option(help="The first rows that x, y and θ are scaled by; the authors took 8000."),
-    ] = 5000,
+    training: Annotated[
+        str,
+        typer.Option(help="text, as the paper says, or printed, as behind its numbers."),
+    ] = "text",
     jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
     quick: Quick = False,
     ready: Annotated[
@@ -63,8 +62,7 @@ def tabular(
         datasets=names(datasets),
         seeds=seeds,
         model=model,
-        batch=batch,
-        scale_rows=scale_rows,
+        training=training,
         jobs=jobs,
         quick=quick,
         ready=ready,

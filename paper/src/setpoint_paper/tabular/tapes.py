@@ -74,7 +74,7 @@ class Recipe:
     scale_rows
         How many rows the LSTM's x and y are standardised by, at most; the linear model needs none.
     raw_zeros
-        How many rows of raw zeros the LSTM finds before the first row: 4 in the authors' older code.
+        How many rows of raw zeros the LSTM finds before the first row; the authors' code has 4.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class Recipe:
             return f"{self.dataset}, linear"
         padding = f", {self.raw_zeros} raw zeros" if self.raw_zeros else ""
         return (
-            f"{self.dataset}, LSTM, batch {self.batch}, scaled by {self.scale_rows:,} rows{padding}, "
+            f"{self.dataset}, LSTM, batch {self.batch}, {self.scale_rows:,} rows scale{padding}, "
             f"seed {self.seed}"
         )
 
