@@ -142,6 +142,8 @@ def _tabular(folder: Path) -> Iterator[Line]:
                 for setting, verdict in zip(SETTINGS, verdicts, strict=True)
                 if verdict.margins
             }
+            if not known:
+                continue
             told = "; ".join(f"{name}: {verdict}" for name, verdict in known.items())
             ours = next(iter(known.values()))
             yield Line(
