@@ -173,8 +173,8 @@ def _counted(controllers: Sequence[Controller], tape: Tape, state: Start) -> tup
     inputs = tuple(np.ascontiguousarray(tape.by_stream(column)) for column in columns)
     labels = np.ascontiguousarray(tape.by_stream(tape.y))
     run = kernel(layout, "sweep", narrow=is_narrow(controllers[0], columns))
-    offsets = tape.segments.offsets
-    run(params, begin, given, which, offsets, inputs, labels, tallies, totals, extremes)
+    offsets, work = tape.segments.offsets, np.empty((len(begin), 1))
+    run(params, begin, given, which, work, offsets, inputs, labels, tallies, totals, extremes)
     _check_extremes(controllers, layout, extremes)
     return Tally(*tallies), totals
 
