@@ -57,9 +57,9 @@ class GroupCertificate:
         lines = [f"certificate: {len(self.groups):,} group{'s' * (len(self.groups) != 1)}"]
         for place, risk in enumerate(self.together):
             lines += ["", f"  {risk.name} at level {risk.level:g}, all groups: {risk.verdict}"]
-            if risk.judged:
-                lines.append(f"     mean loss   {risk.mean:.6g} over {risk.judged:,} labels")
-            if risk.lower is not None or risk.upper is not None:
+            words = risk.words()
+            lines += [f"     {name:<12}{sentence}" for name, sentence in words.items()]
+            if "budget" not in words and (risk.lower, risk.upper) != (None, None):
                 low = "" if risk.lower is None else f"{risk.lower:+.4g} ≤ "
                 high = "" if risk.upper is None else f" ≤ {risk.upper:+.4g}"
                 lines.append(f"     bound       {low}mean − level{high}, for every stream")

@@ -22,9 +22,10 @@ from setpoint.sets.family import (
     Supports,
     Taped,
 )
-from setpoint.sets.intervals import Interval, Lower, QuantileScale, Scale, Upper, Widen
+from setpoint.sets.intervals import Interval, Lower, Scale, Upper, Widen
 from setpoint.sets.labels import Cumulative, LabelSet, Multilabel, Threshold
 from setpoint.sets.pixels import PixelIntervals, PixelScale, PixelSet, PixelThreshold
+from setpoint.sets.quantile_scale import QuantileScale
 from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, TwoSided
 
 __all__ = [
