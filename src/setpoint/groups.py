@@ -21,7 +21,8 @@ from setpoint.errors import (
 from setpoint.guarantee import Certificate, RiskCertificate, pooled
 from setpoint.parts import trusted
 from setpoint.receipts import Id, checked_id
-from setpoint.stream import Stream, matching_controller
+from setpoint.stream import Stream
+from setpoint.summary import ManySummary, summarise_many
 
 __all__ = ["GroupCertificate", "Groups"]
 
@@ -243,6 +244,16 @@ class Groups:
             self._marginal.certificate(),
         )
 
+    def summary(self) -> ManySummary:
+        """How all groups are doing together, and those with the highest risk; print it.
+
+        `groups.streams[key].summary()` has more of one group.
+        """
+        risks = [stream.state.risks[0] for stream in self._streams.values()]
+        judged, totals = [risk.judged for risk in risks], [risk.total for risk in risks]
+        ids, pending = list(self._streams), len(self._where)
+        return summarise_many(self.controller, ids, judged, totals, pending)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes every group and what waits to one file, whole or not at all."""
         content = {
@@ -268,7 +279,7 @@ class Groups:
         content = _state_file.read(path, "groups")
         try:
             made = cls(
-                matching_controller(content, controller),
+                _state_file.matching_controller(content, controller),
                 most=content["most"],
                 max_pending=content["max_pending"],
                 missing=content["missing"],

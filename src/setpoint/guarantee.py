@@ -24,7 +24,7 @@ from setpoint.losses import Declaration, Limits, Misses, declaration
 from setpoint.steps import Claim, Premise, Within
 from setpoint.stretches import Saturates
 
-__all__ = ["Certificate", "Premise", "RiskCertificate", "Status", "certify", "pooled"]
+__all__ = ["Certificate", "Premise", "RiskCertificate", "Status", "asked_of", "certify", "pooled"]
 
 
 class Status(StrEnum):
@@ -458,11 +458,11 @@ def _certify(
         premises=premises,
         unit=promise.unit,
         counted=claim.counted,
-        asked=_asked(risk),
+        asked=asked_of(risk),
     )
 
 
-def _asked(risk: Risk) -> float | None:
+def asked_of(risk: Risk) -> float | None:
     """The coverage asked for, where the mean loss is the share of labels missed."""
     shares = isinstance(risk.loss, Misses) and risk.loss.missed(risk.level) == risk.level
     return round(1.0 - risk.level, 12) if shares else None

@@ -10,6 +10,7 @@ from setpoint.sets.corrected import Corrected
 from setpoint.sets.family import (
     Columns,
     Draws,
+    Explains,
     Family,
     Learns,
     Measured,
@@ -29,8 +30,8 @@ from setpoint.sets.quantile_scale import QuantileScale
 from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, TwoSided
 
 __all__ = [
-    "Columns", "Corrected", "Cumulative", "Draws", "Family", "Interval", "LabelSet", "Learns",
-    "Levels", "Lower", "Measured", "Multilabel", "Nested", "PixelIntervals", "PixelScale",
+    "Columns", "Corrected", "Cumulative", "Draws", "Explains", "Family", "Interval", "LabelSet",
+    "Learns", "Levels", "Lower", "Measured", "Multilabel", "Nested", "PixelIntervals", "PixelScale",
     "PixelSet", "PixelThreshold", "Pixels", "QuantileScale", "Remembers", "Scalar", "Scale",
     "ScoreWindow", "Shares", "Shows", "SidedInterval", "Sides", "Supports", "Taped", "Threshold",
     "TwoSided", "Upper", "Widen",
