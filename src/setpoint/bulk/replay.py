@@ -30,7 +30,7 @@ from setpoint.bulk.states import (
     size_of,
     support_of,
 )
-from setpoint.bulk.vectors import Layout, layout_of, params_of, scalar
+from setpoint.bulk.vectors import PEAK, Layout, layout_of, params_of, scalar, waiting
 from setpoint.controller import Controller, State
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate, certify
@@ -190,8 +190,13 @@ def nominal(controller: Controller) -> float:
     return max(1.0 - sum(missed), 0.0) if alone else 1.0 - missed[-1]
 
 
-def replay(controller: Controller, tape: Tape, state: Start = None) -> Trace:
+def replay(
+    controller: Controller, tape: Tape, state: Start = None, *, delay: int | None = None
+) -> Trace:
     """Runs a controller over a tape and writes everything down.
+
+    Every label is taken in when the tape says that it became known, so the sets are those that a
+    live stream would have shown. By default that is before the next row.
 
     Parameters
     ----------
@@ -204,6 +209,10 @@ def replay(controller: Controller, tape: Tape, state: Start = None) -> Trace:
     state
         Where to go on from: one state for all streams, or one for each by its id; a stream
         without one begins at the beginning, as all do by default.
+    delay
+        How many rows late labels become known, in place of what the tape says: the set of row t
+        is made with the labels of the rows up to t − 1 − delay. What is not known before the last
+        row is taken in after it.
 
     Examples
     --------
@@ -214,6 +223,7 @@ def replay(controller: Controller, tape: Tape, state: Start = None) -> Trace:
     >>> trace.upper, trace.losses[0], trace.state.risks[0].theta
     (array([14.  , 14.45]), array([1., 0.]), 0.4)
     """
+    tape = tape if delay is None else tape.late(delay)
     begin = Begin(controller, tape, state)
     run = _compiled if compiled() and scalar(controller) else _by_rows
     return run(controller, tape, begin)
@@ -232,10 +242,10 @@ def _compiled(controller: Controller, tape: Tape, begin: Begin) -> Trace:
     vectors, rest = begin.vectors(layout)
     inputs = tuple(np.ascontiguousarray(tape.by_stream(column)) for column in columns)
     labels = np.ascontiguousarray(tape.by_stream(tape.y))
-    run = kernel(layout, "along", narrow=narrow)
+    run = kernel(layout, "along", narrow=narrow, late=tape.schedule is not None)
     run(
-        params_of(controller), vectors, tape.segments.offsets, inputs, labels, lower, upper, lam,
-        covered, theta, losses,
+        params_of(controller), vectors, tape.segments.offsets, *waiting(layout, tape.schedule),
+        rest[PEAK], inputs, labels, lower, upper, lam, covered, theta, losses,
     )  # fmt: skip
     _check_losses(controller, layout, losses, lam, labels)
     check_thetas(controller, vectors[list(layout.position.theta)])
