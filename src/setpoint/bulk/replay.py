@@ -27,7 +27,6 @@ from setpoint.bulk.states import (
     is_narrow,
     listed,
     scalar_columns,
-    size_of,
     support_of,
 )
 from setpoint.bulk.vectors import PEAK, Layout, layout_of, params_of, scalar, waiting
@@ -37,7 +36,7 @@ from setpoint.guarantee import Certificate, certify
 from setpoint.laws import Law, check_thetas
 from setpoint.losses import Misses
 from setpoint.sets import Interval
-from setpoint.sets.family import Sides
+from setpoint.sets.family import Sides, size_of
 from setpoint.tape import Tape
 
 __all__ = ["Trace", "nominal", "replay"]

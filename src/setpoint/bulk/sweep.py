@@ -19,7 +19,6 @@ from setpoint.bulk.states import (
     check_labels,
     is_narrow,
     scalar_columns,
-    size_of,
     support_of,
 )
 from setpoint.bulk.vectors import PEAK, Layout, layout_of, params_of, scalar, waiting
@@ -27,6 +26,7 @@ from setpoint.controller import Controller, State
 from setpoint.errors import LossError
 from setpoint.laws import Law
 from setpoint.metrics.tally import NOTHING, Tally, count, derived, measure, restarted, share
+from setpoint.sets.family import size_of
 from setpoint.tape import Tape
 
 __all__ = ["Sweep", "sweep"]
