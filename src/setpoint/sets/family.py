@@ -6,6 +6,7 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Learns      such intervals from a memory of fixed size
     Seasonal    and from a table with a cell for each phase of a season
     Arranges    columns of predictions in several forms
+    Explains    what it has learnt, for people
     Remembers   a memory of any size: the window of past scores
     Draws       a chance for each prediction
     Sides       a set for each risk
@@ -21,6 +22,7 @@ share: how they read numbers.
 """
 
 from collections.abc import Iterable, Mapping
+from math import nan
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -31,9 +33,9 @@ from setpoint.errors import LabelError, PredictionError
 from setpoint.parts import Capability
 
 __all__ = [
-    "Arranges", "Columns", "Draws", "Family", "Learns", "Measured", "Pixels", "Remembers", "Scalar",
-    "Seasonal", "ShareOfOne", "Shares", "Shows", "Sides", "Supports", "Taped", "by_name",
-    "describe", "finite_label", "floats", "seasonal",
+    "Arranges", "Columns", "Draws", "Explains", "Family", "Learns", "Measured", "Pixels",
+    "Remembers", "Scalar", "Seasonal", "ShareOfOne", "Shares", "Shows", "Sides", "Supports",
+    "Taped", "by_name", "describe", "finite_label", "floats", "seasonal", "size_of",
 ]  # fmt: skip
 
 Floats = tuple[float, ...]
@@ -149,6 +151,13 @@ class Arranges(Protocol, metaclass=Capability):
     @property
     def forms(self) -> tuple[tuple[str, ...], ...]: ...
     def arranged(self, names: tuple[str, ...], columns: Any) -> tuple[Any, ...]: ...
+
+
+@runtime_checkable
+class Explains(Protocol, metaclass=Capability):
+    """A family that learns and can say what: `learnt(state)` is a named tuple of numbers."""
+
+    def learnt(self, state: Any) -> Any: ...
 
 
 @runtime_checkable
@@ -285,3 +294,8 @@ def floats(values: Any, what: str) -> npt.NDArray[np.float64]:
     except (TypeError, ValueError):
         raise PredictionError(f"{what} must be numbers, got {values!r}") from None
     return array.astype(np.float64, copy=False)
+
+
+def size_of(shown: Any) -> float:
+    """How large a set is, or how long; NaN if it does not tell."""
+    return float(getattr(shown, "size", getattr(shown, "length", nan)))
