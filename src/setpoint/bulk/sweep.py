@@ -19,7 +19,6 @@ from setpoint.bulk.states import (
     check_labels,
     is_narrow,
     scalar_columns,
-    size_of,
     support_of,
 )
 from setpoint.bulk.vectors import PEAK, Layout, layout_of, params_of, scalar, waiting
@@ -27,6 +26,7 @@ from setpoint.controller import Controller, State
 from setpoint.errors import LossError
 from setpoint.laws import Law
 from setpoint.metrics.tally import NOTHING, Tally, count, derived, measure, restarted, share
+from setpoint.sets.family import size_of
 from setpoint.tape import Tape
 
 __all__ = ["Sweep", "sweep"]
@@ -178,9 +178,10 @@ def _counted(controllers: Sequence[Controller], tape: Tape, state: Start) -> tup
     labels = np.ascontiguousarray(tape.by_stream(tape.y))
     narrow, schedule = is_narrow(controllers[0], columns), tape.schedule
     run = kernel(layout, "sweep", narrow=narrow, late=schedule is not None)
+    work = np.empty((len(begin), 1))
     run(
-        params, begin, given, which, tape.segments.offsets, *waiting(layout, schedule), peaks,
-        inputs, labels, tallies, totals, extremes,
+        params, begin, given, which, work, tape.segments.offsets, *waiting(layout, schedule),
+        peaks, inputs, labels, tallies, totals, extremes,
     )  # fmt: skip
     _check_extremes(controllers, layout, extremes)
     return Tally(*tallies), totals
