@@ -54,10 +54,10 @@ def test_aci_is_written_down_and_comes_back() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"confidence_level": 0.0}, "confidence_level must lie strictly between 0 and 1, got 0.0"),
-        ({"confidence_level": 1.0}, "confidence_level must lie strictly between 0 and 1, got 1.0"),
-        ({"confidence_level": 90}, "confidence_level must lie strictly between 0 and 1, got 90.0"),
-        ({"confidence_level": "0.9"}, "confidence_level must be a number, got '0.9'"),
+        ({"coverage": 0.0}, "coverage must lie strictly between 0 and 1, got 0.0"),
+        ({"coverage": 1.0}, "coverage must lie strictly between 0 and 1, got 1.0"),
+        ({"coverage": 90}, "coverage must lie strictly between 0 and 1, got 90.0"),
+        ({"coverage": "0.9"}, "coverage must be a number, got '0.9'"),
         ({"gamma": 0.0}, "gamma must be greater than 0, got 0.0"),
         ({"size": 0}, "size must be a whole number of at least 1, got 0"),
         ({"scores": 5}, "scores must be a family of sets, got 5"),

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import inf, nan
-from statistics import NormalDist
 from sys import float_info
 from typing import Any
 
@@ -20,7 +19,6 @@ from setpoint.sets import (
     Learns,
     Measured,
     Remembers,
-    Scale,
     ScoreWindow,
     Shares,
     Sides,
@@ -30,14 +28,18 @@ from setpoint.sets import (
 from setpoint.steps import Account, Fixed
 from setpoint.stretches import Barrier, ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
 
-__all__ = ["aci", "burn_in", "intervals", "label_sets", "scaled_intervals", "threshold_sets"]
+__all__ = ["aci", "burn_in", "intervals", "label_sets", "miss_level"]
 
 
-def _miss_level(coverage: float, name: str = "confidence_level") -> float:
-    """The risk's level, 1 − coverage, as people write it: 0.1, not 0.09999999999999998."""
-    level = confidence(coverage, name)
-    rounded = round(1.0 - level, 12)
-    return rounded if 0.0 < rounded < 1.0 else 1.0 - level
+def miss_level(coverage: float) -> float:
+    """The share of labels that may be missed, 1 − coverage, as people write it.
+
+    >>> miss_level(0.9)
+    0.1
+    """
+    share = confidence(coverage, "coverage")
+    rounded = round(1.0 - share, 12)
+    return rounded if 0.0 < rounded < 1.0 else 1.0 - share
 
 
 def intervals(
@@ -82,7 +84,7 @@ def intervals(
     >>> stream.update(15.0)
     1.0
     """
-    level = _miss_level(coverage, "coverage")
+    level = miss_level(coverage)
     sets = Corrected(support=support, level=level, recentre=recentre, means=means)
     budget = _budget(risk, level, limit, two_sided)
     return Controller(sets, budget, Barrier(limit, steadiness, two_sided))
@@ -115,7 +117,7 @@ def label_sets(
     >>> len(stream.predict([0.7, 0.2, 0.1]))
     3
     """
-    budget = _budget(risk, _miss_level(coverage, "coverage"), limit, False)
+    budget = _budget(risk, miss_level(coverage), limit, False)
     return Controller(sets or Threshold(), budget, Tracking(limit, steadiness))
 
 
@@ -126,39 +128,8 @@ def _budget(risk: Risk | None, level: float, limit: float, two_sided: bool) -> R
     return replace(held, step=step, start=0.0)
 
 
-# Mean absolute residuals beyond which an interval counts as the whole line. The constant of the
-# guarantee is proportional to it; no λ needs as much, because the scale follows the residuals.
-_LARGEST = 20.0
-
-
-def scaled_intervals(confidence_level: float = 0.9, *, start: float | None = None) -> Controller:
-    """The adapters' own: intervals in units of a tracked scale (`sets.Scale`), held at a coverage.
-
-    The first λ is `start`, by default the one that is right for normal residuals measured by their
-    mean absolute value.
-
-    >>> scaled_intervals(0.9).risks[0].level
-    0.1
-    """
-    level, normal = _miss_level(confidence_level), NormalDist()
-    if start is None:
-        start = normal.inv_cdf(1.0 - level / 2.0) / (2.0 * normal.pdf(0.0))
-    bounds = (0.0, _LARGEST)
-    risk = Risk(Miscoverage(), level, Fixed(0.1), start=min(start, _LARGEST), bounds=bounds)
-    return Controller(Scale(), risk)
-
-
-def threshold_sets(confidence_level: float = 0.9) -> Controller:
-    """Label sets by a threshold on the probabilities, held at a coverage.
-
-    >>> threshold_sets(0.9).risks[0].level
-    0.1
-    """
-    return Controller(Threshold(), Risk(Miscoverage(), _miss_level(confidence_level), Fixed(0.05)))
-
-
 def aci(
-    confidence_level: float = 0.9,
+    coverage: float = 0.9,
     *,
     scores: Family | None = None,
     gamma: float = 0.005,
@@ -166,13 +137,13 @@ def aci(
 ) -> Controller:
     """Adaptive conformal inference, with the defaults of its authors.
 
-    Their α_t is −θ: it starts at 1 − `confidence_level`, moves by γ(α − miss) and is not clipped,
+    Their α_t is −θ: it starts at 1 − `coverage`, moves by γ(α − miss) and is not clipped,
     so that α_t ≤ 0 shows the full set and α_t ≥ 1 the empty one. Clipping it would lose the
     guarantee.
 
     Parameters
     ----------
-    confidence_level
+    coverage
         The share of labels to cover.
     scores
         The family whose critical values are the conformity scores, `sets.Widen()` by default.
@@ -195,7 +166,7 @@ def aci(
     Gibbs and Candès, "Adaptive Conformal Inference Under Distribution Shift", NeurIPS 2021.
     """
     family = ScoreWindow(Widen() if scores is None else scores, size)
-    return Controller(family, Risk(Miscoverage(), _miss_level(confidence_level), Fixed(gamma)))
+    return Controller(family, Risk(Miscoverage(), miss_level(coverage), Fixed(gamma)))
 
 
 def burn_in(

@@ -3,6 +3,7 @@
 import os
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
@@ -29,9 +30,10 @@ from setpoint.guarantee import Certificate, certify
 from setpoint.laws import Laws, aim_one, learn_one
 from setpoint.losses import declaration
 from setpoint.receipts import Id, Info, Receipt, Receipts, checked_id
-from setpoint.sets.family import Draws, Learns, Remembers
+from setpoint.sets.family import Draws, Learns, Measured, Remembers
+from setpoint.summary import RECENT, StreamSummary, summarise
 
-__all__ = ["Stream", "matching_controller"]
+__all__ = ["Stream"]
 
 _MOST_EARLIER = 100
 """How many segments before the last change a certificate remembers."""
@@ -86,7 +88,8 @@ class Stream:
 
     __slots__ = (
         "__weakref__", "_controller", "_draws", "_earlier", "_heeds", "_hook", "_last", "_law",
-        "_laws", "_learns", "_receipts", "_risk", "_sets", "_single", "_skips", "_state", "_watch",
+        "_laws", "_learns", "_light", "_receipts", "_recent", "_risk", "_sets", "_single",
+        "_skips", "_state", "_watch",
     )  # fmt: skip
 
     def __new__(cls, *_: Any, shared: bool = False, **__: Any) -> "Stream":
@@ -118,6 +121,7 @@ class Stream:
         self._state = controller.init() if state is None else matching(controller, state)
         self._earlier: list[dict[str, Any]] = []
         self._last: tuple[Any, Any, Any] | None = None
+        self._recent: deque[tuple[Any, Any]] = deque(maxlen=RECENT)
         self._watch: Watch | None = None
         self._adopt(controller)
         if on_alarm is not None:
@@ -134,6 +138,7 @@ class Stream:
         self._draws = isinstance(controller.sets, Draws) and controller.sets.draws
         self._learns = isinstance(controller.sets, Learns)
         self._heeds = laws.rules.heeds
+        self._light = not isinstance(controller.sets, Measured)  # 250 images would weigh too much
         self._risk = self._state.risks[0]
 
     # A step
@@ -200,6 +205,7 @@ class Stream:
         else:
             receipts.close(name, "answered")
         self._last = receipt, label, value
+        self._recent.append((shown if self._light else None, value))
         if self._watch is not None:
             self._look(self._watch)
         return value
@@ -244,7 +250,7 @@ class Stream:
             seen.add(name)
             if not (self._skips and is_missing(y)):
                 self._sets.label(y)
-        before, last = self._state.copy(), self._last
+        before, last, recent = self._state.copy(), self._last, self._recent.copy()
         waiting, only = dict(self._receipts.waiting), self._receipts.only
         watched = None if self._watch is None else self._watch.content()
         hook, alarms = self._hook, list[Alarm]()
@@ -252,7 +258,7 @@ class Stream:
         try:
             losses = {id: self.update(y, id) for id, y in pairs}
         except BaseException:
-            self._state, self._last = before, last
+            self._state, self._last, self._recent = before, last, recent
             self._receipts.reopen(waiting, only)
             self._adopt(self._controller)
             if watched is not None:
@@ -338,6 +344,16 @@ class Stream:
         waiting = len(self._receipts)
         return certify(self._controller, self._state, waiting=waiting, earlier=self._earlier)
 
+    def summary(self) -> StreamSummary:
+        """How the stream is doing: coverage, width, account, and what was learnt; print it."""
+        waiting, recent = len(self._receipts), tuple(self._recent)
+        return summarise(self._controller, self._state, waiting=waiting, recent=recent)
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of labels in their sets; None where the first risk is about something else."""
+        return self.summary().coverage
+
     # Its life
 
     def change(
@@ -420,7 +436,7 @@ class Stream:
         """
         content = _state_file.read(path, "stream")
         try:
-            controller = matching_controller(content, controller)
+            controller = _state_file.matching_controller(content, controller)
             return cls.restored(controller, content, on_alarm=on_alarm, shared=shared)
         except SetpointError:
             raise
@@ -489,6 +505,7 @@ class Stream:
         self._state, self._receipts, self._watch = state, receipts, watch
         self._last = None if last is None else (Receipt(*last[0]), last[1], last[2])
         self._earlier = list(content["earlier"])
+        self._recent.clear()
         self._adopt(self._controller)
 
     def _check_restored(self, state: State) -> None:
@@ -521,22 +538,6 @@ def _slots(record: RiskState | State) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
 
 
-def matching_controller(content: dict[str, Any], given: Controller | None) -> Controller:
-    """The controller of a saved state: the saved one, or the one given if it is the same."""
-    if given is None:
-        if content["controller"] is None:
-            raise StateError(
-                "the controller of this state has a part that could not be written down; give it "
-                f"again by load(path, controller=…): {content['repr']}"
-            )
-        return spec.from_dict(content["controller"])
-    if described(given) != content["repr"]:
-        raise StateError(
-            f"the state belongs to {content['repr']}, the controller given is {described(given)}"
-        )
-    return given
-
-
 # Shared by threads: the same stream, whose calls wait for their turn.
 
 
@@ -566,8 +567,8 @@ class _Shared(Stream):
 
 for _name in (
     "predict", "update", "issue", "peek", "read", "update_many", "drop", "receipt", "pending",
-    "closed", "hand_over", "state", "theta", "lam", "info", "certificate", "change", "content",
-    "restore",
+    "closed", "hand_over", "state", "theta", "lam", "info", "certificate", "summary", "coverage",
+    "change", "content", "restore",
 ):  # fmt: skip
     setattr(_Shared, _name, _locked(_name))
 

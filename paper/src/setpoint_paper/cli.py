@@ -8,7 +8,7 @@ import typer
 
 from setpoint.errors import SetpointError
 
-__all__ = ["app", "classification", "depth", "main", "names", "tabular"]
+__all__ = ["app", "classification", "comparison", "depth", "main", "names", "tabular"]
 
 app = typer.Typer(
     help="Runs the experiments of the paper, and others like them, on real data.",
@@ -84,6 +84,21 @@ def classification(
     from setpoint_paper.classification import reproduce
 
     reproduce(streams=names(streams), quick=quick, out=out)
+
+
+@app.command()
+def comparison(
+    streams: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="An npz file of streams to compare on.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
+    quick: Quick = False,
+    out: Out = Path("results"),
+) -> None:
+    """Every rule of the library beside the default, on public data and synthetic shifts."""
+    from setpoint_paper.comparison import reproduce
+
+    reproduce(streams=streams, jobs=jobs, quick=quick, out=out)
 
 
 @app.command()

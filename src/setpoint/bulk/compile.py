@@ -40,6 +40,7 @@ _SHARED = (
     *(recursion.aim, recursion.heed, recursion.show, recursion.judge, recursion.learn),
     *(loops.numbers_at, loops.position_at, loops.put_position, loops.prepared, loops.shown),
     *(loops.taught, loops.note, loops.risky, loops.beyond),
+    *(loops.due, loops.heeded, loops.keep, loops.answered),
 )
 """What loops call, specialised with them."""
 
@@ -51,17 +52,20 @@ def compiled() -> bool:
     )
 
 
-def kernel(layout: Layout, name: str, *, narrow: bool = False) -> Callable[..., None]:
+def kernel(
+    layout: Layout, name: str, *, narrow: bool = False, late: bool = False
+) -> Callable[..., None]:
     """A loop for controllers of this layout: machine code with numba, else plain Python.
 
-    `narrow` says that the data, and so the ends that are shown, are float32.
+    `narrow` says that the data, and so the ends that are shown, are float32; `late` that labels
+    are not always known before the next row.
     """
-    return _kernel(layout, name, narrow, compiled())
+    return _kernel(layout, name, narrow, late, compiled())
 
 
 @lru_cache(maxsize=256)
-def _kernel(layout: Layout, name: str, narrow: bool, fast: bool) -> Callable[..., None]:
-    known = {"rules": layout.rules, "places": layout, "narrow": narrow}
+def _kernel(layout: Layout, name: str, narrow: bool, late: bool, fast: bool) -> Callable[..., None]:
+    known = {"rules": layout.rules, "places": layout, "narrow": narrow, "late": late}
     loop: FunctionType = getattr(loops, name)
     text, rules = specialised((*_SHARED, loop), known)
     return _compile(layout, text, rules, name) if fast else _quiet(_plain(text, rules)[name])

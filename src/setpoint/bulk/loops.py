@@ -7,9 +7,14 @@
     learn_row one row of labels
     unsound   the first row that is no prediction
 
-`bulk.compile` makes a function of each for one layout: it works out what `rules`, `places`, `rows`
-and `narrow` say, unrolls loops over them, and hands the rest to numba, or to Python as it is.
-Columns of a tape come in a tuple. `told` is how a loop reports back.
+`bulk.compile` makes a function of each for one layout: it works out what `rules`, `places`,
+`narrow` and `late` say, unrolls loops over them, and hands the rest to numba, or to Python as it
+is. Columns of a tape come in a tuple. `told` is how a loop reports back.
+
+Where labels come late, `delays` has the delay of each stream; or `order` has the rows of each
+stream in the order in which their labels become known, and `upto` how many of them are known when
+the set of a row is made. What a row leaves for its label waits in a `ring`, in the slot of its
+number.
 """
 
 from math import inf, nan
@@ -22,8 +27,9 @@ from setpoint.metrics.tally import NOTHING, count, measure, restarted
 from setpoint.recursion import Numbers, Position, Rules, aim, heed, judge, learn, show
 
 __all__ = [
-    "aim_row", "along", "beyond", "fleet", "learn_row", "note", "numbers_at", "position_at",
-    "prepared", "put_position", "risky", "shown", "sweep", "taught", "unsound",
+    "aim_row", "along", "answered", "beyond", "due", "fleet", "heeded", "keep", "learn_row",
+    "note", "numbers_at", "position_at", "prepared", "put_position", "risky", "shown", "sweep",
+    "taught", "unsound",
 ]  # fmt: skip
 
 Array = Any
@@ -126,6 +132,60 @@ def taught(
     return after, losses
 
 
+# Labels that come late.
+
+
+def due(t: int, length: int, delay: int, upto: Array) -> int:
+    """How many labels of a stream are known when the set of row t is made: all of them at its end.
+
+    `upto` is empty where every label comes `delay` rows late.
+    """
+    if t == length:
+        return length
+    return t - delay if len(upto) == 0 else upto[t]
+
+
+def heeded(
+    rules: Rules, numbers: Numbers, position: Position, waiting: float, peak: float
+) -> tuple[Position, float]:
+    """The position when a set is made beside `waiting` others, and the most that ever waited."""
+    if rules.heeds and waiting >= peak:
+        position = heed(rules, numbers, position, waiting)
+    return position, (waiting + 1.0 if waiting >= peak else peak)
+
+
+def keep(
+    places: Layout,
+    ring: Array,
+    slot: int,
+    reading: tuple[float, ...],
+    lam: float,
+    leader: int,
+    missed: bool,
+) -> None:
+    """What a row leaves for its label."""
+    ring[slot, 0], ring[slot, 1], ring[slot, 2] = lam, leader, 1.0 if missed else 0.0
+    for k in places.readings:
+        ring[slot, 3 + k] = reading[k]
+
+
+def answered(
+    rules: Rules,
+    places: Layout,
+    numbers: Numbers,
+    position: Position,
+    ring: Array,
+    slot: int,
+    y: float,
+) -> tuple[Position, tuple[float, ...], float, int]:
+    """The position after a late label, its losses, and the λ and leader of its set."""
+    lam, leader = ring[slot, 0], int(ring[slot, 1])
+    reading = tuple([ring[slot, 3 + k] for k in places.readings])
+    missed = ring[slot, 2] > 0.0
+    position, values = taught(rules, numbers, position, reading, y, missed, lam, leader)
+    return position, values, lam, leader
+
+
 # A tape.
 
 
@@ -133,9 +193,15 @@ def along(
     rules: Rules,
     places: Layout,
     narrow: bool,
+    late: bool,
     p: Array,
     z: Array,
     offsets: Array,
+    delays: Array,
+    order: Array,
+    upto: Array,
+    ring: Array,
+    peaks: Array,
     columns: tuple[Array, ...],
     labels: Array,
     out_lower: Array,
@@ -145,8 +211,12 @@ def along(
     out_theta: Array,
     out_loss: Array,
 ) -> None:
-    """Each stream of a tape, with everything written down; `out_covered` comes filled with True."""
+    """Each stream of a tape, with everything written down; `out_covered` comes filled with True.
+
+    `peaks` has the most that ever waited at once in each stream.
+    """
     numbers = numbers_at(rules, places, p, 0)
+    mask = ring.shape[0] - 1
     for s in range(len(offsets) - 1):
         first, last = offsets[s], offsets[s + 1]
         position = position_at(rules, places, z, s)
@@ -156,7 +226,30 @@ def along(
         thetas = tuple([out_theta[i, first:last] for i in rules.risks])
         losses = tuple([out_loss[i, first:last] for i in rules.risks])
         judged, full, empty, torn, missing = 0.0, 0.0, 0.0, 0.0, 0.0
-        for t in range(last - first):
+        if late:
+            done, peak, order_of, upto_of = 0, peaks[s], order[first:last], upto[first:last]
+        for t in range(last - first + (1 if late else 0)):
+            if late:
+                ready = due(t, last - first, delays[s], upto_of)
+                while done < ready:
+                    r = done if len(order_of) == 0 else order_of[done]
+                    done += 1
+                    y = float64(y_of[r])
+                    if y != y:
+                        missing += 1.0
+                        continue
+                    position, values, lam, leader = answered(
+                        rules, places, numbers, position, ring, r & mask, y
+                    )
+                    for i in rules.risks:
+                        losses[i][r] = values[i]
+                    judged += 1.0
+                    full += 1.0 if lam == inf else 0.0
+                    empty += 1.0 if lam == -inf else 0.0
+                    torn += 1.0 if leader < 0 else 0.0
+                if t == last - first:
+                    break
+                position, peak = heeded(rules, numbers, position, float64(t - done), peak)
             y = float64(y_of[t])
             row = tuple([float64(rows[i][t]) for i in rules.columns])
             reading = prepared(rules, numbers, position, row)
@@ -165,6 +258,12 @@ def along(
             lowers[t], uppers[t], lams[t] = lower, upper, lam
             for i in rules.risks:
                 thetas[i][t] = position.theta[i]
+            if late:
+                covered[t] = (lower <= y) & (y <= upper)
+                for i in rules.risks:
+                    losses[i][t] = nan
+                keep(places, ring, t & mask, reading, lam, leader, not covered[t])
+                continue
             if y != y:
                 for i in rules.risks:
                     losses[i][t] = nan
@@ -186,6 +285,8 @@ def along(
             empty += 1.0 if lam == -inf else 0.0
             torn += 1.0 if leader < 0 else 0.0
         put_position(rules, places, z, s, position)
+        if late:
+            peaks[s] = peak
         z[places.counters.judged, s] += judged
         z[places.counters.full, s] += full
         z[places.counters.empty, s] += empty
@@ -197,11 +298,17 @@ def sweep(
     rules: Rules,
     places: Layout,
     narrow: bool,
+    late: bool,
     p: Array,
     begin: Array,
     given: Array,
     which: Array,
     offsets: Array,
+    delays: Array,
+    order: Array,
+    upto: Array,
+    ring: Array,
+    peaks: Array,
     columns: tuple[Array, ...],
     labels: Array,
     tallies: Array,
@@ -212,8 +319,10 @@ def sweep(
 
     A stream begins in `begin`, where each configuration has a state, or, if `which` is not
     negative, in that column of `given`. `totals` has the sum of each risk's losses, `extremes` what
-    `note` keeps of each risk whose loss is a user's own.
+    `note` keeps of each risk whose loss is a user's own. `peaks` has the most that waited at once
+    before each stream.
     """
+    mask = ring.shape[0] - 1
     for j in range(p.shape[1]):
         numbers = numbers_at(rules, places, p, j)
         tally = NOTHING
@@ -222,17 +331,45 @@ def sweep(
             position = position_at(rules, places, begin, j)
             if which[s] >= 0:
                 position = position_at(rules, places, given, which[s])
-            for t in range(offsets[s], offsets[s + 1]):
+            first, last = offsets[s], offsets[s + 1]
+            if late:
+                done, peak, order_of, upto_of = 0, peaks[s], order[first:last], upto[first:last]
+            for t in range(first, last + (1 if late else 0)):
+                if late:
+                    ready = due(t - first, last - first, delays[s], upto_of)
+                    while done < ready:
+                        r = done if len(order_of) == 0 else order_of[done]
+                        done += 1
+                        y = float64(labels[first + r])
+                        if y != y:
+                            continue
+                        position, values, lam, _ = answered(
+                            rules, places, numbers, position, ring, r & mask, y
+                        )
+                        for i in rules.risks:
+                            if places.doubted[i]:
+                                sign = -1.0 if rules.grows[i] else 1.0
+                                note(extremes, i, j, values[i], lam, sign)
+                    if t == last:
+                        break
+                    waiting = float64(t - first - done)
+                    position, peak = heeded(rules, numbers, position, waiting, peak)
                 y = float64(labels[t])
                 row = tuple([float64(columns[i][t]) for i in rules.columns])
                 reading = prepared(rules, numbers, position, row)
                 lam, leader = aim(rules, numbers, position)
                 lower, upper = shown(rules, narrow, numbers, reading, lam)
+                if late:
+                    missed = not ((lower <= y) & (y <= upper))
+                    keep(places, ring, (t - first) & mask, reading, lam, leader, missed)
                 if y != y:
                     continue
                 length, whole, nothing, near, apart = measure(
                     lower, upper, y, numbers.support[0], numbers.support[1]
                 )
+                if late:
+                    tally = count(tally, length, whole, nothing, near, apart, missed)
+                    continue
                 if (lower <= y) & (y <= upper):
                     position, values = taught(
                         rules, numbers, position, reading, y, False, lam, leader

@@ -1,7 +1,7 @@
 """Where the streams of a tape begin and end, and the columns of a tape as loops take them."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from math import inf, nan
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ __all__ = [
     "listed",
     "refusal",
     "scalar_columns",
-    "size_of",
     "support_of",
 ]
 
@@ -223,8 +222,3 @@ def check_labels(controller: Controller, y: Array) -> None:
         raise LabelError(
             f"row {row}: a label must lie in the support [{low}, {high}], got {y[row]}"
         )
-
-
-def size_of(shown: Any) -> float:
-    """How large a set is that has no ends; NaN if it does not tell."""
-    return float(getattr(shown, "size", getattr(shown, "length", nan)))

@@ -20,10 +20,11 @@ from setpoint.losses import Counts
 from setpoint.parts import trusted
 from setpoint.recursion import Numbers, Position, Rules
 from setpoint.sets.family import Learns, Scalar
+from setpoint.tape.schedule import Schedule
 
 __all__ = [
-    "REST", "Counters", "Layout", "functions", "layout_of", "outward", "pack_rest", "params_of",
-    "rest_fields", "scalar", "unpack_rest",
+    "PEAK", "REST", "Counters", "Layout", "functions", "layout_of", "outward", "pack_rest",
+    "params_of", "rest_fields", "scalar", "unpack_rest", "waiting",
 ]  # fmt: skip
 
 
@@ -112,6 +113,8 @@ class Layout(NamedTuple):
 
 REST = ("dropped", "expired", "inherited", "peak", "fresh")
 """The counts of a state that no step of a bulk loop changes."""
+PEAK = REST.index("peak") - len(REST)
+"""Where the most that waited at once lies in the numbers of `pack_rest`."""
 
 
 def rest_fields(risks: int) -> tuple[str, ...]:
@@ -197,6 +200,15 @@ def params_of(controller: Controller) -> np.ndarray:
     numbers = numbers_of(controller)
     numbers = numbers._replace(outward=outward(numbers.support))
     return np.array(_flat(numbers))[:, None]
+
+
+def waiting(layout: Layout, schedule: Schedule | None) -> tuple[np.ndarray, ...]:
+    """What loops take to know when labels come: delays, order, upto, and the ring of what waits."""
+    width = 3 + len(layout.readings)
+    if schedule is None:
+        none = np.empty(0, np.int64)
+        return none, none, none, np.empty((1, width))
+    return (*schedule[:3], np.empty((schedule.slots, width)))
 
 
 @lru_cache(maxsize=64)

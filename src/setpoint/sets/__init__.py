@@ -10,6 +10,7 @@ from setpoint.sets.corrected import Corrected
 from setpoint.sets.family import (
     Columns,
     Draws,
+    Explains,
     Family,
     Learns,
     Measured,
@@ -22,14 +23,15 @@ from setpoint.sets.family import (
     Supports,
     Taped,
 )
-from setpoint.sets.intervals import Interval, Lower, QuantileScale, Scale, Upper, Widen
+from setpoint.sets.intervals import Interval, Lower, Scale, Upper, Widen
 from setpoint.sets.labels import Cumulative, LabelSet, Multilabel, Threshold
 from setpoint.sets.pixels import PixelIntervals, PixelScale, PixelSet, PixelThreshold
+from setpoint.sets.quantile_scale import QuantileScale
 from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, TwoSided
 
 __all__ = [
-    "Columns", "Corrected", "Cumulative", "Draws", "Family", "Interval", "LabelSet", "Learns",
-    "Levels", "Lower", "Measured", "Multilabel", "Nested", "PixelIntervals", "PixelScale",
+    "Columns", "Corrected", "Cumulative", "Draws", "Explains", "Family", "Interval", "LabelSet",
+    "Learns", "Levels", "Lower", "Measured", "Multilabel", "Nested", "PixelIntervals", "PixelScale",
     "PixelSet", "PixelThreshold", "Pixels", "QuantileScale", "Remembers", "Scalar", "Scale",
     "ScoreWindow", "Shares", "Shows", "SidedInterval", "Sides", "Supports", "Taped", "Threshold",
     "TwoSided", "Upper", "Widen",

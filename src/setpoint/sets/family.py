@@ -4,6 +4,7 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
 
     Scalar      intervals made of pure functions of floats: they run compiled over tapes
     Learns      such intervals from a memory of fixed size
+    Explains    what it has learnt, for people
     Remembers   a memory of any size: the window of past scores
     Draws       a chance for each prediction
     Sides       a set for each risk
@@ -19,6 +20,7 @@ share: how they read numbers.
 """
 
 from collections.abc import Iterable, Mapping
+from math import nan
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -29,9 +31,9 @@ from setpoint.errors import LabelError, PredictionError
 from setpoint.parts import Capability
 
 __all__ = [
-    "Columns", "Draws", "Family", "Learns", "Measured", "Pixels", "Remembers", "Scalar",
+    "Columns", "Draws", "Explains", "Family", "Learns", "Measured", "Pixels", "Remembers", "Scalar",
     "ShareOfOne", "Shares", "Shows", "Sides", "Supports", "Taped", "by_name", "describe",
-    "finite_label", "floats",
+    "finite_label", "floats", "size_of",
 ]  # fmt: skip
 
 Floats = tuple[float, ...]
@@ -109,6 +111,13 @@ class Learns(Scalar, Protocol, metaclass=Capability):
     @property
     def observe(self) -> Any: ...
     def init(self) -> Floats: ...
+
+
+@runtime_checkable
+class Explains(Protocol, metaclass=Capability):
+    """A family that learns and can say what: `learnt(state)` is a named tuple of numbers."""
+
+    def learnt(self, state: Any) -> Any: ...
 
 
 @runtime_checkable
@@ -245,3 +254,8 @@ def floats(values: Any, what: str) -> npt.NDArray[np.float64]:
     except (TypeError, ValueError):
         raise PredictionError(f"{what} must be numbers, got {values!r}") from None
     return array.astype(np.float64, copy=False)
+
+
+def size_of(shown: Any) -> float:
+    """How large a set is, or how long; NaN if it does not tell."""
+    return float(getattr(shown, "size", getattr(shown, "length", nan)))

@@ -10,7 +10,6 @@ import numpy as np
 from setpoint._check import is_missing, number
 from setpoint.errors import LabelError, PredictionError, TapeError, UnknownReceipt
 from setpoint.predictions import Probabilities
-from setpoint.tape.columns import KEYS
 from setpoint.tape.tape import USUAL, Tape
 
 __all__ = ["Recorder"]
@@ -121,8 +120,8 @@ class Recorder:
             raise TapeError(f"an id must be a whole number or a string, got {id!r}")
         if time is not None and id in self._last and time < self._last[id]:
             raise TapeError(f"time must not go back within a stream: {time} after {self._last[id]}")
-        keys = zip(KEYS, (id, time, group), strict=True)
-        row_keys = {name: key for name, key in keys if key is not None}
+        keys = {"id": id, "time": time, "group": group}
+        row_keys = {name: key for name, key in keys.items() if key is not None}
         if not self._y:
             self._begin(prediction, len(reals), row_keys)
         if len(reals) != len(self._prediction) or row_keys.keys() != self._keys.keys():
