@@ -422,7 +422,7 @@ def learn_row(
     rows: Array,
     held: Array,
     labels: Array,
-    late: bool,
+    lasting: bool,
     waits: Array,
     lowers: Array,
     uppers: Array,
@@ -433,6 +433,7 @@ def learn_row(
 ) -> None:
     """One row of labels for the streams in `rows`: NaN leaves a stream as it is.
 
+    `lasting` says that a prediction without a label goes on waiting.
     `told[0]` is the number of labels that are wrong or answer what does not wait; if there are
     any, nothing is done. `told[1]` is how many still wait.
     """
@@ -463,7 +464,7 @@ def learn_row(
         z[places.counters.empty, s] += 1.0 if seen & (lam == -inf) else 0.0
         z[places.counters.torn, s] += 1.0 if seen & (leader < 0) else 0.0
         is_open = waits[j] & (not seen)
-        z[places.counters.missing, s] += 1.0 if is_open & (not late) else 0.0
-        waits[j] = is_open & late
-        left += 1 if is_open & late else 0
+        z[places.counters.missing, s] += 1.0 if is_open & (not lasting) else 0.0
+        waits[j] = is_open & lasting
+        left += 1 if is_open & lasting else 0
     told[1] = left
