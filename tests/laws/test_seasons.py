@@ -122,7 +122,6 @@ def hold_every_way(tmp_path: Path, **options: Any) -> None:
     lower, upper, y = world(3, 120)
     y[40:45] = nan
     phase = gaps(120)
-    phase[60:70] = nan  # there the family counts
     tape = sp.Tape.from_arrays({"lower": lower, "upper": upper, "phase": phase}, y)
     trace = sp.replay(controller, tape)
     stream = sp.Stream(controller, missing="skip")
@@ -165,6 +164,7 @@ def test_a_season_is_the_same_in_every_mode(
     hold_every_way(tmp_path, **options)
 
 
+@pytest.mark.slow
 def test_a_season_is_the_same_in_every_mode_compiled(tmp_path: Path) -> None:
     pytest.importorskip("numba")
     hold_every_way(tmp_path, period=7)
