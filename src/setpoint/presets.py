@@ -8,10 +8,10 @@ from math import inf, nan
 from sys import float_info
 from typing import Any
 
-from setpoint._check import confidence, is_missing, positive
+from setpoint._check import confidence, doubt_level, is_missing, positive
 from setpoint.controller import Controller, Risk, memory_of
 from setpoint.errors import InputError
-from setpoint.losses import Calms, Keeps, Miscoverage, declaration
+from setpoint.losses import Calms, Keeps, Miscoverage, Misses, declaration
 from setpoint.sets import (
     Corrected,
     Draws,
@@ -125,6 +125,8 @@ def _budget(risk: Risk | None, level: float, limit: float, two_sided: bool) -> R
     """A risk whose θ is the account of its losses."""
     step = Account(inf if two_sided else limit)
     held = Risk(Miscoverage(), level) if risk is None else risk
+    if held.level != level and isinstance(held.loss, Misses):
+        doubt_level(held.loss.missed(held.level))
     return replace(held, step=step, start=0.0)
 
 
