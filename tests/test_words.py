@@ -49,7 +49,7 @@ def test_both_sides_are_told_where_both_are_kept() -> None:
 def test_another_loss_is_told_in_its_own_unit() -> None:
     class Euros:
         low, high = 0.0, 5.0
-        unit = ("euro", "euros")
+        noun = ("euro", "euros")
 
         def __call__(self, shown: Any, y: float) -> float:
             return 0.0 if y in shown else 5.0
