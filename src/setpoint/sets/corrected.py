@@ -285,7 +285,8 @@ class Corrected(_Ends):
         """The prediction as its ends, within ±1e150, and its phase if there is a season."""
         if type(prediction) is tuple and len(prediction) == 2:
             lower, upper = prediction
-            if type(lower) is float and type(upper) is float and ends_sound(prediction):
+            plain = type(lower) is float and type(upper) is float
+            if plain and -1e150 < lower < 1e150 and -1e150 < upper < 1e150:
                 return (lower, upper, nan) if self.period else prediction
         phase: Any = nan
         if type(prediction) is Phased:
