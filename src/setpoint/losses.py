@@ -36,9 +36,9 @@ from setpoint.sets.frames import chosen, is_tensor
 from setpoint.sets.labels import LabelSet
 
 __all__ = [
-    "Calms", "CentreFailure", "Counts", "Custom", "Declaration", "F1Shortfall", "FalseNegatives",
-    "FalsePositives", "ImageMiscoverage", "Keeps", "Limits", "Loss", "Miscoverage",
-    "MiscoverageCounter", "Misses", "SetSize", "declaration", "fits", "miscoverage",
+    "ByRegion", "Calms", "CentreFailure", "Counts", "Custom", "Declaration", "F1Shortfall",
+    "FalseNegatives", "FalsePositives", "ImageMiscoverage", "Keeps", "Limits", "Loss",
+    "Miscoverage", "MiscoverageCounter", "Misses", "SetSize", "declaration", "fits", "miscoverage",
     "miscoverage_counter",
 ]  # fmt: skip
 
@@ -81,6 +81,13 @@ class Calms(Protocol, metaclass=Capability):
     """
 
     def critical(self, criticals: Any, level: float) -> float: ...
+
+
+@runtime_checkable
+class ByRegion(Protocol, metaclass=Capability):
+    """Critical values of a frame that are kept by region, not by pixel."""
+
+    def of(self, region: Any) -> Any: ...
 
 
 @runtime_checkable
@@ -423,7 +430,10 @@ class F1Shortfall:
 
 def _smallest(criticals: Any, region: Region, wanted: Callable[[int], int]) -> float:
     """The k-th smallest critical value of a region, k = wanted(number of them); −inf for 0."""
-    values = chosen(criticals, region.index(tuple(criticals.shape))).reshape(-1)
+    if isinstance(criticals, ByRegion):
+        values = criticals.of(region)
+    else:
+        values = chosen(criticals, region.index(tuple(criticals.shape))).reshape(-1)
     values = values[values == values]  # not NaN
     k = wanted(len(values))
     if k <= 0:
