@@ -87,7 +87,7 @@ def run(
     check_keys(target, id, time)
     config = Config.read(controller)
     if config is not None:  # the level is also that of the model's own quantiles
-        config.check_goal(goal, ("risk", "support", "gamma"))
+        config.check_goal(goal, ("risk", "support", "gamma", "rule"))
         check_work(config.controller, "run", one_set=True)
     rows = read(path)
     y = _target(rows, target)
