@@ -71,7 +71,7 @@ def test_a_start_goes_through_a_file_of_the_controller() -> None:
 
 def test_a_start_that_counts_nothing_more_than_the_width_is_the_usual_beginning() -> None:
     family = sp.sets.Corrected()
-    assert sp.sets.Corrected(start=family.init()).init() == family.init()
+    assert sp.sets.Corrected(prior=family.init()).init() == family.init()
 
 
 @pytest.mark.parametrize("many", [0, 3])
@@ -89,4 +89,4 @@ def test_states_that_know_no_width_are_refused(many: int) -> None:
     with pytest.raises(InputError, match=r"start needs a controller with sets\.Corrected"):
         sp.start_from(sp.label_sets(), states)
     with pytest.raises(InputError, match="got 2 numbers"):
-        sp.sets.Corrected(start=(1.0, 2.0))
+        sp.sets.Corrected(prior=(1.0, 2.0))

@@ -1,5 +1,6 @@
 """The command `setpoint`: it parses, calls the library and prints."""
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,18 @@ try:
 except ImportError as error:
     sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
 
-__all__ = ["app", "calibrate", "demo", "inspect", "main", "report", "run", "stream", "tune"]
+__all__ = [
+    "app",
+    "calibrate",
+    "demo",
+    "inspect",
+    "main",
+    "report",
+    "run",
+    "serve",
+    "stream",
+    "tune",
+]
 
 app = typer.Typer(
     help="Keeps the risk of any online model at the level you set.",
@@ -340,6 +352,69 @@ def stream(
         history=history,
     ) as store:  # fmt: skip
         serve(store, sys.stdin.buffer, sys.stdout.buffer)
+
+
+@app.command()
+def serve(
+    store: Annotated[
+        str, Option(help="A file or folder for SQLite, or an address as postgresql://….")
+    ] = "streams.sqlite",
+    host: Annotated[str, Option(help="Where to answer; elsewhere than here it needs tokens.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, Option(help="The port; 0 takes a free one.")] = 8000,
+    config: Annotated[
+        Path | None, Option(help="A controller as TOML for streams that nobody created.")
+    ] = None,
+    tokens: Annotated[Path | None, Option(help="A TOML file of tokens and their scopes.")] = None,
+    webhook: Annotated[
+        list[str] | None, Option(help="An address to tell of alarms; may be given again.")
+    ] = None,
+    window: Annotated[
+        int, Option(help="Alarms look at the mean loss of so many last labels.")
+    ] = 250,
+    tolerance: Annotated[
+        float, Option(help="An alarm begins where it is so far from its level.")
+    ] = 0.1,
+    history: Annotated[
+        int | None,
+        Option(help="How many closed predictions of a stream are kept; at first 1,000,000."),
+    ] = None,
+    max_body: Annotated[int, Option(help="The most bytes of a request.")] = 8 << 20,
+    max_batch: Annotated[int, Option(help="The most events of a request.")] = 10_000,
+    max_waiting: Annotated[int, Option(help="With so many events waiting, more get 429.")] = 20_000,
+    metric_streams: Annotated[
+        int, Option(help="So many streams, the worst off, have metrics of their own.")
+    ] = 200,
+) -> None:
+    """Answers over HTTP: streams in a database, with a live page, metrics and alarms.
+
+    SETPOINT_TOKENS may hold tokens (name:scope:token), SETPOINT_WEBHOOK_SECRET the key that signs
+    alarms. See docs/service.md.
+    """
+    from setpoint.service.app import Limits, Service, serve
+    from setpoint.service.tokens import Tokens
+    from setpoint.service.watch import Webhooks
+
+    controller, secret = None, os.environ.get("SETPOINT_WEBHOOK_SECRET", "")
+    if webhook and not secret:
+        raise InputError("--webhook needs SETPOINT_WEBHOOK_SECRET, the key that signs alarms")
+    if config is not None:
+        from setpoint.jobs.job import Config, check_work
+
+        source = Config.read(config)
+        controller = None if source is None else source.controller
+        if controller is not None:
+            check_work(controller, "the service")
+    service = Service(
+        lambda: setpoint.Store(
+            store, controller, window=window, tolerance=tolerance, history=history,
+            takes_back=True,
+        ),
+        Tokens.read(tokens), Limits(max_body, max_batch, max_waiting, metric_streams),
+        lambda streams: Webhooks(streams, webhook, secret) if webhook else None,
+    )  # fmt: skip
+    serve(service, host, port, lambda port: typer.echo(f"setpoint answers on {host}:{port}"))
 
 
 @app.command()

@@ -132,7 +132,7 @@ def start_from(
         raise InputError(f"a start needs a controller with sets.Corrected, got {sets!r}")
     values = list(states.values() if isinstance(states, Mapping) else states)
     some = values[:: -(-len(values) // 2000) or 1]
-    return replace(controller, sets=replace(sets, start=sets.start_of(some, weight)))
+    return replace(controller, sets=replace(sets, prior=sets.prior_of(some, weight)))
 
 
 _SEASONS = (4, 5, 7, 12, 24, 48, 52, 96, 144, 168, 288, 336, 365, 672, 1008, 1440, 2016)

@@ -111,8 +111,8 @@ class Corrected(_Ends):
         error.
     slow, medium, fast
         The rates of its averages. All rates begin as 1/n.
-    start
-        What new streams know, as `start_of` takes it from others; by default nothing. It serves
+    prior
+        What new streams know, as `prior_of` takes it from others; by default nothing. It serves
         forecasts with a width.
     ridge, wild, step, far, trust
         The other numbers of its rules, without unit; see `setpoint.sets.correction`.
@@ -145,7 +145,7 @@ class Corrected(_Ends):
     step: float = 0.05
     trust: float = 50.0
     far: float = 4.0
-    start: tuple[float, ...] = ()
+    prior: tuple[float, ...] = ()
 
     cell = (0.0, 0.0, 0.0)
     ends = staticmethod(corrected)
@@ -170,13 +170,13 @@ class Corrected(_Ends):
         for name in ("slow", "medium", "fast", "ridge", "wild", "step", "far"):
             object.__setattr__(self, name, positive(getattr(self, name), f"Corrected.{name}"))
         object.__setattr__(self, "trust", finite(self.trust, "Corrected.trust"))
-        start = tuple(finite(value, "Corrected.start") for value in self.start)
-        if start and (len(start) != len(Memory._fields) or min(_unitless(start)) <= 0.0):
+        prior = tuple(finite(value, "Corrected.prior") for value in self.prior)
+        if prior and (len(prior) != len(Memory._fields) or min(_unitless(prior)) <= 0.0):
             raise InputError(
-                "Corrected.start must be empty or what `Corrected.start_of` returns, "
-                f"got {len(start)} numbers"
+                "Corrected.prior must be empty or what `Corrected.prior_of` returns, "
+                f"got {len(prior)} numbers"
             )
-        object.__setattr__(self, "start", start)
+        object.__setattr__(self, "prior", prior)
 
     @property
     def _further(self) -> bool:
@@ -219,13 +219,13 @@ class Corrected(_Ends):
         With a season the cell of a phase is not here but in a table, and begins as `cell`.
         """
         tail = -log(self.level)
-        first = self.start or tuple(Memory(width=tail, low_tail=tail, high_tail=tail))
+        first = self.prior or tuple(Memory(width=tail, low_tail=tail, high_tail=tail))
         if not self._further:
             return first
         return first + tuple(Further())[: -len(self.cell) if self.period else None]
 
-    def start_of(self, states: Iterable[Any], weight: float = 10.0) -> Floats:
-        """What states of other streams have in common, for `start`: their median, without unit.
+    def prior_of(self, states: Iterable[Any], weight: float = 10.0) -> Floats:
+        """What states of other streams have in common, for `prior`: their median, without unit.
 
         It counts as many labels as `weight` says. Streams of point forecasts have none: what the
         first error is worth, only a given width can tell.
@@ -235,7 +235,7 @@ class Corrected(_Ends):
         useful = known is not None and (known.labels > 0) & (known.size > 0) & (known.width > 0)
         if not np.any(useful):
             raise InputError(
-                "a start needs states of streams that saw labels of forecasts with a width, got "
+                "a prior needs states of streams that saw labels of forecasts with a width, got "
                 f"{len(memories):,} states and none of them"
             )
         memories = memories[useful]
@@ -285,7 +285,8 @@ class Corrected(_Ends):
         """The prediction as its ends, within ±1e150, and its phase if there is a season."""
         if type(prediction) is tuple and len(prediction) == 2:
             lower, upper = prediction
-            if type(lower) is float and type(upper) is float and ends_sound(prediction):
+            plain = type(lower) is float and type(upper) is float
+            if plain and -1e150 < lower < 1e150 and -1e150 < upper < 1e150:
                 return (lower, upper, nan) if self.period else prediction
         phase: Any = nan
         if type(prediction) is Phased:
@@ -345,9 +346,9 @@ of squares."""
 _LONGEST = 1_000_000
 
 
-def _unitless(start: Floats) -> tuple[float, ...]:
-    """What must be positive in a start."""
-    memory = Memory(*start)
+def _unitless(prior: Floats) -> tuple[float, ...]:
+    """What must be positive in a prior."""
+    memory = Memory(*prior)
     return memory.head, memory.size, memory.recent_size, memory.width, memory.movement
 
 
