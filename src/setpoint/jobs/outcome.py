@@ -117,6 +117,9 @@ class Outcome:
         numbers = self.metrics()
         alone = "the model alone" if self.job.model is not None else "as given"
         lines = [self._head(numbers), _headline(self.trace, numbers), ""]
+        if numbers["usefulness"] is not None:
+            use = numbers["usefulness"]
+            lines.insert(2, f"{use['use']}: {use['words']}")
         lines += _beside(self.trace.controller, self.given, numbers, alone)
         lines.append("")
         if len(self.trace.states) == 1:
@@ -298,22 +301,26 @@ def _cell(value: float | None, scale: float, form: str) -> str:
 
 
 def _streams(numbers: Mapping[str, Any]) -> list[str]:
-    """All series together, and those with the highest risk."""
+    """All series together, and those with the most trouble."""
     low, high = (_cell(numbers[f"bound_{side}"], 1, ".4g") for side in ("lower", "upper"))
     name, level = numbers["risks"][0]["name"], numbers["level"]
     lines = [
         f"{name} at level {level:g}, all series: {numbers['verdict']}",
         f"  mean loss {numbers['risk']:.4g}, guaranteed between {low} and {high}",
-        "  the series with the highest risk:",
+        "  the series by trouble:",
     ]
     worst = numbers["worst_streams"][:5]
     width = max(len(str(row["id"])) for row in worst)
     lines += [
         f"    {row['id']!s:<{width}}{row['risk']:>10.4f} over {row['labels']:,} labels "
-        f"({row['verdict']})"
+        f"({row['verdict']}{_of_use(row)})"
         for row in worst
     ]
     return lines
+
+
+def _of_use(row: Mapping[str, Any]) -> str:
+    return "" if row["usefulness"] is None else f"; {row['usefulness']['use']}"
 
 
 def _when(time: str | float) -> str:

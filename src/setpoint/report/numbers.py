@@ -64,7 +64,9 @@ def metrics(trace: Trace, *, window: int = 250) -> dict[str, Any]:
       `earlier_labels` in it;
     - `coverage`, `mean_length`, `msl`, …: as in `setpoint.metrics.Summary`;
     - `groups`: coverage and risk by group or weekday, or None;
-    - `streams`: how many there are, and in `worst_streams` up to twenty, the highest risk first;
+    - `usefulness`: whether the sets were of use, as in `setpoint.metrics.Usefulness`, or None;
+    - `streams`: how many there are, and in `worst_streams` up to twenty, those with useless or
+      poor sets first, then the highest risk;
     - `learnt`: what a learning family has learnt on the only stream, or None;
     - `certificate`: that of the only stream, or None.
 
@@ -87,7 +89,7 @@ def metrics(trace: Trace, *, window: int = 250) -> dict[str, Any]:
         _risk(every, i, summary, [certificate.risks[i] for certificate in certificates])
         for i, summary in enumerate(summaries)
     ]
-    of_the_first = summaries[0].as_dict()
+    of_the_first, use = summaries[0].as_dict(), trace.usefulness()
     numbers = {
         "setpoint": version("setpoint"),
         **{name: risks[0][name] for name in _HEADLINE},
@@ -100,6 +102,7 @@ def metrics(trace: Trace, *, window: int = 250) -> dict[str, Any]:
         **{name: of_the_first[name] for name in of_the_first if name not in _OF_RISKS + _OF_GROUPS},
         "groups": _groups(every),
         "worst_streams": _streams(trace) if every.several else [],
+        "usefulness": None if use is None else use.as_dict(),
         "learnt": None if every.several else learnt_in(trace.controller, trace.state) or None,
         "certificate": None if every.several else certificates[0].as_dict(),
     }
@@ -196,10 +199,10 @@ def _windows(trace: Trace, index: int, summary: Summary) -> list[dict[str, Any]]
 
 
 def _streams(trace: Trace) -> list[dict[str, Any]]:
-    streams = by_stream(trace)
+    streams, uses = by_stream(trace), trace.uses
     level = trace.controller.risks[0].level
     rows = []
-    for place in streams.worst_first()[:_MOST_STREAMS]:
+    for place in streams.worst_first(None if uses is None else uses.trouble)[:_MOST_STREAMS]:
         certificate = trace.certificate(streams.ids[place]).risks[0]
         rows.append(
             {
@@ -211,6 +214,7 @@ def _streams(trace: Trace) -> list[dict[str, Any]]:
                 "mean_finite_length": float(streams.length[place]),
                 "status": certificate.status,
                 "verdict": certificate.verdict,
+                "usefulness": None if uses is None else uses.verdict(place).as_dict(),
             }
         )
     return rows

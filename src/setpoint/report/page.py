@@ -239,6 +239,10 @@ def _header(numbers: Mapping[str, Any], title: str) -> str:
         else:
             lines.append(f'<p class="lede">{escape(words.outcome(numbers))}</p>')
         lines += _risk(numbers, risk, f"risks.{index}")
+    if numbers["usefulness"] is not None:
+        asked, mood = "Are the sets of use?", words.mood(numbers["usefulness"]["use"])
+        answer = {asked: escape(words.use(numbers["usefulness"]))}
+        lines.append(_entries(answer, "headline", {asked: f"wide verdict {mood}"}))
     size = "length" if numbers["sets"] == "intervals" else "size"
     finite = "" if numbers["mean_length"] is not None else ", finite ones"
     worst = min(numbers["window"], max(numbers["steps"], 1))
@@ -272,7 +276,7 @@ def _risk(numbers: Mapping[str, Any], risk: Mapping[str, Any], place: str) -> li
         "Guaranteed": bound,
         "The guarantee": _number(numbers, f"{place}.verdict"),
     }
-    mood = words.mood(risk["status"])
+    mood = words.both(risk["status"], numbers["usefulness"])
     wide = {"Guaranteed": "wide", "The guarantee": f"wide verdict {mood}"}
     lines = [_entries(entries, "headline", wide)]
     if risk["earlier_labels"]:
@@ -348,15 +352,27 @@ def _streams(numbers: Mapping[str, Any]) -> str:
         )
         rows.append(
             f"<tr><td>{escape(str(stream['id']))}</td>{''.join(cells)}"
-            f'<td class="{words.mood(stream["status"])}">{escape(stream["verdict"])}</td></tr>'
+            f'<td class="{words.mood(stream["status"])}">{escape(stream["verdict"])}</td>'
+            + ("" if stream["usefulness"] is None else _use(stream["usefulness"]))
+            + "</tr>"
         )
-    heads = ("Stream", "Labels", "Risk", "Above the level", "Coverage", "Mean size")
-    table = _table((*heads, "The guarantee"), rows, ("Stream", "The guarantee"), "streams-said")
+    heads: tuple[str, ...] = (
+        "Stream", "Labels", "Risk", "Above the level", "Coverage", "Mean size", "The guarantee",
+    )  # fmt: skip
+    if numbers["worst_streams"][0]["usefulness"] is not None:
+        heads = (*heads, "Of use?")
+    table = _table(heads, rows, ("Stream", "The guarantee", "Of use?"), "streams-said")
     return (
         "<section>\n<h2>Streams</h2>\n"
-        f'<p class="note" id="streams-said">{caption}, the highest risk first.</p>\n'
+        f'<p class="note" id="streams-said">{caption}, by trouble: useless and poor '
+        "sets first, then the highest risk.</p>\n"
         f"{table}</section>"
     )
+
+
+def _use(usefulness: Mapping[str, Any]) -> str:
+    mood = words.mood(usefulness["use"])
+    return f'<td class="{mood}" title="{escape(usefulness["words"])}">{usefulness["use"]}</td>'
 
 
 def _windows(numbers: Mapping[str, Any], index: int, shaded: int) -> str:

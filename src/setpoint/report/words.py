@@ -11,21 +11,31 @@ import numpy as np
 
 from setpoint.guarantee import Status
 from setpoint.losses import Declaration
+from setpoint.metrics import Use
 from setpoint.report import curves
 from setpoint.report.curves import View, shows_intervals
 from setpoint.report.numbers import Grouped
 
 __all__ = [
-    "about", "mood", "of_groups", "of_lengths", "of_risk", "of_rows", "of_streaks", "of_theta",
-    "of_windows", "origin", "outcome", "promise", "range_of", "signed",
+    "about", "both", "mood", "of_groups", "of_lengths", "of_risk", "of_rows", "of_streaks",
+    "of_theta", "of_windows", "origin", "outcome", "promise", "range_of", "signed", "use",
 ]  # fmt: skip
 
-_MOODS = {Status.HOLDS: "good", Status.HOLDS_FROM_ABOVE: "good", Status.BROKEN: "bad"}
+_MOODS: dict[str, str] = {
+    Status.HOLDS: "good", Status.HOLDS_FROM_ABOVE: "good", Status.BROKEN: "bad",
+    Use.USEFUL: "good", Use.USELESS: "bad",
+}  # fmt: skip
 
 
 def mood(status: str) -> str:
-    """Whether a status is good news, bad news, or open."""
-    return _MOODS.get(Status(status), "open")
+    """Whether the status of a guarantee, or the use of sets, is good or bad news, or open."""
+    return _MOODS.get(status, "open")
+
+
+def both(status: str, usefulness: Mapping[str, Any] | None) -> str:
+    """The mood of a guarantee and its sets together: good only if both are."""
+    moods = [mood(status)] + ([] if usefulness is None else [mood(usefulness["use"])])
+    return "bad" if "bad" in moods else "open" if "open" in moods else "good"
 
 
 def signed(value: float, form: str) -> str:
@@ -232,6 +242,11 @@ def outcome(numbers: Mapping[str, Any]) -> str:
     if mood(risk["status"]) == "good" and not risk["earlier_labels"]:
         sentence += " That is within the guarantee, which needs no assumption about the data."
     return sentence
+
+
+def use(usefulness: Mapping[str, Any]) -> str:
+    """Whether the sets were of use, in a sentence."""
+    return f"{usefulness['use']}: {usefulness['words']}"
 
 
 def promise(risk: Mapping[str, Any]) -> str:
