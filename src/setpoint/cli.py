@@ -42,7 +42,10 @@ app = typer.Typer(
 _RiskName = StrEnum("_RiskName", ["coverage", "mc"])
 _RuleName = StrEnum("_RuleName", ["budget", "paper"])
 _SetsName = StrEnum("_SetsName", ["intervals", "labels"])
-_ModelName = StrEnum("_ModelName", ["linear", "last", "river", "forest"])
+_ModelName = StrEnum(
+    "_ModelName",
+    ["auto", "last", "seasonal", "drift", "linear", "boosting", "river", "forest"],
+)
 _FileKind = StrEnum("_FileKind", ["csv", "parquet", "jsonl"])
 
 File = Annotated[
@@ -163,7 +166,9 @@ def run(
     ] = None,
     id: Id = None,
     group: Group = None,
-    model: Annotated[_ModelName, Option(help="The model that learns online.")] = _ModelName.linear,
+    model: Annotated[
+        _ModelName, Option(help="The model that learns online; auto mixes the first five others.")
+    ] = _ModelName.auto,
     features: Annotated[
         str | None,
         Option(metavar="COLUMNS", help="What the model sees; by default all it can use."),
@@ -171,6 +176,17 @@ def run(
     without: Annotated[
         str | None,
         Option(metavar="COLUMNS", help="What it must not see: what is known too late."),
+    ] = None,
+    known_ahead: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMNS",
+            help="What is known before the label, however much it tells of it; else the row before "
+            "is taken.",
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None, Option(help="How many seconds models may learn; by default 40.")
     ] = None,
     coverage: Coverage = None,
     level: Level = None,
@@ -197,8 +213,8 @@ def run(
     with _progress("learning", quiet or json) as progress:
         result = jobs.run(
             file, target, goal, model=model, time=time, id=id, group=group,
-            features=_names(features), without=_names(without),
-            burn_in=burn_in, controller=config, progress=progress,
+            features=_names(features), without=_names(without), known_ahead=_names(known_ahead),
+            budget=budget, burn_in=burn_in, controller=config, progress=progress,
         )  # fmt: skip
     kind = None if format is None else f".{format}"
     files = result.write(out, report=not no_report, suffix=kind)
