@@ -1,4 +1,4 @@
-"""Streams as they come: constant, stuck, counted, wild. Their sets are defined, and held or said."""
+"""Streams as they come: constant, stuck, counted, wild. Sets are defined, and held or said."""
 
 from math import inf
 from typing import Any

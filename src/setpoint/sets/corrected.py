@@ -259,7 +259,7 @@ class Corrected(_Ends):
         ...     _ = stream.predict((10.0, 14.0)), stream.update(y)
         >>> learnt = stream.controller.sets.learnt(stream.state)
         >>> learnt.labels, round(learnt.bias, 1)
-        (4, 2.1)
+        (4, 3.0)
         """
         memory, cells = state.family, state.cells
         known = Memory(*memory[:30])
