@@ -22,27 +22,40 @@ from typing import Any, cast
 import numpy as np
 
 from setpoint import combine, losses, recursion, stretches
-from setpoint.bulk import loops
+from setpoint.bulk import calls, loops
 from setpoint.bulk.vectors import Layout, functions
 from setpoint.metrics import tally
-from setpoint.sets import corrected, intervals
+from setpoint.sets import corrected, correction, intervals
 from setpoint.steps import control, experts, paper, shrinking
 
 __all__ = ["cache_folder", "compiled", "kernel", "specialised"]
 
 _RULES = (
-    *(combine, losses, corrected, intervals, stretches, tally),
+    *(combine, losses, corrected, correction, intervals, stretches, tally),
     *(control, experts, paper, shrinking),
 )
 """The modules whose functions compiled loops may call."""
 
 _SHARED = (
     *(recursion.aim, recursion.heed, recursion.show, recursion.judge, recursion.learn),
+    recursion.turn,
     *(loops.numbers_at, loops.position_at, loops.put_position, loops.prepared, loops.shown),
-    *(loops.taught, loops.note, loops.risky, loops.beyond),
+    *(loops.known, loops.taught, loops.note, loops.risky, loops.beyond),
     *(loops.due, loops.heeded, loops.keep, loops.answered),
 )
 """What loops call, specialised with them."""
+
+_LOOPS: dict[str, Any] = {
+    loop.__name__: loop
+    for loop in (
+        loops.along,
+        loops.sweep,
+        loops.fleet,
+        loops.unsound,
+        calls.aim_row,
+        calls.learn_row,
+    )
+}
 
 
 def compiled() -> bool:
@@ -66,7 +79,7 @@ def kernel(
 @lru_cache(maxsize=256)
 def _kernel(layout: Layout, name: str, narrow: bool, late: bool, fast: bool) -> Callable[..., None]:
     known = {"rules": layout.rules, "places": layout, "narrow": narrow, "late": late}
-    loop: FunctionType = getattr(loops, name)
+    loop = _LOOPS[name]
     text, rules = specialised((*_SHARED, loop), known)
     return _compile(layout, text, rules, name) if fast else _quiet(_plain(text, rules)[name])
 
@@ -138,8 +151,10 @@ class _Specialiser(ast.NodeTransformer):
                 return self.value(left) is self.value(right)
             case ast.Compare(left, [ast.IsNot()], [right]):
                 return self.value(left) is not self.value(right)
-            case ast.Call(ast.Name("range"), [ast.Call(ast.Name("len"), [inner])]):
-                return range(len(self.value(inner)))
+            case ast.Call(ast.Name("len"), [inner]):
+                return len(self.value(inner))
+            case ast.Call(ast.Name("range"), [inner]):
+                return range(self.value(inner))
         raise _Unknown
 
     def visit(self, node: ast.AST) -> Any:

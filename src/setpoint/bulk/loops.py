@@ -3,8 +3,6 @@
     along     each stream of a tape from its first row to its last, with everything written down
     sweep     one configuration after the other over a tape, with tallies instead of traces
     fleet     many streams side by side, one row of a time-major tape after the other
-    aim_row   one row of sets for many streams, and
-    learn_row one row of labels
     unsound   the first row that is no prediction
 
 `bulk.compile` makes a function of each for one layout: it works out what `rules`, `places`,
@@ -24,12 +22,12 @@ from numpy import float32, float64
 
 from setpoint.bulk.vectors import Layout
 from setpoint.metrics.tally import NOTHING, count, measure, restarted
-from setpoint.recursion import Numbers, Position, Rules, aim, heed, judge, learn, show
+from setpoint.recursion import Numbers, Position, Rules, aim, heed, judge, learn, show, turn
 
 __all__ = [
-    "aim_row", "along", "answered", "beyond", "due", "fleet", "heeded", "keep", "learn_row",
-    "note", "numbers_at", "position_at", "prepared", "put_position", "risky", "shown", "sweep",
-    "taught", "unsound",
+    "along", "answered", "beyond", "due", "fleet", "heeded", "keep", "known",
+    "note", "numbers_at", "position_at", "prepared", "put_position", "risky", "shown",
+    "sweep", "taught", "unsound",
 ]  # fmt: skip
 
 Array = Any
@@ -88,9 +86,21 @@ def put_position(rules: Rules, places: Layout, z: Array, s: int, position: Posit
 
 
 def prepared(
-    rules: Rules, numbers: Numbers, position: Position, row: tuple[float, ...]
+    rules: Rules,
+    places: Layout,
+    numbers: Numbers,
+    position: Position,
+    z: Array,
+    s: int,
+    row: tuple[float, ...],
 ) -> tuple[float, ...]:
-    """A row as its receipt holds it."""
+    """A row as its receipt holds it; the cells of a season lie in column s."""
+    if rules.phase is not None:
+        phase = int(rules.phase(numbers.family, position.family, row))
+        first = places.cells + len(places.cell) * phase
+        cell = tuple([z[first + k, s] for k in places.cell])
+        seasonal: tuple[float, ...] = rules.prepare(numbers.family, position.family + cell, row)
+        return seasonal
     if rules.prepare is not None:
         reading: tuple[float, ...] = rules.prepare(numbers.family, position.family, row)
         return reading
@@ -111,8 +121,11 @@ def shown(
 
 def taught(
     rules: Rules,
+    places: Layout,
     numbers: Numbers,
     position: Position,
+    z: Array,
+    s: int,
     reading: tuple[float, ...],
     y: float,
     missed: bool,
@@ -123,13 +136,38 @@ def taught(
     losses, memories = judge(rules, numbers, position, missed)
     losses = tuple([losses[i] if y == y else nan for i in rules.risks])
     score = rules.score(reading, y) if rules.scored else 0.0
-    family = position.family
-    if rules.observe is not None:
-        learnt = rules.observe(numbers.family, family, reading, y) if y == y else family
-        family = learnt
     scores = tuple([score for i in rules.risks])
+    family = known(rules, places, numbers, position, z, s, reading, y)
     after = learn(rules, numbers, position, losses, memories, scores, lam, leader, family)
     return after, losses
+
+
+def known(
+    rules: Rules,
+    places: Layout,
+    numbers: Numbers,
+    position: Position,
+    z: Array,
+    s: int,
+    reading: tuple[float, ...],
+    y: float,
+) -> tuple[float, ...]:
+    """What the family remembers after a label; the cell of its phase is written into column s."""
+    if rules.phase is not None:
+        first = places.cells + len(places.cell) * int(reading[-1])
+        memory = position.family + tuple([z[first + k, s] for k in places.cell])
+        next_memory = rules.observe(numbers.family, memory, reading, y) if y == y else memory
+        for k in places.cell:
+            z[first + k, s] = next_memory[len(position.family) + k]
+        return tuple([next_memory[k] for k in range(len(places.position.family))])
+    if rules.observe is not None:
+        learnt: tuple[float, ...] = (
+            rules.observe(numbers.family, position.family, reading, y)
+            if y == y
+            else position.family
+        )
+        return learnt
+    return position.family
 
 
 # Labels that come late.
@@ -174,6 +212,8 @@ def answered(
     places: Layout,
     numbers: Numbers,
     position: Position,
+    z: Array,
+    s: int,
     ring: Array,
     slot: int,
     y: float,
@@ -182,7 +222,9 @@ def answered(
     lam, leader = ring[slot, 0], int(ring[slot, 1])
     reading = tuple([ring[slot, 3 + k] for k in places.readings])
     missed = ring[slot, 2] > 0.0
-    position, values = taught(rules, numbers, position, reading, y, missed, lam, leader)
+    position, values = taught(
+        rules, places, numbers, position, z, s, reading, y, missed, lam, leader
+    )
     return position, values, lam, leader
 
 
@@ -239,7 +281,7 @@ def along(
                         missing += 1.0
                         continue
                     position, values, lam, leader = answered(
-                        rules, places, numbers, position, ring, r & mask, y
+                        rules, places, numbers, position, z, s, ring, r & mask, y
                     )
                     for i in rules.risks:
                         losses[i][r] = values[i]
@@ -252,7 +294,8 @@ def along(
                 position, peak = heeded(rules, numbers, position, float64(t - done), peak)
             y = float64(y_of[t])
             row = tuple([float64(rows[i][t]) for i in rules.columns])
-            reading = prepared(rules, numbers, position, row)
+            reading = prepared(rules, places, numbers, position, z, s, row)
+            position = turn(rules, numbers, position, reading)
             lam, leader = aim(rules, numbers, position)
             lower, upper = shown(rules, narrow, numbers, reading, lam)
             lowers[t], uppers[t], lams[t] = lower, upper, lam
@@ -274,9 +317,13 @@ def along(
             # computed once. `covered` is written in one of them: a compiler then keeps the branch,
             # and the next θ need not wait for this λ.
             if (lower <= y) & (y <= upper):
-                position, values = taught(rules, numbers, position, reading, y, False, lam, leader)
+                position, values = taught(
+                    rules, places, numbers, position, z, s, reading, y, False, lam, leader
+                )
             else:
-                position, values = taught(rules, numbers, position, reading, y, True, lam, leader)
+                position, values = taught(
+                    rules, places, numbers, position, z, s, reading, y, True, lam, leader
+                )
                 covered[t] = False
             for i in rules.risks:
                 losses[i][t] = values[i]
@@ -303,6 +350,7 @@ def sweep(
     begin: Array,
     given: Array,
     which: Array,
+    work: Array,
     offsets: Array,
     delays: Array,
     order: Array,
@@ -318,9 +366,9 @@ def sweep(
     """One configuration after the other over the same tape.
 
     A stream begins in `begin`, where each configuration has a state, or, if `which` is not
-    negative, in that column of `given`. `totals` has the sum of each risk's losses, `extremes` what
-    `note` keeps of each risk whose loss is a user's own. `peaks` has the most that waited at once
-    before each stream.
+    negative, in that column of `given`. `work` has a column for the cells of a season. `totals` has
+    the sum of each risk's losses, `extremes` what `note` keeps of each risk whose loss is a user's
+    own. `peaks` has the most that waited at once before each stream.
     """
     mask = ring.shape[0] - 1
     for j in range(p.shape[1]):
@@ -331,6 +379,9 @@ def sweep(
             position = position_at(rules, places, begin, j)
             if which[s] >= 0:
                 position = position_at(rules, places, given, which[s])
+            if rules.phase is not None:
+                for k in range(places.cells, len(work)):
+                    work[k, 0] = given[k, which[s]] if which[s] >= 0 else begin[k, j]
             first, last = offsets[s], offsets[s + 1]
             if late:
                 done, peak, order_of, upto_of = 0, peaks[s], order[first:last], upto[first:last]
@@ -344,7 +395,7 @@ def sweep(
                         if y != y:
                             continue
                         position, values, lam, _ = answered(
-                            rules, places, numbers, position, ring, r & mask, y
+                            rules, places, numbers, position, work, 0, ring, r & mask, y
                         )
                         for i in rules.risks:
                             if places.doubted[i]:
@@ -356,7 +407,8 @@ def sweep(
                     position, peak = heeded(rules, numbers, position, waiting, peak)
                 y = float64(labels[t])
                 row = tuple([float64(columns[i][t]) for i in rules.columns])
-                reading = prepared(rules, numbers, position, row)
+                reading = prepared(rules, places, numbers, position, work, 0, row)
+                position = turn(rules, numbers, position, reading)
                 lam, leader = aim(rules, numbers, position)
                 lower, upper = shown(rules, narrow, numbers, reading, lam)
                 if late:
@@ -372,12 +424,12 @@ def sweep(
                     continue
                 if (lower <= y) & (y <= upper):
                     position, values = taught(
-                        rules, numbers, position, reading, y, False, lam, leader
+                        rules, places, numbers, position, work, 0, reading, y, False, lam, leader
                     )
                     tally = count(tally, length, whole, nothing, near, apart, False)
                 else:
                     position, values = taught(
-                        rules, numbers, position, reading, y, True, lam, leader
+                        rules, places, numbers, position, work, 0, reading, y, True, lam, leader
                     )
                     tally = count(tally, length, whole, nothing, near, apart, True)
                 for i in rules.risks:
@@ -460,12 +512,15 @@ def fleet(
             y = float64(y_of[s])
             row = tuple([float64(row_of[i][s]) for i in rules.columns])
             position = position_at(rules, places, z, s)
-            reading = prepared(rules, numbers, position, row)
+            reading = prepared(rules, places, numbers, position, z, s, row)
+            position = turn(rules, numbers, position, reading)
             lam, leader = aim(rules, numbers, position)
             lower, upper = shown(rules, narrow, numbers, reading, lam)
             lowers[s], uppers[s] = lower, upper
             missed = not ((lower <= y) & (y <= upper))
-            position, _ = taught(rules, numbers, position, reading, y, missed, lam, leader)
+            position, _ = taught(
+                rules, places, numbers, position, z, s, reading, y, missed, lam, leader
+            )
             put_position(rules, places, z, s, position)
             odd = (not rules.sound(row)) | (y - y != 0.0) | beyond(rules, numbers, y)
             rare += 1 if odd | risky(rules, numbers, position) else 0
@@ -493,96 +548,3 @@ def beyond(rules: Rules, numbers: Numbers, y: float) -> bool:
     if rules.cuts:
         return (y < numbers.support[0]) | (y > numbers.support[1])
     return False
-
-
-def aim_row(
-    rules: Rules,
-    places: Layout,
-    narrow: bool,
-    p: Array,
-    z: Array,
-    rows: Array,
-    others: Array,
-    columns: tuple[Array, ...],
-    out_reading: Array,
-    out_lower: Array,
-    out_upper: Array,
-    out_lam: Array,
-    out_leader: Array,
-    told: Array,
-) -> None:
-    """One row of sets for the streams in `rows`; `told[0]` is the number of wrong predictions.
-
-    `others` says how many other predictions of each stream wait; it is empty where no rule asks.
-    `out_reading` takes what the receipts hold: one row for each number of a reading, none where
-    the label needs nothing of it.
-    """
-    numbers = numbers_at(rules, places, p, 0)
-    wrong = 0
-    for j in range(len(rows)):
-        row = tuple([float64(columns[i][j]) for i in rules.columns])
-        wrong += 0 if rules.sound(row) else 1
-        position = position_at(rules, places, z, rows[j])
-        if rules.heeds:
-            position = heed(rules, numbers, position, others[j])
-            put_position(rules, places, z, rows[j], position)
-        reading = prepared(rules, numbers, position, row)
-        lam, leader = aim(rules, numbers, position)
-        lower, upper = shown(rules, narrow, numbers, reading, lam)
-        out_lower[j], out_upper[j], out_lam[j], out_leader[j] = lower, upper, lam, leader
-        for k in places.readings:
-            out_reading[k, j] = reading[k]
-    told[0] = wrong
-
-
-def learn_row(
-    rules: Rules,
-    places: Layout,
-    p: Array,
-    z: Array,
-    rows: Array,
-    held: Array,
-    labels: Array,
-    late: bool,
-    waits: Array,
-    lowers: Array,
-    uppers: Array,
-    lams: Array,
-    leaders: Array,
-    out_loss: Array,
-    told: Array,
-) -> None:
-    """One row of labels for the streams in `rows`: NaN leaves a stream as it is.
-
-    `told[0]` is the number of labels that are wrong or answer what does not wait; if there are
-    any, nothing is done. `told[1]` is how many still wait.
-    """
-    numbers = numbers_at(rules, places, p, 0)
-    wrong, left = 0, 0
-    for j in range(len(rows)):
-        y = float64(labels[j])
-        infinite = (y == inf) | (y == -inf) | beyond(rules, numbers, y)
-        wrong += 1 if infinite | ((y == y) & (not waits[j])) else 0
-    told[0] = wrong
-    if wrong > 0:
-        return
-    for j in range(len(rows)):
-        y, lam, leader, s = float64(labels[j]), lams[j], leaders[j], rows[j]
-        lower, upper = float64(lowers[j]), float64(uppers[j])
-        reading = tuple([held[k, j] for k in places.readings])
-        missed = not ((lower <= y) & (y <= upper))
-        position = position_at(rules, places, z, s)
-        position, values = taught(rules, numbers, position, reading, y, missed, lam, leader)
-        put_position(rules, places, z, s, position)
-        seen = y == y
-        for i in rules.risks:
-            out_loss[i, j] = values[i]
-        z[places.counters.judged, s] += 1.0 if seen else 0.0
-        z[places.counters.full, s] += 1.0 if seen & (lam == inf) else 0.0
-        z[places.counters.empty, s] += 1.0 if seen & (lam == -inf) else 0.0
-        z[places.counters.torn, s] += 1.0 if seen & (leader < 0) else 0.0
-        is_open = waits[j] & (not seen)
-        z[places.counters.missing, s] += 1.0 if is_open & (not late) else 0.0
-        waits[j] = is_open & late
-        left += 1 if is_open & late else 0
-    told[1] = left

@@ -179,8 +179,8 @@ def _counted(controllers: Sequence[Controller], tape: Tape, state: Start) -> tup
     narrow, schedule = is_narrow(controllers[0], columns), tape.schedule
     run = kernel(layout, "sweep", narrow=narrow, late=schedule is not None)
     run(
-        params, begin, given, which, tape.segments.offsets, *waiting(layout, schedule), peaks,
-        inputs, labels, tallies, totals, extremes,
+        params, begin, given, which, np.empty((len(begin), 1)), tape.segments.offsets,
+        *waiting(layout, schedule), peaks, inputs, labels, tallies, totals, extremes,
     )  # fmt: skip
     _check_extremes(controllers, layout, extremes)
     return Tally(*tallies), totals
