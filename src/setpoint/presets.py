@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from setpoint._check import confidence, is_missing, number, positive, whole
+from setpoint._check import confidence, doubt_level, is_missing, number, positive, whole
 from setpoint.controller import Controller, Risk, cells_of, memory_of
 from setpoint.errors import InputError
-from setpoint.losses import Calms, Keeps, Miscoverage, declaration
+from setpoint.losses import Calms, Keeps, Miscoverage, Misses, declaration
 from setpoint.sets import (
     Corrected,
     Draws,
@@ -175,6 +175,8 @@ def _budget(risk: Risk | None, level: float, limit: float, two_sided: bool) -> R
     """A risk whose θ is the account of its losses."""
     step = Account(inf if two_sided else limit)
     held = Risk(Miscoverage(), level) if risk is None else risk
+    if held.level != level and isinstance(held.loss, Misses):
+        doubt_level(held.loss.missed(held.level))
     return replace(held, step=step, start=0.0)
 
 
