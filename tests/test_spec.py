@@ -86,6 +86,7 @@ PARTS: dict[str, list[Any]] = {
         stretches.ScoreAdaptive(0.1, -1.0, 1.0, stretches.Exponential(), "authors"),
         stretches.ErrorAdaptive(0.1, 0.2, -0.5, 0.5),
         stretches.ErrorAdaptive(0.1, 0.0, inner=stretches.Exponential()),
+        stretches.ErrorAdaptive(0.1, 0.2, -0.5, 0.5, reading="later"),
     ],
     "combine": [
         combine.Max(),

@@ -75,7 +75,7 @@ def put_position(rules: Rules, places: Layout, z: Array, s: int, position: Posit
             z[places.position.step[i][k], s] = position.step[i][k]
         for k in range(len(places.position.loss[i])):
             z[places.position.loss[i][k], s] = position.loss[i][k]
-        if rules.lifts:
+        if rules.lifts | rules.floored:
             z[places.position.lifts[i], s] = position.lifts[i]
             z[places.position.lifted[i], s] = position.lifted[i]
     if rules.move is not None:

@@ -5,8 +5,8 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Scalar      intervals made of pure functions of floats: they run compiled over tapes
     Learns      such intervals from a memory of fixed size
     Seasonal    and from a table with a cell for each phase of a season
-    Explains    what it has learnt, for people
     Arranges    columns of predictions in several forms
+    Explains    what it has learnt, for people
     Remembers   a memory of any size: the window of past scores
     Draws       a chance for each prediction
     Sides       a set for each risk
@@ -116,13 +116,6 @@ class Learns(Scalar, Protocol, metaclass=Capability):
 
 
 @runtime_checkable
-class Explains(Protocol, metaclass=Capability):
-    """A family that learns and can say what: `learnt(state)` is a named tuple of numbers."""
-
-    def learnt(self, state: Any) -> Any: ...
-
-
-@runtime_checkable
 class Seasonal(Learns, Protocol, metaclass=Capability):
     """A family that learns with a season of `period` rows, if that is not 0.
 
@@ -158,6 +151,13 @@ class Arranges(Protocol, metaclass=Capability):
     @property
     def forms(self) -> tuple[tuple[str, ...], ...]: ...
     def arranged(self, names: tuple[str, ...], columns: Any) -> tuple[Any, ...]: ...
+
+
+@runtime_checkable
+class Explains(Protocol, metaclass=Capability):
+    """A family that learns and can say what: `learnt(state)` is a named tuple of numbers."""
+
+    def learnt(self, state: Any) -> Any: ...
 
 
 @runtime_checkable
