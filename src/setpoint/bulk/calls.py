@@ -77,7 +77,7 @@ def learn_row(
     rows: Array,
     held: Array,
     labels: Array,
-    late: bool,
+    go_on: bool,
     waits: Array,
     lowers: Array,
     uppers: Array,
@@ -87,6 +87,8 @@ def learn_row(
     told: Array,
 ) -> None:
     """One row of labels for the streams in `rows`: NaN leaves a stream as it is.
+
+    `go_on` says that predictions without a label go on waiting.
 
     `told[0]` is the number of labels that are wrong or answer what does not wait; if there are
     any, nothing is done. `told[1]` is how many still wait.
@@ -118,7 +120,7 @@ def learn_row(
         z[places.counters.empty, s] += 1.0 if seen & (lam == -inf) else 0.0
         z[places.counters.torn, s] += 1.0 if seen & (leader < 0) else 0.0
         is_open = waits[j] & (not seen)
-        z[places.counters.missing, s] += 1.0 if is_open & (not late) else 0.0
-        waits[j] = is_open & late
-        left += 1 if is_open & late else 0
+        z[places.counters.missing, s] += 1.0 if is_open & (not go_on) else 0.0
+        waits[j] = is_open & go_on
+        left += 1 if is_open & go_on else 0
     told[1] = left
