@@ -64,6 +64,28 @@ Id = Annotated[
 Group = Annotated[
     str | None, Option(help="A column for coverage by group; by default the weekday.")
 ]
+Delay = Annotated[
+    int, Option(metavar="ROWS", help="How many rows late labels become known; 0 by default.")
+]
+Horizon = Annotated[
+    str | None,
+    Option(
+        metavar="COLUMN",
+        help="How many steps ahead a row forecasts: each horizon is a series of its own. Where one "
+        "row has several, write * in place of the number, as in --point 'h*'.",
+    ),
+]
+Known = Annotated[
+    str | None,
+    Option(metavar="COLUMN", help="When each label became known, in the units of --time."),
+]
+Period = Annotated[
+    str | None,
+    Option(
+        metavar="STEPS",
+        help="The length of a season to learn, in steps of time; auto finds it in a burn-in.",
+    ),
+]
 Risk = Annotated[
     _RiskName, Option(help="coverage: the share missed; mc: the mean of misses in a row.")
 ]
@@ -160,6 +182,9 @@ def run(
         str | None,
         Option(metavar="COLUMNS", help="What it must not see: what is known too late."),
     ] = None,
+    delay: Delay = 0,
+    known: Known = None,
+    period: Period = None,
     coverage: Coverage = None,
     level: Level = None,
     risk: Risk = _RiskName.coverage,
@@ -184,7 +209,8 @@ def run(
     goal = _goal(risk, coverage, level, support, gamma, rule)
     with _progress("learning", quiet or json) as progress:
         result = jobs.run(
-            file, target, goal, model=model, time=time, id=id, group=group,
+            file, target, goal, model=model, time=time, id=id, group=group, known=known,
+            delay=delay, period=period,
             features=_names(features), without=_names(without),
             burn_in=burn_in, controller=config, progress=progress,
         )  # fmt: skip
@@ -204,6 +230,10 @@ def calibrate(
     time: Time = None,
     id: Id = None,
     group: Group = None,
+    delay: Delay = 0,
+    horizon: Horizon = None,
+    known: Known = None,
+    period: Period = None,
     coverage: Coverage = None,
     level: Level = None,
     risk: Risk = _RiskName.coverage,
@@ -226,7 +256,10 @@ def calibrate(
     from setpoint import jobs
 
     goal = _goal(risk, coverage, level, support, gamma, rule)
-    columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time, group)
+    columns = jobs.Columns(
+        target, lower, upper, point, _names(probabilities), id, time, group, horizon, known, delay,
+        period,
+    )  # fmt: skip
     with _progress("calibrating", quiet or json):
         result = jobs.calibrate(file, columns, goal, burn_in=burn_in, controller=config)
         kind = None if format is None else f".{format}"
@@ -245,6 +278,9 @@ def tune(
     probabilities: Probabilities = None,
     time: Time = None,
     id: Id = None,
+    delay: Delay = 0,
+    horizon: Horizon = None,
+    known: Known = None,
     coverage: Coverage = None,
     level: Level = None,
     risk: Risk = _RiskName.coverage,
@@ -267,7 +303,9 @@ def tune(
     from setpoint import jobs
 
     goal = _goal(risk, coverage, level, support, None, "paper")
-    columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time)
+    columns = jobs.Columns(
+        target, lower, upper, point, _names(probabilities), id, time, None, horizon, known, delay
+    )
     with _progress("trying", quiet or json):
         result = jobs.tune(file, columns, goal, share=share, gammas=_numbers(gammas))
     files = {} if out is None else {out.name: result.write(out)}

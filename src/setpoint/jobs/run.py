@@ -14,8 +14,10 @@ from setpoint.jobs.columns import features as features_of
 from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
+from setpoint.jobs.times import phased
 from setpoint.models import LinearQuantiles, LinearSettings
 from setpoint.tape import Tape
+from setpoint.tape.schedule import steady
 
 __all__ = ["MODELS", "run"]
 
@@ -34,7 +36,7 @@ _EVERY = 200
 """How many rows a step of progress is."""
 _LEAST = 20
 """How many labels a model needs."""
-_LISTED = 12
+_LISTED, _LAGS = 12, 3
 
 
 def run(
@@ -48,14 +50,17 @@ def run(
     group: str | None = None,
     features: Sequence[str] = (),
     without: Sequence[str] = (),
+    known: str | None = None,
+    delay: int = 0,
+    period: int | str | None = None,
     burn_in: int | None = None,
     controller: Controller | str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
     """Forecasts a column of a file row by row, and holds the risk of the intervals.
 
-    Every row is predicted before its label is seen, and learnt afterwards; every series has a
-    model of its own.
+    Every row is predicted before its label is seen, and learnt when its label becomes known; every
+    series has a model of its own.
 
     Parameters
     ----------
@@ -67,8 +72,8 @@ def run(
         The columns a model sees, or those it does not; by default every one it can use.
     path, goal, burn_in, controller
         As for `calibrate`.
-    time, id, group
-        As in `Columns`.
+    time, id, group, known, delay, period
+        As in `Columns`. With a delay of d rows, forecasts are d + 1 steps ahead.
     progress
         Called with the rows done and their number.
     """
@@ -82,15 +87,18 @@ def run(
         check_work(config.controller, "run", one_set=True)
     rows = read(path)
     y = _target(rows, target)
-    dates = [] if time is not None else [name for name in rows.dates if name != target]
+    others = [name for name in rows.dates if name not in (target, known)]
+    dates = [] if time is not None else others
     time = dates[0] if len(dates) == 1 else time
     keys: dict[str, Any] = {"id": id, "time": time, "group": group}
+    keys |= {"known": known, "delay": delay, "period": period}
     tape, notes = tape_of(rows, {"prediction": np.zeros(len(y))}, y, keys)
     seen = features_of(rows, tape, target, time=time, id=id, only=features, without=without)
     ends = model == "linear"
     predictions = _forecast(model, seen.values, tape, goal.level, 2 if ends else 1, progress)
     names = ("lower", "upper") if ends else ("prediction",)
     tape = tape.with_prediction(dict(zip(names, predictions.T, strict=True)))
+    tape = tape if period is None else phased(tape)
     called = unused(names, rows.names, ("predicted_",))
     if ends:
         columns = Columns(target, called["lower"], called["upper"], **keys)
@@ -147,26 +155,37 @@ def _seen_notes(seen: Features, time: str | None) -> list[str]:
 def _forecast(
     name: str, x: Array, tape: Tape, level: float, width: int, progress: Progress | None
 ) -> Array:
-    """The predictions of every row of a tape, each made before its label was learnt."""
+    """The predictions of every row of a tape, each made with the labels known by then."""
     predictions = np.empty((len(tape), width))
+    offsets, late = tape.segments.offsets, tape.schedule is not None
+    schedule = tape.schedule or steady(np.zeros(len(offsets) - 1, np.int64), offsets)
     done = 0
-    for stream in tape.streams:
-        learner = _model(name, level, x.shape[1])
-        rows = tape.rows(stream)
-        for row, features, y in zip(rows.tolist(), x[rows], tape.y[rows].tolist(), strict=True):
-            predictions[row] = learner.predict(features)
-            if y == y:
-                learner.learn(features, y)
+    for number, stream in enumerate(tape.streams):
+        learner = _model(name, level, x.shape[1], late)
+        rows, answers = tape.rows(stream), schedule.answers(number, offsets)
+        labels, last = tape.y[rows].tolist(), [0.0] * _LAGS
+        seen: list[Array] = []
+        answered = 0
+        for t, row in enumerate(rows.tolist()):
+            for place in answers[answered : schedule.due(number, offsets, t)]:
+                answered += 1
+                if labels[place] == labels[place]:
+                    learner.learn(seen[place], labels[place])
+                    last = [labels[place], *last[:-1]]
+            # Where labels come late, the last ones that are known stand for the last ones.
+            seen.append(np.append(x[row], last) if late and name == "linear" else x[row])
+            predictions[row] = learner.predict(seen[t])
             done += 1
             if progress is not None and (done % _EVERY == 0 or done == len(tape)):
                 progress(done, len(tape))
     return predictions
 
 
-def _model(name: str, level: float, size: int) -> Any:
+def _model(name: str, level: float, size: int, late: bool) -> Any:
     """A new model by its name."""
     if name == "linear":
-        return LinearQuantiles(LinearSettings(levels=(level / 2.0, 1.0 - level / 2.0)))
+        levels = level / 2.0, 1.0 - level / 2.0
+        return LinearQuantiles(LinearSettings(levels=levels, lags=0 if late else _LAGS))
     return _Last() if name == "last" else _River(name, size)
 
 
