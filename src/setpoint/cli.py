@@ -1,10 +1,10 @@
 """The command `setpoint`: it parses, calls the library and prints."""
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import StrEnum
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,118 +15,59 @@ from setpoint.errors import InputError, SetpointError
 try:
     import typer
     from typer import Argument, Option
+
+    from setpoint._options import (
+        BurnIn,
+        Config,
+        Coverage,
+        Delay,
+        File,
+        Format,
+        Gamma,
+        Group,
+        Horizon,
+        Id,
+        Json,
+        Known,
+        Level,
+        Lower,
+        ModelName,
+        NoReport,
+        Out,
+        Period,
+        Point,
+        Probabilities,
+        Quiet,
+        Risk,
+        RiskName,
+        Rule,
+        SetsName,
+        Support,
+        Target,
+        Time,
+        Upper,
+    )
 except ImportError as error:
     sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
 
-__all__ = ["app", "calibrate", "demo", "inspect", "main", "report", "run", "stream", "tune"]
+__all__ = [
+    "app",
+    "calibrate",
+    "demo",
+    "inspect",
+    "main",
+    "report",
+    "run",
+    "serve",
+    "stream",
+    "tune",
+]
 
 app = typer.Typer(
     help="Keeps the risk of any online model at the level you set.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-
-
-_RiskName = StrEnum("_RiskName", ["coverage", "mc"])
-_RuleName = StrEnum("_RuleName", ["budget", "paper"])
-_SetsName = StrEnum("_SetsName", ["intervals", "labels"])
-_ModelName = StrEnum("_ModelName", ["linear", "last", "river", "forest"])
-_FileKind = StrEnum("_FileKind", ["csv", "parquet", "jsonl"])
-
-File = Annotated[
-    Path, Argument(help="A .csv, .parquet or .jsonl file; .gz too.", show_default=False)
-]
-Target = Annotated[str, Option(help="The column of what came out; empty where it is not known.")]
-Lower = Annotated[
-    str | None, Option(help="The column of lower ends; alone, only that side is held.")
-]
-Upper = Annotated[
-    str | None, Option(help="The column of upper ends; alone, only that side is held.")
-]
-Point = Annotated[str | None, Option(help="The column of forecasts that are one number.")]
-Probabilities = Annotated[
-    str | None,
-    Option(
-        metavar="COLUMNS",
-        help="The columns of class probabilities, separated by commas; they are called as the "
-        "classes are, as in cat,dog or p_cat,p_dog.",
-    ),
-]
-Time = Annotated[
-    str | None,
-    Option(
-        help="The column of times; rows are taken in their order; by default the only one of dates."
-    ),
-]
-Id = Annotated[
-    str | None, Option(help="The column that tells series apart; each is held by itself.")
-]
-Group = Annotated[
-    str | None, Option(help="A column for coverage by group; by default the weekday.")
-]
-Delay = Annotated[
-    int, Option(metavar="ROWS", help="How many rows late labels become known; 0 by default.")
-]
-Horizon = Annotated[
-    str | None,
-    Option(
-        metavar="COLUMN",
-        help="How many steps ahead a row forecasts: each horizon is a series of its own. Where one "
-        "row has several, write * in place of the number, as in --point 'h*'.",
-    ),
-]
-Known = Annotated[
-    str | None,
-    Option(metavar="COLUMN", help="When each label became known, in the units of --time."),
-]
-Period = Annotated[
-    str | None,
-    Option(
-        metavar="STEPS",
-        help="The length of a season to learn, in steps of time; auto finds it in a burn-in.",
-    ),
-]
-Risk = Annotated[
-    _RiskName, Option(help="coverage: the share missed; mc: the mean of misses in a row.")
-]
-Coverage = Annotated[
-    float | None, Option(help="The share of labels to hold; 0.9 by default.", show_default=False)
-]
-Level = Annotated[
-    float | None, Option(help="Or the share that may be missed: 0.1 is a coverage of 0.9.")
-]
-Rule = Annotated[
-    _RuleName | None,
-    Option(
-        help="budget: sets that adjust themselves, the default; paper: a fixed step size, "
-        "chosen by a burn-in."
-    ),
-]
-Gamma = Annotated[
-    float | None, Option(help="The step size of the paper's rule; by default the burn-in's choice.")
-]
-Support = Annotated[
-    str | None, Option(metavar="LOW,HIGH", help="Where the target can lie, as in 0,inf.")
-]
-BurnIn = Annotated[
-    int | None,
-    Option(
-        metavar="ROWS",
-        help="Rows of each series that are not judged; by default none, and for run and for the "
-        "paper's rule a tenth, from 50 to 1,000.",
-    ),
-]
-Config = Annotated[Path | None, Option(help="A controller as TOML, instead of choosing one.")]
-Out = Annotated[
-    Path | None,
-    Option(help="The folder to write to; by default one called as the file.", dir_okay=True),
-]
-Format = Annotated[
-    _FileKind | None, Option("--format", help="The kind of the rows; by default the file's.")
-]
-NoReport = Annotated[bool, Option("--no-report", help="Leave the HTML page out.")]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing.")]
-Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 
 
 def _version(asked: bool) -> None:
@@ -173,7 +114,9 @@ def run(
     ] = None,
     id: Id = None,
     group: Group = None,
-    model: Annotated[_ModelName, Option(help="The model that learns online.")] = _ModelName.linear,
+    model: Annotated[
+        ModelName, Option(help="The model that learns online; auto mixes the first five others.")
+    ] = ModelName.auto,
     features: Annotated[
         str | None,
         Option(metavar="COLUMNS", help="What the model sees; by default all it can use."),
@@ -183,11 +126,21 @@ def run(
         Option(metavar="COLUMNS", help="What it must not see: what is known too late."),
     ] = None,
     delay: Delay = 0,
-    known: Known = None,
     period: Period = None,
+    known_ahead: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMNS",
+            help="What is known before the label, however much it tells of it; else the row before "
+            "is taken.",
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None, Option(help="How many seconds models may learn; by default 40.")
+    ] = None,
     coverage: Coverage = None,
     level: Level = None,
-    risk: Risk = _RiskName.coverage,
+    risk: Risk = RiskName.coverage,
     rule: Rule = None,
     gamma: Gamma = None,
     support: Support = None,
@@ -209,10 +162,10 @@ def run(
     goal = _goal(risk, coverage, level, support, gamma, rule)
     with _progress("learning", quiet or json) as progress:
         result = jobs.run(
-            file, target, goal, model=model, time=time, id=id, group=group, known=known,
-            delay=delay, period=period,
-            features=_names(features), without=_names(without),
-            burn_in=burn_in, controller=config, progress=progress,
+            file, target, goal, model=model, time=time, id=id, group=group, delay=delay,
+            period=period, features=_names(features), without=_names(without),
+            known_ahead=_names(known_ahead), budget=budget, burn_in=burn_in, controller=config,
+            progress=progress,
         )  # fmt: skip
     kind = None if format is None else f".{format}"
     files = result.write(out, report=not no_report, suffix=kind)
@@ -236,7 +189,7 @@ def calibrate(
     period: Period = None,
     coverage: Coverage = None,
     level: Level = None,
-    risk: Risk = _RiskName.coverage,
+    risk: Risk = RiskName.coverage,
     rule: Rule = None,
     gamma: Gamma = None,
     support: Support = None,
@@ -283,7 +236,7 @@ def tune(
     known: Known = None,
     coverage: Coverage = None,
     level: Level = None,
-    risk: Risk = _RiskName.coverage,
+    risk: Risk = RiskName.coverage,
     gammas: Annotated[
         str | None, Option(metavar="NUMBERS", help="The step sizes to try, with commas.")
     ] = None,
@@ -319,8 +272,8 @@ def stream(
     ],
     coverage: Coverage = None,
     sets: Annotated[
-        _SetsName, Option(help="Of new streams: intervals, or sets of labels.")
-    ] = _SetsName.intervals,
+        SetsName, Option(help="Of new streams: intervals, or sets of labels.")
+    ] = SetsName.intervals,
     config: Annotated[
         Path | None, Option(help="A controller as TOML, instead of the coverage.")
     ] = None,
@@ -355,13 +308,76 @@ def stream(
     if controller is not None:
         check_work(controller, "stream")
     elif coverage is not None or not state.exists():
-        preset = presets.label_sets if sets is _SetsName.labels else presets.intervals
+        preset = presets.label_sets if sets is SetsName.labels else presets.intervals
         controller = preset(0.9 if coverage is None else coverage)
     with setpoint.Store(
         state, controller, missing=missing, max_pending=max_pending, overflow=overflow,
         history=history,
     ) as store:  # fmt: skip
         serve(store, sys.stdin.buffer, sys.stdout.buffer)
+
+
+@app.command()
+def serve(
+    store: Annotated[
+        str, Option(help="A file or folder for SQLite, or an address as postgresql://….")
+    ] = "streams.sqlite",
+    host: Annotated[str, Option(help="Where to answer; elsewhere than here it needs tokens.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, Option(help="The port; 0 takes a free one.")] = 8000,
+    config: Annotated[
+        Path | None, Option(help="A controller as TOML for streams that nobody created.")
+    ] = None,
+    tokens: Annotated[Path | None, Option(help="A TOML file of tokens and their scopes.")] = None,
+    webhook: Annotated[
+        list[str] | None, Option(help="An address to tell of alarms; may be given again.")
+    ] = None,
+    window: Annotated[
+        int, Option(help="Alarms look at the mean loss of so many last labels.")
+    ] = 250,
+    tolerance: Annotated[
+        float, Option(help="An alarm begins where it is so far from its level.")
+    ] = 0.1,
+    history: Annotated[
+        int | None,
+        Option(help="How many closed predictions of a stream are kept; at first 1,000,000."),
+    ] = None,
+    max_body: Annotated[int, Option(help="The most bytes of a request.")] = 8 << 20,
+    max_batch: Annotated[int, Option(help="The most events of a request.")] = 10_000,
+    max_waiting: Annotated[int, Option(help="With so many events waiting, more get 429.")] = 20_000,
+    metric_streams: Annotated[
+        int, Option(help="So many streams, the worst off, have metrics of their own.")
+    ] = 200,
+) -> None:
+    """Answers over HTTP: streams in a database, with a live page, metrics and alarms.
+
+    SETPOINT_TOKENS may hold tokens (name:scope:token), SETPOINT_WEBHOOK_SECRET the key that signs
+    alarms. See docs/service.md.
+    """
+    from setpoint.service.app import Limits, Service, serve
+    from setpoint.service.tokens import Tokens
+    from setpoint.service.watch import Webhooks
+
+    controller, secret = None, os.environ.get("SETPOINT_WEBHOOK_SECRET", "")
+    if webhook and not secret:
+        raise InputError("--webhook needs SETPOINT_WEBHOOK_SECRET, the key that signs alarms")
+    if config is not None:
+        from setpoint.jobs.job import Config, check_work
+
+        source = Config.read(config)
+        controller = None if source is None else source.controller
+        if controller is not None:
+            check_work(controller, "the service")
+    service = Service(
+        lambda: setpoint.Store(
+            store, controller, window=window, tolerance=tolerance, history=history,
+            takes_back=True,
+        ),
+        Tokens.read(tokens), Limits(max_body, max_batch, max_waiting, metric_streams),
+        lambda streams: Webhooks(streams, webhook, secret) if webhook else None,
+    )  # fmt: skip
+    serve(service, host, port, lambda port: typer.echo(f"setpoint answers on {host}:{port}"))
 
 
 @app.command()

@@ -118,11 +118,14 @@ def test_a_season_is_found_and_gaps_do_not_shift_it(tmp_path: Path) -> None:
 
 
 def test_a_model_learns_late_labels_late(tmp_path: Path) -> None:
-    path = written(tmp_path, {name: made()[name] for name in ("time", "load")})
-    outcome = jobs.run(path, "load", model="last", delay=5)
-    tape, y = outcome.trace.tape, made()["load"]
-    assert np.array_equal(np.asarray(tape.prediction[0]), y[tape.places - 6])
-    assert jobs.run(path, "load", delay=5).trace.state.peak == 6
+    columns, forecasts = {name: made()[name] for name in ("time", "load")}, []
+    for step in (0.0, 100.0):
+        columns["load"][200] += step
+        outcome = jobs.run(written(tmp_path, columns), "load", model="last", delay=5, burn_in=50)
+        forecasts.append(np.asarray(outcome.trace.tape.prediction[0]))
+        assert outcome.trace.state.peak == 6
+    changed = np.flatnonzero(forecasts[0] != forecasts[1])
+    assert changed[0] + 50 == 206  # the first row that is made with the label of row 200
 
 
 def test_what_is_chosen_is_chosen_under_the_delay_and_from_labels_known_by_then(

@@ -22,7 +22,7 @@ from typing import Any, cast
 import numpy as np
 
 from setpoint import combine, losses, recursion, stretches
-from setpoint.bulk import calls, loops
+from setpoint.bulk import loops, moves
 from setpoint.bulk.vectors import Layout, functions
 from setpoint.metrics import tally
 from setpoint.sets import corrected, correction, intervals
@@ -39,23 +39,11 @@ _RULES = (
 _SHARED = (
     *(recursion.aim, recursion.heed, recursion.show, recursion.judge, recursion.learn),
     recursion.turn,
-    *(loops.numbers_at, loops.position_at, loops.put_position, loops.prepared, loops.shown),
-    *(loops.known, loops.taught, loops.note, loops.risky, loops.beyond),
-    *(loops.due, loops.heeded, loops.keep, loops.answered),
+    *(moves.numbers_at, moves.position_at, moves.put_position, moves.prepared, moves.shown),
+    *(moves.known, moves.taught, loops.note, loops.risky, loops.beyond),
+    *(moves.due, moves.heeded, moves.keep, moves.answered),
 )
 """What loops call, specialised with them."""
-
-_LOOPS: dict[str, Any] = {
-    loop.__name__: loop
-    for loop in (
-        loops.along,
-        loops.sweep,
-        loops.fleet,
-        loops.unsound,
-        calls.aim_row,
-        calls.learn_row,
-    )
-}
 
 
 def compiled() -> bool:
@@ -79,7 +67,7 @@ def kernel(
 @lru_cache(maxsize=256)
 def _kernel(layout: Layout, name: str, narrow: bool, late: bool, fast: bool) -> Callable[..., None]:
     known = {"rules": layout.rules, "places": layout, "narrow": narrow, "late": late}
-    loop = _LOOPS[name]
+    loop: FunctionType = getattr(loops, name)
     text, rules = specialised((*_SHARED, loop), known)
     return _compile(layout, text, rules, name) if fast else _quiet(_plain(text, rules)[name])
 
