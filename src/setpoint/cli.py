@@ -5,7 +5,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import StrEnum
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +15,38 @@ from setpoint.errors import InputError, SetpointError
 try:
     import typer
     from typer import Argument, Option
+
+    from setpoint._options import (
+        BurnIn,
+        Config,
+        Coverage,
+        Delay,
+        File,
+        Format,
+        Gamma,
+        Group,
+        Horizon,
+        Id,
+        Json,
+        Known,
+        Level,
+        Lower,
+        ModelName,
+        NoReport,
+        Out,
+        Period,
+        Point,
+        Probabilities,
+        Quiet,
+        Risk,
+        RiskName,
+        Rule,
+        SetsName,
+        Support,
+        Target,
+        Time,
+        Upper,
+    )
 except ImportError as error:
     sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
 
@@ -37,89 +68,6 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-
-
-_RiskName = StrEnum("_RiskName", ["coverage", "mc"])
-_RuleName = StrEnum("_RuleName", ["budget", "paper"])
-_SetsName = StrEnum("_SetsName", ["intervals", "labels"])
-_ModelName = StrEnum(
-    "_ModelName",
-    ["auto", "last", "seasonal", "drift", "linear", "boosting", "river", "forest"],
-)
-_FileKind = StrEnum("_FileKind", ["csv", "parquet", "jsonl"])
-
-File = Annotated[
-    Path, Argument(help="A .csv, .parquet or .jsonl file; .gz too.", show_default=False)
-]
-Target = Annotated[str, Option(help="The column of what came out; empty where it is not known.")]
-Lower = Annotated[
-    str | None, Option(help="The column of lower ends; alone, only that side is held.")
-]
-Upper = Annotated[
-    str | None, Option(help="The column of upper ends; alone, only that side is held.")
-]
-Point = Annotated[str | None, Option(help="The column of forecasts that are one number.")]
-Probabilities = Annotated[
-    str | None,
-    Option(
-        metavar="COLUMNS",
-        help="The columns of class probabilities, separated by commas; they are called as the "
-        "classes are, as in cat,dog or p_cat,p_dog.",
-    ),
-]
-Time = Annotated[
-    str | None,
-    Option(
-        help="The column of times; rows are taken in their order; by default the only one of dates."
-    ),
-]
-Id = Annotated[
-    str | None, Option(help="The column that tells series apart; each is held by itself.")
-]
-Group = Annotated[
-    str | None, Option(help="A column for coverage by group; by default the weekday.")
-]
-Risk = Annotated[
-    _RiskName, Option(help="coverage: the share missed; mc: the mean of misses in a row.")
-]
-Coverage = Annotated[
-    float | None, Option(help="The share of labels to hold; 0.9 by default.", show_default=False)
-]
-Level = Annotated[
-    float | None, Option(help="Or the share that may be missed: 0.1 is a coverage of 0.9.")
-]
-Rule = Annotated[
-    _RuleName | None,
-    Option(
-        help="budget: sets that adjust themselves, the default; paper: a fixed step size, "
-        "chosen by a burn-in."
-    ),
-]
-Gamma = Annotated[
-    float | None, Option(help="The step size of the paper's rule; by default the burn-in's choice.")
-]
-Support = Annotated[
-    str | None, Option(metavar="LOW,HIGH", help="Where the target can lie, as in 0,inf.")
-]
-BurnIn = Annotated[
-    int | None,
-    Option(
-        metavar="ROWS",
-        help="Rows of each series that are not judged; by default none, and for run and for the "
-        "paper's rule a tenth, from 50 to 1,000.",
-    ),
-]
-Config = Annotated[Path | None, Option(help="A controller as TOML, instead of choosing one.")]
-Out = Annotated[
-    Path | None,
-    Option(help="The folder to write to; by default one called as the file.", dir_okay=True),
-]
-Format = Annotated[
-    _FileKind | None, Option("--format", help="The kind of the rows; by default the file's.")
-]
-NoReport = Annotated[bool, Option("--no-report", help="Leave the HTML page out.")]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing.")]
-Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 
 
 def _version(asked: bool) -> None:
@@ -167,8 +115,8 @@ def run(
     id: Id = None,
     group: Group = None,
     model: Annotated[
-        _ModelName, Option(help="The model that learns online; auto mixes the first five others.")
-    ] = _ModelName.auto,
+        ModelName, Option(help="The model that learns online; auto mixes the first five others.")
+    ] = ModelName.auto,
     features: Annotated[
         str | None,
         Option(metavar="COLUMNS", help="What the model sees; by default all it can use."),
@@ -177,6 +125,8 @@ def run(
         str | None,
         Option(metavar="COLUMNS", help="What it must not see: what is known too late."),
     ] = None,
+    delay: Delay = 0,
+    period: Period = None,
     known_ahead: Annotated[
         str | None,
         Option(
@@ -190,7 +140,7 @@ def run(
     ] = None,
     coverage: Coverage = None,
     level: Level = None,
-    risk: Risk = _RiskName.coverage,
+    risk: Risk = RiskName.coverage,
     rule: Rule = None,
     gamma: Gamma = None,
     support: Support = None,
@@ -212,9 +162,10 @@ def run(
     goal = _goal(risk, coverage, level, support, gamma, rule)
     with _progress("learning", quiet or json) as progress:
         result = jobs.run(
-            file, target, goal, model=model, time=time, id=id, group=group,
-            features=_names(features), without=_names(without), known_ahead=_names(known_ahead),
-            budget=budget, burn_in=burn_in, controller=config, progress=progress,
+            file, target, goal, model=model, time=time, id=id, group=group, delay=delay,
+            period=period, features=_names(features), without=_names(without),
+            known_ahead=_names(known_ahead), budget=budget, burn_in=burn_in, controller=config,
+            progress=progress,
         )  # fmt: skip
     kind = None if format is None else f".{format}"
     files = result.write(out, report=not no_report, suffix=kind)
@@ -232,9 +183,13 @@ def calibrate(
     time: Time = None,
     id: Id = None,
     group: Group = None,
+    delay: Delay = 0,
+    horizon: Horizon = None,
+    known: Known = None,
+    period: Period = None,
     coverage: Coverage = None,
     level: Level = None,
-    risk: Risk = _RiskName.coverage,
+    risk: Risk = RiskName.coverage,
     rule: Rule = None,
     gamma: Gamma = None,
     support: Support = None,
@@ -254,7 +209,10 @@ def calibrate(
     from setpoint import jobs
 
     goal = _goal(risk, coverage, level, support, gamma, rule)
-    columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time, group)
+    columns = jobs.Columns(
+        target, lower, upper, point, _names(probabilities), id, time, group, horizon, known, delay,
+        period,
+    )  # fmt: skip
     with _progress("calibrating", quiet or json):
         result = jobs.calibrate(file, columns, goal, burn_in=burn_in, controller=config)
         kind = None if format is None else f".{format}"
@@ -273,9 +231,12 @@ def tune(
     probabilities: Probabilities = None,
     time: Time = None,
     id: Id = None,
+    delay: Delay = 0,
+    horizon: Horizon = None,
+    known: Known = None,
     coverage: Coverage = None,
     level: Level = None,
-    risk: Risk = _RiskName.coverage,
+    risk: Risk = RiskName.coverage,
     gammas: Annotated[
         str | None, Option(metavar="NUMBERS", help="The step sizes to try, with commas.")
     ] = None,
@@ -295,7 +256,9 @@ def tune(
     from setpoint import jobs
 
     goal = _goal(risk, coverage, level, support, None, "paper")
-    columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time)
+    columns = jobs.Columns(
+        target, lower, upper, point, _names(probabilities), id, time, None, horizon, known, delay
+    )
     with _progress("trying", quiet or json):
         result = jobs.tune(file, columns, goal, share=share, gammas=_numbers(gammas))
     files = {} if out is None else {out.name: result.write(out)}
@@ -309,8 +272,8 @@ def stream(
     ],
     coverage: Coverage = None,
     sets: Annotated[
-        _SetsName, Option(help="Of new streams: intervals, or sets of labels.")
-    ] = _SetsName.intervals,
+        SetsName, Option(help="Of new streams: intervals, or sets of labels.")
+    ] = SetsName.intervals,
     config: Annotated[
         Path | None, Option(help="A controller as TOML, instead of the coverage.")
     ] = None,
@@ -345,7 +308,7 @@ def stream(
     if controller is not None:
         check_work(controller, "stream")
     elif coverage is not None or not state.exists():
-        preset = presets.label_sets if sets is _SetsName.labels else presets.intervals
+        preset = presets.label_sets if sets is SetsName.labels else presets.intervals
         controller = preset(0.9 if coverage is None else coverage)
     with setpoint.Store(
         state, controller, missing=missing, max_pending=max_pending, overflow=overflow,

@@ -371,7 +371,7 @@ def test_a_time_zone_that_is_not_known_is_told(tmp_path: Path, world: World) -> 
     when = pa.array(np.arange(100) * 10**9, pa.timestamp("us", tz="Mars/Olympus"))
     path = write(pa.table({**world(100), "when": when}), tmp_path / "a.parquet")
     found = jobs.calibrate(path, ENDS)
-    assert found.notes == ("'when' is read in UTC: its zone 'Mars/Olympus' is not known here",)
+    assert found.notes[0] == "'when' is read in UTC: its zone 'Mars/Olympus' is not known here"
     for suffix in (".parquet", ".jsonl", ".csv"):
         assert found.write(tmp_path / suffix[1:], report=False, suffix=suffix)
 

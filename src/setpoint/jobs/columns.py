@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from setpoint import sets
+from setpoint._check import whole
 from setpoint.errors import DataError, InputError
+from setpoint.jobs import times
 from setpoint.jobs.rows import Rows
 from setpoint.tape import Tape, TapeNotice
 from setpoint.tape.cells import MISSING, calendar
@@ -51,6 +53,18 @@ class Columns:
         without one, rows are taken in the order of the file.
     group
         A key for coverage by group in the report.
+    horizon
+        How many steps ahead a row forecasts; each horizon of a series is held by itself, and its
+        labels come horizon − 1 rows late. Where one row has several horizons, write * in place of
+        the number instead: lower="lower_h*", upper="upper_h*", or point="h*". The target of a row
+        is then that of all its forecasts, unless it has a * too.
+    known
+        When each label became known, in the units of the time; empty if after the last row.
+    delay
+        How many rows late labels become known, 0 by default.
+    period
+        How many steps of time a season has, or "auto": it is found from the errors of the burn-in.
+        Sets that adjust themselves then learn the season; gaps in the times do not shift it.
     """
 
     target: str
@@ -61,6 +75,10 @@ class Columns:
     id: str | None = None
     time: str | None = None
     group: str | None = None
+    horizon: str | None = None
+    known: str | None = None
+    delay: int = 0
+    period: int | str | None = None
 
     def __post_init__(self) -> None:
         ends = self.lower is not None or self.upper is not None
@@ -76,6 +94,24 @@ class Columns:
                 f"{self.probabilities[0]!r} alone"
             )
         check_keys(self.target, self.id, self.time)
+        if bool(self.known) + bool(self.delay) + bool(self.horizon or self.patterns) > 1:
+            raise InputError("labels come late by a delay, a horizon or times: give one of them")
+        object.__setattr__(self, "delay", whole(self.delay, "delay", 0))
+        if self.period is not None and self.period != "auto":
+            try:
+                object.__setattr__(self, "period", whole(int(self.period), "period", 2))
+            except ValueError:
+                raise InputError(
+                    f"a period is a whole number from 2, or auto; got {self.period!r}"
+                ) from None
+        if self.period is not None and not self.is_pair:
+            raise InputError("a period is for intervals and point forecasts: leave it out")
+
+    @property
+    def patterns(self) -> dict[str, str]:
+        """The options whose columns have the horizon in place of *."""
+        named = {f"--{name}": getattr(self, name) for name in ("lower", "upper", "point")}
+        return {option: name for option, name in named.items() if name and "*" in name}
 
     @property
     def prediction(self) -> dict[str, str]:
@@ -107,7 +143,7 @@ class Columns:
 
     def keys(self) -> dict[str, str]:
         """The columns beside the prediction that there are."""
-        names = ("target", "time", "id", "group")
+        names = ("target", "time", "id", "group", "horizon", "known", "delay", "period")
         return {name: getattr(self, name) for name in names if getattr(self, name)}
 
     def plain(self) -> dict[str, Any]:
@@ -186,7 +222,7 @@ def timed(rows: Rows, columns: Columns) -> tuple[Columns, tuple[str, ...]]:
     """
     if columns.time is not None:
         return columns, ()
-    dates = [name for name in rows.dates if name != columns.target]
+    dates = [name for name in rows.dates if name not in (columns.target, columns.known)]
     if len(dates) > 1:
         some = " or ".join(map(repr, dates))
         return columns, (f"the rows are taken in the order of the file; --time takes {some}",)
@@ -201,8 +237,13 @@ def timed(rows: Rows, columns: Columns) -> tuple[Columns, tuple[str, ...]]:
 
 def read_tape(rows: Rows, columns: Columns) -> tuple[Tape, tuple[str, ...]]:
     """The tape of a file in the order of time, and notes."""
+    steps = times.horizons(rows, columns.patterns) if columns.patterns else [None]
+
+    def at(name: str, step: int | None) -> str:
+        return name if step is None else name.replace("*", str(step))
+
     prediction = {
-        name: rows.numbers(column, columns.option(name))
+        name: times.several([rows.numbers(at(column, h), columns.option(name)) for h in steps])
         for name, column in columns.prediction.items()
     }
     for name, values in prediction.items():
@@ -210,15 +251,21 @@ def read_tape(rows: Rows, columns: Columns) -> tuple[Tape, tuple[str, ...]]:
         if gaps.any():
             raise DataError(
                 f"every row needs a prediction, and {columns.prediction[name]!r} of {rows.path} "
-                f"has none in {rows.place(int(gaps.argmax()))}: leave such rows out"
+                f"has none in {rows.place(int(gaps.argmax()) % len(rows))}: leave such rows out"
             )
-    y = labels_of(rows, columns) if columns.probabilities else rows.labels(columns.target)
+    y = (
+        labels_of(rows, columns)
+        if columns.probabilities
+        else times.several([rows.labels(at(columns.target, h)) for h in steps])
+    )
     if np.isnan(y).all():
         raise DataError(
             f"--target needs labels, and {columns.target!r} of {rows.path} is empty in all "
             f"{len(rows):,} rows"
         )
-    tape, notes = tape_of(rows, prediction, y, columns.keys())
+    ahead = [step for step in steps if step is not None]
+    tape, notes = tape_of(rows, prediction, y, columns.keys(), ahead)
+    tape = tape if columns.period is None else times.phased(tape)
     return tape, (*_crossed(columns, prediction), *notes)
 
 
@@ -236,9 +283,16 @@ def _crossed(columns: Columns, prediction: dict[str, Array]) -> list[str]:
 
 
 def tape_of(
-    rows: Rows, prediction: dict[str, Array], y: Array, names: Mapping[str, str | None]
+    rows: Rows,
+    prediction: dict[str, Array],
+    y: Array,
+    names: Mapping[str, Any],
+    horizons: Sequence[int] = (),
 ) -> tuple[Tape, tuple[str, ...]]:
-    """A tape with the keys of these names in a file, sorted by time, and notes."""
+    """A tape with the keys of these names in a file, sorted by time, and notes.
+
+    Of several horizons in one row the columns come one behind the other.
+    """
     columns = {role: name for role in ("id", "group") if (name := names.get(role))}
     keys: dict[str, Any] = {role: rows.keys(name, f"--{role}") for role, name in columns.items()}
     time, notes = names.get("time"), []
@@ -249,17 +303,27 @@ def tape_of(
         doubt = rows.doubt(time)
         if doubt is not None:
             notes.append(f"{time!r} is read {doubt}")
+    if names.get("horizon"):
+        keys["horizon"] = rows.numbers(names["horizon"], "--horizon")
+    if names.get("known"):
+        keys["known"] = rows.times(names["known"], "--known", gaps=True)
     places = None
+    if horizons:
+        keys = {name: np.tile(column, len(horizons)) for name, column in keys.items()}
+        keys["horizon"] = np.repeat(np.array(horizons), len(rows))
+        places = np.tile(np.arange(len(rows)), len(horizons))
     if time is not None and (keys["time"][1:] < keys["time"][:-1]).any():
-        places = np.argsort(keys["time"], kind="stable")
-        prediction = {name: column[places] for name, column in prediction.items()}
-        keys = {name: column[places] for name, column in keys.items()}
-        y = y[places]
-        if "id" not in keys:
+        order = np.argsort(keys["time"], kind="stable")
+        prediction = {name: column[order] for name, column in prediction.items()}
+        keys = {name: column[order] for name, column in keys.items()}
+        y, places = y[order], order if places is None else places[order]
+        if "id" not in keys and not horizons:
             notes.append(f"the rows are not in the order of {time!r}; they are taken in it")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TapeNotice)  # it is noted below
-        tape = Tape.from_arrays(prediction, y, **keys, places=places)
+        late = {"delay": names["delay"]} if names.get("delay") else {}
+        tape = Tape.from_arrays(prediction, y, **keys, **late, places=places)
+    notes += times.label_notes(tape, names)
     if tape.notice is not None:
         notes.append(tape.notice)
     return tape, tuple(notes)

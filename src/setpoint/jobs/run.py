@@ -16,6 +16,7 @@ from setpoint.jobs.columns import features as features_of
 from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
+from setpoint.jobs.times import phased
 from setpoint.models.forecast import AUTO, CANDIDATES, Forecast, forecast
 from setpoint.tape import Tape
 
@@ -51,6 +52,8 @@ def run(
     features: Sequence[str] = (),
     without: Sequence[str] = (),
     known_ahead: Sequence[str] = (),
+    delay: int = 0,
+    period: int | str | None = None,
     budget: float | None = None,
     burn_in: int | None = None,
     controller: Controller | str | os.PathLike[str] | None = None,
@@ -76,8 +79,8 @@ def run(
         How many seconds models may learn, by default 40; slow ones then learn no more.
     path, goal, burn_in, controller
         As for `calibrate`.
-    time, id, group
-        As in `Columns`.
+    time, id, group, delay, period
+        As in `Columns`. With a delay of d rows, forecasts are d + 1 steps ahead.
     progress
         Called with the rows done and their number.
     """
@@ -94,14 +97,16 @@ def run(
     dates = [] if time is not None else [name for name in rows.dates if name != target]
     time = dates[0] if len(dates) == 1 else time
     keys: dict[str, Any] = {"id": id, "time": time, "group": group}
+    keys |= {"delay": delay, "period": period}
     tape, notes = tape_of(rows, {"prediction": np.zeros(len(y))}, y, keys)
     seen = features_of(
         rows, tape, target, time=time, id=id, only=features, without=without,
         known_ahead=known_ahead,
     )  # fmt: skip
     seconds = _BUDGET if budget is None else positive(budget, "budget")
-    ends, told = _forecast(model, seen.values, tape, goal.level, seconds, rows, progress)
+    ends, told = _forecast(model, seen.values, tape, goal.level, delay, seconds, rows, progress)
     tape = tape.with_prediction(ends)
+    tape = tape if period is None else phased(tape)
     called = unused(ends, rows.names, ("predicted_",))
     columns = Columns(target, called["lower"], called["upper"], **keys)
     job = Job(
@@ -163,6 +168,7 @@ def _forecast(
     x: Array,
     tape: Tape,
     level: float,
+    delay: int,
     seconds: float,
     rows: Rows,
     progress: Progress | None,
@@ -179,8 +185,9 @@ def _forecast(
         left = begun + seconds * (done + len(places)) / len(tape) - thread_time()
         clock = None if tape.time is None else clock_of(tape.time[places])
         result = forecast(
-            x[places], tape.y[places], clock=clock, models=models, level=level, seconds=left
-        )
+            x[places], tape.y[places], clock=clock, models=models, level=level,
+            delay=delay, seconds=left,
+        )  # fmt: skip
         ends["lower"][places], ends["upper"][places] = result.lower, result.upper
         for name, weight in zip(result.names, result.weights.sum(axis=0).tolist(), strict=True):
             weights[name] = weights.get(name, 0.0) + weight / len(tape)
