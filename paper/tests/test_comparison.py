@@ -17,6 +17,12 @@ from setpoint_paper.comparison.streams import BURN_IN, Series, read, write
 NAMES = [rule.name for rule in RULES]
 
 
+@pytest.fixture(autouse=True)
+def _plain(monkeypatch):
+    """Short streams run faster than their loops are compiled."""
+    monkeypatch.setenv("SETPOINT_PLAIN", "1")
+
+
 def series(rows=450, *, name="made", split="dev", delay=0, period=0, seed=0):
     """A forecast of 0 ∓ 1 whose error drifts."""
     random = np.random.default_rng(seed)
@@ -222,8 +228,7 @@ def test_the_budget_keeps_the_misses_of_any_rule_below_its_limit():
 # The page
 
 
-def test_the_page_holds_the_ratios_that_follow_from_its_numbers(tmp_path, monkeypatch):
-    monkeypatch.setenv("SETPOINT_PLAIN", "1")
+def test_the_page_holds_the_ratios_that_follow_from_its_numbers(tmp_path):
     streams = [
         series(401), series(401, seed=1), series(401, seed=2, split="val"),
         series(401, seed=3, delay=5),
@@ -256,7 +261,6 @@ def test_the_page_holds_the_ratios_that_follow_from_its_numbers(tmp_path, monkey
 
 
 def test_what_was_found_before_is_not_worked_out_again(tmp_path, monkeypatch):
-    monkeypatch.setenv("SETPOINT_PLAIN", "1")
     write([series(401)], tmp_path / "one.npz")
     first = reproduce(streams=tmp_path / "one.npz", out=tmp_path, kept=tmp_path)
     monkeypatch.setattr("setpoint_paper.comparison.experiment.RULES", ())
