@@ -13,6 +13,7 @@ from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError
 from setpoint.jobs.columns import Columns, read_tape, timed, unused
 from setpoint.jobs.job import Config, Goal, Job, check_work
+from setpoint.jobs.labels import label_form
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
 from setpoint.jobs.times import known_part, season
@@ -78,6 +79,12 @@ def calibrate(
     if config is not None:
         config.check_family(family)
     tape, notes = read_tape(rows, columns)
+    if config is None and columns.probabilities and goal.rule == "budget":
+        try:
+            family, form = label_form(goal, columns, family, tape)
+        except (PredictionError, LabelError) as error:
+            raise type(error)(f"{rows.path}{_refused(family, tape, rows)}: {error}") from error
+        notes = (*notes, *form)
     job = Job("calibrate", rows.path, columns, goal, config, burn_in)
     return calibrated(job, rows, tape, family, notes=(*time_notes, *notes))
 

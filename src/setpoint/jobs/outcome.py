@@ -291,6 +291,8 @@ def _beside(
         cells = [_cell(before, scale, form), _cell(value, scale, form)]
         if set(cells) == {_NOTHING}:
             continue
+        if numbers["sets"] != "intervals":
+            title = title.replace("length", "size")
         left = "" if given is None else f"{cells[0]:>17}"
         lines.append(f"{title.format(window=window, off=off):<{width}}{left}{cells[1]:>16}")
     return lines
