@@ -57,7 +57,7 @@ class _Requests:
         self, name: str, *, preset: str | None = None, coverage: float = 0.9,
         toml: str | None = None,
     ) -> Any:  # fmt: skip
-        """Begins a stream from a preset ("intervals" or "label_sets") or TOML; again is the same."""
+        """Begins a stream from a preset ("intervals" or "label_sets") or from TOML."""
         body: dict[str, Any] = {"toml": toml}
         if toml is None:
             body = {"preset": preset or "intervals", "coverage": coverage}

@@ -8,6 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -159,10 +160,8 @@ def test_requests_in_flight_are_answered_before_it_stops(tmp_path: Path) -> None
 
         def send(number: int) -> None:
             batch = [{"id": f"{number}-{n}", "prediction": [0, 1]} for n in range(300)]
-            try:
+            with suppress(httpx.TransportError):
                 answers.append(ask(serving, "POST", "/v1/streams/a/events", json=batch))
-            except httpx.TransportError:
-                pass
 
         threads = [threading.Thread(target=send, args=[n]) for n in range(8)]
         for thread in threads:
@@ -320,7 +319,7 @@ def test_an_alarm_is_told_to_a_webhook_once_an_episode_and_signed(tmp_path: Path
     told: list[tuple[dict[str, str], bytes]] = []
 
     class Hook(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # noqa: N802
+        def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             status = 500 if not told else 204  # the first time it does not work
             told.append(({k.lower(): v for k, v in self.headers.items()}, body))

@@ -51,11 +51,12 @@ class Event(Struct, forbid_unknown_fields=True, omit_defaults=True):
 class Answer(Struct):
     """What was done: the set that is shown, or the loss of a label; or the error of this event.
 
-    A null end is open. `repeated` says that the event was known, and that nothing changed.
+    A null end is open. `repeated` says that the event was known, and that nothing changed. The
+    stream and the id are as they were sent.
     """
 
-    stream: Id | None = None
-    id: Id | None = None
+    stream: Any = None
+    id: Any = None
     lower: float | None = None
     upper: float | None = None
     labels: list[Any] | None = None

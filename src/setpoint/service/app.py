@@ -244,12 +244,11 @@ class Service:
         """Many events, as a list or as lines; answers in the same order, in the same form."""
         body = await self._body(request)
         lines = request.headers["content-type"].lower().startswith("application/x-ndjson")
+        events: Any = array(body) if not lines else None
         if lines:
             events = [event(part) for part in body.split(b"\n") if part.strip()]
-        else:
-            events = array(body)
-            if isinstance(events, Unread):
-                raise Refusal(400, events.reason)
+        elif isinstance(events, Unread):
+            raise Refusal(400, events.reason)
         if len(events) > self.limits.batch:
             raise Refusal(
                 413, f"a batch may have {self.limits.batch:,} events, got {len(events):,}"

@@ -116,8 +116,8 @@ class Database(Protocol):
     `rollback` ends it with nothing written.
 
     `find` gives the predictions under some ids, as far as they are known, `history` those after a
-    number, `overviews` the names and overviews of all streams or one, `alarms` the last ones. `take` lends
-    alarms that were not told yet, for some seconds; `told` says that they were.
+    number, `overviews` the names and overviews of all streams or one, `alarms` the last ones.
+    `take` lends alarms that were not told yet, for some seconds; `told` says that they were.
     """
 
     def settings(self) -> dict[str, str]: ...
