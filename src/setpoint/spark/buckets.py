@@ -14,7 +14,7 @@ from setpoint.bulk.states import States
 from setpoint.controller import Controller
 from setpoint.errors import StateError
 
-__all__ = ["VERSION", "Bucket", "Ids", "Receipts", "matches", "pack", "unpack"]
+__all__ = ["VERSION", "Bucket", "Ids", "Receipts", "header_of", "matches", "pack", "unpack"]
 
 Array = np.ndarray[Any, Any]
 
@@ -129,7 +129,7 @@ def pack(bucket: Bucket, header: Mapping[str, Any]) -> bytes:
         words = [key.encode() for key in bucket.keys.tolist()]
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         parts = {"words": np.frombuffer(b"".join(words), np.uint8), "lengths": lengths}
-    parts |= {name: getattr(bucket, name) for name in ("vectors", "rest", "last")}
+    parts |= {"last": bucket.last, **_folded("vectors", bucket), **_folded("rest", bucket)}
     for name in ("waiting", "early", "closed"):
         table = getattr(bucket, name)
         if len(table.id):
@@ -143,8 +143,22 @@ def pack(bucket: Bucket, header: Mapping[str, Any]) -> bytes:
     return b"".join([head, *(body + b"\0" * (-len(body) % 8) for body in bodies)])
 
 
-def unpack(blob: bytes, empty: Bucket) -> tuple[Bucket, dict[str, Any]]:
-    """The bucket and the header in some bytes; `empty` has what is not there."""
+def _folded(name: str, bucket: Bucket) -> dict[str, Array]:
+    """The rows in which keys differ; of the others, which are many, the one number."""
+    whole = getattr(bucket, name)
+    bits = np.ascontiguousarray(whole).view(np.int64)
+    differ = (bits != bits[:, :1]).any(axis=1)
+    return {f"{name}.first": whole[:, :1], f"{name}.rows": differ, name: whole[differ]}
+
+
+def _unfolded(name: str, arrays: Mapping[str, Array], keys: int) -> Array:
+    whole = np.repeat(arrays[f"{name}.first"], keys, axis=1)
+    whole[arrays[f"{name}.rows"]] = arrays[name]
+    return whole
+
+
+def header_of(blob: bytes) -> dict[str, Any]:
+    """What some bytes say of themselves before their arrays."""
     if blob[:2] != _MAGIC:
         raise StateError("these bytes are not the state of a bucket")
     if blob[2] != VERSION:
@@ -152,9 +166,18 @@ def unpack(blob: bytes, empty: Bucket) -> tuple[Bucket, dict[str, Any]]:
             f"the state of a bucket has version {blob[2]}, this setpoint reads version {VERSION}: "
             "read it with the setpoint that wrote it, and begin a query from what it read"
         )
-    start = 8 + int.from_bytes(blob[4:8], "little")
+    header: dict[str, Any] = json.loads(bytes(blob[8 : _body(blob)]))
+    return header
+
+
+def _body(blob: bytes) -> int:
+    return 8 + int.from_bytes(blob[4:8], "little")
+
+
+def unpack(blob: bytes, empty: Bucket) -> tuple[Bucket, dict[str, Any]]:
+    """The bucket and the header in some bytes; `empty` has what is not there."""
+    header, start = header_of(blob), _body(blob)
     try:
-        header = json.loads(bytes(blob[8:start]))
         arrays = {}
         for name, kind, shape in header["arrays"]:
             arrays[name] = np.frombuffer(blob, kind, int(np.prod(shape)), start).reshape(shape)
@@ -166,7 +189,8 @@ def unpack(blob: bytes, empty: Bucket) -> tuple[Bucket, dict[str, Any]]:
             return type(absent)(*parts) if f"{name}.id" in arrays else absent
 
         bucket = Bucket(
-            keys, arrays["vectors"], arrays["rest"], arrays["last"], header["clock"],
+            keys, _unfolded("vectors", arrays, len(keys)), _unfolded("rest", arrays, len(keys)),
+            arrays["last"], header["clock"],
             table("waiting", empty.waiting), table("early", empty.early),
             table("closed", empty.closed),
         )  # fmt: skip

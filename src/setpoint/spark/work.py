@@ -17,7 +17,7 @@ from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.laws import Law, check_thetas
 from setpoint.spark.buckets import Bucket, Receipts, matches, pack, unpack
 
-__all__ = ["STATUSES", "Work"]
+__all__ = ["NEVER", "STATUSES", "Work", "check_header"]
 
 Array = np.ndarray[Any, Any]
 
@@ -31,7 +31,8 @@ _SHOWN, _ANSWERED, _EARLY, _LATE, _DUPLICATE, _EXPIRED, _UNKNOWN = range(len(STA
 
 _GIVEN_UP, _PEAK = REST.index("expired") - len(REST), REST.index("peak") - len(REST)
 _LABEL, _ASK, _DROP = range(3)  # the order of events at one time
-_NEVER = int(np.iinfo(np.int64).min)
+NEVER = int(np.iinfo(np.int64).min)
+"""The time of the last prediction of a key that had none."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Work:
         How long a prediction waits for its label, in units of time; needed where rows have ids.
     idle
         A key without a prediction for longer than this is forgotten.
+    about
+        What keys and times are, kept in each bucket; another is refused.
 
     Examples
     --------
@@ -70,6 +73,7 @@ class Work:
     late: str = "refuse"
     expire: int | None = None
     idle: int | None = None
+    about: str = ""
 
     def __post_init__(self) -> None:
         whole(self.buckets, "buckets", 1)
@@ -97,7 +101,10 @@ class Work:
         """What a bucket is compared with before it is used."""
         fields = (*self.layout.fields, *rest_fields(self.layout.risks))
         controller = spec.to_toml(self.controller)
-        return {"controller": controller, "buckets": self.buckets, "fields": ",".join(fields)}
+        return {
+            "controller": controller, "buckets": self.buckets, "about": self.about,
+            "fields": ",".join(fields),
+        }  # fmt: skip
 
     def pack(self, bucket: Bucket) -> bytes:
         """A bucket as bytes."""
@@ -154,6 +161,10 @@ def check_header(header: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
         raise StateError(
             f"the state belongs to another controller: it has {mine!r}, the controller given has "
             f"{other!r}"
+        )
+    if header["about"] != wanted["about"]:
+        raise StateError(
+            f"the state was written for the columns {header['about']}, got {wanted['about']}"
         )
     if header["fields"] != wanted["fields"]:
         raise StateError("the state was written by a setpoint with other rules")
@@ -215,8 +226,8 @@ class _Batch:
         if work.idle is not None:
             first = np.full(len(uniques), np.iinfo(np.int64).max)
             np.minimum.at(first, codes, self.time)
-            known = found >= 0
-            known[known] = first[known] - old.last[found[known]] <= work.idle
+            known, last = found >= 0, old.last[found] if len(old.last) else found
+            known &= (last == NEVER) | (last >= first - work.idle)
             gone = np.setdiff1d(found[found >= 0], found[known])
             found[~known] = -1
             self.bucket = old = old.without(gone)
@@ -228,7 +239,7 @@ class _Batch:
         vectors, rest = work._begin
         self.vectors = np.hstack([old.vectors, np.repeat(vectors, new.sum(), axis=1)])
         self.rest = np.hstack([old.rest, np.repeat(rest, new.sum(), axis=1)])
-        self.last = np.append(old.last, np.full(new.sum(), _NEVER))
+        self.last = np.append(old.last, np.full(new.sum(), NEVER))
         self.clock = max([old.clock, *([int(self.time.max())] if len(self.time) else [])])
         places: Array = found[codes]
         return places
@@ -281,7 +292,7 @@ class _Batch:
         # What waited too long is given up at its time, if its key has a later event.
         drops = np.empty(0, np.int64)
         if work.expire is not None:
-            ends = np.full(len(self.keys), _NEVER)
+            ends = np.full(len(self.keys), NEVER)
             np.maximum.at(ends, self.place, self.time)
             late = self.open & (made + work.expire < ends[owner])
             drops = np.flatnonzero(late)
@@ -421,7 +432,9 @@ class _Batch:
                 newest |= joined.time + work.expire >= self.clock
             bucket.closed = joined.taken(newest)
         if work.idle is not None:
-            bucket = bucket.without(np.flatnonzero(bucket.last < self.clock - work.idle))
+            bucket = bucket.without(
+                np.flatnonzero((bucket.last != NEVER) & (bucket.last < self.clock - work.idle))
+            )
         return bucket
 
     def outputs(self) -> dict[str, Array]:
