@@ -26,7 +26,7 @@ import numpy as np
 import setpoint as sp
 from setpoint._window import Window
 from setpoint.bulk.compile import compiled, kernel
-from setpoint.bulk.vectors import layout_of, params_of
+from setpoint.bulk.vectors import layout_of, params_of, waiting
 
 STEPS = 1_000_000
 STREAMS, ROWS = 100_000, 200
@@ -172,13 +172,13 @@ def against_c() -> dict[str, Any]:
             def arrays() -> list[np.ndarray]:
                 return [*(np.empty(STEPS) for _ in range(5)), np.ones(STEPS, dtype=bool)]
 
-            mine, theirs = arrays(), arrays()
+            mine, theirs, never = arrays(), arrays(), waiting(layout, None)
 
             def alone(loop: Any = loop, params: Any = params, start: Any = start) -> None:
                 lows, highs, lam, theta, loss, covered = mine  # noqa: B023
                 covered.fill(True)
                 loop(
-                    params, start.copy(), offsets, tape.prediction, tape.y,  # noqa: B023
+                    params, start.copy(), offsets, *never, np.ones(1), tape.prediction, tape.y,  # noqa: B023
                     lows, highs, lam, covered, theta[None], loss[None],
                 )  # fmt: skip
 

@@ -160,3 +160,35 @@ def test_wrong_input_is_refused_in_a_sentence():
         usefulness([0.0], [1.0], [0.5], [0.0, 1.0])
     with pytest.raises(InputError, match="delay must be a whole number of at least 0, got -1"):
         usefulness([0.0], [1.0], [0.5], delay=-1)
+
+
+def test_a_trace_says_whether_its_sets_were_of_use_under_the_delay_of_its_labels():
+    y, middle = random_walk(600)
+    tape = sp.Tape.from_arrays({"prediction": middle}, y)
+    for late in (0, 48):
+        trace = sp.replay(sp.intervals(coverage=0.9), tape.late(late))
+        assert trace.usefulness() == usefulness(trace.lower, trace.upper, y, middle, delay=late)
+    known = np.arange(600.0) + 1.5 + 47.0 * (np.arange(600) % 5 == 0)
+    irregular = sp.Tape.from_arrays({"prediction": middle}, y, time=np.arange(600.0), known=known)
+    trace = sp.replay(sp.intervals(coverage=0.9), irregular)
+    most = max(trace.state.peak - 1, 1)
+    verdict = trace.usefulness()
+    assert 0 < verdict.rows <= usefulness(trace.lower, trace.upper, y, middle, delay=most).rows
+
+
+def test_a_trace_of_spreads_is_held_against_its_centre_and_one_of_labels_against_the_frequent():
+    y, middle = random_walk(400)
+    one = np.ones(400)
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(0.0, 9.0))
+    tape = sp.Tape.from_arrays({"centre": middle, "low": one, "high": 2 * one}, y)
+    trace = sp.replay(sp.Controller(sp.sets.Scale(), risk), tape)
+    assert trace.usefulness() == usefulness(trace.lower, trace.upper, y, middle)
+    rng = np.random.default_rng(2)
+    p = rng.dirichlet(np.full(4, 0.3), 300)
+    labels = np.array([rng.choice(4, p=row) for row in p], dtype=float)
+    trace = sp.replay(
+        sp.label_sets(coverage=0.9), sp.Tape.from_arrays(p, labels, names=list("abcd"))
+    )
+    verdict = trace.usefulness()
+    assert verdict == label_usefulness([len(shown) for shown in trace.shown], labels, 4)
+    assert verdict.use is Use.USEFUL

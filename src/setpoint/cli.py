@@ -28,6 +28,8 @@ app = typer.Typer(
 
 
 _RiskName = StrEnum("_RiskName", ["coverage", "mc"])
+_RuleName = StrEnum("_RuleName", ["budget", "paper"])
+_SetsName = StrEnum("_SetsName", ["intervals", "labels"])
 _ModelName = StrEnum("_ModelName", ["linear", "last", "river", "forest"])
 _FileKind = StrEnum("_FileKind", ["csv", "parquet", "jsonl"])
 
@@ -65,8 +67,22 @@ Group = Annotated[
 Risk = Annotated[
     _RiskName, Option(help="coverage: the share missed; mc: the mean of misses in a row.")
 ]
-Level = Annotated[float, Option(help="The share of labels that may be missed.")]
-Gamma = Annotated[float | None, Option(help="The step size; by default the burn-in chooses it.")]
+Coverage = Annotated[
+    float | None, Option(help="The share of labels to hold; 0.9 by default.", show_default=False)
+]
+Level = Annotated[
+    float | None, Option(help="Or the share that may be missed: 0.1 is a coverage of 0.9.")
+]
+Rule = Annotated[
+    _RuleName | None,
+    Option(
+        help="budget: sets that adjust themselves, the default; paper: a fixed step size, "
+        "chosen by a burn-in."
+    ),
+]
+Gamma = Annotated[
+    float | None, Option(help="The step size of the paper's rule; by default the burn-in's choice.")
+]
 Support = Annotated[
     str | None, Option(metavar="LOW,HIGH", help="Where the target can lie, as in 0,inf.")
 ]
@@ -74,7 +90,8 @@ BurnIn = Annotated[
     int | None,
     Option(
         metavar="ROWS",
-        help="Rows of each series to choose from; by default a tenth, from 50 to 1,000.",
+        help="Rows of each series that are not judged; by default none, and for run and for the "
+        "paper's rule a tenth, from 50 to 1,000.",
     ),
 ]
 Config = Annotated[Path | None, Option(help="A controller as TOML, instead of choosing one.")]
@@ -143,8 +160,10 @@ def run(
         str | None,
         Option(metavar="COLUMNS", help="What it must not see: what is known too late."),
     ] = None,
+    coverage: Coverage = None,
+    level: Level = None,
     risk: Risk = _RiskName.coverage,
-    level: Level = 0.1,
+    rule: Rule = None,
     gamma: Gamma = None,
     support: Support = None,
     burn_in: BurnIn = None,
@@ -162,7 +181,7 @@ def run(
     """
     from setpoint import jobs
 
-    goal = jobs.Goal(risk, level, _pair(support), gamma)
+    goal = _goal(risk, coverage, level, support, gamma, rule)
     with _progress("learning", quiet or json) as progress:
         result = jobs.run(
             file, target, goal, model=model, time=time, id=id, group=group,
@@ -185,8 +204,10 @@ def calibrate(
     time: Time = None,
     id: Id = None,
     group: Group = None,
+    coverage: Coverage = None,
+    level: Level = None,
     risk: Risk = _RiskName.coverage,
-    level: Level = 0.1,
+    rule: Rule = None,
     gamma: Gamma = None,
     support: Support = None,
     burn_in: BurnIn = None,
@@ -199,12 +220,12 @@ def calibrate(
 ) -> None:
     """Calibrates predictions that any model made, in any language, as a live stream would.
 
-    Give the ends of intervals, one end alone, point forecasts or class probabilities. The first
-    rows choose the controller; the others are judged. Writes what `run` writes.
+    Give the ends of intervals, one end alone, point forecasts or class probabilities. Every row is
+    judged, from the first on. Writes what `run` writes.
     """
     from setpoint import jobs
 
-    goal = jobs.Goal(risk, level, _pair(support), gamma)
+    goal = _goal(risk, coverage, level, support, gamma, rule)
     columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time, group)
     with _progress("calibrating", quiet or json):
         result = jobs.calibrate(file, columns, goal, burn_in=burn_in, controller=config)
@@ -224,8 +245,9 @@ def tune(
     probabilities: Probabilities = None,
     time: Time = None,
     id: Id = None,
+    coverage: Coverage = None,
+    level: Level = None,
     risk: Risk = _RiskName.coverage,
-    level: Level = 0.1,
     gammas: Annotated[
         str | None, Option(metavar="NUMBERS", help="The step sizes to try, with commas.")
     ] = None,
@@ -244,7 +266,7 @@ def tune(
     """
     from setpoint import jobs
 
-    goal = jobs.Goal(risk, level, _pair(support))
+    goal = _goal(risk, coverage, level, support, None, "paper")
     columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time)
     with _progress("trying", quiet or json):
         result = jobs.tune(file, columns, goal, share=share, gammas=_numbers(gammas))
@@ -257,7 +279,13 @@ def stream(
     state: Annotated[
         Path, Option(help="The file or folder that holds the streams; a new file is made.")
     ],
-    config: Annotated[Path | None, Option(help="The controller as TOML; needed at first.")] = None,
+    coverage: Coverage = None,
+    sets: Annotated[
+        _SetsName, Option(help="Of new streams: intervals, or sets of labels.")
+    ] = _SetsName.intervals,
+    config: Annotated[
+        Path | None, Option(help="A controller as TOML, instead of the coverage.")
+    ] = None,
     missing: Annotated[
         str | None, Option(help="What a null label does: skip (at first) or raise.")
     ] = None,
@@ -275,17 +303,22 @@ def stream(
     """Answers JSON Lines: predictions and late labels by id, for one or many streams.
 
     {"id": "a", "prediction": [10, 14]} is answered with a set, {"id": "a", "y": 12} with its loss.
-    What was answered survives kill -9; what was not can be sent again.
+    What was answered survives kill -9; what was not can be sent again. New streams adjust
+    themselves to the coverage, unless a controller is given.
     """
+    from setpoint import presets
     from setpoint.jobs.job import Config, check_work
     from setpoint.store.lines import serve
 
     source = Config.read(config)
+    if source is not None and coverage is not None:
+        raise InputError("a controller says already what to hold: leave out --coverage or --config")
     controller = None if source is None else source.controller
     if controller is not None:
         check_work(controller, "stream")
-    elif not state.exists():
-        raise setpoint.errors.StateError(f"{state} holds no streams yet: give --config to begin")
+    elif coverage is not None or not state.exists():
+        preset = presets.label_sets if sets is _SetsName.labels else presets.intervals
+        controller = preset(0.9 if coverage is None else coverage)
     with setpoint.Store(
         state, controller, missing=missing, max_pending=max_pending, overflow=overflow,
         history=history,
@@ -371,6 +404,22 @@ def _numbers(text: str | None) -> tuple[float, ...]:
         return tuple(map(float, _names(text)))
     except ValueError:
         raise InputError(f"numbers are separated by commas, as in 0.1,0.2; got {text!r}") from None
+
+
+def _goal(
+    risk: str,
+    coverage: float | None,
+    level: float | None,
+    support: str | None,
+    gamma: float | None,
+    rule: str | None,
+) -> Any:
+    from setpoint import jobs
+
+    if coverage is not None and level is not None:
+        raise InputError("--coverage and --level say the same thing: give one of the two")
+    level = 0.1 if level is None else level
+    return jobs.Goal(risk, level, _pair(support), gamma, coverage, rule)
 
 
 def _pair(text: str | None) -> tuple[float, float] | None:

@@ -1,4 +1,4 @@
-"""Calibrating a file of predictions that any model made: a burn-in, then every row in turn."""
+"""Calibrating a file of predictions that any model made, every row in turn."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -46,7 +46,8 @@ def calibrate(
     goal
         What to hold; coverage of 90 % by default.
     burn_in
-        How many rows of each series choose the controller; by default a tenth, from 50 to 1,000.
+        How many rows of each series are not judged. By default none; for the paper's rule, whose
+        controller they choose, a tenth, from 50 to 1,000.
     controller
         What to use instead of choosing, or the TOML file that holds it; it is filled in from the
         burn-in if it leaves anything open, and used from the first row on if not.
@@ -67,7 +68,7 @@ def calibrate(
     goal = Goal() if goal is None else goal
     config = Config.read(controller)
     if config is not None:
-        config.check_goal(goal, ("risk", "level", "support", "gamma"))
+        config.check_goal(goal, ("risk", "level", "support", "gamma", "rule"))
         check_work(config.controller, "calibrate", one_set=True)
     rows = read(path)
     columns, time_notes = timed(rows, columns)
@@ -89,25 +90,31 @@ def calibrated(
     features: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> Outcome:
-    """A tape calibrated: the burn-in chooses, the rest is replayed, everything is kept.
+    """A tape calibrated: a burn-in chooses if need be, the rest is replayed, everything is kept.
 
     `warm_up` is the share of the burn-in that a model learns in, left out of the choice.
     """
-    config = job.config
+    config, is_full = job.config, job.is_full
     _check_support(family if config is None else config.controller.sets, tape, rows)
-    is_full = config is not None and config.is_full
-    asked = 0 if is_full and job.burn_in is None else job.burn_in
+    asked = job.burn_in
+    if asked is None and is_full and (config is not None or job.model is None):
+        asked = 0  # a model of ours has to learn first; predictions from elsewhere are judged
     counts = _early_rows(np.diff(tape.segments.offsets), asked)
     past, later = tape.split(counts)
+    if is_full and len(past):
+        why = "" if job.model is None else ": the model learns in them; --burn-in says how many"
+        notes = (*notes, f"the first {len(past):,} rows are not judged{why}")
     if not is_full:
         _check_burn_in(past, rows)
+    reader = family
     try:
         choice = _chosen(job, family, past, later, warm_up)
+        reader = choice.controller.sets
         trace = replay(choice.controller, later)
         traces = [trace, replay(choice.controller, past)] if len(past) else [trace]
     except SetpointError as error:
         by_row = isinstance(error, PredictionError | LabelError)
-        where = _refused(family, tape, rows) if by_row else ""
+        where = _refused(reader, tape, rows) if by_row else ""
         raise type(error)(f"{rows.path}{where}: {error}") from error
     added = _added(traces, len(rows))
     wanted = [*added, "full", "empty"]  # the last two are for JSON Lines
@@ -187,6 +194,8 @@ def _refused(family: Any, tape: Tape, rows: Rows) -> str:
 
 def _chosen(job: Job, family: Any, past: Tape, later: Tape, warm_up: float) -> Choice:
     config = job.config
+    if config is None and job.columns is not None and job.is_full:
+        return Choice(job.goal.preset(job.columns, family))
     if config is None:
         labels = int(np.median(np.diff(later.segments.offsets)))
         if len(past.streams) == 1:

@@ -51,8 +51,6 @@ class Columns:
         without one, rows are taken in the order of the file.
     group
         A key for coverage by group in the report.
-    spread
-        A centre and the scales below and above it: three columns.
     """
 
     target: str
@@ -63,11 +61,10 @@ class Columns:
     id: str | None = None
     time: str | None = None
     group: str | None = None
-    spread: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         ends = self.lower is not None or self.upper is not None
-        kinds = [ends, self.point is not None, bool(self.probabilities), bool(self.spread)]
+        kinds = [ends, self.point is not None, bool(self.probabilities)]
         if sum(kinds) != 1:
             raise InputError(
                 "predictions are lower and upper (or one of them), or point, or probabilities: "
@@ -78,8 +75,6 @@ class Columns:
                 "probabilities need a column for each of two classes or more, got "
                 f"{self.probabilities[0]!r} alone"
             )
-        if self.spread and len(self.spread) != 3:
-            raise InputError(f"spread needs three columns, got {len(self.spread)}")
         check_keys(self.target, self.id, self.time)
 
     @property
@@ -87,10 +82,13 @@ class Columns:
         """The columns of the prediction by the names a family knows them by."""
         if self.probabilities:
             return {name: name for name in self.probabilities}
-        if self.spread:
-            return dict(zip(("centre", "low", "high"), self.spread, strict=True))
         named = {"lower": self.lower, "upper": self.upper, "prediction": self.point}
         return {name: column for name, column in named.items() if column is not None}
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether predictions are both ends of an interval, or a point."""
+        return self.point is not None or (self.lower is not None and self.upper is not None)
 
     def option(self, name: str) -> str:
         """The option that names a column of the prediction."""
@@ -104,9 +102,7 @@ class Columns:
             if support is not None:
                 raise InputError("support is for numbers, and classes have none: leave it out")
             return sets.Threshold(classes=_classes_of(rows, self))
-        kind: Any = sets.Scale if self.spread else sets.Widen
-        if self.point is None and not self.spread and (self.lower is None) != (self.upper is None):
-            kind = sets.Upper if self.lower is None else sets.Lower
+        kind: Any = sets.Widen if self.is_pair else sets.Upper if self.upper else sets.Lower
         return kind() if support is None else kind(support=support)
 
     def keys(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ from setpoint import metrics
 from setpoint.bulk.replay import Trace, nominal
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.guarantee import Status
+from setpoint.guarantee import RiskCertificate, Status
 from setpoint.jobs.folders import LIST, folder_for, results
 from setpoint.jobs.inspect import save
 from setpoint.jobs.job import Job
@@ -85,8 +85,7 @@ class Outcome:
     def repeat(self) -> str | None:
         """The command that does the job again; None where no command can."""
         job, burn_in = self.job, self.job.burn_in
-        is_full = job.config is not None and job.config.is_full
-        if burn_in is None and not is_full and len(self.trace.states) == 1:
+        if burn_in is None and not job.is_full and len(self.trace.states) == 1:
             burn_in = self.burn_in_each
         return job.repeat(burn_in)
 
@@ -247,12 +246,23 @@ def _headline(trace: Trace, numbers: Mapping[str, Any]) -> str:
         of = "misses in a row" if isinstance(first.loss, MiscoverageCounter) else "loss"
         sentence = f"the mean of the {of} is {risk:.4g}; {first.level:.4g} was asked for"
         ends = [None if end is None else f"{end:.4g}" for end in (low, high)]
-    statuses = {trace.certificate(id).risks[0].status for id in trace.states}
+    certified = [trace.certificate(id).risks[0] for id in trace.states]
+    if all(risk.counted and risk.constant_upper is not None for risk in certified):
+        return f"{sentence}, and {_promise(certified)}, whatever the data"
+    statuses = {risk.status for risk in certified}
     if statuses == {Status.SAYS_NOTHING_YET} or vacuous:
         return f"{sentence}, and nothing is guaranteed yet: there are too few labels"
     if None in ends:
         return sentence
     return f"{sentence}, and {ends[0]} to {ends[1]} was guaranteed, whatever the data"
+
+
+def _promise(certified: list[RiskCertificate]) -> str:
+    """What a budget guarantees, of one series or of each of several."""
+    first = certified[0]
+    most = max(risk.constant_upper or 0.0 for risk in certified)
+    each = "" if len(certified) == 1 else " in each series"
+    return f"never more than {most:.4g} {first.unit[1]} too many{each} is guaranteed"
 
 
 def _beside(

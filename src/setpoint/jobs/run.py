@@ -14,7 +14,7 @@ from setpoint.jobs.columns import features as features_of
 from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
-from setpoint.models import LinearQuantiles, LinearSettings, ResidualScale
+from setpoint.models import LinearQuantiles, LinearSettings
 from setpoint.tape import Tape
 
 __all__ = ["MODELS", "run"]
@@ -24,7 +24,7 @@ Progress = Callable[[int, int], None]
 
 MODELS = {
     "linear": "linear quantile regression on the features and the last labels (numpy)",
-    "last": "the last label, with the usual size of a change (numpy)",
+    "last": "the last label (numpy)",
     "river": "River's linear regression on scaled features (extra river)",
     "forest": "River's adaptive random forest (extra river)",
 }
@@ -78,7 +78,7 @@ def run(
     check_keys(target, id, time)
     config = Config.read(controller)
     if config is not None:  # the level is also that of the model's own quantiles
-        config.check_goal(goal, ("risk", "support", "gamma"))
+        config.check_goal(goal, ("risk", "support", "gamma", "rule"))
         check_work(config.controller, "run", one_set=True)
     rows = read(path)
     y = _target(rows, target)
@@ -88,14 +88,14 @@ def run(
     tape, notes = tape_of(rows, {"prediction": np.zeros(len(y))}, y, keys)
     seen = features_of(rows, tape, target, time=time, id=id, only=features, without=without)
     ends = model == "linear"
-    predictions = _forecast(model, seen.values, tape, goal.level, 2 if ends else 3, progress)
-    names = ("lower", "upper") if ends else ("centre", "low", "high")
+    predictions = _forecast(model, seen.values, tape, goal.level, 2 if ends else 1, progress)
+    names = ("lower", "upper") if ends else ("prediction",)
     tape = tape.with_prediction(dict(zip(names, predictions.T, strict=True)))
     called = unused(names, rows.names, ("predicted_",))
     if ends:
         columns = Columns(target, called["lower"], called["upper"], **keys)
     else:
-        columns = Columns(target, spread=tuple(called.values()), **keys)
+        columns = Columns(target, point=called["prediction"], **keys)
     job = Job(
         "run", rows.path, columns, goal, config, burn_in, model, tuple(features), tuple(without)
     )
@@ -167,7 +167,7 @@ def _model(name: str, level: float, size: int) -> Any:
     """A new model by its name."""
     if name == "linear":
         return LinearQuantiles(LinearSettings(levels=(level / 2.0, 1.0 - level / 2.0)))
-    return ResidualScale(_Last() if name == "last" else _River(name, size))
+    return _Last() if name == "last" else _River(name, size)
 
 
 class _Last:

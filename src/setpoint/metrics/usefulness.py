@@ -7,6 +7,7 @@ frequent labels that would do without any model. Nothing here has a unit.
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from itertools import product
 from math import ceil, inf, isfinite, nan
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from setpoint._check import confidence, whole
+from setpoint.errors import InputError
 from setpoint.metrics.tally import Floats, Places, column, ends, observed, offsets_of
 
 __all__ = ["Streams", "Use", "Usefulness", "label_usefulness", "of_streams", "usefulness"]
@@ -101,7 +103,7 @@ def usefulness(
     support: tuple[float, float] = (-inf, inf),
     offsets: ArrayLike | None = None,
     window: int = 300,
-    delay: int = 0,
+    delay: ArrayLike = 0,
 ) -> Usefulness:
     """How useful intervals were, of one stream or of several together.
 
@@ -121,7 +123,8 @@ def usefulness(
     window
         How many past errors the baseline looks back on.
     delay
-        The label of row t is known to the baseline of row t + 1 + delay.
+        The label of row t is known to the baseline of row t + 1 + delay; one number, or one for
+        each stream.
     """
     streams = of_streams(
         lower, upper, y, middle, confidence_level=confidence_level, support=support,
@@ -174,14 +177,13 @@ def of_streams(
     support: tuple[float, float] = (-inf, inf),
     offsets: ArrayLike | None = None,
     window: int = 300,
-    delay: int = 0,
+    delay: ArrayLike = 0,
 ) -> Streams:
     """The numbers behind `usefulness` for each stream; parameters as there."""
     low, high = ends(lower, upper)
     labels = observed(y, "y", len(low))
     asked = confidence(confidence_level)
     whole(window, "window", _LEAST)
-    whole(delay, "delay", 0)
     starts = offsets_of(offsets, len(low))
     forecast = None if middle is None else column(middle, "middle", len(low))
     seen = np.flatnonzero(labels == labels)
@@ -190,6 +192,9 @@ def of_streams(
         low, high, labels = low[seen], high[seen], labels[seen]
         forecast = None if forecast is None else forecast[seen]
     begins, counts = places[:-1], np.diff(places)
+    delays = np.broadcast_to(np.asarray(delay), len(counts))
+    if delays.dtype.kind not in "iu" or (delays < 0).any():
+        raise InputError(f"delay must be a whole number of at least 0, got {delay!r}")
     if forecast is None:
         forecast = np.concatenate([labels[:1], labels[:-1]])
         forecast[begins[counts > 0]] = labels[begins[counts > 0]]
@@ -203,13 +208,14 @@ def of_streams(
     diverged = np.full(len(counts), -1)
     blocks = -(-int(counts.max(initial=0)) // _BLOCK)
     tail = 2.0 / (1.0 - asked)
-    for block in range(0, blocks, -(-blocks // _MOST_BLOCKS) or 1):
+    chosen = range(0, blocks, -(-blocks // _MOST_BLOCKS) or 1)
+    for block, late in product(chosen, np.unique(delays).tolist()):
         first = block * _BLOCK
-        size = min(first - delay, window)
-        if size < _LEAST:
+        size = min(first - late, window)
+        which = np.flatnonzero((counts > first) & (delays == late))
+        if size < _LEAST or not len(which):
             continue
-        which = np.flatnonzero(counts > first)
-        past = errors[begins[which, None] + np.arange(first - delay - size, first - delay)]
+        past = errors[begins[which, None] + np.arange(first - late - size, first - late)]
         rank = min(ceil(asked * (size + 1)), size) - 1
         radius = np.partition(np.abs(past), rank, axis=1)[:, rank]
         # What the sets of this block and the baseline come to.
@@ -237,7 +243,7 @@ def of_streams(
             recent, span = past[suspects, -_RECENT:], spans[which[suspects]]
             scatter = np.median(np.abs(recent - np.median(recent, axis=1, keepdims=True)), axis=1)
             wild = which[suspects[(scatter > span) & (span > 0.0)]]
-            diverged[wild] = seen[begins[wild] + first - delay - min(size, _RECENT)]
+            diverged[wild] = seen[begins[wild] + first - late - min(size, _RECENT)]
     with np.errstate(invalid="ignore", divide="ignore"):
         return Streams(
             scores / plain_scores, widths / plain, widths / (rows * spans), full / rows,
@@ -322,7 +328,7 @@ def label_usefulness(
         f"a set holds {mean:.2f} of {classes} labels on average; without a model {enough} would do"
     )
     use = Use.USEFUL if share < _POOR_SHARE else Use.POOR if share < 1.0 else Use.USELESS
-    if empty > _POOR_EMPTY:
+    if empty > _POOR_FULL:
         use = Use.POOR if use is Use.USEFUL else use
         words += f"; {empty:.1%} of the sets are empty".replace("%", " %")
     return Usefulness(use, nan, nan, share, full, empty, rows, None, words)

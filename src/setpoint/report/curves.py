@@ -9,11 +9,10 @@ import numpy as np
 
 from setpoint import metrics
 from setpoint.bulk.replay import Trace
-from setpoint.bulk.states import size_of
 from setpoint.errors import InputError
 from setpoint.losses import declaration
 from setpoint.sets import Interval, Levels
-from setpoint.sets.family import Supports
+from setpoint.sets.family import Supports, size_of
 
 __all__ = [
     "Band", "Lengths", "Risks", "Rolling", "Rows", "Streams", "View", "Window", "broken",

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import whole
-from setpoint.bulk.vectors import layout_of, pack_rest
+from setpoint.bulk.vectors import pack_rest
 from setpoint.controller import Controller, State, matching
 from setpoint.errors import InputError
 from setpoint.spark.buckets import header_of
-from setpoint.spark.work import NEVER, STATUSES, Work, check_header
+from setpoint.spark.work import NEVER, STATUSES, Work, check_header, form_of
 
 __all__ = [
     "METRICS",
@@ -58,6 +58,7 @@ def calibrate_stream(
     upper: str | None = None,
     point: str | None = None,
     spread: Sequence[str] = (),
+    phase: str | None = None,
     id: str | None = None,
     labels: Frame = None,
     buckets: int = 256,
@@ -87,6 +88,8 @@ def calibrate_stream(
         The column of labels. Without `id`, null says that there is none.
     lower, upper, point, spread
         The columns of the prediction, as in `jobs.Columns`.
+    phase
+        The column of the phase, for families with a season.
     id
         Which prediction of its key a row is about. With it labels may come apart from their
         predictions: a row without prediction is a label, one without y waits for it.
@@ -110,7 +113,7 @@ def calibrate_stream(
     """
     rows = Rows.of(
         df, controller, key=key, time=time, y=y, lower=lower, upper=upper, point=point,
-        spread=spread, id=id,
+        spread=spread, phase=phase, id=id,
     )  # fmt: skip
     if not df.isStreaming:
         raise InputError("calibrate_stream takes a streaming data frame; for tables use backtest")
@@ -165,20 +168,19 @@ class Rows:
         upper: str | None,
         point: str | None,
         spread: Sequence[str],
+        phase: str | None,
         id: str | None,
     ) -> "Rows":
         """The columns of a data frame; raises an error where one is not there or of no use."""
         if not isinstance(controller, Controller):
             raise InputError(f"calibration needs a Controller, got {controller!r}")
-        types, wanted = dict(df.dtypes), layout_of(controller).columns
-        ends = {"lower": point or lower, "upper": point or upper}
+        types = dict(df.dtypes)
+        ends = {"lower": point or lower, "upper": point or upper, "phase": phase}
         given = {name: column for name, column in ends.items() if column is not None}
         given |= dict(zip(("centre", "low", "high"), spread, strict=False))
-        if set(given) != set(wanted) or (point and (lower or upper)):
-            raise InputError(
-                f"{type(controller.sets).__name__} needs the columns {', '.join(wanted)}, got "
-                f"{', '.join(given) or 'none'}"
-            )
+        form = form_of(controller, given)
+        if set(given) != set(form) or (point and (lower or upper)):
+            raise InputError(f"give one kind of prediction, {', '.join(form)}, got {given}")
         keys = (key,) if isinstance(key, str) else tuple(key)
         names = (*keys, time) if id is None else (*keys, time, id)
         if not keys or len({*names, y}) < len(names) + 1:
@@ -198,7 +200,7 @@ class Rows:
             (time, types[time]),
             y,
             None if id is None else (id, types[id]),
-            tuple((name, given[name]) for name in wanted),
+            tuple((name, given[name]) for name in form),
             len(controller.risks),
         )
 
@@ -301,7 +303,7 @@ class Rows:
 
         key, y = fn.col("key"), fn.col("y")
         columns = [fn.col(f"p{place}") for place in range(len(self.prediction))]
-        given = ", ".join(column for _, column in self.prediction)
+        given = ", ".join(dict.fromkeys(column for _, column in self.prediction))
         nothing = reduce(and_, [column.isNull() for column in columns])
         some = reduce(or_, [column.isNull() for column in columns])
         reasons = {

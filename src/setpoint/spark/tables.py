@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from setpoint import metrics
 from setpoint._check import whole
 from setpoint.bulk.sweep import Sweep
 from setpoint.bulk.tune import Tuned, with_options
 from setpoint.bulk.tune import tune as tune_tape
 from setpoint.controller import Controller
 from setpoint.errors import InputError
+from setpoint.metrics.usefulness import of_streams
 from setpoint.spark.state import key_schema, key_table, named
 from setpoint.spark.stream import Rows
 from setpoint.spark.work import Work
@@ -37,6 +37,7 @@ def backtest(
     upper: str | None = None,
     point: str | None = None,
     spread: Sequence[str] = (),
+    phase: str | None = None,
     known: str | None = None,
     keys: bool = False,
     buckets: int = 256,
@@ -47,7 +48,7 @@ def backtest(
     ----------
     df
         A table.
-    controller, key, time, y, lower, upper, point, spread
+    controller, key, time, y, lower, upper, point, spread, phase
         As for `calibrate_stream`.
     known
         The column with the time at which each label became known. A row then comes back twice:
@@ -60,7 +61,7 @@ def backtest(
     """
     rows = Rows.of(
         df, controller, key=key, time=time, y=y, lower=lower, upper=upper, point=point,
-        spread=spread, id=None,
+        spread=spread, phase=phase, id=None,
     )  # fmt: skip
     if df.isStreaming:
         raise InputError("backtest takes a table; for streaming data frames use calibrate_stream")
@@ -135,7 +136,7 @@ def usefulness(
         frame = frame.sort_values(["key", "made"], kind="stable")
         keys, starts = np.unique(frame["key"].to_numpy(), return_index=True)
         lower, upper, label = (frame[name].to_numpy() for name in ("lower", "upper", "y"))
-        found = metrics.of_streams(
+        found = of_streams(
             lower, upper, label, confidence_level=confidence_level,
             offsets=np.append(starts, len(frame)),
         )  # fmt: skip
@@ -166,6 +167,7 @@ def sample(
     upper: str | None = None,
     point: str | None = None,
     spread: Sequence[str] = (),
+    phase: str | None = None,
     keys: int = 200,
     seed: int = 0,
 ) -> Tape:
@@ -174,7 +176,7 @@ def sample(
 
     rows = Rows.of(
         df, controller, key=key, time=time, y=y, lower=lower, upper=upper, point=point,
-        spread=spread, id=None,
+        spread=spread, phase=phase, id=None,
     )  # fmt: skip
     events = rows.checked(rows.events(df))
     names = events.select("key").distinct().orderBy(fn.xxhash64("key", fn.lit(seed)), "key")

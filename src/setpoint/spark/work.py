@@ -1,6 +1,6 @@
 """A batch of predictions and labels, taken through the streams of a bucket in the order of time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,9 +15,10 @@ from setpoint.bulk.vectors import REST, Layout, layout_of, pack_rest, params_of,
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.laws import Law, check_thetas
+from setpoint.sets.family import Arranges
 from setpoint.spark.buckets import Bucket, Receipts, matches, pack, unpack
 
-__all__ = ["NEVER", "STATUSES", "Work", "check_header"]
+__all__ = ["NEVER", "STATUSES", "Work", "check_header", "form_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -177,8 +178,11 @@ class _Batch:
         self.work, self.bucket, self.layout = work, bucket, work.layout
         self.time = np.asarray(columns["time"], np.int64)
         self.y = np.asarray(columns["y"], np.float64)
-        names = self.layout.columns
-        self.columns = tuple(np.asarray(columns[name], np.float64) for name in names)
+        form = form_of(work.controller, columns)
+        read = [np.asarray(columns[name], np.float64) for name in form]
+        self.columns: tuple[Array, ...] = tuple(read)
+        if form != self.layout.columns:
+            self.columns = work.controller.sets.arranged(form, read)  # type: ignore[attr-defined]
         self.given = columns.get("id")
         count = len(self.time)
         ids = np.arange(count) if self.given is None else np.asarray(self.given, np.int64)
@@ -187,7 +191,7 @@ class _Batch:
             raise InputError("where rows have ids, expire must say how long a prediction waits")
         self.asks = np.ones(count, bool)
         if self.given is not None:
-            self.asks = ~np.logical_and.reduce([np.isnan(column) for column in self.columns])
+            self.asks = ~np.logical_and.reduce([np.isnan(column) for column in read])
         self.labelled = self.y == self.y
         self._check(columns["key"])
         self.place = self._places(columns["key"])
@@ -450,6 +454,20 @@ class _Batch:
         made = self.time.copy()
         made[seen] = self.made[self.slot[seen]]
         return {**outputs, "loss": losses, "made": made, "status": self.status}
+
+
+def form_of(controller: Controller, names: Iterable[str]) -> tuple[str, ...]:
+    """The names among these in which the family takes predictions."""
+    sets: Any = controller.sets
+    known = set(names)
+    forms = sets.forms if isinstance(sets, Arranges) else (tuple(sets.columns),)
+    for form in forms:
+        if set(form) <= known:
+            return tuple(form)
+    wanted = " or ".join(", ".join(form) for form in forms)
+    raise InputError(
+        f"{type(sets).__name__} needs the columns {wanted}, got {', '.join(known) or 'none'}"
+    )
 
 
 def _kind(keys: Array) -> str:
