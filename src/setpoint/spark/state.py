@@ -1,21 +1,19 @@
 """What a query knows: the state of every key as a table, as states, in a fleet or a store."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from setpoint import spec
-from setpoint._state_file import to_text
 from setpoint.controller import Controller, State
 from setpoint.errors import StateError
 from setpoint.guarantee import certify
 from setpoint.spark.buckets import Bucket
 from setpoint.spark.stream import METRICS, Rows, first_header, state_rows
 from setpoint.spark.work import STATUSES, Work
-from setpoint.stream import Stream
 
-__all__ = ["key_schema", "key_table", "listener", "read_state", "states", "to_store", "total"]
+__all__ = ["key_schema", "key_table", "listener", "named", "read_state", "states", "total"]
 
 Frame = Any
 
@@ -132,7 +130,8 @@ def states(spark: Any, checkpoint: str) -> tuple[Controller, dict[Any, State]]:
     """The controller of a query and the state of every key, on this machine.
 
     What a key awaits is given up and counted as dropped, as by `Fleet.retire`. A key of several
-    columns is a tuple. `fleet.add(states, list(states.values()))` puts them into a fleet.
+    columns is a tuple. `fleet.add(states, list(states.values()))` puts them into a fleet, and
+    `store.stream(str(key), controller, state=state)` one of them into a store.
     """
     work, rows = _work(spark, checkpoint)
     found: dict[Any, State] = {}
@@ -152,25 +151,10 @@ def states(spark: Any, checkpoint: str) -> tuple[Controller, dict[Any, State]]:
     return work.controller, found
 
 
-def to_store(path: Any, controller: Controller, states: Mapping[Any, State]) -> None:
-    """Puts states into a new store, as streams that are called as their keys."""
-    from setpoint.store import SQLite
-    from setpoint.store.database import Change
-
-    text = spec.to_toml(controller)
-    database = SQLite(path)
-    try:
-        changes = []
-        for key, state in states.items():
-            content = Stream(controller, missing="skip", state=state).content()
-            changes.append(Change(str(key), 0, text, to_text(content), 0, [], [], -1))
-        database.commit(changes)
-    finally:
-        database.close()
-
-
 def listener(registry: Any = None) -> Any:
-    """A listener of queries that keeps metrics for Prometheus: `spark.streams.addListener(…)`.
+    """A listener of queries that keeps the service's metrics: `spark.streams.addListener(…)`.
+
+    A query stands where a stream of the service does, as the sum of its keys.
 
     Parameters
     ----------
@@ -181,23 +165,31 @@ def listener(registry: Any = None) -> Any:
     from pyspark.sql.streaming import StreamingQueryListener
 
     where = REGISTRY if registry is None else registry
-    label = ("query",)
-
-    def counter(name: str, text: str) -> Any:
-        return Counter(f"setpoint_{name}", text, label, registry=where)
-
-    counters = {
-        "shown": counter("predictions", "predictions that were shown a set"),
-        "judged": counter("labels", "labels that were judged"),
-        "missed": counter("misses", "labels outside their set"),
-        "full": counter("full", "full sets"),
-        "empty": counter("empty", "empty sets"),
-        **{name: counter(name, f"rows that were {name}") for name in STATUSES[2:]},
+    about = {
+        "predictions": "Predictions so far", "labels": "Labels so far",
+        "width": "The mean width of the intervals of the last batch",
+    }  # fmt: skip
+    gauges = {
+        name: Gauge(f"setpoint_stream_{name}", what, ["stream"], registry=where)
+        for name, what in about.items()
     }
-    loss = counter("loss", "sum of losses")
-    width = Gauge("setpoint_width", "mean width of finite sets", label, registry=where)
-    coverage = Gauge("setpoint_coverage", "coverage of a batch", label, registry=where)
-    seconds = Gauge("setpoint_batch_seconds", "time of a batch", label, registry=where)
+    coverage = Gauge(
+        "setpoint_stream_coverage", "Coverage of the last labels", ["stream", "window"],
+        registry=where,
+    )  # fmt: skip
+    loss = Gauge(
+        "setpoint_stream_mean_loss", "The mean loss of all labels", ["stream", "risk"],
+        registry=where,
+    )  # fmt: skip
+    saturated = Counter(
+        "setpoint_stream_saturated", "Sets that the safeguard chose", ["stream", "set"],
+        registry=where,
+    )  # fmt: skip
+    events = Counter("setpoint_events", "Events taken in", registry=where)
+    refused = Counter("setpoint_events_refused", "Events that changed nothing", registry=where)
+    batches = Counter("setpoint_transactions", "Batches", registry=where)
+    seconds = Counter("setpoint_transaction_seconds", "Seconds spent in batches", registry=where)
+    sums: dict[str, list[float]] = {}
 
     class Progress(StreamingQueryListener):  # type: ignore[misc]
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802
@@ -215,13 +207,22 @@ def listener(registry: Any = None) -> Any:
             if counts is None:
                 return
             query = progress.name or str(progress.id)
-            for name, metric in counters.items():
-                metric.labels(query).inc(counts[name])
-            loss.labels(query).inc(counts["loss"])
+            total = sums.setdefault(query, [0.0, 0.0])
+            total[0], total[1] = total[0] + counts["judged"], total[1] + counts["loss"]
+            gauges["predictions"].labels(query).inc(counts["shown"])
+            gauges["labels"].labels(query).inc(counts["judged"])
             if counts["finite"]:
-                width.labels(query).set(counts["width"] / counts["finite"])
+                gauges["width"].labels(query).set(counts["width"] / counts["finite"])
             if counts["judged"]:
-                coverage.labels(query).set(1.0 - counts["missed"] / counts["judged"])
-            seconds.labels(query).set(progress.batchDuration / 1000.0)
+                covered = 1.0 - counts["missed"] / counts["judged"]
+                coverage.labels(query, "batch").set(covered)
+            if total[0]:
+                loss.labels(query, "0").set(total[1] / total[0])
+            for kind in ("full", "empty"):
+                saturated.labels(query, kind).inc(counts[kind])
+            events.inc(sum(counts[name] for name in STATUSES))
+            refused.inc(sum(counts[name] for name in STATUSES[3:]))
+            batches.inc()
+            seconds.inc(progress.batchDuration / 1000.0)
 
     return Progress()

@@ -13,7 +13,7 @@ from setpoint.bulk.tune import Tuned, with_options
 from setpoint.bulk.tune import tune as tune_tape
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.metrics.usefulness import of_streams
+from setpoint.metrics.usefulness import Streams, of_streams
 from setpoint.spark.state import key_schema, key_table, named
 from setpoint.spark.stream import Rows
 from setpoint.spark.work import Work
@@ -140,7 +140,10 @@ def usefulness(
             lower, upper, label, confidence_level=confidence_level,
             offsets=np.append(starts, len(frame)),
         )  # fmt: skip
-        parts = [type(found)(*(v[i : i + 1] for v in found)).together() for i in range(len(keys))]
+        parts = [
+            Streams(*(values[place : place + 1] for values in found)).together()  # type: ignore[arg-type]
+            for place in range(len(keys))
+        ]
         columns = {name: getattr(found, name) for name in ("score", "width", "share")}
         return pd.DataFrame({
             "key": keys, "use": [str(part.use) for part in parts], "rows": found.rows,
