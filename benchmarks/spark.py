@@ -5,10 +5,12 @@ Python, the JVM and its Python workers. The first batch of a query, which starts
 compiles, is left out.
 """
 
+import json
 import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -24,6 +26,8 @@ PAPER = sp.Controller(
     sp.sets.Widen(),
     sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-20.0, 20.0)),
 )
+KEYS = int(os.environ.get("SETPOINT_KEYS", 1_000_000))
+"""The largest number of keys; fewer make it shorter."""
 RULES = {"paper's rule": PAPER, "sp.intervals": sp.intervals()}
 SCHEMA = "key bigint, time bigint, id bigint, lower double, upper double, y double"
 COLUMNS: dict[str, Any] = {
@@ -108,23 +112,20 @@ def sparse(keys: int, share: float, batch: int) -> dict[str, np.ndarray]:
 
 def delayed(keys: int, delay: int, batch: int) -> dict[str, np.ndarray]:
     """A prediction of every key at each of 12 times, and the label of the one `delay` before."""
-    parts = []
-    for time in range(batch * 12, batch * 12 + 12):
-        made, before = (
-            rows(np.arange(keys), np.full(keys, time), seed)
-            for seed in (time, time - delay + 10**6)
-        )
-        made = {**made, "id": np.full(keys, time), "y": np.full(keys, np.nan)}
-        nothing = np.full(keys, np.nan)
-        label = {**before, "id": np.full(keys, time - delay), "lower": nothing, "upper": nothing}
-        parts += [made] if time < delay else [made, label]
+    parts, nothing = [], np.full(keys, np.nan)
+    for hour in range(batch * 12, batch * 12 + 12):
+        made = rows(np.arange(keys), np.full(keys, hour), hour)
+        made |= {"id": np.full(keys, hour), "y": nothing}
+        label = rows(np.arange(keys), np.full(keys, hour), hour + 10**6)
+        label |= {"id": np.full(keys, hour - delay), "lower": nothing, "upper": nothing}
+        parts += [made] if hour < delay else [made, label]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def stream(
     spark: Any, controller: sp.Controller, make: Any, batches: int, *, warm: int = 1, **options: Any
 ) -> tuple[float, float, float]:
-    """Rows per second of processor time, bytes of state a key, seconds of wall time a batch."""
+    """Rows per second of processor time, bytes of state, seconds of wall time a batch."""
     with scratch() as folder:
         for number in range(warm):
             write(folder / "in", number, make(number))
@@ -146,14 +147,13 @@ def stream(
         spent = processor_time() - before
         wall = [progress["batchDuration"] for progress in query.recentProgress]
         blobs = spark.read.format("statestore").option("stateVarName", "bucket")
-        from pyspark.sql import functions as fn
-
-        size = blobs.load(str(folder / "checkpoint")).select(fn.sum(fn.length("value.blob")))
-        return count / spent, size.first()[0], float(np.median(wall)) / 1000.0
+        size = blobs.load(str(folder / "checkpoint")).selectExpr("sum(length(value.blob))").first()
+        return count / spent, size[0], float(np.median(wall)) / 1000.0
 
 
 @contextmanager
 def scratch() -> Iterator[Path]:
+    """A folder for a while."""
     folder = Path(tempfile.mkdtemp(prefix="setpoint-spark-"))
     try:
         yield folder
@@ -161,20 +161,83 @@ def scratch() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def report(name: str, keys: int, figures: tuple[float, float, float]) -> None:
-    rate, size, wall = figures
-    print(f"{name:<44}{keys:>10,}{rate:>14,.0f}{size / keys:>10,.0f}{wall:>10.1f}", flush=True)
+def table(spark: Any, controller: sp.Controller, keys: int, each: int) -> float:
+    """Rows per second of processor time of a backtest."""
+    with scratch() as folder:
+        count = write(folder / "in", 0, dense(keys, each, 0))
+        rows = spark.read.schema(SCHEMA).parquet(str(folder / "in"))
+        out = keyed.backtest(rows, controller, **COLUMNS, buckets=buckets_of(keys))
+        before = 0.0
+        for _ in range(2):  # the first starts the workers
+            before = processor_time()
+            out.write.format("noop").mode("overwrite").save()
+        return count / (processor_time() - before)
+
+
+def one_machine(controller: sp.Controller, keys: int, steps: int = 8) -> tuple[float, float]:
+    """Rows per second of a `Fleet`, and of `Work.step_many` on one bucket, in this process."""
+    random = np.random.default_rng(0)
+    centre = random.normal(size=(steps, keys))
+    y = centre + random.normal(size=centre.shape) * 2.0
+    fleet, rates = sp.Fleet(controller, keys), []
+    for _ in range(2):
+        begin = time.process_time()
+        fleet.run((centre - 1.0, centre + 1.0), y)
+        rates.append(centre.size / (time.process_time() - begin))
+    work, blob = keyed.Work(controller), None
+    key = np.arange(min(keys, 4000))
+    for step in range(6):
+        columns = rows(key, np.full(len(key), step), step)
+        begin = time.process_time()
+        blob, _ = work.step_many(blob, {name: columns[name] for name in columns if name != "id"})
+    return rates[-1], len(key) / (time.process_time() - begin)
+
+
+def buckets_of(keys: int) -> int:
+    return max(16, keys // 4000)
+
+
+class Report:
+    """Prints a line for each figure, and at the end all of them as JSON."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+        print(f"{'':<44}{'keys':>10}{'rows/CPU-s':>12}{'bytes/key':>11}{'s/batch':>9}", flush=True)
+
+    def __call__(
+        self, name: str, keys: int, rate: float, size: float | None = None, wall: float = 0.0
+    ) -> None:
+        each = None if size is None else size / keys
+        self.lines.append({"what": name, "keys": keys, "rate": rate, "bytes": each, "wall": wall})
+        more = "" if each is None else f"{each:>11,.0f}{wall:>9.1f}"
+        print(f"{name:<44}{keys:>10,}{rate:>12,.0f}{more}", flush=True)
 
 
 def main() -> None:
-    spark = session()
-    head = ("", "keys", "rows/CPU-s", "bytes/key", "s/batch")
-    print(f"{head[0]:<44}{head[1]:>10}{head[2]:>14}{head[3]:>10}{head[4]:>10}")
+    """Prints every figure, each beside one machine's in the same run."""
+    spark, report = session(), Report()
     try:
         for rule, controller in RULES.items():
+            fleet, work = one_machine(controller, min(KEYS, 100_000))
+            report(f"one machine: Fleet.run, {rule}", min(KEYS, 100_000), fleet)
+            report(f"one machine: Work.step_many, {rule}", 4000, work)
             for keys, each in ((10_000, 20), (100_000, 4), (1_000_000, 1)):
-                make = partial(dense, keys, each)
-                figures = stream(spark, controller, make, 3, buckets=max(16, keys // 4000))
-                report(f"stream, {rule}", keys, figures)
+                if keys > KEYS:
+                    continue
+                make, count = partial(dense, keys, each), buckets_of(keys)
+                report(f"stream, {rule}", keys, *stream(spark, controller, make, 2, buckets=count))
+                report(f"backtest, {rule}", keys, table(spark, controller, keys, max(each, 2)))
+            few = partial(sparse, KEYS, 0.01)
+            figures = stream(spark, controller, few, 2, buckets=buckets_of(KEYS) * 8)
+            report(f"stream, 1 % of keys a batch, {rule}", KEYS, *figures)
+            keys = min(KEYS, 20_000)
+            figures = stream(
+                spark, controller, partial(delayed, keys, 48), 2, warm=5, id="id", expire=96,
+                buckets=16,
+            )  # fmt: skip
+            report(f"stream, labels 48 rows late, {rule}", keys, *figures)
+        each_key = stream(spark, PAPER, partial(dense, 10_000, 2), 1, buckets=2**31 - 1)
+        report("stream, one group for each key, paper's rule", 10_000, *each_key)
     finally:
         spark.stop()
+    print(json.dumps({"spark": report.lines}))

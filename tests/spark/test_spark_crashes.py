@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -105,9 +105,9 @@ MOMENTS: dict[str, Callable[[Path], bool]] = {
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> Iterator[Path]:
+def rows(tmp_path: Path) -> Path:
     write_batches(tmp_path / "in", table())
-    yield tmp_path
+    return tmp_path
 
 
 def assert_whole(folder: Path) -> None:
