@@ -5,6 +5,7 @@
     fleet     many streams side by side, one row of a time-major tape after the other
     aim_row   one row of sets for many streams, and
     learn_row one row of labels
+    events    predictions and labels of many streams in the order in which they came
     unsound   the first row that is no prediction
 
 `bulk.compile` makes a function of each for one layout: it works out what `rules`, `places`,
@@ -39,7 +40,8 @@ from setpoint.metrics.tally import NOTHING, count, measure, restarted
 from setpoint.recursion import Numbers, Position, Rules, aim, heed, turn
 
 __all__ = [
-    "aim_row", "along", "beyond", "fleet", "learn_row", "note", "risky", "sweep", "unsound",
+    "aim_row", "along", "beyond", "events", "fleet", "learn_row", "note", "risky", "sweep",
+    "unsound",
 ]  # fmt: skip
 
 Array = Any
@@ -468,3 +470,66 @@ def learn_row(
         waits[j] = is_open & lasting
         left += 1 if is_open & lasting else 0
     told[1] = left
+
+
+def events(
+    rules: Rules,
+    places: Layout,
+    narrow: bool,
+    p: Array,
+    z: Array,
+    peaks: Array,
+    waiting: Array,
+    rows: Array,
+    slots: Array,
+    asks: Array,
+    columns: tuple[Array, ...],
+    labels: Array,
+    held: Array,
+    lowers: Array,
+    uppers: Array,
+    lams: Array,
+    leaders: Array,
+    out_loss: Array,
+) -> None:
+    """Predictions and labels of many streams in the order in which they came.
+
+    Event j belongs to the stream in column `rows[j]`. Where `asks[j]`, it is a prediction, which
+    leaves what its label will ask for in `slots[j]`; else the label of what lies in that slot,
+    where NaN says that none will come. `waiting` counts what each stream awaits, and `peaks` the
+    most it ever did.
+    """
+    numbers = numbers_at(rules, places, p, 0)
+    for j in range(len(rows)):
+        s, k = rows[j], slots[j]
+        position = position_at(rules, places, z, s)
+        if asks[j]:
+            position, peaks[s] = heeded(rules, numbers, position, waiting[s], peaks[s])
+            waiting[s] += 1.0
+            row = tuple([float64(columns[i][j]) for i in rules.columns])
+            reading = prepared(rules, places, numbers, position, z, s, row)
+            position = turn(rules, numbers, position, reading)
+            if rules.heeds | rules.turns:
+                put_position(rules, places, z, s, position)
+            lam, leader = aim(rules, numbers, position)
+            lowers[k], uppers[k] = shown(rules, narrow, numbers, reading, lam)
+            lams[k], leaders[k] = lam, leader
+            for i in places.readings:
+                held[i, k] = reading[i]
+        else:
+            waiting[s] -= 1.0
+            y, lam, leader = float64(labels[j]), lams[k], leaders[k]
+            reading = tuple([held[i, k] for i in places.readings])
+            missed = not ((lowers[k] <= y) & (y <= uppers[k]))
+            position, values = taught(
+                rules, places, numbers, position, z, s, reading, y, missed, lam, leader
+            )
+            put_position(rules, places, z, s, position)
+            for i in rules.risks:
+                out_loss[i, j] = values[i]
+            seen = y == y
+            z[places.counters.judged, s] += 1.0 if seen else 0.0
+            z[places.counters.full, s] += 1.0 if seen & (lam == inf) else 0.0
+            z[places.counters.empty, s] += 1.0 if seen & (lam == -inf) else 0.0
+            z[places.counters.torn, s] += 1.0 if seen & (leader < 0) else 0.0
+            z[places.counters.missing, s] += 0.0 if seen else 1.0
