@@ -26,7 +26,7 @@ import numpy as np
 import setpoint as sp
 from setpoint._window import Window
 from setpoint.bulk.compile import compiled, kernel
-from setpoint.bulk.vectors import layout_of, params_of
+from setpoint.bulk.vectors import layout_of, params_of, waiting
 
 STEPS = 1_000_000
 STREAMS, ROWS = 100_000, 200
@@ -172,13 +172,13 @@ def against_c() -> dict[str, Any]:
             def arrays() -> list[np.ndarray]:
                 return [*(np.empty(STEPS) for _ in range(5)), np.ones(STEPS, dtype=bool)]
 
-            mine, theirs = arrays(), arrays()
+            mine, theirs, never = arrays(), arrays(), waiting(layout, None)
 
             def alone(loop: Any = loop, params: Any = params, start: Any = start) -> None:
                 lows, highs, lam, theta, loss, covered = mine  # noqa: B023
                 covered.fill(True)
                 loop(
-                    params, start.copy(), offsets, tape.prediction, tape.y,  # noqa: B023
+                    params, start.copy(), offsets, *never, np.ones(1), tape.prediction, tape.y,  # noqa: B023
                     lows, highs, lam, covered, theta[None], loss[None],
                 )  # fmt: skip
 
@@ -270,6 +270,34 @@ def fleets() -> dict[str, Any]:
         }  # fmt: skip
     share = 100.0 * found["run_float64"]["share_of_copy"]
     judge("Fleet.run of float64, share of the copy rate", share, 80.0, " %", at_least=True)
+    return found
+
+
+def self_adjusting() -> dict[str, Any]:
+    """The self-adjusting default, without and with a season, beside error adaptive stretching."""
+    lower, upper, y = data(STEPS)
+    tape = sp.Tape.from_arrays({"lower": lower, "upper": upper}, y)
+    rows = data((5, STREAMS))
+    out = np.zeros_like(rows[0]), np.zeros_like(rows[0])
+    controllers = {
+        "error adaptive": controller_of(STRETCHES["error adaptive"]),
+        "self-adjusting": sp.intervals(),
+        "self-adjusting, season of 24": sp.intervals(period=24),
+    }
+    found: dict[str, Any] = {}
+    print(f"\nself-adjusting: ns a step, replayed {STEPS:,}, and a fleet of {STREAMS:,}")
+    print(f"{'':32}{'replay':>8}{'ratio':>7}{'fleet':>8}{'ratio':>7}")
+    for name, controller in controllers.items():
+        fleet = sp.Fleet(controller, STREAMS)
+        replayed = quickest(lambda held=controller: sp.replay(held, tape), 3)  # type: ignore[misc]
+        run = quickest(lambda held=fleet: held.run(rows[:2], rows[2], out=out), 3)  # type: ignore[misc]
+        times = replayed / STEPS * 1e9, run / rows[2].size * 1e9
+        found[name] = dict(zip(("replay_ns", "fleet_ns"), times, strict=True))
+        first = found["error adaptive"]
+        ratios = times[0] / first["replay_ns"], times[1] / first["fleet_ns"]
+        print(f"{name:32}{times[0]:8.0f}{ratios[0]:7.1f}{times[1]:8.0f}{ratios[1]:7.1f}")
+    judge("the default replayed", found["self-adjusting"]["replay_ns"], 200.0, " ns")
+    judge("the default in a fleet", found["self-adjusting"]["fleet_ns"], 250.0, " ns")
     return found
 
 
@@ -420,6 +448,7 @@ def main() -> None:
     found = {
         "replay": against_c(),
         "fleet": fleets(),
+        "self_adjusting": self_adjusting(),
         "sweep": sweeps(),
         "window": windows(),
         "memory": memory(),

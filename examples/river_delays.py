@@ -47,7 +47,7 @@ def main() -> None:
     models = {
         "river.conf.RegressionJackknife": conf.RegressionJackknife(regressor(), 0.9),
         "the same, last 250 rides": conf.RegressionJackknife(regressor(), 0.9, window_size=250),
-        "setpoint": IntervalRegressor(regressor(), confidence_level=0.9),
+        "setpoint": IntervalRegressor(regressor(), coverage=0.9),
     }
     print("coverage, asked for: 90 %           all    before     storm     after")
     for name, model in models.items():

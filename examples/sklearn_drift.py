@@ -34,7 +34,7 @@ def main() -> None:
     X, y = factory()
     model = IntervalRegressor(
         make_pipeline(StandardScaler(), SGDRegressor(random_state=0)),
-        confidence_level=0.9,
+        coverage=0.9,
         chunk=SHIFT,
     )
     model.fit(X[:START], y[:START])

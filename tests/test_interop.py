@@ -140,10 +140,10 @@ def test_nested_intervals_are_a_frame_of_several_levels() -> None:
     assert list(frame.columns) == ["unique_id", "ds", "m-lo-95", "m-lo-80", "m-hi-80", "m-hi-95"]
     np.testing.assert_array_equal(frame["m-lo-95"], [each[1].lower for each in shown.shown])
     np.testing.assert_array_equal(frame["m-hi-80"], [each[0].upper for each in shown.shown])
-    plain = to_frame(list(shown.shown), confidence_level=(0.5, 0.9))
+    plain = to_frame(list(shown.shown), coverage=(0.5, 0.9))
     assert list(plain.columns) == ["lower_50", "upper_50", "lower_90", "upper_90"]
     pd.testing.assert_frame_equal(
-        to_frame(to_mapie(shown), "sktime", confidence_level=(0.8, 0.95)), to_frame(shown, "sktime")
+        to_frame(to_mapie(shown), "sktime", coverage=(0.8, 0.95)), to_frame(shown, "sktime")
     )
 
 
@@ -172,14 +172,14 @@ def test_the_columns_of_nixtla() -> None:
     assert frame["LGBM-lo-95"].tolist() == [-1.0, -2.0]
     assert frame["LGBM-hi-80"].tolist() == [3.0, 2.5]
     assert frame["ds"].dtype.kind == "M"
-    narrow = to_frame(PAIRS, "nixtla", confidence_level=0.975)
+    narrow = to_frame(PAIRS, "nixtla", coverage=0.975)
     assert list(narrow.columns) == ["setpoint-lo-97.5", "setpoint-hi-97.5"]
-    assert "setpoint-lo-55" in to_frame(PAIRS, "nixtla", confidence_level=0.55)
+    assert "setpoint-lo-55" in to_frame(PAIRS, "nixtla", coverage=0.55)
 
 
 def test_a_trace_brings_its_ids_and_times() -> None:
     shown = trace(id=["n", "n", "s"], time=[1, 2, 1])
-    frame = to_frame(shown, "nixtla", confidence_level=0.9, name="m")
+    frame = to_frame(shown, "nixtla", coverage=0.9, name="m")
     assert list(frame.columns) == ["unique_id", "ds", "m-lo-90", "m-hi-90"]
     assert frame["unique_id"].tolist() == ["n", "n", "s"]
     np.testing.assert_array_equal(frame["m-lo-90"], shown.lower)
@@ -196,7 +196,7 @@ def test_the_columns_of_sktime() -> None:
     assert frame.columns.nlevels == 3
     assert frame["sales"][0.95]["upper"].tolist() == [5.0, 4.0]
     assert frame.index.equals(index)
-    assert to_frame(PAIRS, "sktime", confidence_level=0.9).columns.to_list()[0][0] == 0
+    assert to_frame(PAIRS, "sktime", coverage=0.9).columns.to_list()[0][0] == 0
 
 
 def test_the_columns_of_skforecast_and_plain_ones() -> None:
@@ -229,8 +229,8 @@ def test_the_columns_of_skforecast_and_plain_ones() -> None:
             lambda: to_frame(nested_trace().shown),
             "2 nested sets need .* got None",
         ),
-        (lambda: to_frame(nested_trace(), confidence_level=0.9), "2 nested sets need .* got 0.9"),
-        (lambda: to_frame(nested_trace(), confidence_level=[0.9] * 2), "2 levels that differ"),
+        (lambda: to_frame(nested_trace(), coverage=0.9), "2 nested sets need .* got 0.9"),
+        (lambda: to_frame(nested_trace(), coverage=[0.9] * 2), "2 levels that differ"),
         (lambda: to_frame(nested_trace(), "skforecast"), "has one level, got 2"),
         (
             lambda: to_mapie([*nested_trace().shown, Interval(0.0, 1.0)]),
@@ -241,15 +241,15 @@ def test_the_columns_of_skforecast_and_plain_ones() -> None:
         (lambda: to_mask(np.array([[0.0, 1.0]])), "masks must be booleans"),
         (lambda: to_mask([Interval(0.0, 1.0)]), "label sets must be sets.LabelSet"),
         (lambda: to_frame(PAIRS, "darts"), "style must be one of 'plain'.* got 'darts'"),
-        (lambda: to_frame(PAIRS, "nixtla"), "names its columns by confidence_level"),
-        (lambda: to_frame(PAIRS, "sktime"), "names its columns by confidence_level"),
-        (lambda: to_frame(PAIRS, confidence_level=95), "between 0 and 1, got 95.0"),
-        (lambda: to_frame({0.9: PAIRS}, confidence_level=0.9), "the mapping names its own"),
+        (lambda: to_frame(PAIRS, "nixtla"), "names its columns by coverage"),
+        (lambda: to_frame(PAIRS, "sktime"), "names its columns by coverage"),
+        (lambda: to_frame(PAIRS, coverage=95), "between 0 and 1, got 95.0"),
+        (lambda: to_frame({0.9: PAIRS}, coverage=0.9), "the mapping names its own"),
         (lambda: to_frame({0.8: PAIRS, 0.9: WIDE}, "skforecast"), "has one level, got 2"),
         (lambda: to_frame({0.8: PAIRS, 0.9: WIDE[:1]}), "as many intervals"),
         (lambda: to_frame(PAIRS, point=[1.0]), r"point must have the shape \(2,\), got \(1,\)"),
         (
-            lambda: to_frame(PAIRS, "nixtla", confidence_level=0.9, ids=["a"]),
+            lambda: to_frame(PAIRS, "nixtla", coverage=0.9, ids=["a"]),
             "unique_id must have 2 entries, got 1",
         ),
     ],

@@ -23,6 +23,7 @@ from numpy.lib import format as npy
 
 from setpoint import spec
 from setpoint._files import whole
+from setpoint.controller import Controller, described
 from setpoint.errors import SetpointError, StateError
 from setpoint.sets import Interval
 
@@ -32,6 +33,7 @@ __all__ = [
     "check_state",
     "from_text",
     "kind",
+    "matching_controller",
     "pack",
     "read",
     "to_text",
@@ -362,3 +364,19 @@ def check_columns(names: Sequence[str], rows: np.ndarray, streams: int) -> None:
         if wrong.any():
             place = int(np.argmax(wrong))
             raise StateError(f"{name} must be {allowed}, got {row[place]} in stream {place}")
+
+
+def matching_controller(content: dict[str, Any], given: Controller | None) -> Controller:
+    """The controller of a saved state: the saved one, or the one given if it is the same."""
+    if given is None:
+        if content["controller"] is None:
+            raise StateError(
+                "the controller of this state has a part that could not be written down; give it "
+                f"again by load(path, controller=…): {content['repr']}"
+            )
+        return spec.from_dict(content["controller"])
+    if described(given) != content["repr"]:
+        raise StateError(
+            f"the state belongs to {content['repr']}, the controller given is {described(given)}"
+        )
+    return given

@@ -16,7 +16,8 @@
     ├── PendingFull (RuntimeError)     as many predictions wait as the stream allows
     ├── SpecError (ValueError)         a description that names no controller
     ├── StateError (RuntimeError)      a saved state that cannot be read, or is of another version
-    │   └── TakenOver                  a stored stream that another process has taken over
+    │   ├── TakenOver                  a stored stream that another process has taken over
+    │   └── UnknownStream              a stored stream that has not begun
     └── WriteError (OSError)           a file or folder that the system does not let be written
 
 A message names the value got and the values allowed. Whatever is raised, the state of a stream
@@ -27,7 +28,7 @@ __all__ = [
     "AbsentFile", "AmbiguousReceipt", "AnsweredReceipt", "DataError", "ExpiredReceipt",
     "InputError", "LabelError", "LossError", "PendingFull", "PredictionError", "ReceiptError",
     "SetpointError", "SpecError", "StateError", "TakenOver", "TapeError", "UnknownReceipt",
-    "WriteError",
+    "UnknownStream", "WriteError",
 ]  # fmt: skip
 
 
@@ -104,6 +105,10 @@ class TakenOver(StateError):
             "nothing of this batch was taken in; open it again to take it back"
         )
         self.name = name
+
+
+class UnknownStream(StateError):
+    """A stored stream that has not begun."""
 
 
 class WriteError(SetpointError, OSError):

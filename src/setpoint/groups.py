@@ -21,7 +21,8 @@ from setpoint.errors import (
 from setpoint.guarantee import Certificate, RiskCertificate, pooled
 from setpoint.parts import trusted
 from setpoint.receipts import Id, checked_id
-from setpoint.stream import Stream, matching_controller
+from setpoint.stream import Stream
+from setpoint.summary import ManySummary, summarise_many
 
 __all__ = ["GroupCertificate", "Groups"]
 
@@ -57,9 +58,9 @@ class GroupCertificate:
         lines = [f"certificate: {len(self.groups):,} group{'s' * (len(self.groups) != 1)}"]
         for place, risk in enumerate(self.together):
             lines += ["", f"  {risk.name} at level {risk.level:g}, all groups: {risk.verdict}"]
-            if risk.judged:
-                lines.append(f"     mean loss   {risk.mean:.6g} over {risk.judged:,} labels")
-            if risk.lower is not None or risk.upper is not None:
+            words = risk.words()
+            lines += [f"     {name:<12}{sentence}" for name, sentence in words.items()]
+            if "budget" not in words and (risk.lower, risk.upper) != (None, None):
                 low = "" if risk.lower is None else f"{risk.lower:+.4g} ≤ "
                 high = "" if risk.upper is None else f" ≤ {risk.upper:+.4g}"
                 lines.append(f"     bound       {low}mean − level{high}, for every stream")
@@ -243,6 +244,16 @@ class Groups:
             self._marginal.certificate(),
         )
 
+    def summary(self) -> ManySummary:
+        """How all groups are doing together, and those with the highest risk; print it.
+
+        `groups.streams[key].summary()` has more of one group.
+        """
+        risks = [stream.state.risks[0] for stream in self._streams.values()]
+        judged, totals = [risk.judged for risk in risks], [risk.total for risk in risks]
+        ids, pending = list(self._streams), len(self._where)
+        return summarise_many(self.controller, ids, judged, totals, pending)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes every group and what waits to one file, whole or not at all."""
         content = {
@@ -268,7 +279,7 @@ class Groups:
         content = _state_file.read(path, "groups")
         try:
             made = cls(
-                matching_controller(content, controller),
+                _state_file.matching_controller(content, controller),
                 most=content["most"],
                 max_pending=content["max_pending"],
                 missing=content["missing"],

@@ -17,14 +17,14 @@ from enum import StrEnum
 from math import ceil, inf, isfinite, nan
 from typing import Any
 
+from setpoint._premises import alone, premises_of
 from setpoint.controller import Controller, Risk, State
 from setpoint.errors import InputError
-from setpoint.losses import Declaration, Limits, declaration
-from setpoint.sets.family import Sides
+from setpoint.losses import Declaration, Limits, Misses, declaration
 from setpoint.steps import Claim, Premise, Within
 from setpoint.stretches import Saturates
 
-__all__ = ["Certificate", "Premise", "RiskCertificate", "Status", "certify", "pooled"]
+__all__ = ["Certificate", "Premise", "RiskCertificate", "Status", "asked_of", "certify", "pooled"]
 
 
 class Status(StrEnum):
@@ -74,6 +74,12 @@ class RiskCertificate:
         How far rounding may take the mean beyond its bound.
     premises
         What the bounds rest on.
+    unit
+        What one of the loss and several are called.
+    counted
+        Whether people are told the constants as counts in that unit.
+    asked
+        The coverage asked for, where the mean loss is the share of labels missed, else None.
     """
 
     name: str
@@ -96,6 +102,19 @@ class RiskCertificate:
     lifted: float
     rounding: float
     premises: tuple[Premise, ...]
+    unit: tuple[str, str]
+    counted: bool = False
+    asked: float | None = None
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of labels in their sets, where the loss tells it; NaN before the first."""
+        return None if self.asked is None else 1.0 - self.mean
+
+    @property
+    def excess(self) -> float:
+        """Σ(l − r) since the segment began."""
+        return (self.mean - self.level) * self.judged if self.judged else 0.0
 
     @property
     def within(self) -> bool:
@@ -112,9 +131,52 @@ class RiskCertificate:
         return {
             **{name: _jsonable(value) for name, value in asdict(self).items()},
             "premises": [asdict(premise) for premise in self.premises],
+            "unit": list(self.unit),
+            "coverage": _jsonable(self.coverage),
+            "excess": self.excess,
             "status": self.status.value,
             "verdict": self.verdict,
+            "words": list(self.words().values()),
         }
+
+    def words(self, since: str = "the start") -> dict[str, str]:
+        """What came out and, where it is a count, what is guaranteed: sentences for people.
+
+        `since` says when the segment began.
+        """
+        said = {}
+        level, labels = f"{self.level:.4g} a label", _counted(self.judged, "label")
+        if self.asked is not None:
+            level = _percent(self.level)
+        if self.judged and self.asked is not None:
+            said["coverage"] = (
+                f"{_percent(1.0 - self.mean, 1)} of the labels lay in their sets; asked "
+                f"{_percent(self.asked)} ({labels})"
+            )
+        elif self.judged:
+            said["mean loss"] = (
+                f"{self.mean:.6g} over {labels} ({self.mean - self.level:+.2g} from the level)"
+            )
+        most, least = self.constant_upper, self.constant_lower
+        if not self.counted or (most is None and least is None):
+            return said
+        ends = [f"at most {most:.4g} {self.unit[1]} above {level}"] if most is not None else []
+        if least is not None:
+            ends.append(f"at most {-least:.4g} below {'it' if ends else level}")
+        said["budget"] = f"{' and '.join(ends)} at any time since {since} (now {self.excess:+.1f})"
+        if self.judged and self.status is not Status.SAYS_NOTHING_YET:
+            said["budget"] += f": {self._shares()} of {labels}"
+        if self.window is not None:
+            limit = "more or less than" if self.window_sided == "both" else "above"
+            said["any window"] = f"at most {self.window:.4g} {self.unit[1]} {limit} {level}"
+        return said
+
+    def _shares(self) -> str:
+        """The constants as a share of the labels so far."""
+        ends = [abs(end) for end in (self.upper, self.lower) if end is not None]
+        if self.asked is not None:
+            return " and ".join(f"{100.0 * end:.2g} %" for end in ends)
+        return " and ".join(f"{end:.2g} for each" for end in ends)
 
     def steps_until(self, tolerance: float) -> int | None:
         """The number of labels after which the guarantee is within `tolerance` of the level."""
@@ -207,8 +269,9 @@ class Certificate:
         lines = [f"certificate: {_counted(len(self.risks), 'risk')}"]
         if self.earlier:
             lines[0] += f", segment {len(self.earlier) + 1} (the last change began it)"
+        since = "the last change" if self.earlier else "the start"
         for number, risk in enumerate(self.risks, 1):
-            lines += ["", *_risk_lines(number, risk)]
+            lines += ["", *_risk_lines(number, risk, since)]
         lines += ["", f"  safeguard   full set {self.full:,} times, empty set {self.empty:,} times"]
         unseen = self.missing + self.dropped + self.expired + self.waiting
         lines.append(
@@ -229,15 +292,17 @@ def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _risk_lines(number: int, risk: RiskCertificate) -> list[str]:
+def _percent(share: float, digits: int | None = None) -> str:
+    """A share as people write it."""
+    return f"{100.0 * share:.6g} %" if digits is None else f"{100.0 * share:.{digits}f} %"
+
+
+def _risk_lines(number: int, risk: RiskCertificate, since: str) -> list[str]:
     lines = [
         f"  {number}. {risk.name} at level {risk.level:g}: {risk.verdict}",
     ]
-    if risk.judged:
-        lines.append(
-            f"     mean loss   {risk.mean:.6g} over {_counted(risk.judged, 'label')}"
-            f" ({risk.mean - risk.level:+.2g} from the level)"
-        )
+    words = risk.words(since)
+    lines += [f"     {name:<12}{sentence}" for name, sentence in words.items()]
     if risk.unjudged:
         lines.append(
             f"     unjudged    at {_counted(risk.unjudged, 'label')} there was nothing to judge"
@@ -247,11 +312,11 @@ def _risk_lines(number: int, risk: RiskCertificate) -> list[str]:
         lines.append(
             f"     check       computed from θ alone: {risk.identity:.6g}, differs by {gap:.1g}"
         )
-    if risk.judged and (risk.lower is not None or risk.upper is not None):
+    if risk.judged and "budget" not in words and (risk.lower, risk.upper) != (None, None):
         low = "" if risk.lower is None else f"{risk.lower:+.4g} ≤ "
         high = "" if risk.upper is None else f" ≤ {risk.upper:+.4g}"
         lines.append(f"     bound       {low}mean − level{high}, for every stream")
-    if risk.window is not None:
+    if risk.window is not None and "any window" not in words:
         limit = (
             f"within ±{risk.window:.6g}"
             if risk.window_sided == "both"
@@ -262,7 +327,10 @@ def _risk_lines(number: int, risk: RiskCertificate) -> list[str]:
         )
     if risk.lifts:
         lines.append(f"     anti-windup raised θ {risk.lifts:,} times, by {risk.lifted:.4g} in all")
-    lines.append(f"     θ           from {risk.first:.6g} to {risk.theta:.6g}")
+    first, theta = (
+        0.0 if risk.counted and abs(value) < 1e-9 else value for value in (risk.first, risk.theta)
+    )  # a count is not told by its rounding
+    lines.append(f"     θ           from {first:.6g} to {theta:.6g}")
     lines += [f"     {'✓' if p.holds else '✗'} {p.text}" for p in risk.premises]
     return lines
 
@@ -295,12 +363,6 @@ def certify(
     )
 
 
-def _alone(controller: Controller, index: int) -> bool:
-    """Whether nothing but its own θ moves the set that a risk is judged on."""
-    family = controller.sets
-    return family.alone(index) if isinstance(family, Sides) else len(controller.risks) == 1
-
-
 def _claim(controller: Controller, index: int, state: State, within: Within) -> Claim:
     step, risk = controller.risks[index].step, state.risks[index]
     claim: Any = Claim() if step is None else step.claim(within, risk.step, risk.judged)
@@ -328,7 +390,7 @@ def _within(controller: Controller, index: int, state: State) -> Within:
         )  # fmt: skip
 
     within = surroundings(promise.high)
-    undisturbed = _alone(controller, index) and state.peak == 1 and state.fresh
+    undisturbed = alone(controller, index) and state.peak == 1 and state.fresh
     if not (isinstance(risk.loss, Limits) and undisturbed):
         return within
     room = _claim(controller, index, state, within).room
@@ -356,7 +418,7 @@ def _certify(
 ) -> RiskCertificate:
     risk, values = controller.risks[index], state.risks[index]
     promise = declaration(risk.loss)
-    premises = _premises(controller, index, promise, state, within, claim)
+    premises = premises_of(controller, index, promise, state, within, claim)
     holds = {
         side: all(p.holds for p in premises if p.needed in ("both", side))
         for side in ("upper", "lower")
@@ -394,7 +456,16 @@ def _certify(
         lifted=values.lifted,
         rounding=claim.rounding,
         premises=premises,
+        unit=promise.noun,
+        counted=claim.counted,
+        asked=asked_of(risk),
     )
+
+
+def asked_of(risk: Risk) -> float | None:
+    """The coverage asked for, where the mean loss is the share of labels missed."""
+    shares = isinstance(risk.loss, Misses) and risk.loss.missed(risk.level) == risk.level
+    return round(1.0 - risk.level, 12) if shares else None
 
 
 def _over(constant: float | None, steps: int) -> float | None:
@@ -409,112 +480,6 @@ def _identity(risk: Risk, judged: int, claim: Claim, promise: Declaration) -> fl
         return float("nan")
     excess = claim.identity / judged
     return risk.level - excess if promise.grows else risk.level + excess
-
-
-def _premises(
-    controller: Controller,
-    index: int,
-    promise: Declaration,
-    state: State,
-    within: Within,
-    claim: Claim,
-) -> tuple[Premise, ...]:
-    risk, values, combine = controller.risks[index], state.risks[index], controller.combine
-    stated = claim.lower is not None or claim.upper is not None
-    premises = [*claim.premises]
-    if not stated:
-        text = f"the step rule {type(risk.step).__name__} states a bound"
-        premises.append(Premise(text, False))
-    premises += [
-        *_bounds(within),
-        Premise(
-            f"every loss lies in [{promise.low:g}, {promise.high:g}]"
-            if isfinite(promise.high)
-            else f"no loss can exceed {within.rise + risk.level:g}, by the rule itself"
-            if isfinite(within.rise)
-            else "the loss has a limit (with late labels, several risks or a change: give a cap)",
-            isfinite(within.rise) and isfinite(within.fall),
-        ),
-        *_ends(risk, promise),
-    ]
-    if not promise.monotone:
-        text = "the loss moves one way with the set (it does not: the level is a best effort)"
-        premises.append(Premise(text, False, "note"))
-    if not _alone(controller, index):
-        if isinstance(controller.sets, Sides):
-            text = (
-                "this risk alone decides its set (the set before it does too, so it may stay below)"
-            )
-            premises.append(Premise(text, False, "lower"))
-        else:
-            premises.append(_lower_side(combine, state))
-            if not combine.covers_each and combine.anti_windup is None:
-                text = (
-                    f"{type(combine).__name__} without anti-windup holds a weighted sum of the "
-                    "risks; each by itself is held only by its safeguard"
-                )
-                premises.append(Premise(text, False, "note"))
-    excess = risk.level if promise.grows else -risk.level
-    if values.unjudged and risk.unjudged == "zero" and excess != 0.0:
-        side = "lower" if excess < 0.0 else "upper"
-        text = "no label without anything to judge was counted as a loss of 0"
-        premises.append(Premise(text, False, side))
-    return tuple(premises)
-
-
-def _bounds(within: Within) -> list[Premise]:
-    """Where θ began, and what keeps it from running away."""
-    bounds = f"[{within.low:g}, {within.high:g}]"
-    if within.low == -inf and within.high == inf:
-        return [Premise("θ has bounds (it has none: give bounds, or use burn_in)", False)]
-    inside = within.low <= within.start <= within.high
-    found = [
-        Premise(
-            f"θ begins at {within.start:g}, within its bounds {bounds}"
-            if inside
-            else f"θ began at {within.start:g}, outside {bounds}: the bound allows for it",
-            True,
-        )
-    ]
-    if within.high == inf:
-        found.append(
-            Premise("θ has an upper bound, above which the full set is shown", False, "upper")
-        )
-    if within.low == -inf:
-        found.append(
-            Premise("θ has a lower bound, below which the empty set is shown", False, "lower")
-        )
-    return found
-
-
-def _ends(risk: Risk, promise: Declaration) -> tuple[Premise, Premise]:
-    """Where the loss must lie at the ends of the family."""
-
-    def end(name: str, loss: float, most: bool, needed: str) -> Premise:
-        size, side = ("at most", "above") if most else ("at least", "below")
-        text = f"the loss of the {name} set is {size} {loss:g}, not {side} the level {risk.level:g}"
-        return Premise(text, loss <= risk.level if most else loss >= risk.level, needed)
-
-    return (
-        end("full", promise.full, not promise.grows, "upper"),
-        end("empty", promise.empty, promise.grows, "lower"),
-    )
-
-
-def _lower_side(combine: Any, state: State) -> Premise:
-    """With several risks a slack one may stay below its level."""
-    if combine.empty_if == "some" and combine.anti_windup is None:
-        return Premise(
-            "the empty set is shown whenever one θ is below its bound "
-            f"({state.torn:,} times another risk asked for the full set)",
-            state.torn == 0,
-            "lower",
-        )
-    return Premise(
-        "this risk alone decides the set (others do too, so it may stay below its level)",
-        False,
-        "lower",
-    )
 
 
 def pooled(certificates: Sequence[RiskCertificate]) -> RiskCertificate:
@@ -555,4 +520,7 @@ def pooled(certificates: Sequence[RiskCertificate]) -> RiskCertificate:
         lifted=sum(risk.lifted for risk in certificates),
         rounding=max(risk.rounding for risk in certificates),
         premises=(Premise(streams, least is not None or most is not None),),
+        unit=first.unit,
+        counted=all(risk.counted for risk in certificates),
+        asked=first.asked,
     )

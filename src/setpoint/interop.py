@@ -146,7 +146,7 @@ def to_frame(
     intervals: Any,
     style: str = "plain",
     *,
-    confidence_level: float | Iterable[float] | None = None,
+    coverage: float | Iterable[float] | None = None,
     point: Any = None,
     name: str | int | None = None,
     index: Any = None,
@@ -169,7 +169,7 @@ def to_frame(
         `to_mapie` takes them.
     style
         One of the above.
-    confidence_level
+    coverage
         The level of the intervals, where there is no mapping; "nixtla" and "sktime" need it. Of
         nested ones a level for each; a trace that holds their miscoverage knows its own.
     point
@@ -183,7 +183,7 @@ def to_frame(
 
     Examples
     --------
-    >>> frame = to_frame([(1.0, 3.0)], "nixtla", confidence_level=0.9, point=[2.0], name="Ridge")
+    >>> frame = to_frame([(1.0, 3.0)], "nixtla", coverage=0.9, point=[2.0], name="Ridge")
     >>> list(frame.columns)
     ['Ridge', 'Ridge-lo-90', 'Ridge-hi-90']
     >>> frame = to_frame({0.8: [(1.0, 3.0)], 0.95: [(0.0, 4.0)]}, "sktime", name="sales")
@@ -199,10 +199,10 @@ def to_frame(
     if isinstance(intervals, Trace):
         tape = intervals.tape
         ids, times = tape.id if ids is None else ids, tape.time if times is None else times
-        if confidence_level is None and intervals.shown is not None:
-            confidence_level = _levels_of(intervals)
+        if coverage is None and intervals.shown is not None:
+            coverage = _levels_of(intervals)
         intervals = _shown(intervals)
-    levels = _levels(intervals, confidence_level, style)
+    levels = _levels(intervals, coverage, style)
     counts = {len(ends) for ends in levels.values()}
     if len(counts) != 1:
         raise InputError(f"every level must have as many intervals, got {sorted(counts)}")
@@ -246,22 +246,24 @@ def _levels(intervals: Any, named: Any, style: str) -> dict[float, Floats]:
     """The intervals by their confidence level, the smallest first; one without is NaN."""
     if isinstance(intervals, Mapping):
         if named is not None:
-            raise InputError("confidence_level is for one level; the mapping names its own")
-        levels = {confidence(level): to_array(ends) for level, ends in intervals.items()}
+            raise InputError("coverage is for one level; the mapping names its own")
+        levels = {
+            confidence(level, "coverage"): to_array(ends) for level, ends in intervals.items()
+        }
         return dict(sorted(levels.items()))
     nested = _by_level(intervals)
     if nested is None:
         if named is None and style in ("nixtla", "sktime"):
-            raise InputError(f'the style "{style}" names its columns by confidence_level: give one')
-        return {np.nan if named is None else confidence(named): to_array(intervals)}
+            raise InputError(f'the style "{style}" names its columns by coverage: give one')
+        return {np.nan if named is None else confidence(named, "coverage"): to_array(intervals)}
     count = len(nested)
     if isinstance(named, str) or not isinstance(named, Iterable):
         raise InputError(
-            f"{count} nested sets need confidence_level, a level for each of them, got {named!r}"
+            f"{count} nested sets need coverage, a level for each of them, got {named!r}"
         )
-    names = [confidence(level) for level in named]
+    names = [confidence(level, "coverage") for level in named]
     if len(set(names)) != count or len(names) != count:
-        raise InputError(f"confidence_level must be {count} levels that differ, got {names}")
+        raise InputError(f"coverage must be {count} levels that differ, got {names}")
     return dict(sorted((level, to_array(ends)) for level, ends in zip(names, nested, strict=True)))
 
 

@@ -9,6 +9,7 @@ A loss is any callable of `(shown, y)` that declares what it promises:
                   set (default: high) and `empty` the most on the empty one (default: low)
     monotone      False if it neither grows nor shrinks with the set (default: True)
     judges        the class or protocol of the sets it judges (default: None, any)
+    noun          what people call one of it and several, as in "miss", "misses" (default: points)
 
 A loss may return None where there is nothing to judge. What else it may offer is a protocol:
 
@@ -117,13 +118,14 @@ class Declaration(NamedTuple):
     grows: bool
     monotone: bool = True
     judges: Any = None
+    noun: tuple[str, str] = ("point of loss", "points of loss")
 
 
 def declaration(loss: Any) -> Declaration:
     """The promises of a loss, with the defaults filled in.
 
-    >>> declaration(Miscoverage())
-    Declaration(low=0.0, high=1.0, full=0.0, empty=1.0, grows=False, monotone=True, judges=None)
+    >>> declaration(Miscoverage()).noun
+    ('miss', 'misses')
     """
     name = type(loss).__name__
     if not isinstance(loss, Loss | Keeps):
@@ -149,7 +151,11 @@ def declaration(loss: Any) -> Declaration:
         )
     if judges is not None and not isinstance(judges, type):
         raise InputError(f"{name}.judges must be a class of sets, got {judges!r}")
-    return Declaration(low, high, full, empty, grows, declared["monotone"] is not False, judges)
+    noun = declared["noun"] or Declaration._field_defaults["noun"]
+    if not (isinstance(noun, tuple) and [type(word) for word in noun] == [str, str]):
+        raise InputError(f"{name}.noun must be two words, for one and for several, got {noun!r}")
+    monotone = declared["monotone"] is not False
+    return Declaration(low, high, full, empty, grows, monotone, judges, noun)
 
 
 def fits(family: Any, loss: Any) -> str | None:
@@ -191,6 +197,7 @@ class Miscoverage:
     """
 
     low, high = 0.0, 1.0
+    noun = ("miss", "misses")
     params = ()
     rule = staticmethod(miscoverage)
 

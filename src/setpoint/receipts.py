@@ -1,7 +1,7 @@
 """What waits for a label: receipts by id, and how those that no longer wait ended."""
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from setpoint.errors import (
     UnknownReceipt,
 )
 
-__all__ = ["Batch", "Id", "Info", "Receipt", "Receipts", "checked_id"]
+__all__ = ["Batch", "Id", "Info", "Receipt", "Receipts", "checked_id", "checked_ids"]
 
 Id = int | str
 Array = np.ndarray[Any, Any]
@@ -102,6 +102,14 @@ def checked_id(id: Any, what: str = "an id") -> Id:
     except TypeError:
         pass
     raise InputError(f"{what} must be a whole number or a string, got {id!r}")
+
+
+def checked_ids(ids: Any) -> list[Id]:
+    """The ids of streams in a list."""
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise InputError(f"ids of streams must come in a list or an array, got {ids!r}")
+    listed = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+    return [id if type(id) in (int, str) else checked_id(id, "the id of a stream") for id in listed]
 
 
 class Receipts:

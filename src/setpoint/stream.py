@@ -3,6 +3,7 @@
 import os
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
@@ -26,12 +27,13 @@ from setpoint.controller import (
 )
 from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
-from setpoint.laws import Laws, aim_one, learn_one
+from setpoint.laws import Laws, aim_one, learn_one, prepared, turned
 from setpoint.losses import declaration
 from setpoint.receipts import Id, Info, Receipt, Receipts, checked_id
-from setpoint.sets.family import Draws, Learns, Remembers
+from setpoint.sets.family import Draws, Learns, Measured, Remembers
+from setpoint.summary import RECENT, StreamSummary, summarise
 
-__all__ = ["Stream", "matching_controller"]
+__all__ = ["Stream"]
 
 _MOST_EARLIER = 100
 """How many segments before the last change a certificate remembers."""
@@ -86,7 +88,8 @@ class Stream:
 
     __slots__ = (
         "__weakref__", "_controller", "_draws", "_earlier", "_heeds", "_hook", "_last", "_law",
-        "_laws", "_learns", "_receipts", "_risk", "_sets", "_single", "_skips", "_state", "_watch",
+        "_laws", "_learns", "_light", "_receipts", "_recent", "_risk", "_sets", "_single",
+        "_skips", "_state", "_turns", "_watch",
     )  # fmt: skip
 
     def __new__(cls, *_: Any, shared: bool = False, **__: Any) -> "Stream":
@@ -118,6 +121,7 @@ class Stream:
         self._state = controller.init() if state is None else matching(controller, state)
         self._earlier: list[dict[str, Any]] = []
         self._last: tuple[Any, Any, Any] | None = None
+        self._recent: deque[tuple[Any, Any]] = deque(maxlen=RECENT)
         self._watch: Watch | None = None
         self._adopt(controller)
         if on_alarm is not None:
@@ -133,7 +137,8 @@ class Stream:
         self._single = len(laws.each) == 1
         self._draws = isinstance(controller.sets, Draws) and controller.sets.draws
         self._learns = isinstance(controller.sets, Learns)
-        self._heeds = laws.rules.heeds
+        self._heeds, self._turns = laws.rules.heeds, laws.rules.turn is not None
+        self._light = not isinstance(controller.sets, Measured)  # 250 images would weigh too much
         self._risk = self._state.risks[0]
 
     # A step
@@ -148,8 +153,11 @@ class Stream:
         reading = sets.read(prediction)
         if self._draws:
             reading = sets.draw(reading, name)
-        if self._learns:
-            reading = sets.prepare(self._law.family_params, state.family, reading)
+        if self._turns:
+            reading = prepared(self._law, state, reading)
+        elif self._learns:
+            law = self._law
+            reading = law.prepare(law.family_params, state.family, reading)
         lam: Any
         if self._single:
             leader, lam = 0, aim_one(self._law, self._risk, state.stretch)
@@ -161,6 +169,8 @@ class Stream:
         else:
             receipts.queue(Receipt(name, reading, shown, lam, leader), self._give_up)
         receipts.serial += 1
+        if self._turns:
+            turned(self._law, state, reading)
         return shown
 
     def _predict_beside(self, prediction: Any, id: Id | None) -> Any:
@@ -200,6 +210,7 @@ class Stream:
         else:
             receipts.close(name, "answered")
         self._last = receipt, label, value
+        self._recent.append((shown if self._light else None, value))
         if self._watch is not None:
             self._look(self._watch)
         return value
@@ -223,7 +234,7 @@ class Stream:
         if self._draws:
             reading = self._sets.draw(reading, id)
         if self._learns:
-            reading = self._sets.prepare(self._law.family_params, self._state.family, reading)
+            reading = prepared(self._law, self._state, reading)
         return reading
 
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
@@ -244,7 +255,7 @@ class Stream:
             seen.add(name)
             if not (self._skips and is_missing(y)):
                 self._sets.label(y)
-        before, last = self._state.copy(), self._last
+        before, last, recent = self._state.copy(), self._last, self._recent.copy()
         waiting, only = dict(self._receipts.waiting), self._receipts.only
         watched = None if self._watch is None else self._watch.content()
         hook, alarms = self._hook, list[Alarm]()
@@ -252,7 +263,7 @@ class Stream:
         try:
             losses = {id: self.update(y, id) for id, y in pairs}
         except BaseException:
-            self._state, self._last = before, last
+            self._state, self._last, self._recent = before, last, recent
             self._receipts.reopen(waiting, only)
             self._adopt(self._controller)
             if watched is not None:
@@ -338,6 +349,16 @@ class Stream:
         waiting = len(self._receipts)
         return certify(self._controller, self._state, waiting=waiting, earlier=self._earlier)
 
+    def summary(self) -> StreamSummary:
+        """How the stream is doing: coverage, width, account, and what was learnt; print it."""
+        waiting, recent = len(self._receipts), tuple(self._recent)
+        return summarise(self._controller, self._state, waiting=waiting, recent=recent)
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of labels in their sets; None where the first risk is about something else."""
+        return self.summary().coverage
+
     # Its life
 
     def change(
@@ -420,7 +441,7 @@ class Stream:
         """
         content = _state_file.read(path, "stream")
         try:
-            controller = matching_controller(content, controller)
+            controller = _state_file.matching_controller(content, controller)
             return cls.restored(controller, content, on_alarm=on_alarm, shared=shared)
         except SetpointError:
             raise
@@ -461,8 +482,9 @@ class Stream:
             "counts": {
                 name: value
                 for name, value in _slots(state).items()
-                if name not in ("risks", "sets")
+                if name not in ("cells", "risks", "sets")
             },
+            "cells": np.array(state.cells) if state.cells else None,
             "window": None if state.sets is None else np.array(state.sets.memory),
             "receipts": self._receipts.content(),
             "last": None if self._last is None else (tuple(self._last[0]), *self._last[1:]),
@@ -481,6 +503,8 @@ class Stream:
             setattr(state, name, value)
         if isinstance(self._controller.sets, Remembers):
             state.sets = self._controller.sets.bind(content["window"].tolist())
+        if content["cells"] is not None:
+            state.cells = list(map(tuple, content["cells"].tolist()))
         self._check_restored(state)
         receipts = Receipts.restored(content["receipts"])
         last = content["last"]
@@ -489,6 +513,7 @@ class Stream:
         self._state, self._receipts, self._watch = state, receipts, watch
         self._last = None if last is None else (Receipt(*last[0]), last[1], last[2])
         self._earlier = list(content["earlier"])
+        self._recent.clear()
         self._adopt(self._controller)
 
     def _check_restored(self, state: State) -> None:
@@ -521,22 +546,6 @@ def _slots(record: RiskState | State) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
 
 
-def matching_controller(content: dict[str, Any], given: Controller | None) -> Controller:
-    """The controller of a saved state: the saved one, or the one given if it is the same."""
-    if given is None:
-        if content["controller"] is None:
-            raise StateError(
-                "the controller of this state has a part that could not be written down; give it "
-                f"again by load(path, controller=…): {content['repr']}"
-            )
-        return spec.from_dict(content["controller"])
-    if described(given) != content["repr"]:
-        raise StateError(
-            f"the state belongs to {content['repr']}, the controller given is {described(given)}"
-        )
-    return given
-
-
 # Shared by threads: the same stream, whose calls wait for their turn.
 
 
@@ -566,8 +575,8 @@ class _Shared(Stream):
 
 for _name in (
     "predict", "update", "issue", "peek", "read", "update_many", "drop", "receipt", "pending",
-    "closed", "hand_over", "state", "theta", "lam", "info", "certificate", "change", "content",
-    "restore",
+    "closed", "hand_over", "state", "theta", "lam", "info", "certificate", "summary", "coverage",
+    "change", "content", "restore",
 ):  # fmt: skip
     setattr(_Shared, _name, _locked(_name))
 

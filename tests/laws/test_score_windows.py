@@ -184,10 +184,10 @@ class Aci:
     st.sampled_from([1, 3, 20, 500]),
 )
 def test_aci_is_the_loop_of_its_authors(
-    labels: list[float], confidence_level: float, gamma: float, size: int
+    labels: list[float], coverage: float, gamma: float, size: int
 ) -> None:
-    controller = sp.presets.aci(confidence_level, gamma=gamma, size=size)
-    level = round(1.0 - confidence_level, 12)
+    controller = sp.presets.aci(coverage, gamma=gamma, size=size)
+    level = round(1.0 - coverage, 12)
     stream, loop = sp.Stream(controller), Aci(level, gamma, size)
     for y in labels:
         if not decided(loop.past, -loop.alpha):

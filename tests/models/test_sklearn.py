@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import setpoint as sp
 from setpoint import presets
 from setpoint.errors import InputError
-from setpoint.models import Fading, Recent, Residuals
+from setpoint.models import Recent
 from setpoint.models.sklearn import IntervalRegressor, SetClassifier
 
 
@@ -65,38 +65,22 @@ def covered(shown: Any, y: Any) -> float:
     return float(np.mean((shown[:, 0] <= y) & (y <= shown[:, 1])))
 
 
-def reference(level: float = 0.1) -> tuple[sp.Stream, Residuals]:
-    """The default controller, said in full: λ = z(0.95)/√(2/π) suits normal residuals."""
-    risk = sp.Risk(
-        sp.losses.Miscoverage(),
-        level,
-        sp.steps.Fixed(0.1),
-        start=1.6448536269514722 / np.sqrt(2 / np.pi),
-        bounds=(0.0, 20.0),
-    )
-    return sp.Stream(sp.Controller(sp.sets.Scale(), risk)), Residuals(Fading(100.0))
-
-
 def test_fit_predicts_each_row_before_it_learns_it() -> None:
     X, y = regression()
     made = IntervalRegressor(SGDRegressor(random_state=0), initial=200).fit(X, y)
 
     model = SGDRegressor(random_state=0).fit(X[:200], y[:200])
-    stream, residuals = reference()
+    stream = sp.Stream(sp.intervals(coverage=0.9))
     shown = []
     for row, label in zip(X[200:], y[200:], strict=True):
         (point,) = model.predict(row[None]).tolist()
-        if residuals.count:
-            shown.append(tuple(stream.predict(residuals.spread(point))))
-            stream.update(label)
-        else:
-            shown.append((-np.inf, np.inf))
-        residuals.add(label - point)
+        shown.append(tuple(stream.predict(point)))
+        stream.update(label)
         model.partial_fit(row[None], [label])
 
     np.testing.assert_allclose(made.shown_, shown, rtol=1e-12)
     np.testing.assert_allclose(made.predict(X), model.predict(X))
-    wanted = [tuple(stream.peek(residuals.spread(p))) for p in model.predict(X[:5]).tolist()]
+    wanted = [tuple(stream.peek(point)) for point in model.predict(X[:5]).tolist()]
     np.testing.assert_allclose(made.predict_interval(X[:5]), wanted)
     assert made.stream_.theta == pytest.approx(stream.theta)
 
@@ -120,14 +104,12 @@ def test_a_chunk_is_predicted_before_any_of_its_rows_is_learnt() -> None:
     X, y = regression(300)
     made = IntervalRegressor(SGDRegressor(random_state=0), initial=100, chunk=30).fit(X, y)
     model = SGDRegressor(random_state=0).fit(X[:100], y[:100])
-    stream, residuals = reference()
+    stream = sp.Stream(sp.intervals(coverage=0.9))
     for start in range(100, 300, 30):
         rows = slice(start, min(start + 30, 300))
         for point, label in zip(model.predict(X[rows]).tolist(), y[rows], strict=True):
-            if residuals.count:
-                stream.predict(residuals.spread(point))
-                stream.update(label)
-            residuals.add(label - point)
+            stream.predict(point)
+            stream.update(label)
         model.partial_fit(X[rows], y[rows])
     assert made.stream_.theta == pytest.approx(stream.theta)
     np.testing.assert_allclose(made.predict(X), model.predict(X))
@@ -136,12 +118,10 @@ def test_a_chunk_is_predicted_before_any_of_its_rows_is_learnt() -> None:
 def test_an_estimator_without_partial_fit_is_judged_as_fitted_and_then_sees_every_row() -> None:
     X, y = regression()
     made = IntervalRegressor(Ridge(), initial=0.25).fit(X, y)
-    stream, residuals = reference()
+    stream = sp.Stream(sp.intervals(coverage=0.9))
     for point, label in zip(Ridge().fit(X[:150], y[:150]).predict(X[150:]), y[150:], strict=True):
-        if residuals.count:
-            stream.predict(residuals.spread(point))
-            stream.update(label)
-        residuals.add(label - point)
+        stream.predict(point)
+        stream.update(label)
     assert made.stream_.theta == pytest.approx(stream.theta)
     np.testing.assert_allclose(made.predict(X), Ridge().fit(X, y).predict(X))
     coefficients = made.estimator_.coef_.copy()
@@ -212,7 +192,8 @@ def test_a_fitted_model_can_be_kept_as_it_is() -> None:
     assert covered(made.shown_, y[100:]) == pytest.approx(0.9, abs=0.02)
 
 
-def test_quantile_estimators_give_the_scale() -> None:
+@pytest.mark.parametrize("scaled", [False, True])
+def test_quantile_estimators_give_the_scale(scaled: bool) -> None:
     random = np.random.default_rng(1)
     X = random.uniform(-1, 1, size=(2000, 1))
     y = (0.2 + np.abs(X[:, 0])) * random.normal(size=2000)
@@ -221,12 +202,14 @@ def test_quantile_estimators_give_the_scale() -> None:
         features = np.abs(np.linspace(-1, 1, 50))[:, None]
         return FrozenEstimator(Ridge(alpha=1e-9).fit(features, z * (0.2 + features[:, 0])))
 
-    made = IntervalRegressor(fixed(0.0), lower=fixed(-0.5), upper=fixed(0.5), initial=0)
+    controller = held(sp.sets.Scale(), bounds=(0.0, 20.0)) if scaled else None
+    ends = {"lower": fixed(-0.5), "upper": fixed(0.5)}
+    made = IntervalRegressor(fixed(0.0), controller=controller, initial=0, **ends)
     made.fit(np.abs(X), y)
-    assert covered(made.shown_, y) == pytest.approx(0.9, abs=0.015)  # λ began at 1
+    assert covered(made.shown_, y) == pytest.approx(0.9, abs=0.015)
     lengths = np.diff(made.predict_interval([[0.0], [0.9]]), axis=1)[:, 0]
-    assert lengths[1] / lengths[0] == pytest.approx(1.1 / 0.2, rel=1e-3)
-    assert made.stream_.lam == pytest.approx(1.645 / 0.5, rel=0.15)
+    # The scale is taken as it is; the default learns how much of it to believe.
+    assert lengths[1] / lengths[0] == pytest.approx(1.1 / 0.2, rel=1e-3 if scaled else 0.3)
 
 
 def test_a_controller_of_ones_own_is_used_as_it_is() -> None:
@@ -349,7 +332,7 @@ def test_rows_are_learnt_while_others_wait_for_late_labels() -> None:
     X, y = regression(200)
     made = IntervalRegressor(Ridge()).fit(X, y)
     judged = made.certificate().risks[0].judged
-    made.stream_.predict(made.residuals_.spread(1.0), id="late-7")
+    made.stream_.predict(1.0, id="late-7")
     made.partial_fit(X[:3], y[:3])
     assert list(made.stream_.pending) == ["late-7"]
     made.stream_.update(1.5, id="late-7")
@@ -378,7 +361,8 @@ def test_a_label_that_is_refused_leaves_nothing_waiting() -> None:
 
 def test_rows_shown_in_full_are_counted() -> None:
     X, y = regression(100)
-    made = IntervalRegressor(Ridge(), initial=20).fit(X, y)
+    controller = held(sp.sets.Scale(), bounds=(0.0, 20.0))
+    made = IntervalRegressor(Ridge(), controller=controller, initial=20).fit(X, y)
     assert made.unjudged_ == 1  # the first had no residual
     assert made.certificate().risks[0].judged == 79
     assert made.fit(X, y).unjudged_ == 1  # anew
@@ -391,7 +375,7 @@ def test_rows_shown_in_full_are_counted() -> None:
 
 def test_levels_are_written_as_people_write_them() -> None:
     X, y = regression(50)
-    made = IntervalRegressor(Ridge(), confidence_level=0.9).fit(X, y)
+    made = IntervalRegressor(Ridge(), coverage=0.9).fit(X, y)
     assert made.stream_.controller.risks[0].level == 0.1
     assert "0.0999" not in repr(made.stream_.controller)
     for tiny in (1e-14, 1.0 - 1e-14):
@@ -418,7 +402,7 @@ def test_coverage_survives_a_change_of_the_world_and_the_certificate_says_so() -
     X, y = regression(4000, shift=2500)
     made = IntervalRegressor(SGDRegressor(random_state=0), initial=500, chunk=5).fit(X, y)
     (risk,) = made.certificate().risks
-    assert risk.judged == 3499  # the first followed row had no scale yet
+    assert risk.judged == 3500
     assert risk.within
     assert risk.upper is not None
     assert risk.upper < 0.06
@@ -445,8 +429,7 @@ def test_label_sets_are_those_of_a_stream_by_hand() -> None:
     X, y = classes()
     made = SetClassifier(LogisticRegression(), initial=300).fit(X, y)
     inner = LogisticRegression().fit(X[:300], y[:300])
-    risk = sp.Risk(sp.losses.Miscoverage(), 1.0 - 0.9, sp.steps.Fixed(0.05))
-    stream = sp.Stream(sp.Controller(sp.sets.Threshold(), risk))
+    stream = sp.Stream(sp.label_sets(coverage=0.9))
     for p, label in zip(inner.predict_proba(X[300:]), y[300:], strict=True):
         stream.predict(dict(zip(inner.classes_.tolist(), p.tolist(), strict=True)))
         stream.update(str(label))
@@ -454,9 +437,7 @@ def test_label_sets_are_those_of_a_stream_by_hand() -> None:
     held = made.shown_[y[300:, None] == made.classes_].mean()
     assert held == pytest.approx(0.9, abs=0.02)
     final = LogisticRegression().fit(X, y)
-    np.testing.assert_array_equal(
-        made.predict_set(X), final.predict_proba(X) >= -made.stream_.theta
-    )
+    np.testing.assert_array_equal(made.predict_set(X), final.predict_proba(X) >= -made.stream_.lam)
     assert made.certificate().risks[0].within
 
 
@@ -559,7 +540,7 @@ def test_nested_label_sets_lie_within_each_other() -> None:
         (IntervalRegressor(Ridge(), initial=0), "initial=0 needs estimators with partial_fit"),
         (IntervalRegressor(Ridge(), initial=1.5), "a share from 0 to 1, or whole, got 1.5"),
         (IntervalRegressor(Ridge(), initial="half"), "initial must be a share .* got 'half'"),
-        (IntervalRegressor(Ridge(), confidence_level=90), "strictly between 0 and 1, got 90"),
+        (IntervalRegressor(Ridge(), coverage=90), "strictly between 0 and 1, got 90"),
         (IntervalRegressor(Ridge(), lower=Ridge()), "lower and upper must be given together"),
         (IntervalRegressor(Ridge(), chunk=0), "chunk must be a whole number of at least 1"),
         (IntervalRegressor(Ridge(), refit=5), "refit needs window"),

@@ -11,6 +11,7 @@ from setpoint.errors import InputError, SetpointError
 __all__ = [
     "app",
     "classification",
+    "comparison",
     "depth",
     "everything",
     "fetch",
@@ -188,6 +189,21 @@ def everything(
         labels.reproduce(out=out)
         images.reproduce(jobs=jobs, out=out)
     summary(out)
+
+
+@app.command()
+def comparison(
+    streams: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="An npz file of streams to compare on.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
+    quick: Quick = False,
+    out: Out = Path("results"),
+) -> None:
+    """Every rule of the library beside the default, on public data and synthetic shifts."""
+    from setpoint_paper.comparison import reproduce
+
+    reproduce(streams=streams, jobs=jobs, quick=quick, out=out)
 
 
 @app.command()

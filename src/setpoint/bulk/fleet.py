@@ -7,7 +7,6 @@ labels come as arrays with one entry for each stream.
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,10 @@ from setpoint import _state_file, spec
 from setpoint._check import whole
 from setpoint.bulk import arrays
 from setpoint.bulk.arrays import Array, Intervals, fixed, inputs
+from setpoint.bulk.blocks import blocks, check_losses, schedule_of
 from setpoint.bulk.compile import compiled, kernel
 from setpoint.bulk.states import States, first_unsound, refusal
-from setpoint.bulk.vectors import REST, layout_of, pack_rest, params_of, rest_fields, scalar
+from setpoint.bulk.vectors import PEAK, REST, layout_of, pack_rest, params_of, rest_fields, scalar
 from setpoint.controller import Controller, State, matching
 from setpoint.errors import (
     AmbiguousReceipt,
@@ -34,13 +34,13 @@ from setpoint.errors import (
 from setpoint.guarantee import Certificate, certify
 from setpoint.laws import Law, check_thetas
 from setpoint.parts import trusted
-from setpoint.receipts import Batch, Id, checked_id
+from setpoint.receipts import Batch, Id, checked_id, checked_ids
 
 __all__ = ["Batch", "Fleet", "Intervals"]
 
 
 # Where the counts lie that change between steps, in the numbers of `pack_rest`.
-_DROPPED, _PEAK = REST.index("dropped") - len(REST), REST.index("peak") - len(REST)
+_DROPPED = REST.index("dropped") - len(REST)
 
 
 class Fleet:
@@ -133,7 +133,7 @@ class Fleet:
 
     def add(self, ids: Iterable[Id], states: Sequence[State] | None = None) -> None:
         """Adds streams at the end, at the beginning of their lives or in given states."""
-        new = _ids_of(ids)
+        new = checked_ids(ids)
         taken = [id for id in new if id in self._places]
         if taken or len(set(new)) < len(new):
             raise InputError(f"every stream needs an id of its own, got {taken or new!r} again")
@@ -162,7 +162,7 @@ class Fleet:
 
         Each state is made when it is asked for, by the id of its stream.
         """
-        gone = _ids_of(ids)
+        gone = checked_ids(ids)
         leaving = self._rows(gone)
         self._rest[_DROPPED, leaving] += self._awaited()[leaving]
         states = States(self._controller, gone, self._vectors[:, leaving], self._rest[:, leaving])
@@ -191,7 +191,7 @@ class Fleet:
                 self._everyone = fixed(np.arange(len(self)))
             return self._everyone
         try:
-            rows = np.array([self._places[id] for id in _ids_of(ids)], dtype=np.int64)
+            rows = np.array([self._places[id] for id in checked_ids(ids)], dtype=np.int64)
         except KeyError as error:
             raise InputError(f"the fleet has no stream {error.args[0]!r}") from None
         if len(np.unique(rows)) < len(rows):
@@ -221,7 +221,7 @@ class Fleet:
             An id for this call, a generated number by default.
         """
         rows = self._rows(ids)
-        columns = arrays.prediction_columns(prediction, self._layout.columns, len(rows), 1)
+        columns = arrays.prediction_columns(prediction, self._controller.sets, len(rows), 1)
         name = self._serial if batch is None else checked_id(batch, "the id of a batch")
         if name in self._waiting:
             raise InputError(f"a batch already waits under the id {name!r}")
@@ -235,9 +235,10 @@ class Fleet:
         lam, leader = np.empty(len(rows)), np.zeros(len(rows), dtype=np.int64)
         reading = np.empty((len(self._layout.readings), len(rows)))
         told = np.zeros(2, dtype=np.int64)
-        heeds = self._layout.rules.heeds
-        vectors = self._vectors.copy() if heeds else self._vectors
-        others = self._awaited()[rows].astype(np.float64) if heeds else np.empty(0)
+        rules = self._layout.rules
+        in_place = (self._trusted and compiled()) or not (rules.heeds or rules.turns)
+        vectors = self._vectors if in_place else self._vectors.copy()
+        others = self._awaited()[rows].astype(np.float64) if rules.heeds else np.empty(0)
         run = kernel(self._layout, "aim_row", narrow=dtype == np.float32)
         run(
             self._params, vectors, rows, others, columns, reading, lower, upper, lam, leader, told
@@ -255,7 +256,7 @@ class Fleet:
         if self._awaits is not None:
             self._awaits[rows] += 1
         if len(self._waiting) > 1:
-            np.maximum(self._rest[_PEAK], self._awaited(), out=self._rest[_PEAK])
+            np.maximum(self._rest[PEAK], self._awaited(), out=self._rest[PEAK])
         return shown
 
     def update(
@@ -309,14 +310,22 @@ class Fleet:
             self._refuse_label(name, held, labels)
         if self._doubted:
             seen = labels == labels
-            self._check_losses(losses[:, seen], held.lam[seen])
+            check_losses(self._doubted, losses[:, seen], held.lam[seen])
         check_thetas(self._controller, vectors[list(self._layout.position.theta)])
         self._vectors = vectors
         closed = held.open if not told[1] else held.open & ~waits
         self._close(name, whole_batch, places, closed)
         return losses if self._layout.risks > 1 else losses[0]
 
-    def run(self, prediction: Any, y: Any, *, out: tuple[Array, Array] | None = None) -> Intervals:
+    def run(
+        self,
+        prediction: Any,
+        y: Any,
+        *,
+        delay: Any = 0,
+        known: Any = None,
+        out: tuple[Array, Array] | None = None,
+    ) -> Intervals:
         """Many steps at once: arrays with one row for each time and one column for each stream.
 
         It does what `predict` and `update` do row after row, in one pass over the memory.
@@ -327,6 +336,11 @@ class Fleet:
             As for `predict`, with an axis of time before that of the streams.
         y
             The labels; NaN where there is none.
+        delay
+            How many rows late labels become known, one number or one for each stream. Those that
+            are not known before the last row are taken in after it.
+        known
+            Or the row before whose sets each label becomes known, an array of the shape of `y`.
         out
             Two arrays for the ends, which saves making new ones: contiguous, of the shape of `y`
             and the type of the predictions, apart from both. If the call raises, what they hold
@@ -336,7 +350,7 @@ class Fleet:
             raise AmbiguousReceipt(
                 f"{len(self._waiting):,} batches wait: answer or drop them before run"
             )
-        columns = arrays.prediction_columns(prediction, self._layout.columns, len(self), 2)
+        columns = arrays.prediction_columns(prediction, self._controller.sets, len(self), 2)
         dtype = columns[0].dtype
         numbers = arrays.numbers(y, "the labels", LabelError)
         if numbers.shape != columns[0].shape:
@@ -347,8 +361,9 @@ class Fleet:
             lower, upper = np.empty(labels.shape, dtype), np.empty(labels.shape, dtype)
         else:
             lower, upper = arrays.outputs(out, labels.shape, dtype, (*columns, labels))
-        if self._doubted:
-            self._run_by_rows(columns, labels, lower, upper)
+        schedule = schedule_of(delay, known, labels.shape)
+        if self._doubted or schedule is not None:
+            self._run_blocks(columns, labels, lower, upper, schedule)
             return Intervals(lower, upper)
         told = np.zeros(2, dtype=np.int64)
         vectors = self._vectors.copy()
@@ -362,21 +377,21 @@ class Fleet:
         self._vectors = vectors
         return Intervals(lower, upper)
 
-    def _run_by_rows(
-        self, columns: tuple[Array, ...], labels: Array, lower: Array, upper: Array
-    ) -> None:
-        """The same by calls, in which a user's own loss is held to its promises."""
-        before, serial = self._vectors, self._serial
-        try:
-            for t in range(len(labels)):
-                lower[t], upper[t] = self.predict(tuple(column[t] for column in columns))
-                if len(self):
-                    self.update(labels[t])
-        except BaseException:
-            self._vectors, self._serial = before, serial
-            self._waiting.clear()
-            self._awaits = None
-            raise
+    def _run_blocks(self, columns: Any, labels: Array, lower: Array, upper: Array, at: Any) -> None:
+        """The same stream after stream: labels may come late, and losses are checked."""
+        everyone = self._rows(None)
+        place = first_unsound(self._layout, [column.ravel() for column in columns])
+        if place is not None:
+            row = place // len(self)
+            self._refuse_prediction(everyone, tuple(column[row] for column in columns))
+        self._refuse_number(np.tile(everyone, len(labels)), labels.ravel())
+        vectors, rest = self._vectors.copy(), self._rest.copy()
+        job = self._layout, self._params, vectors, rest[PEAK], columns, labels, at
+        for part, block in blocks(*job):
+            lower[:, part], upper[:, part] = block.lower.T, block.upper.T
+            check_losses(self._doubted, block.losses, block.lam)
+        check_thetas(self._controller, vectors[list(self._layout.position.theta)])
+        self._vectors, self._rest = vectors, rest
 
     def drop(self, batch: Id | None = None) -> None:
         """Gives up what still waits in a batch."""
@@ -406,15 +421,6 @@ class Fleet:
                 f"for stream {self._name(int(rows[place]))!r}"
             )
 
-    def _check_losses(self, losses: Array, lam: Array) -> None:
-        """Raises the error of a user's own loss that broke its promises."""
-        for place, law in self._doubted.items():
-            values = losses[place]
-            for at, where in ((inf, lam == inf), (-inf, lam == -inf), (0.0, np.isfinite(lam))):
-                if where.any():
-                    law.check_value(float(values[where].min()), at)
-                    law.check_value(float(values[where].max()), at)
-
     def _refuse_label(self, name: Id, held: Batch, labels: Array) -> None:
         """Raises the error of the first label that is none, or that nothing waits for."""
         self._refuse_number(held.rows, labels)
@@ -443,7 +449,7 @@ class Fleet:
 
     def _places_in(self, name: Id, held: Batch, ids: Iterable[Id]) -> Array:
         """Where the predictions of some streams lie in a batch."""
-        listed = _ids_of(ids)
+        listed = checked_ids(ids)
         for id in listed:
             if id not in self._places and id in self._retired:
                 raise UnknownReceipt(
@@ -589,11 +595,3 @@ class Fleet:
 
     def __repr__(self) -> str:
         return f"<Fleet of {len(self):,} streams of {self._controller!r}>"
-
-
-def _ids_of(ids: Any) -> list[Id]:
-    """The ids of streams in a list."""
-    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-        raise InputError(f"ids of streams must come in a list or an array, got {ids!r}")
-    listed = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
-    return [id if type(id) in (int, str) else checked_id(id, "the id of a stream") for id in listed]

@@ -8,6 +8,8 @@ stream; any other runs step by step in plain Python.
 from array import array
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib import import_module
 from math import inf, nan
 from typing import Any
 
@@ -27,17 +29,17 @@ from setpoint.bulk.states import (
     is_narrow,
     listed,
     scalar_columns,
-    size_of,
     support_of,
 )
-from setpoint.bulk.vectors import Layout, layout_of, params_of, scalar
+from setpoint.bulk.vectors import PEAK, Layout, layout_of, params_of, scalar, waiting
 from setpoint.controller import Controller, State
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate, certify
 from setpoint.laws import Law, check_thetas
 from setpoint.losses import Misses
-from setpoint.sets import Interval
-from setpoint.sets.family import Sides
+from setpoint.metrics.usefulness import Streams, of_streams
+from setpoint.sets import Interval, LabelSet
+from setpoint.sets.family import Columns, Sides, size_of
 from setpoint.tape import Tape
 
 __all__ = ["Trace", "nominal", "replay"]
@@ -141,6 +143,43 @@ class Trace:
             summary = replace(summary, worst_window_start=int(order[start]))
         return summary
 
+    @cached_property
+    def uses(self) -> Streams | None:
+        """How useful the intervals of each stream were, in the order of `tape.streams`."""
+        if self.shown is not None:
+            return None
+        tape = self.tape
+        middle = _middle(self.controller, tape)
+        lower, upper, y = map(tape.by_stream, (self.lower, self.upper, tape.y))
+        return of_streams(
+            lower, upper, y, None if middle is None else tape.by_stream(middle),
+            confidence_level=nominal(self.controller), support=support_of(self.controller),
+            offsets=tape.segments.offsets, delay=_delays(tape),
+        )  # fmt: skip
+
+    def usefulness(self) -> metrics.Usefulness | None:
+        """Whether the sets were of use, a verdict beside the guarantee.
+
+        Intervals are held against the forecast and its latest errors, sets of labels against the
+        frequent labels; of other sets nothing can be said, None.
+
+        Examples
+        --------
+        >>> import setpoint as sp
+        >>> y = np.sin(np.arange(500.0))
+        >>> tape = sp.Tape.from_arrays({"prediction": 0.9 * y}, y)
+        >>> str(sp.replay(sp.intervals(coverage=0.9), tape).usefulness().use)
+        'useful'
+        """
+        if self.uses is not None:
+            return self.uses.together()
+        if self.shown and isinstance(self.shown[0], LabelSet):
+            return metrics.label_usefulness(
+                [len(labels) for labels in self.shown], self.tape.y, len(self.tape.prediction),
+                confidence_level=nominal(self.controller),
+            )  # fmt: skip
+        return None
+
     def _size_summary(self, shown: tuple[Any, ...], options: Any) -> metrics.Summary:
         sizes = np.array([size_of(set_shown) for set_shown in shown], dtype=np.float64)
         sizes, lam = map(self.tape.by_stream, (sizes, self.lam))
@@ -158,6 +197,23 @@ class Trace:
             **dict.fromkeys((*LENGTHS, "median_length", "correlation"), nan),  # type: ignore[arg-type]
         )
 
+    def to_frame(self) -> Any:
+        """A pandas frame, row for row: keys, the label, the set, whether it held it, and λ.
+
+        >>> import setpoint as sp
+        >>> tape = sp.Tape.from_arrays({"lower": [10.0], "upper": [14.0]}, [12.0])
+        >>> sp.replay(sp.intervals(coverage=0.9), tape).to_frame()
+              y  lower  upper  covered  lam
+        0  12.0   10.0   14.0     True  0.0
+        """
+        pandas, tape = import_module("pandas"), self.tape
+        keys = {"id": tape.id, "time": tape.time, "group": tape.group}
+        ends: dict[str, Any] = {"lower": self.lower, "upper": self.upper}
+        columns: dict[str, Any] = {name: key for name, key in keys.items() if key is not None}
+        columns["y"] = tape.y
+        columns |= ends if self.shown is None else {"shown": list(self.shown)}
+        return pandas.DataFrame(columns | {"covered": self.covered, "lam": self.lam})
+
     def certificate(self, stream: Hashable = None) -> Certificate:
         """What is guaranteed of one stream of the tape; it may be left out if there is only one."""
         if stream is None and len(self.states) == 1:
@@ -168,6 +224,36 @@ class Trace:
                 f"a certificate is about one of them, got {stream!r}"
             )
         return certify(self.controller, self.states[stream])
+
+
+def _middle(controller: Controller, tape: Tape) -> Array | None:
+    """The forecast of each row as it was given; None where there is no single one."""
+    columns = columns_of(controller, tape)
+    sets = controller.sets
+    names = sets.columns if isinstance(sets, Columns) else None
+    arrays = [column for column in columns if isinstance(column, np.ndarray)]
+    if len(columns) == 1 and arrays:
+        return arrays[0]
+    if names is None or len(arrays) < len(columns):
+        return None
+    by_name = dict(zip(names, arrays, strict=True))
+    if "centre" in by_name:
+        return by_name["centre"]
+    return 0.5 * (by_name["lower"] + by_name["upper"]) if "lower" in by_name else None
+
+
+def _delays(tape: Tape) -> Array:
+    """The most rows by which a label of each stream is late."""
+    schedule, offsets = tape.schedule, tape.segments.offsets
+    lengths = np.diff(offsets)
+    if schedule is None:
+        return np.zeros(len(lengths), np.int64)
+    if not len(schedule.upto):
+        return schedule.delays
+    late = np.arange(len(tape)) - np.repeat(offsets[:-1], lengths) - schedule.upto
+    delays = np.zeros(len(lengths), np.int64)
+    delays[lengths > 0] = np.maximum.reduceat(late, offsets[:-1][lengths > 0])
+    return delays
 
 
 def nominal(controller: Controller) -> float:
@@ -190,8 +276,13 @@ def nominal(controller: Controller) -> float:
     return max(1.0 - sum(missed), 0.0) if alone else 1.0 - missed[-1]
 
 
-def replay(controller: Controller, tape: Tape, state: Start = None) -> Trace:
+def replay(
+    controller: Controller, tape: Tape | Any, state: Start = None, *, delay: int | None = None
+) -> Trace:
     """Runs a controller over a tape and writes everything down.
+
+    Every label is taken in when the tape says that it became known, so the sets are those that a
+    live stream would have shown. By default that is before the next row.
 
     Parameters
     ----------
@@ -200,10 +291,15 @@ def replay(controller: Controller, tape: Tape, state: Start = None) -> Trace:
     tape
         Predictions and labels; each of its streams has a state of its own. A NaN label is not
         observed: its set is shown, and nothing moves. Columns called as the family's own are told
-        by their names, all others by their places.
+        by their names, all others by their places. A data frame with the columns lower, upper and
+        y is taken for a tape; `Tape.from_frame` takes others.
     state
         Where to go on from: one state for all streams, or one for each by its id; a stream
         without one begins at the beginning, as all do by default.
+    delay
+        How many rows late labels become known, in place of what the tape says: the set of row t
+        is made with the labels of the rows up to t − 1 − delay. What is not known before the last
+        row is taken in after it.
 
     Examples
     --------
@@ -214,6 +310,8 @@ def replay(controller: Controller, tape: Tape, state: Start = None) -> Trace:
     >>> trace.upper, trace.losses[0], trace.state.risks[0].theta
     (array([14.  , 14.45]), array([1., 0.]), 0.4)
     """
+    tape = tape if isinstance(tape, Tape) else Tape.from_frame(tape)
+    tape = tape if delay is None else tape.late(delay)
     begin = Begin(controller, tape, state)
     run = _compiled if compiled() and scalar(controller) else _by_rows
     return run(controller, tape, begin)
@@ -232,10 +330,10 @@ def _compiled(controller: Controller, tape: Tape, begin: Begin) -> Trace:
     vectors, rest = begin.vectors(layout)
     inputs = tuple(np.ascontiguousarray(tape.by_stream(column)) for column in columns)
     labels = np.ascontiguousarray(tape.by_stream(tape.y))
-    run = kernel(layout, "along", narrow=narrow)
+    run = kernel(layout, "along", narrow=narrow, late=tape.schedule is not None)
     run(
-        params_of(controller), vectors, tape.segments.offsets, inputs, labels, lower, upper, lam,
-        covered, theta, losses,
+        params_of(controller), vectors, tape.segments.offsets, *waiting(layout, tape.schedule),
+        rest[PEAK], inputs, labels, lower, upper, lam, covered, theta, losses,
     )  # fmt: skip
     _check_losses(controller, layout, losses, lam, labels)
     check_thetas(controller, vectors[list(layout.position.theta)])

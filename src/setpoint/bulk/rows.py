@@ -11,7 +11,7 @@ from setpoint.bulk.states import columns_of, is_narrow, support_of
 from setpoint.bulk.vectors import outward
 from setpoint.controller import Controller, State
 from setpoint.errors import LabelError, PredictionError
-from setpoint.laws import Law, Laws, aim_one, learn_one
+from setpoint.laws import Law, Laws, aim_one, learn_one, prepared, turned
 from setpoint.parts import Capability
 from setpoint.predictions import Probabilities
 from setpoint.sets import Interval
@@ -39,7 +39,8 @@ class Step(NamedTuple):
 def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterator[Step | None]:
     """Every row, stream after stream, and None at the end of each stream.
 
-    `states` has the state each stream begins in; the steps change it.
+    `states` has the state each stream begins in; the steps change it. A row comes once its label
+    and those of all rows before it are taken in.
     """
     family: Any = controller.sets
     single, split = len(controller.risks) == 1, isinstance(family, Sides)
@@ -50,12 +51,49 @@ def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterat
     draws = isinstance(family, Draws) and family.draws
     chances = tape.extras.get("u") if draws else None
     nothing = (nan,) * len(controller.risks)
-    order, offsets = tape.segments
+    (order, offsets), schedule = tape.segments, tape.schedule
     rows = _rows(columns, tape.y, order)
-    for state, length in zip(states, np.diff(offsets).tolist(), strict=True):
+    for number, (state, length) in enumerate(zip(states, np.diff(offsets).tolist(), strict=True)):
         risk, laws = state.risks[0], Laws(controller, state.sets)
         law, sets = laws.each[0], family if state.sets is None else state.sets
+
+        def answered(held: _Held, state: State = state, laws: Laws = laws) -> Step:
+            """A row with its label taken in."""
+            row, reading, shown, lam, leader, theta, y = held
+            widest = max(lam) if split else lam
+            if y != y:
+                state.missing += 1
+                return Step(row, widest, theta, shown, False, nothing)
+            try:
+                label = taped(y)
+            except LabelError as error:
+                raise LabelError(f"row {row}: {error}") from None
+            law = laws.each[0]
+            values: tuple[float | None, ...]
+            if single:
+                values = (learn_one(law, state.risks[0], state, reading, shown, lam, label),)
+            else:
+                values = laws.learn(state, reading, shown, lam, leader, label)
+            covered = _did_its_duty(law, shown, label, values[0])
+            losses = [nan if value is None else value for value in values]
+            return Step(row, widest, theta, shown, covered, losses)
+
+        waiting: dict[int, _Held] = {}
+        finished: dict[int, Step] = {}
+        answers = () if schedule is None else schedule.answers(number, offsets)
+        done = told = 0
         for serial, (row, prediction, y) in enumerate(islice(rows, length)):
+            if schedule is not None:
+                for serial_of in answers[done : schedule.due(number, offsets, serial)]:
+                    finished[serial_of] = answered(waiting.pop(serial_of))
+                    done += 1
+                while told in finished:
+                    yield finished.pop(told)
+                    told += 1
+                if len(waiting) >= state.peak:
+                    state.peak = len(waiting) + 1
+                    if laws.rules.heeds:
+                        laws.heed(state, len(waiting))
             if chances is not None:
                 prediction = Probabilities(prediction, u=float(chances[row]))
             try:
@@ -65,31 +103,36 @@ def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterat
             if draws:
                 reading = sets.draw(reading, serial)
             if learns:
-                reading = sets.prepare(sets.params, state.family, reading)
+                reading = prepared(law, state, reading)
             theta = [risk.theta for risk in state.risks]
             lam: Any
             lam, leader = (aim_one(law, risk, state.stretch), 0) if single else laws.aim(state)
             shown = sets.at(reading, lam)
+            if law.seasonal:
+                turned(law, state, reading)
             if narrowed is not None:
                 shown = narrowed(shown)
-            widest = max(lam) if split else lam
-            if y != y:
-                state.missing += 1
-                yield Step(row, widest, theta, shown, False, nothing)
-                continue
-            try:
-                label = taped(y)
-            except LabelError as error:
-                raise LabelError(f"row {row}: {error}") from None
-            values: tuple[float | None, ...]
-            if single:
-                values = (learn_one(law, risk, state, reading, shown, lam, label),)
+            held = _Held(row, reading, shown, lam, leader, theta, y)
+            if schedule is None:
+                yield answered(held)
             else:
-                values = laws.learn(state, reading, shown, lam, leader, label)
-            covered = _did_its_duty(law, shown, label, values[0])
-            losses = [nan if value is None else value for value in values]
-            yield Step(row, widest, theta, shown, covered, losses)
+                waiting[serial] = held
+        for serial_of in answers[done:]:
+            finished[serial_of] = answered(waiting.pop(serial_of))
+        yield from (finished[serial] for serial in sorted(finished))
         yield None
+
+
+class _Held(NamedTuple):
+    """What a row leaves for its label."""
+
+    row: int
+    reading: Any
+    shown: Any
+    lam: Any
+    leader: int
+    theta: Sequence[float]
+    y: float
 
 
 def _did_its_duty(law: Law, shown: Any, label: Any, loss: float | None) -> bool:

@@ -9,9 +9,9 @@ import numpy as np
 
 from setpoint._check import finite, positive, whole
 from setpoint.bulk.replay import Trace, nominal
-from setpoint.bulk.states import size_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError
+from setpoint.sets.family import size_of
 
 __all__ = [
     "BETA_LOSS",

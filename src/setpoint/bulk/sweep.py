@@ -19,14 +19,14 @@ from setpoint.bulk.states import (
     check_labels,
     is_narrow,
     scalar_columns,
-    size_of,
     support_of,
 )
-from setpoint.bulk.vectors import Layout, layout_of, params_of, scalar
+from setpoint.bulk.vectors import PEAK, Layout, layout_of, params_of, scalar, waiting
 from setpoint.controller import Controller, State
 from setpoint.errors import LossError
 from setpoint.laws import Law
 from setpoint.metrics.tally import NOTHING, Tally, count, derived, measure, restarted, share
+from setpoint.sets.family import size_of
 from setpoint.tape import Tape
 
 __all__ = ["Sweep", "sweep"]
@@ -71,6 +71,7 @@ def sweep(
     tape: Tape,
     *,
     state: Start = None,
+    delay: int | None = None,
     traces: bool = False,
     confidence_level: float | None = None,
     told: Callable[[int], None] | None = None,
@@ -85,6 +86,8 @@ def sweep(
         One stream or several; over several, every number is about all of their rows together.
     state
         Where every controller goes on from, as in `replay`.
+    delay
+        How many rows late labels become known, in place of what the tape says.
     traces
         Whether to keep the trace of each controller too. They take 25 bytes a row and 16 more for
         each risk, times the number of controllers; without them a sweep needs no memory that
@@ -104,6 +107,7 @@ def sweep(
     array([0.5 , 0.75])
     """
     controllers = tuple(controllers)
+    tape = tape if delay is None else tape.late(delay)
     if confidence_level is not None:
         confidence_level = confidence(confidence_level)
     written = tuple(replay(each, tape, state) for each in controllers) if traces else None
@@ -161,7 +165,7 @@ def _counted(controllers: Sequence[Controller], tape: Tape, state: Start) -> tup
         check_labels(controller, tape.y)
     params = np.hstack([params_of(controller) for controller in controllers])
     begin = _stack([layout.begin(controller) for controller in controllers])
-    given, which = _given(controllers[0], layout, tape, state)
+    given, which, peaks = _given(controllers[0], layout, tape, state)
     given[list(layout.position.total)] = 0.0
     cells = len(controllers)
     tallies, totals = np.zeros((len(Tally._fields), cells)), np.zeros((layout.risks, cells))
@@ -172,9 +176,13 @@ def _counted(controllers: Sequence[Controller], tape: Tape, state: Start) -> tup
     extremes = np.repeat(np.array(worst)[:, :, None], cells, axis=2)
     inputs = tuple(np.ascontiguousarray(tape.by_stream(column)) for column in columns)
     labels = np.ascontiguousarray(tape.by_stream(tape.y))
-    run = kernel(layout, "sweep", narrow=is_narrow(controllers[0], columns))
-    offsets = tape.segments.offsets
-    run(params, begin, given, which, offsets, inputs, labels, tallies, totals, extremes)
+    narrow, schedule = is_narrow(controllers[0], columns), tape.schedule
+    run = kernel(layout, "sweep", narrow=narrow, late=schedule is not None)
+    work = np.empty((len(begin), 1))
+    run(
+        params, begin, given, which, work, tape.segments.offsets, *waiting(layout, schedule),
+        peaks, inputs, labels, tallies, totals, extremes,
+    )  # fmt: skip
     _check_extremes(controllers, layout, extremes)
     return Tally(*tallies), totals
 
@@ -184,19 +192,24 @@ def _stack(rows: Sequence[Sequence[float]]) -> Array:
     return np.array(rows, dtype=np.float64).T.copy()
 
 
-def _given(controller: Controller, layout: Layout, tape: Tape, state: Start) -> tuple[Array, Array]:
-    """The numbers of the states that were given, and which of them each stream begins in.
+def _given(
+    controller: Controller, layout: Layout, tape: Tape, state: Start
+) -> tuple[Array, Array, Array]:
+    """The numbers of the states that were given, which of them each stream begins in, and the most
+    that waited at once before.
 
     θ and the memories of a state are the same whichever controller goes on from it.
     """
     begin = Begin(controller, tape, state)
     streams = len(begin.streams)
+    peaks = np.full(streams, float(begin.common.peak))
     if state is None:
-        return np.empty((len(layout.fields), 0)), np.full(streams, -1)
+        return np.empty((len(layout.fields), 0)), np.full(streams, -1), peaks
     if isinstance(state, State):
-        return _stack([layout.pack(begin.common)]), np.zeros(streams, dtype=np.int64)
+        return _stack([layout.pack(begin.common)]), np.zeros(streams, dtype=np.int64), peaks
     known = np.array([stream in state for stream in begin.streams], dtype=bool)
-    return begin.vectors(layout)[0], np.where(known, np.arange(streams), -1)
+    vectors, rest = begin.vectors(layout)
+    return vectors, np.where(known, np.arange(streams), -1), rest[PEAK]
 
 
 def _check_extremes(controllers: Sequence[Controller], layout: Layout, extremes: Array) -> None:

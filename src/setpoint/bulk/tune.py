@@ -134,6 +134,7 @@ def tune(
     objective: Objective | None = None,
     *,
     state: Start = None,
+    delay: int | None = None,
     budget: int = 256,
     seed: int = 0,
     confidence_level: float | None = None,
@@ -163,6 +164,8 @@ def tune(
     state
         Where every setting goes on from, as in `replay`. A score window needs one: while it fills,
         its sets are infinite, and so is their pinball loss.
+    delay
+        How many rows late labels become known, in place of what the tape says.
     budget
         How many settings to try if there is a range in the space; grids are tried whole.
     seed
@@ -190,6 +193,7 @@ def tune(
     if objective is None:
         labels = isinstance(controller.sets, Shows) and controller.sets.shows is LabelSet
         objective = Narrowest(0.005) if labels else Pinball()
+    tape = tape if delay is None else tape.late(delay)
     whole(budget, "budget", 1)
     whole(seed, "seed", 0)
     options: dict[str, Array] = {}

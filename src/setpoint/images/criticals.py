@@ -15,12 +15,12 @@ import numpy as np
 from setpoint._check import choice, is_missing, number, whole
 from setpoint.bulk.replay import replay
 from setpoint.bulk.search import DEPTH_GAMMAS, DEPTH_PAIR_GAMMAS, Holding
-from setpoint.bulk.states import size_of
 from setpoint.bulk.tune import tune, with_options
 from setpoint.controller import Controller, State
 from setpoint.errors import InputError, PredictionError
 from setpoint.regions import Centre, Whole
 from setpoint.sets import PixelScale, Shares, Supports
+from setpoint.sets.family import size_of
 from setpoint.sets.frames import host
 from setpoint.tape import Ragged, Tape
 

@@ -175,7 +175,7 @@ class Coverage(metrics.base.Metric):
     >>> model = IntervalRegressor(preprocessing.StandardScaler() | linear_model.LinearRegression())
     >>> rows = ((x, y, {"with_interval": True}) for x, y in datasets.TrumpApproval())
     >>> evaluate.progressive_val_score(rows, model, Coverage())
-    Coverage: 90.11%
+    Coverage: 89.91%
     """
 
     _fmt = ".2%"
@@ -287,9 +287,10 @@ class _Online(base.Wrapper[Any]):
 class IntervalRegressor(_Online, base.Regressor):
     """Any River regressor, with intervals whose risk is held online.
 
-    The width is in units of the regressor's recent residuals and steered by the labels: after T of
-    them the mean loss is within a known constant over T of its level, whatever the data. Before the
-    first residual, and where the forecast is not finite, the whole line is shown and not judged.
+    By default the intervals adjust themselves (`setpoint.intervals`): they learn the regressor's
+    own errors, in any unit, and a budget keeps the coverage: at no time more than 10.9 misses
+    beyond what was asked, whatever the data. Where the forecast is not finite, the whole line is
+    shown and not judged.
 
     Parameters
     ----------
@@ -298,13 +299,13 @@ class IntervalRegressor(_Online, base.Regressor):
         `IntervalRegressor(StandardScaler() | LinearRegression())`, so that x keeps its value
         until its label comes; at the end of a pipeline give rows an `id` if labels come late.
     controller
-        What to hold, and how: its family reads spreads (`sets.Scale`) or points (`sets.Widen`,
-        `sets.TwoSided`, `sets.Lower`, `sets.Upper`), alone or in `sets.Nested` or
-        `sets.ScoreWindow`. By default `presets.scaled_intervals(confidence_level)`.
-    confidence_level
+        What to hold, and how: its family reads points (`sets.Corrected`, `sets.Widen`,
+        `sets.TwoSided`, `sets.Lower`, `sets.Upper`) or spreads (`sets.Scale`), alone or in
+        `sets.Nested` or `sets.ScoreWindow`. By default `setpoint.intervals(coverage)`.
+    coverage
         The coverage of the default controller.
     memory
-        Over what residuals are averaged: `Fading(half_life)` or `Recent(size)`.
+        For `sets.Scale`: over what residuals are averaged, `Fading(half_life)` or `Recent(size)`.
     max_pending
         How many rows may wait for their label; beyond it the oldest is given up.
 
@@ -322,7 +323,7 @@ class IntervalRegressor(_Online, base.Regressor):
     >>> from river import datasets, linear_model, preprocessing, stats
     >>> model = IntervalRegressor(
     ...     preprocessing.StandardScaler() | linear_model.LinearRegression(intercept_lr=0.1),
-    ...     confidence_level=0.9,
+    ...     coverage=0.9,
     ... )
     >>> validity, efficiency = stats.Mean(), stats.Quantile(0.5)
     >>> for x, y in datasets.TrumpApproval():
@@ -331,18 +332,18 @@ class IntervalRegressor(_Online, base.Regressor):
     ...     efficiency.update(interval.width)
     ...     model.learn_one(x, y)
     >>> round(validity.get(), 2), round(efficiency.get(), 2)
-    (0.9, 1.25)
+    (0.9, 0.64)
     """
 
     regressor: Any
     controller: Controller | None = None
-    confidence_level: float = 0.9
+    coverage: float = 0.9
     memory: Fading | Recent | None = None
     max_pending: int = 10_000
 
     def __post_init__(self) -> None:
         self.residuals = Residuals(self.memory)
-        default = presets.scaled_intervals(self.confidence_level)
+        default = presets.intervals(self.coverage)
         self._begin(self.controller or default, self.max_pending)
         self._handover = handover(self.stream.controller)
 
@@ -419,14 +420,14 @@ class SetClassifier(_Online, base.Classifier):
         labels is taken to be certain of them.
     controller
         What to hold, and how, with a family of label sets, alone or in `sets.Nested` or
-        `sets.ScoreWindow`. By default `presets.threshold_sets(confidence_level)`.
-    confidence_level, max_pending
+        `sets.ScoreWindow`. By default `setpoint.label_sets(coverage)`.
+    coverage, max_pending
         See `IntervalRegressor`, also about the attributes `stream` and `unjudged`.
 
     Examples
     --------
     >>> from river import datasets, naive_bayes, stats
-    >>> model = SetClassifier(naive_bayes.GaussianNB(), confidence_level=0.9)
+    >>> model = SetClassifier(naive_bayes.GaussianNB(), coverage=0.9)
     >>> validity, size = stats.Mean(), stats.Mean()
     >>> for x, y in datasets.ImageSegments():
     ...     labels = model.predict_one(x, with_set=True)
@@ -439,11 +440,11 @@ class SetClassifier(_Online, base.Classifier):
 
     classifier: Any
     controller: Controller | None = None
-    confidence_level: float = 0.9
+    coverage: float = 0.9
     max_pending: int = 10_000
 
     def __post_init__(self) -> None:
-        default = presets.threshold_sets(self.confidence_level)
+        default = presets.label_sets(self.coverage)
         self._begin(self.controller or default, self.max_pending)
         self._count = label_count(self.stream.controller)
         self._learnt: dict[Any, None] = {}

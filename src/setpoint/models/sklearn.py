@@ -62,7 +62,7 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
     estimator: Any
     _: KW_ONLY
     controller: Controller | None = None
-    confidence_level: float = 0.9
+    coverage: float = 0.9
     initial: float | int = 0.5
     chunk: int = 1
     refit: int | None = None
@@ -232,10 +232,10 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
 class IntervalRegressor(RegressorMixin, _Online):
     """Any regressor, with intervals whose risk is held online.
 
-    The width is in units of the estimator's recent residuals, or of its quantile forecasts, and
-    steered by the labels: after T of them the mean loss is within a known constant over T of its
-    level, whatever the data. Where nothing is known (no residual yet, or a forecast that is not
-    finite) the whole line is shown and not judged.
+    By default the intervals adjust themselves (`setpoint.intervals`): they learn the estimator's
+    own errors, in any unit, and a budget keeps the coverage: at no time more than 10.9 misses
+    beyond what was asked, whatever the data. Where the forecast is not finite, the whole line is
+    shown and not judged.
 
     Parameters
     ----------
@@ -244,16 +244,15 @@ class IntervalRegressor(RegressorMixin, _Online):
         step does. `FrozenEstimator(fitted)` keeps a model as it is.
     lower, upper
         Regressors of a lower and an upper quantile, if there are any: together or not at all.
-        Without them the scale is that of the residuals.
     controller
-        What to hold, and how: its family reads spreads (`sets.Scale`), quantiles or points
-        (`sets.Widen`, `sets.TwoSided`) or one end (`sets.Lower`, `sets.Upper`), alone or in
-        `sets.Nested` or `sets.ScoreWindow`. By default
-        `presets.scaled_intervals(confidence_level)`.
-    confidence_level
+        What to hold, and how: its family reads quantiles or points (`sets.Corrected`,
+        `sets.Widen`, `sets.TwoSided`), spreads (`sets.Scale`) or one end (`sets.Lower`,
+        `sets.Upper`), alone or in `sets.Nested` or `sets.ScoreWindow`. By default
+        `setpoint.intervals(coverage)`.
+    coverage
         The coverage of the default controller.
     memory
-        Over what residuals are averaged: `Fading(half_life)` or `Recent(size)`.
+        For `sets.Scale`: over what residuals are averaged, `Fading(half_life)` or `Recent(size)`.
     initial
         The rows of `fit` that the estimator is fitted to before the others are predicted and
         learnt one by one: a share, or a whole number.
@@ -286,7 +285,7 @@ class IntervalRegressor(RegressorMixin, _Online):
     >>> random = np.random.default_rng(0)
     >>> X = random.normal(size=(2000, 3))
     >>> y = X @ [1.0, -2.0, 0.5] + random.normal(size=2000)
-    >>> model = IntervalRegressor(Ridge(), confidence_level=0.9).fit(X, y)
+    >>> model = IntervalRegressor(Ridge(), coverage=0.9).fit(X, y)
     >>> model.predict_interval(X[:2]).shape
     (2, 2)
     >>> lower, upper = model.shown_.T
@@ -333,8 +332,8 @@ class IntervalRegressor(RegressorMixin, _Online):
         X, y = self._numbers(X, y, reset=True)
         if (self.lower is None) != (self.upper is None):
             raise InputError("lower and upper must be given together, got only one of them")
-        ends, start = ((), None) if self.lower is None else ((self.lower, self.upper), 1.0)
-        controller = self.controller or presets.scaled_intervals(self.confidence_level, start=start)
+        ends = () if self.lower is None else (self.lower, self.upper)
+        controller = self.controller or presets.intervals(self.coverage)
         self._open(controller, (self.estimator, *ends))
         self._options: dict[str, Any] = {}
         self._handover = handover(controller)
@@ -368,8 +367,8 @@ class SetClassifier(ClassifierMixin, _Online):
         The classifier, with `predict_proba`; see `IntervalRegressor` about pipelines.
     controller
         What to hold, and how, with a family of label sets, alone or in `sets.Nested` or
-        `sets.ScoreWindow`. By default `presets.threshold_sets(confidence_level)`.
-    confidence_level, initial, chunk, refit, window
+        `sets.ScoreWindow`. By default `setpoint.label_sets(coverage)`.
+    coverage, initial, chunk, refit, window
         See `IntervalRegressor`. The first rows go on until they hold two classes.
 
     Attributes
@@ -391,7 +390,7 @@ class SetClassifier(ClassifierMixin, _Online):
     >>> y = np.array(["calm", "wind", "storm"])[
     ...     np.digitize(X[:, 0] + random.normal(size=2000), [0, 2])
     ... ]
-    >>> model = SetClassifier(LogisticRegression(), confidence_level=0.9).fit(X, y)
+    >>> model = SetClassifier(LogisticRegression(), coverage=0.9).fit(X, y)
     >>> model.predict_set(X[:2]).shape
     (2, 3)
     >>> truth = y[1000:, None] == model.classes_
@@ -468,7 +467,7 @@ class SetClassifier(ClassifierMixin, _Online):
         """How many rows come first; without two classes among them most estimators cannot fit."""
         self.classes_ = classes
         self._check_known(y)
-        controller = self.controller or presets.threshold_sets(self.confidence_level)
+        controller = self.controller or presets.label_sets(self.coverage)
         self._open(controller, (self.estimator,))
         if not hasattr(self.estimator_, "predict_proba"):
             raise InputError(

@@ -6,31 +6,35 @@ A family answers two questions, and they agree with each other:
     critical(prediction, y)    the smallest λ whose set contains y
 """
 
-from setpoint.sets.corrected import Corrected
+from setpoint.sets.corrected import Corrected, Learnt
 from setpoint.sets.family import (
+    Arranges,
     Columns,
     Draws,
+    Explains,
     Family,
     Learns,
     Measured,
     Pixels,
     Remembers,
     Scalar,
+    Seasonal,
     Shares,
     Shows,
     Sides,
     Supports,
     Taped,
 )
-from setpoint.sets.intervals import Interval, Lower, QuantileScale, Scale, Upper, Widen
+from setpoint.sets.intervals import Interval, Lower, Scale, Upper, Widen
 from setpoint.sets.labels import Cumulative, LabelSet, Multilabel, Threshold
 from setpoint.sets.pixels import PixelIntervals, PixelScale, PixelSet, PixelThreshold
+from setpoint.sets.quantile_scale import QuantileScale
 from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, TwoSided
 
 __all__ = [
-    "Columns", "Corrected", "Cumulative", "Draws", "Family", "Interval", "LabelSet", "Learns",
-    "Levels", "Lower", "Measured", "Multilabel", "Nested", "PixelIntervals", "PixelScale",
-    "PixelSet", "PixelThreshold", "Pixels", "QuantileScale", "Remembers", "Scalar", "Scale",
-    "ScoreWindow", "Shares", "Shows", "SidedInterval", "Sides", "Supports", "Taped", "Threshold",
-    "TwoSided", "Upper", "Widen",
+    "Arranges", "Columns", "Corrected", "Cumulative", "Draws", "Explains", "Family", "Interval",
+    "LabelSet", "Learns", "Learnt", "Levels", "Lower", "Measured", "Multilabel", "Nested",
+    "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels", "QuantileScale",
+    "Remembers", "Scalar", "Scale", "ScoreWindow", "Seasonal", "Shares", "Shows", "SidedInterval",
+    "Sides", "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",
 ]  # fmt: skip

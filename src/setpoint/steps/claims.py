@@ -93,6 +93,9 @@ class Claim(NamedTuple):
         The ends grow with T to this power; 0 where they are constant.
     rounding
         How far rounding may take the mean from its bound.
+    counted
+        Whether people are told the ends as they are, as counts in units of the loss, not divided
+        by T: for a rule whose ends have no other unit in them.
     premises
         What the claim rests on, as far as the rule knows it.
     """
@@ -107,6 +110,7 @@ class Claim(NamedTuple):
     joint: bool = False
     growth: float = 0.0
     rounding: float = 0.0
+    counted: bool = False
     premises: tuple[Premise, ...] = ()
 
 

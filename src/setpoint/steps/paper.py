@@ -155,5 +155,6 @@ class Account:
             identity=within.theta - within.start - within.lifted,
             reach=(base, high),
             room=within.high - max(within.low, floor),
+            counted=True,
             premises=(Premise("θ is the account Σ(loss − level) itself", True),),
         )

@@ -13,12 +13,24 @@ from setpoint.parts import Capability
 from setpoint.receipts import Id
 from setpoint.sets import Interval, LabelSet, Levels, SidedInterval
 
-__all__ = ["Contains", "Unread", "checked", "described", "id_text", "name_of", "plain", "quoted"]
+__all__ = [
+    "Contains",
+    "Unread",
+    "checked",
+    "described",
+    "flag",
+    "id_text",
+    "name_of",
+    "plain",
+    "quoted",
+]
 
 _VERBS = ("prediction", "y", "drop", "certificate")
 _KEYS = ("stream", "id", *_VERBS)
+_FLAGS = ("drop", "certificate")
 _ALLOWED = frozenset(_KEYS)
-_LONGEST, _MOST_BITS = 1000, 3000
+_PLAIN = frozenset((float, int, str))
+_LONGEST, _MOST_BITS = 200, 3000
 
 
 class Unread(NamedTuple):
@@ -38,9 +50,10 @@ def checked(event: Any, stream: str = "") -> tuple[str, Id | None]:
     if not event.keys() <= _ALLOWED:
         strange = next(key for key in event if key not in _ALLOWED)
         raise InputError(f"an event may have {', '.join(_KEYS)}, got {quoted(strange)}")
-    for flag in ("drop", "certificate"):
-        if flag in event and not isinstance(event[flag], bool):
-            raise InputError(f"{flag} must be true or false, got {quoted(event[flag])}")
+    if not event.keys().isdisjoint(_FLAGS):
+        for key in _FLAGS:
+            if key in event and not isinstance(event[key], bool):
+                raise InputError(f"{key} must be true or false, got {quoted(event[key])}")
     if not ("prediction" in event or "y" in event or event.get("drop") or event.get("certificate")):
         raise InputError(f"an event needs one of {', '.join(_VERBS)}, got {quoted(event)}")
     name, id = event.get("stream"), event.get("id")
@@ -50,7 +63,7 @@ def checked(event: Any, stream: str = "") -> tuple[str, Id | None]:
 def name_of(value: Any) -> str:
     """The name of a stream: text, or a whole number as text."""
     name = str(_id(value, "the name of a stream"))
-    if any("\ud800" <= letter <= "\udfff" for letter in name):
+    if not name.isprintable() and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in name):
         raise InputError(f"the name of a stream must be whole characters, got {quoted(value)}")
     return name
 
@@ -80,7 +93,7 @@ def plain(value: Any, what: str, *, flags: bool = False) -> Any:
     if kind is float or kind is int or kind is str or value is None or (kind is bool and flags):
         return value
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(each, what, flags=flags) for each in value]
+        return [v if type(v) in _PLAIN else plain(v, what, flags=flags) for v in value]
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist(), what, flags=True)
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
@@ -115,6 +128,11 @@ class Contains(Protocol, metaclass=Capability):
     """A set that says what lies in it."""
 
     def contains(self, y: Any) -> bool: ...
+
+
+def flag(value: int | None) -> bool | None:
+    """A flag as the database keeps it."""
+    return None if value is None else bool(value)
 
 
 def quoted(value: Any) -> str:

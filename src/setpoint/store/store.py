@@ -3,138 +3,32 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from json import JSONEncoder, loads
-from math import isfinite
+from itertools import pairwise
+from json import loads
+from math import inf
 from typing import Any
 
 from setpoint import errors, spec
-from setpoint._check import choice, is_missing, whole
-from setpoint._state_file import from_text, to_text
-from setpoint.controller import Controller
+from setpoint._check import choice, positive, whole
+from setpoint._state_file import from_text
+from setpoint.controller import Controller, State
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver
 from setpoint.guarantee import Certificate
 from setpoint.receipts import Id
-from setpoint.store.database import Change, Database, Row, SQLite
-from setpoint.store.events import Contains, checked, described, id_text, name_of, plain, quoted
+from setpoint.store.database import Database, Notice, Row, SQLite
+from setpoint.store.events import checked, described, flag, id_text, name_of, plain, quoted
+from setpoint.store.live import Live, encode
 from setpoint.stream import Stream
 
 __all__ = ["Store", "StoredStream"]
 
-_STREAM = {"max_pending": 10_000, "overflow": "refuse", "missing": "skip"}
-_SETTINGS = {**_STREAM, "history": 1_000_000}
-_encode = JSONEncoder(check_circular=False).encode
-
-
-class _Live:
-    """A stream in memory, and what the present batch has done to it."""
-
-    def __init__(
-        self, name: str, epoch: int, stream: Stream, settings: Mapping[str, Any],
-        predictions: int, serial: int, numbers: dict[Id, int],
-    ) -> None:  # fmt: skip
-        self.name, self.epoch, self.stream, self.settings = name, epoch, stream, settings
-        self.skips = settings["missing"] == "skip"
-        self.predictions, self.numbers = predictions, numbers  # of the rows that wait
-        self.serial = serial  # above every number that was an id
-        self.forgotten = 0
-        self.settle()
-
-    def settle(self) -> None:
-        """Begins a batch."""
-        self.dirty, self.begun = False, self.predictions
-        self.stored: dict[str, Row] = {}
-        self.changed: dict[str, Row] = {}
-        self.steps: list[tuple[Callable[..., Any], Id | None, Any]] = []
-
-    # What an event does: the id, what is to be answered, and whether it was so before.
-
-    def predict(self, id: Id | None, prediction: Any) -> tuple[Id, Any, bool]:
-        text = "" if id is None else id_text(id)
-        row = self.row(text)
-        if row is not None and id is not None:
-            before, _, shown, _, _ = from_text(row.receipt)
-            if before != prediction:
-                raise InputError(f"another prediction was made under the id {text}: use an id once")
-            return id, shown, True
-        full = len(self.numbers) >= self.settings["max_pending"]
-        receipt = self.stream.issue(prediction, id)
-        self._moved(_Live.predict, id, prediction)
-        if full:
-            self._end(next(iter(self.numbers)), "expired")
-        text = text or id_text(receipt.id)
-        self.changed[text] = Row(
-            self.predictions, text, to_text((prediction, *receipt[1:])), time.time()
-        )
-        self.numbers[receipt.id] = self.predictions
-        self.predictions += 1
-        return receipt.id, receipt.shown, False
-
-    def update(self, id: Id | None, y: Any) -> tuple[Id, tuple[Any, bool | None], bool]:
-        if (row := self.closed(id)) is not None and id is not None:
-            return id, _updated(row, y), True
-        name, _, shown, _, _ = self.stream.receipt(id)
-        covered, missing = None, self.skips and is_missing(y)
-        if not missing and isinstance(
-            shown, Contains
-        ):  # asked first: whatever it raises, θ has not moved
-            covered = bool(shown.contains(self.stream.controller.sets.label(y)))
-        loss = self.stream.update(y, name)
-        self._moved(_Live.update, id, y)
-        self._end(name, "missing" if missing else "answered", _json(y), _json(loss), covered)
-        return name, (loss, covered), False
-
-    def drop(self, id: Id | None, _: None = None) -> tuple[Id, None, bool]:
-        if (row := self.closed(id)) is not None and id is not None:
-            if row.y is not None:
-                raise errors.AnsweredReceipt(f"the prediction under {row.id} already has its label")
-            return id, None, True
-        name = self.stream.receipt(id).id
-        self.stream.drop(name)
-        self._moved(_Live.drop, id, None)
-        self._end(name, "dropped")
-        return name, None, False
-
-    def row(self, text: str) -> Row | None:
-        return self.changed.get(text) or self.stored.get(text)
-
-    def closed(self, id: Id | None) -> Row | None:
-        return None if id is None or id in self.numbers else self.row(id_text(id))
-
-    def _moved(self, step: Callable[..., Any], id: Id | None, value: Any) -> None:
-        self.steps.append((step, id, value))
-        self.dirty = True
-
-    def _end(
-        self, id: Id, how: str, y: str | None = None, loss: str | None = None,
-        covered: bool | None = None,
-    ) -> None:  # fmt: skip
-        text, number = id_text(id), self.numbers.pop(id)
-        row = self.row(text)
-        begun = (number, text, "", 0.0) if row is None else row[:4]
-        self.changed[text] = Row(*begun, y, loss, covered, how, time.time())
-
-    def change(self) -> Change:
-        """What is to be written of the batch."""
-        self.stream.hand_over()  # the database remembers what is closed
-        content = self.stream.content()
-        content["last"] = None
-        content["receipts"] |= {"waiting": [], "alone": False}
-        self.serial = content["receipts"]["serial"]
-        rows = self.changed.values()
-        history = self.settings["history"]
-        forget = self.predictions - history - 1
-        if forget - self.forgotten >= min(1000, history):
-            self.forgotten = forget
-        else:
-            forget = -1
-        return Change(
-            self.name, self.epoch, spec.to_toml(self.stream.controller) if not self.epoch else "",
-            to_text(content), self.predictions,
-            [row for row in rows if row.number >= self.begun],
-            [row for row in rows if row.number < self.begun], forget,
-        )  # fmt: skip
+_SETTINGS = {
+    "max_pending": 10_000, "overflow": "refuse", "missing": "skip", "history": 1_000_000,
+    "window": None, "tolerance": None,
+}  # fmt: skip
+_MOST_LIVE = 10_000  # streams in memory
 
 
 class Store:
@@ -151,13 +45,13 @@ class Store:
     Without ids labels must follow their predictions, and repeating is not safe.
 
     A stream belongs to the process that used it last. One that was overtaken gets `TakenOver` and
-    changes nothing.
+    changes nothing, unless it may take the stream back.
 
     Parameters
     ----------
     path
-        A file for SQLite, which is made if there is none; a folder, for its streams.sqlite; or
-        another `Database`.
+        A file for SQLite, which is made if there is none; a folder, for its streams.sqlite; an
+        address such as postgresql://…; or another `Database`.
     controller
         What to hold in streams that are new; kept in the store.
     max_pending, overflow, missing
@@ -166,6 +60,10 @@ class Store:
     history
         How many predictions of each stream are kept once they are closed, by default the last
         million. As long as it is kept, an id is known. Kept in the store too.
+    window, tolerance
+        As for `Stream`: which alarms to note in the store; without a window none. Kept too.
+    takes_back
+        Whether a stream that another process has taken over is taken back where it is needed.
 
     Examples
     --------
@@ -191,6 +89,9 @@ class Store:
         overflow: str | None = None,
         missing: str | None = None,
         history: int | None = None,
+        window: int | None = None,
+        tolerance: float | None = None,
+        takes_back: bool = False,
     ) -> None:
         given: dict[str, Any] = {
             "controller": None if controller is None else _toml(controller),
@@ -198,12 +99,17 @@ class Store:
             "overflow": overflow and choice(overflow, "overflow", ("refuse", "expire")),
             "missing": missing and choice(missing, "missing", ("raise", "skip")),
             "history": history and whole(history, "history", 1),
+            "window": window and whole(window, "window", 1),
+            "tolerance": tolerance and positive(tolerance, "tolerance"),
         }
         given = {name: value for name, value in given.items() if value is not None}
-        self._database = path if isinstance(path, Database) else SQLite(path)
+        self._database = path if isinstance(path, Database) else _database(path)
+        self._takes_back = takes_back
         self._pid, self._turn, self._opened = os.getpid(), threading.RLock(), True
-        self._live: dict[str, _Live] = {}
-        self._batch: dict[str, _Live] = {}
+        self._live: dict[str, Live] = {}
+        self._batch: dict[str, Live] = {}
+        self._claims: list[str] = []
+        self._now = 0.0
         self._epochs: dict[str, int] = {}
         try:
             saved = {name: loads(text) for name, text in self._database.settings().items()}
@@ -212,7 +118,7 @@ class Store:
                 del given["controller"]
             self._settings: dict[str, Any] = {**_SETTINGS, **saved, **given}
             if given:
-                self._database.set({name: _encode(value) for name, value in given.items()})
+                self._database.set({name: encode(value) for name, value in given.items()})
         except BaseException:
             self._database.close()
             raise
@@ -222,44 +128,70 @@ class Store:
     def apply(self, events: Iterable[Any], stream: str = "") -> list[dict[str, Any]]:
         """Takes in events in order, in one transaction, and answers each once it is committed.
 
-        An event that cannot be taken in changes nothing and is answered by its error; the others go
-        on. `stream` is that of events that name none.
+        An event that cannot be taken in changes nothing and is answered by its error, and by the
+        `kind` of error in one word; the others go on. `stream` is that of events that name none.
         """
-        with self._transaction():
-            todo = [self._prepared(event, stream) for event in events]
-            for live in self._batch.values():
-                rows = self._database.find(live.name, live.stored) if live.stored else []
-                live.stored = {row.id: row for row in rows}
-            return [self._answer(*each) for each in todo]
+        return self.apply_groups([(stream, events)])[0]
 
-    def _prepared(self, event: Any, stream: str) -> tuple[Any, str, Id | None, Exception | None]:
-        """An event, its stream, its id and its error; notes in the stream which row it needs."""
-        try:
-            name, id = checked(event, stream)
-            live = self._begun(name, new="prediction" in event)
-            if id is None or (isinstance(id, int) and id >= live.serial):
-                return event, name, id, None
+    def apply_groups(
+        self, groups: Iterable[tuple[str, Iterable[Any]]]
+    ) -> list[list[dict[str, Any]]]:
+        """As `apply`, for several groups of events, each with the stream of those that name none.
+
+        All of them are one transaction.
+        """
+        todo: list[tuple[Any, str, Id | None, Exception | None]] = []
+        ends = []
+        for stream, events in groups:
+            for event in events:
+                try:
+                    todo.append((event, *checked(event, stream), None))
+                except SetpointError as error:
+                    todo.append((event, "", None, error))
+            ends.append(len(todo))
+        with self._transaction({name for _, name, _, error in todo if error is None}):
+            self._find(todo)
+            answers = [self._answer(*each) for each in todo]
+        return [answers[start:end] for start, end in pairwise([0, *ends])]
+
+    def _find(self, todo: list[tuple[Any, str, Id | None, Exception | None]]) -> None:
+        """Gets the streams of some events, and the rows that they need."""
+        for place, (event, name, id, refusal) in enumerate(todo):
+            if refusal is not None:
+                continue
+            live = self._batch.get(name)
+            if live is None:
+                try:
+                    live = self._begun(name, new="prediction" in event)
+                except TakenOver:
+                    raise
+                except SetpointError as error:
+                    todo[place] = event, "", None, error
+                    continue
+            if id is None or (type(id) is int and id >= live.serial):
+                continue
             if "prediction" in event or id not in live.numbers:
                 live.stored[id_text(id)] = _WANTED
-        except TakenOver:
-            raise
-        except SetpointError as error:
-            return event, "", None, error
-        return event, name, id, None
+        for live in self._batch.values():
+            rows = self._database.find(live.name, live.stored) if live.stored else []
+            live.stored = {row.id: row for row in rows}
 
     def _answer(self, event: Any, name: str, id: Id | None, refusal: Any) -> dict[str, Any]:
         answer: dict[str, Any] = {}
         if isinstance(event, Mapping):
-            answer = {key: event[key] for key in ("stream", "id") if key in event}
+            if "stream" in event:
+                answer["stream"] = event["stream"]
+            if "id" in event:
+                answer["id"] = event["id"]
         if refusal is not None:
-            return {**answer, "error": _short(refusal)}
-        live, named = self._batch[name], dict(answer)
+            return answer | _refused(refusal)
+        live, named = self._batch[name], len(answer)
         steps, repeated = len(live.steps), False
         try:
             if "prediction" in event:
                 id, shown, repeated = live.predict(id, plain(event["prediction"], "a prediction"))
                 answer["id"] = id
-                answer |= described(shown)
+                answer.update(described(shown))
             if "y" in event:
                 id, (loss, covered), repeated = live.update(id, _label(event["y"]))
                 answer["id"], answer["loss"] = id, list(loss) if type(loss) is tuple else loss
@@ -276,25 +208,46 @@ class Store:
         except (SetpointError, RecursionError) as error:
             if len(live.steps) > steps:
                 self._undo(live, steps)
-            return {**named, "error": _short(error)}
+            return dict(list(answer.items())[:named]) | _refused(error)
 
-    def _undo(self, live: _Live, steps: int) -> None:
+    def _undo(self, live: Live, steps: int) -> None:
         """Brings a stream back to where it was after some steps of the batch."""
         before = self._loaded(live.name) or self._new(live.name, live.stream.controller)
-        before.stored = live.stored
+        before.stored, before.time = live.stored, live.time
         for step, id, value in live.steps[:steps]:
             step(before, id, value)
         self._live[live.name] = self._batch[live.name] = before
 
     # Streams
 
-    def stream(self, name: str = "", controller: Controller | None = None) -> "StoredStream":
-        """A stream by name, from now on this process's; it begins if it is new."""
+    def stream(
+        self,
+        name: str = "",
+        controller: Controller | None = None,
+        *,
+        state: State | None = None,
+    ) -> "StoredStream":
+        """A stream by name, from now on this process's; it begins if it is new, in a state given.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> import setpoint as sp
+        >>> past = sp.Stream(sp.intervals())
+        >>> _ = past.predict((1.0, 2.0)), past.update(1.5)
+        >>> with TemporaryDirectory() as folder, Store(folder, sp.intervals()) as store:
+        ...     store.stream("north", state=past.state).certificate().risks[0].judged
+        1
+        """
         name = name_of(name)
-        with self._transaction():
-            self._live.pop(name, None)
-            self._epochs.pop(name, None)
+        with self._transaction([name], anew=True):
             live = self._begun(name, new=True, controller=controller)
+            if state is not None:
+                if live.epoch:
+                    raise InputError(
+                        f"the stream {quoted(name)} has a state: one is given to a new stream only"
+                    )
+                past = Stream(live.stream.controller, state=state).content()
+                parts = {part: past[part] for part in ("risks", "counts", "window")}
+                live.stream.restore({**live.stream.content(), **parts})
             if controller is not None:
                 _same(f"the stream {quoted(name)}", live.stream.controller, controller)
             live.dirty = live.epoch == 0
@@ -302,7 +255,7 @@ class Store:
 
     @property
     def names(self) -> list[str]:
-        """The streams, in the order in which they began."""
+        """The streams, in the order in which they began; those of one batch by name."""
         with self._used():
             return self._database.names()
 
@@ -314,84 +267,103 @@ class Store:
             raise _unknown(name)
         return live.stream
 
-    def history(self, name: str = "", after: int = -1) -> Iterator[dict[str, Any]]:
+    def history(
+        self, name: str = "", after: int = -1, most: int | None = None
+    ) -> Iterator[dict[str, Any]]:
         """The predictions of a stream that are kept, from the one after a number on."""
-        while True:
+        left = inf if most is None else most
+        while left > 0:
             with self._used():
-                rows = self._database.history(name, after, 1000)
+                rows = self._database.history(name, after, int(min(left, 1000)))
             for row in rows:
                 prediction, _, shown, lam, _ = from_text(row.receipt)
                 yield {
                     "number": row.number, "id": loads(row.id), "prediction": prediction,
                     "shown": described(shown), "lam": lam, "y": row.y and loads(row.y),
-                    "loss": row.loss and loads(row.loss), "covered": _flag(row.covered),
+                    "loss": row.loss and loads(row.loss), "covered": flag(row.covered),
                     "ended": row.ended, "made": row.made, "closed": row.closed,
                 }  # fmt: skip
             if not rows:
                 return
-            after = rows[-1].number
+            after, left = rows[-1].number, left - len(rows)
 
-    def _begun(self, name: str, *, new: bool, controller: Controller | None = None) -> _Live:
+    def overviews(self, name: str | None = None) -> dict[str, dict[str, Any]]:
+        """What a list of streams says of each, or of one, whichever process has it."""
+        with self._used():
+            return {name: loads(text) for name, text in self._database.overviews(name)}
+
+    def alarms(self, most: int = 100) -> list[dict[str, Any]]:
+        """The last alarms of all streams, the newest first."""
+        with self._used():
+            return list(map(_alarm, self._database.alarms(most)))
+
+    def untold(self, seconds: float = 60.0) -> list[dict[str, Any]]:
+        """Alarms that nobody was told yet; for some seconds they are this process's to tell."""
+        with self._used():
+            return list(map(_alarm, self._database.take(time.time(), seconds)))
+
+    def told(self, alarms: Iterable[Mapping[str, Any]]) -> None:
+        """Says that alarms were told."""
+        with self._used():
+            self._database.told([alarm["number"] for alarm in alarms])
+
+    def _begun(self, name: str, *, new: bool, controller: Controller | None = None) -> Live:
         """A stream at work in this batch."""
         live = self._batch.get(name)
         if live is None:
-            live = self._live.get(name) or self._loaded(name)
+            live = self._live.pop(name, None) or self._loaded(name)
             if live is None:
                 if not new:
                     raise _unknown(name)
                 live = self._new(name, controller)
+            live.time = self._now
             self._live[name] = self._batch[name] = live
         return live
 
-    def _new(self, name: str, controller: Controller | None) -> _Live:
+    def _new(self, name: str, controller: Controller | None) -> Live:
         if controller is not None:
             _toml(controller)
         elif "controller" in self._settings:
             controller = spec.from_toml(self._settings["controller"])
         else:
-            raise StateError(f"there is no stream {quoted(name)} yet: give a controller to begin")
-        stream = Stream(controller, **{name: self._settings[name] for name in _STREAM})
-        return _Live(name, 0, stream, self._settings, 0, 0, {})
+            raise _unknown(name, "; give a controller to begin")
+        return Live(name, controller, self._settings, None)
 
-    def _loaded(self, name: str, *, look: bool = False) -> _Live | None:
+    def _loaded(self, name: str, *, look: bool = False) -> Live | None:
         """A stream from the database; it is claimed unless it is this process's already."""
-        saved = self._database.load(name, claim=not look and name not in self._epochs)
+        claim = not look and name not in self._epochs
+        saved = self._database.load(name, claim=claim)
         if saved is None:
             return None
-        if not look and self._epochs.setdefault(name, saved.epoch) != saved.epoch:
-            raise TakenOver(name)
-        try:
-            content, settings = from_text(saved.state), self._settings
-            numbers: dict[Id, int] = {loads(row.id): row.number for row in saved.waiting}
-            receipts = [from_text(row.receipt)[1:] for row in saved.waiting]
-            content["missing"] = settings["missing"]
-            content["receipts"] |= {
-                "max_pending": settings["max_pending"], "overflow": settings["overflow"],
-                "waiting": [(id, *rest) for id, rest in zip(numbers, receipts, strict=True)],
-            }  # fmt: skip
-            stream = Stream.restored(spec.from_toml(saved.controller), content)
-            serial = content["receipts"]["serial"]
-        except (SetpointError, KeyError, TypeError, ValueError) as error:
-            raise StateError(f"the stream {quoted(name)} is damaged: {error}") from error
-        return _Live(name, saved.epoch, stream, settings, saved.predictions, serial, numbers)
+        if claim:
+            self._epochs[name] = saved.epoch
+            self._claims.append(name)
+        return Live(name, spec.from_toml(saved.controller), self._settings, saved)
 
     # Batches
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, names: Iterable[str], *, anew: bool = False) -> Iterator[None]:
         """A batch that is committed whole; if that fails, its streams are as they were before."""
         with self._used():
-            self._batch = {}
+            self._batch, self._claims, self._now = {}, [], time.time()
+            epochs = self._database.begin(names)
             try:
+                self._check(names, epochs, anew)
                 yield
                 lives = [live for live in self._batch.values() if live.dirty]
-                if lives:
+                if lives or self._claims:
                     self._database.commit([live.change() for live in lives])
+                else:
+                    self._database.rollback()
             except BaseException as error:
                 refused = isinstance(error, SetpointError)  # anything else may come in mid-step
                 for name, live in list(self._live.items()):
-                    if live.dirty or not refused:
+                    if live.dirty or not refused or name in self._claims:
                         del self._live[name]
+                for name in self._claims:
+                    del self._epochs[name]
+                self._database.rollback()
                 raise
             for live in lives:
                 self._epochs[live.name] = live.epoch = live.epoch or 1
@@ -399,6 +371,18 @@ class Store:
                 live.settle()
                 if not live.epoch:  # its first prediction was refused
                     del self._live[name]
+            while len(self._live) > _MOST_LIVE:
+                del self._live[next(iter(self._live))]
+
+    def _check(self, names: Iterable[str], epochs: Mapping[str, int], anew: bool) -> None:
+        """Forgets streams that another process has used since, or refuses to go on."""
+        for name in names:
+            if anew or self._epochs.get(name) != epochs.get(name):
+                self._live.pop(name, None)
+                before = self._epochs.pop(name, None)
+                if before is not None and not (anew or self._takes_back):
+                    self._epochs[name] = before
+                    raise TakenOver(name)
 
     @contextmanager
     def _used(self) -> Iterator[None]:
@@ -432,8 +416,8 @@ class StoredStream:
         self._store, self.name = store, name
 
     @contextmanager
-    def _live(self, id: Id | None = None) -> Iterator[_Live]:
-        with self._store._transaction():
+    def _live(self, id: Id | None = None) -> Iterator[Live]:
+        with self._store._transaction([self.name]):
             live = self._store._begun(self.name, new=False)
             if id is not None:
                 rows = self._store._database.find(self.name, [id_text(id)])
@@ -455,6 +439,20 @@ class StoredStream:
         with self._live(id) as live:
             live.drop(id)
 
+    def change(
+        self,
+        *,
+        risk: int = 0,
+        level: float | None = None,
+        step: Any = None,
+        bounds: tuple[float, float] | None = None,
+    ) -> bool:
+        """As `Stream.change`; False if everything is so already, and then nothing changes."""
+        options = {"level": level, "step": step, "bounds": bounds}
+        given = {name: value for name, value in options.items() if value is not None}
+        with self._live() as live:
+            return live.modify(risk, given)
+
     def apply(self, events: Iterable[Any]) -> list[dict[str, Any]]:
         """As `Store.apply`, for events that name no other stream."""
         return self._store.apply(events, self.name)
@@ -468,40 +466,37 @@ class StoredStream:
 _WANTED = Row(-1, "", "", 0.0)
 
 
-def _updated(row: Row, y: Any) -> tuple[Any, bool | None]:
-    """What was answered to the label of a prediction that is closed."""
-    if row.y is None or row.loss is None:
-        raise errors.ExpiredReceipt(f"the prediction under {row.id} was given up ({row.ended})")
-    before, loss = loads(row.y), loads(row.loss)
-    if before != y and not (is_missing(before) and is_missing(y)):
-        raise InputError(f"the id {row.id} already has the label {row.y}, got {quoted(y)}")
-    return tuple(loss) if isinstance(loss, list) else loss, _flag(row.covered)
-
-
 def _label(y: Any) -> Any:
     if isinstance(y, bool):
         raise InputError(f"y must be a number, text or a list, got {quoted(y)}")
     return plain(y, "a label", flags=True)
 
 
-def _json(value: Any) -> str:
-    return repr(value) if type(value) is float and isfinite(value) else _encode(value)
+def _alarm(notice: Notice) -> dict[str, Any]:
+    about = {"number": notice.key, "stream": notice.stream, "at": notice.made}
+    return about | loads(notice.alarm)
 
 
-def _flag(value: int | None) -> bool | None:
-    return None if value is None else bool(value)
-
-
-def _short(error: Exception) -> str:
+def _refused(error: Exception) -> dict[str, str]:
+    """What is answered to an event that was refused."""
     if isinstance(error, RecursionError):
-        return "an event must be made of numbers, text and short lists, got deep ones"
+        error = InputError("an event must be made of numbers, text and short lists, got deep ones")
     message = str(error)
-    return message if len(message) <= 1000 else f"{message[:999]}…"
+    short = message if len(message) <= 1000 else f"{message[:999]}…"
+    return {"error": short, "kind": type(error).__name__}
 
 
-def _unknown(name: str) -> errors.UnknownReceipt:
+def _unknown(name: str, advice: str = "") -> errors.UnknownStream:
     what = f"there is no stream {quoted(name)}" if name else "no prediction was made yet"
-    return errors.UnknownReceipt(what)
+    return errors.UnknownStream(f"{what}{advice}")
+
+
+def _database(where: str | os.PathLike[str]) -> Database:
+    if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
+        from setpoint.store.postgres import PostgreSQL
+
+        return PostgreSQL(where)
+    return SQLite(where)
 
 
 def _toml(controller: Controller) -> str:

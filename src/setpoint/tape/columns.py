@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from math import nan
 from operator import index
 from typing import Any, NamedTuple, overload
 
@@ -35,9 +36,11 @@ __all__ = [
     "segment",
     "several",
     "times",
+    "wholes",
 ]
 
-KEYS = ("id", "time", "group")
+KEYS = ("id", "horizon", "time", "known", "delay", "group")
+"""The columns of a tape that say what a row is about."""
 CHUNK = 1 << 17
 """How many rows become Python values at once."""
 
@@ -84,22 +87,48 @@ def numbers(values: Any, name: str) -> np.ndarray:
     return reals
 
 
-def times(values: Any) -> np.ndarray:
-    """A column of numbers or datetime64. Dates and ISO text are read; offsets go to UTC."""
-    raw = column(values, "time")
+def times(values: Any, name: str = "time", *, open: bool = False) -> np.ndarray:
+    """A column of numbers or datetime64. Dates and ISO text are read; offsets go to UTC.
+
+    `open` allows rows without a time.
+    """
+    raw = column(values, name)
     if raw.ndim != 1:
-        raise TapeError(f"time must have one value a row, got shape {raw.shape}")
+        raise TapeError(f"{name} must have one value a row, got shape {raw.shape}")
     if raw.dtype.kind in "OUT":
         listed = raw.tolist()
-        numeric = all(isinstance(value, int | float) for value in listed[:1])
-        raw = numbers(raw, "time") if numeric else iso(listed)
+        if open:
+            listed = [
+                None if value in ("", "NaT") or is_missing(value) else value for value in listed
+            ]
+        first = next((value for value in listed if value is not None), nan)
+        if isinstance(first, int | float):
+            raw = numbers(np.fromiter(listed, object, len(listed)), name)
+        elif open:
+            raw = np.full(len(listed), "NaT", "datetime64[us]")
+            there = [row for row, value in enumerate(listed) if value is not None]
+            raw[there] = iso([listed[row] for row in there])
+        else:
+            raw = iso(listed)
     if raw.dtype.kind not in "iufM":
-        raise TapeError(f"time must hold numbers or dates, got values of type {raw.dtype}")
+        raise TapeError(f"{name} must hold numbers or dates, got values of type {raw.dtype}")
     unknown = np.isnat(raw) if raw.dtype.kind == "M" else raw != raw
-    if unknown.any():
+    if unknown.any() and not open:
         row = int(unknown.argmax())
-        raise TapeError(f"time must be known in every row, got {raw[row]} at row {row}")
+        raise TapeError(f"{name} must be known in every row, got {raw[row]} at row {row}")
     return raw
+
+
+def wholes(values: Any, name: str, least: int) -> np.ndarray:
+    """A column of whole numbers that are not too small."""
+    raw = numbers(values, name)
+    wrong = ~((raw >= least) & (raw < 1 << 31) & (raw == np.floor(raw)))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise TapeError(
+            f"{name} must hold whole numbers from {least}, got {raw[row]:g} at row {row}"
+        )
+    return raw.astype(np.int64)
 
 
 def number_keys(keys: np.ndarray, name: str) -> tuple[dict[Any, int], np.ndarray, np.ndarray]:
@@ -336,7 +365,8 @@ def checked_names(names: Any, size: int, extras: Mapping[str, Any]) -> tuple[str
     for name in every:
         if not isinstance(name, str) or every.count(name) > 1:
             raise TapeError(
-                f"names must be strings, all different and none of y, id, time, group; got {name!r}"
+                f"names must be strings, all different and none of y, {', '.join(KEYS)}; "
+                f"got {name!r}"
             )
     return checked
 
@@ -349,14 +379,15 @@ def floats(values: Any, name: str) -> Column:
     return numbers(values, f"column {name!r}")
 
 
+_KINDS = {"id": "key", "group": "key"}
+
+
 class Plan(NamedTuple):
     """Which column plays which part."""
 
     prediction: tuple[Any, ...]
     target: Any
-    id: Any
-    time: Any
-    group: Any
+    keys: Mapping[str, Any]
     extras: tuple[Any, ...]
 
     @classmethod
@@ -364,25 +395,23 @@ class Plan(NamedTuple):
         """The parts by place, as `write` lays them out: keys, prediction, y, extras."""
         check_columns(["y"], names, where)
         first, last = names[: names.index("y")], names[names.index("y") + 1 :]
-        id, time, group = (name if name in first else None for name in KEYS)
+        keys = {name: name for name in KEYS if name in first}
         prediction = tuple(name for name in first if name not in KEYS)
-        return cls(prediction, "y", id, time, group, tuple(last))
+        return cls(prediction, "y", keys, tuple(last))
 
     def kinds(self) -> dict[Any, str]:
         """The columns needed, each with what a CSV's text is taken for."""
         kinds = dict.fromkeys(self.extras, "any")
-        kinds |= {self.time: "any", self.id: "key", self.group: "key", self.target: "number"}
-        kinds |= dict.fromkeys(self.prediction, "number")
-        kinds.pop(None, None)
-        return kinds
+        kinds |= {name: _KINDS.get(key, "any") for key, name in self.keys.items()}
+        kinds[self.target] = "number"
+        return kinds | dict.fromkeys(self.prediction, "number")
 
     def arguments(self, columns: Mapping[Any, np.ndarray]) -> dict[str, Any]:
         """What `Tape.from_arrays` takes."""
-        keys = zip(KEYS, (self.id, self.time, self.group), strict=True)
         return {
             "prediction": [columns[name] for name in self.prediction],
             "names": [str(name) for name in self.prediction],
             "y": columns[self.target],
-            **{key: columns[name] for key, name in keys if name is not None},
+            **{key: columns[name] for key, name in self.keys.items()},
             "extras": {str(name): columns[name] for name in self.extras},
         }

@@ -10,10 +10,12 @@ import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from setpoint._check import whole
 from setpoint.errors import TapeError
 from setpoint.tape.columns import (
     KEYS,
@@ -24,14 +26,17 @@ from setpoint.tape.columns import (
     column,
     floats,
     frame_columns,
+    number_keys,
     numbers,
     refuse,
     repeated_times,
     segment,
     several,
     times,
+    wholes,
 )
 from setpoint.tape.files import read_tape, write_tape
+from setpoint.tape.schedule import Schedule, scheduled, steady
 
 __all__ = ["USUAL", "Segments", "Tape", "TapeNotice"]
 
@@ -72,10 +77,22 @@ class Tape:
     id
         The stream of each row, whole numbers or strings; None for a single stream.
     time
-        Numbers or datetime64 that never fall within a stream. Where some repeat, the order of
-        the rows counts, and one `TapeNotice` says how many.
+        Numbers or datetime64 that never fall within a stream: when the set of each row is made.
+        Where some repeat, the order of the rows counts, and one `TapeNotice` says how many.
     group
         A key for each row, for metrics by group.
+    horizon
+        How many steps ahead each row forecasts, from 1. Every horizon of an id is a stream, under
+        the key (id, horizon), or the horizon alone where there is no id. Unless `delay` or
+        `known` says otherwise, a label comes horizon − 1 rows late.
+    delay
+        How many rows late labels become known, one number or a column: when the set of row t of a
+        stream is made, the label of row s is known if s + delay < t. 0 by default: each label is
+        known before the next row.
+    known
+        When each label became known: in units of `time`, or as numbers of rows where there is no
+        time. It counts for the rows of its stream that are made then or later. NaN or NaT says
+        after the last row, which is when all labels come that are not known before.
     extras
         Whatever else is to be carried along, by name: arrays with one entry a row, or `Ragged`.
     strict
@@ -111,10 +128,13 @@ class Tape:
     group: np.ndarray | None = None
     extras: dict[str, Column] = field(default_factory=dict)
     strict: InitVar[bool] = False
+    horizon: np.ndarray | None = None
+    delay: int | np.ndarray | None = None
+    known: np.ndarray | None = None
     notice: str | None = field(default=None, init=False)
 
     def __post_init__(self, strict: bool) -> None:
-        names = checked_names(self.names, len(self.prediction), self.extras)
+        names, given = checked_names(self.names, len(self.prediction), self.extras), self.delay
         _fill(
             self,
             prediction=tuple(map(floats, self.prediction, names)),
@@ -122,20 +142,32 @@ class Tape:
             y=numbers(self.y, "y"),
             id=None if self.id is None else column(self.id, "id"),
             time=None if self.time is None else times(self.time),
+            horizon=None if self.horizon is None else wholes(self.horizon, "horizon", 1),
+            delay=0 if self.delay is None else _delay(self.delay),
+            known=None if self.known is None else times(self.known, "known", open=True),
             group=None if self.group is None else column(self.group, "group"),
             extras={
                 name: values if isinstance(values, Ragged) else column(values, f"column {name!r}")
                 for name, values in self.extras.items()
             },
         )
+        if self.known is not None and self.time is None:
+            _fill(self, time=np.arange(len(self.y)))
+        if self.horizon is not None and self.known is None and given is None:
+            _fill(self, delay=self.horizon - 1)
         self._check()
         refuse(np.isinf, self.y, "y", "finite, or NaN where not observed")
         if self.id is not None and self.id.dtype.kind not in "iuOUT" and len(self.id):
             raise TapeError(f"id must hold whole numbers or strings, got {self.id.dtype}")
-        for key in self._segmented[0] if self.id is not None and self.id.dtype == object else ():
-            if not isinstance(key, str | int | np.integer) or isinstance(key, bool):
-                row = int(self.rows(key)[0])
-                raise TapeError(f"id must hold whole numbers or strings, got {key!r} at row {row}")
+        if self.id is not None and self.id.dtype == object:
+            keys, starts, codes = number_keys(self.id, "id")
+            for key, number in keys.items():
+                if not isinstance(key, str | int | np.integer) or isinstance(key, bool):
+                    row = int(starts[(codes == number).argmax()])
+                    raise TapeError(
+                        f"id must hold whole numbers or strings, got {key!r} at row {row}"
+                    )
+        self._check_known()
         if self.time is not None:
             repeats = repeated_times(self.time, self.id, *self.segments, strict)
             if repeats:
@@ -159,6 +191,9 @@ class Tape:
         time: Any = None,
         group: Any = None,
         extras: Mapping[str, Any] | None = None,
+        horizon: Any = None,
+        delay: Any = None,
+        known: Any = None,
         strict: bool = False,
         places: np.ndarray | None = None,
     ) -> "Tape":
@@ -184,7 +219,10 @@ class Tape:
         names = tuple(usual if names is None else names)
         if columns and not names:
             raise TapeError(f"names must be given for a prediction of {len(columns)} columns")
-        tape = cls(tuple(columns), names, y, id, time, group, dict(extras or {}), strict)
+        tape = cls(
+            tuple(columns), names, y, id, time, group, dict(extras or {}), strict, horizon, delay,
+            known,
+        )  # fmt: skip
         if places is not None:
             _fill(tape, places=places)
         return tape
@@ -200,15 +238,20 @@ class Tape:
         time: str | None = None,
         group: str | None = None,
         extras: Sequence[str] = (),
+        horizon: str | None = None,
+        delay: str | int | None = None,
+        known: str | None = None,
         strict: bool = False,
     ) -> "Tape":
         """A tape from columns of a data frame: pandas, polars, Arrow or a mapping of arrays.
 
-        Every argument but the first and last names columns of the frame.
+        Every argument but the first and last names columns of the frame; `delay` may be a number.
         """
-        plan = Plan(several(prediction), target, id, time, group, several(extras))
+        keys = _named(id=id, time=time, group=group, horizon=horizon, delay=delay, known=known)
+        plan = Plan(several(prediction), target, keys, several(extras))
         columns = frame_columns(frame, plan.kinds())
-        return cls.from_arrays(**plan.arguments(columns), strict=strict)
+        number = {} if isinstance(delay, str) else {"delay": delay}
+        return cls.from_arrays(**plan.arguments(columns) | number, strict=strict)
 
     @classmethod
     def read(
@@ -221,22 +264,30 @@ class Tape:
         time: str | None = None,
         group: str | None = None,
         extras: Sequence[str] | None = None,
+        horizon: str | None = None,
+        delay: str | int | None = None,
+        known: str | None = None,
         strict: bool = False,
     ) -> "Tape":
         """A tape from a .csv, .csv.gz, .parquet or .npz file.
 
         Columns are named as in `from_frame`. If none is named, the file must be laid out as
-        `write` does: id, time and group where there are any, the prediction, y, extras.
+        `write` does: id, horizon, time, known, delay and group where there are any, the
+        prediction, y, extras.
 
         A CSV has no types. There an id or group is a whole number if every one of them is
         written as one (007 is not), else text; an empty label, or NaN, NA, null and None, is not
         observed.
         """
         plan = None
-        if any(name is not None for name in (prediction, target, id, time, group, extras)):
+        keys = _named(id=id, time=time, group=group, horizon=horizon, delay=delay, known=known)
+        if keys or any(name is not None for name in (prediction, target, extras)):
             names = several(("lower", "upper") if prediction is None else prediction)
-            plan = Plan(names, target or "y", id, time, group, several(extras or ()))
-        return cls.from_arrays(**read_tape(path, plan), strict=strict)
+            plan = Plan(names, target or "y", keys, several(extras or ()))
+        arguments = read_tape(path, plan)
+        if delay is not None and not isinstance(delay, str):
+            arguments["delay"] = delay
+        return cls.from_arrays(**arguments, strict=strict)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes a .csv, .csv.gz, .parquet or .npz file, whole or not at all.
@@ -248,8 +299,10 @@ class Tape:
         write_tape(path, self._keys(), prediction, self.y, self.extras)
 
     def _keys(self) -> dict[str, np.ndarray]:
-        """Those of id, time and group that there are."""
-        keys = {"id": self.id, "time": self.time, "group": self.group}
+        """Those of `KEYS` that there are."""
+        keys = {name: getattr(self, name) for name in KEYS}
+        if not isinstance(self.delay, np.ndarray):
+            keys["delay"] = np.full(len(self), self.delay) if self.delay else None
         return {name: values for name, values in keys.items() if values is not None}
 
     # Looked at
@@ -268,9 +321,52 @@ class Tape:
 
     @cached_property
     def _segmented(self) -> tuple[dict[Any, int], np.ndarray | None, np.ndarray]:
+        if self.horizon is None:
+            whole_tape = {None: 0}, None, np.array([0, len(self)])
+            return whole_tape if self.id is None else segment(self.id)
         if self.id is None:
-            return {None: 0}, None, np.array([0, len(self)])
-        return segment(self.id)
+            return segment(self.horizon)
+        pairs = zip(self.id.tolist(), self.horizon.tolist(), strict=True)
+        return segment(np.fromiter(pairs, object, len(self)))
+
+    @cached_property
+    def schedule(self) -> Schedule | None:
+        """When labels become known, in the order of `segments`; None if always before the next row.
+
+        >>> tape = Tape.from_arrays([[0.0] * 3, [1.0] * 3], [0.5] * 3, known=[3, 2, 2])
+        >>> tape.schedule.order, tape.schedule.upto
+        (array([1, 2, 0]), array([0, 0, 1]))
+        """
+        offsets = self.segments.offsets
+        lengths = np.diff(offsets)
+        if self.known is not None and self.time is not None:
+            known, time = self.by_stream(self.known), self.by_stream(self.time)
+            rows = np.empty(len(self), np.int64)
+            for first, last in pairwise(offsets.tolist()):
+                rows[first:last] = np.searchsorted(time[first:last], known[first:last])
+            return scheduled(rows, known, offsets)
+        if not isinstance(self.delay, np.ndarray):
+            return steady(np.full(len(lengths), self.delay), offsets) if self.delay else None
+        delay = self.by_stream(self.delay)
+        if not delay.any():
+            return None
+        first = delay[offsets[:-1]] if len(delay) else delay
+        if (delay == np.repeat(first, lengths)).all():
+            return steady(first, offsets)
+        rows = np.arange(len(self)) - np.repeat(offsets[:-1], lengths) + 1 + delay
+        return scheduled(rows, rows, offsets)
+
+    def late(self, delay: Any) -> "Tape":
+        """The same rows with labels that are known `delay` rows late, one number or a column.
+
+        >>> tape = Tape.from_arrays([[0.0] * 3, [1.0] * 3], [0.5] * 3)
+        >>> tape.late(2).schedule.delays
+        array([2])
+        """
+        tape = self._take(slice(None))
+        _fill(tape, delay=_delay(delay), known=None)
+        tape._check()
+        return tape
 
     @cached_property
     def places(self) -> np.ndarray:
@@ -385,7 +481,15 @@ class Tape:
             extras={name: values[rows] for name, values in self.extras.items()},
             **{name: keys[name][rows] if name in keys else None for name in KEYS},
         )
+        if not isinstance(self.delay, np.ndarray):
+            _fill(part, delay=self.delay)
         return part
+
+    def hidden(self, rows: np.ndarray) -> "Tape":
+        """The same rows, some of them without their label."""
+        tape = self._take(slice(None))
+        _fill(tape, y=np.where(rows, np.nan, self.y))
+        return tape
 
     def with_prediction(self, prediction: Mapping[str, np.ndarray]) -> "Tape":
         """The same rows with other predictions."""
@@ -411,6 +515,34 @@ class Tape:
             raise TapeError(f"columns must be of equal length: {lengths} rows")
         for name, values in zip(self.names, self.prediction, strict=True):
             refuse(np.isnan, values, f"column {name!r}", "a number or ±inf")
+
+    def _check_known(self) -> None:
+        """When a label became known is said once, in the units of time, and not before its set."""
+        if self.known is None or self.time is None:
+            return
+        if isinstance(self.delay, np.ndarray) or self.delay:
+            raise TapeError("a tape has a delay or times at which labels became known, not both")
+        if (self.known.dtype.kind == "M") != (self.time.dtype.kind == "M"):
+            raise TapeError(
+                f"known must be in units of time, {self.time.dtype} here, got {self.known.dtype}"
+            )
+        early = self.known < self.time
+        if early.any():
+            row = int(early.argmax())
+            raise TapeError(
+                f"a label cannot be known before its set is made: known is {self.known[row]} and "
+                f"time is {self.time[row]} at row {row}"
+            )
+
+
+def _delay(values: Any) -> int | np.ndarray:
+    """A delay of all rows, or one for each."""
+    return whole(values, "delay", 0) if np.ndim(values) == 0 else wholes(values, "delay", 0)
+
+
+def _named(**names: Any) -> dict[str, str]:
+    """The columns that play a part."""
+    return {key: name for key, name in names.items() if isinstance(name, str)}
 
 
 def _fill(tape: Any, **fields: Any) -> None:

@@ -1,0 +1,125 @@
+"""What the bounds of a certificate rest on, and whether it holds here."""
+
+from math import inf, isfinite
+from typing import Any
+
+from setpoint.controller import Controller, Risk, State
+from setpoint.losses import Declaration
+from setpoint.sets.family import Sides
+from setpoint.steps import Claim, Premise, Within
+
+__all__ = ["alone", "premises_of"]
+
+
+def alone(controller: Controller, index: int) -> bool:
+    """Whether nothing but its own θ moves the set that a risk is judged on."""
+    family = controller.sets
+    return family.alone(index) if isinstance(family, Sides) else len(controller.risks) == 1
+
+
+def premises_of(
+    controller: Controller,
+    index: int,
+    promise: Declaration,
+    state: State,
+    within: Within,
+    claim: Claim,
+) -> tuple[Premise, ...]:
+    """The premises of a claim, and whether each holds here."""
+    risk, values, combine = controller.risks[index], state.risks[index], controller.combine
+    stated = claim.lower is not None or claim.upper is not None
+    premises = [*claim.premises]
+    if not stated:
+        text = f"the step rule {type(risk.step).__name__} states a bound"
+        premises.append(Premise(text, False))
+    premises += [
+        *_bounds(within, claim),
+        Premise(
+            f"every loss lies in [{promise.low:g}, {promise.high:g}]"
+            if isfinite(promise.high)
+            else f"no loss can exceed {within.rise + risk.level:g}, by the rule itself"
+            if isfinite(within.rise)
+            else "the loss has a limit (with late labels, several risks or a change: give a cap)",
+            isfinite(within.rise) and isfinite(within.fall),
+        ),
+        *_ends(risk, promise),
+    ]
+    if not promise.monotone:
+        text = "the loss moves one way with the set (it does not: the level is a best effort)"
+        premises.append(Premise(text, False, "note"))
+    if not alone(controller, index):
+        if isinstance(controller.sets, Sides):
+            text = (
+                "this risk alone decides its set (the set before it does too, so it may stay below)"
+            )
+            premises.append(Premise(text, False, "lower"))
+        else:
+            premises.append(_lower_side(combine, state))
+            if not combine.covers_each and combine.anti_windup is None:
+                text = (
+                    f"{type(combine).__name__} without anti-windup holds a weighted sum of the "
+                    "risks; each by itself is held only by its safeguard"
+                )
+                premises.append(Premise(text, False, "note"))
+    excess = risk.level if promise.grows else -risk.level
+    if values.unjudged and risk.unjudged == "zero" and excess != 0.0:
+        side = "lower" if excess < 0.0 else "upper"
+        text = "no label without anything to judge was counted as a loss of 0"
+        premises.append(Premise(text, False, side))
+    return tuple(premises)
+
+
+def _bounds(within: Within, claim: Claim) -> list[Premise]:
+    """Where θ began, and what keeps it from running away, as far as the claim rests on it."""
+    bounds = f"[{within.low:g}, {within.high:g}]"
+    if within.low == -inf and within.high == inf:
+        return [Premise("θ has bounds (it has none: give bounds, or use burn_in)", False)]
+    inside = within.low <= within.start <= within.high
+    found = [
+        Premise(
+            f"θ begins at {within.start:g}, within its bounds {bounds}"
+            if inside
+            else f"θ began at {within.start:g}, outside {bounds}: the bound allows for it",
+            True,
+        )
+    ]
+    if within.high == inf:
+        found.append(
+            Premise("θ has an upper bound, above which the full set is shown", False, "upper")
+        )
+    one_sided = claim.lower is None and not (claim.window_needs_lower or claim.joint)
+    if within.low == -inf and not one_sided:
+        found.append(
+            Premise("θ has a lower bound, below which the empty set is shown", False, "lower")
+        )
+    return found
+
+
+def _ends(risk: Risk, promise: Declaration) -> tuple[Premise, Premise]:
+    """Where the loss must lie at the ends of the family."""
+
+    def end(name: str, loss: float, most: bool, needed: str) -> Premise:
+        size, side = ("at most", "above") if most else ("at least", "below")
+        text = f"the loss of the {name} set is {size} {loss:g}, not {side} the level {risk.level:g}"
+        return Premise(text, loss <= risk.level if most else loss >= risk.level, needed)
+
+    return (
+        end("full", promise.full, not promise.grows, "upper"),
+        end("empty", promise.empty, promise.grows, "lower"),
+    )
+
+
+def _lower_side(combine: Any, state: State) -> Premise:
+    """With several risks a slack one may stay below its level."""
+    if combine.empty_if == "some" and combine.anti_windup is None:
+        return Premise(
+            "the empty set is shown whenever one θ is below its bound "
+            f"({state.torn:,} times another risk asked for the full set)",
+            state.torn == 0,
+            "lower",
+        )
+    return Premise(
+        "this risk alone decides the set (others do too, so it may stay below its level)",
+        False,
+        "lower",
+    )

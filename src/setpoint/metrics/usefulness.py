@@ -1,0 +1,348 @@
+"""Whether sets are of use: a guarantee can hold with sets that tell nobody anything.
+
+Intervals are compared with what a spreadsheet would give, the middle of the forecast plus and minus
+a quantile of its latest errors, and with the range of y. Sets of labels are compared with the most
+frequent labels that would do without any model. Nothing here has a unit.
+"""
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from itertools import product
+from math import ceil, inf, isfinite, nan
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from setpoint._check import confidence, whole
+from setpoint.errors import InputError
+from setpoint.metrics.tally import Floats, Places, column, ends, observed, offsets_of
+
+__all__ = ["Streams", "Use", "Usefulness", "label_usefulness", "of_streams", "usefulness"]
+
+_BLOCK = 25
+"""A baseline is made anew after so many rows."""
+_LEAST = 30
+"""How many past errors a baseline needs, and how many rows a verdict."""
+_MOST_BLOCKS = 2000
+_RECENT = 100
+"""How many of the latest errors say whether a model diverged."""
+_POOR_SCORE, _POOR_SHARE, _POOR_FULL, _POOR_EMPTY = 1.25, 0.85, 0.05, 0.01
+
+
+class Use(StrEnum):
+    """A verdict on sets: what they are good for."""
+
+    USEFUL = "useful"
+    POOR = "poor"
+    USELESS = "useless"
+    TOO_EARLY = "too early to tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Usefulness:
+    """How useful sets were. What cannot be said is NaN.
+
+    Parameters
+    ----------
+    use
+        The verdict.
+    score
+        The Winkler score over that of the baseline: below 1 the sets are better. A full set
+        counts as the range of y.
+    width
+        The mean width over that of the baseline.
+    share
+        The mean width over the range of y; of sets of labels, the mean size over the number of
+        frequent labels that do without a model.
+    full, empty
+        The share of full sets and of empty ones.
+    rows
+        How many rows were compared.
+    diverged
+        The row from which the forecast's errors scatter by more than the range of y, counted from
+        0; None where they do not.
+    words
+        The verdict as a sentence.
+
+    Examples
+    --------
+    >>> y = np.sin(np.arange(400.0))
+    >>> print(usefulness(y - 0.1, y + 0.1, y, np.zeros(400)))  # doctest: +ELLIPSIS
+    useful: the sets take up 10.0 % of the range of y, and score 0.10 times a rolling quantile ...
+    """
+
+    use: Use
+    score: float
+    width: float
+    share: float
+    full: float
+    empty: float
+    rows: int
+    diverged: int | None
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.use}: {self.words}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Names and plain values; what is not a finite number is None."""
+        return {
+            name: None if isinstance(value, float) and not isfinite(value) else value
+            for name, value in asdict(self).items()
+        } | {"use": str(self.use)}
+
+
+def usefulness(
+    lower: ArrayLike,
+    upper: ArrayLike,
+    y: ArrayLike,
+    middle: ArrayLike | None = None,
+    *,
+    confidence_level: float = 0.9,
+    support: tuple[float, float] = (-inf, inf),
+    offsets: ArrayLike | None = None,
+    window: int = 300,
+    delay: ArrayLike = 0,
+) -> Usefulness:
+    """How useful intervals were, of one stream or of several together.
+
+    Parameters
+    ----------
+    lower, upper, y
+        The ends shown and the label of each row; NaN where it was not observed.
+    middle
+        The forecast of each row, as it was given. Without it the baseline is the last label.
+    confidence_level
+        The coverage that was asked for.
+    support
+        The values y can take; an interval that holds them all is full.
+    offsets
+        Of several streams that lie one after the other: where each begins, and the end of the last
+        one.
+    window
+        How many past errors the baseline looks back on.
+    delay
+        The label of row t is known to the baseline of row t + 1 + delay; one number, or one for
+        each stream.
+    """
+    streams = of_streams(
+        lower, upper, y, middle, confidence_level=confidence_level, support=support,
+        offsets=offsets, window=window, delay=delay,
+    )  # fmt: skip
+    return streams.together()
+
+
+class Streams(NamedTuple):
+    """The numbers of `Usefulness` for each stream, as arrays.
+
+    `diverged` is −1 where a model did not.
+    """
+
+    score: Floats
+    width: Floats
+    share: Floats
+    full: Floats
+    empty: Floats
+    rows: Places
+    diverged: Places
+
+    def together(self) -> Usefulness:
+        """One verdict on all streams; each counts by its rows."""
+        rows = int(self.rows.sum())
+
+        def weighted(values: Floats) -> float:
+            known = (self.rows > 0) & ~np.isnan(values)
+            weights = self.rows[known]
+            return float(np.average(values[known], weights=weights)) if weights.any() else nan
+
+        means = [weighted(values) for values in self[:5]]
+        where = self.diverged[self.diverged >= 0]
+        first = int(where.min()) if len(where) else None
+        return Usefulness(*_verdict(means, rows, first, len(where), len(self.rows)))
+
+    @property
+    def trouble(self) -> Places:
+        """How bad each stream is: 2 if its sets are useless, 1 if they are poor, else 0."""
+        poor = _poor(self.score, self.share, self.full, self.empty) | (self.diverged >= 0)
+        bad = _useless(self.share, self.full)
+        return np.where(self.rows < _LEAST, 0, np.where(bad, 2, np.where(poor, 1, 0)))
+
+    def verdict(self, stream: int) -> Usefulness:
+        """The verdict on one stream, by its place."""
+        place = slice(stream, stream + 1)
+        return Streams._make(values[place] for values in self).together()
+
+
+def of_streams(
+    lower: ArrayLike,
+    upper: ArrayLike,
+    y: ArrayLike,
+    middle: ArrayLike | None = None,
+    *,
+    confidence_level: float = 0.9,
+    support: tuple[float, float] = (-inf, inf),
+    offsets: ArrayLike | None = None,
+    window: int = 300,
+    delay: ArrayLike = 0,
+) -> Streams:
+    """The numbers behind `usefulness` for each stream; parameters as there."""
+    low, high = ends(lower, upper)
+    labels = observed(y, "y", len(low))
+    asked = confidence(confidence_level)
+    whole(window, "window", _LEAST)
+    starts = offsets_of(offsets, len(low))
+    forecast = None if middle is None else column(middle, "middle", len(low))
+    seen = np.flatnonzero(labels == labels)
+    places = np.searchsorted(seen, starts)  # where each stream begins among observed rows
+    if len(seen) < len(labels):
+        low, high, labels = low[seen], high[seen], labels[seen]
+        forecast = None if forecast is None else forecast[seen]
+    begins, counts = places[:-1], np.diff(places)
+    delays = np.broadcast_to(np.asarray(delay), len(counts))
+    if delays.dtype.kind not in "iu" or (delays < 0).any():
+        raise InputError(f"delay must be a whole number of at least 0, got {delay!r}")
+    if forecast is None:
+        forecast = np.concatenate([labels[:1], labels[:-1]])
+        forecast[begins[counts > 0]] = labels[begins[counts > 0]]
+    errors = labels - forecast
+    spans = np.zeros(len(counts))
+    some = counts > 0
+    if some.any():
+        tops = np.maximum.reduceat(labels, begins[some])
+        spans[some] = tops - np.minimum.reduceat(labels, begins[some])
+    widths, plain, scores, plain_scores, full, empty, rows = np.zeros((7, len(counts)))
+    diverged = np.full(len(counts), -1)
+    blocks = -(-int(counts.max(initial=0)) // _BLOCK)
+    tail = 2.0 / (1.0 - asked)
+    chosen = range(0, blocks, -(-blocks // _MOST_BLOCKS) or 1)
+    for block, late in product(chosen, np.unique(delays).tolist()):
+        first = block * _BLOCK
+        size = min(first - late, window)
+        which = np.flatnonzero((counts > first) & (delays == late))
+        if size < _LEAST or not len(which):
+            continue
+        past = errors[begins[which, None] + np.arange(first - late - size, first - late)]
+        rank = min(ceil(asked * (size + 1)), size) - 1
+        radius = np.partition(np.abs(past), rank, axis=1)[:, rank]
+        # What the sets of this block and the baseline come to.
+        here = begins[which, None] + np.arange(first, first + _BLOCK)
+        inside = here < (begins + counts)[which, None]
+        here = np.where(inside, here, begins[which, None])
+        bottom, top, truth, off = low[here], high[here], labels[here], np.abs(errors[here])
+        void = bottom > top
+        wide = np.where(void, 0.0, top - bottom)
+        wide = np.where(wide < inf, wide, spans[which, None])
+        missed = np.where(void, off, np.maximum(np.maximum(bottom - truth, truth - top), 0.0))
+        passed = np.maximum(off - radius[:, None], 0.0)
+        number = inside.sum(axis=1)
+        whole_sets = (bottom <= support[0]) & (top >= support[1])
+        rows[which] += number
+        widths[which] += (wide * inside).sum(axis=1)
+        plain[which] += 2.0 * radius * number
+        scores[which] += ((wide + tail * missed) * inside).sum(axis=1)
+        plain_scores[which] += 2.0 * radius * number + tail * (passed * inside).sum(axis=1)
+        full[which] += (whole_sets & inside).sum(axis=1)
+        empty[which] += (void & inside).sum(axis=1)
+        # A model whose errors scatter by more than the range of y.
+        suspects = np.flatnonzero((radius > spans[which]) & (diverged[which] < 0))
+        if len(suspects):
+            recent, span = past[suspects, -_RECENT:], spans[which[suspects]]
+            scatter = np.median(np.abs(recent - np.median(recent, axis=1, keepdims=True)), axis=1)
+            wild = which[suspects[(scatter > span) & (span > 0.0)]]
+            diverged[wild] = seen[begins[wild] + first - late - min(size, _RECENT)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return Streams(
+            scores / plain_scores, widths / plain, widths / (rows * spans), full / rows,
+            empty / rows, rows.astype(np.int64), diverged,
+        )  # fmt: skip
+
+
+def _poor(score: Any, share: Any, full: Any, empty: Any) -> Any:
+    over = (score > _POOR_SCORE) | (share > _POOR_SHARE)
+    return over | (full > _POOR_FULL) | (empty > _POOR_EMPTY)
+
+
+def _useless(share: Any, full: Any) -> Any:
+    return (share > 1.0) | (full > 0.5)
+
+
+def _verdict(
+    means: list[float], rows: int, diverged: int | None, wild: int, streams: int
+) -> tuple[Any, ...]:
+    score, _, share, full, empty = means
+    if rows < _LEAST:
+        words = f"fewer than {_LEAST} labels came after the first {_LEAST}"
+        return Use.TOO_EARLY, *means, rows, diverged, words
+    parts = []
+    if share == share:
+        size = f"{share:.1%}".replace("%", " %") if share < 10.0 else f"{share:.2g} times"
+        parts.append(f"the sets take up {size} of the range of y".replace("times of", "times"))
+    if score == score:
+        parts.append(
+            f"and score {score:.2f} times a rolling quantile of past errors (Winkler; below 1 is "
+            "better)"
+        )
+    words = ", ".join(parts) or "y and the forecast never move"
+    use = Use.USEFUL
+    if _poor(score, share, full, empty) or diverged is not None:
+        use = Use.POOR
+    if _useless(share, full):
+        use = Use.USELESS
+    if full > _POOR_FULL:
+        words += f"; {full:.1%} of them are full".replace("%", " %")
+    if empty > _POOR_EMPTY:
+        words += f"; {empty:.1%} of them are empty".replace("%", " %")
+    if diverged is not None:
+        who = f"the model diverged: from row {diverged:,} on its errors"
+        if streams > 1:
+            who = f"the models of {wild:,} of {streams:,} streams diverged: their errors"
+        words += f"; {who} scatter by more than the whole range of y"
+    return use, *means, rows, diverged, words
+
+
+def label_usefulness(
+    sizes: ArrayLike, labels: ArrayLike, classes: int, *, confidence_level: float = 0.9
+) -> Usefulness:
+    """How useful sets of labels were.
+
+    Parameters
+    ----------
+    sizes, labels
+        The size of each set, and its label as a whole number; NaN where it was not observed.
+    classes
+        How many labels there are.
+    confidence_level
+        The coverage that was asked for.
+
+    Examples
+    --------
+    >>> print(label_usefulness([1.0] * 60, [0.0, 1.0, 2.0] * 20, 3))
+    useful: a set holds 1.00 of 3 labels on average; without a model 3 would do
+    """
+    whole(classes, "classes", 1)
+    truth = observed(labels, "labels")
+    size = column(sizes, "sizes", len(truth))
+    asked = confidence(confidence_level)
+    seen = truth == truth
+    rows = int(seen.sum())
+    if rows < _LEAST:
+        words = f"there are fewer than {_LEAST} labels"
+        return Usefulness(Use.TOO_EARLY, nan, nan, nan, nan, nan, rows, None, words)
+    size = np.minimum(size[seen], classes)
+    frequent = np.sort(np.unique(truth[seen], return_counts=True)[1])[::-1]
+    enough = int(np.searchsorted(np.cumsum(frequent), asked * rows - 1e-9)) + 1
+    mean, full, empty = (
+        float(size.mean()),
+        float((size >= classes).mean()),
+        float((size == 0).mean()),
+    )
+    share = mean / enough
+    words = (
+        f"a set holds {mean:.2f} of {classes} labels on average; without a model {enough} would do"
+    )
+    use = Use.USEFUL if share < _POOR_SHARE else Use.POOR if share < 1.0 else Use.USELESS
+    if empty > _POOR_FULL:
+        use = Use.POOR if use is Use.USEFUL else use
+        words += f"; {empty:.1%} of the sets are empty".replace("%", " %")
+    return Usefulness(use, nan, nan, share, full, empty, rows, None, words)

@@ -1,0 +1,296 @@
+"""A stream in memory while it is stored: what a batch does to it, and what is written of that."""
+
+import re
+from collections.abc import Callable, Mapping
+from json import JSONEncoder, loads
+from math import inf, isfinite
+from typing import Any
+
+from setpoint import errors, spec
+from setpoint._check import is_missing
+from setpoint._state_file import from_text, to_text
+from setpoint.alarms import Alarm, Watch
+from setpoint.controller import Controller
+from setpoint.errors import InputError, SetpointError, StateError
+from setpoint.receipts import Id, Receipt
+from setpoint.sets import Interval
+from setpoint.store.database import Change, Row, Saved
+from setpoint.store.events import Contains, flag, id_text, quoted
+from setpoint.stream import Stream
+
+__all__ = ["Live", "encode"]
+
+encode = JSONEncoder(check_circular=False).encode
+"""A value as JSON."""
+
+_WIDTH = 0.05  # the weight of the last width in the mean of widths
+_RECENT = 1000  # of how many labels it is remembered whether they were covered
+_NUMBERS = r"-?\d[-+.e\d]*"
+_PLAIN = re.compile(
+    rf"\[(?:{_NUMBERS}(?:, )?)*\]\|\({_NUMBERS}(?:, {_NUMBERS})+\)(?:\|{_NUMBERS})+"
+)
+
+
+class Live:
+    """A stream in memory, and what the present batch has done to it.
+
+    Parameters
+    ----------
+    name, controller, settings
+        Those of the stream; the settings are those of its store.
+    saved
+        What the database has of it, None if it is new.
+    """
+
+    def __init__(
+        self, name: str, controller: Controller, settings: Mapping[str, Any], saved: Saved | None
+    ) -> None:
+        self.name, self.settings, self.epoch = name, settings, 0
+        self.skips = settings["missing"] == "skip"
+        self.time = 0.0  # of the batch
+        self.predictions = self.serial = self.forgotten = 0  # serial: above every number as an id
+        self.numbers: dict[Id, int] = {}  # of the rows that wait, and when they were made
+        self.since: dict[Id, float] = {}
+        self.recent, self.known = 0, 0  # the last labels, a bit for each: whether it was covered
+        self.width: float | None = None
+        self.peak, self.labels = 0, 0  # when the limits were worked out
+        self.limits: list[float | None] = []
+        self.status: list[str] = []
+        self.alarms: list[str] = []
+        window, tolerance = settings["window"], settings["tolerance"]
+        watch = {"on_alarm": self._alarm, "window": window, "tolerance": tolerance}
+        options = {key: settings[key] for key in ("max_pending", "overflow", "missing")}
+        self.stream = Stream(controller, **options, **(watch if window else {}))
+        if saved is not None:
+            self._restore(saved)
+        self.settle()
+
+    def _restore(self, saved: Saved) -> None:
+        try:
+            content, settings = from_text(saved.state), self.settings
+            self.numbers = {loads(row.id): row.number for row in saved.waiting}
+            self.since = {id: row.made for id, row in zip(self.numbers, saved.waiting, strict=True)}
+            receipts = [from_text(row.receipt)[1:] for row in saved.waiting]
+            content["missing"] = settings["missing"]
+            content["receipts"] |= {
+                "max_pending": settings["max_pending"], "overflow": settings["overflow"],
+                "waiting": [(id, *rest) for id, rest in zip(self.numbers, receipts, strict=True)],
+            }  # fmt: skip
+            content["watch"] = self._watch(content["watch"])
+            self.stream.restore(content)
+            overview = loads(saved.overview)
+            self.recent, self.known = int(overview["recent"], 16), overview["known"]
+            self.width = overview["width"]
+        except (SetpointError, KeyError, TypeError, ValueError) as error:
+            raise StateError(f"the stream {quoted(self.name)} is damaged: {error}") from error
+        self.serial = content["receipts"]["serial"]
+        self.epoch, self.predictions = saved.epoch, saved.predictions
+
+    def _watch(self, saved: dict[str, Any] | None) -> dict[str, Any] | None:
+        """The watch to go on with: the saved one, unless the settings have changed."""
+        window, tolerance = self.settings["window"], self.settings["tolerance"]
+        if not window:
+            return None
+        if saved is None or (saved["window"], saved["tolerance"]) != (window, tolerance):
+            levels = [risk.level for risk in self.stream.controller.risks]
+            return Watch(levels, window, tolerance).content()
+        losses = [list(map(float, part)) for part in saved["losses"]]  # of "0" and "1", or a list
+        return {**saved, "losses": losses}
+
+    def _alarm(self, alarm: Alarm) -> None:
+        self.alarms.append(encode(alarm._asdict()))
+
+    def settle(self) -> None:
+        """Begins a batch."""
+        self.dirty, self.changes, self.begun = False, False, self.predictions
+        self.stored: dict[str, Row] = {}
+        self.changed: dict[str, Row] = {}
+        self.alarms = []
+        self.steps: list[tuple[Callable[..., Any], Id | None, Any]] = []
+
+    # What an event does: the id, what is to be answered, and whether it was so before.
+
+    def predict(self, id: Id | None, prediction: Any) -> tuple[Id, Any, bool]:
+        """Shows a set; a prediction that is known is answered as before."""
+        text = "" if id is None else id_text(id)
+        if text and (row := self.row(text)) is not None and id is not None:
+            before, _, shown, _, _ = from_text(row.receipt)
+            if before != prediction:
+                raise InputError(f"another prediction was made under the id {text}: use an id once")
+            return id, shown, True
+        numbers, now = self.numbers, self.time
+        full = len(numbers) >= self.settings["max_pending"]
+        receipt = self.stream.issue(prediction, id)
+        self.steps.append((Live.predict, id, prediction))
+        self.dirty = True
+        if full:
+            self._end(next(iter(numbers)), "expired")
+        name = receipt.id
+        text = text or id_text(name)
+        self.changed[text] = Row(self.predictions, text, _text(prediction, receipt), now)
+        numbers[name], self.since[name] = self.predictions, now
+        self.predictions += 1
+        shown = receipt.shown
+        if type(shown) is Interval and 0.0 <= (width := shown.upper - shown.lower) < inf:
+            self.width = width if self.width is None else self.width + _WIDTH * (width - self.width)
+        return name, shown, False
+
+    def update(self, id: Id | None, y: Any) -> tuple[Id, tuple[Any, bool | None], bool]:
+        """Takes in a label: its loss, and whether it was covered."""
+        if (row := self.closed(id)) is not None and id is not None:
+            return id, _updated(row, y), True
+        name, _, shown, _, _ = self.stream.receipt(id)
+        covered, missing = None, self.skips and is_missing(y)
+        if not missing and (type(shown) is Interval or isinstance(shown, Contains)):
+            # Asked first: whatever it raises, θ has not moved.
+            covered = bool(shown.contains(self.stream.controller.sets.label(y)))
+        loss = self.stream.update(y, name)
+        self.steps.append((Live.update, id, y))
+        self.dirty = True
+        self._end(name, "missing" if missing else "answered", _json(y), _json(loss), covered)
+        if covered is not None:
+            self.recent = (self.recent << 1 | covered) & _ALL
+            self.known += self.known < _RECENT
+        return name, (loss, covered), False
+
+    def drop(self, id: Id | None, _: None = None) -> tuple[Id, None, bool]:
+        """Gives a prediction up."""
+        if (row := self.closed(id)) is not None and id is not None:
+            if row.y is not None:
+                raise errors.AnsweredReceipt(f"the prediction under {row.id} already has its label")
+            return id, None, True
+        name = self.stream.receipt(id).id
+        self.stream.drop(name)
+        self.steps.append((Live.drop, id, None))
+        self.dirty = True
+        self._end(name, "dropped")
+        return name, None, False
+
+    def row(self, text: str) -> Row | None:
+        """What is known of an id in this batch."""
+        return self.changed.get(text) or self.stored.get(text)
+
+    def closed(self, id: Id | None) -> Row | None:
+        """What became of a prediction that does not wait."""
+        return None if id is None or id in self.numbers else self.row(id_text(id))
+
+    def _end(
+        self, id: Id, how: str, y: str | None = None, loss: str | None = None,
+        covered: bool | None = None,
+    ) -> None:  # fmt: skip
+        text, number = id_text(id), self.numbers.pop(id)
+        made = self.since.pop(id)
+        row = self.row(text)
+        receipt = "" if row is None else row.receipt
+        hit = None if covered is None else int(covered)
+        self.changed[text] = Row(number, text, receipt, made, y, loss, hit, how, self.time)
+
+    def modify(self, risk: int, options: dict[str, Any]) -> bool:
+        """Changes the level, the step or the bounds of a risk; False if they are so already."""
+        risks = self.stream.controller.risks
+        held = risks[risk] if 0 <= risk < len(risks) and options else None
+        if held and all(getattr(held, name) == value for name, value in options.items()):
+            return False
+        self.stream.change(risk=risk, **options)
+        self.changes = self.dirty = True
+        return True
+
+    # What is written
+
+    def change(self) -> Change:
+        """What is to be written of the batch."""
+        self.stream.hand_over()  # the database remembers what is closed
+        content = self.stream.content()
+        content["last"] = None
+        content["receipts"] |= {"waiting": [], "alone": False}
+        overview = encode(self._overview(content))
+        if (watch := content["watch"]) is not None:
+            watch["losses"] = [_digits(losses) for losses in watch["losses"]]
+        self.serial = content["receipts"]["serial"]
+        rows, begun = self.changed.values(), self.begun
+        history = self.settings["history"]
+        forget = self.predictions - history - 1
+        if forget - self.forgotten >= min(1000, history):
+            self.forgotten = forget
+        else:
+            forget = -1
+        written = spec.to_toml(self.stream.controller) if not self.epoch or self.changes else ""
+        return Change(
+            self.name, self.epoch, written, to_text(content), overview, self.predictions,
+            [row for row in rows if row.number >= begun],
+            [row for row in rows if row.number < begun], forget, self.alarms, self.time,
+        )  # fmt: skip
+
+    def _overview(self, content: dict[str, Any]) -> dict[str, Any]:
+        """What a list of streams says of this one, as plain values.
+
+        An account is Σ(loss − level) of a risk, its limit what the guarantee lets it reach;
+        `coverage` is that of the last 100 and of the last 1,000 labels.
+        """
+        risks, counts, watch = content["risks"], content["counts"], content["watch"]
+        levels = [risk.level for risk in self.stream.controller.risks]
+        labels, alarm = max(risk["judged"] for risk in risks), ""
+        if watch is not None:
+            alarm = "window" if any(watch["alarmed"]) else watch["saturation"]
+        if self.changes or counts["peak"] != self.peak or labels > 1.1 * self.labels:
+            self.peak, self.labels = counts["peak"], labels
+            certificates = self.stream.certificate().risks
+            self.limits = [risk.constant_upper for risk in certificates]
+            self.status = [str(risk.status) for risk in certificates]
+        return {
+            "predictions": self.predictions, "waiting": len(self.numbers),
+            "oldest": next(iter(self.since.values()), None), "at": self.time,
+            "labels": labels, "levels": levels,
+            "losses": [r["total"] / r["judged"] if r["judged"] else None for r in risks],
+            "accounts": [
+                risk["total"] - risk["judged"] * level
+                for risk, level in zip(risks, levels, strict=True)
+            ],
+            "limits": self.limits, "status": self.status,
+            "theta": [risk["theta"] for risk in risks],
+            "full": counts["full"], "empty": counts["empty"],
+            "coverage": [_share(self.recent, min(self.known, n)) for n in (100, _RECENT)],
+            "recent": f"{self.recent:x}", "known": self.known, "width": self.width, "alarm": alarm,
+        }  # fmt: skip
+
+
+_ALL = (1 << _RECENT) - 1
+
+
+def _share(bits: int, count: int) -> float | None:
+    """The share of ones in the last bits."""
+    return (bits & ((1 << count) - 1)).bit_count() / count if count else None
+
+
+def _digits(losses: list[float]) -> Any:
+    """Losses that are all 0 or 1 as one word, which is written ten times as fast."""
+    if all(loss == 0.0 or loss == 1.0 for loss in losses):
+        return "".join(["1" if loss else "0" for loss in losses])
+    return losses
+
+
+def _text(prediction: Any, receipt: Receipt) -> str:
+    """A prediction and its receipt as `to_text` gives them; plain intervals take a short way."""
+    _, reading, shown, lam, leader = receipt
+    if type(shown) is Interval and type(reading) is tuple:
+        lower, upper = shown.lower, shown.upper
+        if _PLAIN.fullmatch(f"{prediction!r}|{reading!r}|{lower!r}|{upper!r}|{lam!r}"):
+            return (
+                f'{{"$tuple": [{prediction!r}, {{"$tuple": [{repr(reading)[1:-1]}]}}, '
+                f'{{"$interval": [{lower!r}, {upper!r}]}}, {lam!r}, {leader}]}}'
+            )
+    return to_text((prediction, *receipt[1:]))
+
+
+def _updated(row: Row, y: Any) -> tuple[Any, bool | None]:
+    """What was answered to the label of a prediction that is closed."""
+    if row.y is None or row.loss is None:
+        raise errors.ExpiredReceipt(f"the prediction under {row.id} was given up ({row.ended})")
+    before, loss = loads(row.y), loads(row.loss)
+    if before != y and not (is_missing(before) and is_missing(y)):
+        raise InputError(f"the id {row.id} already has the label {row.y}, got {quoted(y)}")
+    return tuple(loss) if isinstance(loss, list) else loss, flag(row.covered)
+
+
+def _json(value: Any) -> str:
+    return repr(value) if type(value) is float and isfinite(value) else encode(value)

@@ -1,0 +1,274 @@
+"""What a running stream, or many, look like now: a few lines for a terminal or a notebook."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import isfinite, nan
+from typing import Any
+
+import numpy as np
+
+from setpoint.controller import Controller, State
+from setpoint.guarantee import RiskCertificate, asked_of, certify
+from setpoint.sets.family import Explains, size_of
+
+__all__ = [
+    "RECENT",
+    "ManySummary",
+    "StreamSummary",
+    "learnt_in",
+    "summarise",
+    "summarise_many",
+    "told",
+]
+
+_WORST = 5
+RECENT = 250
+"""How many of its last labels a live stream looks back on."""
+
+_SAID = {
+    "bias": "labels lie {:+.4g} from the forecast",
+    "scale": "errors are about {:.4g}",
+    "below": "ends lie {:.4g} below",
+    "above": "{:.4g} above",
+    "given": "{:.0%} of the given interval is left",
+    "period": "the season has {:,} rows",
+    "season": "it moves labels by about {:.4g}",
+}
+"""What a learning family has learnt, in words; other names stand for themselves."""
+
+
+class _Table:
+    """Lines of a name and a text, printed in a terminal and in a notebook."""
+
+    __slots__ = ()
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What there is to say, and its names."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<12}{text}" for name, text in self.lines())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><th style="text-align:left">{escape(name)}</th>'
+            f'<td style="text-align:left">{escape(text)}</td></tr>'
+            for name, text in self.lines()
+        )
+        return f"<table>{rows}</table>"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StreamSummary(_Table):
+    """How a stream is doing. It prints itself, in a terminal and in a notebook.
+
+    Parameters
+    ----------
+    risks
+        The certificate of each risk.
+    pending
+        How many predictions wait for their label.
+    recent
+        How many of the last labels the next three are about: at most 250, since the stream was
+        made or loaded.
+    recent_risks
+        The mean loss of each risk over them; NaN where there was nothing to judge.
+    width
+        The mean length or size of their sets, full ones left out; None where they have none.
+    full
+        The share of them that were full.
+    learnt
+        What a learning family has learnt, by name; empty for others.
+    """
+
+    risks: tuple[RiskCertificate, ...]
+    pending: int
+    recent: int
+    recent_risks: tuple[float, ...]
+    width: float | None
+    full: float
+    learnt: Mapping[str, float]
+
+    @property
+    def labels(self) -> int:
+        """How many labels were judged, since the start or the last change."""
+        return self.risks[0].judged
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of labels in their sets; None where the first risk is about something else."""
+        return self.risks[0].coverage
+
+    @property
+    def recent_coverage(self) -> float | None:
+        """The same over the last labels."""
+        return None if self.risks[0].asked is None else 1.0 - self.recent_risks[0]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything in plain values; what is not a finite number is None."""
+        numbers = {
+            "labels": self.labels,
+            "pending": self.pending,
+            "coverage": self.coverage,
+            "asked": self.risks[0].asked,
+            "risk": self.risks[0].mean,
+            "level": self.risks[0].level,
+            "recent": self.recent,
+            "recent_coverage": self.recent_coverage,
+            "recent_risk": self.recent_risks[0],
+            "width": self.width,
+            "full": self.full,
+            "account": self.risks[0].excess,
+            "budget": self.risks[0].constant_upper if self.risks[0].counted else None,
+            "learnt": dict(self.learnt),
+        }
+        return {name: _plain(value) for name, value in numbers.items()}
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What there is to say, and its names."""
+        lines = [("labels", f"{self.labels:,} seen, {self.pending:,} awaited")]
+        for risk, recent in zip(self.risks, self.recent_risks, strict=True):
+            if len(self.risks) > 1:
+                lines.append(("risk", f"{risk.name} at level {risk.level:g}"))
+            if risk.judged:
+                lines.append(_came_out(risk, recent, self.recent))
+            if risk.counted and risk.constant_upper is not None:
+                text = f"{risk.excess:+.1f} of at most {risk.constant_upper:.4g} {risk.unit[1]}"
+                lines.append(("account", f"{text} too many: {risk.status}"))
+            else:
+                lines.append(("guarantee", str(risk.status)))
+        if self.width is not None and self.recent:
+            width = "infinite" if self.width != self.width else f"{self.width:.4g}"
+            full = f", {100.0 * self.full:.1f} % of them full" if self.full else ""
+            lines.append(("mean width", f"{width} over the last {self.recent}{full}"))
+        if told(self.learnt):
+            lines.append(("learnt", ", ".join(told(self.learnt).values())))
+        return lines
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ManySummary(_Table):
+    """How many streams are doing, together, and those with the highest risk.
+
+    Parameters
+    ----------
+    streams
+        How many there are.
+    labels, pending
+        How many labels were judged in all, and how many are awaited.
+    mean, level, asked
+        The mean loss of all of them, its level, and the coverage asked where it is about that.
+    worst
+        Id, labels and mean loss of up to five, the highest first.
+    """
+
+    streams: int
+    labels: int
+    pending: int
+    mean: float
+    level: float
+    asked: float | None
+    worst: Sequence[tuple[Any, int, float]]
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of labels in their sets; None where the risk is about something else."""
+        return None if self.asked is None else 1.0 - self.mean
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What there is to say, and its names."""
+        name = "mean loss" if self.asked is None else "coverage"
+        asked = f"{self.level:.4g}" if self.asked is None else f"{100.0 * self.asked:.6g} %"
+        lines = [
+            ("streams", f"{self.streams:,}"),
+            ("labels", f"{self.labels:,} seen, {self.pending:,} awaited"),
+            (name, f"{self._told(self.mean) if self.labels else '–'}; asked {asked}"),
+        ]
+        for place, (id, labels, mean) in enumerate(self.worst):
+            text = f"{id}: {self._told(mean)} of {labels:,} labels"
+            lines.append(("" if place else "worst", text))
+        return lines
+
+    def _told(self, mean: float) -> str:
+        return f"{mean:.4g}" if self.asked is None else f"{100.0 * (1.0 - mean):.1f} %"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def told(learnt: Mapping[str, float]) -> dict[str, str]:
+    """What a learning family has learnt, in words by its names; nothing before the first label.
+
+    >>> list(told({"labels": 8, "bias": -0.5, "given": 0.25, "period": 0}).values())
+    ['labels lie -0.5 from the forecast', '25% of the given interval is left']
+    """
+    if not learnt.get("labels", 1):
+        return {}
+    names = [name for name in learnt if name != "labels"]
+    if not learnt.get("period", 1):
+        names = [name for name in names if name not in ("period", "season")]
+    return {name: _SAID.get(name, f"{name} {{:.4g}}").format(learnt[name]) for name in names}
+
+
+def _came_out(risk: RiskCertificate, recent: float, count: int) -> tuple[str, str]:
+    """What came out of one risk, over all labels and the last ones."""
+    if risk.asked is None:
+        last = f", {recent:.4g} of the last {count}" if count else ""
+        return "mean loss", f"{risk.mean:.4g}{last}; asked {risk.level:.4g}"
+    last = f", {100.0 * (1.0 - recent):.1f} % of the last {count}" if count else ""
+    return "coverage", f"{100.0 * (1.0 - risk.mean):.1f} %{last}; asked {100.0 * risk.asked:.6g} %"
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def summarise(
+    controller: Controller, state: State, *, waiting: int, recent: Sequence[tuple[Any, Any]]
+) -> StreamSummary:
+    """The summary of a stream from its state and its last sets with their losses."""
+    losses = [[pair[1]] if len(controller.risks) == 1 else pair[1] for pair in recent]
+    means = []
+    for index in range(len(controller.risks)):
+        judged = [loss[index] for loss in losses if loss[index] is not None]
+        means.append(sum(judged) / len(judged) if judged else nan)
+    sizes = [size for shown, _ in recent if (size := size_of(shown)) == size]
+    finite = [size for size in sizes if isfinite(size)]
+    return StreamSummary(
+        risks=certify(controller, state, waiting=waiting).risks,
+        pending=waiting,
+        recent=len(recent),
+        recent_risks=tuple(means),
+        width=None if not sizes else sum(finite) / len(finite) if finite else nan,
+        full=1.0 - len(finite) / len(sizes) if sizes else 0.0,
+        learnt=learnt_in(controller, state),
+    )
+
+
+def summarise_many(
+    controller: Controller, ids: Sequence[Any], judged: Any, totals: Any, pending: int
+) -> ManySummary:
+    """The summary of many streams from their counts and sums of the first risk's loss."""
+    counts, sums = np.asarray(judged, np.float64), np.asarray(totals, np.float64)
+    means = np.divide(sums, counts, out=np.full_like(sums, -np.inf), where=counts > 0)
+    order = np.argsort(-means, kind="stable")[:_WORST]
+    labels, risk = int(counts.sum()), controller.risks[0]
+    return ManySummary(
+        streams=len(ids),
+        labels=labels,
+        pending=pending,
+        mean=float(sums.sum()) / labels if labels else nan,
+        level=risk.level,
+        asked=asked_of(risk),
+        worst=[(ids[i], int(counts[i]), float(means[i])) for i in order.tolist() if counts[i]],
+    )
+
+
+def learnt_in(controller: Controller, state: State) -> dict[str, float]:
+    """What the family has learnt in a state, by name; nothing for one that does not learn."""
+    sets = controller.sets
+    return dict(sets.learnt(state)._asdict()) if isinstance(sets, Explains) else {}

@@ -1,0 +1,175 @@
+"""A store on a real PostgreSQL: the same answers, one owner at a time, whatever is cut."""
+
+import os
+import threading
+import time
+from typing import Any
+
+import pytest
+
+import setpoint as sp
+from setpoint.errors import StateError, TakenOver, WriteError
+from setpoint.store.postgres import PostgreSQL
+from tests.postgres import Server
+from tests.stored import CONTROLLER, events, reference, same
+
+pytestmark = pytest.mark.service
+
+
+def errors(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [answer for answer in answers if "error" in answer]
+
+
+@pytest.mark.parametrize("numbered", [False, True])
+def test_it_answers_as_sqlite_does_to_the_bit(address: str, numbered: bool, tmp_path: Any) -> None:
+    sent = events(100, numbered=numbered)
+    with sp.Store(tmp_path, CONTROLLER) as sqlite:
+        for start in range(0, len(sent), 30):
+            with sp.Store(address, CONTROLLER if start == 0 else None) as store:
+                part = sent[start : start + 30]
+                assert store.apply(part) == sqlite.apply(part)
+    with sp.Store(address) as store:
+        same(store, reference(sent))
+        assert all(answer["repeated"] for answer in store.apply(sent))
+        same(store, reference(sent))
+    with pytest.raises(StateError, match="another controller"):
+        sp.Store(address, sp.intervals())
+
+
+def test_names_and_ids_may_be_any_text(address: str) -> None:
+    names = ["<b>", "a/b", "ä'\"\\", "🙂" * 200]
+    with sp.Store(address, CONTROLLER) as store:
+        sent = [{"stream": name, "id": name, "prediction": [0, 1]} for name in names]
+        sent += [{"stream": "a", "id": "\0\ud800", "prediction": [0, 1]}]
+        assert not errors(store.apply(sent))
+        assert sorted(store.names) == sorted([*names, "a"])
+        (refused,) = store.apply([{"stream": "a\0", "id": 1, "prediction": [0, 1]}])
+        assert "whole characters" in refused["error"]
+
+
+def test_a_stream_belongs_to_who_used_it_last(address: str) -> None:
+    sent = events(40)
+    with sp.Store(address, CONTROLLER) as first, sp.Store(address) as second:
+        first.apply(sent[:20])
+        second.apply(sent[20:30])
+        with pytest.raises(TakenOver):
+            first.apply(sent[30:])
+        same(first, reference(sent[:30]))
+    with (
+        sp.Store(address, takes_back=True) as first,
+        sp.Store(address, takes_back=True) as second,
+    ):
+        for number, event in enumerate(sent[30:]):
+            assert not errors((first if number % 2 else second).apply([event]))
+        same(first, reference(sent))
+
+
+def test_workers_that_fight_for_every_stream_count_each_event_once(address: str) -> None:
+    sent = events(400)
+    parts = [[event for event in sent if event["stream"] == name] for name in "ab"]
+    sp.Store(address, CONTROLLER).close()
+    wrong: list[Any] = []
+    turn = [threading.Lock() for _ in parts]
+    places = [0, 0]
+
+    def work() -> None:
+        """Sends the next event of a stream in turn, so that the order is known."""
+        with sp.Store(address, takes_back=True) as store:
+            while any(place < len(part) for place, part in zip(places, parts, strict=True)):
+                for which, part in enumerate(parts):
+                    with turn[which]:
+                        place = places[which]
+                        wrong.extend(errors(store.apply(part[place : place + 3])))
+                        places[which] += 3
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    with sp.Store(address) as store:
+        same(store, reference(sent))
+
+
+def test_a_stalled_worker_cannot_write_and_does_not_block_the_others(address: str) -> None:
+    sent = events(30)
+    stalled = PostgreSQL(address, stall=1.0)
+    with sp.Store(stalled, CONTROLLER) as first, sp.Store(address, takes_back=True) as second:
+        first.apply(sent[:10])
+        commit, waiting = stalled.commit, threading.Event()
+
+        def late(changes: Any) -> None:
+            waiting.set()
+            time.sleep(2.5)
+            commit(changes)
+
+        stalled.commit = late  # type: ignore[method-assign]
+        told: list[BaseException] = []
+
+        def stall() -> None:
+            try:
+                first.apply(sent[10:20])
+            except WriteError as error:
+                told.append(error)
+
+        thread = threading.Thread(target=stall)
+        thread.start()
+        waiting.wait()
+        assert not errors(second.apply(sent[10:20]))  # waits until the stalled one is cut off
+        thread.join()
+        assert "send what was not answered again" in str(told[0])
+        stalled.commit = commit  # type: ignore[method-assign]
+        with pytest.raises(TakenOver):
+            first.apply(sent[10:20])
+        assert not errors(second.apply(sent[20:]))
+        same(second, reference(sent))
+
+
+def test_cut_connections_and_restarts_lose_nothing(server: Server, address: str) -> None:
+    sent, done = events(60), 0
+    with sp.Store(address, CONTROLLER) as store:
+        while done < len(sent):
+            if done == 20:
+                server.cut()
+            if done == 40:
+                server.stop()
+                server.start()
+            assert not errors(store.apply(sent[done : done + 5]))  # connects again by itself
+            done += 5
+        same(store, reference(sent))
+        find = store._database.find
+
+        def cut(name: str, ids: Any) -> Any:
+            server.cut()
+            return find(name, ids)
+
+        store._database.find = cut  # type: ignore[method-assign]
+        with pytest.raises(WriteError):  # cut in the middle of a batch: nothing of it is taken in
+            store.apply([{"stream": "a", "id": "new", "prediction": [0, 1]}])
+        store._database.find = find  # type: ignore[method-assign]
+        same(store, reference(sent))
+        assert all("repeated" in answer for answer in store.apply(sent))
+
+
+def test_a_forked_child_does_not_write_to_its_parents_store(address: str) -> None:
+    with sp.Store(address, CONTROLLER) as store:
+        store.apply(events(5))
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                store.apply(events(5))
+            except StateError:
+                status = 0
+            os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert all("repeated" in answer for answer in store.apply(events(5)))
+
+
+def test_a_database_that_is_not_there_is_told_without_its_password() -> None:
+    began = time.monotonic()
+    with pytest.raises(WriteError, match="the database cannot be used") as told:
+        PostgreSQL("postgresql://u:secret@127.0.0.1:1/x", patience=0.3)
+    assert "secret" not in str(told.value)
+    assert time.monotonic() - began < 10

@@ -1,0 +1,181 @@
+"""What a running stream looks like: numbers by hand, in a terminal and in a notebook."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+
+
+def run(stream: sp.Stream, outcomes: str) -> list[float]:
+    """Answers predictions of width 4: "h" inside the set, "m" above it; the widths shown."""
+    widths = []
+    for outcome in outcomes:
+        shown = stream.predict((10.0, 14.0))
+        widths.append(shown.width)
+        stream.update(shown.upper + 1.0 if outcome == "m" else shown.lower)
+    return widths
+
+
+def test_a_summary_counts_what_came_out_and_what_is_left_of_the_budget() -> None:
+    stream = sp.Stream(sp.intervals(coverage=0.8))
+    widths = run(stream, "mhhh")
+    stream.predict((10.0, 14.0))
+    now = stream.summary()
+    assert (now.labels, now.pending, now.coverage, now.recent) == (4, 1, 0.75, 4)
+    assert now.recent_coverage == 0.75 == stream.coverage
+    assert now.width == pytest.approx(np.mean(widths))
+    assert now.as_dict()["account"] == pytest.approx(1.0 - 4 * 0.2)
+    assert now.as_dict()["budget"] == 10.8
+    assert json.loads(json.dumps(now.as_dict()))["asked"] == 0.8
+    lines = str(now).splitlines()
+    assert lines[:3] == [
+        "labels      4 seen, 1 awaited",
+        "coverage    75.0 %, 75.0 % of the last 4; asked 80 %",
+        "account     +0.2 of at most 10.8 misses too many: says nothing yet",
+    ]
+    assert lines[3] == f"mean width  {np.mean(widths):.4g} over the last 4"
+    assert repr(now) == str(now)
+
+
+def test_only_the_last_250_labels_are_recent() -> None:
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.01), bounds=(-9, 9))
+    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
+    widths = run(stream, "m" * 50 + "h" * 225 + "m" * 25)
+    now = stream.summary()
+    assert now.recent == 250
+    assert now.recent_coverage == 0.9
+    assert now.coverage == 0.75
+    assert now.width == pytest.approx(np.mean(widths[-250:]))
+
+
+def test_full_sets_have_no_width_and_are_counted() -> None:
+    stream = sp.Stream(sp.intervals())
+    for point, y in ((1.0, 2.0), (1.0, 3.0)):  # nothing is known before the first label
+        shown = stream.predict(point)
+        stream.update(y)
+    now = stream.summary()
+    assert (now.full, now.width) == (0.5, shown.width)
+    assert "50.0 % of them full" in str(now)
+
+
+def test_label_sets_have_a_size_and_other_losses_a_mean() -> None:
+    stream = sp.Stream(sp.label_sets(coverage=0.9))
+    for label in (0, 1):
+        shown = stream.predict([0.7, 0.2, 0.1])
+        stream.update(label)
+    assert stream.summary().width == pytest.approx((3 + shown.size) / 2)
+    loss = sp.losses.Custom(lambda shown, y: 0.5 if y > 3.0 else 0.0)
+    stream = sp.Stream(sp.intervals(risk=sp.Risk(loss, 0.1)))
+    for y in (2.0, 4.0):
+        stream.predict((1.0, 2.0))
+        stream.update(y)
+    assert stream.coverage is None
+    assert "mean loss   0.25, 0.25 of the last 2; asked 0.1" in str(stream.summary())
+
+
+def test_several_risks_are_each_summed_up() -> None:
+    levels = (0.2, 0.1)
+    risks = [
+        sp.Risk(sp.losses.Miscoverage(), level, sp.steps.Fixed(0.1), bounds=(-9, 9))
+        for level in levels
+    ]
+    stream = sp.Stream(sp.Controller(sp.sets.Widen(), risks))
+    run(stream, "hm")
+    text = str(stream.summary())
+    assert stream.summary().recent_risks == (0.5, 0.5)
+    for level in levels:
+        assert f"risk        Miscoverage at level {level}" in text
+
+
+def test_a_summary_is_a_table_in_a_notebook_and_escapes_names() -> None:
+    groups = sp.Groups(sp.intervals(coverage=0.9))
+    for y in (12.0, 30.0):
+        groups.predict((10.0, 14.0), group="<b>north</b>")
+        groups.update(y)
+    html = groups.summary()._repr_html_()
+    assert html.startswith("<table>")
+    assert "&lt;b&gt;north&lt;/b&gt;: 50.0 % of 2 labels" in html
+    assert "<b>" not in html
+
+
+def test_groups_are_summed_up_together_with_the_worst_first() -> None:
+    groups = sp.Groups(sp.intervals(coverage=0.9))
+    for key, y in (("a", 12.0), ("b", 30.0), ("b", 12.0), ("c", 12.0)):
+        groups.predict((10.0, 14.0), group=key)
+        groups.update(y)
+    groups.predict((10.0, 14.0), group="d")
+    now = groups.summary()
+    assert (now.streams, now.labels, now.pending, now.coverage) == (4, 4, 1, 0.75)
+    assert now.worst == [("b", 2, 0.5), ("a", 1, 0.0), ("c", 1, 0.0)]
+    assert str(now).splitlines()[2:4] == [
+        "coverage    75.0 %; asked 90 %",
+        "worst       b: 50.0 % of 2 labels",
+    ]
+    assert "–; asked 90 %" in str(sp.Groups(sp.intervals()).summary())
+
+
+def test_labels_that_are_refused_leave_the_summary_as_it_was() -> None:
+    def loss(shown: sp.sets.Interval, y: float) -> float:
+        return 2.0 if y > 100.0 else 0.0  # beyond its range
+
+    stream = sp.Stream(sp.intervals(risk=sp.Risk(sp.losses.Custom(loss), 0.1)))
+    run(stream, "h")
+    before = stream.summary().as_dict()
+    for id in "ab":
+        stream.predict((1.0, 2.0), id=id)
+    with pytest.raises(sp.errors.LossError):
+        stream.update_many({"a": 1.5, "b": 200.0})
+    assert stream.summary().as_dict() == before | {"pending": 2, "budget": 12 + 2 * 0.9}
+
+
+def test_images_are_not_kept_for_it() -> None:
+    risk = sp.Risk(sp.losses.ImageMiscoverage(), 0.1, sp.steps.Fixed(0.1), bounds=(-5, 5))
+    stream = sp.Stream(sp.Controller(sp.sets.PixelScale(), risk))
+    frame = np.zeros((4, 4))
+    stream.predict((frame, frame + 1.0, frame + 1.0))
+    stream.update(frame + 3.0)
+    now = stream.summary()
+    assert (now.width, now.recent, now.recent_risks) == (None, 1, (1.0,))
+
+
+def test_a_loaded_stream_begins_to_look_back_anew(tmp_path: object) -> None:
+    stream = sp.Stream(sp.intervals())
+    run(stream, "hhm")
+    stream.save(f"{tmp_path}/state.zip")
+    now = sp.Stream.load(f"{tmp_path}/state.zip").summary()
+    assert (now.labels, now.recent) == (3, 0)
+    assert str(now).splitlines()[1] == "coverage    66.7 %; asked 90 %"
+
+
+def test_a_shared_stream_is_summed_up_while_others_use_it() -> None:
+    stream = sp.Stream(sp.intervals(), shared=True)
+    seen = []
+    reader = threading.Thread(target=lambda: [seen.append(stream.summary()) for _ in range(50)])
+    reader.start()
+    run(stream, "h" * 500)
+    reader.join()
+    assert all(now.recent <= max(now.labels, 250) for now in seen)
+    assert len(seen) == 50
+
+
+def test_what_was_learnt_is_told_once_there_is_a_label() -> None:
+    stream = sp.Stream(sp.intervals(period=2))
+    assert "learnt" not in str(stream.summary())
+    for row in range(40):  # the forecast is 3 too low, and 1 more in every other row
+        stream.predict((10.0, 14.0))
+        stream.update(15.0 + row % 2)
+    learnt = stream.summary().learnt
+    assert learnt["labels"] == 40
+    assert learnt["bias"] == pytest.approx(3.5, abs=0.6)
+    text = str(stream.summary())
+    assert f"labels lie {learnt['bias']:+.4g} from the forecast" in text
+    assert "the season has 2 rows" in text
+    assert "season" not in str(run_and_sum_up(sp.Stream(sp.intervals())))
+
+
+def run_and_sum_up(stream: sp.Stream) -> object:
+    run(stream, "hhh")
+    return stream.summary()
