@@ -51,6 +51,7 @@ EXAMPLES: dict[type, list[Any]] = {
         sets.Corrected(),
         sets.Corrected(level=0.3, recentre=False),
         sets.Corrected((0.0, INF), means=2),
+        sets.Corrected(period=5),
     ],
     sets.QuantileScale: [
         sets.QuantileScale(),

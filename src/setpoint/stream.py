@@ -153,8 +153,11 @@ class Stream:
         reading = sets.read(prediction)
         if self._draws:
             reading = sets.draw(reading, name)
-        if self._learns:
+        if self._turns:
             reading = prepared(self._law, state, reading)
+        elif self._learns:
+            law = self._law
+            reading = law.prepare(law.family_params, state.family, reading)
         lam: Any
         if self._single:
             leader, lam = 0, aim_one(self._law, self._risk, state.stretch)
@@ -481,7 +484,7 @@ class Stream:
                 for name, value in _slots(state).items()
                 if name not in ("cells", "risks", "sets")
             },
-            "cells": np.array(state.cells, np.float64),
+            "cells": np.array(state.cells) if state.cells else None,
             "window": None if state.sets is None else np.array(state.sets.memory),
             "receipts": self._receipts.content(),
             "last": None if self._last is None else (tuple(self._last[0]), *self._last[1:]),
@@ -500,7 +503,8 @@ class Stream:
             setattr(state, name, value)
         if isinstance(self._controller.sets, Remembers):
             state.sets = self._controller.sets.bind(content["window"].tolist())
-        state.cells = list(map(tuple, content["cells"].tolist()))
+        if content["cells"] is not None:
+            state.cells = list(map(tuple, content["cells"].tolist()))
         self._check_restored(state)
         receipts = Receipts.restored(content["receipts"])
         last = content["last"]

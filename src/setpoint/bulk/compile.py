@@ -22,7 +22,7 @@ from typing import Any, cast
 import numpy as np
 
 from setpoint import combine, losses, recursion, stretches
-from setpoint.bulk import loops
+from setpoint.bulk import loops, moves
 from setpoint.bulk.vectors import Layout, functions
 from setpoint.metrics import tally
 from setpoint.sets import corrected, correction, intervals
@@ -39,9 +39,9 @@ _RULES = (
 _SHARED = (
     *(recursion.aim, recursion.heed, recursion.show, recursion.judge, recursion.learn),
     recursion.turn,
-    *(loops.numbers_at, loops.position_at, loops.put_position, loops.prepared, loops.shown),
-    *(loops.known, loops.taught, loops.note, loops.risky, loops.beyond),
-    *(loops.due, loops.heeded, loops.keep, loops.answered),
+    *(moves.numbers_at, moves.position_at, moves.put_position, moves.prepared, moves.shown),
+    *(moves.known, moves.taught, loops.note, loops.risky, loops.beyond),
+    *(moves.due, moves.heeded, moves.keep, moves.answered),
 )
 """What loops call, specialised with them."""
 

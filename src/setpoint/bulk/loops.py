@@ -5,6 +5,7 @@
     fleet     many streams side by side, one row of a time-major tape after the other
     aim_row   one row of sets for many streams, and
     learn_row one row of labels
+    events    predictions and labels of many streams in the order in which they came
     unsound   the first row that is no prediction
 
 `bulk.compile` makes a function of each for one layout: it works out what `rules`, `places`,
@@ -20,214 +21,30 @@ number.
 from math import inf, nan
 from typing import Any
 
-from numpy import float32, float64
+from numpy import float64
 
+from setpoint.bulk.moves import (
+    answered,
+    due,
+    heeded,
+    keep,
+    numbers_at,
+    position_at,
+    prepared,
+    put_position,
+    shown,
+    taught,
+)
 from setpoint.bulk.vectors import Layout
 from setpoint.metrics.tally import NOTHING, count, measure, restarted
-from setpoint.recursion import Numbers, Position, Rules, aim, heed, judge, learn, show, turn
+from setpoint.recursion import Numbers, Position, Rules, aim, heed, turn
 
 __all__ = [
-    "aim_row", "along", "answered", "beyond", "due", "fleet", "heeded", "keep", "known",
-    "learn_row", "note", "numbers_at", "position_at", "prepared", "put_position", "risky", "shown",
-    "sweep", "taught", "unsound",
+    "aim_row", "along", "beyond", "events", "fleet", "learn_row", "note", "risky", "sweep",
+    "unsound",
 ]  # fmt: skip
 
 Array = Any
-
-
-# What loops share.
-
-
-def numbers_at(rules: Rules, places: Layout, p: Array, j: int) -> Numbers:
-    """The numbers of the controller in column j."""
-    return Numbers(
-        tuple([p[k, j] for k in places.numbers.phi]),
-        tuple([p[k, j] for k in places.numbers.level]),
-        tuple([p[k, j] for k in places.numbers.bottom]),
-        tuple([p[k, j] for k in places.numbers.top]),
-        tuple([tuple([p[k, j] for k in places.numbers.step[i]]) for i in rules.risks]),
-        tuple([tuple([p[k, j] for k in places.numbers.judge[i]]) for i in rules.risks]),
-        tuple([p[k, j] for k in places.numbers.family]),
-        p[places.numbers.delta, j],
-        (p[places.numbers.support[0], j], p[places.numbers.support[1], j]),
-        (p[places.numbers.outward[0], j], p[places.numbers.outward[1], j]),
-    )
-
-
-def position_at(rules: Rules, places: Layout, z: Array, s: int) -> Position:
-    """The position of the stream in column s."""
-    return Position(
-        tuple([z[k, s] for k in places.position.theta]),
-        tuple([tuple([z[k, s] for k in places.position.step[i]]) for i in rules.risks]),
-        tuple([tuple([z[k, s] for k in places.position.loss[i]]) for i in rules.risks]),
-        tuple([z[k, s] for k in places.position.stretch]),
-        tuple([z[k, s] for k in places.position.family]),
-        tuple([z[k, s] for k in places.position.total]),
-        tuple([z[k, s] for k in places.position.lifts]),
-        tuple([z[k, s] for k in places.position.lifted]),
-    )
-
-
-def put_position(rules: Rules, places: Layout, z: Array, s: int, position: Position) -> None:
-    """Writes a position into column s: what a step can change."""
-    for i in rules.risks:
-        z[places.position.theta[i], s] = position.theta[i]
-        z[places.position.total[i], s] = position.total[i]
-        for k in range(len(places.position.step[i])):
-            z[places.position.step[i][k], s] = position.step[i][k]
-        for k in range(len(places.position.loss[i])):
-            z[places.position.loss[i][k], s] = position.loss[i][k]
-        if rules.lifts | rules.floored:
-            z[places.position.lifts[i], s] = position.lifts[i]
-            z[places.position.lifted[i], s] = position.lifted[i]
-    if rules.move is not None:
-        for k in range(len(places.position.stretch)):
-            z[places.position.stretch[k], s] = position.stretch[k]
-    for k in range(len(places.position.family)):
-        z[places.position.family[k], s] = position.family[k]
-
-
-def prepared(
-    rules: Rules,
-    places: Layout,
-    numbers: Numbers,
-    position: Position,
-    z: Array,
-    s: int,
-    row: tuple[float, ...],
-) -> tuple[float, ...]:
-    """A row as its receipt holds it; the cells of a season lie in column s."""
-    if rules.phase is not None:
-        phase = int(rules.phase(numbers.family, position.family, row))
-        first = places.cells + len(places.cell) * phase
-        cell = tuple([z[first + k, s] for k in places.cell])
-        seasonal: tuple[float, ...] = rules.prepare(numbers.family, position.family + cell, row)
-        return seasonal
-    if rules.prepare is not None:
-        reading: tuple[float, ...] = rules.prepare(numbers.family, position.family, row)
-        return reading
-    return row
-
-
-def shown(
-    rules: Rules, narrow: bool, numbers: Numbers, reading: tuple[float, ...], lam: float
-) -> tuple[float, float]:
-    """The ends as they are shown; in float32 the support is rounded outwards."""
-    lower, upper = show(rules, numbers, reading, lam)
-    if narrow:
-        lowest, highest = lower <= numbers.support[0], upper >= numbers.support[1]
-        lower = numbers.outward[0] if lowest else float64(float32(lower))
-        upper = numbers.outward[1] if highest else float64(float32(upper))
-    return lower, upper
-
-
-def taught(
-    rules: Rules,
-    places: Layout,
-    numbers: Numbers,
-    position: Position,
-    z: Array,
-    s: int,
-    reading: tuple[float, ...],
-    y: float,
-    missed: bool,
-    lam: float,
-    leader: int,
-) -> tuple[Position, tuple[float, ...]]:
-    """The position after a label, and its losses; NaN says that there is no label."""
-    losses, memories = judge(rules, numbers, position, missed)
-    losses = tuple([losses[i] if y == y else nan for i in rules.risks])
-    score = rules.score(reading, y) if rules.scored else 0.0
-    scores = tuple([score for i in rules.risks])
-    family = known(rules, places, numbers, position, z, s, reading, y)
-    after = learn(rules, numbers, position, losses, memories, scores, lam, leader, family)
-    return after, losses
-
-
-def known(
-    rules: Rules,
-    places: Layout,
-    numbers: Numbers,
-    position: Position,
-    z: Array,
-    s: int,
-    reading: tuple[float, ...],
-    y: float,
-) -> tuple[float, ...]:
-    """What the family remembers after a label; the cell of its phase is written into column s."""
-    if rules.phase is not None:
-        first = places.cells + len(places.cell) * int(reading[-1])
-        memory = position.family + tuple([z[first + k, s] for k in places.cell])
-        next_memory = rules.observe(numbers.family, memory, reading, y) if y == y else memory
-        for k in places.cell:
-            z[first + k, s] = next_memory[len(position.family) + k]
-        return tuple([next_memory[k] for k in range(len(places.position.family))])
-    if rules.observe is not None:
-        learnt: tuple[float, ...] = (
-            rules.observe(numbers.family, position.family, reading, y)
-            if y == y
-            else position.family
-        )
-        return learnt
-    return position.family
-
-
-# Labels that come late.
-
-
-def due(t: int, length: int, delay: int, upto: Array) -> int:
-    """How many labels of a stream are known when the set of row t is made: all of them at its end.
-
-    `upto` is empty where every label comes `delay` rows late.
-    """
-    if t == length:
-        return length
-    return t - delay if len(upto) == 0 else upto[t]
-
-
-def heeded(
-    rules: Rules, numbers: Numbers, position: Position, waiting: float, peak: float
-) -> tuple[Position, float]:
-    """The position when a set is made beside `waiting` others, and the most that ever waited."""
-    if rules.heeds and waiting >= peak:
-        position = heed(rules, numbers, position, waiting)
-    return position, (waiting + 1.0 if waiting >= peak else peak)
-
-
-def keep(
-    places: Layout,
-    ring: Array,
-    slot: int,
-    reading: tuple[float, ...],
-    lam: float,
-    leader: int,
-    missed: bool,
-) -> None:
-    """What a row leaves for its label."""
-    ring[slot, 0], ring[slot, 1], ring[slot, 2] = lam, leader, 1.0 if missed else 0.0
-    for k in places.readings:
-        ring[slot, 3 + k] = reading[k]
-
-
-def answered(
-    rules: Rules,
-    places: Layout,
-    numbers: Numbers,
-    position: Position,
-    z: Array,
-    s: int,
-    ring: Array,
-    slot: int,
-    y: float,
-) -> tuple[Position, tuple[float, ...], float, int]:
-    """The position after a late label, its losses, and the λ and leader of its set."""
-    lam, leader = ring[slot, 0], int(ring[slot, 1])
-    reading = tuple([ring[slot, 3 + k] for k in places.readings])
-    missed = ring[slot, 2] > 0.0
-    position, values = taught(
-        rules, places, numbers, position, z, s, reading, y, missed, lam, leader
-    )
-    return position, values, lam, leader
 
 
 # A tape.
@@ -607,7 +424,7 @@ def learn_row(
     rows: Array,
     held: Array,
     labels: Array,
-    late: bool,
+    lasting: bool,
     waits: Array,
     lowers: Array,
     uppers: Array,
@@ -618,6 +435,7 @@ def learn_row(
 ) -> None:
     """One row of labels for the streams in `rows`: NaN leaves a stream as it is.
 
+    `lasting` says that a prediction without a label goes on waiting.
     `told[0]` is the number of labels that are wrong or answer what does not wait; if there are
     any, nothing is done. `told[1]` is how many still wait.
     """
@@ -648,7 +466,70 @@ def learn_row(
         z[places.counters.empty, s] += 1.0 if seen & (lam == -inf) else 0.0
         z[places.counters.torn, s] += 1.0 if seen & (leader < 0) else 0.0
         is_open = waits[j] & (not seen)
-        z[places.counters.missing, s] += 1.0 if is_open & (not late) else 0.0
-        waits[j] = is_open & late
-        left += 1 if is_open & late else 0
+        z[places.counters.missing, s] += 1.0 if is_open & (not lasting) else 0.0
+        waits[j] = is_open & lasting
+        left += 1 if is_open & lasting else 0
     told[1] = left
+
+
+def events(
+    rules: Rules,
+    places: Layout,
+    narrow: bool,
+    p: Array,
+    z: Array,
+    peaks: Array,
+    waiting: Array,
+    rows: Array,
+    slots: Array,
+    asks: Array,
+    columns: tuple[Array, ...],
+    labels: Array,
+    held: Array,
+    lowers: Array,
+    uppers: Array,
+    lams: Array,
+    leaders: Array,
+    out_loss: Array,
+) -> None:
+    """Predictions and labels of many streams in the order in which they came.
+
+    Event j belongs to the stream in column `rows[j]`. Where `asks[j]`, it is a prediction, which
+    leaves what its label will ask for in `slots[j]`; else the label of what lies in that slot,
+    where NaN says that none will come. `waiting` counts what each stream awaits, and `peaks` the
+    most it ever did.
+    """
+    numbers = numbers_at(rules, places, p, 0)
+    for j in range(len(rows)):
+        s, k = rows[j], slots[j]
+        position = position_at(rules, places, z, s)
+        if asks[j]:
+            position, peaks[s] = heeded(rules, numbers, position, waiting[s], peaks[s])
+            waiting[s] += 1.0
+            row = tuple([float64(columns[i][j]) for i in rules.columns])
+            reading = prepared(rules, places, numbers, position, z, s, row)
+            position = turn(rules, numbers, position, reading)
+            if rules.heeds | rules.turns:
+                put_position(rules, places, z, s, position)
+            lam, leader = aim(rules, numbers, position)
+            lowers[k], uppers[k] = shown(rules, narrow, numbers, reading, lam)
+            lams[k], leaders[k] = lam, leader
+            for i in places.readings:
+                held[i, k] = reading[i]
+        else:
+            waiting[s] -= 1.0
+            y, lam, leader = float64(labels[j]), lams[k], leaders[k]
+            reading = tuple([held[i, k] for i in places.readings])
+            missed = not ((lowers[k] <= y) & (y <= uppers[k]))
+            position, values = taught(
+                rules, places, numbers, position, z, s, reading, y, missed, lam, leader
+            )
+            put_position(rules, places, z, s, position)
+            for i in rules.risks:
+                out_loss[i, j] = values[i]
+            seen = y == y
+            z[places.counters.judged, s] += 1.0 if seen else 0.0
+            z[places.counters.full, s] += 1.0 if seen & (lam == inf) else 0.0
+            z[places.counters.empty, s] += 1.0 if seen & (lam == -inf) else 0.0
+            z[places.counters.torn, s] += 1.0 if seen & (leader < 0) else 0.0
+            z[places.counters.missing, s] += 0.0 if seen else 1.0

@@ -5,13 +5,15 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import pairwise
 from json import loads
+from math import inf
 from typing import Any
 
 from setpoint import errors, spec
 from setpoint._check import choice, positive, whole
 from setpoint._state_file import from_text
-from setpoint.controller import Controller
+from setpoint.controller import Controller, State
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver
 from setpoint.guarantee import Certificate
 from setpoint.receipts import Id
@@ -129,15 +131,28 @@ class Store:
         An event that cannot be taken in changes nothing and is answered by its error, and by the
         `kind` of error in one word; the others go on. `stream` is that of events that name none.
         """
+        return self.apply_groups([(stream, events)])[0]
+
+    def apply_groups(
+        self, groups: Iterable[tuple[str, Iterable[Any]]]
+    ) -> list[list[dict[str, Any]]]:
+        """As `apply`, for several groups of events, each with the stream of those that name none.
+
+        All of them are one transaction.
+        """
         todo: list[tuple[Any, str, Id | None, Exception | None]] = []
-        for event in events:
-            try:
-                todo.append((event, *checked(event, stream), None))
-            except SetpointError as error:
-                todo.append((event, "", None, error))
+        ends = []
+        for stream, events in groups:
+            for event in events:
+                try:
+                    todo.append((event, *checked(event, stream), None))
+                except SetpointError as error:
+                    todo.append((event, "", None, error))
+            ends.append(len(todo))
         with self._transaction({name for _, name, _, error in todo if error is None}):
             self._find(todo)
-            return [self._answer(*each) for each in todo]
+            answers = [self._answer(*each) for each in todo]
+        return [answers[start:end] for start, end in pairwise([0, *ends])]
 
     def _find(self, todo: list[tuple[Any, str, Id | None, Exception | None]]) -> None:
         """Gets the streams of some events, and the rows that they need."""
@@ -205,11 +220,34 @@ class Store:
 
     # Streams
 
-    def stream(self, name: str = "", controller: Controller | None = None) -> "StoredStream":
-        """A stream by name, from now on this process's; it begins if it is new."""
+    def stream(
+        self,
+        name: str = "",
+        controller: Controller | None = None,
+        *,
+        state: State | None = None,
+    ) -> "StoredStream":
+        """A stream by name, from now on this process's; it begins if it is new, in a state given.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> import setpoint as sp
+        >>> past = sp.Stream(sp.intervals())
+        >>> _ = past.predict((1.0, 2.0)), past.update(1.5)
+        >>> with TemporaryDirectory() as folder, Store(folder, sp.intervals()) as store:
+        ...     store.stream("north", state=past.state).certificate().risks[0].judged
+        1
+        """
         name = name_of(name)
         with self._transaction([name], anew=True):
             live = self._begun(name, new=True, controller=controller)
+            if state is not None:
+                if live.epoch:
+                    raise InputError(
+                        f"the stream {quoted(name)} has a state: one is given to a new stream only"
+                    )
+                past = Stream(live.stream.controller, state=state).content()
+                parts = {part: past[part] for part in ("risks", "counts", "window")}
+                live.stream.restore({**live.stream.content(), **parts})
             if controller is not None:
                 _same(f"the stream {quoted(name)}", live.stream.controller, controller)
             live.dirty = live.epoch == 0
@@ -229,11 +267,14 @@ class Store:
             raise _unknown(name)
         return live.stream
 
-    def history(self, name: str = "", after: int = -1) -> Iterator[dict[str, Any]]:
+    def history(
+        self, name: str = "", after: int = -1, most: int | None = None
+    ) -> Iterator[dict[str, Any]]:
         """The predictions of a stream that are kept, from the one after a number on."""
-        while True:
+        left = inf if most is None else most
+        while left > 0:
             with self._used():
-                rows = self._database.history(name, after, 1000)
+                rows = self._database.history(name, after, int(min(left, 1000)))
             for row in rows:
                 prediction, _, shown, lam, _ = from_text(row.receipt)
                 yield {
@@ -244,12 +285,12 @@ class Store:
                 }  # fmt: skip
             if not rows:
                 return
-            after = rows[-1].number
+            after, left = rows[-1].number, left - len(rows)
 
-    def overviews(self) -> dict[str, dict[str, Any]]:
-        """What a list of streams says of each, whichever process has it."""
+    def overviews(self, name: str | None = None) -> dict[str, dict[str, Any]]:
+        """What a list of streams says of each, or of one, whichever process has it."""
         with self._used():
-            return {name: loads(text) for name, text in self._database.overviews()}
+            return {name: loads(text) for name, text in self._database.overviews(name)}
 
     def alarms(self, most: int = 100) -> list[dict[str, Any]]:
         """The last alarms of all streams, the newest first."""

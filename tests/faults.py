@@ -1,0 +1,408 @@
+"""Faults, each against a reference that knows every acknowledged event.
+
+`python -m tests.faults [--kills N] [--seed N] [SCENE …]` runs the scenes and prints what happened.
+In each a client sends events in order, goes on until all of them are acknowledged, and sends what
+was not answered again. In the end θ of every stream is that of a plain stream to the bit, nothing
+that was acknowledged is missing, and nothing is there twice.
+"""
+
+import argparse
+import os
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+import setpoint as sp
+from setpoint.service.app import Limits, Service, serve
+from setpoint.service.tokens import Tokens
+from setpoint.store.lines import serve as serve_lines
+from tests import postgres
+from tests.serving import Serving
+from tests.stored import CONTROLLER, events, reference, same
+
+__all__ = ["main"]
+
+Sent = list[dict[str, Any]]
+
+
+def opened(where: str) -> sp.Store:
+    return sp.Store(where, CONTROLLER, takes_back=True, window=50, tolerance=0.3)
+
+
+@contextmanager
+def child(work: Callable[[], None]) -> Iterator[int]:
+    """A process that does some work until it is killed."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    try:
+        yield pid
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+
+def killer(pid: int, seconds: float) -> int:
+    """A process that kills another after some time."""
+    other = os.fork()
+    if other == 0:
+        time.sleep(seconds)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os._exit(0)
+    return other
+
+
+def service(where: str, port: int, store: Callable[[], sp.Store] | None = None) -> None:
+    serve(Service(store or (lambda: opened(where)), Tokens([]), Limits()), "127.0.0.1", port)
+
+
+def up(client: httpx.Client) -> bool:
+    """Waits until a service answers."""
+    for _ in range(600):
+        with suppress(httpx.TransportError):
+            if client.get("/health").status_code == 200:
+                return True
+        time.sleep(0.02)
+    return False
+
+
+class Client:
+    """Sends events in order; knows how many were acknowledged, and sends those again at times."""
+
+    def __init__(self, sent: Sent, seed: int) -> None:
+        self.sent, self.done, self.world, self.last = sent, 0, random.Random(seed), 0
+
+    @property
+    def finished(self) -> bool:
+        return self.done >= len(self.sent)
+
+    def step(self, send: Callable[[Sent], list[dict[str, Any]]]) -> None:
+        """One batch, and sometimes the one before it once more."""
+        if self.done and self.world.random() < 0.3:
+            for answer in send(self.sent[self.last : self.done]):
+                assert answer.get("repeated"), f"lost: {answer}"
+        part = self.sent[self.done : self.done + self.world.randrange(1, 12)]
+        answers = send(part)
+        assert not [a for a in answers if "error" in a], [a for a in answers if "error" in a][:1]
+        self.last, self.done = self.done, self.done + len(part)
+        if self.world.random() < 0.2:  # everything twice
+            assert all(answer["repeated"] for answer in send(part))
+
+
+def over(client: httpx.Client) -> Callable[[Sent], list[dict[str, Any]]]:
+    def send(part: Sent) -> list[dict[str, Any]]:
+        answer = client.post("/v1/events", json=part)
+        if answer.status_code in (429, 503):
+            raise httpx.TransportError("busy")
+        assert answer.status_code == 200, answer.text
+        return list(answer.json())
+
+    return send
+
+
+def check(where: str, sent: Sent) -> None:
+    with sp.Store(where) as store:
+        same(store, reference(sent))
+
+
+# Scenes: each gives how often something went wrong
+
+
+def service_kills(where: str, kills: int, seed: int) -> int:
+    """kill -9 of the service at random moments."""
+    sender, count = Client(events(60 * kills + 300, seed), seed), 0
+    port, world = postgres.free_port(), random.Random(seed)
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+        while not sender.finished:
+            with child(lambda: service(where, port)) as pid:
+                assert up(client), "the service did not start"
+                other = killer(pid, world.random() * 0.15) if count < kills else None
+                try:
+                    while not sender.finished:
+                        sender.step(over(client))
+                except httpx.TransportError:
+                    assert other is not None
+                    count += 1
+                if other is not None:
+                    os.waitpid(other, 0)
+    check(where, sender.sent)
+    return count
+
+
+def stream_kills(where: str, kills: int, seed: int) -> int:
+    """kill -9 of a process that reads lines, at random moments."""
+    sender, count, world = Client(events(40 * kills + 300, seed), seed), 0, random.Random(seed)
+    while not sender.finished:
+        ours, theirs = os.pipe(), os.pipe()
+
+        def work(ours: Any = ours, theirs: Any = theirs) -> None:
+            os.close(ours[1]), os.close(theirs[0])
+            with opened(where) as store, open(ours[0], "rb") as a, open(theirs[1], "wb") as b:
+                serve_lines(store, a, b)
+
+        with child(work) as pid:
+            os.close(ours[0]), os.close(theirs[1])
+            with open(ours[1], "wb", buffering=0) as sink, open(theirs[0], "rb") as source:
+                other = killer(pid, 0.02 + world.random() * 0.15) if count < kills else None
+                try:
+                    while not sender.finished:
+                        sender.step(lambda part, a=sink, b=source: _lines(part, a, b))
+                except (BrokenPipeError, EOFError):
+                    assert other is not None
+                    count += 1
+                if other is not None:
+                    os.waitpid(other, 0)
+    check(where, sender.sent)
+    return count
+
+
+def _lines(part: Sent, sink: Any, source: Any) -> list[dict[str, Any]]:
+    import json
+
+    sink.write("".join(json.dumps(event) + "\n" for event in part).encode())
+    answers = []
+    for _ in part:
+        line = source.readline()
+        if not line.endswith(b"\n"):
+            raise EOFError
+        answers.append(json.loads(line))
+    return answers
+
+
+def every_write(seed: int, fresh: Callable[[], str]) -> int:
+    """kill -9 before every statement that the database is given, each in a database of its own."""
+    sent, count = events(10, seed), 0
+    while True:
+        place, told = fresh(), os.pipe()
+
+        def work(place: str = place, told: Any = told, point: int = count + 1) -> None:
+            store = opened(place)
+            _dying(store._database, point)
+            for start in range(0, len(sent), 4):
+                os.write(told[1], b"." * len(store.apply(sent[start : start + 4])))
+            os.write(told[1], b"!")
+
+        with child(work) as pid:
+            os.close(told[1])
+            os.waitpid(pid, 0)
+            with open(told[0], "rb") as source:
+                answered = source.read()
+        done = answered.count(b".")
+        with opened(place) as store:
+            known = store.apply(sent[:done])
+            assert all(answer["repeated"] for answer in known), f"lost at statement {count + 1}"
+            assert not [a for a in store.apply(sent[done:]) if "error" in a]
+            same(store, reference(sent))
+        if answered.endswith(b"!"):
+            return count
+        count += 1
+
+
+def _dying(database: Any, point: int) -> None:
+    """Lets a process die before a statement."""
+    left = [point]
+
+    def counted(method: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*values: Any, **options: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return method(*values, **options)
+
+        return run
+
+    for name in ("_ask", "_each", "_open", "_end"):
+        setattr(database, name, counted(getattr(database, name)))
+
+
+def database_faults(server: postgres.Server, where: str, faults: int, seed: int) -> int:
+    """PostgreSQL restarted, and its connections cut, while a service works."""
+    sender, port = Client(events(40 * faults + 200, seed), seed), postgres.free_port()
+    count, world = 0, random.Random(seed)
+    with (
+        child(lambda: service(where, port)),
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
+    ):
+        assert up(client)
+        while not sender.finished:
+            if count < faults and world.random() < 0.3:
+                count += 1
+                other = os.fork()
+                if other == 0:
+                    time.sleep(world.random() * 0.02)
+                    with suppress(BaseException):
+                        if count % 5:
+                            server.cut()
+                        else:
+                            server.stop()
+                            server.start()
+                    os._exit(0)
+                _again(sender, client)
+                os.waitpid(other, 0)
+            _again(sender, client)
+    check(where, sender.sent)
+    return count
+
+
+def _again(sender: Client, client: httpx.Client) -> None:
+    for _ in range(200):
+        try:
+            sender.step(over(client))
+            return
+        except httpx.TransportError:
+            time.sleep(0.05)
+    raise AssertionError("the service did not recover")
+
+
+def two_workers(where: str, rounds: int, seed: int) -> int:
+    """Two services that both believe they own the streams; every batch goes to both."""
+    sender, ports = Client(events(20 * rounds, seed), seed), [postgres.free_port() for _ in "12"]
+    count, world = 0, random.Random(seed)
+    with (
+        child(lambda: service(where, ports[0])),
+        child(lambda: service(where, ports[1])),
+        httpx.Client(base_url=f"http://127.0.0.1:{ports[0]}", timeout=60) as first,
+        httpx.Client(base_url=f"http://127.0.0.1:{ports[1]}", timeout=60) as second,
+    ):
+        assert up(first)
+        assert up(second)
+        while not sender.finished:
+            one, other = (first, second) if world.random() < 0.5 else (second, first)
+            before = sender.done
+            sender.step(over(one))
+            part = sender.sent[before : sender.done]
+            assert all(answer["repeated"] for answer in over(other)(part))
+            count += 1
+    check(where, sender.sent)
+    return count
+
+
+def disk_full(where: str, rounds: int, seed: int) -> int:
+    """A disk that is full for a while; the service says so, and goes on when there is room."""
+    sender, port, count = Client(events(20 * rounds, seed), seed), postgres.free_port(), 0
+    with sp.Store(where, CONTROLLER):
+        pass
+    limits = [90_000 + 40_000 * number for number in range(rounds)]
+
+    def work(limit: int) -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        service(where, port)
+
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+        for limit in [*limits, 1 << 40]:
+            with child(lambda limit=limit: work(limit)):
+                if not up(client):
+                    continue
+                for _ in range(200):
+                    if sender.finished:
+                        break
+                    try:
+                        sender.step(over(client))
+                    except httpx.TransportError:
+                        count += 1
+                        break
+                while limit == 1 << 40 and not sender.finished:
+                    sender.step(over(client))
+    assert count > 0, "the disk was never full"
+    check(where, sender.sent)
+    return count
+
+
+def clock_moved(where: str, rounds: int, seed: int) -> int:
+    """A clock that jumps by days, forth and back."""
+    folder = Path(__file__).parent
+    path = os.pathsep.join([str(folder / "moved_clock"), os.environ.get("PYTHONPATH", "")])
+    sender = Client(events(20 * rounds, seed), seed)
+    config = Path(f"{where}.toml")
+    config.write_text(sp.spec.to_toml(CONTROLLER))
+    words = ("--store", where, "--config", str(config), "--window", "50")
+    with (
+        Serving(*words, environment={"PYTHONPATH": path}) as serving,
+        httpx.Client(base_url=serving.url, timeout=60) as client,
+    ):
+        while not sender.finished:
+            sender.step(over(client))
+    check(where, sender.sent)
+    with sp.Store(where) as store:
+        made = [row["made"] for row in store.history("a")]
+        assert made != sorted(made), "the clock did not move"
+    return rounds
+
+
+def main(words: list[str]) -> int:
+    """Runs the scenes; 0 if nothing was lost or doubled."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--kills", type=int, default=100, help="kill -9, in all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("scenes", nargs="*", help="by default all of them")
+    options = parser.parse_args(words)
+    each, seed = max(options.kills // 4, 1), options.seed
+    with tempfile.TemporaryDirectory() as folder, _server() as server:
+        numbers = iter(range(10**9))
+
+        def file() -> str:
+            return f"{folder}/{next(numbers)}.sqlite"
+
+        def base() -> str:
+            assert server is not None
+            return server.new(f"faults{next(numbers)}")
+
+        small = max(each // 5, 5)
+        scenes: dict[str, Callable[[], int]] = {
+            "service killed, SQLite": lambda: service_kills(file(), each, seed),
+            "stream killed, SQLite": lambda: stream_kills(file(), each, seed),
+            "killed at every write, SQLite": lambda: every_write(seed, file),
+            "disk full": lambda: disk_full(file(), 8, seed),
+            "clock moved": lambda: clock_moved(file(), small, seed),
+            "two workers, SQLite": lambda: two_workers(file(), small, seed),
+        }
+        if server is not None:
+            scenes |= {
+                "service killed, PostgreSQL": lambda: service_kills(base(), each, seed),
+                "killed at every write, PostgreSQL": lambda: every_write(seed, base),
+                "PostgreSQL cut and restarted": lambda: database_faults(
+                    server, base(), small, seed
+                ),
+                "two workers, PostgreSQL": lambda: two_workers(base(), small, seed),
+            }
+        for name, scene in scenes.items():
+            if options.scenes and not any(word in name for word in options.scenes):
+                continue
+            began = time.monotonic()
+            count = scene()
+            print(f"{name:<36}{count:>6} faults, nothing lost, nothing twice, θ equal to the bit "
+                  f"({time.monotonic() - began:.0f} s)", flush=True)  # fmt: skip
+    return 0
+
+
+@contextmanager
+def _server() -> Iterator[postgres.Server | None]:
+    if postgres.binaries() is None:
+        print("no PostgreSQL on this machine: its scenes are left out")
+        yield None
+        return
+    with postgres.running() as server:
+        yield server
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

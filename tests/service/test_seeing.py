@@ -1,0 +1,233 @@
+"""What others see of a running service: Prometheus, Grafana's file, and a real browser."""
+
+import json
+import random
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+import setpoint as sp
+from tests.stored import CONTROLLER
+
+yaml = pytest.importorskip("yaml", reason="needs pyyaml")
+httpx = pytest.importorskip("httpx", reason="needs httpx: pip install 'setpoint[service]'")
+pytest.importorskip("starlette", reason="needs starlette: pip install 'setpoint[service]'")
+
+from tests.postgres import free_port  # noqa: E402
+from tests.report.test_report_browser import CHROMIUM, DRIVER, FLAGS  # noqa: E402
+from tests.serving import Serving  # noqa: E402
+
+pytestmark = pytest.mark.service
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+NAMES = ["calm", "wild", '<img src=x onerror="window.hacked = 1">', "a/b & <b>bold</b>", "söndag"]
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """A service whose stream "wild" is in trouble, and whose names are markup."""
+    store = tmp_path_factory.mktemp("seeing") / "streams.sqlite"
+    words = ("--store", str(store), "--window", "50", "--metric-streams", "4")
+    with Serving(*words) as serving, serving.client() as client:
+        world = random.Random(1)
+        for name in NAMES:
+            client.create(name, toml=sp.spec.to_toml(CONTROLLER) if name == "wild" else None)
+            far = 30.0 if name == "wild" else 0.0
+            client.events(
+                [
+                    {"id": n, "prediction": [-2, 2], "y": world.gauss(0, 1) + far * n}
+                    for n in range(60)
+                ],
+                name,
+            )
+        client.predict("calm", [0, 1], "waits")
+        yield serving
+
+
+def samples(serving: Serving) -> dict[str, float]:
+    from prometheus_client.parser import text_string_to_metric_families
+
+    text = httpx.get(f"{serving.url}/metrics").text
+    return {
+        f"{sample.name}{json.dumps(sample.labels, sort_keys=True)}": sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def of(name: str, **labels: str) -> str:
+    return f"setpoint_{name}{json.dumps(labels, sort_keys=True)}"
+
+
+def test_metrics_say_how_each_stream_does_and_no_more_than_the_cap(serving: Serving) -> None:
+    found = samples(serving)
+    with serving.client() as client:
+        rows = {row["name"]: row for row in client.streams()}
+    assert found[of("streams")] == len(NAMES)
+    assert found[of("stream_labels", stream="wild")] == rows["wild"]["labels"] == 60
+    assert found[of("stream_account", stream="wild", risk="0")] == rows["wild"]["accounts"][0]
+    assert found[of("stream_account_limit", stream="wild", risk="0")] == rows["wild"]["limits"][0]
+    assert found[of("stream_coverage", stream="wild", window="100")] == rows["wild"]["coverage"][0]
+    assert found[of("events_total")] == 60 * len(NAMES) + 1
+    told = {key for key in found if key.startswith("setpoint_stream_labels")}
+    assert len(told) == 4  # the worst off, of five
+    assert next(iter(rows)) == "wild"
+
+
+def test_the_rules_and_the_dashboard_ask_for_metrics_that_there_are(serving: Serving) -> None:
+    names = {key.partition("{")[0] for key in samples(serving)} | {"up"}
+    board = json.loads((DEPLOY / "grafana/dashboard.json").read_text())
+    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    rules = yaml.safe_load((DEPLOY / "alerts.yaml").read_text())
+    asked += [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    for expression in asked:
+        assert set(re.findall(r"setpoint_\w+", expression)) <= names, expression
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's prometheus")
+def test_prometheus_scrapes_the_service_and_its_rules_fire(
+    serving: Serving, tmp_path: Path
+) -> None:
+    for file in ("prometheus.yaml", "alerts.yaml"):
+        shutil.copy(DEPLOY / file, tmp_path)
+    (tmp_path / "token").write_text("any")
+    config = yaml.safe_load((tmp_path / "prometheus.yaml").read_text())
+    config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    config["scrape_configs"][0]["static_configs"][0]["targets"] = [f"127.0.0.1:{serving.port}"]
+    (tmp_path / "prometheus.yaml").write_text(yaml.safe_dump(config))
+    rules = (tmp_path / "alerts.yaml").read_text().replace("for: 5m", "for: 1s")
+    (tmp_path / "alerts.yaml").write_text(rules)
+    for what in ("rules alerts.yaml", "config prometheus.yaml"):
+        subprocess.run(["promtool", "check", *what.split()], cwd=tmp_path, check=True)
+    port = free_port()
+    command = ["prometheus", "--config.file=prometheus.yaml", f"--storage.tsdb.path={tmp_path}/d"]
+    command += [f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]
+    with subprocess.Popen(command, cwd=tmp_path) as process:
+        try:
+            firing: set[str] = set()
+            until = time.monotonic() + 60
+            while "SetpointAlarm" not in firing and time.monotonic() < until:
+                time.sleep(1)
+                try:
+                    answer = httpx.get(f"http://127.0.0.1:{port}/api/v1/alerts").json()
+                except httpx.TransportError:
+                    continue
+                alerts = answer["data"]["alerts"]
+                firing = {a["labels"]["alertname"] for a in alerts if a["state"] == "firing"}
+            assert "SetpointAlarm" in firing
+            assert "SetpointDown" not in firing
+        finally:
+            process.terminate()
+
+
+# A browser
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    pytest.importorskip("selenium", reason="needs selenium to drive a browser")
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("needs chromium and chromedriver on the path")
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield driver
+    driver.quit()
+
+
+def wait(browser: Any, script: str, seconds: float = 30.0) -> Any:
+    """What a script returns, once it is true."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        value = browser.execute_script(f"return {script}")
+        if value:
+            return value
+        time.sleep(0.1)
+    raise AssertionError(f"never: {script}")
+
+
+@contextmanager
+def quiet(browser: Any) -> Iterator[None]:
+    """Nothing was complained about meanwhile, and no markup was run."""
+    browser.get_log("browser")
+    yield
+    assert [entry["message"] for entry in browser.get_log("browser")] == []
+    assert browser.execute_script("return window.hacked") is None
+
+
+def test_the_page_lists_streams_by_trouble_and_finds_them(browser: Any, serving: Serving) -> None:
+    with quiet(browser):
+        browser.get(serving.url)
+        wait(browser, "document.querySelectorAll('#rows tr').length === 5")
+        links = "[...document.querySelectorAll('#rows a')].map((a) => a.textContent)"
+        names = browser.execute_script(f"return {links}")
+        assert names[0] == "wild"
+        assert sorted(names) == sorted(NAMES)
+        assert browser.execute_script("return document.querySelector('#rows img, #rows b')") is None
+        first = browser.execute_script("return document.querySelector('#rows tr').className")
+        assert first == "bad"
+        assert "wild" in wait(browser, "document.getElementById('alarms').textContent")
+        browser.find_element("id", "search").send_keys("ÖNDA")
+        wait(browser, "document.querySelectorAll('#rows tr').length === 1")
+        assert browser.execute_script(f"return {links}") == ["söndag"]
+
+
+@pytest.mark.parametrize("name", ["calm", NAMES[2], NAMES[3]])
+def test_the_page_of_a_stream_shows_sets_and_labels_as_they_come(
+    browser: Any, serving: Serving, name: str
+) -> None:
+    with quiet(browser), serving.client() as client:
+        browser.get(f"{serving.url}/#{quote(name, safe='')}")
+        browser.refresh()
+        wait(browser, "document.querySelectorAll('#chart .hit').length > 30")
+        assert wait(browser, "document.getElementById('name').textContent") == name
+        assert "Miscoverage" in wait(browser, "document.getElementById('certificate').textContent")
+        assert "labels" in wait(browser, "document.getElementById('summary').textContent")
+        wait(browser, "document.getElementById('state').textContent === 'live'")
+        before = browser.execute_script("return document.querySelectorAll('#chart .miss').length")
+        id = f"fresh {name}"
+        client.predict(name, [-2, 2], id)
+        client.label(name, 50.0, id)
+        wait(browser, f"document.querySelectorAll('#chart .miss').length === {before + 1}")
+        assert "fresh" in wait(browser, "document.getElementById('events').textContent")
+
+
+def test_the_page_fits_a_phone(browser: Any, serving: Serving) -> None:
+    browser.set_window_size(390, 844)
+    try:
+        for path in ("", "#calm"):
+            browser.get(f"{serving.url}/{path}")
+            browser.refresh()
+            shown = "'#rows tr'" if not path else "'#chart .hit'"
+            wait(browser, f"document.querySelectorAll({shown}).length > 3")
+            wide = browser.execute_script("return document.documentElement.scrollWidth")
+            assert wide <= browser.execute_script("return window.innerWidth")
+    finally:
+        browser.set_window_size(1200, 900)
+
+
+def test_with_tokens_the_page_asks_for_one(browser: Any, tmp_path: Path) -> None:
+    environment = {"SETPOINT_TOKENS": "all:admin:s3cret-token"}
+    with Serving("--store", str(tmp_path / "a"), environment=environment) as serving:
+        with serving.client("s3cret-token") as client:
+            client.create("hidden")
+        browser.get(serving.url)
+        wait(browser, "!document.getElementById('key').hidden")
+        assert browser.execute_script("return document.querySelectorAll('#rows tr').length") == 0
+        browser.find_element("id", "token").send_keys("s3cret-token\n")
+        wait(browser, "document.querySelectorAll('#rows tr').length === 1")
+        browser.execute_script("sessionStorage.clear()")
