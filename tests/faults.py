@@ -1,9 +1,9 @@
 """Faults, each against a reference that knows every acknowledged event.
 
 `python -m tests.faults [--kills N] [--seed N] [SCENE …]` runs the scenes and prints what happened.
-In each a client sends events in order, goes on until all of them are acknowledged, and sends what was
-not answered again. In the end θ of every stream is that of a plain stream to the bit, nothing that
-was acknowledged is missing, and nothing is there twice.
+In each a client sends events in order, goes on until all of them are acknowledged, and sends what
+was not answered again. In the end θ of every stream is that of a plain stream to the bit, nothing
+that was acknowledged is missing, and nothing is there twice.
 """
 
 import argparse
