@@ -8,11 +8,12 @@ VENV   := .venv
 PY     := $(VENV)/bin/python
 PIP    := $(PY) -m pip install --quiet --disable-pip-version-check
 STAMPS := $(VENV)/stamps
+SPARK  := .venv-spark
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one pip at a time in .venv
-.PHONY: help demo test service-test faults slow lint bench clean
+.PHONY: help demo test service-test faults slow spark lint bench clean
 
 help:
 	@echo "make demo    calibrate a drifting stream, print the certificate, write a report"
@@ -20,6 +21,7 @@ help:
 	@echo "make service-test   test the service with real servers and a browser"
 	@echo "make faults  kill, cut and fill it up: nothing may be lost (KILLS=2000)"
 	@echo "make slow    run the long laws, left out of make test"
+	@echo "make spark   run the tests that start a local Spark; needs Java 17"
 	@echo "make lint    check style, types and import layers"
 	@echo "make bench   time live steps, bulk work, models and commands"
 	@echo "make clean   remove .venv, caches and builds"
@@ -39,6 +41,9 @@ service-test: $(STAMPS)/service
 faults: $(STAMPS)/service
 	$(PY) -m tests.faults --kills $(or $(KILLS),2000) $(ARGS)
 
+spark: $(STAMPS)/spark
+	$(SPARK)/bin/python -m pytest -m spark tests/spark $(ARGS)
+
 lint: $(STAMPS)/lint
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -56,7 +61,7 @@ bench: $(STAMPS)/test
 	$(PY) -m benchmarks service
 
 clean:
-	rm -rf $(VENV) build dist paper/build paper/dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(SPARK) build dist paper/build paper/dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMPS)/venv:
@@ -89,4 +94,10 @@ $(STAMPS)/service: pyproject.toml $(STAMPS)/venv
 $(STAMPS)/lint: pyproject.toml paper/pyproject.toml $(STAMPS)/venv
 	$(PIP) --editable '.[lint]'
 	$(PIP) --no-deps --editable ./paper
+	@touch $@
+
+# Apart from .venv: half a gigabyte that no other test needs.
+$(STAMPS)/spark: pyproject.toml $(STAMPS)/venv
+	$(PYTHON) -m venv $(SPARK)
+	$(SPARK)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]' pytest hypothesis
 	@touch $@

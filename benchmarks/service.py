@@ -216,7 +216,7 @@ def main() -> None:
     print(f"over HTTP, {_CONNECTIONS} connections")
     share = 100 * batches / rate
     print(
-        f"  batches of 100                 {batches:>10,.0f} events a second, {share:.0f} % of the store"
+        f"  batches of 100                 {batches:>10,.0f} events a second, {share:.0f} % of it"
     )
     print(
         f"  a bare echo                    {asked['echo']['per_second']:>10,.0f} requests a second"
@@ -237,9 +237,8 @@ def main() -> None:
             for number in (1, 4):
                 count = max(EVENTS // 5, 20_000)
                 shared[number] = workers(server.new(f"of{number}"), count, number)
-                print(
-                    f"  PostgreSQL, {number} worker{'s' * (number > 1):<16}{shared[number]:>13,.0f} events a second"
-                )
+                name = f"PostgreSQL, workers: {number}"
+                print(f"  {name:<31}{shared[number]:>10,.0f} events a second")
     print(json.dumps({"store": own, "stream": piped, "http": asked, "postgres": shared}))
 
 

@@ -51,6 +51,7 @@ EXAMPLES: dict[type, list[Any]] = {
         sets.Corrected(),
         sets.Corrected(level=0.3, recentre=False),
         sets.Corrected((0.0, INF), means=2),
+        sets.Corrected(period=5),
     ],
     sets.QuantileScale: [
         sets.QuantileScale(),
@@ -140,7 +141,7 @@ EXAMPLES: dict[type, list[Any]] = {
         stretches.ErrorAdaptive(0.1, loss, -1.0, 2.0, inner, reading)
         for loss in (0.0, 0.1, 100.0)
         for inner in (stretches.Identity(), stretches.Exponential())
-        for reading in ("paper", "authors")
+        for reading in ("paper", "authors", "later")
     ],
     combine.Max: [combine.Max(), combine.Max(anti_windup=1), combine.Max(empty_if="some")],
     combine.Mean: [combine.Mean(), combine.Mean(anti_windup=0.5)],

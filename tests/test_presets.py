@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import setpoint as sp
@@ -75,3 +76,29 @@ def test_a_coverage_outside_its_range_is_refused_by_its_own_name(
 ) -> None:
     with pytest.raises(InputError, match="coverage must"):
         preset(coverage=coverage)
+
+
+def _season(period: int, rows: int) -> np.ndarray:
+    return np.sin(2 * np.pi * np.arange(rows) / period)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_period_is_found_where_there_is_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = 24 * 7 * 8
+    hours, noise = np.arange(rows), rng.normal(size=rows)
+    walk, trend = np.cumsum(rng.normal(size=rows)), 0.01 * hours
+    daily, weekend = _season(24, rows), (hours // 24 % 7 >= 5).astype(float)
+    assert sp.presets.find_period(daily + noise) == 24
+    assert sp.presets.find_period(daily + 0.5 * noise + trend) == 24
+    assert sp.presets.find_period(5.0 * daily + 0.2 * walk) == 24
+    assert sp.presets.find_period(daily - 2.0 * weekend + 0.3 * noise) == 168
+    assert sp.presets.find_period(_season(7, 200) + 0.5 * rng.normal(size=200)) == 7
+    gappy = daily + 0.5 * noise
+    gappy[rng.random(rows) < 0.2] = np.nan
+    assert sp.presets.find_period(gappy) == 24
+    assert sp.presets.find_period(_season(9, 500) + 0.3 * noise[:500], range(2, 60)) == 9
+    for nothing in (noise, walk, np.cumsum(walk), trend, np.zeros(rows), noise[:10], []):
+        assert sp.presets.find_period(nothing) == 0
+    with pytest.raises(InputError, match="infinite"):
+        sp.presets.find_period([1.0, np.inf])

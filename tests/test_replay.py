@@ -976,3 +976,26 @@ def test_streams_that_have_ended_since_are_no_obstacle_to_going_on() -> None:
         found = sp.replay(going_on, second, first.states)
         assert found.theta[0, 0] == first.states["b"].risks[0].theta
         assert found.theta[0, 1] == 0.0
+
+
+def test_a_frame_with_the_usual_columns_is_a_tape_and_a_trace_is_a_frame() -> None:
+    pandas = pytest.importorskip("pandas")
+    random = np.random.default_rng(3)
+    frame = pandas.DataFrame({"lower": -1.0, "upper": 1.0, "y": random.normal(0.0, 2.0, 60)})
+    trace = sp.replay(sp.intervals(coverage=0.9), frame)
+    tape = sp.Tape.from_arrays({"lower": frame.lower, "upper": frame.upper}, frame.y)
+    np.testing.assert_array_equal(trace.lower, sp.replay(sp.intervals(coverage=0.9), tape).lower)
+    back = trace.to_frame()
+    assert list(back) == ["y", "lower", "upper", "covered", "lam"]
+    inside = (back.lower <= back.y) & (back.y <= back.upper)
+    assert back.covered.equals(inside)
+    assert back.covered.mean() == trace.coverage
+
+
+def test_the_frame_of_label_sets_holds_the_sets_and_the_keys() -> None:
+    pytest.importorskip("pandas")
+    columns = {"cat": [0.7, 0.2], "dog": [0.3, 0.8]}
+    tape = sp.Tape.from_arrays(columns, [0.0, 1.0], id=["a", "b"])
+    back = sp.replay(sp.label_sets(coverage=0.9), tape).to_frame()
+    assert list(back) == ["id", "y", "shown", "covered", "lam"]
+    assert back.shown[0].full

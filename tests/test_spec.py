@@ -39,7 +39,7 @@ PARTS: dict[str, list[Any]] = {
         sets.Scale((-1.5, 2.5)),
         sets.Scale(),
         sets.Corrected(),
-        sets.Corrected((0.0, INF), level=0.2, recentre=False, means=2),
+        sets.Corrected((0.0, INF), level=0.2, recentre=False, means=2, period=24),
         sets.Lower((0.0, INF)),
         sets.Upper(),
         sets.PixelScale((0.0, 80.0), share=True),
@@ -86,6 +86,7 @@ PARTS: dict[str, list[Any]] = {
         stretches.ScoreAdaptive(0.1, -1.0, 1.0, stretches.Exponential(), "authors"),
         stretches.ErrorAdaptive(0.1, 0.2, -0.5, 0.5),
         stretches.ErrorAdaptive(0.1, 0.0, inner=stretches.Exponential()),
+        stretches.ErrorAdaptive(0.1, 0.2, -0.5, 0.5, reading="later"),
     ],
     "combine": [
         combine.Max(),

@@ -144,6 +144,23 @@ def test_error_adaptive_as_the_authors_read(
     assert moved(stretch, memory, excess, score, lam) == pytest.approx(wanted)
 
 
+@pytest.mark.parametrize(
+    ("memory", "excess", "score", "lam", "wanted"),
+    [
+        (0.2, 0.9, 2.0, 0.5, 0.2 + 0.1 * math.expm1(0.3 * 0.9) * 1.5),
+        (0.0, -0.1, 0.2, 0.5, -0.1 * math.expm1(0.3 * 0.1) * 0.3),
+        (0.3, 0.0, math.inf, 0.5, 0.3),
+    ],
+)
+def test_error_adaptive_as_the_authors_later_code_reads(
+    memory: float, excess: float, score: float, lam: float, wanted: float
+) -> None:
+    stretch = ErrorAdaptive(0.1, 0.3, -1.0, 1.0, reading="later")
+    assert moved(stretch, memory, excess, score, lam) == pytest.approx(wanted)
+    with pytest.raises(InputError, match="reading must be one of"):
+        ScoreAdaptive(0.1, -1.0, 1.0, reading="later")
+
+
 def test_error_adaptive_without_its_loss_term_is_score_adaptive() -> None:
     rng = np.random.default_rng(0)
     for reading in ("paper", "authors"):
@@ -154,7 +171,7 @@ def test_error_adaptive_without_its_loss_term_is_score_adaptive() -> None:
 
 
 def test_a_huge_excess_does_not_overflow() -> None:
-    for reading in ("paper", "authors"):
+    for reading in ("paper", "authors", "later"):
         stretch = ErrorAdaptive(0.1, 100.0, -1.0, 1.0, reading=reading)
         assert moved(stretch, 0.0, 1e6, 2.0, 0.0) == 1.0
         assert moved(stretch, 0.0, -1e6, -2.0, 0.0) == -1.0

@@ -159,3 +159,23 @@ def test_a_shared_stream_is_summed_up_while_others_use_it() -> None:
     reader.join()
     assert all(now.recent <= max(now.labels, 250) for now in seen)
     assert len(seen) == 50
+
+
+def test_what_was_learnt_is_told_once_there_is_a_label() -> None:
+    stream = sp.Stream(sp.intervals(period=2))
+    assert "learnt" not in str(stream.summary())
+    for row in range(40):  # the forecast is 3 too low, and 1 more in every other row
+        stream.predict((10.0, 14.0))
+        stream.update(15.0 + row % 2)
+    learnt = stream.summary().learnt
+    assert learnt["labels"] == 40
+    assert learnt["bias"] == pytest.approx(3.5, abs=0.6)
+    text = str(stream.summary())
+    assert f"labels lie {learnt['bias']:+.4g} from the forecast" in text
+    assert "the season has 2 rows" in text
+    assert "season" not in str(run_and_sum_up(sp.Stream(sp.intervals())))
+
+
+def run_and_sum_up(stream: sp.Stream) -> object:
+    run(stream, "hhh")
+    return stream.summary()

@@ -190,7 +190,7 @@ def test_missing_labels_of_every_make_are_not_observed() -> None:
         ({"time": ["2012-01-01", "2012-13-01", "2013-01-01"]}, "dates that exist"),
         ({"time": ["2012-01-01T00Z", "2012-01-02", "2012-01-03"]}, "in every row or in none"),
         ({"time": [True, False, True]}, "time must hold numbers or dates, got values of type bool"),
-        ({"extras": {"id": [1, 2, 3]}}, "none of y, id, time, group; got 'id'"),
+        ({"extras": {"id": [1, 2, 3]}}, "none of y, id, .*, group; got 'id'"),
         ({"extras": {"upper": [1, 2, 3]}}, "all different .* got 'upper'"),
         ({"extras": {"mean": np.float64(1.0)}}, r"mean must have one value a row, got shape \(\)"),
     ],
@@ -947,3 +947,127 @@ def test_ten_million_rows_make_a_tape() -> None:
     )  # fmt: skip
     assert len(tape.streams) == count
     assert np.shares_memory(tape.y, y)
+
+
+# When labels become known
+
+
+def late(**timing: Any) -> Tape:
+    return Tape.from_arrays(
+        {"lower": [0.0] * 4, "upper": [1.0] * 4}, [0.1, 0.2, NAN, 0.4], **timing
+    )
+
+
+def test_a_schedule_says_in_which_order_labels_come_and_how_many_before_each_row() -> None:
+    assert late().schedule is late(delay=0).schedule is late(delay=[0] * 4).schedule is None
+    steady = late(delay=2).schedule
+    assert steady is not None
+    assert (steady.delays.tolist(), len(steady.order), steady.slots) == ([2], 0, 4)
+    assert late(delay=100).schedule.slots == 4  # no more than there are rows
+    mixed = late(delay=[3, 0, 1, 0]).schedule
+    assert mixed.order.tolist() == [1, 0, 2, 3]
+    assert mixed.upto.tolist() == [0, 0, 1, 1]
+    assert [mixed.due(0, np.array([0, 4]), t) for t in range(5)] == [0, 0, 1, 1, 4]
+
+
+def test_times_say_when_labels_became_known() -> None:
+    days = np.array(["2024-01-01", "2024-01-03", "2024-01-04", "2024-01-08"], "datetime64[D]")
+    known = ["2024-01-04", "2024-01-03", None, "2025-01-01"]
+    tape = late(time=days, known=known)
+    # The label of row 1 is known at once, before row 2; that of row 0 at the very time of row 2.
+    assert tape.schedule.order.tolist() == [1, 0, 3, 2]
+    assert tape.schedule.upto.tolist() == [0, 0, 2, 2]
+    rows = late(known=[2, 2, 3, NAN])
+    assert rows.time.tolist() == [0, 1, 2, 3]
+    assert rows.schedule.upto.tolist() == [0, 0, 2, 3]
+    part = rows[1:]
+    assert part.schedule.upto.tolist() == [0, 1, 2]
+
+
+def test_every_horizon_is_a_stream_of_its_own() -> None:
+    tape = late(horizon=[1, 3, 1, 3])
+    assert tape.streams == [1, 3]
+    assert tape.schedule.delays.tolist() == [0, 2]
+    named = late(horizon=[1, 3, 1, 3], id=["n", "n", "n", "s"])
+    assert named.streams == [("n", 1), ("n", 3), ("s", 3)]
+    assert named.stream(("n", 1)).horizon.tolist() == [1, 1]
+    assert late(horizon=[1, 3, 1, 3], delay=0).schedule is None
+    assert late(horizon=[1, 3, 1, 3], known=[1, 2, 3, 4]).delay == 0
+
+
+def test_another_delay_takes_the_place_of_what_a_tape_says() -> None:
+    assert late(known=[4, 4, 4, 4]).late(1).schedule.delays.tolist() == [1]
+    assert late(horizon=[5, 5, 5, 5]).late(0).schedule is None
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+@pytest.mark.parametrize(
+    "timing",
+    [
+        {"delay": 3},
+        {"delay": [3, 0, 1, 0]},
+        {"known": [2.0, 2.0, NAN, 9.0]},
+        {"horizon": [1, 3, 1, 3], "id": ["n", "n", "n", "s"]},
+        {
+            "time": np.array(["2024-01-01", "2024-01-03", "2024-01-04", "2024-01-08"], "M8[D]"),
+            "known": np.array(["2024-01-04", "2024-01-03", "NaT", "2025-01-01"], "M8[D]"),
+        },
+    ],
+)
+def test_a_file_keeps_when_labels_became_known(
+    tmp_path: Path, timing: dict[str, Any], suffix: str
+) -> None:
+    tape = late(**timing)
+    tape.write(tmp_path / f"tape{suffix}")
+    back = Tape.read(tmp_path / f"tape{suffix}")
+    assert back.streams == tape.streams
+    for left, right in zip(tape.schedule, back.schedule, strict=True):
+        assert np.array_equal(left, right)
+
+
+def test_frames_and_files_name_the_columns_of_times(tmp_path: Path) -> None:
+    frame = {"lower": [0.0, 0.0], "upper": [1.0, 1.0], "y": [0.5, 0.5], "h": [2, 2], "k": [1, 3]}
+    assert Tape.from_frame(frame, horizon="h").schedule.delays.tolist() == [1]
+    assert Tape.from_frame(frame, known="k").schedule.upto.tolist() == [0, 1]
+    assert Tape.from_frame(frame, delay="h").schedule.delays.tolist() == [2]
+    assert Tape.from_frame(frame, delay=5).delay == 5
+    (tmp_path / "rows.csv").write_text("lower,upper,y,h\n0,1,.5,2\n0,1,.5,2\n")
+    read = Tape.read(tmp_path / "rows.csv", horizon="h")
+    assert read.schedule.delays.tolist() == [1]
+    (tmp_path / "plain.csv").write_text("lower,upper,y\n0,1,.5\n")
+    assert Tape.read(tmp_path / "plain.csv", delay=4).delay == 4
+
+
+@pytest.mark.parametrize(
+    ("timing", "words"),
+    [
+        ({"delay": -1}, "delay must be a whole number of at least 0"),
+        ({"delay": 1.5}, "delay must be"),
+        ({"delay": [0, 0, -1, 0]}, "delay must hold whole numbers from 0, got -1 at row 2"),
+        ({"delay": [0, 0]}, "columns must be of equal length"),
+        ({"horizon": [1, 0, 1, 1]}, "horizon must hold whole numbers from 1, got 0 at row 1"),
+        ({"horizon": [1, NAN, 1, 1]}, "horizon must hold whole numbers from 1, got nan at row 1"),
+        (
+            {"known": [1, 0, 9, 9]},
+            "known before its set is made: known is 0 and time is 1 at row 1",
+        ),
+        ({"known": ["2024-01-01"] * 4}, "known must be in units of time"),
+        ({"known": [9] * 4, "delay": 2}, "a delay or times at which labels became known, not both"),
+    ],
+)
+def test_wrong_times_are_refused_in_words(timing: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        late(**timing)
+
+
+def test_a_recorder_keeps_how_late_labels_were() -> None:
+    recorder = Recorder()
+    for name in ("a", "b"):
+        recorder.predicted(1, (0.0, 1.0), id=name)
+        recorder.predicted(2, (0.0, 1.0), id=name)
+    recorder.observed(2, 0.5, id="a")
+    recorder.observed(1, 0.5, id="a")
+    recorder.add((0.0, 1.0), 0.5, id="b")
+    tape = recorder.tape()
+    assert tape.delay.tolist() == [1, 0, 2, 1, 0]
+    assert Recorder().tape().delay == 0

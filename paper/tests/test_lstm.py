@@ -22,6 +22,7 @@ from setpoint_paper.models.lstm import (
     LSTMSettings,
     QuantileLSTM,
     Scaling,
+    _network,
     combinations,
     search,
     validation_pinball,
@@ -448,3 +449,27 @@ def test_shared_masks_stay_near_independent_ones_on_paired_seeds(
         print(f"{name}: shared − independent = {one:+.4f} ± {by:.4f}")
     # Twice the error beyond the mean is still near: not only "no difference was found".
     assert (np.abs(mean) + 2.0 * error < [0.04, 0.05, 0.10]).all()
+
+
+def test_raw_zeros_stand_before_the_first_row_and_are_learned_from():
+    """The authors' older code: zeros that were standardised, as inputs and as targets."""
+    held = LSTMSettings(
+        hidden=6, before=(5,), after=(4,), batch=7, raw_zeros=3, dropout=0.0, double=True
+    )
+    rng = np.random.default_rng(2)
+    x, y = 2_000.0 + rng.normal(size=(12, 2)), 30.0 + rng.normal(size=12)
+    model = QuantileLSTM(2, held)
+    model.fit_scale(x, y)
+    shown = run(model, x, y)
+
+    both = np.column_stack([x, y])
+    standard = (np.vstack([np.zeros((3, 3)), both]) - both.mean(axis=0)) / both.std(axis=0)
+    rows = torch.from_numpy(np.vstack([np.zeros((held.window, 3)), standard]))
+    levels = torch.tensor(held.levels, dtype=torch.float64)
+    network = _network(2, held)
+    for step in range(12):
+        end = held.window + 3 + step
+        said = network.quantiles(rows[end - held.window : end], rows[end, :2], levels).numpy()
+        assert np.allclose(shown[step], said * y.std() + y.mean(), rtol=1e-9)
+        batch = min(step + 1 + 3, held.batch)
+        network.learn(rows[end + 1 - batch - held.window : end + 1], levels[:, None])

@@ -8,7 +8,7 @@ from setpoint_paper.cli import app, main
 
 def test_every_command_and_option_has_help() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    assert set(commands) == {"tabular", "classification", "depth"}
+    assert set(commands) == {"tabular", "classification", "comparison", "depth"}
     for command in commands.values():
         assert command.help
         assert all(option.help for option in command.params)

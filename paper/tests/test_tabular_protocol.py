@@ -9,11 +9,13 @@ import pytest
 from setpoint import metrics
 from setpoint.errors import InputError
 from setpoint.tape import Tape
+from setpoint_paper.tabular.authors import CODED, Coded, run
 from setpoint_paper.tabular.measures import Scale, Seen, finite_ends
 from setpoint_paper.tabular.methods import (
     CLIPPED,
     LEVELS,
     METHODS,
+    OURS,
     Protocol,
     clipped_cal,
     controller,
@@ -114,7 +116,9 @@ def test_no_stretching_is_the_loop_by_hand(tape, rows, risk, gamma):
 
 
 @pytest.mark.parametrize("risk", list(LEVELS))
-@pytest.mark.parametrize("method", ["error", "error_coded", "score", "score_coded"])
+@pytest.mark.parametrize(
+    "method", ["error", "score", "error_exponential", "score_exponential", "error_later"]
+)
 def test_adaptive_stretching_is_the_loop_by_hand(tape, rows, risk, method):
     row = taken(rows, risk=risk, method=method, gamma=0.3)
     clip = float(np.abs(np.diff(tape.y[SMALL.begin : SMALL.tuned])).mean())
@@ -123,20 +127,117 @@ def test_adaptive_stretching_is_the_loop_by_hand(tape, rows, risk, method):
 
     def learn(score, lam, excess):
         growth = exp(row.beta_loss * abs(excess)) if method.startswith("error") else 1.0
-        moved = score if not method.endswith("coded") else np.sign(excess) * abs(score - lam)
+        moved = score
+        if method == "error_later":
+            growth, moved = growth - 1.0, np.sign(excess) * abs(score - lam)
         memory[0] = min(max(memory[0] + row.beta_score * growth * moved, -clip), clip)
 
-    agree(row, by_hand(tape, row, lambda theta: (theta + memory[0], learn)))
-    assert 0.01 <= row.beta_score <= 0.4
+    def stretched(theta):
+        bent = method not in ("error", "score")
+        inner = np.sign(theta) * (exp(abs(theta)) - 1.0) if bent else theta
+        return float(inner) + memory[0], learn
+
+    agree(row, by_hand(tape, row, stretched))
+    assert 0.01 <= row.beta_score <= (2.0 if method == "error_later" else 0.4)
     if method.startswith("error"):
-        assert 0.1 <= row.beta_loss <= (2.0 if method == "error_coded" else 0.2)
+        assert 0.01 <= row.beta_loss <= (2.0 if method == "error_later" else 0.2)
     else:
         assert isnan(row.beta_loss)
+
+
+@pytest.mark.parametrize("risk", list(LEVELS))
+@pytest.mark.parametrize("method", [name for name in CODED if name.endswith("_coded")])
+def test_the_authors_code_is_the_loop_by_hand(tape, rows, risk, method):
+    """From the rows judged on, θ = 0, the nearer end of sets that may have crossed."""
+    row, coded = taken(rows, risk=risk, method=method, gamma=0.3), CODED[method]
+    first = tape.y[: SMALL.begin]
+    centre, spread = float(first.mean()), float(first.std())
+    lower, upper, y = ((np.asarray(c) - centre) / spread for c in (*tape.prediction, tape.y))
+    clip = float(np.abs(np.diff(y[SMALL.begin : SMALL.tuned])).mean())
+    theta = memory = 0.0
+    streak, hits, balls, lengths = 0, [], [], []
+    for t in range(SMALL.tuned, len(y)):
+        inner = theta
+        if coded.exponential:
+            inner = exp(theta) - 1.0 if theta > 0.0 else 1.0 - exp(-theta)
+        low, high = lower[t] - inner - memory, upper[t] + inner + memory
+        hit = low <= y[t] <= high
+        streak = 0 if hit else min(streak + 1, 39)
+        excess = (streak if risk == "mc" else float(not hit)) - LEVELS[risk]
+        theta += row.gamma * excess
+        if coded.adaptive:
+            moved = row.beta_score * min(abs(low - y[t]), abs(high - y[t])) * np.sign(excess)
+            if coded.adaptive == "error":
+                moved *= exp(row.beta_loss * abs(excess))
+            memory = min(max(memory + moved, -clip), clip)
+        hits.append(bool(hit))
+        balls.append(spread * pinball(low, high, y[t]))
+        lengths.append(spread * max(high - low, 0.0))
+    coverage, mc, msl = told(hits)
+    agree(
+        row,
+        {
+            "pinball": sum(balls) / len(balls),
+            "coverage": coverage,
+            "mc": mc,
+            "msl": msl,
+            "length": sum(lengths) / len(lengths),
+        },
+    )
+    assert (row.within, row.steps) == (False, len(hits))
+    if coded.adaptive:
+        assert 0.01 <= row.beta_score <= 0.4
+        assert row.beta_loss <= 2.0
 
 
 def test_the_authors_form_searches_beta_of_the_loss_in_their_wider_range(rows):
     """[0.1, 2.0] in their code, [0.1, 0.2] in the paper: the search does go beyond 0.2."""
     assert max(row.beta_loss for row in rows if row.method == "error_coded") > 0.2
+
+
+def test_ends_that_crossed_are_kept_as_in_their_code_or_count_as_empty(monkeypatch):
+    monkeypatch.setenv("SETPOINT_PLAIN", "1")
+    # A hit shrinks the next set so far that its ends cross; it misses every label.
+    tape = Tape.from_arrays([np.full(40, -0.2), np.full(40, 0.2)], np.full(40, 0.05))
+    kept, empty = (
+        run(Coded("score", crossed=crossed), tape, "coverage", 3.0, (0.3, 0.0), 1.0)
+        for crossed in (True, False)
+    )
+    first = int(np.argmax(kept.lower > kept.upper))
+    assert kept.lower[first] > kept.upper[first]
+    assert empty.lower[first] == empty.upper[first] == 0.0
+    assert np.array_equal(kept.theta[: first + 1], empty.theta[: first + 1])
+    # The nearer end widens the next set by less than the farther one.
+    assert kept.upper[first + 1] < empty.upper[first + 1]
+
+
+def test_a_compiled_loop_of_their_code_is_the_plain_one(tape, monkeypatch):
+    asked = (CODED["error_exponential_coded"], tape, "mc", 0.1, (0.2, 0.7), 0.5)
+    fast = run(*asked)
+    monkeypatch.setenv("SETPOINT_PLAIN", "1")
+    plain = run(*asked)
+    assert np.allclose(fast.theta, plain.theta, rtol=1e-12)
+    assert np.allclose(fast.upper, plain.upper, rtol=1e-12)
+
+
+def test_ours_takes_no_step_size_and_keeps_its_budget(rows):
+    for risk in LEVELS:
+        row = taken(rows, risk=risk, method=OURS)
+        assert row.gamma == 0.0
+        assert row.within
+        assert row.farthest < 10.0 + 10.0
+
+
+def test_windows_streaks_and_groups_by_index_are_measured(tape, rows):
+    row = taken(rows, method="uncalibrated")
+    lower, upper = (np.asarray(column) for column in tape.prediction)
+    hits = ((lower <= tape.y) & (tape.y <= upper))[SMALL.tuned :]
+    away = [abs(hits[i : i + 500].mean() - 0.9) for i in range(len(hits) - 499)]
+    assert row.worst == pytest.approx(max(away))
+    longest = max(len(part) for part in "".join("01"[int(h)] for h in hits).split("1"))
+    assert row.longest == longest
+    days = [abs(hits[day::7].mean() - 0.9) for day in range(7)]
+    assert row.delta_modulo == pytest.approx(sum(days) / 7)
 
 
 @pytest.mark.parametrize("risk", list(LEVELS))
@@ -198,9 +299,10 @@ def test_the_bare_model_is_judged_as_it_is(tape, rows):
 
 
 def test_every_run_keeps_its_promises(rows):
-    ran = [row for row in rows if row.method not in ("uncalibrated", CLIPPED)]
+    ran = [row for row in rows if row.method in METHODS and row.method != OURS]
     assert len(ran) == len(LEVELS) * (len(METHODS) - 1) * len(SMALL.gammas)
     assert sum(row.method == CLIPPED for row in rows) == len(SMALL.gammas)
+    assert sum(row.method in CODED for row in rows) == (10 + 6) * len(SMALL.gammas)
     for row in ran:
         assert row.within
         assert row.gap < 1e-12
@@ -210,7 +312,7 @@ def test_every_run_keeps_its_promises(rows):
 
 def test_at_full_length_the_certificate_says_something():
     told = Protocol()
-    for method in (each for each in METHODS if each != CLIPPED):
+    for method in (each for each in METHODS if each != OURS):
         for risk, level in LEVELS.items():
             (one,) = controller(method, risk, min(told.gammas), told, 0.5).risks
             low, high = one.bounds or (-1.0, 0.0)

@@ -4,11 +4,13 @@ import math
 import sys
 from operator import index
 from typing import Any
+from warnings import warn
 
 from setpoint.errors import InputError, SetpointError
 
 __all__ = [
-    "choice", "confidence", "finite", "interval", "is_missing", "number", "positive", "whole",
+    "choice", "confidence", "doubt_level", "finite", "interval", "is_missing", "number", "positive",
+    "whole",
 ]  # fmt: skip
 
 
@@ -57,6 +59,16 @@ def confidence(value: Any, name: str = "confidence_level") -> float:
     if not 0.0 < got < 1.0:
         raise InputError(f"{name} must lie strictly between 0 and 1, got {got}")
     return got
+
+
+def doubt_level(level: float) -> None:
+    """Warns of a share of misses that is more likely meant as a share of hits."""
+    if level > 0.5:
+        warn(
+            f"level {level:g} allows {100.0 * level:g} % misses; for {100.0 * level:g} % coverage "
+            f"say coverage={level:g}",
+            stacklevel=4,
+        )
 
 
 def whole(value: Any, name: str, least: int) -> int:

@@ -5,7 +5,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import StrEnum
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +15,38 @@ from setpoint.errors import InputError, SetpointError
 try:
     import typer
     from typer import Argument, Option
+
+    from setpoint._options import (
+        BurnIn,
+        Config,
+        Coverage,
+        Delay,
+        File,
+        Format,
+        Gamma,
+        Group,
+        Horizon,
+        Id,
+        Json,
+        Known,
+        Level,
+        Lower,
+        ModelName,
+        NoReport,
+        Out,
+        Period,
+        Point,
+        Probabilities,
+        Quiet,
+        Risk,
+        RiskName,
+        Rule,
+        SetsName,
+        Support,
+        Target,
+        Time,
+        Upper,
+    )
 except ImportError as error:
     sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
 
@@ -37,69 +68,6 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-
-
-_RiskName = StrEnum("_RiskName", ["coverage", "mc"])
-_ModelName = StrEnum("_ModelName", ["linear", "last", "river", "forest"])
-_FileKind = StrEnum("_FileKind", ["csv", "parquet", "jsonl"])
-
-File = Annotated[
-    Path, Argument(help="A .csv, .parquet or .jsonl file; .gz too.", show_default=False)
-]
-Target = Annotated[str, Option(help="The column of what came out; empty where it is not known.")]
-Lower = Annotated[
-    str | None, Option(help="The column of lower ends; alone, only that side is held.")
-]
-Upper = Annotated[
-    str | None, Option(help="The column of upper ends; alone, only that side is held.")
-]
-Point = Annotated[str | None, Option(help="The column of forecasts that are one number.")]
-Probabilities = Annotated[
-    str | None,
-    Option(
-        metavar="COLUMNS",
-        help="The columns of class probabilities, separated by commas; they are called as the "
-        "classes are, as in cat,dog or p_cat,p_dog.",
-    ),
-]
-Time = Annotated[
-    str | None,
-    Option(
-        help="The column of times; rows are taken in their order; by default the only one of dates."
-    ),
-]
-Id = Annotated[
-    str | None, Option(help="The column that tells series apart; each is held by itself.")
-]
-Group = Annotated[
-    str | None, Option(help="A column for coverage by group; by default the weekday.")
-]
-Risk = Annotated[
-    _RiskName, Option(help="coverage: the share missed; mc: the mean of misses in a row.")
-]
-Level = Annotated[float, Option(help="The share of labels that may be missed.")]
-Gamma = Annotated[float | None, Option(help="The step size; by default the burn-in chooses it.")]
-Support = Annotated[
-    str | None, Option(metavar="LOW,HIGH", help="Where the target can lie, as in 0,inf.")
-]
-BurnIn = Annotated[
-    int | None,
-    Option(
-        metavar="ROWS",
-        help="Rows of each series to choose from; by default a tenth, from 50 to 1,000.",
-    ),
-]
-Config = Annotated[Path | None, Option(help="A controller as TOML, instead of choosing one.")]
-Out = Annotated[
-    Path | None,
-    Option(help="The folder to write to; by default one called as the file.", dir_okay=True),
-]
-Format = Annotated[
-    _FileKind | None, Option("--format", help="The kind of the rows; by default the file's.")
-]
-NoReport = Annotated[bool, Option("--no-report", help="Leave the HTML page out.")]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing.")]
-Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 
 
 def _version(asked: bool) -> None:
@@ -146,7 +114,9 @@ def run(
     ] = None,
     id: Id = None,
     group: Group = None,
-    model: Annotated[_ModelName, Option(help="The model that learns online.")] = _ModelName.linear,
+    model: Annotated[
+        ModelName, Option(help="The model that learns online; auto mixes the first five others.")
+    ] = ModelName.auto,
     features: Annotated[
         str | None,
         Option(metavar="COLUMNS", help="What the model sees; by default all it can use."),
@@ -155,8 +125,23 @@ def run(
         str | None,
         Option(metavar="COLUMNS", help="What it must not see: what is known too late."),
     ] = None,
-    risk: Risk = _RiskName.coverage,
-    level: Level = 0.1,
+    delay: Delay = 0,
+    period: Period = None,
+    known_ahead: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMNS",
+            help="What is known before the label, however much it tells of it; else the row before "
+            "is taken.",
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None, Option(help="How many seconds models may learn; by default 40.")
+    ] = None,
+    coverage: Coverage = None,
+    level: Level = None,
+    risk: Risk = RiskName.coverage,
+    rule: Rule = None,
     gamma: Gamma = None,
     support: Support = None,
     burn_in: BurnIn = None,
@@ -174,12 +159,13 @@ def run(
     """
     from setpoint import jobs
 
-    goal = jobs.Goal(risk, level, _pair(support), gamma)
+    goal = _goal(risk, coverage, level, support, gamma, rule)
     with _progress("learning", quiet or json) as progress:
         result = jobs.run(
-            file, target, goal, model=model, time=time, id=id, group=group,
-            features=_names(features), without=_names(without),
-            burn_in=burn_in, controller=config, progress=progress,
+            file, target, goal, model=model, time=time, id=id, group=group, delay=delay,
+            period=period, features=_names(features), without=_names(without),
+            known_ahead=_names(known_ahead), budget=budget, burn_in=burn_in, controller=config,
+            progress=progress,
         )  # fmt: skip
     kind = None if format is None else f".{format}"
     files = result.write(out, report=not no_report, suffix=kind)
@@ -197,8 +183,14 @@ def calibrate(
     time: Time = None,
     id: Id = None,
     group: Group = None,
-    risk: Risk = _RiskName.coverage,
-    level: Level = 0.1,
+    delay: Delay = 0,
+    horizon: Horizon = None,
+    known: Known = None,
+    period: Period = None,
+    coverage: Coverage = None,
+    level: Level = None,
+    risk: Risk = RiskName.coverage,
+    rule: Rule = None,
     gamma: Gamma = None,
     support: Support = None,
     burn_in: BurnIn = None,
@@ -211,13 +203,16 @@ def calibrate(
 ) -> None:
     """Calibrates predictions that any model made, in any language, as a live stream would.
 
-    Give the ends of intervals, one end alone, point forecasts or class probabilities. The first
-    rows choose the controller; the others are judged. Writes what `run` writes.
+    Give the ends of intervals, one end alone, point forecasts or class probabilities. Every row is
+    judged, from the first on. Writes what `run` writes.
     """
     from setpoint import jobs
 
-    goal = jobs.Goal(risk, level, _pair(support), gamma)
-    columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time, group)
+    goal = _goal(risk, coverage, level, support, gamma, rule)
+    columns = jobs.Columns(
+        target, lower, upper, point, _names(probabilities), id, time, group, horizon, known, delay,
+        period,
+    )  # fmt: skip
     with _progress("calibrating", quiet or json):
         result = jobs.calibrate(file, columns, goal, burn_in=burn_in, controller=config)
         kind = None if format is None else f".{format}"
@@ -236,8 +231,12 @@ def tune(
     probabilities: Probabilities = None,
     time: Time = None,
     id: Id = None,
-    risk: Risk = _RiskName.coverage,
-    level: Level = 0.1,
+    delay: Delay = 0,
+    horizon: Horizon = None,
+    known: Known = None,
+    coverage: Coverage = None,
+    level: Level = None,
+    risk: Risk = RiskName.coverage,
     gammas: Annotated[
         str | None, Option(metavar="NUMBERS", help="The step sizes to try, with commas.")
     ] = None,
@@ -256,8 +255,10 @@ def tune(
     """
     from setpoint import jobs
 
-    goal = jobs.Goal(risk, level, _pair(support))
-    columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time)
+    goal = _goal(risk, coverage, level, support, None, "paper")
+    columns = jobs.Columns(
+        target, lower, upper, point, _names(probabilities), id, time, None, horizon, known, delay
+    )
     with _progress("trying", quiet or json):
         result = jobs.tune(file, columns, goal, share=share, gammas=_numbers(gammas))
     files = {} if out is None else {out.name: result.write(out)}
@@ -269,7 +270,13 @@ def stream(
     state: Annotated[
         Path, Option(help="The file or folder that holds the streams; a new file is made.")
     ],
-    config: Annotated[Path | None, Option(help="The controller as TOML; needed at first.")] = None,
+    coverage: Coverage = None,
+    sets: Annotated[
+        SetsName, Option(help="Of new streams: intervals, or sets of labels.")
+    ] = SetsName.intervals,
+    config: Annotated[
+        Path | None, Option(help="A controller as TOML, instead of the coverage.")
+    ] = None,
     missing: Annotated[
         str | None, Option(help="What a null label does: skip (at first) or raise.")
     ] = None,
@@ -287,17 +294,22 @@ def stream(
     """Answers JSON Lines: predictions and late labels by id, for one or many streams.
 
     {"id": "a", "prediction": [10, 14]} is answered with a set, {"id": "a", "y": 12} with its loss.
-    What was answered survives kill -9; what was not can be sent again.
+    What was answered survives kill -9; what was not can be sent again. New streams adjust
+    themselves to the coverage, unless a controller is given.
     """
+    from setpoint import presets
     from setpoint.jobs.job import Config, check_work
     from setpoint.store.lines import serve
 
     source = Config.read(config)
+    if source is not None and coverage is not None:
+        raise InputError("a controller says already what to hold: leave out --coverage or --config")
     controller = None if source is None else source.controller
     if controller is not None:
         check_work(controller, "stream")
-    elif not state.exists():
-        raise setpoint.errors.StateError(f"{state} holds no streams yet: give --config to begin")
+    elif coverage is not None or not state.exists():
+        preset = presets.label_sets if sets is SetsName.labels else presets.intervals
+        controller = preset(0.9 if coverage is None else coverage)
     with setpoint.Store(
         state, controller, missing=missing, max_pending=max_pending, overflow=overflow,
         history=history,
@@ -446,6 +458,22 @@ def _numbers(text: str | None) -> tuple[float, ...]:
         return tuple(map(float, _names(text)))
     except ValueError:
         raise InputError(f"numbers are separated by commas, as in 0.1,0.2; got {text!r}") from None
+
+
+def _goal(
+    risk: str,
+    coverage: float | None,
+    level: float | None,
+    support: str | None,
+    gamma: float | None,
+    rule: str | None,
+) -> Any:
+    from setpoint import jobs
+
+    if coverage is not None and level is not None:
+        raise InputError("--coverage and --level say the same thing: give one of the two")
+    level = 0.1 if level is None else level
+    return jobs.Goal(risk, level, _pair(support), gamma, coverage, rule)
 
 
 def _pair(text: str | None) -> tuple[float, float] | None:

@@ -15,12 +15,12 @@ from setpoint.combine import Combine, Max
 from setpoint.errors import InputError
 from setpoint.losses import Keeps, declaration, fits
 from setpoint.recursion import Memory, Position
-from setpoint.sets.family import Family, Learns, Remembers, Sides
+from setpoint.sets.family import Family, Learns, Remembers, Sides, seasonal
 from setpoint.steps import Scored, Step
 from setpoint.stretches import Identity, Saturates, Stretch
 
 __all__ = [
-    "Controller", "Risk", "RiskState", "State", "described", "matching", "memory_of",
+    "Controller", "Risk", "RiskState", "State", "cells_of", "described", "matching", "memory_of",
     "risks_that_score", "shape_of",
 ]  # fmt: skip
 
@@ -183,10 +183,13 @@ class Controller:
         levels = [risk.level for risk in self.risks]
         if len(levels) != sides:
             raise InputError(f"{name} needs {sides} risks, one for each set, got {len(levels)}")
-        if self.stretch.move is not None:
+        # The memory of a barrier is about late labels alone, and serves all sets.
+        stretch: Any = self.stretch
+        shared = isinstance(stretch, Saturates) and isinstance(stretch, Scored)
+        if stretch.move is not None and not (shared and not stretch.scored):
             raise InputError(
                 f"{name} has a λ for each set, which a stretch with one memory cannot serve: use "
-                f"stretches.Identity() or stretches.Exponential(), got {self.stretch!r}"
+                f"stretches.Identity(), Exponential() or Barrier(), got {self.stretch!r}"
             )
         if self.combine != Max():
             raise InputError(f"{name} combines nothing: leave out combine, got {self.combine!r}")
@@ -252,6 +255,7 @@ class Controller:
             first.family,
             self.sets.bind() if isinstance(self.sets, Remembers) else None,
         )
+        state.cells = cells_of(self.sets)
         state.fresh = True
         return state
 
@@ -281,6 +285,11 @@ def memory_of(part: Any) -> Memory:
     """The first memory of a part, () for one that keeps none."""
     keeps = isinstance(part, Step | Keeps | Learns)
     return tuple(part.init()) if keeps else ()
+
+
+def cells_of(sets: Any) -> list[Memory]:
+    """The cells of a season before the first label, one for each phase; none without a season."""
+    return [tuple(sets.cell)] * sets.period if seasonal(sets) else []
 
 
 def described(part: Any) -> str:
@@ -315,18 +324,18 @@ class RiskState:
 class State:
     """What survives a step: each risk's own, the memories of stretch and family, and counts.
 
-    `family` is what a learning family remembers; `sets` is the family at work, if it is one with a
-    window, else None. Since the segment began:
-    `full` and `empty` count the labels whose set the safeguard chose, `torn` those where one risk
-    asked for the full set while another was below its lower bound; `missing`, `dropped` and
+    `family` is what a learning family remembers, `cells` its table of a season, a cell for each
+    phase; `sets` is the family at work, if it is one with a window, else None. Since the segment
+    began: `full` and `empty` count the labels whose set the safeguard chose, `torn` those where one
+    risk asked for the full set while another was below its lower bound; `missing`, `dropped` and
     `expired` count the predictions that were never judged; `peak` is the most that waited for a
     label at once, and `inherited` how many waited when it began. `terms` are those of the
     controller in force, and `fresh` says that the segment is the first.
     """
 
     __slots__ = (
-        "dropped", "empty", "expired", "family", "fresh", "full", "inherited", "missing", "peak",
-        "risks", "sets", "stretch", "terms", "torn",
+        "cells", "dropped", "empty", "expired", "family", "fresh", "full", "inherited", "missing",
+        "peak", "risks", "sets", "stretch", "terms", "torn",
     )  # fmt: skip
 
     def __init__(
@@ -340,6 +349,7 @@ class State:
         self.risks = risks
         self.stretch = stretch
         self.family = family
+        self.cells: list[Memory] = []
         self.sets = sets
         self.begin(0, terms)
 
@@ -361,6 +371,7 @@ class State:
         for name in State.__slots__:
             if name != "risks":
                 setattr(copy, name, getattr(self, name))
+        copy.cells = list(self.cells)
         if self.sets is not None:
             copy.sets = self.sets.copy()
         for mine, risk in zip(risks, self.risks, strict=True):
@@ -416,4 +427,5 @@ def matching(controller: Controller, state: State) -> State:
 def shape_of(state: State) -> tuple[Any, ...]:
     """How many numbers a state has where."""
     memories = [(len(risk.step), len(risk.loss)) for risk in state.risks]
-    return len(state.stretch), len(state.family), state.sets is None, memories
+    family = len(state.family), [len(cell) for cell in state.cells]
+    return len(state.stretch), family, state.sets is None, memories

@@ -15,11 +15,14 @@ from setpoint.errors import InputError, LossError
 from setpoint.losses import Calms, Counts, Keeps, declaration
 from setpoint.parts import trusted
 from setpoint.recursion import TORN, Memory, Numbers, Position, Rules
-from setpoint.sets.family import Learns, Remembers, Scalar, Shares, Sides
+from setpoint.sets.family import Learns, Remembers, Scalar, Shares, Sides, seasonal
 from setpoint.steps import Floored, Heeds, Scored
 from setpoint.stretches import Always
 
-__all__ = ["Law", "Laws", "aim_one", "check_thetas", "learn_one", "numbers_of", "rules_of"]
+__all__ = [
+    "Law", "Laws", "aim_one", "check_thetas", "learn_one", "numbers_of", "prepared", "rules_of",
+    "turned",
+]  # fmt: skip
 
 
 class Law:
@@ -61,7 +64,14 @@ class Law:
         self.learns = isinstance(family, Learns)
         self.observe: Any = family.observe if isinstance(family, Learns) else None
         self.family_params: Memory = family.params if isinstance(family, Learns) else ()
-        self.family_size, self.family_doubted = len(memory_of(family)), not trusted(family)
+        self.prepare: Any = family.prepare if isinstance(family, Learns) else None
+        self.seasonal = seasonal(family)
+        self.phase: Any = family.phase if self.seasonal else None
+        self.turn: Any = family.turn if self.seasonal else None
+        self.cell_size = len(family.cell) if self.seasonal else 0
+        self.family_size = len(memory_of(family)) + self.cell_size
+        self.family_doubted = not trusted(family)
+        self.plain_learner = self.learns and not self.seasonal and not self.family_doubted
         # Where y has many critical values, the loss says which of them counts.
         shares = isinstance(loss, Calms) and isinstance(self.sets, Shares)
         self.calm: Any = loss.critical if shares else None
@@ -88,10 +98,20 @@ class Law:
             return float(self.calm(self.sets.criticals(reading, y), self.level))
         return float(self.sets.critical(reading, y))
 
-    def learn_family(self, memory: Memory, reading: Any, y: Any) -> Memory:
-        """What the family remembers next."""
+    def learn_family(self, state: State, reading: Any, y: Any) -> Memory:
+        """What the family remembers next, with the cell of the phase behind it."""
+        memory = state.family
+        if self.seasonal:
+            memory += state.cells[int(reading[-1])]
         learnt: Memory = self.observe(self.family_params, memory, reading, y)
         return self._memory(learnt, self.family_size, "sets") if self.family_doubted else learnt
+
+    def keep(self, state: State, reading: Any, learnt: Memory) -> None:
+        """Puts what `learn_family` gave into a state."""
+        if self.seasonal:
+            state.cells[int(reading[-1])] = learnt[-self.cell_size :]
+            learnt = learnt[: -self.cell_size]
+        state.family = learnt
 
     def check(self, value: Any, memory: Any, lam: float) -> tuple[float | None, Memory]:
         """A loss and its memory, if they keep the promises made for them."""
@@ -176,11 +196,14 @@ def rules_of(controller: Controller) -> Rules:
         sound=sets.sound if scalar else None,
         prepare=sets.prepare if learns else None,
         observe=sets.observe if learns else None,
+        phase=sets.phase if seasonal(sets) else None,
+        turn=sets.turn if seasonal(sets) else None,
         some=several and combine.empty_if == "some",
         split=isinstance(family, Sides),
         lifts=several and combine.anti_windup is not None,
         floored=any(isinstance(step, Floored) for step in steps),
         heeds=any(isinstance(part, Heeds) for part in (stretch, sets, *steps)),
+        turns=seasonal(sets),
         always=isinstance(stretch, Always) and stretch.always,
         scored=_scored(stretch) or bool(risks_that_score(controller)),
         cuts=scalar and sets.support != (-inf, inf),
@@ -248,10 +271,10 @@ class Laws:
             memories.append(memory)
             wanted = value is not None and (law.scored or (law.scores and i == leader))
             scores.append(law.critical(part, y) if wanted else 0.0)
-        family = laws[0].learn_family(position.family, reading, y) if laws[0].learns else ()
+        learnt = laws[0].learn_family(state, reading, y) if laws[0].learns else ()
         position = recursion.learn(
             rules, self.numbers, position, tuple(values), tuple(memories), tuple(scores),
-            0.0 if rules.split else lam, leader, family,
+            0.0 if rules.split else lam, leader, position.family,
         )  # fmt: skip
         self._check(position, state)
         lams = shown.lams if rules.split else (lam,) * len(laws)
@@ -260,6 +283,8 @@ class Laws:
         state.empty += -inf in judged
         state.torn += leader == TORN and bool(judged)
         state.move(position)
+        if laws[0].learns:
+            laws[0].keep(state, reading, learnt)
         for risk, value, nothing in zip(state.risks, values, unjudged, strict=True):
             risk.unjudged += nothing
             risk.judged += value == value
@@ -274,6 +299,19 @@ class Laws:
                 law.check_step(theta, step)
         if self.each[0].stretch_doubted:
             self.each[0].check_stretch(position.stretch, len(state.stretch))
+
+
+def prepared(law: Law, state: State, columns: Memory) -> Any:
+    """A prediction as its receipt holds it, where the family learns."""
+    memory = state.family
+    if law.seasonal:
+        memory += state.cells[int(law.phase(law.family_params, memory, columns))]
+    return law.prepare(law.family_params, memory, columns)
+
+
+def turned(law: Law, state: State, reading: Any) -> None:
+    """The season of a family goes on once a set was shown."""
+    state.family = law.turn(law.family_params, state.family, reading)
 
 
 def aim_one(law: Law, risk: RiskState, stretch: Memory) -> float:
@@ -293,7 +331,10 @@ def learn_one(
     """`recursion.learn` for a single risk; nothing is changed before everything is computed."""
     if law.remembers:
         weighed = law.sets.weigh(reading, y)
-    family = law.learn_family(state.family, reading, y) if law.learns else ()
+    if law.plain_learner:
+        learnt = law.observe(law.family_params, state.family, reading, y)
+    else:
+        learnt = law.learn_family(state, reading, y) if law.learns else ()
     value: float | None
     if law.counts:
         value, loss = law.rule(law.params, risk.loss, not shown.contains(y))
@@ -329,8 +370,10 @@ def learn_one(
         risk.total += value
     if not judged:
         risk.unjudged += 1
-    if law.learns:
-        state.family = family
+    if law.plain_learner:
+        state.family = learnt
+    elif law.learns:
+        law.keep(state, reading, learnt)
     if law.remembers:
         law.sets.observe(weighed)
     return value

@@ -5,9 +5,10 @@ A family reads any sequence of the right length, so `(lower, upper)` does as wel
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["PixelSpread", "Probabilities", "QuantileGrid", "Quantiles", "Spread"]
+__all__ = ["Phased", "PixelSpread", "Probabilities", "QuantileGrid", "Quantiles", "Spread"]
 
 
 class Quantiles(NamedTuple):
@@ -24,7 +25,7 @@ class Quantiles(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """A centre with its uncertainty below and above, for `setpoint.sets.Scale`.
+    """A centre with its uncertainty below and above, for `setpoint.sets.Scale` and `Corrected`.
 
     The uncertainties are finite and not negative.
 
@@ -35,6 +36,21 @@ class Spread(NamedTuple):
     centre: float
     low: float
     high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Phased:
+    """A prediction and the phase of its row in the season, for `setpoint.sets.Corrected`.
+
+    The phase is a whole number and counts modulo the period: the hour of a time stamp, or the
+    number of hours since any day. It is needed where rows can be missing.
+
+    >>> Phased((10.0, 14.0), 23)
+    Phased(prediction=(10.0, 14.0), phase=23)
+    """
+
+    prediction: Any
+    phase: float
 
 
 class PixelSpread(NamedTuple):

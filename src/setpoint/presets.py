@@ -1,17 +1,19 @@
 """Controllers to begin with: known by a name, or filled in from past predictions and labels."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from math import inf, nan
+from math import inf, nan, sqrt
 from sys import float_info
 from typing import Any
 
-from setpoint._check import confidence, is_missing, positive
-from setpoint.controller import Controller, Risk, memory_of
+import numpy as np
+
+from setpoint._check import confidence, doubt_level, is_missing, number, positive, whole
+from setpoint.controller import Controller, Risk, State, cells_of, memory_of
 from setpoint.errors import InputError
-from setpoint.losses import Calms, Keeps, Miscoverage, declaration
+from setpoint.losses import Calms, Keeps, Miscoverage, Misses, declaration
 from setpoint.sets import (
     Corrected,
     Draws,
@@ -25,10 +27,11 @@ from setpoint.sets import (
     Threshold,
     Widen,
 )
+from setpoint.sets.family import seasonal
 from setpoint.steps import Account, Fixed
 from setpoint.stretches import Barrier, ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
 
-__all__ = ["aci", "burn_in", "intervals", "label_sets", "miss_level"]
+__all__ = ["aci", "burn_in", "find_period", "intervals", "label_sets", "miss_level", "start_from"]
 
 
 def miss_level(coverage: float) -> float:
@@ -48,6 +51,7 @@ def intervals(
     risk: Risk | None = None,
     recentre: bool = True,
     means: int = 1,
+    period: int = 0,
     support: tuple[float, float] = (-inf, inf),
     limit: float = 10.0,
     steadiness: float = 0.15,
@@ -64,9 +68,9 @@ def intervals(
         The share of labels that the intervals are to hold.
     risk
         Another loss and level to hold instead of coverage; its step and start are the budget's.
-    recentre, means, support
+    recentre, means, period, support
         As for `sets.Corrected`. Intervals may leave the centre of the forecast unless
-        `recentre=False`.
+        `recentre=False`; `period` is the season in rows, such as 24, and 0 is none.
     limit
         How much may be lost beyond what was asked before the full set is shown.
     steadiness
@@ -85,9 +89,96 @@ def intervals(
     1.0
     """
     level = miss_level(coverage)
-    sets = Corrected(support=support, level=level, recentre=recentre, means=means)
+    sets = Corrected(support=support, level=level, recentre=recentre, means=means, period=period)
     budget = _budget(risk, level, limit, two_sided)
     return Controller(sets, budget, Barrier(limit, steadiness, two_sided))
+
+
+def start_from(
+    controller: Controller, states: Iterable[State] | Mapping[Any, State], weight: float = 10.0
+) -> Controller:
+    """The same controller for new streams, which begin with what others have learnt.
+
+    Scales stay each stream's own: the width of its first forecast tells them. Only the start of a
+    stream changes, and nothing of what is guaranteed. It helps short series whose forecasts have a
+    width; a start for point forecasts is refused.
+
+    Parameters
+    ----------
+    controller
+        One whose family learns, such as `intervals()`.
+    states
+        Those of other streams under such a controller: `trace.states`, or a few of a fleet.
+        Of more than 2,000 some are taken, evenly.
+    weight
+        How many labels the start counts.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> import numpy as np
+    >>> rng, days = np.random.default_rng(0), np.repeat(np.arange(40), 50)
+    >>> scale = 10.0 ** rng.uniform(-3, 3, 40)[days]
+    >>> forecast = {"lower": -scale, "upper": scale}
+    >>> past = sp.Tape.from_arrays(forecast, scale * (1.0 + rng.normal(size=2000)), id=days)
+    >>> trace = sp.replay(sp.intervals(), past)
+    >>> stream = sp.Stream(sp.start_from(sp.intervals(), trace.states))
+    >>> interval = stream.predict((-5.0, 5.0))  # forecasts of this kind are too low
+    >>> bool(interval.upper > 10.0)
+    True
+    """
+    sets = controller.sets
+    if not isinstance(sets, Corrected):
+        raise InputError(f"a start needs a controller with sets.Corrected, got {sets!r}")
+    values = list(states.values() if isinstance(states, Mapping) else states)
+    some = values[:: -(-len(values) // 2000) or 1]
+    return replace(controller, sets=replace(sets, prior=sets.prior_of(some, weight)))
+
+
+_SEASONS = (4, 5, 7, 12, 24, 48, 52, 96, 144, 168, 288, 336, 365, 672, 1008, 1440, 2016)
+"""Periods that calendars have: of quarters, weeks, days and hours, in rows of any of them."""
+
+
+def find_period(values: Iterable[float], candidates: Iterable[int] = _SEASONS) -> int:
+    """The season of past errors or labels in rows, for `intervals(period=…)`; 0 if they have none.
+
+    A season makes values a period apart more alike than values half a period nearer and half a
+    period farther. A trend and a random walk do not. A period needs four of them in the values,
+    which may have NaN where one is missing; of a period and its multiples the shortest counts that
+    does nearly as well.
+
+    >>> import numpy as np
+    >>> hours = np.arange(24 * 20)
+    >>> noise = np.random.default_rng(0).normal(size=hours.size)
+    >>> find_period(np.sin(2 * np.pi * hours / 24) + 0.5 * noise), find_period(noise)
+    (24, 0)
+    """
+    past = np.array([number(value, "a value") for value in values])
+    if np.isinf(past).any():
+        raise InputError("values for a period must be finite or NaN, got an infinite one")
+    listed = sorted({whole(period, "a candidate", 2) for period in candidates})
+    strengths = {
+        period: strength
+        for period in listed
+        if 4 * period <= len(past)
+        and (strength := _seasonality(past, period)) > sqrt(period / len(past))
+    }
+    if not strengths:
+        return 0
+    best = max(strengths, key=lambda period: strengths[period])
+    near = 0.85 * strengths[best]
+    return min(p for p, strength in strengths.items() if best % p == 0 and strength >= near)
+
+
+def _seasonality(past: np.ndarray[Any, Any], period: int) -> float:
+    """How much nearer values a period apart are than those half a period nearer and farther."""
+
+    def apart(rows: int) -> float:
+        gaps = np.abs(past[rows:] - past[:-rows])
+        return float(np.mean(gaps[gaps == gaps])) if (gaps == gaps).any() else nan
+
+    around = 0.5 * (apart(period // 2) + apart(period + period // 2))
+    return 1.0 - apart(period) / around if around > 0.0 else 0.0
 
 
 def label_sets(
@@ -125,6 +216,8 @@ def _budget(risk: Risk | None, level: float, limit: float, two_sided: bool) -> R
     """A risk whose θ is the account of its losses."""
     step = Account(inf if two_sided else limit)
     held = Risk(Miscoverage(), level) if risk is None else risk
+    if held.level != level and isinstance(held.loss, Misses):
+        doubt_level(held.loss.missed(held.level))
     return replace(held, step=step, start=0.0)
 
 
@@ -251,7 +344,7 @@ def burn_in(
 def _rows(sets: Any, past: Sequence[Any], outcomes: Sequence[Any]) -> list[tuple[Any, Any]]:
     """Every labelled step as the family reads it, and learns from it if it does."""
     rows, draws = [], isinstance(sets, Draws) and sets.draws
-    memory = memory_of(sets)
+    memory, cells = memory_of(sets), cells_of(sets)
     for serial, (prediction, label) in enumerate(zip(past, outcomes, strict=True)):
         if is_missing(label):
             continue
@@ -259,8 +352,14 @@ def _rows(sets: Any, past: Sequence[Any], outcomes: Sequence[Any]) -> list[tuple
         if draws:
             reading = sets.draw(reading, serial)
         if isinstance(sets, Learns):
-            reading = sets.prepare(sets.params, memory, reading)
-            memory = sets.observe(sets.params, memory, reading, y)
+            place = int(sets.phase(sets.params, memory, reading)) if seasonal(sets) else 0
+            cell = cells[place] if cells else ()
+            reading = sets.prepare(sets.params, memory + cell, reading)
+            learnt = sets.observe(sets.params, memory + cell, reading, y)
+            memory = learnt[: len(memory)]
+            if seasonal(sets):
+                cells[place] = learnt[len(memory) :]
+                memory = sets.turn(sets.params, memory, reading)
         rows.append((reading, y))
     return rows
 

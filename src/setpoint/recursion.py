@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-__all__ = ["TORN", "Numbers", "Position", "Rules", "aim", "heed", "judge", "learn", "show"]
+__all__ = ["TORN", "Numbers", "Position", "Rules", "aim", "heed", "judge", "learn", "show", "turn"]
 
 Memory = tuple[float, ...]
 Memories = tuple[Memory, ...]
@@ -32,7 +32,8 @@ class Rules(NamedTuple):
     says which loss grows with the set. `some` is `combine.empty_if == "some"`, `split` that every
     risk has its own set, `lifts` that there is anti-windup, `scored` that some rule asks for the
     critical value of y, `cuts` that the support is bounded. `move`, `prepare` and `observe` are
-    None where the stretch does not adapt and the family does not learn. `always` says that the
+    None where the stretch does not adapt and the family does not learn; `phase` and `turn` where it
+    has no season. `always` says that the
     stretch also moves where the safeguard chose the set. `floor` has, for each risk, what θ may not
     fall below, and `heed_step`, `heed_stretch` and `heed_family` tell parts how many other
     predictions wait; None where a part does not ask. `judge`, `ends`, `score` and `sound` are those
@@ -56,11 +57,14 @@ class Rules(NamedTuple):
     sound: Any = None
     prepare: Any = None
     observe: Any = None
+    phase: Any = None
+    turn: Any = None
     some: bool = False
     split: bool = False
     lifts: bool = False
     floored: bool = False
     heeds: bool = False
+    turns: bool = False
     always: bool = False
     scored: bool = False
     cuts: bool = False
@@ -142,6 +146,17 @@ def heed(rules: Rules, numbers: Numbers, position: Position, others: float) -> P
     )  # fmt: skip
 
 
+def turn(rules: Rules, numbers: Numbers, position: Position, reading: Memory) -> Position:
+    """The position once a set was shown: the season of a family goes on."""
+    if rules.turn is not None:
+        return Position(
+            position.theta, position.step, position.loss, position.stretch,
+            rules.turn(numbers.family, position.family, reading),
+            position.total, position.lifts, position.lifted,
+        )  # fmt: skip
+    return position
+
+
 def show(
     rules: Rules, numbers: Numbers, reading: tuple[float, ...], lam: float
 ) -> tuple[float, float]:
@@ -200,6 +215,12 @@ def learn(
             calm = seen[i] if leader == i else calm
             pull = excess[i] if leader == i else pull
             score = scores[i] if leader == i else score
+        if rules.split:  # no set leads: their mean
+            calm, pull = seen[0], 0.0
+            for i in rules.risks:
+                calm = calm | seen[i]
+                pull = pull + (excess[i] if seen[i] else 0.0)
+            pull = pull / len(rules.risks)
         calm = calm & (rules.always | ((lam < inf) & (lam > -inf)))
         stretch = rules.move(numbers.phi, stretch, pull, score, lam) if calm else stretch
     theta = tuple([moves[i][0] for i in rules.risks])

@@ -27,7 +27,7 @@ from setpoint.controller import (
 )
 from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
-from setpoint.laws import Laws, aim_one, learn_one
+from setpoint.laws import Laws, aim_one, learn_one, prepared, turned
 from setpoint.losses import declaration
 from setpoint.receipts import Id, Info, Receipt, Receipts, checked_id
 from setpoint.sets.family import Draws, Learns, Measured, Remembers
@@ -89,7 +89,7 @@ class Stream:
     __slots__ = (
         "__weakref__", "_controller", "_draws", "_earlier", "_heeds", "_hook", "_last", "_law",
         "_laws", "_learns", "_light", "_receipts", "_recent", "_risk", "_sets", "_single",
-        "_skips", "_state", "_watch",
+        "_skips", "_state", "_turns", "_watch",
     )  # fmt: skip
 
     def __new__(cls, *_: Any, shared: bool = False, **__: Any) -> "Stream":
@@ -137,7 +137,7 @@ class Stream:
         self._single = len(laws.each) == 1
         self._draws = isinstance(controller.sets, Draws) and controller.sets.draws
         self._learns = isinstance(controller.sets, Learns)
-        self._heeds = laws.rules.heeds
+        self._heeds, self._turns = laws.rules.heeds, laws.rules.turn is not None
         self._light = not isinstance(controller.sets, Measured)  # 250 images would weigh too much
         self._risk = self._state.risks[0]
 
@@ -153,8 +153,11 @@ class Stream:
         reading = sets.read(prediction)
         if self._draws:
             reading = sets.draw(reading, name)
-        if self._learns:
-            reading = sets.prepare(self._law.family_params, state.family, reading)
+        if self._turns:
+            reading = prepared(self._law, state, reading)
+        elif self._learns:
+            law = self._law
+            reading = law.prepare(law.family_params, state.family, reading)
         lam: Any
         if self._single:
             leader, lam = 0, aim_one(self._law, self._risk, state.stretch)
@@ -166,6 +169,8 @@ class Stream:
         else:
             receipts.queue(Receipt(name, reading, shown, lam, leader), self._give_up)
         receipts.serial += 1
+        if self._turns:
+            turned(self._law, state, reading)
         return shown
 
     def _predict_beside(self, prediction: Any, id: Id | None) -> Any:
@@ -229,7 +234,7 @@ class Stream:
         if self._draws:
             reading = self._sets.draw(reading, id)
         if self._learns:
-            reading = self._sets.prepare(self._law.family_params, self._state.family, reading)
+            reading = prepared(self._law, self._state, reading)
         return reading
 
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
@@ -477,8 +482,9 @@ class Stream:
             "counts": {
                 name: value
                 for name, value in _slots(state).items()
-                if name not in ("risks", "sets")
+                if name not in ("cells", "risks", "sets")
             },
+            "cells": np.array(state.cells) if state.cells else None,
             "window": None if state.sets is None else np.array(state.sets.memory),
             "receipts": self._receipts.content(),
             "last": None if self._last is None else (tuple(self._last[0]), *self._last[1:]),
@@ -497,6 +503,8 @@ class Stream:
             setattr(state, name, value)
         if isinstance(self._controller.sets, Remembers):
             state.sets = self._controller.sets.bind(content["window"].tolist())
+        if content["cells"] is not None:
+            state.cells = list(map(tuple, content["cells"].tolist()))
         self._check_restored(state)
         receipts = Receipts.restored(content["receipts"])
         last = content["last"]

@@ -19,7 +19,7 @@ from setpoint.parts import Capability, ours
 __all__ = [
     "Always", "Barrier", "ErrorAdaptive", "Exponential", "Identity", "Saturates", "ScoreAdaptive",
     "Stretch", "Tracking", "barrier", "barrier_heed", "barrier_move", "clip_bounds",
-    "error_authors", "error_paper", "exponential", "identity", "shifted_exponential",
+    "error_authors", "error_later", "error_paper", "exponential", "identity", "shifted_exponential",
     "shifted_identity", "tracking", "tracking_heed", "tracking_move",
 ]  # fmt: skip
 
@@ -113,6 +113,16 @@ def error_authors(
     return (moved,)
 
 
+def error_later(params: Memory, memory: Memory, excess: float, score: float, lam: float) -> Memory:
+    """memory + β_score·(exp(β_loss|l − r|) − 1)·sign(l − r)·|s − λ|, clipped."""
+    beta_score, beta_loss, low, high = params
+    moved, growth = memory[0], _growth(beta_loss, excess) - 1.0
+    if growth > 0.0:
+        distance = beta_score * abs(score - lam) * growth
+        moved = _clip(moved + (distance if excess > 0.0 else -distance), low, high)
+    return (moved,)
+
+
 @ours
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -165,6 +175,9 @@ class Exponential:
 Inner = Identity | Exponential
 
 
+_READINGS = {"paper": error_paper, "authors": error_authors, "later": error_later}
+
+
 class _Adaptive:
     """What score and error adaptive stretching share; abstract: the options are not here."""
 
@@ -176,7 +189,7 @@ class _Adaptive:
     inner: Inner
     reading: str
 
-    def _check(self) -> None:
+    def _check(self, *others: str) -> None:
         name = type(self).__name__
         object.__setattr__(self, "score", positive(self.score, f"{name}.score"))
         if (self.low is None) != (self.high is None):
@@ -189,7 +202,7 @@ class _Adaptive:
                 raise InputError(f"{name} must have low ≤ 0 ≤ high, got ({low}, {high})")
             object.__setattr__(self, "low", low)
             object.__setattr__(self, "high", high)
-        choice(self.reading, f"{name}.reading", ("paper", "authors"))
+        choice(self.reading, f"{name}.reading", ("paper", "authors", *others))
         if not isinstance(self.inner, Inner):
             raise InputError(
                 f"{name}.inner must be Identity() or Exponential(), got {self.inner!r}"
@@ -209,7 +222,7 @@ class _Adaptive:
 
     @property
     def move(self) -> Any:
-        return error_paper if self.reading == "paper" else error_authors
+        return _READINGS[self.reading]
 
     def init(self) -> Memory:
         """No offset."""
@@ -270,8 +283,11 @@ class ErrorAdaptive(_Adaptive):
     ----------
     score, loss
         The paper's β_score and β_loss.
-    low, high, inner, reading
+    low, high, inner
         As for `ScoreAdaptive`.
+    reading
+        As for `ScoreAdaptive`, or "later": β_score·(exp(β_loss·|l − r|) − 1)·sign(l − r)·|s − λ|,
+        as in the authors' later code.
 
     Examples
     --------
@@ -291,7 +307,7 @@ class ErrorAdaptive(_Adaptive):
     scored = True
 
     def __post_init__(self) -> None:
-        self._check()
+        self._check("later")
         loss = finite(self.loss, "ErrorAdaptive.loss")
         if loss < 0.0:
             raise InputError(f"ErrorAdaptive.loss must be at least 0, got {loss}")
@@ -335,6 +351,9 @@ class Barrier:
     λ = g·S/(1 − (max(S, 0)/K)²), and the full set from S = K on. With d other predictions waiting
     the limit is K + 2d, the gain g/(1 + d/5), and S is taken as it would be if those that wait miss
     as the recent ones did. For `steps.Account`, which makes S the account itself.
+
+    λ has no unit: it is the logarithm of a factor for `sets.Corrected`. For `sets.TwoSided` and
+    other families whose λ is in units of y, the bound is the same, and `gain` is in units of y.
 
     Parameters
     ----------

@@ -12,19 +12,28 @@ from setpoint.controller import Controller, State
 from setpoint.guarantee import RiskCertificate, asked_of, certify
 from setpoint.sets.family import Explains, size_of
 
-__all__ = ["RECENT", "ManySummary", "StreamSummary", "summarise", "summarise_many"]
+__all__ = [
+    "RECENT",
+    "ManySummary",
+    "StreamSummary",
+    "learnt_in",
+    "summarise",
+    "summarise_many",
+    "told",
+]
 
 _WORST = 5
 RECENT = 250
 """How many of its last labels a live stream looks back on."""
 
 _SAID = {
-    "labels": "from {:,} labels",
-    "bias": "the forecast is {:+.4g} off",
-    "scale": "errors of about {:.4g}",
-    "below": "ends {:.4g} below",
-    "above": "and {:.4g} above",
-    "given": "{:.0%} of the given interval left",
+    "bias": "labels lie {:+.4g} from the forecast",
+    "scale": "errors are about {:.4g}",
+    "below": "ends lie {:.4g} below",
+    "above": "{:.4g} above",
+    "given": "{:.0%} of the given interval is left",
+    "period": "the season has {:,} rows",
+    "season": "it moves labels by about {:.4g}",
 }
 """What a learning family has learnt, in words; other names stand for themselves."""
 
@@ -133,9 +142,8 @@ class StreamSummary(_Table):
             width = "infinite" if self.width != self.width else f"{self.width:.4g}"
             full = f", {100.0 * self.full:.1f} % of them full" if self.full else ""
             lines.append(("mean width", f"{width} over the last {self.recent}{full}"))
-        if self.learnt:
-            said = [_SAID.get(n, f"{n} {{:.4g}}").format(v) for n, v in self.learnt.items()]
-            lines.append(("learnt", ", ".join(said)))
+        if told(self.learnt):
+            lines.append(("learnt", ", ".join(told(self.learnt).values())))
         return lines
 
     def __repr__(self) -> str:
@@ -192,6 +200,20 @@ class ManySummary(_Table):
         return str(self)
 
 
+def told(learnt: Mapping[str, float]) -> dict[str, str]:
+    """What a learning family has learnt, in words by its names; nothing before the first label.
+
+    >>> list(told({"labels": 8, "bias": -0.5, "given": 0.25, "period": 0}).values())
+    ['labels lie -0.5 from the forecast', '25% of the given interval is left']
+    """
+    if not learnt.get("labels", 1):
+        return {}
+    names = [name for name in learnt if name != "labels"]
+    if not learnt.get("period", 1):
+        names = [name for name in names if name not in ("period", "season")]
+    return {name: _SAID.get(name, f"{name} {{:.4g}}").format(learnt[name]) for name in names}
+
+
 def _came_out(risk: RiskCertificate, recent: float, count: int) -> tuple[str, str]:
     """What came out of one risk, over all labels and the last ones."""
     if risk.asked is None:
@@ -223,7 +245,7 @@ def summarise(
         recent_risks=tuple(means),
         width=None if not sizes else sum(finite) / len(finite) if finite else nan,
         full=1.0 - len(finite) / len(sizes) if sizes else 0.0,
-        learnt=_learnt(controller, state),
+        learnt=learnt_in(controller, state),
     )
 
 
@@ -246,6 +268,7 @@ def summarise_many(
     )
 
 
-def _learnt(controller: Controller, state: State) -> dict[str, float]:
+def learnt_in(controller: Controller, state: State) -> dict[str, float]:
+    """What the family has learnt in a state, by name; nothing for one that does not learn."""
     sets = controller.sets
     return dict(sets.learnt(state)._asdict()) if isinstance(sets, Explains) else {}

@@ -172,7 +172,7 @@ def test_the_demo_ends_with_a_certificate_and_a_report(tmp_path: Path) -> None:
         (["report", "forecast.csv"], "a file of predictions with --target"),
         (["report", "nowhere"], "nowhere is nowhere: name a folder that run or calibrate wrote"),
         (["report", "."], "must hold rows, metrics.json and controller.toml"),
-        (["stream", "--state", "new"], "holds no streams yet"),
+        (["stream", "--state", "new", "--coverage", "2"], "coverage must lie strictly between"),
     ],
 )
 def test_a_mistake_is_answered_by_one_sentence_and_exit_code_1(

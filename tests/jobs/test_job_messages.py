@@ -44,9 +44,9 @@ TIMED = jobs.Columns("y", point="low", time="when")
         ({"y": [1.0] * 59 + ["inf"]}, ENDS, "must be finite, and 'y' .* holds inf in line 61"),
         ({"y": [""] * 60}, ENDS, "--target needs labels, and 'y' .* is empty in all 60 rows"),
         (
-            {"y": [""] * 25 + [1.0] * 35},
+            {"low": ["-inf"] * 60},
             ENDS,
-            "at least 10 rows with a label, and the 30 rows of it of .*, up to line 31 .*, have 5",
+            "line 2 .*: a prediction must lie within ±1e150",
         ),
         (
             {"when": ["1/31/2024 0:00"] * 30 + ["32/31/2024 0:00"] * 30},
@@ -307,17 +307,39 @@ def test_the_label_is_no_key_of_its_row(tmp_path: Path, table: Table, world: Wor
         jobs.Columns("y", point="low", id="y")
 
 
-def test_a_burn_in_of_infinite_ends_chooses_nothing(
+def test_a_burn_in_of_the_papers_rule_needs_labels_and_finite_ends(
     tmp_path: Path, table: Table, world: World
 ) -> None:
-    held = world(300)
+    goal, held = jobs.Goal(rule="paper"), world(300)
     held["low"][:60], held["high"][:60] = ["-inf"] * 60, ["inf"] * 60
     path = table(tmp_path / "a.csv", held)
     with pytest.raises(DataError, match="the 50 rows of the burn-in have infinite ends"):
-        jobs.calibrate(path, ENDS)
-    assert jobs.calibrate(path, ENDS, burn_in=100).trace.coverage > 0.7
+        jobs.calibrate(path, ENDS, goal)
+    assert jobs.calibrate(path, ENDS, goal, burn_in=100).trace.coverage > 0.7
     with pytest.raises(DataError, match="a burn-in of 0 rows chooses nothing"):
-        jobs.calibrate(path, ENDS, burn_in=0)
+        jobs.calibrate(path, ENDS, goal, burn_in=0)
+    few = table(tmp_path / "b.csv", {**world(60), "y": [""] * 25 + [1.0] * 35})
+    said = "at least 10 rows with a label, and the 30 rows of it of .*, up to line 31 .*, have 5"
+    with pytest.raises(DataError, match=said):
+        jobs.calibrate(few, ENDS, goal)
+    assert jobs.calibrate(few, ENDS).trace.certificate().risks[0].judged == 35
+
+
+def test_what_to_hold_is_said_once_and_a_level_that_looks_like_coverage_is_doubted() -> None:
+    assert jobs.Goal(coverage=0.8) == jobs.Goal(level=0.2)
+    assert jobs.Goal().preset(ENDS, None) == sp.intervals(coverage=0.9)
+    with pytest.raises(InputError, match=r"coverage 0\.8 is a level of 0\.2, and the level"):
+        jobs.Goal(coverage=0.8, level=0.3)
+    with pytest.raises(InputError, match="gamma is the step size of the paper's rule"):
+        jobs.Goal(gamma=0.1, rule="budget")
+    with pytest.raises(InputError, match="rule must be"):
+        jobs.Goal(rule="aci")
+    said = "level 0.9 allows 90 % misses; for 90 % coverage say coverage=0.9"
+    with pytest.warns(UserWarning, match=said):
+        jobs.Goal(level=0.9)
+    with pytest.warns(UserWarning, match=said):
+        sp.intervals(risk=sp.Risk(sp.losses.Miscoverage(), level=0.9))
+    sp.intervals(coverage=0.1)  # said so, in the right word
 
 
 @pytest.mark.parametrize(
@@ -349,7 +371,7 @@ def test_a_time_zone_that_is_not_known_is_told(tmp_path: Path, world: World) -> 
     when = pa.array(np.arange(100) * 10**9, pa.timestamp("us", tz="Mars/Olympus"))
     path = write(pa.table({**world(100), "when": when}), tmp_path / "a.parquet")
     found = jobs.calibrate(path, ENDS)
-    assert found.notes == ("'when' is read in UTC: its zone 'Mars/Olympus' is not known here",)
+    assert found.notes[0] == "'when' is read in UTC: its zone 'Mars/Olympus' is not known here"
     for suffix in (".parquet", ".jsonl", ".csv"):
         assert found.write(tmp_path / suffix[1:], report=False, suffix=suffix)
 

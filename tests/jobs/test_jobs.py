@@ -37,11 +37,13 @@ ENDS = jobs.Columns("y", lower="low", upper="high")
 # Calibrate
 
 
+@pytest.mark.parametrize("rule", ["budget", "paper"])
 def test_every_calibrated_row_is_what_a_live_stream_would_have_shown(
-    tmp_path: Path, table: Table, world: World
+    tmp_path: Path, table: Table, world: World, rule: str
 ) -> None:
     held = world(1200)
-    found = jobs.calibrate(table(tmp_path / "a.csv", held), ENDS)
+    goal = jobs.Goal(rule=rule)
+    found = jobs.calibrate(table(tmp_path / "a.csv", held), ENDS, goal, burn_in=120)
     made = found.write(tmp_path / "out", report=False)
     written = rows_of(made["rows.csv"])
     controller = sp.spec.from_toml(made["controller.toml"].read_text("utf-8"))
@@ -76,7 +78,7 @@ def test_numbers_written_with_spaces_or_left_out_are_read(
     held = world(300)
     held["y"] = [" " if i % 50 == 7 else f"  {y} " for i, y in enumerate(held["y"])]
     found = jobs.calibrate(table(tmp_path / "a.csv", held), ENDS)
-    assert int(found.trace.certificate().missing) == 5
+    assert int(found.trace.certificate().missing) == 6
     made = found.write(tmp_path / "out", report=False)
     written = rows_of(made["rows.csv"])
     assert [row["covered"] == "" for row in written] == [i % 50 == 7 for i in range(300)]
@@ -93,7 +95,7 @@ def test_every_kind_of_file_gives_the_same_sets(
     assert np.array_equal(found.trace.lower, reference.trace.lower)
     made = found.write(tmp_path / "out", report=False)
     again = read(made[f"rows{suffix}"])
-    assert np.array_equal(again.numbers("upper", "")[50:], reference.trace.upper)
+    assert np.array_equal(again.numbers("upper", ""), reference.trace.upper)
     assert again.numbers("high", "").tolist() == held["high"]
 
 
@@ -167,11 +169,11 @@ def test_every_series_is_held_by_itself(tmp_path: Path, table: Table, world: Wor
     columns = dict(zip(("site", "low", "high", "y"), zip(*rows, strict=True), strict=True))
     path = table(tmp_path / "a.csv", columns)
     found = jobs.calibrate(path, jobs.Columns("y", lower="low", upper="high", id="site"))
-    assert found.burn_in == 3 * 50
+    assert found.burn_in == 0
     for name in "abc":
         stream, held = sp.Stream(found.trace.controller), parts[name]
         shown = []
-        for i in range(50, 500):
+        for i in range(500):
             shown.append(stream.predict((held["low"][i], held["high"][i])).lower)
             stream.update(held["y"][i])
         assert found.trace.lower[found.trace.tape.rows(name)].tolist() == shown
@@ -182,7 +184,8 @@ def test_the_certificate_says_something_at_the_length_of_the_file(
     tmp_path: Path, table: Table, world: World
 ) -> None:
     for rows, within in ((500, 0.35), (5000, 0.07)):
-        found = jobs.calibrate(table(tmp_path / "a.csv", world(rows)), ENDS)
+        goal = jobs.Goal(rule="paper")
+        found = jobs.calibrate(table(tmp_path / "a.csv", world(rows)), ENDS, goal)
         (risk,) = found.trace.certificate().risks
         assert risk.verdict == "holds"
         assert risk.upper is not None
@@ -246,7 +249,7 @@ def test_what_a_job_wrote_can_be_the_file_of_another(
 def test_the_metrics_file_repeats_the_numbers_of_the_trace(
     tmp_path: Path, table: Table, world: World
 ) -> None:
-    found = jobs.calibrate(table(tmp_path / "a.csv", world(1000)), ENDS)
+    found = jobs.calibrate(table(tmp_path / "a.csv", world(1000)), ENDS, jobs.Goal(rule="paper"))
     made = found.write(tmp_path / "out", report=False)
     told = json.loads(made["metrics.json"].read_text("utf-8"))
     held, y = world(1000), np.array(world(1000)["y"])[100:]

@@ -132,6 +132,7 @@ def stretches(draw: Any) -> Any:
     }
     if kind is ErrorAdaptive:
         options["loss"] = draw(st.sampled_from([0.0, 0.1, 2.0, 1000.0]))
+        options["reading"] = draw(st.sampled_from(["paper", "authors", "later"]))
     return kind(**options)
 
 

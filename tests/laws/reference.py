@@ -106,6 +106,7 @@ class Loop:
         if stretch.reading == "paper":
             step = stretch.score * score * growth
         else:
-            step = stretch.score * abs(score - lam) * growth
-            step = math.copysign(step, excess) if excess else 0.0
+            growth = growth - 1.0 if stretch.reading == "later" else growth
+            step = stretch.score * abs(score - lam) * growth if growth and excess else 0.0
+            step = math.copysign(step, excess)
         self.offset = min(max(self.offset + step, stretch.low), stretch.high)

@@ -48,6 +48,7 @@ SCALAR = {
     "intervals": sp.intervals(0.9),
     "two means": sp.intervals(0.8, means=2, support=(-40.0, 40.0)),
     "two-sided": sp.intervals(0.9, two_sided=True, recentre=False),
+    "season": sp.intervals(0.9, period=7),
     "tracking": sp.label_sets(0.9, sets=Widen()),
     "fixed": widened(),
     "error adaptive": widened(stretch=ErrorAdaptive(0.1, 0.2, low=-2.0, high=2.0)),
@@ -55,7 +56,7 @@ SCALAR = {
     "scale-free": widened(sp.steps.ScaleFree(2.0)),
     "two risks": two_risks(),
 }
-"""The first four are told how many others wait; the rest are not."""
+"""The first five are told how many others wait; the rest are not."""
 
 ANY = {
     **SCALAR,
@@ -169,7 +170,7 @@ def test_late_labels_give_the_same_sets_replayed_as_live(
 def test_late_labels_give_the_same_sets_compiled() -> None:
     pytest.importorskip("numba")
     for seed, times in enumerate(TIMES[2:]):
-        hold(SCALAR["intervals"], 600, times, seed, loops=True)
+        hold(SCALAR["season"], 600, times, seed, loops=True)
 
 
 @pytest.mark.slow

@@ -25,7 +25,8 @@ ADAPTIVE = [
         ["paper", "authors"],
     )
 ]
-STRETCHES = [Identity(), Exponential(), *ADAPTIVE]
+LATER = ErrorAdaptive(0.3, 0.7, -0.8, 1.5, inner=Exponential(), reading="later")
+STRETCHES = [Identity(), Exponential(), *ADAPTIVE, LATER]
 
 losses = st.sampled_from([Miscoverage(), MiscoverageCounter(), MiscoverageCounter(cap=2.0)])
 levels = st.sampled_from([0.1, 0.25, 0.5]) | st.floats(0.0, 1.0)

@@ -8,7 +8,7 @@ import typer
 
 from setpoint.errors import SetpointError
 
-__all__ = ["app", "classification", "comparison", "depth", "main", "names", "tabular"]
+__all__ = ["app", "classification", "comparison", "depth", "main", "names", "tabular", "tapes"]
 
 app = typer.Typer(
     help="Runs the experiments of the paper, and others like them, on real data.",
@@ -44,11 +44,10 @@ def tabular(
     ] = "power,energy,traffic,prices,wind",
     seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 5,
     model: Annotated[str, typer.Option(help="lstm or linear.")] = "lstm",
-    batch: Annotated[int, typer.Option(help="The most recent rows the LSTM learns from.")] = 512,
-    scale_rows: Annotated[
-        int,
-        typer.Option(help="The first rows that x, y and θ are scaled by; the authors took 8000."),
-    ] = 5000,
+    training: Annotated[
+        str,
+        typer.Option(help="text, as the paper says, or printed, as behind its numbers."),
+    ] = "text",
     jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
     quick: Quick = False,
     ready: Annotated[
@@ -63,13 +62,32 @@ def tabular(
         datasets=names(datasets),
         seeds=seeds,
         model=model,
-        batch=batch,
-        scale_rows=scale_rows,
+        training=training,
         jobs=jobs,
         quick=quick,
         ready=ready,
         out=out,
     )
+
+
+@app.command()
+def tapes(
+    seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 20,
+) -> None:
+    """Makes the tapes of all pages, in the order of their use; goes on where it was stopped."""
+    import time
+
+    from setpoint_paper.tabular.tapes import make
+    from setpoint_paper.tabular.training import schedule
+    from setpoint_paper.work import folder_of
+
+    place, plan = folder_of(), list(schedule(seeds))
+    for number, recipe in enumerate(plan, 1):
+        began, ready = time.perf_counter(), recipe.path(place).is_file()
+        if not ready:
+            make(recipe, place)
+        took = "was there" if ready else f"made in {time.perf_counter() - began:.0f} s"
+        typer.echo(f"{number} of {len(plan)}: {recipe}, {took}")
 
 
 @app.command()

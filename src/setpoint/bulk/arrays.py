@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setpoint.errors import InputError, PredictionError
+from setpoint.sets.family import Arranges
 
 __all__ = [
     "Array", "Intervals", "by_column", "fixed", "inputs", "kind_of", "numbers", "outputs",
@@ -29,52 +30,64 @@ class Intervals(NamedTuple):
 
 
 def prediction_columns(
-    prediction: Any, wanted: tuple[str, ...], streams: int, dimensions: int
+    prediction: Any, sets: Any, streams: int, dimensions: int
 ) -> tuple[Array, ...]:
     """The columns of a prediction as a loop takes them: of one type, and not to be changed."""
+    wanted: tuple[str, ...] = sets.columns
     shape = f"({streams:,},)" if dimensions == 1 else f"(steps, {streams:,})"
-    listed = by_column(prediction, wanted, dimensions)
+    form, listed = by_column(prediction, sets, dimensions)
     if listed is None:
         raise PredictionError(
             f"a prediction must be the arrays ({', '.join(wanted)}) of shape {shape}, in a "
             f"tuple, by name or as the last axis of one array, got {kind_of(prediction)}"
         )
-    point = len(listed) < len(wanted)
     read = [
         numbers(column, f"the column {name}", PredictionError)
-        for name, column in zip(("point",) if point else wanted, listed, strict=True)
+        for name, column in zip(form, listed, strict=True)
     ]
-    for name, column in zip(wanted, read, strict=False):
+    for name, column in zip(form, read, strict=True):
         if (
             column.ndim != dimensions
             or column.shape[-1] != streams
             or column.shape != read[0].shape
         ):
             raise PredictionError(f"the column {name} must have shape {shape}, got {column.shape}")
-    columns = inputs(read, np.result_type(*read))
-    if point:
-        for row in columns[0] if dimensions == 2 else columns:
+    values = [column for name, column in zip(form, read, strict=True) if name != "phase"]
+    dtype = np.result_type(*values)
+    if form[0] == "point":
+        for row in read[0] if dimensions == 2 else read[:1]:
             if not np.isfinite(row).all():
                 got = row[int((~np.isfinite(row)).argmax())]
                 raise PredictionError(f"a point forecast must be finite, got {got}")
-        columns *= len(wanted)
-    return columns
+    if form != wanted and isinstance(sets, Arranges):
+        return inputs(sets.arranged(form, read), dtype)
+    columns = inputs(read, dtype)
+    return columns if len(columns) == len(wanted) else columns * len(wanted)
 
 
-def by_column(prediction: Any, wanted: tuple[str, ...], dimensions: int) -> list[Any] | None:
-    """The columns of a prediction, one alone for a point forecast, None if it has none."""
+def by_column(
+    prediction: Any, sets: Any, dimensions: int
+) -> tuple[tuple[str, ...], list[Any] | None]:
+    """The columns of a prediction and their names, ("point",) for a point forecast."""
+    wanted: tuple[str, ...] = sets.columns
+    forms = sets.forms if isinstance(sets, Arranges) else (wanted,)
+    # Without names only the family's own columns can be meant, the last of which may be left out.
+    unnamed = [form for form in forms if form == wanted[: len(form)]]
     if isinstance(prediction, Mapping) or hasattr(prediction, "columns"):
-        names = prediction if isinstance(prediction, Mapping) else list(prediction.columns)
-        return [prediction[name] for name in wanted] if set(wanted) <= set(names) else None
+        names = set(prediction if isinstance(prediction, Mapping) else prediction.columns)
+        form = next((form for form in forms if set(form) <= names), ())
+        return form, [prediction[name] for name in form] if form else None
     if isinstance(prediction, tuple | list):
-        return list(prediction) if len(prediction) == len(wanted) else None
+        form = next((form for form in unnamed if len(form) == len(prediction)), ())
+        return form, list(prediction) if form else None
     if getattr(prediction, "ndim", None) == dimensions:
-        return [prediction] if wanted == ("lower", "upper") else None
+        point = wanted[:2] == ("lower", "upper")
+        return ("point",), [prediction] if point else None
     if getattr(prediction, "ndim", None) == dimensions + 1:
         array = np.asarray(prediction)
-        if array.shape[-1] == len(wanted):
-            return list(np.moveaxis(array, -1, 0))
-    return None
+        form = next((form for form in unnamed if len(form) == array.shape[-1]), ())
+        return form, list(np.moveaxis(array, -1, 0)) if form else None
+    return (), None
 
 
 def kind_of(value: Any) -> str:

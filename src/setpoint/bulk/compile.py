@@ -22,25 +22,26 @@ from typing import Any, cast
 import numpy as np
 
 from setpoint import combine, losses, recursion, stretches
-from setpoint.bulk import loops
+from setpoint.bulk import loops, moves
 from setpoint.bulk.vectors import Layout, functions
 from setpoint.metrics import tally
-from setpoint.sets import corrected, intervals
+from setpoint.sets import corrected, correction, intervals
 from setpoint.steps import control, experts, paper, shrinking
 
 __all__ = ["cache_folder", "compiled", "kernel", "specialised"]
 
 _RULES = (
-    *(combine, losses, corrected, intervals, stretches, tally),
+    *(combine, losses, corrected, correction, intervals, stretches, tally),
     *(control, experts, paper, shrinking),
 )
 """The modules whose functions compiled loops may call."""
 
 _SHARED = (
     *(recursion.aim, recursion.heed, recursion.show, recursion.judge, recursion.learn),
-    *(loops.numbers_at, loops.position_at, loops.put_position, loops.prepared, loops.shown),
-    *(loops.taught, loops.note, loops.risky, loops.beyond),
-    *(loops.due, loops.heeded, loops.keep, loops.answered),
+    recursion.turn,
+    *(moves.numbers_at, moves.position_at, moves.put_position, moves.prepared, moves.shown),
+    *(moves.known, moves.taught, loops.note, loops.risky, loops.beyond),
+    *(moves.due, moves.heeded, moves.keep, moves.answered),
 )
 """What loops call, specialised with them."""
 
@@ -138,8 +139,10 @@ class _Specialiser(ast.NodeTransformer):
                 return self.value(left) is self.value(right)
             case ast.Compare(left, [ast.IsNot()], [right]):
                 return self.value(left) is not self.value(right)
-            case ast.Call(ast.Name("range"), [ast.Call(ast.Name("len"), [inner])]):
-                return range(len(self.value(inner)))
+            case ast.Call(ast.Name("len"), [inner]):
+                return len(self.value(inner))
+            case ast.Call(ast.Name("range"), [inner]):
+                return range(self.value(inner))
         raise _Unknown
 
     def visit(self, node: ast.AST) -> Any:

@@ -221,7 +221,7 @@ class Fleet:
             An id for this call, a generated number by default.
         """
         rows = self._rows(ids)
-        columns = arrays.prediction_columns(prediction, self._layout.columns, len(rows), 1)
+        columns = arrays.prediction_columns(prediction, self._controller.sets, len(rows), 1)
         name = self._serial if batch is None else checked_id(batch, "the id of a batch")
         if name in self._waiting:
             raise InputError(f"a batch already waits under the id {name!r}")
@@ -235,9 +235,10 @@ class Fleet:
         lam, leader = np.empty(len(rows)), np.zeros(len(rows), dtype=np.int64)
         reading = np.empty((len(self._layout.readings), len(rows)))
         told = np.zeros(2, dtype=np.int64)
-        heeds = self._layout.rules.heeds
-        vectors = self._vectors.copy() if heeds else self._vectors
-        others = self._awaited()[rows].astype(np.float64) if heeds else np.empty(0)
+        rules = self._layout.rules
+        in_place = (self._trusted and compiled()) or not (rules.heeds or rules.turns)
+        vectors = self._vectors if in_place else self._vectors.copy()
+        others = self._awaited()[rows].astype(np.float64) if rules.heeds else np.empty(0)
         run = kernel(self._layout, "aim_row", narrow=dtype == np.float32)
         run(
             self._params, vectors, rows, others, columns, reading, lower, upper, lam, leader, told
@@ -349,7 +350,7 @@ class Fleet:
             raise AmbiguousReceipt(
                 f"{len(self._waiting):,} batches wait: answer or drop them before run"
             )
-        columns = arrays.prediction_columns(prediction, self._layout.columns, len(self), 2)
+        columns = arrays.prediction_columns(prediction, self._controller.sets, len(self), 2)
         dtype = columns[0].dtype
         numbers = arrays.numbers(y, "the labels", LabelError)
         if numbers.shape != columns[0].shape:

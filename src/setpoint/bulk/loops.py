@@ -5,6 +5,7 @@
     fleet     many streams side by side, one row of a time-major tape after the other
     aim_row   one row of sets for many streams, and
     learn_row one row of labels
+    events    predictions and labels of many streams in the order in which they came
     unsound   the first row that is no prediction
 
 `bulk.compile` makes a function of each for one layout: it works out what `rules`, `places`,
@@ -20,170 +21,30 @@ number.
 from math import inf, nan
 from typing import Any
 
-from numpy import float32, float64
+from numpy import float64
 
+from setpoint.bulk.moves import (
+    answered,
+    due,
+    heeded,
+    keep,
+    numbers_at,
+    position_at,
+    prepared,
+    put_position,
+    shown,
+    taught,
+)
 from setpoint.bulk.vectors import Layout
 from setpoint.metrics.tally import NOTHING, count, measure, restarted
-from setpoint.recursion import Numbers, Position, Rules, aim, heed, judge, learn, show
+from setpoint.recursion import Numbers, Position, Rules, aim, heed, turn
 
 __all__ = [
-    "aim_row", "along", "answered", "beyond", "due", "fleet", "heeded", "keep", "learn_row",
-    "note", "numbers_at", "position_at", "prepared", "put_position", "risky", "shown", "sweep",
-    "taught", "unsound",
+    "aim_row", "along", "beyond", "events", "fleet", "learn_row", "note", "risky", "sweep",
+    "unsound",
 ]  # fmt: skip
 
 Array = Any
-
-
-# What loops share.
-
-
-def numbers_at(rules: Rules, places: Layout, p: Array, j: int) -> Numbers:
-    """The numbers of the controller in column j."""
-    return Numbers(
-        tuple([p[k, j] for k in places.numbers.phi]),
-        tuple([p[k, j] for k in places.numbers.level]),
-        tuple([p[k, j] for k in places.numbers.bottom]),
-        tuple([p[k, j] for k in places.numbers.top]),
-        tuple([tuple([p[k, j] for k in places.numbers.step[i]]) for i in rules.risks]),
-        tuple([tuple([p[k, j] for k in places.numbers.judge[i]]) for i in rules.risks]),
-        tuple([p[k, j] for k in places.numbers.family]),
-        p[places.numbers.delta, j],
-        (p[places.numbers.support[0], j], p[places.numbers.support[1], j]),
-        (p[places.numbers.outward[0], j], p[places.numbers.outward[1], j]),
-    )
-
-
-def position_at(rules: Rules, places: Layout, z: Array, s: int) -> Position:
-    """The position of the stream in column s."""
-    return Position(
-        tuple([z[k, s] for k in places.position.theta]),
-        tuple([tuple([z[k, s] for k in places.position.step[i]]) for i in rules.risks]),
-        tuple([tuple([z[k, s] for k in places.position.loss[i]]) for i in rules.risks]),
-        tuple([z[k, s] for k in places.position.stretch]),
-        tuple([z[k, s] for k in places.position.family]),
-        tuple([z[k, s] for k in places.position.total]),
-        tuple([z[k, s] for k in places.position.lifts]),
-        tuple([z[k, s] for k in places.position.lifted]),
-    )
-
-
-def put_position(rules: Rules, places: Layout, z: Array, s: int, position: Position) -> None:
-    """Writes a position into column s: what a step can change."""
-    for i in rules.risks:
-        z[places.position.theta[i], s] = position.theta[i]
-        z[places.position.total[i], s] = position.total[i]
-        for k in range(len(places.position.step[i])):
-            z[places.position.step[i][k], s] = position.step[i][k]
-        for k in range(len(places.position.loss[i])):
-            z[places.position.loss[i][k], s] = position.loss[i][k]
-        if rules.lifts:
-            z[places.position.lifts[i], s] = position.lifts[i]
-            z[places.position.lifted[i], s] = position.lifted[i]
-    if rules.move is not None:
-        for k in range(len(places.position.stretch)):
-            z[places.position.stretch[k], s] = position.stretch[k]
-    for k in range(len(places.position.family)):
-        z[places.position.family[k], s] = position.family[k]
-
-
-def prepared(
-    rules: Rules, numbers: Numbers, position: Position, row: tuple[float, ...]
-) -> tuple[float, ...]:
-    """A row as its receipt holds it."""
-    if rules.prepare is not None:
-        reading: tuple[float, ...] = rules.prepare(numbers.family, position.family, row)
-        return reading
-    return row
-
-
-def shown(
-    rules: Rules, narrow: bool, numbers: Numbers, reading: tuple[float, ...], lam: float
-) -> tuple[float, float]:
-    """The ends as they are shown; in float32 the support is rounded outwards."""
-    lower, upper = show(rules, numbers, reading, lam)
-    if narrow:
-        lowest, highest = lower <= numbers.support[0], upper >= numbers.support[1]
-        lower = numbers.outward[0] if lowest else float64(float32(lower))
-        upper = numbers.outward[1] if highest else float64(float32(upper))
-    return lower, upper
-
-
-def taught(
-    rules: Rules,
-    numbers: Numbers,
-    position: Position,
-    reading: tuple[float, ...],
-    y: float,
-    missed: bool,
-    lam: float,
-    leader: int,
-) -> tuple[Position, tuple[float, ...]]:
-    """The position after a label, and its losses; NaN says that there is no label."""
-    losses, memories = judge(rules, numbers, position, missed)
-    losses = tuple([losses[i] if y == y else nan for i in rules.risks])
-    score = rules.score(reading, y) if rules.scored else 0.0
-    family = position.family
-    if rules.observe is not None:
-        learnt = rules.observe(numbers.family, family, reading, y) if y == y else family
-        family = learnt
-    scores = tuple([score for i in rules.risks])
-    after = learn(rules, numbers, position, losses, memories, scores, lam, leader, family)
-    return after, losses
-
-
-# Labels that come late.
-
-
-def due(t: int, length: int, delay: int, upto: Array) -> int:
-    """How many labels of a stream are known when the set of row t is made: all of them at its end.
-
-    `upto` is empty where every label comes `delay` rows late.
-    """
-    if t == length:
-        return length
-    return t - delay if len(upto) == 0 else upto[t]
-
-
-def heeded(
-    rules: Rules, numbers: Numbers, position: Position, waiting: float, peak: float
-) -> tuple[Position, float]:
-    """The position when a set is made beside `waiting` others, and the most that ever waited."""
-    if rules.heeds and waiting >= peak:
-        position = heed(rules, numbers, position, waiting)
-    return position, (waiting + 1.0 if waiting >= peak else peak)
-
-
-def keep(
-    places: Layout,
-    ring: Array,
-    slot: int,
-    reading: tuple[float, ...],
-    lam: float,
-    leader: int,
-    missed: bool,
-) -> None:
-    """What a row leaves for its label."""
-    ring[slot, 0], ring[slot, 1], ring[slot, 2] = lam, leader, 1.0 if missed else 0.0
-    for k in places.readings:
-        ring[slot, 3 + k] = reading[k]
-
-
-def answered(
-    rules: Rules,
-    places: Layout,
-    numbers: Numbers,
-    position: Position,
-    ring: Array,
-    slot: int,
-    y: float,
-) -> tuple[Position, tuple[float, ...], float, int]:
-    """The position after a late label, its losses, and the λ and leader of its set."""
-    lam, leader = ring[slot, 0], int(ring[slot, 1])
-    reading = tuple([ring[slot, 3 + k] for k in places.readings])
-    missed = ring[slot, 2] > 0.0
-    position, values = taught(rules, numbers, position, reading, y, missed, lam, leader)
-    return position, values, lam, leader
 
 
 # A tape.
@@ -239,7 +100,7 @@ def along(
                         missing += 1.0
                         continue
                     position, values, lam, leader = answered(
-                        rules, places, numbers, position, ring, r & mask, y
+                        rules, places, numbers, position, z, s, ring, r & mask, y
                     )
                     for i in rules.risks:
                         losses[i][r] = values[i]
@@ -252,7 +113,8 @@ def along(
                 position, peak = heeded(rules, numbers, position, float64(t - done), peak)
             y = float64(y_of[t])
             row = tuple([float64(rows[i][t]) for i in rules.columns])
-            reading = prepared(rules, numbers, position, row)
+            reading = prepared(rules, places, numbers, position, z, s, row)
+            position = turn(rules, numbers, position, reading)
             lam, leader = aim(rules, numbers, position)
             lower, upper = shown(rules, narrow, numbers, reading, lam)
             lowers[t], uppers[t], lams[t] = lower, upper, lam
@@ -274,9 +136,13 @@ def along(
             # computed once. `covered` is written in one of them: a compiler then keeps the branch,
             # and the next θ need not wait for this λ.
             if (lower <= y) & (y <= upper):
-                position, values = taught(rules, numbers, position, reading, y, False, lam, leader)
+                position, values = taught(
+                    rules, places, numbers, position, z, s, reading, y, False, lam, leader
+                )
             else:
-                position, values = taught(rules, numbers, position, reading, y, True, lam, leader)
+                position, values = taught(
+                    rules, places, numbers, position, z, s, reading, y, True, lam, leader
+                )
                 covered[t] = False
             for i in rules.risks:
                 losses[i][t] = values[i]
@@ -303,6 +169,7 @@ def sweep(
     begin: Array,
     given: Array,
     which: Array,
+    work: Array,
     offsets: Array,
     delays: Array,
     order: Array,
@@ -318,9 +185,9 @@ def sweep(
     """One configuration after the other over the same tape.
 
     A stream begins in `begin`, where each configuration has a state, or, if `which` is not
-    negative, in that column of `given`. `totals` has the sum of each risk's losses, `extremes` what
-    `note` keeps of each risk whose loss is a user's own. `peaks` has the most that waited at once
-    before each stream.
+    negative, in that column of `given`. `work` has a column for the cells of a season. `totals` has
+    the sum of each risk's losses, `extremes` what `note` keeps of each risk whose loss is a user's
+    own. `peaks` has the most that waited at once before each stream.
     """
     mask = ring.shape[0] - 1
     for j in range(p.shape[1]):
@@ -331,6 +198,9 @@ def sweep(
             position = position_at(rules, places, begin, j)
             if which[s] >= 0:
                 position = position_at(rules, places, given, which[s])
+            if rules.phase is not None:
+                for k in range(places.cells, len(work)):
+                    work[k, 0] = given[k, which[s]] if which[s] >= 0 else begin[k, j]
             first, last = offsets[s], offsets[s + 1]
             if late:
                 done, peak, order_of, upto_of = 0, peaks[s], order[first:last], upto[first:last]
@@ -344,7 +214,7 @@ def sweep(
                         if y != y:
                             continue
                         position, values, lam, _ = answered(
-                            rules, places, numbers, position, ring, r & mask, y
+                            rules, places, numbers, position, work, 0, ring, r & mask, y
                         )
                         for i in rules.risks:
                             if places.doubted[i]:
@@ -356,7 +226,8 @@ def sweep(
                     position, peak = heeded(rules, numbers, position, waiting, peak)
                 y = float64(labels[t])
                 row = tuple([float64(columns[i][t]) for i in rules.columns])
-                reading = prepared(rules, numbers, position, row)
+                reading = prepared(rules, places, numbers, position, work, 0, row)
+                position = turn(rules, numbers, position, reading)
                 lam, leader = aim(rules, numbers, position)
                 lower, upper = shown(rules, narrow, numbers, reading, lam)
                 if late:
@@ -372,12 +243,12 @@ def sweep(
                     continue
                 if (lower <= y) & (y <= upper):
                     position, values = taught(
-                        rules, numbers, position, reading, y, False, lam, leader
+                        rules, places, numbers, position, work, 0, reading, y, False, lam, leader
                     )
                     tally = count(tally, length, whole, nothing, near, apart, False)
                 else:
                     position, values = taught(
-                        rules, numbers, position, reading, y, True, lam, leader
+                        rules, places, numbers, position, work, 0, reading, y, True, lam, leader
                     )
                     tally = count(tally, length, whole, nothing, near, apart, True)
                 for i in rules.risks:
@@ -460,12 +331,15 @@ def fleet(
             y = float64(y_of[s])
             row = tuple([float64(row_of[i][s]) for i in rules.columns])
             position = position_at(rules, places, z, s)
-            reading = prepared(rules, numbers, position, row)
+            reading = prepared(rules, places, numbers, position, z, s, row)
+            position = turn(rules, numbers, position, reading)
             lam, leader = aim(rules, numbers, position)
             lower, upper = shown(rules, narrow, numbers, reading, lam)
             lowers[s], uppers[s] = lower, upper
             missed = not ((lower <= y) & (y <= upper))
-            position, _ = taught(rules, numbers, position, reading, y, missed, lam, leader)
+            position, _ = taught(
+                rules, places, numbers, position, z, s, reading, y, missed, lam, leader
+            )
             put_position(rules, places, z, s, position)
             odd = (not rules.sound(row)) | (y - y != 0.0) | beyond(rules, numbers, y)
             rare += 1 if odd | risky(rules, numbers, position) else 0
@@ -511,7 +385,9 @@ def aim_row(
     out_leader: Array,
     told: Array,
 ) -> None:
-    """One row of sets for the streams in `rows`; `told[0]` is the number of wrong predictions.
+    """One row of sets for the streams in `rows`.
+
+    `told[0]` is the number of wrong predictions; if there are any, nothing is done.
 
     `others` says how many other predictions of each stream wait; it is empty where no rule asks.
     `out_reading` takes what the receipts hold: one row for each number of a reading, none where
@@ -520,19 +396,24 @@ def aim_row(
     numbers = numbers_at(rules, places, p, 0)
     wrong = 0
     for j in range(len(rows)):
+        wrong += 0 if rules.sound(tuple([float64(columns[i][j]) for i in rules.columns])) else 1
+    told[0] = wrong
+    if wrong > 0:
+        return
+    for j in range(len(rows)):
         row = tuple([float64(columns[i][j]) for i in rules.columns])
-        wrong += 0 if rules.sound(row) else 1
         position = position_at(rules, places, z, rows[j])
         if rules.heeds:
             position = heed(rules, numbers, position, others[j])
+        reading = prepared(rules, places, numbers, position, z, rows[j], row)
+        position = turn(rules, numbers, position, reading)
+        if rules.heeds | rules.turns:
             put_position(rules, places, z, rows[j], position)
-        reading = prepared(rules, numbers, position, row)
         lam, leader = aim(rules, numbers, position)
         lower, upper = shown(rules, narrow, numbers, reading, lam)
         out_lower[j], out_upper[j], out_lam[j], out_leader[j] = lower, upper, lam, leader
         for k in places.readings:
             out_reading[k, j] = reading[k]
-    told[0] = wrong
 
 
 def learn_row(
@@ -543,7 +424,7 @@ def learn_row(
     rows: Array,
     held: Array,
     labels: Array,
-    late: bool,
+    lasting: bool,
     waits: Array,
     lowers: Array,
     uppers: Array,
@@ -554,6 +435,7 @@ def learn_row(
 ) -> None:
     """One row of labels for the streams in `rows`: NaN leaves a stream as it is.
 
+    `lasting` says that a prediction without a label goes on waiting.
     `told[0]` is the number of labels that are wrong or answer what does not wait; if there are
     any, nothing is done. `told[1]` is how many still wait.
     """
@@ -572,7 +454,9 @@ def learn_row(
         reading = tuple([held[k, j] for k in places.readings])
         missed = not ((lower <= y) & (y <= upper))
         position = position_at(rules, places, z, s)
-        position, values = taught(rules, numbers, position, reading, y, missed, lam, leader)
+        position, values = taught(
+            rules, places, numbers, position, z, s, reading, y, missed, lam, leader
+        )
         put_position(rules, places, z, s, position)
         seen = y == y
         for i in rules.risks:
@@ -582,7 +466,70 @@ def learn_row(
         z[places.counters.empty, s] += 1.0 if seen & (lam == -inf) else 0.0
         z[places.counters.torn, s] += 1.0 if seen & (leader < 0) else 0.0
         is_open = waits[j] & (not seen)
-        z[places.counters.missing, s] += 1.0 if is_open & (not late) else 0.0
-        waits[j] = is_open & late
-        left += 1 if is_open & late else 0
+        z[places.counters.missing, s] += 1.0 if is_open & (not lasting) else 0.0
+        waits[j] = is_open & lasting
+        left += 1 if is_open & lasting else 0
     told[1] = left
+
+
+def events(
+    rules: Rules,
+    places: Layout,
+    narrow: bool,
+    p: Array,
+    z: Array,
+    peaks: Array,
+    waiting: Array,
+    rows: Array,
+    slots: Array,
+    asks: Array,
+    columns: tuple[Array, ...],
+    labels: Array,
+    held: Array,
+    lowers: Array,
+    uppers: Array,
+    lams: Array,
+    leaders: Array,
+    out_loss: Array,
+) -> None:
+    """Predictions and labels of many streams in the order in which they came.
+
+    Event j belongs to the stream in column `rows[j]`. Where `asks[j]`, it is a prediction, which
+    leaves what its label will ask for in `slots[j]`; else the label of what lies in that slot,
+    where NaN says that none will come. `waiting` counts what each stream awaits, and `peaks` the
+    most it ever did.
+    """
+    numbers = numbers_at(rules, places, p, 0)
+    for j in range(len(rows)):
+        s, k = rows[j], slots[j]
+        position = position_at(rules, places, z, s)
+        if asks[j]:
+            position, peaks[s] = heeded(rules, numbers, position, waiting[s], peaks[s])
+            waiting[s] += 1.0
+            row = tuple([float64(columns[i][j]) for i in rules.columns])
+            reading = prepared(rules, places, numbers, position, z, s, row)
+            position = turn(rules, numbers, position, reading)
+            if rules.heeds | rules.turns:
+                put_position(rules, places, z, s, position)
+            lam, leader = aim(rules, numbers, position)
+            lowers[k], uppers[k] = shown(rules, narrow, numbers, reading, lam)
+            lams[k], leaders[k] = lam, leader
+            for i in places.readings:
+                held[i, k] = reading[i]
+        else:
+            waiting[s] -= 1.0
+            y, lam, leader = float64(labels[j]), lams[k], leaders[k]
+            reading = tuple([held[i, k] for i in places.readings])
+            missed = not ((lowers[k] <= y) & (y <= uppers[k]))
+            position, values = taught(
+                rules, places, numbers, position, z, s, reading, y, missed, lam, leader
+            )
+            put_position(rules, places, z, s, position)
+            for i in rules.risks:
+                out_loss[i, j] = values[i]
+            seen = y == y
+            z[places.counters.judged, s] += 1.0 if seen else 0.0
+            z[places.counters.full, s] += 1.0 if seen & (lam == inf) else 0.0
+            z[places.counters.empty, s] += 1.0 if seen & (lam == -inf) else 0.0
+            z[places.counters.torn, s] += 1.0 if seen & (leader < 0) else 0.0
+            z[places.counters.missing, s] += 0.0 if seen else 1.0

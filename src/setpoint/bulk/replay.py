@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from math import inf, nan
 from typing import Any
 
@@ -196,6 +197,23 @@ class Trace:
             **dict.fromkeys((*LENGTHS, "median_length", "correlation"), nan),  # type: ignore[arg-type]
         )
 
+    def to_frame(self) -> Any:
+        """A pandas frame, row for row: keys, the label, the set, whether it held it, and λ.
+
+        >>> import setpoint as sp
+        >>> tape = sp.Tape.from_arrays({"lower": [10.0], "upper": [14.0]}, [12.0])
+        >>> sp.replay(sp.intervals(coverage=0.9), tape).to_frame()
+              y  lower  upper  covered  lam
+        0  12.0   10.0   14.0     True  0.0
+        """
+        pandas, tape = import_module("pandas"), self.tape
+        keys = {"id": tape.id, "time": tape.time, "group": tape.group}
+        ends: dict[str, Any] = {"lower": self.lower, "upper": self.upper}
+        columns: dict[str, Any] = {name: key for name, key in keys.items() if key is not None}
+        columns["y"] = tape.y
+        columns |= ends if self.shown is None else {"shown": list(self.shown)}
+        return pandas.DataFrame(columns | {"covered": self.covered, "lam": self.lam})
+
     def certificate(self, stream: Hashable = None) -> Certificate:
         """What is guaranteed of one stream of the tape; it may be left out if there is only one."""
         if stream is None and len(self.states) == 1:
@@ -259,7 +277,7 @@ def nominal(controller: Controller) -> float:
 
 
 def replay(
-    controller: Controller, tape: Tape, state: Start = None, *, delay: int | None = None
+    controller: Controller, tape: Tape | Any, state: Start = None, *, delay: int | None = None
 ) -> Trace:
     """Runs a controller over a tape and writes everything down.
 
@@ -273,7 +291,8 @@ def replay(
     tape
         Predictions and labels; each of its streams has a state of its own. A NaN label is not
         observed: its set is shown, and nothing moves. Columns called as the family's own are told
-        by their names, all others by their places.
+        by their names, all others by their places. A data frame with the columns lower, upper and
+        y is taken for a tape; `Tape.from_frame` takes others.
     state
         Where to go on from: one state for all streams, or one for each by its id; a stream
         without one begins at the beginning, as all do by default.
@@ -291,6 +310,7 @@ def replay(
     >>> trace.upper, trace.losses[0], trace.state.risks[0].theta
     (array([14.  , 14.45]), array([1., 0.]), 0.4)
     """
+    tape = tape if isinstance(tape, Tape) else Tape.from_frame(tape)
     tape = tape if delay is None else tape.late(delay)
     begin = Begin(controller, tape, state)
     run = _compiled if compiled() and scalar(controller) else _by_rows

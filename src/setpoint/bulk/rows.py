@@ -11,7 +11,7 @@ from setpoint.bulk.states import columns_of, is_narrow, support_of
 from setpoint.bulk.vectors import outward
 from setpoint.controller import Controller, State
 from setpoint.errors import LabelError, PredictionError
-from setpoint.laws import Law, Laws, aim_one, learn_one
+from setpoint.laws import Law, Laws, aim_one, learn_one, prepared, turned
 from setpoint.parts import Capability
 from setpoint.predictions import Probabilities
 from setpoint.sets import Interval
@@ -103,11 +103,13 @@ def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterat
             if draws:
                 reading = sets.draw(reading, serial)
             if learns:
-                reading = sets.prepare(sets.params, state.family, reading)
+                reading = prepared(law, state, reading)
             theta = [risk.theta for risk in state.risks]
             lam: Any
             lam, leader = (aim_one(law, risk, state.stretch), 0) if single else laws.aim(state)
             shown = sets.at(reading, lam)
+            if law.seasonal:
+                turned(law, state, reading)
             if narrowed is not None:
                 shown = narrowed(shown)
             held = _Held(row, reading, shown, lam, leader, theta, y)

@@ -11,7 +11,7 @@ from setpoint.bulk.vectors import Layout, layout_of, pack_rest, unpack_rest
 from setpoint.controller import Controller, State, matching
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.sets import Interval
-from setpoint.sets.family import Columns, Scalar, Shows, Supports
+from setpoint.sets.family import Arranges, Columns, Scalar, Shows, Supports
 from setpoint.tape import Tape
 from setpoint.tape.columns import Column
 
@@ -145,9 +145,14 @@ def columns_of(controller: Controller, tape: Tape) -> tuple[Column, ...]:
     names, columns = tape.names, tape.prediction
     if wanted is None:
         return columns
-    if sorted(names) == sorted(wanted):
-        return tuple(columns[names.index(name)] for name in wanted)
-    point = len(names) == 1 and wanted == ("lower", "upper")
+    for form in sets.forms if isinstance(sets, Arranges) else (wanted,):
+        if sorted(names) == sorted(form):
+            ordered = tuple(columns[names.index(name)] for name in form)
+            return sets.arranged(form, ordered) if isinstance(sets, Arranges) else ordered
+        short = len(names) == len(form) < len(wanted) and form == wanted[: len(form)]
+        if short and isinstance(sets, Arranges) and not set(names) & set(wanted):
+            return sets.arranged(form, columns)
+    point = len(names) == 1 and wanted[:2] == ("lower", "upper")
     own = [place for place, name in enumerate(names) if name in wanted]
     fits = point or len(names) == len(wanted)
     if fits and all(not point and names[place] == wanted[place] for place in own):
@@ -181,7 +186,9 @@ def scalar_columns(controller: Controller, layout: Layout, tape: Tape) -> tuple[
         if not np.isfinite(point).all():
             row = int((~np.isfinite(point)).argmax())
             raise PredictionError(f"row {row}: a point forecast must be finite, got {point[row]}")
-        return point, point
+        arrays = point, point
+        sets = controller.sets
+        return sets.arranged(("lower", "upper"), arrays) if isinstance(sets, Arranges) else arrays
     unsound = first_unsound(layout, arrays)
     if unsound is not None:
         raise PredictionError(f"row {unsound}: {refusal(controller, arrays, unsound)}")

@@ -178,9 +178,10 @@ def _counted(controllers: Sequence[Controller], tape: Tape, state: Start) -> tup
     labels = np.ascontiguousarray(tape.by_stream(tape.y))
     narrow, schedule = is_narrow(controllers[0], columns), tape.schedule
     run = kernel(layout, "sweep", narrow=narrow, late=schedule is not None)
+    work = np.empty((len(begin), 1))
     run(
-        params, begin, given, which, tape.segments.offsets, *waiting(layout, schedule), peaks,
-        inputs, labels, tallies, totals, extremes,
+        params, begin, given, which, work, tape.segments.offsets, *waiting(layout, schedule),
+        peaks, inputs, labels, tallies, totals, extremes,
     )  # fmt: skip
     _check_extremes(controllers, layout, extremes)
     return Tally(*tallies), totals

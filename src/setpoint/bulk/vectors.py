@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint.controller import Controller, State, memory_of
+from setpoint.controller import Controller, State, cells_of, memory_of
 from setpoint.errors import InputError
 from setpoint.laws import numbers_of, rules_of
 from setpoint.losses import Counts
 from setpoint.parts import trusted
 from setpoint.recursion import Numbers, Position, Rules
-from setpoint.sets.family import Learns, Scalar
+from setpoint.sets.family import Learns, Scalar, seasonal
 from setpoint.tape.schedule import Schedule
 
 __all__ = [
@@ -36,6 +36,8 @@ def scalar(controller: Controller) -> bool:
     rules = [sets.ends, sets.score, sets.sound, stretch.phi, controller.combine.rule]
     if isinstance(sets, Learns):
         rules += [sets.prepare, sets.observe]
+    if seasonal(sets):
+        rules += [sets.phase, sets.turn]
     for risk in controller.risks:
         if risk.step is None or not isinstance(risk.loss, Counts):
             return False
@@ -49,7 +51,8 @@ def functions(rules: Rules) -> Iterator[Any]:
     """The rules that are functions, however they are nested."""
     options = (rules.phi, rules.merge, rules.ends, rules.score, rules.sound)
     yield from (*options, *rules.step, *(rules.judge or ()))
-    yield from (rule for rule in (rules.move, rules.prepare, rules.observe) if rule is not None)
+    learning = (rules.prepare, rules.observe, rules.phase, rules.turn)
+    yield from (rule for rule in (rules.move, *learning) if rule is not None)
 
 
 class Counters(NamedTuple):
@@ -68,7 +71,8 @@ class Layout(NamedTuple):
     `numbers`, `position` and `counters` have the shape of what they are named for, with places
     instead of values. `doubted` says which losses are a user's own, whose promises are checked.
     `columns` names the numbers of a prediction; `readings` counts those of its reading that a
-    label will ask for.
+    label will ask for. `cells` is the place of a season's first cell, behind all else: that of a
+    phase has as many numbers as `cell` counts, and there are `phases` of them.
     """
 
     rules: Rules
@@ -78,6 +82,9 @@ class Layout(NamedTuple):
     doubted: tuple[bool, ...]
     columns: tuple[str, ...]
     readings: range
+    cells: int = 0
+    cell: range = range(0)
+    phases: int = 0
 
     @property
     def risks(self) -> int:
@@ -88,16 +95,20 @@ class Layout(NamedTuple):
     def fields(self) -> tuple[str, ...]:
         """The name of each number of a state: theta0, step0_0, stretch_0, judged."""
         places = zip(Position._fields, self.position, strict=True)
-        return (*(n for name, place in places for n in _names(name, place)), *Counters._fields)
+        cells = (f"cell{phase}_{k}" for phase in range(self.phases) for k in self.cell)
+        first = (n for name, place in places for n in _names(name, place))
+        return (*first, *Counters._fields, *cells)
 
     def begin(self, controller: Controller) -> list[float]:
         """The numbers of the state before the first step."""
-        return [*_flat(controller.position), *(0.0 for _ in self.counters)]
+        cells = (number for cell in cells_of(controller.sets) for number in cell)
+        return [*_flat(controller.position), *(0.0 for _ in self.counters), *cells]
 
     def pack(self, state: State) -> list[float]:
         """The numbers of a state."""
         counts = [state.full, state.empty, state.torn, state.missing]
-        return [*_flat(state.position), state.risks[0].judged, *counts]
+        cells = (number for cell in state.cells for number in cell)
+        return [*_flat(state.position), state.risks[0].judged, *counts, *cells]
 
     def unpack(self, vector: Iterable[float], into: State) -> State:
         """Puts the numbers of `vector` into a state."""
@@ -108,6 +119,9 @@ class Layout(NamedTuple):
         into.torn, into.missing = counts.torn, counts.missing
         for risk in into.risks:
             risk.judged = counts.judged
+        width = len(self.cell)
+        starts = (self.cells + width * phase for phase in range(self.phases))
+        into.cells = [tuple(values[start : start + width]) for start in starts]
         return into
 
 
@@ -166,6 +180,7 @@ def _kind(controller: Controller) -> tuple[Any, ...]:
         (type(sets), sets.ends, sets.score, sets.sound, tuple(sets.columns)),
         (sets.support == (-inf, inf), len(memory_of(sets))),
         (sets.prepare, sets.observe, len(sets.params)) if isinstance(sets, Learns) else (),
+        (sets.phase, sets.turn, len(sets.cell), sets.period) if seasonal(sets) else (),
         (stretch.phi, stretch.move, len(stretch.params), len(stretch.init())),
         (combine.rule, combine.empty_if, combine.anti_windup is None),
         *(
@@ -181,9 +196,9 @@ def _kind(controller: Controller) -> tuple[Any, ...]:
 def _layout(controller: Controller) -> Layout:
     sets: Any = controller.sets
     rules, places, state = rules_of(controller), count(), count()
-    reading = (0.0,) * len(sets.columns)
+    reading, cells = (0.0,) * len(sets.columns), cells_of(sets)
     if isinstance(sets, Learns):
-        reading = sets.prepare(sets.params, sets.init(), reading)
+        reading = sets.prepare(sets.params, sets.init() + (cells[0] if cells else ()), reading)
     return Layout(
         rules,
         _numbered(numbers_of(controller), places),
@@ -192,6 +207,9 @@ def _layout(controller: Controller) -> Layout:
         tuple(not trusted(risk.loss) for risk in controller.risks),
         tuple(sets.columns),
         range(len(reading) if rules.scored or rules.observe is not None else 0),
+        next(state),
+        range(len(cells[0]) if cells else 0),
+        len(cells),
     )
 
 

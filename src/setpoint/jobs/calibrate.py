@@ -1,7 +1,8 @@
-"""Calibrating a file of predictions that any model made: a burn-in, then every row in turn."""
+"""Calibrating a file of predictions that any model made, every row in turn."""
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -12,8 +13,10 @@ from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError
 from setpoint.jobs.columns import Columns, read_tape, timed, unused
 from setpoint.jobs.job import Config, Goal, Job, check_work
+from setpoint.jobs.labels import label_form
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
+from setpoint.jobs.times import known_part, season
 from setpoint.jobs.tune import Choice, choose, rows_of
 from setpoint.presets import burn_in as fill_in
 from setpoint.sets.family import Scalar
@@ -46,7 +49,8 @@ def calibrate(
     goal
         What to hold; coverage of 90 % by default.
     burn_in
-        How many rows of each series choose the controller; by default a tenth, from 50 to 1,000.
+        How many rows of each series are not judged. By default none; for the paper's rule, whose
+        controller they choose, a tenth, from 50 to 1,000.
     controller
         What to use instead of choosing, or the TOML file that holds it; it is filled in from the
         burn-in if it leaves anything open, and used from the first row on if not.
@@ -67,7 +71,7 @@ def calibrate(
     goal = Goal() if goal is None else goal
     config = Config.read(controller)
     if config is not None:
-        config.check_goal(goal, ("risk", "level", "support", "gamma"))
+        config.check_goal(goal, ("risk", "level", "support", "gamma", "rule"))
         check_work(config.controller, "calibrate", one_set=True)
     rows = read(path)
     columns, time_notes = timed(rows, columns)
@@ -75,6 +79,12 @@ def calibrate(
     if config is not None:
         config.check_family(family)
     tape, notes = read_tape(rows, columns)
+    if config is None and columns.probabilities and goal.rule == "budget":
+        try:
+            family, form = label_form(goal, columns, family, tape)
+        except (PredictionError, LabelError) as error:
+            raise type(error)(f"{rows.path}{_refused(family, tape, rows)}: {error}") from error
+        notes = (*notes, *form)
     job = Job("calibrate", rows.path, columns, goal, config, burn_in)
     return calibrated(job, rows, tape, family, notes=(*time_notes, *notes))
 
@@ -89,27 +99,49 @@ def calibrated(
     features: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> Outcome:
-    """A tape calibrated: the burn-in chooses, the rest is replayed, everything is kept.
+    """A tape calibrated: a burn-in chooses if need be, the rest is replayed, everything is kept.
 
     `warm_up` is the share of the burn-in that a model learns in, left out of the choice.
     """
-    config = job.config
+    config, is_full = job.config, job.is_full
     _check_support(family if config is None else config.controller.sets, tape, rows)
-    is_full = config is not None and config.is_full
-    asked = 0 if is_full and job.burn_in is None else job.burn_in
+    asked, period = job.burn_in, None if job.columns is None else job.columns.period
+    if period is not None and (config is not None or not is_full):
+        raise InputError(
+            "a period is for sets that adjust themselves: leave out --period, or the paper's rule "
+            "and the controller"
+        )
+    learns = job.model is not None or period == "auto"
+    if asked is None and is_full and (config is not None or not learns):
+        asked = 0  # a model of ours has to learn first; predictions from elsewhere are judged
     counts = _early_rows(np.diff(tape.segments.offsets), asked)
     past, later = tape.split(counts)
+    known = known_part(tape, counts)
+    if period == "auto":
+        period = season(known) or None
+        found = "no season" if period is None else f"a season of {period:,} steps"
+        notes = (*notes, f"{found} was found in the errors of the first {len(past):,} rows")
+    if is_full and len(past):
+        why = "" if job.model is None else ": the model learns in them; --burn-in says how many"
+        notes = (*notes, f"the first {len(past):,} rows are not judged{why}")
     if not is_full:
-        _check_burn_in(past, rows)
+        _check_burn_in(known, rows)
+    reader = family
     try:
-        choice = _chosen(job, family, past, later, warm_up)
+        choice = _chosen(job, family, known, later, warm_up)
+        if period is not None:
+            sets: Any = replace(choice.controller.sets, period=period)  # type: ignore[type-var]
+            choice = Choice(replace(choice.controller, sets=sets))
+        reader = choice.controller.sets
         trace = replay(choice.controller, later)
         traces = [trace, replay(choice.controller, past)] if len(past) else [trace]
     except SetpointError as error:
         by_row = isinstance(error, PredictionError | LabelError)
-        where = _refused(family, tape, rows) if by_row else ""
+        where = _refused(reader, tape, rows) if by_row else ""
         raise type(error)(f"{rows.path}{where}: {error}") from error
     added = _added(traces, len(rows))
+    if job.columns is not None and job.columns.patterns:
+        added = _added_by_horizon(traces, len(rows))
     wanted = [*added, "full", "empty"]  # the last two are for JSON Lines
     names = unused(wanted, rows.names, ("", "calibrated_"))
     more = _of_model(job, tape)
@@ -187,6 +219,8 @@ def _refused(family: Any, tape: Tape, rows: Rows) -> str:
 
 def _chosen(job: Job, family: Any, past: Tape, later: Tape, warm_up: float) -> Choice:
     config = job.config
+    if config is None and job.columns is not None and job.is_full:
+        return Choice(job.goal.preset(job.columns, family))
     if config is None:
         labels = int(np.median(np.diff(later.segments.offsets)))
         if len(past.streams) == 1:
@@ -204,16 +238,30 @@ def _of_model(job: Job, tape: Tape) -> dict[str, Array]:
     """What the model of `run` predicted, in the columns that the job calls so."""
     if job.model is None or job.columns is None:
         return {}
-    names = job.columns.prediction
-    columns = zip(tape.names, tape.prediction, strict=True)
-    return {names[name]: _in_file([(tape, np.asarray(v))], len(tape)) for name, v in columns}
+    names = {**job.columns.prediction, "point": job.columns.point}
+    return {
+        column: _in_file([(tape, np.asarray(values))], len(tape))
+        for name, values in zip(tape.names, tape.prediction, strict=True)
+        if (column := names.get(name)) is not None
+    }
 
 
-def _added(traces: Sequence[Trace], count: int) -> dict[str, Any]:
+def _added_by_horizon(traces: Sequence[Trace], count: int) -> dict[str, Any]:
+    """The same where one row has several horizons."""
+    ahead = [np.asarray(trace.tape.horizon) for trace in traces]
+    steps = np.unique(np.concatenate(ahead)).tolist()
+    by_step = {step: _added(traces, count, step) for step in steps}
+    burn_in = {step: added.pop("burn_in") for step, added in by_step.items()}
+    sets = {f"{name}_h{h}": c for h, added in by_step.items() for name, c in added.items()}
+    return {**sets, "burn_in": burn_in[steps[0]]}
+
+
+def _added(traces: Sequence[Trace], count: int, horizon: int | None = None) -> dict[str, Any]:
     """The sets of every row, from the trace after the burn-in and that of the burn-in."""
 
     def column(of: Callable[[Trace], Any]) -> Array:
-        return _in_file([(trace.tape, np.asarray(of(trace))) for trace in traces], count)
+        parts = [(trace.tape, np.asarray(of(trace))) for trace in traces]
+        return _in_file(parts, count, horizon)
 
     added: dict[str, Any]
     if traces[0].shown is None:
@@ -233,11 +281,12 @@ def _label_texts(trace: Trace) -> Array:
     return np.array(texts, object)
 
 
-def _in_file(parts: list[tuple[Tape, Array]], count: int) -> Array:
-    """Columns of tapes put together in the order of the file."""
+def _in_file(parts: list[tuple[Tape, Array]], count: int, horizon: int | None = None) -> Array:
+    """Columns of tapes, or of one horizon, put together in the order of the file."""
     column = np.empty(count, parts[0][1].dtype)
     for tape, values in parts:
-        column[tape.places] = values
+        rows = slice(None) if horizon is None else tape.horizon == horizon
+        column[tape.places[rows]] = values[rows]
     return column
 
 
@@ -245,6 +294,7 @@ def _ends(trace: Trace) -> tuple[Array, Array] | None:
     """The predictions themselves as sets, where they are intervals or bounds."""
     tape = trace.tape
     columns = dict(zip(tape.names, map(np.asarray, tape.prediction), strict=True))
+    columns.pop("phase", None)
     if not {"lower", "upper"} & set(columns) or set(columns) - {"lower", "upper"}:
         return None
     open_end = np.broadcast_to(inf, len(tape))

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from setpoint import sets
+from setpoint._check import whole
 from setpoint.errors import DataError, InputError
+from setpoint.jobs import times
 from setpoint.jobs.rows import Rows
 from setpoint.tape import Tape, TapeNotice
 from setpoint.tape.cells import MISSING, calendar
@@ -51,8 +53,18 @@ class Columns:
         without one, rows are taken in the order of the file.
     group
         A key for coverage by group in the report.
-    spread
-        A centre and the scales below and above it: three columns.
+    horizon
+        How many steps ahead a row forecasts; each horizon of a series is held by itself, and its
+        labels come horizon − 1 rows late. Where one row has several horizons, write * in place of
+        the number instead: lower="lower_h*", upper="upper_h*", or point="h*". The target of a row
+        is then that of all its forecasts, unless it has a * too.
+    known
+        When each label became known, in the units of the time; empty if after the last row.
+    delay
+        How many rows late labels become known, 0 by default.
+    period
+        How many steps of time a season has, or "auto": it is found from the errors of the burn-in.
+        Sets that adjust themselves then learn the season; gaps in the times do not shift it.
     """
 
     target: str
@@ -63,11 +75,14 @@ class Columns:
     id: str | None = None
     time: str | None = None
     group: str | None = None
-    spread: tuple[str, ...] = ()
+    horizon: str | None = None
+    known: str | None = None
+    delay: int = 0
+    period: int | str | None = None
 
     def __post_init__(self) -> None:
         ends = self.lower is not None or self.upper is not None
-        kinds = [ends, self.point is not None, bool(self.probabilities), bool(self.spread)]
+        kinds = [ends, self.point is not None, bool(self.probabilities)]
         if sum(kinds) != 1:
             raise InputError(
                 "predictions are lower and upper (or one of them), or point, or probabilities: "
@@ -78,19 +93,38 @@ class Columns:
                 "probabilities need a column for each of two classes or more, got "
                 f"{self.probabilities[0]!r} alone"
             )
-        if self.spread and len(self.spread) != 3:
-            raise InputError(f"spread needs three columns, got {len(self.spread)}")
         check_keys(self.target, self.id, self.time)
+        if bool(self.known) + bool(self.delay) + bool(self.horizon or self.patterns) > 1:
+            raise InputError("labels come late by a delay, a horizon or times: give one of them")
+        object.__setattr__(self, "delay", whole(self.delay, "delay", 0))
+        if self.period is not None and self.period != "auto":
+            try:
+                object.__setattr__(self, "period", whole(int(self.period), "period", 2))
+            except ValueError:
+                raise InputError(
+                    f"a period is a whole number from 2, or auto; got {self.period!r}"
+                ) from None
+        if self.period is not None and not self.is_pair:
+            raise InputError("a period is for intervals and point forecasts: leave it out")
+
+    @property
+    def patterns(self) -> dict[str, str]:
+        """The options whose columns have the horizon in place of *."""
+        named = {f"--{name}": getattr(self, name) for name in ("lower", "upper", "point")}
+        return {option: name for option, name in named.items() if name and "*" in name}
 
     @property
     def prediction(self) -> dict[str, str]:
         """The columns of the prediction by the names a family knows them by."""
         if self.probabilities:
             return {name: name for name in self.probabilities}
-        if self.spread:
-            return dict(zip(("centre", "low", "high"), self.spread, strict=True))
         named = {"lower": self.lower, "upper": self.upper, "prediction": self.point}
         return {name: column for name, column in named.items() if column is not None}
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether predictions are both ends of an interval, or a point."""
+        return self.point is not None or (self.lower is not None and self.upper is not None)
 
     def option(self, name: str) -> str:
         """The option that names a column of the prediction."""
@@ -104,14 +138,12 @@ class Columns:
             if support is not None:
                 raise InputError("support is for numbers, and classes have none: leave it out")
             return sets.Threshold(classes=_classes_of(rows, self))
-        kind: Any = sets.Scale if self.spread else sets.Widen
-        if self.point is None and not self.spread and (self.lower is None) != (self.upper is None):
-            kind = sets.Upper if self.lower is None else sets.Lower
+        kind: Any = sets.Widen if self.is_pair else sets.Upper if self.upper else sets.Lower
         return kind() if support is None else kind(support=support)
 
     def keys(self) -> dict[str, str]:
         """The columns beside the prediction that there are."""
-        names = ("target", "time", "id", "group")
+        names = ("target", "time", "id", "group", "horizon", "known", "delay", "period")
         return {name: getattr(self, name) for name in names if getattr(self, name)}
 
     def plain(self) -> dict[str, Any]:
@@ -190,7 +222,7 @@ def timed(rows: Rows, columns: Columns) -> tuple[Columns, tuple[str, ...]]:
     """
     if columns.time is not None:
         return columns, ()
-    dates = [name for name in rows.dates if name != columns.target]
+    dates = [name for name in rows.dates if name not in (columns.target, columns.known)]
     if len(dates) > 1:
         some = " or ".join(map(repr, dates))
         return columns, (f"the rows are taken in the order of the file; --time takes {some}",)
@@ -205,8 +237,13 @@ def timed(rows: Rows, columns: Columns) -> tuple[Columns, tuple[str, ...]]:
 
 def read_tape(rows: Rows, columns: Columns) -> tuple[Tape, tuple[str, ...]]:
     """The tape of a file in the order of time, and notes."""
+    steps = times.horizons(rows, columns.patterns) if columns.patterns else [None]
+
+    def at(name: str, step: int | None) -> str:
+        return name if step is None else name.replace("*", str(step))
+
     prediction = {
-        name: rows.numbers(column, columns.option(name))
+        name: times.several([rows.numbers(at(column, h), columns.option(name)) for h in steps])
         for name, column in columns.prediction.items()
     }
     for name, values in prediction.items():
@@ -214,15 +251,21 @@ def read_tape(rows: Rows, columns: Columns) -> tuple[Tape, tuple[str, ...]]:
         if gaps.any():
             raise DataError(
                 f"every row needs a prediction, and {columns.prediction[name]!r} of {rows.path} "
-                f"has none in {rows.place(int(gaps.argmax()))}: leave such rows out"
+                f"has none in {rows.place(int(gaps.argmax()) % len(rows))}: leave such rows out"
             )
-    y = labels_of(rows, columns) if columns.probabilities else rows.labels(columns.target)
+    y = (
+        labels_of(rows, columns)
+        if columns.probabilities
+        else times.several([rows.labels(at(columns.target, h)) for h in steps])
+    )
     if np.isnan(y).all():
         raise DataError(
             f"--target needs labels, and {columns.target!r} of {rows.path} is empty in all "
             f"{len(rows):,} rows"
         )
-    tape, notes = tape_of(rows, prediction, y, columns.keys())
+    ahead = [step for step in steps if step is not None]
+    tape, notes = tape_of(rows, prediction, y, columns.keys(), ahead)
+    tape = tape if columns.period is None else times.phased(tape)
     return tape, (*_crossed(columns, prediction), *notes)
 
 
@@ -240,9 +283,16 @@ def _crossed(columns: Columns, prediction: dict[str, Array]) -> list[str]:
 
 
 def tape_of(
-    rows: Rows, prediction: dict[str, Array], y: Array, names: Mapping[str, str | None]
+    rows: Rows,
+    prediction: dict[str, Array],
+    y: Array,
+    names: Mapping[str, Any],
+    horizons: Sequence[int] = (),
 ) -> tuple[Tape, tuple[str, ...]]:
-    """A tape with the keys of these names in a file, sorted by time, and notes."""
+    """A tape with the keys of these names in a file, sorted by time, and notes.
+
+    Of several horizons in one row the columns come one behind the other.
+    """
     columns = {role: name for role in ("id", "group") if (name := names.get(role))}
     keys: dict[str, Any] = {role: rows.keys(name, f"--{role}") for role, name in columns.items()}
     time, notes = names.get("time"), []
@@ -253,17 +303,27 @@ def tape_of(
         doubt = rows.doubt(time)
         if doubt is not None:
             notes.append(f"{time!r} is read {doubt}")
+    if names.get("horizon"):
+        keys["horizon"] = rows.numbers(names["horizon"], "--horizon")
+    if names.get("known"):
+        keys["known"] = rows.times(names["known"], "--known", gaps=True)
     places = None
+    if horizons:
+        keys = {name: np.tile(column, len(horizons)) for name, column in keys.items()}
+        keys["horizon"] = np.repeat(np.array(horizons), len(rows))
+        places = np.tile(np.arange(len(rows)), len(horizons))
     if time is not None and (keys["time"][1:] < keys["time"][:-1]).any():
-        places = np.argsort(keys["time"], kind="stable")
-        prediction = {name: column[places] for name, column in prediction.items()}
-        keys = {name: column[places] for name, column in keys.items()}
-        y = y[places]
-        if "id" not in keys:
+        order = np.argsort(keys["time"], kind="stable")
+        prediction = {name: column[order] for name, column in prediction.items()}
+        keys = {name: column[order] for name, column in keys.items()}
+        y, places = y[order], order if places is None else places[order]
+        if "id" not in keys and not horizons:
             notes.append(f"the rows are not in the order of {time!r}; they are taken in it")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TapeNotice)  # it is noted below
-        tape = Tape.from_arrays(prediction, y, **keys, places=places)
+        late = {"delay": names["delay"]} if names.get("delay") else {}
+        tape = Tape.from_arrays(prediction, y, **keys, **late, places=places)
+    notes += times.label_notes(tape, names)
     if tape.notice is not None:
         notes.append(tape.notice)
     return tape, tuple(notes)
@@ -280,12 +340,14 @@ class Features:
     """What a model sees of each row of a tape: finite numbers, and what each column of them is.
 
     `columns` are those of the file that they are made of, `left_out` the others, with the reason.
+    Of those `lagged` the model sees the last value that is known when the label of a row is not.
     """
 
     values: Array
     names: tuple[str, ...]
     columns: tuple[str, ...]
     left_out: dict[str, str]
+    lagged: tuple[str, ...] = ()
 
 
 def features(
@@ -297,16 +359,26 @@ def features(
     id: str | None = None,
     only: Sequence[str] = (),
     without: Sequence[str] = (),
+    known_ahead: Sequence[str] = (),
+    delay: int = 0,
 ) -> Features:
     """What a model sees: numbers, the calendar of dates, and words with few values.
 
     A missing number is taken to be the last one before it in its series. Of the time the calendar
-    is taken and nothing else: a trend is the model's matter.
+    is taken and nothing else: a trend is the model's matter. A number that tells much of the label
+    of its own row, and is not said to be known ahead, is taken from the last row whose label is
+    known. A column that counts the rows is left out unless it is asked for.
     """
-    for name in (*only, *without):
-        rows.column(name, "--features" if name in only else "--without")
+    asked = {"--features": only, "--without": without, "--known-ahead": known_ahead}
+    for option, names in asked.items():
+        for name in names:
+            rows.column(name, option)
     wanted = [name for name in (only or rows.names) if name not in (target, id, *without)]
     parts = {name: _feature(rows, name, name == time) for name in wanted}
+    for name in set(wanted) - {*only, *known_ahead, time}:
+        part = parts[name]
+        if isinstance(part, dict) and name in part and _counts(part[name], tape):
+            parts[name] = "counts the rows"
     left_out = {name: part for name, part in parts.items() if isinstance(part, str)}
     if only and left_out:
         name, why = next(iter(left_out.items()))
@@ -314,11 +386,62 @@ def features(
     columns: dict[str, Array] = {}
     for part in parts.values():
         columns |= {} if isinstance(part, str) else part
-    values = np.empty((len(rows), len(columns)))
-    for place, column in enumerate(columns.values()):
+    values, lagged = np.empty((len(rows), len(columns))), []
+    for place, (name, column) in enumerate(columns.items()):
         values[:, place] = _carried(column[tape.places], tape)
+        if name in parts and name not in known_ahead and _leaks(values[:, place], tape):
+            lagged.append(name)
+            values[:, place] = _before(values[:, place], tape, 1 + delay)
     used = tuple(name for name in parts if name not in left_out)
-    return Features(values, tuple(columns), used, left_out)
+    return Features(values, tuple(columns), used, left_out, tuple(lagged))
+
+
+def _counts(numbers: Array, tape: Tape) -> bool:
+    """Whether a column goes on by the same step from row to row, of the file or of each series."""
+    steps = np.diff(numbers)
+    within = np.diff(tape.by_stream(numbers[tape.places]))
+    within = np.delete(within, tape.segments.offsets[1:-1] - 1)
+    return any(len(s) > 1 and s[0] != 0.0 and bool((s == s[0]).all()) for s in (steps, within))
+
+
+_TELLING = 0.3
+"""What share of the surprise in y a column may explain before it counts as known too late."""
+_LOOKED_AT = 5_000
+
+
+def _leaks(values: Array, tape: Tape) -> bool:
+    """Whether a column explains much of what the rows before leave open in the label of its row.
+
+    Only the first half of each series is looked at, so that late labels change nothing early.
+    """
+    offsets = tape.segments.offsets
+    lengths = np.diff(offsets)
+    place = np.arange(len(values)) - np.repeat(offsets[:-1], lengths)
+    early = (place > 0) & (place < np.repeat(lengths, lengths) // 2)
+    y, column = tape.by_stream(tape.y), tape.by_stream(values)
+    rows = np.flatnonzero(early & ~np.isnan(y) & ~np.isnan(np.roll(y, 1)))[:_LOOKED_AT]
+    if len(rows) < 20:
+        return False
+    past = np.column_stack([np.ones(len(rows)), y[rows - 1], column[rows - 1]])
+    both = np.column_stack([y[rows], column[rows]])
+    scale = np.abs(past).max(axis=0)
+    past /= np.where(scale > 0.0, scale, 1.0)
+    surprise = both - past @ np.linalg.lstsq(past, both, rcond=None)[0]
+    if (np.abs(surprise).max(axis=0) <= 1e-9 * np.abs(both).max(axis=0)).any():
+        return False
+    ranks = surprise.argsort(axis=0).argsort(axis=0)
+    shares = (float(np.corrcoef(pair.T)[0, 1]) ** 2 for pair in (surprise, ranks))
+    return max(shares) > _TELLING
+
+
+def _before(values: Array, tape: Tape, rows: int) -> Array:
+    """A column as it was so many rows before in its series, 0 where there were none."""
+    offsets = tape.segments.offsets
+    first = np.repeat(offsets[:-1], np.diff(offsets))
+    places = np.maximum(np.arange(len(values)) - rows, first)
+    before = tape.by_stream(values)[places]
+    early = np.arange(len(values)) - rows < first
+    return tape.by_row(np.where(early, 0.0, before))
 
 
 def _feature(rows: Rows, name: str, is_time: bool) -> dict[str, Array] | str:

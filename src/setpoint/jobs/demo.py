@@ -19,16 +19,12 @@ from numpy.typing import NDArray
 
 from setpoint import metrics
 from setpoint.bulk.replay import Trace
-from setpoint.controller import Controller, Risk
 from setpoint.jobs.job import Goal, Job
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.tune import Choice
-from setpoint.losses import Miscoverage
 from setpoint.predictions import Quantiles
-from setpoint.presets import burn_in
-from setpoint.sets import Widen
+from setpoint.presets import intervals
 from setpoint.stream import Stream
-from setpoint.stretches import ErrorAdaptive, Exponential
 from setpoint.tape import Tape
 
 __all__ = ["Demo", "LinearModel", "World", "demo", "world"]
@@ -39,7 +35,7 @@ LEVEL = 0.1
 TITLE, MODEL = "Hourly electricity demand", "linear quantiles"
 DAY, WEEK = 24, 7 * 24
 WEEKS = 78
-WARM_UP, BURN_IN = 4 * WEEK, 8 * WEEK  # the model learns alone, then the burn-in, then the stream
+BURN_IN = 8 * WEEK  # the model learns alone, then the stream begins
 HEAT_WAVE = range(54 * WEEK, 56 * WEEK)
 RECALIBRATED = 67 * WEEK
 ONCE_A_DAY = range(40 * WEEK, 48 * WEEK)
@@ -177,7 +173,7 @@ class Demo:
 
 
 def demo(seed: int = 0) -> Demo:
-    """The model alone, then a burn-in, then the stream with its late labels."""
+    """The model alone for eight weeks, then the stream with its late labels."""
     known = world(seed)
     x, y = _features(known), known.demand.tolist()
     model = LinearModel(x.shape[1], (LEVEL / 2, 1 - LEVEL / 2))
@@ -186,15 +182,7 @@ def demo(seed: int = 0) -> Demo:
         predictions.append(model.predict(x[hour]))
         model.learn(x[hour], y[hour])
 
-    # Start, bounds, step size and clip bounds come from the last weeks of the burn-in. With the
-    # exponential inside, θ is on a logarithmic scale and the bound of the certificate is tight.
-    controller = Controller(
-        Widen(support=(0.0, np.inf)),
-        Risk(Miscoverage(), level=LEVEL),
-        ErrorAdaptive(score=0.1, loss=0.2, inner=Exponential()),
-    )
-    controller = burn_in(controller, predictions[WARM_UP:], y[WARM_UP:BURN_IN])
-
+    controller = intervals(1.0 - LEVEL, support=(0.0, np.inf))
     stream = Stream(controller)
     theta, lam, lower, upper, losses = np.full((5, len(y) - BURN_IN), np.nan)
     waiting: list[int] = []
@@ -224,7 +212,7 @@ def demo(seed: int = 0) -> Demo:
         {None: stream.state},
     )  # fmt: skip
     job = Job("demo", goal=Goal(level=LEVEL), seed=seed, model=MODEL, title=TITLE)
-    choice, alone = Choice(controller, (), BURN_IN - WARM_UP), tuple(ends[BURN_IN:].T)
+    choice, alone = Choice(controller), tuple(ends[BURN_IN:].T)
     outcome = Outcome(job, trace, choice, alone, burn_in=BURN_IN, burn_in_each=BURN_IN)
     return Demo(known, ends, outcome)
 

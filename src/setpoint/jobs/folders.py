@@ -190,6 +190,8 @@ def _retraced(folder: Path) -> tuple[Trace, dict[str, Any]]:
 def _columns(names: Mapping[str, Any]) -> Columns:
     """The columns that a metrics file names."""
     for role, name in names.items():
+        if role in ("delay", "period") and isinstance(name, int | str):
+            continue
         if not all(isinstance(word, str) for word in (name if isinstance(name, list) else [name])):
             raise TypeError(f"{role} is {name!r}, and a column has a name")
     columns: dict[str, Any] = {

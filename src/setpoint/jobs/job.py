@@ -11,21 +11,24 @@ from pathlib import Path
 from typing import Any
 
 from setpoint import spec
-from setpoint._check import choice, finite, interval, positive
+from setpoint._check import choice, doubt_level, finite, interval, positive
 from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError, SetpointError, SpecError
 from setpoint.jobs.columns import Columns
 from setpoint.losses import Miscoverage, MiscoverageCounter
+from setpoint.presets import intervals, label_sets, miss_level
 from setpoint.sets import Cumulative, Multilabel, PixelIntervals, PixelSet, Threshold
 from setpoint.sets.family import Columns as NamedColumns
 from setpoint.sets.family import Shows, Sides
-from setpoint.stretches import ErrorAdaptive, ScoreAdaptive
+from setpoint.stretches import ErrorAdaptive, Saturates, ScoreAdaptive
 from setpoint.tape.files import suffix_of
 
-__all__ = ["RISKS", "Config", "Goal", "Job", "check_work", "command", "listed", "unlisted"]
+__all__ = ["RISKS", "RULES", "Config", "Goal", "Job", "check_work", "command", "listed", "unlisted"]
 
 RISKS = ("coverage", "mc")
 """What can be held by name."""
+RULES = ("budget", "paper")
+"""How it can be held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +45,18 @@ class Goal:
     support
         Where y can lie; intervals are cut to it.
     gamma
-        The step size; by default the burn-in chooses it.
+        The step size of the paper's rule; by default the burn-in chooses it.
+    coverage
+        The share of labels that the sets are to hold, instead of the level.
+    rule
+        "budget": sets that adjust themselves, `setpoint.intervals` or `setpoint.label_sets`.
+        "paper": a fixed step size, with everything open chosen by a burn-in. By default the
+        budget, unless a step size is given.
 
     Examples
     --------
+    >>> Goal(coverage=0.8).level
+    0.2
     >>> Goal("mc", 0.1).open_risk().level
     0.11111111111111112
     """
@@ -54,20 +65,46 @@ class Goal:
     level: float = 0.1
     support: tuple[float, float] | None = None
     gamma: float | None = None
+    coverage: float | None = None
+    rule: str | None = None
 
     def __post_init__(self) -> None:
         choice(self.risk, "risk", RISKS)
         level = finite(self.level, "level")
+        if self.coverage is not None:
+            asked = miss_level(self.coverage)
+            if level not in (0.1, asked):
+                raise InputError(
+                    f"coverage {self.coverage:g} is a level of {asked:g}, and the level given is "
+                    f"{level:g}: give one of the two"
+                )
+            level = asked
         if not 0.0 < level < 1.0:
             raise InputError(
                 f"level must lie between 0 and 1, both excluded, got {level:g}: it is the share of "
                 "labels that may be missed, 0.1 for 90 % coverage"
             )
+        if self.coverage is None:
+            doubt_level(level)
         object.__setattr__(self, "level", level)
+        object.__setattr__(self, "coverage", round(1.0 - level, 12))
         if self.support is not None:
             object.__setattr__(self, "support", interval(self.support, "support"))
         if self.gamma is not None:
             object.__setattr__(self, "gamma", positive(self.gamma, "gamma"))
+        usual = "budget" if self.gamma is None else "paper"
+        rule = usual if self.rule is None else choice(self.rule, "rule", RULES)
+        object.__setattr__(self, "rule", rule)
+        if self.gamma is not None and rule == "budget":
+            raise InputError("gamma is the step size of the paper's rule, and the budget has none")
+
+    def preset(self, columns: Columns, family: Any) -> Controller:
+        """The sets that adjust themselves, for predictions of these columns."""
+        coverage, risk = 1.0 - self.level, self.open_risk()
+        if columns.is_pair:
+            support = (-inf, inf) if self.support is None else self.support
+            return intervals(coverage, risk=risk, support=support)
+        return label_sets(coverage, sets=family, risk=risk)
 
     def open_risk(self) -> Risk:
         """The risk, with everything else left open."""
@@ -111,7 +148,7 @@ class Config:
         controller, stretch = self.controller, self.controller.stretch
         if isinstance(stretch, ScoreAdaptive | ErrorAdaptive) and stretch.low is None:
             return False
-        bounded = controller.sets.bounds() is not None
+        bounded = controller.sets.bounds() is not None or isinstance(stretch, Saturates)
         return all(
             risk.step is not None and (bounded or risk.bounds is not None)
             for risk in controller.risks
@@ -189,8 +226,9 @@ class Job:
         What to hold, or the controller that says it.
     burn_in
         How many rows of each series choose, None for the usual number.
-    model, features, without
-        For `run`: the model, and the columns it was told to see or not to see.
+    model, features, without, known_ahead, budget
+        For `run`: the model, the columns it was told to see or not to see, those known before
+        their rows, and the seconds for learning if they were said.
     seed, title
         For `demo`; what to call it, by default as the file.
     """
@@ -204,6 +242,8 @@ class Job:
     model: str | None = None
     features: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    known_ahead: tuple[str, ...] = ()
+    budget: float | None = None
     seed: int | None = None
     title: str | None = None
 
@@ -213,6 +253,11 @@ class Job:
         if self.title is not None or self.file is None:
             return self.title or self.command
         return self.file.name[: -len(suffix_of(self.file))]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing is left to a burn-in."""
+        return self.goal.rule == "budget" if self.config is None else self.config.is_full
 
     def repeat(self, burn_in: int | None) -> str | None:
         """The command that does the job again with this burn-in; None where no command can.
@@ -232,9 +277,14 @@ class Job:
         if self.model is None:
             options = self.columns.plain()
         else:
-            learner = {"model": self.model, "features": self.features, "without": self.without}
+            names = ("model", "features", "without", "known_ahead", "budget")
+            learner = {name: getattr(self, name) for name in names}
             options = {**self.columns.keys(), **learner}
-        options = {**options, **asdict(self.goal), "config": config, "burn_in": burn_in}
+        goal = asdict(self.goal)
+        del goal["level"]
+        if goal["rule"] == "budget" or goal["gamma"] is not None:
+            del goal["rule"]
+        options = {**options, **goal, "config": config, "burn_in": burn_in}
         return command(self.command, self.file, options)
 
     def as_dict(self) -> dict[str, Any]:

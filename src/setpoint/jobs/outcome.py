@@ -14,7 +14,7 @@ from setpoint import metrics
 from setpoint.bulk.replay import Trace, nominal
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.guarantee import Status
+from setpoint.guarantee import RiskCertificate, Status
 from setpoint.jobs.folders import LIST, folder_for, results
 from setpoint.jobs.inspect import save
 from setpoint.jobs.job import Job
@@ -85,8 +85,7 @@ class Outcome:
     def repeat(self) -> str | None:
         """The command that does the job again; None where no command can."""
         job, burn_in = self.job, self.job.burn_in
-        is_full = job.config is not None and job.config.is_full
-        if burn_in is None and not is_full and len(self.trace.states) == 1:
+        if burn_in is None and not job.is_full and len(self.trace.states) == 1:
             burn_in = self.burn_in_each
         return job.repeat(burn_in)
 
@@ -118,6 +117,9 @@ class Outcome:
         numbers = self.metrics()
         alone = "the model alone" if self.job.model is not None else "as given"
         lines = [self._head(numbers), _headline(self.trace, numbers), ""]
+        if numbers["usefulness"] is not None:
+            use = numbers["usefulness"]
+            lines.insert(2, f"{use['use']}: {use['words']}")
         lines += _beside(self.trace.controller, self.given, numbers, alone)
         lines.append("")
         if len(self.trace.states) == 1:
@@ -247,12 +249,23 @@ def _headline(trace: Trace, numbers: Mapping[str, Any]) -> str:
         of = "misses in a row" if isinstance(first.loss, MiscoverageCounter) else "loss"
         sentence = f"the mean of the {of} is {risk:.4g}; {first.level:.4g} was asked for"
         ends = [None if end is None else f"{end:.4g}" for end in (low, high)]
-    statuses = {trace.certificate(id).risks[0].status for id in trace.states}
+    certified = [trace.certificate(id).risks[0] for id in trace.states]
+    if all(risk.counted and risk.constant_upper is not None for risk in certified):
+        return f"{sentence}, and {_promise(certified)}, whatever the data"
+    statuses = {risk.status for risk in certified}
     if statuses == {Status.SAYS_NOTHING_YET} or vacuous:
         return f"{sentence}, and nothing is guaranteed yet: there are too few labels"
     if None in ends:
         return sentence
     return f"{sentence}, and {ends[0]} to {ends[1]} was guaranteed, whatever the data"
+
+
+def _promise(certified: list[RiskCertificate]) -> str:
+    """What a budget guarantees, of one series or of each of several."""
+    first = certified[0]
+    most = max(risk.constant_upper or 0.0 for risk in certified)
+    each = "" if len(certified) == 1 else " in each series"
+    return f"never more than {most:.4g} {first.unit[1]} too many{each} is guaranteed"
 
 
 def _beside(
@@ -278,6 +291,8 @@ def _beside(
         cells = [_cell(before, scale, form), _cell(value, scale, form)]
         if set(cells) == {_NOTHING}:
             continue
+        if numbers["sets"] != "intervals":
+            title = title.replace("length", "size")
         left = "" if given is None else f"{cells[0]:>17}"
         lines.append(f"{title.format(window=window, off=off):<{width}}{left}{cells[1]:>16}")
     return lines
@@ -288,22 +303,26 @@ def _cell(value: float | None, scale: float, form: str) -> str:
 
 
 def _streams(numbers: Mapping[str, Any]) -> list[str]:
-    """All series together, and those with the highest risk."""
+    """All series together, and those with the most trouble."""
     low, high = (_cell(numbers[f"bound_{side}"], 1, ".4g") for side in ("lower", "upper"))
     name, level = numbers["risks"][0]["name"], numbers["level"]
     lines = [
         f"{name} at level {level:g}, all series: {numbers['verdict']}",
         f"  mean loss {numbers['risk']:.4g}, guaranteed between {low} and {high}",
-        "  the series with the highest risk:",
+        "  the series by trouble:",
     ]
     worst = numbers["worst_streams"][:5]
     width = max(len(str(row["id"])) for row in worst)
     lines += [
         f"    {row['id']!s:<{width}}{row['risk']:>10.4f} over {row['labels']:,} labels "
-        f"({row['verdict']})"
+        f"({row['verdict']}{_of_use(row)})"
         for row in worst
     ]
     return lines
+
+
+def _of_use(row: Mapping[str, Any]) -> str:
+    return "" if row["usefulness"] is None else f"; {row['usefulness']['use']}"
 
 
 def _when(time: str | float) -> str:

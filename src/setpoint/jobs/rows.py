@@ -151,8 +151,11 @@ class Rows:
             times = cells.parsed(column)
         return None if times is None or times.null_count else _micro(times)
 
-    def times(self, name: str, role: str) -> Array:
-        """A column as datetime64, or as the numbers it holds if they are no moments."""
+    def times(self, name: str, role: str, *, gaps: bool = False) -> Array:
+        """A column as datetime64, or as the numbers it holds if they are no moments.
+
+        `gaps` allows rows without one.
+        """
         times = self.column(name, role)
         if self.is_text(name):
             column, times = times, cells.parsed(times)
@@ -164,10 +167,13 @@ class Rows:
                 )
         elif not cells.is_time(times):
             numbers = self.numbers(name, role)
+            if gaps:
+                return numbers
             self._no_gaps(np.isnan(numbers), name, role)
             moments = cells.counted(numbers)
             return numbers if moments is None else moments[0]
-        self._no_gaps(np.asarray(times.is_null()), name, role)
+        if not gaps:
+            self._no_gaps(np.asarray(times.is_null()), name, role)
         return _micro(times)
 
     def doubt(self, name: str) -> str | None:

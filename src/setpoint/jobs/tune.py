@@ -25,6 +25,7 @@ from setpoint.errors import DataError, InputError
 from setpoint.jobs.columns import Columns, read_tape, timed
 from setpoint.jobs.job import Goal
 from setpoint.jobs.rows import read
+from setpoint.jobs.times import known_part
 from setpoint.metrics import Summary
 from setpoint.presets import burn_in
 from setpoint.sets.family import Taped
@@ -118,7 +119,7 @@ def choose(
         open_ = Controller(sets, goal.open_risk(), stretch)
         ready = burn_in(open_, predictions, outcomes, follow=_USUAL)
         usual: Any = ready.risks[0].step
-        for gamma in asked or [usual.gamma * follow / _USUAL for follow in FOLLOWS]:
+        for gamma in asked or [usual.gamma * follow / _USUAL for follow in _follows(seen)]:
             names.append((name, gamma))
             candidates.append(with_options(ready, {"gamma": gamma}))
     tuned = tune_tape(candidates[0], seen, candidates, search.Tracking(criticals), progress=False)
@@ -130,6 +131,12 @@ def choose(
     tried = [row._replace(chosen=i == taken) for row, i in zip(tried, order.tolist(), strict=True)]
     chosen = _bounded(candidates[taken], goal, names[taken][1], labels)
     return Choice(chosen, tuple(tried), len(seen))
+
+
+def _follows(tape: Tape) -> list[float]:
+    """The step sizes to try; under late labels also smaller ones, down to one label's share."""
+    slots = 1 if tape.schedule is None else tape.schedule.slots
+    return sorted({share / wait for share in FOLLOWS for wait in (1.0, slots**0.5, float(slots))})
 
 
 def _is_factor(sets: Any, level: float) -> bool:
@@ -246,7 +253,8 @@ def tune(
     columns, _ = timed(rows, columns)
     tape, _ = read_tape(rows, columns)
     lengths = np.diff(tape.segments.offsets)
-    first, rest = tape.split((share * lengths).astype(np.int64))
+    counts = (share * lengths).astype(np.int64)
+    first, rest = known_part(tape, counts), tape.split(counts)[1]
     labels = int(np.median(np.diff(rest.segments.offsets)))
     family = columns.family(rows, goal.support)
     choice = choose(family, goal, first, labels, gammas=gammas, most=_MOST_TUNED)

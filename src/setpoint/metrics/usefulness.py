@@ -161,6 +161,13 @@ class Streams(NamedTuple):
         first = int(where.min()) if len(where) else None
         return Usefulness(*_verdict(means, rows, first, len(where), len(self.rows)))
 
+    @property
+    def trouble(self) -> Places:
+        """How bad each stream is: 2 if its sets are useless, 1 if they are poor, else 0."""
+        poor = _poor(self.score, self.share, self.full, self.empty) | (self.diverged >= 0)
+        bad = _useless(self.share, self.full)
+        return np.where(self.rows < _LEAST, 0, np.where(bad, 2, np.where(poor, 1, 0)))
+
     def verdict(self, stream: int) -> Usefulness:
         """The verdict on one stream, by its place."""
         place = slice(stream, stream + 1)
@@ -251,6 +258,15 @@ def of_streams(
         )  # fmt: skip
 
 
+def _poor(score: Any, share: Any, full: Any, empty: Any) -> Any:
+    over = (score > _POOR_SCORE) | (share > _POOR_SHARE)
+    return over | (full > _POOR_FULL) | (empty > _POOR_EMPTY)
+
+
+def _useless(share: Any, full: Any) -> Any:
+    return (share > 1.0) | (full > 0.5)
+
+
 def _verdict(
     means: list[float], rows: int, diverged: int | None, wild: int, streams: int
 ) -> tuple[Any, ...]:
@@ -269,21 +285,19 @@ def _verdict(
         )
     words = ", ".join(parts) or "y and the forecast never move"
     use = Use.USEFUL
-    poor = (score > _POOR_SCORE, share > _POOR_SHARE, full > _POOR_FULL, empty > _POOR_EMPTY)
-    if any(poor) or diverged is not None:
+    if _poor(score, share, full, empty) or diverged is not None:
         use = Use.POOR
-    if share > 1.0 or full > 0.5:
+    if _useless(share, full):
         use = Use.USELESS
     if full > _POOR_FULL:
         words += f"; {full:.1%} of them are full".replace("%", " %")
     if empty > _POOR_EMPTY:
         words += f"; {empty:.1%} of them are empty".replace("%", " %")
     if diverged is not None:
-        who = "the model" if streams == 1 else f"the model of {wild:,} of {streams:,} streams"
-        words += (
-            f"; {who} diverged: from row {diverged:,} on its errors scatter by more than the "
-            "whole range of y"
-        )
+        who = f"the model diverged: from row {diverged:,} on its errors"
+        if streams > 1:
+            who = f"the models of {wild:,} of {streams:,} streams diverged: their errors"
+        words += f"; {who} scatter by more than the whole range of y"
     return use, *means, rows, diverged, words
 
 

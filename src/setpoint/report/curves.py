@@ -93,10 +93,11 @@ class Streams(NamedTuple):
     coverage: Array
     length: Array
 
-    def worst_first(self) -> list[int]:
-        """Places of the streams, the one with the highest risk first, those without labels last."""
+    def worst_first(self, trouble: Array | None = None) -> list[int]:
+        """Places of the streams by trouble, then by risk; those without labels are last."""
         risks = np.where(np.isnan(self.risk), -inf, self.risk)
-        return [int(place) for place in np.argsort(-risks)]
+        first = np.zeros(len(risks)) if trouble is None else trouble
+        return [int(place) for place in np.lexsort((-risks, -first))]
 
 
 def view_of(trace: Trace, stream: Hashable = None, *, alone: bool = False, risk: int = 0) -> View:

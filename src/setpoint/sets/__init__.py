@@ -6,8 +6,9 @@ A family answers two questions, and they agree with each other:
     critical(prediction, y)    the smallest λ whose set contains y
 """
 
-from setpoint.sets.corrected import Corrected
+from setpoint.sets.corrected import Corrected, Learnt
 from setpoint.sets.family import (
+    Arranges,
     Columns,
     Draws,
     Explains,
@@ -17,6 +18,7 @@ from setpoint.sets.family import (
     Pixels,
     Remembers,
     Scalar,
+    Seasonal,
     Shares,
     Shows,
     Sides,
@@ -30,9 +32,9 @@ from setpoint.sets.quantile_scale import QuantileScale
 from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, TwoSided
 
 __all__ = [
-    "Columns", "Corrected", "Cumulative", "Draws", "Explains", "Family", "Interval", "LabelSet",
-    "Learns", "Levels", "Lower", "Measured", "Multilabel", "Nested", "PixelIntervals", "PixelScale",
-    "PixelSet", "PixelThreshold", "Pixels", "QuantileScale", "Remembers", "Scalar", "Scale",
-    "ScoreWindow", "Shares", "Shows", "SidedInterval", "Sides", "Supports", "Taped", "Threshold",
-    "TwoSided", "Upper", "Widen",
+    "Arranges", "Columns", "Corrected", "Cumulative", "Draws", "Explains", "Family", "Interval",
+    "LabelSet", "Learns", "Learnt", "Levels", "Lower", "Measured", "Multilabel", "Nested",
+    "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels", "QuantileScale",
+    "Remembers", "Scalar", "Scale", "ScoreWindow", "Seasonal", "Shares", "Shows", "SidedInterval",
+    "Sides", "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",
 ]  # fmt: skip

@@ -1,112 +1,50 @@
-"""Intervals that learn from the forecast's own errors.
+"""Intervals that learn from the forecast's own errors: centre ∓ half·e^λ.
 
-A forecast gives two ends, or a point. From past labels the family learns, online and without
-units, what is wrong with them, and shows centre ∓ half·e^λ. It is made of five rules:
-
-    believe   a wild label counts only as far as the nearer of two expectations allows
-    error     a ridge regression of the forecast's error on what was seen of it last
-    scale     how large the rest is now, from its recent size, the given width and its movement
-    tails     how far the two ends lie from the centre, in units of that scale
-    trust     whether the ends as they were given, moved a little, do better
-
-What it learns cannot cost anything in the guarantee, which speaks of the account of losses alone.
+What is learnt, and how, is in `setpoint.sets.correction`. It cannot cost anything in the
+guarantee, which speaks of the account of losses alone.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import exp, inf, log, sqrt
+from math import exp, inf, log, nan
 from typing import Any, NamedTuple
 
-from setpoint._check import finite, positive, whole
+import numpy as np
+
+from setpoint._check import finite, number, positive, whole
 from setpoint.errors import InputError, PredictionError
 from setpoint.parts import ours
-from setpoint.sets.intervals import _LINE, Widen, _Ends
+from setpoint.predictions import Phased, Spread
+from setpoint.sets import correction
+from setpoint.sets.correction import Further, Memory, Reading
+from setpoint.sets.intervals import _LINE, Scale, Widen, _Ends
 
 __all__ = [
-    "Corrected", "Learnt", "Reading", "corrected", "corrected_critical", "ends_sound", "heed",
-    "observe", "prepare",
+    "Corrected", "Learnt", "corrected", "corrected_critical", "ends_sound", "row_sound",
 ]  # fmt: skip
 
 Floats = tuple[float, ...]
 
 
 class Learnt(NamedTuple):
-    """What the family remembers.
+    """What a learning family knows now, for people; lengths are in units of y.
 
-    `labels` counts them; `error` is the last error, `mean` (and, with two means, `slow_mean`) an
-    average of past ones, `middle` the last forecast. `a00` … `a33` and `b0` … `b3` are the
-    averages the regression rests on, `w0` … `w3` its weights. `size` and `recent_size` are the slow
-    and the fast average of what the regression leaves, `width` and `movement` those of the given
-    width and of how far forecasts move; `k0`, `k1`, `k2` say how much each of these three counts.
-    `low_tail` and `high_tail` are the tails around the corrected centre, `low_shift` and
-    `high_shift` how far the given ends are moved, `regret` is how much worse the corrected ends
-    did than these, and `waiting` the most other predictions that waited for their label.
+    `labels` counts those it has learnt from. `bias` is the error it expects, y minus the middle of
+    the forecast, by which it moves the centre. `scale` is the mean size of the rest. `below` and
+    `above` are how far its own ends lie from its own centre, before the account widens or narrows
+    them. `given` is the share of the ends as they were given in what is shown, from 0 to 1.
+    `period` is the season in rows, 0 without one, and `season` how far the mean errors of its
+    phases lie apart: their mean distance from their mean.
     """
 
-    labels: float
-    error: float
-    mean: float
-    slow_mean: float
-    middle: float
-    a00: float
-    a10: float
-    a11: float
-    a20: float
-    a21: float
-    a22: float
-    a30: float
-    a31: float
-    a32: float
-    a33: float
-    b0: float
-    b1: float
-    b2: float
-    b3: float
-    w0: float
-    w1: float
-    w2: float
-    w3: float
-    size: float
-    recent_size: float
-    width: float
-    movement: float
-    k0: float
-    k1: float
-    k2: float
-    low_tail: float
-    high_tail: float
-    low_shift: float
-    high_shift: float
-    regret: float
-    waiting: float
-
-
-class Reading(NamedTuple):
-    """A prediction as its receipt holds it.
-
-    The interval at λ is [centre − left·e^λ, centre + right·e^λ]. The rest is what the label will be
-    judged against: the given `middle` and `half` width, the features of the error (`x0` … `x3`) and
-    of the scale (`f0`, `f1`, `f2`), the expected error, `movement`, scale, tails and shifts.
-    """
-
-    centre: float
-    left: float
-    right: float
-    middle: float
-    half: float
-    expected: float
-    x0: float
-    x1: float
-    x2: float
-    x3: float
-    f0: float
-    f1: float
-    f2: float
-    movement: float
+    labels: int
+    bias: float
     scale: float
-    low_tail: float
-    high_tail: float
-    low_shift: float
-    high_shift: float
+    below: float
+    above: float
+    given: float
+    period: int
+    season: float
 
 
 def corrected(reading: Floats, lam: float) -> tuple[float, float]:
@@ -133,192 +71,13 @@ def corrected_critical(reading: Floats, y: float) -> float:
 
 def ends_sound(columns: Floats) -> bool:
     """Whether the two ends are numbers whose squares are still numbers."""
-    lower, upper = columns
-    return (-1e150 < lower < 1e150) & (-1e150 < upper < 1e150)
+    return (-1e150 < columns[0] < 1e150) & (-1e150 < columns[1] < 1e150)
 
 
-def _contrast(a: float, b: float) -> float:
-    """How much larger a is than b, from −1 to 1."""
-    return (a - b) / (a + b) if a + b > 0.0 else 0.0
-
-
-def _clipped(value: float, most: float) -> float:
-    return -most if value < -most else most if value > most else value
-
-
-def _root(pivot: float, diagonal: float) -> float:
-    """The root of a pivot; a direction that rounding has swallowed gets no weight."""
-    return sqrt(pivot) if pivot > 1e-13 * diagonal else inf
-
-
-def prepare(params: Floats, memory: Floats, columns: Floats) -> Floats:
-    """The interval to stretch, and all that its label will be judged against."""
-    level, two_means, recentre, trust = params[0], params[1], params[2], params[9]
-    (
-        labels, error, mean, slow_mean, last_middle,
-        _, _, _, _, _, _, _, _, _, _, _, _, _, _, w0, w1, w2, w3,
-        size, recent_size, width, movement, k0, k1, k2,
-        low_tail, high_tail, low_shift, high_shift, regret, _,
-    ) = memory  # fmt: skip
-    middle = 0.5 * (columns[0] + columns[1])
-    half = 0.5 * (columns[1] - columns[0])
-    half = half if half > 0.0 else -half
-    known = labels > 0.0
-    first = half / -log(level)  # before the first label, the given width counts as one
-    size = size if known else first
-    recent_size = recent_size if known else first
-    change = middle - last_middle if known else 0.0
-    travelled = (change if change > 0.0 else -change) + size
-    x0, x1 = error - mean, change
-    x2 = mean - slow_mean if two_means > 0.0 else mean
-    x3 = slow_mean if two_means > 0.0 else 0.0
-    expected = w0 * x0 + w1 * x1 + w2 * x2 + w3 * x3
-    f0 = _contrast(recent_size, size)
-    f1 = _contrast(half, width) if known else 0.0
-    f2 = _contrast(travelled, movement) if known else 0.0
-    scale = size * exp(k0 * f0 + k1 * f1 + k2 * f2)
-    # The corrected ends and the ends as given, in the share that trust decides.
-    share = 1.0 / (1.0 + exp(trust * regret)) if trust > 0.0 else 1.0
-    lower = share * (expected - scale * low_tail) + (1.0 - share) * (-half - scale * low_shift)
-    upper = share * (expected + scale * high_tail) + (1.0 - share) * (half + scale * high_shift)
-    centre = 0.5 * (lower + upper) if recentre > 0.0 else 0.0
-    left = centre - lower if centre > lower else 0.0
-    right = upper - centre if upper > centre else 0.0
-    # Nothing is known before the first label of a point forecast: the set is everything.
-    blind = (not known) & (half == 0.0)
-    return (
-        middle + centre, inf if blind else left, inf if blind else right,
-        middle, half, expected, x0, x1, x2, x3, f0, f1, f2, travelled, scale,
-        low_tail, high_tail, low_shift, high_shift,
-    )  # fmt: skip
-
-
-def observe(params: Floats, memory: Floats, reading: Floats, y: float) -> Floats:
-    """What is remembered after a label, judged against what was shown."""
-    level, two_means, recentre, slow, medium, fast, ridge, wild, step, _, far = params
-    (
-        labels, last_error, mean, slow_mean, last_middle,
-        a00, a10, a11, a20, a21, a22, a30, a31, a32, a33, b0, b1, b2, b3, w0, w1, w2, w3,
-        size, recent_size, width, movement, k0, k1, k2,
-        low_tail, high_tail, low_shift, high_shift, regret, waiting,
-    ) = memory  # fmt: skip
-    (
-        _, _, _, middle, half, expected, x0, x1, x2, x3, f0, f1, f2, travelled, scale,
-        shown_low, shown_high, shown_low_shift, shown_high_shift,
-    ) = reading  # fmt: skip
-    error = y - middle
-    if not (-1e150 < error < 1e150):  # it counts as a loss and teaches nothing
-        return (
-            labels, last_error, mean, slow_mean, last_middle,
-            a00, a10, a11, a20, a21, a22, a30, a31, a32, a33, b0, b1, b2, b3, w0, w1, w2, w3,
-            size, recent_size, width, movement, k0, k1, k2,
-            low_tail, high_tail, low_shift, high_shift, regret, waiting,
-        )  # fmt: skip
-    if labels == 0.0:
-        size = recent_size = half / -log(level)
-        width, movement = half, travelled
-        labels = 1.0 if half > 0.0 else 0.0
-    labels += 1.0
-    share = 1.0 / labels
-    pace = 1.0 + 0.2 * waiting  # late labels of one horizon are one event
-    calm = slow / pace
-    rate = calm if calm > share else share
-    tail_rate = slow if slow > share else share
-    # Believe.
-    rest, jump = error - expected, error - last_error
-    most = scale if scale > recent_size else recent_size
-    most = wild * (most if most > size else size)
-    if most > 0.0:
-        nearer = abs(rest) <= abs(jump)
-        rest = _clipped(rest, most)
-        error = expected + rest if nearer else last_error + _clipped(jump, most)
-    weight = 1.0
-    if scale > 0.0:
-        # Trust: the pinball loss of the corrected ends and of the given ones.
-        z, tail = rest / scale, 0.5 * level
-        lower, upper = -half - scale * shown_low_shift, half + scale * shown_high_shift
-        own_lower, own_upper = expected - scale * shown_low, expected + scale * shown_high
-        worse = tail * (own_upper - own_lower - upper + lower)
-        worse += _beyond(error, own_lower, own_upper) - _beyond(error, lower, upper)
-        regret += calm * (_clipped(worse / scale, 2.0) - regret)
-        high_shift += rate * ((1.0 if error > upper else 0.0) - tail)
-        low_shift += rate * ((1.0 if error < lower else 0.0) - tail)
-        # Tails.
-        high_tail += tail_rate * ((1.0 if z > shown_high else 0.0) - tail)
-        low_tail += tail_rate * ((1.0 if -z > shown_low else 0.0) - tail)
-        # Scale.
-        surprise = abs(z)
-        pull = step / pace * ((surprise if surprise < wild else wild) - 1.0)
-        k0 = _clipped(k0 + pull * f0, 2.0)
-        k1 = _clipped(k1 + pull * f1, 2.0)
-        k2 = _clipped(k2 + pull * f2, 2.0)
-        if rest != 0.0:
-            weight = far * scale / abs(rest)
-            weight = weight if weight < 1.0 else 1.0
-    # Error: a far label weighs less.
-    if recentre > 0.0:
-        a00 += rate * (weight * x0 * x0 - a00)
-        a10 += rate * (weight * x1 * x0 - a10)
-        a11 += rate * (weight * x1 * x1 - a11)
-        a20 += rate * (weight * x2 * x0 - a20)
-        a21 += rate * (weight * x2 * x1 - a21)
-        a22 += rate * (weight * x2 * x2 - a22)
-        b0 += rate * (weight * x0 * error - b0)
-        b1 += rate * (weight * x1 * error - b1)
-        b2 += rate * (weight * x2 * error - b2)
-        penalty = ridge * size * size
-        c00 = _root(a00 + penalty, a00)
-        c10, c20 = a10 / c00, a20 / c00
-        c11 = _root(a11 + penalty - c10 * c10, a11)
-        c21 = (a21 - c20 * c10) / c11
-        c22 = _root(a22 + penalty - c20 * c20 - c21 * c21, a22)
-        z0 = b0 / c00
-        z1 = (b1 - c10 * z0) / c11
-        z2 = (b2 - c20 * z0 - c21 * z1) / c22
-        w3 = 0.0
-        if two_means > 0.0:
-            a30 += rate * (weight * x3 * x0 - a30)
-            a31 += rate * (weight * x3 * x1 - a31)
-            a32 += rate * (weight * x3 * x2 - a32)
-            a33 += rate * (weight * x3 * x3 - a33)
-            b3 += rate * (weight * x3 * error - b3)
-            c30 = a30 / c00
-            c31 = (a31 - c30 * c10) / c11
-            c32 = (a32 - c30 * c20 - c31 * c21) / c22
-            c33 = _root(a33 + penalty - c30 * c30 - c31 * c31 - c32 * c32, a33)
-            w3 = (b3 - c30 * z0 - c31 * z1 - c32 * z2) / c33 / c33
-            z0, z1, z2 = z0 - c30 * w3, z1 - c31 * w3, z2 - c32 * w3
-        w2 = z2 / c22
-        w1 = (z1 - c21 * w2) / c11
-        w0 = (z0 - c10 * w1 - c20 * w2) / c00
-    rest = abs(rest)
-    recent_size += (fast if fast > share else share) * (rest - recent_size)
-    size += rate * (rest - size)
-    width += rate * (half - width)
-    movement += rate * (travelled - movement)
-    quick = fast if two_means > 0.0 else medium
-    mean += (quick if quick > share else share) * (error - mean)
-    slower = medium / 3.0
-    slow_mean += (slower if slower > share else share) * (error - slow_mean)
-    return (
-        labels, error, mean, slow_mean, middle,
-        a00, a10, a11, a20, a21, a22, a30, a31, a32, a33, b0, b1, b2, b3, w0, w1, w2, w3,
-        size, recent_size, width, movement, k0, k1, k2,
-        low_tail, high_tail, low_shift, high_shift, regret, waiting,
-    )  # fmt: skip
-
-
-def _beyond(value: float, lower: float, upper: float) -> float:
-    """How far a value lies outside two ends."""
-    above, below = value - upper, lower - value
-    farther = above if above > below else below
-    return farther if farther > 0.0 else 0.0
-
-
-def heed(params: Floats, memory: Floats, others: float) -> Floats:
-    """The most other predictions that waited when a set was made."""
-    waiting = (others if others > memory[-1] else memory[-1],)
-    return memory[:-1] + waiting
+def row_sound(columns: Floats) -> bool:
+    """Whether the ends are such numbers and the phase is a whole number, or NaN for the next."""
+    phase = columns[2]
+    return ends_sound(columns) & ((phase != phase) | ((-1e9 < phase < 1e9) & (phase % 1.0 == 0.0)))
 
 
 @ours
@@ -326,10 +85,11 @@ def heed(params: Floats, memory: Floats, others: float) -> Floats:
 class Corrected(_Ends):
     """Intervals from a forecast and from what its past errors teach: [c − h·e^λ, c + h·e^λ].
 
-    It takes `Quantiles`, any pair (lower, upper), or a point forecast. It needs no past data and
-    has no unit: y and the forecast may be in any. The interval may leave the centre that was
-    given, because the family forecasts the forecast's error; `recentre=False` forbids that. The
-    set is never empty. `Learnt(*state.family)` says what it has learnt.
+    It takes `Quantiles` or any pair (lower, upper), a point forecast, and `Spread` or any triple
+    (centre, low, high), which is read as the ends centre − low and centre + high. It needs no past
+    data and has no unit: y and the forecast may be in any. The interval may leave the centre that
+    was given, because the family forecasts the forecast's error; `recentre=False` forbids that.
+    The set is never empty. `learnt(state)` says what it has learnt.
 
     Parameters
     ----------
@@ -341,13 +101,21 @@ class Corrected(_Ends):
     means
         How many averages of the error the regression sees, 1 or 2. Two are a little narrower and
         a little slower.
+    period
+        The season in rows, 24 for hourly data with a daily one; 0 is none.
+        `presets.find_period` finds one in past errors. Rows are counted from 0; where some can be
+        missing, say the phase of each: `predictions.Phased` live, a column `phase` in tapes and
+        arrays.
     support
         The values y can take: the full set. Intervals are cut to it, and a label outside it is an
         error.
     slow, medium, fast
         The rates of its averages. All rates begin as 1/n.
+    prior
+        What new streams know, as `prior_of` takes it from others; by default nothing. It serves
+        forecasts with a width.
     ridge, wild, step, far, trust
-        The other numbers of its rules, without unit; see the module.
+        The other numbers of its rules, without unit; see `setpoint.sets.correction`.
 
     Examples
     --------
@@ -368,6 +136,7 @@ class Corrected(_Ends):
     level: float = 0.1
     recentre: bool = True
     means: int = 1
+    period: int = 0
     slow: float = 0.007
     medium: float = 0.15
     fast: float = 0.3
@@ -376,14 +145,14 @@ class Corrected(_Ends):
     step: float = 0.05
     trust: float = 50.0
     far: float = 4.0
+    prior: tuple[float, ...] = ()
 
-    columns = ("lower", "upper")
+    cell = (0.0, 0.0, 0.0)
     ends = staticmethod(corrected)
     score = staticmethod(corrected_critical)
-    sound = staticmethod(ends_sound)
-    prepare = staticmethod(prepare)
-    observe = staticmethod(observe)
-    heed = staticmethod(heed)
+    heed = staticmethod(correction.heed)
+    phase = staticmethod(correction.phase)
+    turn = staticmethod(correction.turn)
 
     def __post_init__(self) -> None:
         _Ends.__post_init__(self)
@@ -393,28 +162,196 @@ class Corrected(_Ends):
         object.__setattr__(self, "level", level)
         if whole(self.means, "Corrected.means", 1) > 2:
             raise InputError(f"Corrected.means must be 1 or 2, got {self.means}")
+        object.__setattr__(self, "period", whole(self.period, "Corrected.period", 0))
+        if self.period == 1 or self.period > _LONGEST:
+            raise InputError(
+                f"Corrected.period must be 0 or lie between 2 and {_LONGEST:,}, got {self.period}"
+            )
         for name in ("slow", "medium", "fast", "ridge", "wild", "step", "far"):
             object.__setattr__(self, name, positive(getattr(self, name), f"Corrected.{name}"))
         object.__setattr__(self, "trust", finite(self.trust, "Corrected.trust"))
+        prior = tuple(finite(value, "Corrected.prior") for value in self.prior)
+        if prior and (len(prior) != len(Memory._fields) or min(_unitless(prior)) <= 0.0):
+            raise InputError(
+                "Corrected.prior must be empty or what `Corrected.prior_of` returns, "
+                f"got {len(prior)} numbers"
+            )
+        object.__setattr__(self, "prior", prior)
+
+    @property
+    def _further(self) -> bool:
+        """Whether there is more to remember than an error regression on three features needs."""
+        return self.means == 2 or self.period > 0
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names of the numbers in a prediction."""
+        return ("lower", "upper", "phase") if self.period else ("lower", "upper")
+
+    @property
+    def sound(self) -> Any:
+        """Whether the numbers are a prediction."""
+        return row_sound if self.period else ends_sound
+
+    @property
+    def prepare(self) -> Any:
+        """The rule that makes the reading of a row."""
+        if self.period:
+            return correction.prepare_seasonal
+        return correction.prepare_further if self._further else correction.prepare
+
+    @property
+    def observe(self) -> Any:
+        """The rule that learns from a label."""
+        return correction.observe_further if self._further else correction.observe
 
     @property
     def params(self) -> Floats:
-        return (
+        first = (
             self.level, float(self.means == 2), float(self.recentre), self.slow, self.medium,
             self.fast, self.ridge, self.wild, self.step, self.trust, self.far,
         )  # fmt: skip
+        return (*first, float(self.period)) if self._further else first
 
     def init(self) -> Floats:
-        """Nothing is known; the tails are those of errors that fall off exponentially."""
+        """Nothing is known; the tails are those of errors that fall off exponentially.
+
+        With a season the cell of a phase is not here but in a table, and begins as `cell`.
+        """
         tail = -log(self.level)
-        return Learnt(*(0.0,) * len(Learnt._fields))._replace(low_tail=tail, high_tail=tail)[:]
+        first = self.prior or tuple(Memory(width=tail, low_tail=tail, high_tail=tail))
+        if not self._further:
+            return first
+        return first + tuple(Further())[: -len(self.cell) if self.period else None]
 
-    def read(self, prediction: Any) -> tuple[float, float]:
-        """The prediction as a pair of floats within ±1e150."""
-        lower, upper = _ENDS.read(prediction)
-        if not ends_sound((lower, upper)):
-            raise PredictionError(f"a prediction must lie within ±1e150, got ({lower}, {upper})")
-        return lower, upper
+    def prior_of(self, states: Iterable[Any], weight: float = 10.0) -> Floats:
+        """What states of other streams have in common, for `prior`: their median, without unit.
+
+        It counts as many labels as `weight` says. Streams of point forecasts have none: what the
+        first error is worth, only a given width can tell.
+        """
+        memories = np.array([state.family[: len(Memory._fields)] for state in states])
+        known = Memory(*memories.T) if len(memories) else None
+        useful = known is not None and (known.labels > 0) & (known.size > 0) & (known.width > 0)
+        if not np.any(useful):
+            raise InputError(
+                "a prior needs states of streams that saw labels of forecasts with a width, got "
+                f"{len(memories):,} states and none of them"
+            )
+        memories = memories[useful]
+        size = memories[:, Memory._fields.index("size")].copy()
+        for place, name in enumerate(Memory._fields):
+            memories[:, place] /= size ** _POWERS.get(name, 2 if name[1:].isdigit() else 0)
+        middle = Memory(*np.median(memories, axis=0).tolist())
+        return tuple(middle._replace(
+            waiting=0.0, labels=0.0, head=positive(weight, "weight"), middle=0.0,
+            error=middle.mean, size=1.0, recent_size=1.0,
+        ))  # fmt: skip
+
+    def learnt(self, state: Any) -> Learnt:
+        """What is known in a state, such as `stream.state`.
+
+        `bias` and what follows hold for a next forecast that has not moved and is as wide as usual.
+
+        >>> import setpoint as sp
+        >>> stream = sp.Stream(sp.intervals())
+        >>> for y in (15.0, 15.5, 14.5, 15.2):  # the forecast is 3 too low
+        ...     _ = stream.predict((10.0, 14.0)), stream.update(y)
+        >>> learnt = stream.controller.sets.learnt(stream.state)
+        >>> learnt.labels, round(learnt.bias, 1)
+        (4, 3.0)
+        """
+        memory, cells = state.family, state.cells
+        known = Memory(*memory[:30])
+        row = (known.middle - known.width, known.middle + known.width, nan)
+        if self.period:
+            memory += cells[int(self.phase(self.params, memory, row))]
+        reading = Reading(*self.prepare(self.params, memory, row))
+        share = 1.0 / (1.0 + exp(self.trust * known.regret)) if self.trust > 0.0 else 1.0
+        errors = [error for error, _, labels in cells if labels]
+        mean = sum(errors) / len(errors) if errors else 0.0
+        return Learnt(
+            labels=int(known.labels),
+            bias=reading.expected,
+            scale=reading.scale,
+            below=reading.scale * known.low_tail,
+            above=reading.scale * known.high_tail,
+            given=1.0 - share,
+            period=self.period,
+            season=sum(abs(e - mean) for e in errors) / len(errors) if errors else 0.0,
+        )
+
+    def read(self, prediction: Any) -> Floats:
+        """The prediction as its ends, within ±1e150, and its phase if there is a season."""
+        if type(prediction) is tuple and len(prediction) == 2:
+            lower, upper = prediction
+            plain = type(lower) is float and type(upper) is float
+            if plain and -1e150 < lower < 1e150 and -1e150 < upper < 1e150:
+                return (lower, upper, nan) if self.period else prediction
+        phase: Any = nan
+        if type(prediction) is Phased:
+            prediction, phase = prediction.prediction, prediction.phase
+        elif self.period and type(prediction) is tuple and len(prediction) == 3:
+            *prediction, phase = prediction
+        elif self.period and "phase" in _names(prediction):
+            phase = prediction["phase"]
+            prediction = {name: prediction[name] for name in _names(prediction) - {"phase"}}
+        if type(prediction) is Spread or _names(prediction) == set(_SPREAD.columns):
+            centre, low, high = _SPREAD.read(prediction)
+            ends = centre - low, centre + high
+        else:
+            ends = _ENDS.read(prediction)
+        if not ends_sound(ends):
+            raise PredictionError(f"a prediction must lie within ±1e150, got {ends}")
+        phase = number(phase, "a phase", PredictionError)
+        if not self.period:
+            if phase == phase:
+                raise PredictionError(f"a phase needs Corrected(period=…), got {phase}")
+            return ends
+        row = (*ends, phase)
+        if not row_sound(row):
+            raise PredictionError(f"a phase must be a whole number within ±1e9, got {phase}")
+        return row
+
+    @property
+    def forms(self) -> tuple[tuple[str, ...], ...]:
+        """The names of the columns in which predictions come; a phase may be left out."""
+        forms = (_ENDS.columns, _SPREAD.columns)
+        if not self.period:
+            return forms
+        phased = tuple((*form, "phase") for form in (*forms, ("point",)))
+        return (*phased, *forms)
+
+    def arranged(self, names: tuple[str, ...], columns: Sequence[Any]) -> tuple[Any, ...]:
+        """Arrays in one of the forms as `columns` names them; a phase that is not there is NaN."""
+        by_name = dict(zip(names, columns, strict=True))
+        if "centre" in by_name:
+            centre = by_name["centre"]
+            ends = (centre - by_name["low"], centre + by_name["high"])
+        else:
+            ends = by_name.get("lower", columns[0]), by_name.get("upper", columns[0])
+        if not self.period:
+            return ends
+        phase = by_name.get("phase", np.full(ends[0].shape, nan))
+        return (*ends, phase.astype(ends[0].dtype, copy=False))
 
 
-_ENDS = Widen()
+_ENDS, _SPREAD = Widen(), Scale()
+_POWERS = {
+    **dict.fromkeys(("error", "mean", "middle", "size", "recent_size", "width", "movement"), 1),
+    **dict.fromkeys(("w0", "w1", "w2", "k0", "k1", "k2"), 0),
+}
+"""With which power of the unit of y the numbers of a memory go, where it is not 0, or 2 for a sum
+of squares."""
+_LONGEST = 1_000_000
+
+
+def _unitless(prior: Floats) -> tuple[float, ...]:
+    """What must be positive in a prior."""
+    memory = Memory(*prior)
+    return memory.head, memory.size, memory.recent_size, memory.width, memory.movement
+
+
+def _names(prediction: Any) -> set[Any]:
+    """The names in a prediction that is a mapping or the row of a frame."""
+    return set(prediction.keys()) if hasattr(prediction, "keys") else set()

@@ -4,6 +4,8 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
 
     Scalar      intervals made of pure functions of floats: they run compiled over tapes
     Learns      such intervals from a memory of fixed size
+    Seasonal    and from a table with a cell for each phase of a season
+    Arranges    columns of predictions in several forms
     Explains    what it has learnt, for people
     Remembers   a memory of any size: the window of past scores
     Draws       a chance for each prediction
@@ -21,7 +23,7 @@ share: how they read numbers.
 
 from collections.abc import Iterable, Mapping
 from math import nan
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +33,9 @@ from setpoint.errors import LabelError, PredictionError
 from setpoint.parts import Capability
 
 __all__ = [
-    "Columns", "Draws", "Explains", "Family", "Learns", "Measured", "Pixels", "Remembers", "Scalar",
-    "ShareOfOne", "Shares", "Shows", "Sides", "Supports", "Taped", "by_name", "describe",
-    "finite_label", "floats", "size_of",
+    "Arranges", "Columns", "Draws", "Explains", "Family", "Learns", "Measured", "Pixels",
+    "Remembers", "Scalar", "Seasonal", "ShareOfOne", "Shares", "Shows", "Sides", "Supports",
+    "Taped", "by_name", "describe", "finite_label", "floats", "seasonal", "size_of",
 ]  # fmt: skip
 
 Floats = tuple[float, ...]
@@ -111,6 +113,44 @@ class Learns(Scalar, Protocol, metaclass=Capability):
     @property
     def observe(self) -> Any: ...
     def init(self) -> Floats: ...
+
+
+@runtime_checkable
+class Seasonal(Learns, Protocol, metaclass=Capability):
+    """A family that learns with a season of `period` rows, if that is not 0.
+
+    Who runs it keeps a table with a cell of a few floats for each phase, `cell` at first. The rules
+    see the memory with the cell of the row's phase behind it: `phase(params, memory, columns)` says
+    which, `prepare` puts it last in the reading, and `observe` gives the cell back behind the
+    memory. `turn(params, memory, reading)` is the memory once a set was shown.
+    """
+
+    @property
+    def period(self) -> int: ...
+    @property
+    def cell(self) -> Floats: ...
+    @property
+    def phase(self) -> Any: ...
+    @property
+    def turn(self) -> Any: ...
+
+
+def seasonal(family: Any) -> TypeGuard[Seasonal]:
+    """Whether a family keeps a table of cells."""
+    return isinstance(family, Seasonal) and family.period > 0
+
+
+@runtime_checkable
+class Arranges(Protocol, metaclass=Capability):
+    """A family that takes columns of predictions in several forms.
+
+    `forms` has the names of each form, and `arranged(names, columns)` makes of one of them what the
+    family's own `columns` name.
+    """
+
+    @property
+    def forms(self) -> tuple[tuple[str, ...], ...]: ...
+    def arranged(self, names: tuple[str, ...], columns: Any) -> tuple[Any, ...]: ...
 
 
 @runtime_checkable

@@ -13,7 +13,7 @@ from typing import Any
 from setpoint import errors, spec
 from setpoint._check import choice, positive, whole
 from setpoint._state_file import from_text
-from setpoint.controller import Controller
+from setpoint.controller import Controller, State
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver
 from setpoint.guarantee import Certificate
 from setpoint.receipts import Id
@@ -220,11 +220,34 @@ class Store:
 
     # Streams
 
-    def stream(self, name: str = "", controller: Controller | None = None) -> "StoredStream":
-        """A stream by name, from now on this process's; it begins if it is new."""
+    def stream(
+        self,
+        name: str = "",
+        controller: Controller | None = None,
+        *,
+        state: State | None = None,
+    ) -> "StoredStream":
+        """A stream by name, from now on this process's; it begins if it is new, in a state given.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> import setpoint as sp
+        >>> past = sp.Stream(sp.intervals())
+        >>> _ = past.predict((1.0, 2.0)), past.update(1.5)
+        >>> with TemporaryDirectory() as folder, Store(folder, sp.intervals()) as store:
+        ...     store.stream("north", state=past.state).certificate().risks[0].judged
+        1
+        """
         name = name_of(name)
         with self._transaction([name], anew=True):
             live = self._begun(name, new=True, controller=controller)
+            if state is not None:
+                if live.epoch:
+                    raise InputError(
+                        f"the stream {quoted(name)} has a state: one is given to a new stream only"
+                    )
+                past = Stream(live.stream.controller, state=state).content()
+                parts = {part: past[part] for part in ("risks", "counts", "window")}
+                live.stream.restore({**live.stream.content(), **parts})
             if controller is not None:
                 _same(f"the stream {quoted(name)}", live.stream.controller, controller)
             live.dirty = live.epoch == 0

@@ -98,7 +98,9 @@ def times(values: Any, name: str = "time", *, open: bool = False) -> np.ndarray:
     if raw.dtype.kind in "OUT":
         listed = raw.tolist()
         if open:
-            listed = [None if value == "" or is_missing(value) else value for value in listed]
+            listed = [
+                None if value in ("", "NaT") or is_missing(value) else value for value in listed
+            ]
         first = next((value for value in listed if value is not None), nan)
         if isinstance(first, int | float):
             raw = numbers(np.fromiter(listed, object, len(listed)), name)

@@ -20,7 +20,9 @@ class Recorder:
 
     `add` takes a prediction with its label. Where labels come late, `predicted` takes the
     prediction when it is issued and `observed` its label when it comes: rows stay in the order of
-    the predictions, and one that has no label yet is one without a label.
+    the predictions, and one that has no label yet is one without a label. The tape then has the
+    delay of each label, so that a replay takes it in after as many rows; of labels that come
+    between the same two rows it takes that of the first row first.
 
     Parameters
     ----------
@@ -45,9 +47,9 @@ class Recorder:
     ...     loss = stream.update(y, id=day)
     ...     recorder.observed(day, y)
     >>> recorder.tape()
-    Tape(3 rows, 1 stream: lower, upper; y, 1 missing)
-    >>> recorder.tape().y
-    array([15., 11., nan])
+    Tape(3 rows, 1 stream: lower, upper; y, 1 missing; delay)
+    >>> recorder.tape().y, recorder.tape().delay
+    (array([15., 11., nan]), array([2, 1, 0]))
     """
 
     def __init__(
@@ -66,6 +68,8 @@ class Recorder:
         self._keys: dict[str, list[Any]] = {}
         self._last: dict[Any, Any] = {}
         self._open: dict[Any, int] = {}
+        self._counts: dict[Any, int] = {}
+        self._places, self._delays = array("q"), array("q")
 
     def __len__(self) -> int:
         return len(self._y)
@@ -99,8 +103,9 @@ class Recorder:
                 f"no prediction waits for its label under {receipt!r}: "
                 "it was never recorded, or has its label"
             )
-        label = self._label(y)
-        self._y[self._open.pop((id, receipt))] = label
+        label, row = self._label(y), self._open.pop((id, receipt))
+        self._y[row] = label
+        self._delays[row] = self._counts[id] - self._places[row] - 1
 
     def add(
         self, prediction: Any, y: Any, *, id: Any = None, time: Any = None, group: Any = None
@@ -132,6 +137,9 @@ class Recorder:
         for real, recorded in zip(reals, self._prediction, strict=True):
             recorded.append(real)
         self._y.append(label)
+        self._places.append(self._counts.get(id, 0))
+        self._counts[id] = self._places[-1] + 1
+        self._delays.append(0)
         chance = prediction.u if isinstance(prediction, Probabilities) else None
         self._chances.append(nan if chance is None else chance)
         for name, key in row_keys.items():
@@ -181,7 +189,13 @@ class Recorder:
         chances = np.array(self._chances)
         if not np.isnan(chances).any() and len(chances):
             keys = {**keys, "extras": {"u": chances}}
-        return Tape.from_arrays(arrays, np.array(self._y), names=names, strict=strict, **keys)
+        delays = np.array(self._delays, np.int64)
+        for (id, _), row in self._open.items():
+            delays[row] = self._counts[id] - self._places[row] - 1
+        late: dict[str, Any] = {"delay": delays} if delays.any() else {}
+        return Tape.from_arrays(
+            arrays, np.array(self._y), names=names, strict=strict, **keys, **late
+        )
 
 
 def _listed(values: Any) -> list[Any]:

@@ -485,6 +485,12 @@ class Tape:
             _fill(part, delay=self.delay)
         return part
 
+    def hidden(self, rows: np.ndarray) -> "Tape":
+        """The same rows, some of them without their label."""
+        tape = self._take(slice(None))
+        _fill(tape, y=np.where(rows, np.nan, self.y))
+        return tape
+
     def with_prediction(self, prediction: Mapping[str, np.ndarray]) -> "Tape":
         """The same rows with other predictions."""
         tape = self._take(slice(None))

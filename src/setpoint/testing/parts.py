@@ -24,7 +24,7 @@ from setpoint.sets import (
     Sides,
     Widen,
 )
-from setpoint.sets.family import Learns
+from setpoint.sets.family import Learns, seasonal
 from setpoint.steps import Fixed
 
 __all__ = [
@@ -283,7 +283,8 @@ def readings_of(family: Any, prediction: Any) -> list[Any]:
     With the chances of several ids if it draws any, and under several memories if it learns.
     """
     if isinstance(family, Learns):
-        params, memory, columns = family.params, family.init(), family.read(prediction)
+        params, columns = family.params, family.read(prediction)
+        memory = family.init() + (family.cell if seasonal(family) else ())
         readings = [family.prepare(params, memory, columns)]
         for y in (0.9, 0.0, 0.9, 1.5):
             memory = family.observe(params, memory, readings[-1], y)

@@ -68,9 +68,8 @@ def _default(series: Series, *, seasonal: bool = False, **options: Any) -> Ends:
 
 
 class _Side(NamedTuple):
-    """One end, or both: the family, its columns and its scores."""
+    """One end, or both: the columns of its intervals, whose other end is infinite, and scores."""
 
-    family: Any
     columns: dict[str, Floats]
     scores: Floats
     level: float
@@ -79,13 +78,13 @@ class _Side(NamedTuple):
 def _sides(series: Series, two_sided: bool) -> list[_Side]:
     lower, upper, y = series.lower, series.upper, series.y
     below, above = lower - y, y - upper
-    if two_sided:
-        return [
-            _Side(sp.sets.Lower(), {"lower": lower}, below, LEVEL / 2.0),
-            _Side(sp.sets.Upper(), {"upper": upper}, above, LEVEL / 2.0),
-        ]
-    columns = {"lower": lower, "upper": upper}
-    return [_Side(sp.sets.Widen(), columns, np.maximum(below, above), LEVEL)]
+    if not two_sided:
+        return [_Side({"lower": lower, "upper": upper}, np.maximum(below, above), LEVEL)]
+    nothing = np.full(len(y), inf)
+    return [
+        _Side({"lower": lower, "upper": nothing}, below, LEVEL / 2.0),
+        _Side({"lower": -nothing, "upper": upper}, above, LEVEL / 2.0),
+    ]
 
 
 def _tracked(series: Series, make: Make, two_sided: bool = False) -> Ends:
@@ -97,7 +96,7 @@ def _tracked(series: Series, make: Make, two_sided: bool = False) -> Ends:
         step, memory = make(past)
         start = float(np.quantile(past, 1.0 - side.level, method="higher"))
         risk = sp.Risk(sp.losses.Miscoverage(), side.level, step, start=start)
-        controller = sp.Controller(side.family, risk)
+        controller = sp.Controller(sp.sets.Widen(), risk)
         state = controller.init()
         if memory is not None:
             state.risks[0].step = memory
@@ -215,7 +214,7 @@ def _burnt_in(series: Series, stretch: Any) -> Ends:
     risk = sp.Risk(sp.losses.Miscoverage(), LEVEL)
     past = list(zip(series.lower[:BURN_IN], series.upper[:BURN_IN], strict=True))
     controller = sp.burn_in(
-        sp.Controller(side.family, risk, stretch), past, series.y[:BURN_IN].tolist()
+        sp.Controller(sp.sets.Widen(), risk, stretch), past, series.y[:BURN_IN].tolist()
     )
     columns = {name: column[BURN_IN:] for name, column in side.columns.items()}
     return _shown(controller, columns, series.y[BURN_IN:], series.delay, None)
@@ -298,6 +297,7 @@ _PUBLISHED: dict[str, Callable[[Series], Ends]] = {
 RULES: tuple[Rule, ...] = (
     Rule("default", "ours", _default),
     Rule("default, two means", "ours", partial(_default, means=2)),
+    Rule("default, period", "ours", partial(_default, seasonal=True)),
     Rule("default, steadiness 0.1", "ours", partial(_default, steadiness=0.1)),
     Rule("default, centre kept", "ours", partial(_default, recentre=False)),
     *(Rule(name, "published", ends) for name, ends in _PUBLISHED.items()),

@@ -61,6 +61,10 @@ class LSTMSettings:
     scale_rows
         How many rows, at most, x and y are standardised by; the paper took 8000, which includes
         rows it tuned on.
+    raw_zeros
+        How many rows that are zero before they are standardised stand before the first row and are
+        learned from while they are in the batch. 0 is sound; the authors' older code, behind the
+        printed numbers, has 4: a year of 0 is thousands of standard deviations from its mean.
     seed
         Of the first parameters, the dropout and the random levels.
     double
@@ -78,13 +82,14 @@ class LSTMSettings:
     random_levels: int = 0
     grid: int = 199
     scale_rows: int = 5000
+    raw_zeros: int = 0
     seed: int = 0
     double: bool = False
 
     def __post_init__(self) -> None:
         for name in ("hidden", "batch", "window", "grid", "scale_rows"):
             whole(getattr(self, name), name, 1)
-        for name in ("random_levels", "seed"):
+        for name in ("random_levels", "raw_zeros", "seed"):
             whole(getattr(self, name), name, 0)
         for name in ("before", "after"):
             layers = tuple(whole(size, f"a layer of {name}", 1) for size in getattr(self, name))
@@ -161,7 +166,8 @@ class QuantileLSTM:
     its last output with the new x; f4 gives the quantile at the level it is fed. As in the authors'
     code the level enters f4 alone, so the rest runs once for all levels. `predict` uses rows before
     the new one only. `learn` takes one Adam step on the pinball loss of the most recent `batch`
-    rows. Before the first rows there are rows of zeros, the mean once x and y are standardised.
+    rows. Before the first rows there are rows of zeros, the mean once x and y are standardised;
+    `raw_zeros` puts others between.
 
     **Scaling.** x and y should be standardised. Give `fit_scale` rows that are known beforehand;
     without it the model takes x and y as they are, and standardising them is up to the caller. The
@@ -209,11 +215,11 @@ class QuantileLSTM:
         self._scaling = Scaling.identity(self._features)
         self._steps = 0
         # Rows are appended; when the room is used up the last ones move to its beginning.
-        self._kept = held.window + held.batch
+        self._kept = held.window + max(held.batch, held.raw_zeros)
         number = np.float64 if held.double else np.float32
         self._rows = np.zeros((4 * self._kept, self._features + 1), dtype=number)
         self._tensor = torch.from_numpy(self._rows)
-        self._end = held.window
+        self._end = held.window + held.raw_zeros
         self._levels = self._column(held.levels)
         self._shown: tuple[float, ...] = held.levels
         if held.random_levels:
@@ -257,7 +263,10 @@ class QuantileLSTM:
                 f"{self._steps} were learned already"
             )
         count = self._settings.scale_rows
-        self._scaling = Scaling.fit(rows[:count], labels[:count])
+        self._scaling = known = Scaling.fit(rows[:count], labels[:count])
+        before = self._rows[self._settings.window : self._end]
+        before[:, :-1] = -known.x_centre / known.x_spread
+        before[:, -1] = -known.y_centre / known.y_spread
 
     # A step
 
@@ -310,7 +319,7 @@ class QuantileLSTM:
         new[-1] = (label - scaling.y_centre) / scaling.y_spread
         self._end += 1
         self._steps += 1
-        batch = min(self._steps, held.batch)
+        batch = min(self._steps + held.raw_zeros, held.batch)
         levels = self._levels
         if held.random_levels:
             levels = self._network.draw_levels(held.random_levels, batch)

@@ -10,9 +10,22 @@ import numpy as np
 from setpoint import metrics
 from setpoint.bulk.replay import Trace
 from setpoint.tape import Tape
-from setpoint_paper.tabular.methods import CLIPPED, CONFIDENCE, LEVELS, ClippedRun, Protocol
+from setpoint_paper.tabular.methods import CONFIDENCE, LEVELS, OURS, Protocol, Run
 
-__all__ = ["Row", "Scale", "Seen", "bare", "ends_of", "finite_ends", "judged", "judged_clipped"]
+__all__ = [
+    "WINDOW",
+    "Row",
+    "Scale",
+    "Seen",
+    "bare",
+    "ends_of",
+    "finite_ends",
+    "judged",
+    "judged_run",
+]
+
+WINDOW = 500
+"""The rows of the windows whose worst is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +39,10 @@ class Row:
     third of the tuned rows is from the level (`early`), its steps and mean loss, how far that is
     from what the path of θ says (`gap`), the bounds of its distance from the level, whether it
     lies within them, and how often the safeguard acted.
+
+    Then, of the rows judged, the largest distance of the coverage of `WINDOW` rows in a row from
+    90 %, the longest streak of misses, and ΔCoverage by index modulo 7, as behind the printed
+    figures; and of the whole run the largest |θ|. A method without a step size has γ = 0.
     """
 
     dataset: str
@@ -54,6 +71,10 @@ class Row:
     high: float
     within: bool
     guarded: int
+    worst: float = nan
+    longest: float = nan
+    delta_modulo: float = nan
+    farthest: float = nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,38 +135,59 @@ def judged(
     one = certificate.risks[0]
     stretch: Any = trace.controller.stretch
     step: Any = trace.controller.risks[0].step
+    ends = finite_ends(trace.lower, trace.upper, trace.tape, seen)
+    first = protocol.tuned - protocol.begin
+    ours = method == OURS
     return Row(
         dataset=dataset,
         seed=seed,
         risk=risk,
         method=method,
-        gamma=step.gamma,
+        gamma=0.0 if ours else step.gamma,
         beta_score=getattr(stretch, "score", nan),
         beta_loss=getattr(stretch, "loss", nan),
-        **_measured(trace.tape, trace.covered, trace.lower, trace.upper, protocol, scale, seen),
+        tuning=_pinball(ends, trace.tape.y, slice(first), scale),
+        **_measured(trace.tape, trace.covered, trace.lower, trace.upper, ends, first, scale),
         early=_early(trace.losses[0], one.level, protocol),
         steps=one.judged,
         mean=one.mean,
         gap=nan if one.identity is None else abs(one.identity - one.mean),
         low=nan if one.lower is None else one.lower,
         high=nan if one.upper is None else one.upper,
-        within=one.within and one.lower is not None and one.upper is not None,
+        within=one.within and one.upper is not None and (ours or one.lower is not None),
         guarded=certificate.full + certificate.empty,
+        farthest=float(np.abs(trace.theta[0]).max()),
     )
 
 
-def judged_clipped(
-    run: ClippedRun, dataset: str, seed: int, protocol: Protocol, scale: Scale, seen: Seen
+def judged_run(
+    run: Run,
+    dataset: str,
+    seed: int,
+    risk: str,
+    method: str,
+    first: int,
+    scale: Scale,
+    protocol: Protocol,
+    tuning: float | None = None,
 ) -> Row:
-    """What the authors' form of calibration with cal is worth; it has no bounds to lie within."""
-    level, losses = LEVELS["coverage"], 1.0 - run.covered
+    """What a run of the authors' code is worth from its row `first` on; it promises nothing.
+
+    `tuning` is its pinball loss on the rows tuned on, where the run itself began after them.
+    """
+    level, ends = LEVELS[risk], (run.lower, run.upper)
+    losses = 1.0 - run.covered
+    if risk == "mc":
+        losses = metrics.miscoverage_counter(run.covered)
     mean, steps = float(losses.mean()), len(losses)
     moved = float(run.theta[-1] - run.theta[0]) / (run.gamma * steps)
+    before = _pinball(ends, run.tape.y, slice(first), scale) if tuning is None else tuning
     return Row(
-        dataset, seed, "coverage", CLIPPED, run.gamma, nan, nan,
-        **_measured(run.tape, run.covered, run.lower, run.upper, protocol, scale, seen),
+        dataset, seed, risk, method, run.gamma, run.beta_score, run.beta_loss, tuning=before,
+        **_measured(run.tape, run.covered, *ends, ends, first, scale),
         early=_early(losses, level, protocol), steps=steps, mean=mean,
         gap=abs(level + moved - mean), low=nan, high=nan, within=False, guarded=0,
+        farthest=float(np.abs(run.theta).max()),
     )  # fmt: skip
 
 
@@ -153,9 +195,11 @@ def bare(part: Tape, dataset: str, seed: int, protocol: Protocol, scale: Scale, 
     """The model's own intervals."""
     lower, upper = ends_of(part)
     covered = (lower <= part.y) & (part.y <= upper)
+    first, ends = protocol.tuned - protocol.begin, finite_ends(lower, upper, part, seen)
     return Row(
         dataset, seed, "none", "uncalibrated", nan, nan, nan,
-        **_measured(part, covered, lower, upper, protocol, scale, seen),
+        tuning=_pinball(ends, part.y, slice(first), scale),
+        **_measured(part, covered, lower, upper, ends, first, scale),
         early=nan, steps=len(part), mean=float(1.0 - covered.mean()), gap=nan, low=nan, high=nan,
         within=False, guarded=0,
     )  # fmt: skip
@@ -166,28 +210,34 @@ def _early(losses: np.ndarray, level: float, protocol: Protocol) -> float:
     return abs(float(first.mean()) - level)
 
 
+def _pinball(
+    ends: tuple[np.ndarray, np.ndarray], y: np.ndarray, rows: slice, scale: Scale
+) -> float:
+    low, high = ends
+    return scale.spread * metrics.pinball(low[rows], high[rows], y[rows], CONFIDENCE)
+
+
 def _measured(
     tape: Tape,
     covered: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
-    protocol: Protocol,
+    ends: tuple[np.ndarray, np.ndarray],
+    first: int,
     scale: Scale,
-    seen: Seen,
 ) -> Mapping[str, Any]:
-    """Metrics of the rows tuned on and of those judged."""
-    low, high = finite_ends(lower, upper, tape, seen)
-    first = protocol.tuned - protocol.begin
+    """Metrics of the rows from `first` on; `ends` are those that have a length."""
+    low, high = ends
     hits, last = covered[first:], slice(first, None)
     grouped: tuple[Any, Any] = ((), ()) if tape.group is None else (hits, tape.group[last])
     days = metrics.delta_coverage(grouped[0], grouped[1], CONFIDENCE)
-
-    def pinball(rows: slice) -> float:
-        return scale.spread * metrics.pinball(low[rows], high[rows], tape.y[rows], CONFIDENCE)
+    modulo = metrics.delta_coverage(hits, np.arange(len(hits)) % 7, CONFIDENCE)
+    size = min(WINDOW, len(hits))
+    sums = np.convolve(hits, np.ones(size), "valid") / size
+    misses = metrics.streaks(hits)
 
     return {
-        "tuning": pinball(slice(first)),
-        "pinball": pinball(last),
+        "pinball": _pinball(ends, tape.y, last, scale),
         "coverage": float(hits.mean()),
         "mc": metrics.mc(hits),
         "msl": metrics.msl(hits),
@@ -198,6 +248,9 @@ def _measured(
         "empty": float((lower > upper)[last].mean()),
         "delta": days.delta,
         "floor": days.noise_floor,
+        "worst": float(np.abs(sums - CONFIDENCE).max()),
+        "longest": float(misses.max(initial=0)),
+        "delta_modulo": modulo.delta,
     }
 
 

@@ -1,7 +1,7 @@
 """The methods of the tabular experiments: levels, what is tried of them, controllers."""
 
 from dataclasses import dataclass, replace
-from math import floor
+from math import floor, nan
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from setpoint.bulk import search
 from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError
 from setpoint.losses import Miscoverage, MiscoverageCounter
+from setpoint.presets import intervals
 from setpoint.sets import ScoreWindow, Widen
 from setpoint.steps import Fixed
 from setpoint.stretches import ErrorAdaptive, Exponential, Identity, ScoreAdaptive
@@ -22,10 +23,11 @@ __all__ = [
     "CONFIDENCE",
     "LEVELS",
     "METHODS",
+    "OURS",
     "SPACES",
     "STRETCHES",
-    "ClippedRun",
     "Protocol",
+    "Run",
     "clipped_cal",
     "controller",
 ]
@@ -35,20 +37,27 @@ LEVELS = {"coverage": 1.0 - CONFIDENCE, "mc": (1.0 - CONFIDENCE) / CONFIDENCE}
 """The levels of the two risks: 10 % misses, and a miscoverage counter of 1/9."""
 
 CLIPPED = "cal_coded"
-STRETCHES = ("none", "exponential", "score", "error")
-METHODS = (*STRETCHES, "score_coded", "error_coded", "cal", CLIPPED)
-"""Rolling RC by its stretching and calibration with cal; those that end in "coded" are as their
-authors' code has them. That of calibration with cal runs for coverage alone, as theirs does."""
+"""Calibration with cal as its authors coded it, for coverage alone."""
 
-_CODED_BETA_LOSS = search.Uniform(0.1, 2.0)
+OURS = "adjusting"
+"""The library's self-adjusting default, which the paper does not have."""
+
+STRETCHES = ("none", "exponential", "score", "error")
+METHODS = (*STRETCHES, "score_exponential", "error_exponential", "error_later", "cal", OURS)
+"""Rolling RC by its stretching, as the paper's text has it; adaptive stretchings over an
+exponential one; that of the authors' later code; calibration with cal; ours."""
+
+_PAPER = {"score": search.BETA_SCORE, "loss": search.BETA_LOSS}
+_LATER = search.Uniform(0.01, 2.0)
 
 SPACES: dict[str, dict[str, Any]] = {
     "score": {"score": search.BETA_SCORE},
-    "score_coded": {"score": search.BETA_SCORE},
-    "error": {"score": search.BETA_SCORE, "loss": search.BETA_LOSS},
-    "error_coded": {"score": search.BETA_SCORE, "loss": _CODED_BETA_LOSS},
+    "score_exponential": {"score": search.BETA_SCORE},
+    "error": _PAPER,
+    "error_exponential": _PAPER,
+    "error_later": {"score": _LATER, "loss": _LATER},
 }
-"""The β that are searched: in the paper's ranges, or in those of its authors' code."""
+"""The β that are searched: in the paper's ranges, or in those of the authors' later code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,47 +118,58 @@ class Protocol:
 def controller(method: str, risk: str, gamma: float, protocol: Protocol, clip: float) -> Controller:
     """The controller of a method, with the first β of its ranges.
 
-    `clip` is what the memory of the adaptive stretchings is clipped to, in units of θ. The authors'
-    form of calibration with cal is no controller: see `clipped_cal`.
+    `clip` is what the memory of the adaptive stretchings is clipped to, in units of θ. Ours has no
+    step size. What the authors coded is no controller: see `clipped_cal` and `tabular.authors`.
     """
     if risk not in LEVELS:
         raise InputError(f"risk must be one of {', '.join(LEVELS)}, got {risk!r}")
-    known = tuple(each for each in METHODS if each != CLIPPED)
-    if method not in known:
-        raise InputError(f"method must be one of {', '.join(known)}, got {method!r}")
+    if method not in METHODS:
+        raise InputError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    if method == OURS:
+        return intervals(CONFIDENCE, risk=_counted(risk))
     loss: Any = Miscoverage() if risk == "coverage" else MiscoverageCounter()
     one = Risk(loss, LEVELS[risk], Fixed(gamma))
     if method == "cal":
         return Controller(ScoreWindow(Widen(), protocol.window), one)
-    kind, _, coded = method.partition("_")
-    reading = "authors" if coded else "paper"
+    bent, score, loss_low = Exponential(), search.BETA_SCORE.low, search.BETA_LOSS.low
     stretches: dict[str, Any] = {
         "none": Identity(),
-        "exponential": Exponential(),
-        "score": ScoreAdaptive(search.BETA_SCORE.low, -clip, clip, reading=reading),
-        "error": ErrorAdaptive(
-            search.BETA_SCORE.low, search.BETA_LOSS.low, -clip, clip, reading=reading
-        ),
+        "exponential": bent,
+        "score": ScoreAdaptive(score, -clip, clip),
+        "error": ErrorAdaptive(score, loss_low, -clip, clip),
+        "score_exponential": ScoreAdaptive(score, -clip, clip, inner=bent),
+        "error_exponential": ErrorAdaptive(score, loss_low, -clip, clip, inner=bent),
+        "error_later": ErrorAdaptive(score, loss_low, -clip, clip, inner=bent, reading="later"),
     }
-    stretch = stretches[kind]
+    stretch = stretches[method]
     far = stretch.inverse(protocol.reach, stretch.init())
     one = replace(one, start=0.0, bounds=(-far, far))
     return Controller(Widen(), one, stretch=stretch)
 
 
+def _counted(risk: str) -> Risk | None:
+    """What ours holds instead of coverage: a counter with a cap, for a budget needs a range."""
+    return Risk(MiscoverageCounter(cap=_CAP), LEVELS["mc"]) if risk == "mc" else None
+
+
+_CAP = 10.0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class ClippedRun:
-    """What `clipped_cal` showed, row for row; `theta` has one number more, where it ended."""
+class Run:
+    """What a method of the authors showed, row for row; `theta` has one more, where it ended."""
 
     tape: Tape
     gamma: float
+    beta_score: float
+    beta_loss: float
     lower: np.ndarray
     upper: np.ndarray
     covered: np.ndarray
     theta: np.ndarray
 
 
-def clipped_cal(tape: Tape, gamma: float, window: int) -> ClippedRun:
+def clipped_cal(tape: Tape, gamma: float, window: int) -> Run:
     """Calibration with cal as the paper's authors coded it, for coverage.
 
     The share min(1, max(0, 1 + θ + 1/n)) of the n past scores, interpolated, widens the interval;
@@ -175,4 +195,5 @@ def clipped_cal(tape: Tape, gamma: float, window: int) -> ClippedRun:
         thetas.append(theta)
         past.add(max(low - label, label - high))
     left, right = np.array(ends).reshape(-1, 2).T
-    return ClippedRun(tape, gamma, left, right, np.array(covered, dtype=bool), np.array(thetas))
+    hits = np.array(covered, dtype=bool)
+    return Run(tape, gamma, nan, nan, left, right, hits, np.array(thetas))

@@ -111,4 +111,4 @@ def printed(dataset: str, method: str) -> Printed:
     6.626
     """
     nothing = Printed(nan, nan, nan, nan, nan, nan)
-    return PRINTED.get(dataset, {}).get(method.partition("_")[0], nothing)
+    return PRINTED.get(dataset, {}).get(method.removesuffix("_coded"), nothing)

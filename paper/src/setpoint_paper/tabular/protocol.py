@@ -15,6 +15,7 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.stretches import clip_bounds
 from setpoint.tape import Tape
+from setpoint_paper.tabular import authors
 from setpoint_paper.tabular.measures import (
     Row,
     Scale,
@@ -22,20 +23,21 @@ from setpoint_paper.tabular.measures import (
     bare,
     finite_ends,
     judged,
-    judged_clipped,
+    judged_run,
 )
 from setpoint_paper.tabular.methods import (
     CLIPPED,
     CONFIDENCE,
     LEVELS,
     METHODS,
+    OURS,
     SPACES,
     Protocol,
     clipped_cal,
     controller,
 )
 
-__all__ = ["calibrate", "step_sizes"]
+__all__ = ["calibrate", "coded", "step_sizes"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,9 +72,7 @@ def calibrate(tape: Tape, dataset: str, seed: int, protocol: Protocol | None = N
     rows = [bare(part, dataset, seed, told, scale, seen)]
     for risk in LEVELS:
         for method in METHODS:
-            if method == CLIPPED:
-                continue
-            for gamma in told.gammas:
+            for gamma in told.gammas if method != OURS else told.gammas[:1]:
                 made = controller(method, risk, gamma, told, clip)
                 if method in SPACES:
                     made = tune(
@@ -81,10 +81,45 @@ def calibrate(tape: Tape, dataset: str, seed: int, protocol: Protocol | None = N
                     ).best  # fmt: skip
                 trace = replay(made, part)
                 rows.append(judged(trace, dataset, seed, risk, method, told, scale, seen))
+    rows += [row for risk in LEVELS for row in coded(tape, dataset, seed, risk, told)]
     rows += [
-        judged_clipped(clipped_cal(part, gamma, told.window), dataset, seed, told, scale, seen)
+        judged_run(
+            clipped_cal(part, gamma, told.window), dataset, seed, "coverage", CLIPPED,
+            told.tuned - told.begin, scale, told,
+        )
         for gamma in told.gammas
-    ]
+    ]  # fmt: skip
+    return rows
+
+
+def coded(
+    tape: Tape,
+    dataset: str,
+    seed: int,
+    risk: str,
+    protocol: Protocol,
+    methods: tuple[str, ...] = tuple(authors.CODED),
+) -> list[Row]:
+    """Methods of the authors' older code with every step size; the switched ones for coverage."""
+    scale = Scale.of(tape.y[: protocol.scale_rows])
+    standard = scale.standard(tape)
+    chosen = standard[protocol.begin : protocol.tuned]
+    clip = clip_bounds(chosen.y.tolist())[1]
+    rows = []
+    for method in methods:
+        options = authors.CODED[method]
+        if risk == "mc" and not method.endswith("_coded"):
+            continue
+        begin = protocol.begin if options.early else protocol.tuned
+        for gamma in protocol.gammas:
+            betas, loss = authors.tuned(options, chosen, risk, gamma, clip, protocol.budget)
+            shown = authors.run(options, standard[begin:], risk, gamma, betas, clip)
+            rows.append(
+                judged_run(
+                    shown, dataset, seed, risk, method, protocol.tuned - begin, scale, protocol,
+                    tuning=scale.spread * loss,
+                )
+            )  # fmt: skip
     return rows
 
 

@@ -6,10 +6,10 @@ from math import isnan, nan
 from statistics import fmean, median
 from textwrap import fill
 
-from setpoint_paper.pages import Verdict, table
-from setpoint_paper.tabular.claims import SETTINGS, decide, so_far, study_verdicts
-from setpoint_paper.tabular.measures import Row
-from setpoint_paper.tabular.methods import CLIPPED, LEVELS, METHODS, Protocol
+from setpoint_paper.pages import Interval, Verdict, interval, table
+from setpoint_paper.tabular.claims import CLAIMS, SETTINGS, decide, so_far, study_verdicts
+from setpoint_paper.tabular.measures import WINDOW, Row
+from setpoint_paper.tabular.methods import LEVELS, METHODS, OURS, Protocol
 from setpoint_paper.tabular.printed import COLUMNS, CURVES, PRINTED, printed
 from setpoint_paper.tabular.results import Results
 
@@ -21,11 +21,13 @@ NAMES = {
     "exponential": "exponential",
     "score": "score adaptive",
     "error": "error adaptive",
-    "score_coded": "score adaptive, authors' code",
-    "error_coded": "error adaptive, authors' code",
+    "score_exponential": "score adaptive over exponential",
+    "error_exponential": "error adaptive over exponential",
+    "error_later": "error adaptive, authors' later code",
     "cal": "calibration with cal",
-    "cal_coded": "calibration with cal, authors' code",
+    OURS: "self-adjusting (ours)",
 }
+NAMES |= {f"{name}_coded": f"{told}, their code" for name, told in NAMES.items()}
 """What the methods are called in tables and figures."""
 
 _EXACT = 1e-9
@@ -46,6 +48,8 @@ def report(results: Results) -> str:
         _guarantees(results),
         _claims(results),
         _beside(results),
+        _switches(results),
+        _adjusting(results),
         f"## Control of coverage at 90 %\n\n{_wrapped(medians)}\n\n{_ours(results, 'coverage')}",
         _NOISE,
         "## Control of the miscoverage counter at 1/9\n\n"
@@ -59,7 +63,7 @@ def brief(results: Results) -> str:
     """What fits on a screen: what ran, what is guaranteed, a line a claim, the pinball losses."""
     ours, standing = decide(results, SETTINGS[0]), so_far(results)
     every = [*ours, *study_verdicts(results.study)]
-    lines = [f"{each.where:<9} {each.word:<19} {_count(each)}  {each.claim}" for each in every]
+    lines = [f"{each.where:<12} {each.word:<19} {_count(each)}  {each.claim}" for each in every]
     return "\n\n".join(
         filter(
             None,
@@ -75,7 +79,8 @@ def brief(results: Results) -> str:
 
 
 def _count(verdict: Verdict) -> str:
-    return f"{len(verdict.held)} of {len(verdict.held) + len(verdict.failed)}"
+    count = len(verdict.held) + len(verdict.failed) + len(verdict.undecided)
+    return f"{len(verdict.held)} of {count}"
 
 
 def _number(value: float, digits: int = 4) -> str:
@@ -139,6 +144,7 @@ def _head(results: Results) -> str:
 
 def _method(results: Results) -> str:
     told = Protocol(scale_rows=results.about.get("scale_rows"))
+    training = results.about.get("training", "")
     return "\n\n".join(
         map(
             _wrapped,
@@ -149,19 +155,23 @@ def _method(results: Results) -> str:
                 f"{told.scale_rows:,} labels, its bounds are where λ is ±{told.reach:g} of them. "
                 "A full set counts as long as the range of all labels seen until then, an empty "
                 "one as 0.",
+                *((training,) if training else ()),
                 '"γ by test" is the selection behind the printed figures: the γ with the least '
                 "pinball loss on the rows that are judged, over all seeds.",
                 "Score and error adaptive follow the paper's text with the sign put right, and "
-                'calibration with cal is unclipped, with full and empty sets. "Authors\' code" is '
-                "the form behind the printed numbers: the score is the distance to the nearer end "
-                "of the calibrated interval, β_loss is searched in [0.1, 2.0] instead of "
-                "[0.1, 0.2], and calibration with cal clips its share of the scores to [0, 1] and "
-                "interpolates, so that no set is full and no certificate holds. What still "
-                "differs: their Rolling RC starts at row 8,001 with θ = 0, ours at 5,001.",
+                'calibration with cal is unclipped, with full and empty sets. "Their code" is '
+                "the authors' older one, behind the printed numbers: Rolling RC starts where the "
+                "rows judged start, with θ = 0; the score is the distance to the nearer end of the "
+                "calibrated interval, also where its ends have crossed, and such ends are kept; "
+                "β_loss is searched in [0.1, 2.0] instead of [0.1, 0.2]; and calibration with cal, "
+                "from row 5,001, clips its share of the scores to [0, 1] and interpolates, so that "
+                "no set is full and no certificate holds. Where they searched β with SMAC, here "
+                "as many points of a sequence that fills the range are tried.",
+                "The self-adjusting method is the library's default, `sp.intervals()`, and not in "
+                "the paper. It has no γ, and nothing is tuned for it.",
                 "Scaled length is length over one mean for each data set, risk and selection of "
-                "γ: that over seeds of none, exponential, score adaptive, error adaptive and, "
-                "where coverage is controlled, calibration with cal. The authors' mean has two "
-                "more variants in it, their adaptive stretchings over an exponential one.",
+                "γ: that over seeds of the four stretchings, of the two adaptive ones over an "
+                "exponential and, where coverage is controlled, of calibration with cal.",
             ),
         )
     )
@@ -171,8 +181,9 @@ def _method(results: Results) -> str:
 
 
 def _guarantees(results: Results) -> str:
-    tuned = [row for row in results.rows if row.method not in ("uncalibrated", CLIPPED)]
-    ran = [*tuned, *results.study]
+    promised = [row for row in results.rows if row.method in METHODS]
+    tuned = [row for row in promised if row.method != OURS]
+    ran = [*promised, *results.study]
     if not tuned:
         return ""
     exact = sum(row.gap <= _EXACT for row in ran)
@@ -186,6 +197,7 @@ def _guarantees(results: Results) -> str:
         for row in results.chosen(dataset, method, "mc")
     ]
     enough = sum(row.coverage >= 8.0 / 9.0 for row in held)
+    adjusted = [row for row in promised if row.method == OURS]
     guarded = {
         name: sum(row.guarded for row in tuned if (row.method == "cal") is (name == "cal"))
         for name in ("rolling", "cal")
@@ -193,13 +205,15 @@ def _guarantees(results: Results) -> str:
     points = [
         f"Runs: {len(ran):,}, every method with every step size on every tape"
         + (f", {len(results.study):,} of them in the study of γ" if results.study else "")
-        + "; the authors' form of calibration with cal, which promises nothing, apart.",
+        + "; the authors' code, which promises nothing, apart.",
         f"The identity mean loss − level = (θ at the end − θ at the beginning)/(γT): exact on "
         f"{exact:,}, largest gap {max(row.gap for row in ran):.1g}. "
         f"{'HOLDS' if exact == len(ran) else 'BROKEN'}.",
         f"The risk within the certificate's two bounds: on {within:,}. "
         f"{'HOLDS' if within == len(ran) else 'BROKEN'}. The widest bound is ±{bound:.4f} "
         f"(γ = {widest.gamma:g}, T = {widest.steps:,}; the study of γ apart).",
+        f"Of the {len(adjusted):,} runs of the self-adjusting method, whose bound is on misses "
+        f"beyond those asked for, {sum(row.within for row in adjusted):,} are within it.",
         f"The safeguard acted {guarded['rolling']:,} times in the runs of Rolling RC and "
         f"{guarded['cal']:,} times in those of calibration with cal.",
     ]
@@ -209,6 +223,14 @@ def _guarantees(results: Results) -> str:
             f"{max(row.mc for row in held):.4f} on the rows judged (1/9 = {1 / 9:.4f}); coverage "
             f"at least 8/9 on {enough:,} of {len(held):,} runs, least "
             f"{100.0 * min(row.coverage for row in held):.2f} %."
+        )
+    spent = results.about.get("cost")
+    if spent:
+        model, live = spent
+        points.append(
+            f"Cost: a step of the model, prediction and learning, takes {model:.2f} ms of one "
+            f"processor; a live step of error adaptive calibration {1000.0 * live:.1f} µs, "
+            f"{100.0 * live / model:.2f} % of it."
         )
     seconds = results.about.get("seconds", [])
     if seconds:
@@ -227,27 +249,50 @@ def _guarantees(results: Results) -> str:
 
 
 def _claims(results: Results) -> str:
-    settled = zip(*(decide(results, setting) for setting in SETTINGS), strict=True)
+    settled = list(zip(*(decide(results, setting) for setting in SETTINGS), strict=True))
     few = so_far(results)
     sentences = [
         f"**{ours.where}** {ours.claim}: **{f'{few}: ' if few else ''}{ours}**. "
         + " ".join(f"{other.setting}: {other}." for other in others)
-        + f" *Rule: {ours.rule}.*"
         for ours, *others in settled
     ]
+    studied = study_verdicts(results.study)
     few = so_far(results, results.study)
     sentences += [
         f"**{each.where}** {each.claim}: **{f'{few}: ' if few else ''}{each.word}**. "
-        f"*Rule: {each.rule}.*"
-        for each in study_verdicts(results.study)
+        f"*Margin: {each.rule}: {each.margins[0][1]}.*"
+        for each in studied
     ]
     told = _wrapped(
-        "A rule speaks of one data set, by medians over seeds. A claim holds if its rule does on "
-        "every data set, holds partly if on some, and else does not hold here. The first verdict "
-        "is with γ tuned on rows apart from those judged."
+        "A rule is a margin, positive where the claim holds, of one data set and one seed, so that "
+        "all methods are compared on the same tape. A data set is decided where the 95 % "
+        "confidence interval of the mean margin lies on one side of 0. It speaks of the model's "
+        "initialisations: another stretch of data may say something else. A claim holds if it does "
+        "on every data set, and partly if on some. The first verdict is with γ tuned on rows apart "
+        "from those judged."
     )
     lines = "\n".join(_wrapped(sentence, point=True) for sentence in sentences)
-    return f"## The paper's claims\n\n{told}\n\n{lines}"
+    names = [results.called(dataset) for dataset in results.datasets]
+    margins = [
+        [
+            verdict.claim,
+            setting.short,
+            f"{claim.rule}, {claim.unit}",
+            *(_margin(dict(verdict.margins).get(name)) for name in names),
+        ]
+        for verdicts, claim in zip(settled, CLAIMS, strict=True)
+        for verdict, setting in zip(verdicts, SETTINGS, strict=True)
+        if setting.short in (SETTINGS[0].short, SETTINGS[2].short)
+    ]
+    said = table(["claim", "setting", "margin", *names], margins)
+    return (
+        f"## The paper's claims\n\n{told}\n\n{lines}\n\n"
+        f"The margins, with their 95 % intervals over seeds\n\n{said}"
+    )
+
+
+def _margin(found: Interval | None) -> str:
+    return "–" if found is None else str(found).replace("+", "").replace("-", "−")
 
 
 # Beside the printed numbers
@@ -266,12 +311,14 @@ def _beside(results: Results) -> str:
     """Ours, ours with γ chosen as behind the printed figures, their code, and what they printed."""
     told = (
         "The printed numbers are of the authors' code: 20 seeds, batch 256, x and y scaled by "
-        "8,000 rows, calibration from row 8,001 (that with cal from 5,001), γ by test."
+        "8,000 rows, raw zeros before the first row, calibration from row 8,001 (that with cal "
+        "from 5,001), γ by test."
     )
     if any(map(results.stands_in, results.datasets)):
         told += " Those beside a stand-in are of other data: of another zone, in another size."
     blocks = [
         f"## Beside the printed numbers\n\n{_wrapped(told)}",
+        _ratios(results),
         *(_table_beside(results, *each) for each in _BESIDE),
         _gammas(results),
         _curves(results),
@@ -286,10 +333,135 @@ def _table_beside(results: Results, metric: str, risk: str, title: str) -> str:
         for setting in SETTINGS:
             methods = [setting.method(each) for each in COLUMNS]
             cells = [_cell(results, dataset, each, metric, risk, setting.by) for each in methods]
+            if set(cells) == {"–"}:
+                continue
             lines.append([called, setting.short, *cells])
         cells = [_printed_cell(dataset, each, metric, risk) for each in COLUMNS]
         lines.append([called, _printed_as(results, dataset), *cells])
     return f"{title}\n\n{table(['data set', '', *(NAMES[each] for each in COLUMNS)], lines)}"
+
+
+def _ratios(results: Results) -> str:
+    """How far the pinball losses of their code, run here, are from those printed."""
+    lines = []
+    for dataset in results.datasets:
+        if results.stands_in(dataset):
+            continue
+        cells = []
+        for method in COLUMNS:
+            known = printed(dataset, method).pinball
+            found = results.values(dataset, f"{method}_coded", "pinball", by="test")
+            cells.append(
+                _signed(interval([100.0 * (value / known - 1.0) for value in found]))
+                if found and not isnan(known)
+                else "–"
+            )
+        lines.append([results.called(dataset), *cells])
+    if not lines:
+        return ""
+    told = _wrapped(
+        "Their code with γ by test, run here: pinball loss over that printed, less 1, in %; the "
+        "mean over seeds and its 95 % interval."
+    )
+    return f"{told}\n\n{table(['data set', *(NAMES[each] for each in COLUMNS)], lines)}"
+
+
+def _signed(found: Interval) -> str:
+    if isnan(found.low):
+        return f"{found.mean:+.1f}"
+    return f"{found.mean:+.1f} ± {found.high - found.mean:.1f}"
+
+
+# What each step of the protocol changes
+
+_STEPS = {
+    "batch 512 instead of 256": ("{}_coded; printed, batch 512", "test"),
+    "x, y and θ scaled by 5,000 rows instead of 8,000": (
+        "{}_coded; printed, scaled by 5,000 rows",
+        "test",
+    ),
+    "rows of means before the first row instead of raw zeros": (
+        "{}_coded; printed, padded by means",
+        "test",
+    ),
+    "calibration from row 5,001 instead of 8,001": ("{}_early", "test"),
+    "crossed ends as empty sets": ("{}_empty", "test"),
+    "γ tuned on rows 5,001 to 8,000 instead of by test": ("{}_coded", "tuned"),
+}
+
+
+def _switches(results: Results) -> str:
+    """How far each step of the printed protocol, switched alone, moves the pinball loss."""
+    lines = []
+    for step, (form, by) in _STEPS.items():
+        for method in ("none", "error"):
+            cells = []
+            for dataset in results.datasets:
+                usual = results.by_seed(dataset, f"{method}_coded", "pinball", by="test")
+                other = results.by_seed(dataset, form.format(method), "pinball", by=by)
+                both = [
+                    100.0 * (other[seed] / usual[seed] - 1.0) for seed in other if seed in usual
+                ]
+                cells.append(f"{_signed(interval(both))} ({len(both)})" if both else "–")
+            lines.append([step, NAMES[method], *cells])
+    if all(cell == "–" for line in lines for cell in line[2:]) or not results.random:
+        return ""
+    names = [results.called(dataset) for dataset in results.datasets]
+    told = _wrapped(
+        "Each step of the printed protocol switched alone to what the text says: the change of the "
+        "pinball loss in %, a positive one where the printed protocol has the lower loss; the mean "
+        "over seeds, its 95 % interval, and in brackets the number of seeds, paired."
+    )
+    return (
+        f"## What each step of the protocol changes\n\n{told}\n\n"
+        f"{table(['step', 'method', *names], lines)}"
+    )
+
+
+# Ours beside the paper's
+
+
+def _adjusting(results: Results) -> str:
+    """The self-adjusting default beside error adaptive, with γ tuned and by test."""
+    rivals = (
+        ("error", "tuned", "error adaptive, γ tuned"),
+        ("error", "test", "error adaptive, γ by test"),
+        ("error_coded", "test", "error adaptive, their code, γ by test"),
+        (OURS, "tuned", NAMES[OURS]),
+    )
+    lines = []
+    for dataset in results.datasets:
+        base = results.by_seed(dataset, "error", "pinball")
+        for method, by, told in rivals:
+            if not results.chosen(dataset, method, "coverage", by):
+                continue
+            ours = results.by_seed(dataset, method, "pinball", by=by)
+            change = interval([100.0 * (ours[s] / base[s] - 1.0) for s in ours if s in base])
+
+            def at(
+                metric: str, dataset: str = dataset, method: str = method, by: str = by
+            ) -> float:
+                return results.median(dataset, method, metric, "coverage", by)
+
+            lines.append(
+                [
+                    results.called(dataset, unit=True), told, _number(at("pinball")),
+                    _signed(change), _number(at("length")), _fixed(at("msl"), 3),
+                    _percent(at("worst")), _percent(at("coverage")),
+                ]
+            )  # fmt: skip
+    if not any(line[1] == NAMES[OURS] for line in lines):
+        return ""
+    head = [
+        "data set", "method", "pinball", "change %", "length", "MSL", "worst window, points",
+        "coverage %",
+    ]  # fmt: skip
+    told = _wrapped(
+        f"Medians over seeds. The change is that of the pinball loss beside error adaptive with γ "
+        f"tuned, paired by seed, with its 95 % interval. The worst window is the largest distance "
+        f"of the coverage of {WINDOW} rows in a row from 90 %."
+    )
+    return f"## Beside the self-adjusting default, which is ours\n\n{told}\n\n{table(head, lines)}"
 
 
 def _printed_as(results: Results, dataset: str) -> str:
@@ -352,6 +524,8 @@ def _gammas(results: Results) -> str:
 def _listed(gammas: Sequence[float]) -> str:
     """Each γ that was taken, the most frequent first, with how often if there are several."""
     counts = Counter(gammas).most_common()
+    if not counts:
+        return "–"
     if len(counts) == 1:
         return f"{counts[0][0]:g}"
     return ", ".join(f"{gamma:g} ×{count}" for gamma, count in counts)
@@ -360,14 +534,14 @@ def _listed(gammas: Sequence[float]) -> str:
 def _usual(gammas: Sequence[float]) -> str:
     """The γ that was taken most often, and by how many if not by all."""
     ((gamma, count),) = Counter(gammas).most_common(1)
-    if isnan(gamma):
+    if isnan(gamma) or gamma == 0.0:
         return "–"
     return f"{gamma:g}" if count == len(gammas) else f"{gamma:g} ({count} of {len(gammas)})"
 
 
 def _curves(results: Results) -> str:
     """The pinball loss by γ, beside the printed curves."""
-    gammas = sorted({row.gamma for row in results.rows if not isnan(row.gamma)})
+    gammas = sorted({row.gamma for row in results.rows if row.gamma > 0.0})
     lines = []
     for dataset in results.datasets:
         called, factor = results.called(dataset, unit=True), results.gamma_factor(dataset)
@@ -409,11 +583,12 @@ _NOISE = _wrapped(
 def _ours(results: Results, risk: str) -> str:
     head = [
         "data set", "method", "γ", "coverage %", "MC", "MSL", "length", "without full sets",
-        "scaled length", "ΔCoverage %", "its noise floor", "pinball", "full sets %",
+        "scaled length", "ΔCoverage %", "its noise floor", "by index mod 7", "worst window %",
+        "longest streak", "pinball", "full sets %",
     ]  # fmt: skip
     lines = []
     for dataset in results.datasets:
-        for method in ("uncalibrated", *METHODS):
+        for method in NAMES:
             if not results.chosen(dataset, method, risk):
                 continue
 
@@ -427,6 +602,7 @@ def _ours(results: Results, risk: str) -> str:
                     _percent(at("coverage")), _fixed(at("mc"), 4), _fixed(at("msl"), 3),
                     _number(at("length")), _number(at("finite_length")),
                     _fixed(at("scaled_length"), 3), _percent(at("delta")), _percent(at("floor")),
+                    _percent(at("delta_modulo")), _percent(at("worst")), _fixed(at("longest"), 0),
                     _number(at("pinball")), _percent(at("full")),
                 ]
             )  # fmt: skip

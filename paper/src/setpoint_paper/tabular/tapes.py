@@ -70,9 +70,11 @@ class Recipe:
     rows
         How many rows of the data set, at most.
     settings
-        Instead of the chosen ones; their seed, batch and scale_rows are replaced by those here.
+        Instead of the chosen ones; their seed, batch, scale_rows and raw_zeros are those here.
     scale_rows
         How many rows the LSTM's x and y are standardised by, at most; the linear model needs none.
+    raw_zeros
+        How many rows of raw zeros the LSTM finds before the first row; the authors' code has 4.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class Recipe:
     rows: int = ROWS
     settings: LSTMSettings | None = None
     scale_rows: int = 5_000
+    raw_zeros: int = 0
 
     def __post_init__(self) -> None:
         choice(self.dataset, "a data set", (*DATASETS, "synthetic"))
@@ -95,6 +98,7 @@ class Recipe:
         whole(self.batch, "batch", 1)
         whole(self.rows, "rows", 1)
         whole(self.scale_rows, "scale_rows", 1)
+        whole(self.raw_zeros, "raw_zeros", 0)
 
     def data(self) -> Dataset:
         """The rows."""
@@ -105,12 +109,22 @@ class Recipe:
         if self.model == "linear":
             return LinearSettings()
         chosen = CHOSEN[self.dataset] if self.settings is None else self.settings
-        return replace(chosen, seed=self.seed, batch=self.batch, scale_rows=self.scale_rows)
+        return replace(
+            chosen,
+            seed=self.seed,
+            batch=self.batch,
+            scale_rows=self.scale_rows,
+            raw_zeros=self.raw_zeros,
+        )
 
     def __str__(self) -> str:
         if self.model == "linear":
             return f"{self.dataset}, linear"
-        return f"{self.dataset}, LSTM, batch {self.batch}, seed {self.seed}"
+        padding = f", {self.raw_zeros} raw zeros" if self.raw_zeros else ""
+        return (
+            f"{self.dataset}, LSTM, batch {self.batch}, {self.scale_rows:,} rows scale{padding}, "
+            f"seed {self.seed}"
+        )
 
     def digest(self) -> str:
         """Sixteen hexadecimal digits that stand for the settings and every number of the data."""

@@ -1,0 +1,145 @@
+"""The options that several commands share."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+__all__ = [
+    "BurnIn",
+    "Config",
+    "Coverage",
+    "Delay",
+    "File",
+    "FileKind",
+    "Format",
+    "Gamma",
+    "Group",
+    "Horizon",
+    "Id",
+    "Json",
+    "Known",
+    "Level",
+    "Lower",
+    "ModelName",
+    "NoReport",
+    "Out",
+    "Period",
+    "Point",
+    "Probabilities",
+    "Quiet",
+    "Risk",
+    "RiskName",
+    "Rule",
+    "RuleName",
+    "SetsName",
+    "Support",
+    "Target",
+    "Time",
+    "Upper",
+]
+
+RiskName = StrEnum("RiskName", ["coverage", "mc"])
+RuleName = StrEnum("RuleName", ["budget", "paper"])
+SetsName = StrEnum("SetsName", ["intervals", "labels"])
+ModelName = StrEnum(
+    "ModelName",
+    ["auto", "last", "seasonal", "drift", "linear", "boosting", "river", "forest"],
+)
+FileKind = StrEnum("FileKind", ["csv", "parquet", "jsonl"])
+
+File = Annotated[
+    Path, Argument(help="A .csv, .parquet or .jsonl file; .gz too.", show_default=False)
+]
+Target = Annotated[str, Option(help="The column of what came out; empty where it is not known.")]
+Lower = Annotated[
+    str | None, Option(help="The column of lower ends; alone, only that side is held.")
+]
+Upper = Annotated[
+    str | None, Option(help="The column of upper ends; alone, only that side is held.")
+]
+Point = Annotated[str | None, Option(help="The column of forecasts that are one number.")]
+Probabilities = Annotated[
+    str | None,
+    Option(
+        metavar="COLUMNS",
+        help="The columns of class probabilities, separated by commas; they are called as the "
+        "classes are, as in cat,dog or p_cat,p_dog.",
+    ),
+]
+Time = Annotated[
+    str | None,
+    Option(
+        help="The column of times; rows are taken in their order; by default the only one of dates."
+    ),
+]
+Id = Annotated[
+    str | None, Option(help="The column that tells series apart; each is held by itself.")
+]
+Group = Annotated[
+    str | None, Option(help="A column for coverage by group; by default the weekday.")
+]
+Delay = Annotated[
+    int, Option(metavar="ROWS", help="How many rows late labels become known; 0 by default.")
+]
+Horizon = Annotated[
+    str | None,
+    Option(
+        metavar="COLUMN",
+        help="How many steps ahead a row forecasts: each horizon is a series of its own. Where one "
+        "row has several, write * in place of the number, as in --point 'h*'.",
+    ),
+]
+Known = Annotated[
+    str | None,
+    Option(metavar="COLUMN", help="When each label became known, in the units of --time."),
+]
+Period = Annotated[
+    str | None,
+    Option(
+        metavar="STEPS",
+        help="The length of a season to learn, in steps of time; auto finds it in a burn-in.",
+    ),
+]
+Risk = Annotated[
+    RiskName, Option(help="coverage: the share missed; mc: the mean of misses in a row.")
+]
+Coverage = Annotated[
+    float | None, Option(help="The share of labels to hold; 0.9 by default.", show_default=False)
+]
+Level = Annotated[
+    float | None, Option(help="Or the share that may be missed: 0.1 is a coverage of 0.9.")
+]
+Rule = Annotated[
+    RuleName | None,
+    Option(
+        help="budget: sets that adjust themselves, the default; paper: a fixed step size, "
+        "chosen by a burn-in."
+    ),
+]
+Gamma = Annotated[
+    float | None, Option(help="The step size of the paper's rule; by default the burn-in's choice.")
+]
+Support = Annotated[
+    str | None, Option(metavar="LOW,HIGH", help="Where the target can lie, as in 0,inf.")
+]
+BurnIn = Annotated[
+    int | None,
+    Option(
+        metavar="ROWS",
+        help="Rows of each series that are not judged; by default none, and for run and for the "
+        "paper's rule a tenth, from 50 to 1,000.",
+    ),
+]
+Config = Annotated[Path | None, Option(help="A controller as TOML, instead of choosing one.")]
+Out = Annotated[
+    Path | None,
+    Option(help="The folder to write to; by default one called as the file.", dir_okay=True),
+]
+Format = Annotated[
+    FileKind | None, Option("--format", help="The kind of the rows; by default the file's.")
+]
+NoReport = Annotated[bool, Option("--no-report", help="Leave the HTML page out.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]

@@ -1,0 +1,228 @@
+"""What a query knows: the state of every key as a table, as states, in a fleet or a store."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from setpoint import spec
+from setpoint.controller import Controller, State
+from setpoint.errors import StateError
+from setpoint.guarantee import certify
+from setpoint.spark.buckets import Bucket
+from setpoint.spark.stream import METRICS, Rows, first_header, state_rows
+from setpoint.spark.work import STATUSES, Work
+
+__all__ = ["key_schema", "key_table", "listener", "named", "read_state", "states", "total"]
+
+Frame = Any
+
+_COLUMNS = (
+    "risk int, level double, theta double, judged bigint, mean double, account double, "
+    "most double, certificate string, pending bigint, missing bigint, expired bigint, "
+    "full bigint, empty bigint, last bigint"
+)
+_NUMBERS = ", vectors array<double>, rest array<double>"
+
+
+def read_state(spark: Any, checkpoint: str, *, numbers: bool = False) -> Frame:
+    """The state of every key in the checkpoint of a query, one row for each key and risk.
+
+    `account` is the sum of (loss − level), `most` what is guaranteed of it, `certificate` whether
+    the guarantee holds, `pending` how many labels are awaited, `last` the time of the last
+    prediction.
+
+    Parameters
+    ----------
+    spark
+        A session.
+    checkpoint
+        The checkpoint of a query, which may be running: the last batch that ended is read.
+    numbers
+        Whether to add the numbers of each state, of which `calibrate_stream(initial=…)` can begin
+        with another number of buckets or on another checkpoint.
+    """
+    work, rows = _work(spark, checkpoint)
+
+    def tables(frames: Iterator[Any]) -> Iterator[Any]:
+        for frame in frames:
+            for blob in frame["blob"]:
+                yield key_table(work, work.unpack(bytes(blob)), numbers)
+
+    table = state_rows(spark, checkpoint).mapInPandas(tables, key_schema(rows, numbers))
+    return named(rows, table)
+
+
+def _work(spark: Any, checkpoint: str) -> tuple[Work, Rows]:
+    """What a checkpoint says that its buckets are."""
+    import json
+
+    header = first_header(spark, checkpoint)
+    if header is None:
+        raise StateError(f"there is no state in {checkpoint}: no batch has ended yet")
+    about = json.loads(header["about"])
+    controller = spec.from_toml(header["controller"])
+    key = tuple((name, kind) for name, kind in about["key"])
+    rows = Rows(key, tuple(about["time"]), "y", None, (), len(controller.risks))
+    return Work(controller, header["buckets"], about=header["about"]), rows
+
+
+def key_schema(rows: Rows, numbers: bool = False) -> str:
+    """The columns of `key_table`."""
+    kind = "bigint" if rows.is_whole else "string"
+    return f"key {kind}, {_COLUMNS}{_NUMBERS if numbers else ''}"
+
+
+def named(rows: Rows, table: Frame) -> Frame:
+    """A table of keys with the names and types of the user."""
+    from pyspark.sql import functions as fn
+
+    never = fn.col("last") == fn.lit(np.iinfo(np.int64).min)
+    last = fn.when(~never, rows.time_column("last", "last")).alias("last")
+    others = [name for name in table.columns if name not in ("key", "last")]
+    return table.select(*rows.key_columns(), *others, last)
+
+
+def key_table(work: Work, bucket: Bucket, numbers: bool = False) -> Any:
+    """One row for each key and risk of a bucket."""
+    import pandas as pd
+
+    waiting = np.bincount(bucket.waiting.place, minlength=len(bucket.keys)).tolist()
+    listed = []
+    for place, (key, state) in enumerate(bucket.states(work.controller).items()):
+        certificate = certify(work.controller, state, waiting=waiting[place])
+        for number, risk in enumerate(certificate.risks):
+            account = state.risks[number].total - risk.level * risk.judged
+            most = risk.constant_upper
+            listed.append((
+                key, number, risk.level, risk.theta, risk.judged, risk.mean, account,
+                np.nan if most is None else most, str(risk.status), waiting[place], state.missing,
+                state.expired, state.full, state.empty, int(bucket.last[place]),
+                *([bucket.vectors[:, place].tolist(), bucket.rest[:, place].tolist()]
+                  if numbers else []),
+            ))  # fmt: skip
+    parts = f"key x, {_COLUMNS}{_NUMBERS if numbers else ''}".split(", ")
+    return pd.DataFrame(listed, columns=[part.split()[0] for part in parts])
+
+
+def total(table: Frame) -> Frame:
+    """One row for each risk of a table of keys: their sums, and how many certificates say what."""
+    from pyspark.sql import functions as fn
+
+    said = fn.map_from_entries(fn.collect_list(fn.struct("certificate", "keys")))
+    each = table.groupBy("risk", "level", "certificate").agg(
+        fn.count("*").alias("keys"), fn.sum("judged").alias("judged"),
+        fn.sum("account").alias("account"), fn.max("account").alias("largest"),
+        fn.sum("most").alias("most"), fn.sum("pending").alias("pending"),
+        fn.sum("missing").alias("missing"), fn.sum("expired").alias("expired"),
+    )  # fmt: skip
+    sums = ("keys", "judged", "account", "most", "pending", "missing", "expired")
+    together = each.groupBy("risk", "level").agg(
+        *(fn.sum(name).alias(name) for name in sums),
+        fn.max("largest").alias("largest"),
+        said.alias("certificates"),
+    )
+    mean = fn.col("level") + fn.col("account") / fn.col("judged")
+    return together.withColumn("mean", mean).orderBy("risk")
+
+
+def states(spark: Any, checkpoint: str) -> tuple[Controller, dict[Any, State]]:
+    """The controller of a query and the state of every key, on this machine.
+
+    What a key awaits is given up and counted as dropped, as by `Fleet.retire`. A key of several
+    columns is a tuple. `fleet.add(states, list(states.values()))` puts them into a fleet, and
+    `store.stream(str(key), controller, state=state)` one of them into a store.
+    """
+    work, rows = _work(spark, checkpoint)
+    found: dict[Any, State] = {}
+    for row in state_rows(spark, checkpoint).toLocalIterator():
+        bucket = work.unpack(bytes(row.blob))
+        waiting = np.bincount(bucket.waiting.place, minlength=len(bucket.keys)).tolist()
+        for awaited, (key, state) in zip(
+            waiting, bucket.states(work.controller).items(), strict=True
+        ):
+            state.dropped += awaited
+            found[key] = state
+    if not rows.is_whole and (len(rows.key) > 1 or rows.key[0][1] != "string"):
+        table = spark.createDataFrame([(key,) for key in found], "key string")
+        keys = [tuple(row) for row in table.select(*rows.key_columns()).collect()]
+        plain = [key if len(key) > 1 else key[0] for key in keys]
+        found = dict(zip(plain, found.values(), strict=True))
+    return work.controller, found
+
+
+def listener(registry: Any = None) -> Any:
+    """A listener of queries that keeps the service's metrics: `spark.streams.addListener(…)`.
+
+    A query stands where a stream of the service does, as the sum of its keys.
+
+    Parameters
+    ----------
+    registry
+        A registry of `prometheus_client`, the usual one by default.
+    """
+    from prometheus_client import REGISTRY, Counter, Gauge
+    from pyspark.sql.streaming import StreamingQueryListener
+
+    where = REGISTRY if registry is None else registry
+    about = {
+        "predictions": "Predictions so far", "labels": "Labels so far",
+        "width": "The mean width of the intervals of the last batch",
+    }  # fmt: skip
+    gauges = {
+        name: Gauge(f"setpoint_stream_{name}", what, ["stream"], registry=where)
+        for name, what in about.items()
+    }
+    coverage = Gauge(
+        "setpoint_stream_coverage", "Coverage of the last labels", ["stream", "window"],
+        registry=where,
+    )  # fmt: skip
+    loss = Gauge(
+        "setpoint_stream_mean_loss", "The mean loss of all labels", ["stream", "risk"],
+        registry=where,
+    )  # fmt: skip
+    saturated = Counter(
+        "setpoint_stream_saturated", "Sets that the safeguard chose", ["stream", "set"],
+        registry=where,
+    )  # fmt: skip
+    events = Counter("setpoint_events", "Events taken in", registry=where)
+    refused = Counter("setpoint_events_refused", "Events that changed nothing", registry=where)
+    batches = Counter("setpoint_transactions", "Batches", registry=where)
+    seconds = Counter("setpoint_transaction_seconds", "Seconds spent in batches", registry=where)
+    sums: dict[str, list[float]] = {}
+
+    class Progress(StreamingQueryListener):  # type: ignore[misc]
+        def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+            progress = event.progress
+            counts = progress.observedMetrics.get(METRICS)
+            if counts is None:
+                return
+            query = progress.name or str(progress.id)
+            total = sums.setdefault(query, [0.0, 0.0])
+            total[0], total[1] = total[0] + counts["judged"], total[1] + counts["loss"]
+            gauges["predictions"].labels(query).inc(counts["shown"])
+            gauges["labels"].labels(query).inc(counts["judged"])
+            if counts["finite"]:
+                gauges["width"].labels(query).set(counts["width"] / counts["finite"])
+            if counts["judged"]:
+                covered = 1.0 - counts["missed"] / counts["judged"]
+                coverage.labels(query, "batch").set(covered)
+            if total[0]:
+                loss.labels(query, "0").set(total[1] / total[0])
+            for kind in ("full", "empty"):
+                saturated.labels(query, kind).inc(counts[kind])
+            events.inc(sum(counts[name] for name in STATUSES))
+            refused.inc(sum(counts[name] for name in STATUSES[3:]))
+            batches.inc()
+            seconds.inc(progress.batchDuration / 1000.0)
+
+    return Progress()

@@ -1,0 +1,247 @@
+"""Tables of many keys: backtests, usefulness, and controllers tuned on a sample of keys."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from setpoint._check import whole
+from setpoint.bulk.sweep import Sweep
+from setpoint.bulk.tune import Tuned, with_options
+from setpoint.bulk.tune import tune as tune_tape
+from setpoint.controller import Controller
+from setpoint.errors import InputError
+from setpoint.metrics.usefulness import Streams, of_streams
+from setpoint.spark.state import key_schema, key_table, named
+from setpoint.spark.stream import Rows
+from setpoint.spark.work import Work
+from setpoint.tape import Tape
+
+__all__ = ["backtest", "sample", "tune", "usefulness"]
+
+Frame = Any
+_ROW = "setpoint_row"
+_FOREVER = 2**62
+
+
+def backtest(
+    df: Frame,
+    controller: Controller,
+    *,
+    key: str | Sequence[str],
+    time: str,
+    y: str,
+    lower: str | None = None,
+    upper: str | None = None,
+    point: str | None = None,
+    spread: Sequence[str] = (),
+    phase: str | None = None,
+    known: str | None = None,
+    keys: bool = False,
+    buckets: int = 256,
+) -> Frame:
+    """What a stream of the rows of a table would have given, in the order of time.
+
+    Parameters
+    ----------
+    df
+        A table.
+    controller, key, time, y, lower, upper, point, spread, phase
+        As for `calibrate_stream`.
+    known
+        The column with the time at which each label became known. A row then comes back twice:
+        when its set was shown, and when its label answered. Without it a label is known before
+        the next row.
+    keys
+        Whether to return one row for each key, as `read_state` has it, instead of the rows.
+    buckets
+        How many buckets keys are spread over. The rows of one bucket are in memory at once.
+    """
+    rows = Rows.of(
+        df, controller, key=key, time=time, y=y, lower=lower, upper=upper, point=point,
+        spread=spread, phase=phase, id=None,
+    )  # fmt: skip
+    if df.isStreaming:
+        raise InputError("backtest takes a table; for streaming data frames use calibrate_stream")
+    events = rows.events(df)
+    if known is not None:
+        rows, events = _by_known(df, rows, known)
+    work = Work(controller, buckets, "refuse", None if known is None else _FOREVER)
+    grouped = rows.placed(rows.checked(events), buckets).groupBy("bucket")
+
+    def run(frame: Any) -> Any:
+        bucket, outputs = work.step(work.unpack(None), rows.columns(frame))
+        return key_table(work, bucket) if keys else rows.answer(frame, outputs)
+
+    if keys:
+        return named(rows, grouped.applyInPandas(run, key_schema(rows)))
+    results = rows.results(grouped.applyInPandas(run, rows.schema))
+    return results if known is None else results.drop(_ROW)
+
+
+def _by_known(df: Frame, rows: Rows, known: str) -> tuple[Rows, Frame]:
+    """Predictions at their times, and labels at the times at which they became known."""
+    from pyspark.sql import functions as fn
+
+    types = dict(df.dtypes)
+    if types.get(known) != rows.time[1]:
+        raise InputError(
+            f"the column {known!r} must be of the type of {rows.time[0]!r}, {rows.time[1]}, got "
+            f"{types.get(known)}"
+        )
+    rows = replace(rows, id=(_ROW, "bigint"))
+    numbered = df.withColumn(_ROW, rows.whole_time())
+    y = fn.col(f"`{rows.y}`")
+    labels = numbered.where(y.isNotNull() & ~fn.isnan(y.cast("double")))
+    later = replace(rows, time=(known, rows.time[1])).labels(labels)
+    return rows, rows.events(numbered.withColumn(rows.y, fn.lit(None).cast("double"))).union(later)
+
+
+def usefulness(
+    table: Frame,
+    *,
+    key: str | Sequence[str],
+    time: str,
+    y: str,
+    confidence_level: float = 0.9,
+    buckets: int = 256,
+) -> Frame:
+    """How useful the sets of each key were: `metrics.usefulness` on the results of a query.
+
+    Parameters
+    ----------
+    table
+        What `backtest` returned or a query wrote.
+    key, time, y
+        As in the call that made it. Rows are taken in the order in which their sets were made.
+    confidence_level
+        The coverage that was asked for.
+    buckets
+        How many buckets keys are spread over.
+    """
+    from pyspark.sql import functions as fn
+
+    types = dict(table.dtypes)
+    names = (key,) if isinstance(key, str) else tuple(key)
+    rows = Rows(tuple((n, types[n]) for n in names), (time, types[time]), y, None, (), 1)
+    judged = table.where(fn.col("covered").isNotNull())
+    ends = [fn.col(name) for name in ("made", "lower", "upper")]
+    plain = judged.select(rows.code().alias("key"), *ends, fn.col(f"`{y}`").alias("y"))
+
+    def verdicts(frame: Any) -> Any:
+        import pandas as pd
+
+        frame = frame.sort_values(["key", "made"], kind="stable")
+        keys, starts = np.unique(frame["key"].to_numpy(), return_index=True)
+        lower, upper, label = (frame[name].to_numpy() for name in ("lower", "upper", "y"))
+        found = of_streams(
+            lower, upper, label, confidence_level=confidence_level,
+            offsets=np.append(starts, len(frame)),
+        )  # fmt: skip
+        parts = [
+            Streams(*(values[place : place + 1] for values in found)).together()  # type: ignore[arg-type]
+            for place in range(len(keys))
+        ]
+        columns = {name: getattr(found, name) for name in ("score", "width", "share")}
+        return pd.DataFrame({
+            "key": keys, "use": [str(part.use) for part in parts], "rows": found.rows,
+            **columns, "full": found.full, "empty": found.empty,
+        })  # fmt: skip
+
+    kind = "bigint" if rows.is_whole else "string"
+    schema = (
+        f"key {kind}, use string, rows bigint, score double, width double, share double, "
+        "full double, empty double"
+    )
+    out = rows.placed(plain, buckets).groupBy("bucket").applyInPandas(verdicts, schema)
+    return out.select(*rows.key_columns(), *out.columns[1:])
+
+
+def sample(
+    df: Frame,
+    controller: Controller,
+    *,
+    key: str | Sequence[str],
+    time: str,
+    y: str,
+    lower: str | None = None,
+    upper: str | None = None,
+    point: str | None = None,
+    spread: Sequence[str] = (),
+    phase: str | None = None,
+    keys: int = 200,
+    seed: int = 0,
+) -> Tape:
+    """All rows of some keys of a table as a tape; the same seed takes the same keys."""
+    from pyspark.sql import functions as fn
+
+    rows = Rows.of(
+        df, controller, key=key, time=time, y=y, lower=lower, upper=upper, point=point,
+        spread=spread, phase=phase, id=None,
+    )  # fmt: skip
+    events = rows.checked(rows.events(df))
+    names = events.select("key").distinct().orderBy(fn.xxhash64("key", fn.lit(seed)), "key")
+    chosen = events.join(fn.broadcast(names.limit(whole(keys, "keys", 1))), "key")
+    frame = chosen.toPandas().sort_values(["key", "time"], kind="stable")
+    columns = rows.columns(frame)
+    prediction = {name: columns[name] for name, _ in rows.prediction}
+    return Tape.from_arrays(prediction, columns["y"], id=columns["key"], time=columns["time"])
+
+
+def tune(
+    tape: Tape,
+    controller: Controller,
+    space: Mapping[str, Sequence[Any]] | Sequence[Controller],
+    objective: Any = None,
+    *,
+    spark: Any = None,
+    parts: int = 8,
+) -> Tuned:
+    """`setpoint.tune` over a grid, in parts that run at once.
+
+    Parameters
+    ----------
+    tape
+        A `sample` of a table.
+    controller, space, objective
+        As for `setpoint.tune`; a space has the values to try, or the controllers themselves.
+    spark
+        A session, whose workers try the parts; without one joblib does, with the backend that
+        `joblib.parallel_config` names.
+    parts
+        How many parts the grid is cut into.
+    """
+    settings = [()] if not isinstance(space, Mapping) else list(product(*space.values()))
+    named_space = space if isinstance(space, Mapping) else {}
+    controllers = (
+        [with_options(controller, dict(zip(space, each, strict=True))) for each in settings]
+        if isinstance(space, Mapping)
+        else list(space)
+    )
+    cuts = [part for part in np.array_split(np.arange(len(controllers)), parts) if len(part)]
+
+    def tried(part: Any) -> tuple[Any, Any]:
+        tuned = tune_tape(
+            controller, tape, [controllers[i] for i in part], objective, progress=False
+        )
+        return tuned.objective, tuned.table.columns
+
+    if spark is None:
+        from joblib import Parallel, delayed
+
+        results = Parallel(n_jobs=-1)(delayed(tried)(part) for part in cuts)
+    else:
+        results = spark.sparkContext.parallelize(cuts, len(cuts)).map(tried).collect()
+    values = np.concatenate([values for values, _ in results])
+    columns = {name: np.concatenate([c[name] for _, c in results]) for name in results[0][1]}
+    table = Sweep(tuple(controllers), columns)
+    first = values if values.ndim == 1 else values[:, 0]
+    best = int(np.lexsort(np.atleast_2d(values.T)[::-1])[0])
+    options = {
+        name: np.array([each[i] for each in settings], object) for i, name in enumerate(named_space)
+    }
+    if not np.isfinite(first[best]):
+        return Tuned(controller, None, options, values, table)
+    return Tuned(controllers[best], best, options, values, table)

@@ -1,0 +1,474 @@
+"""A batch of predictions and labels, taken through the streams of a bucket in the order of time."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from setpoint import spec
+from setpoint._check import choice, whole
+from setpoint.bulk.compile import kernel
+from setpoint.bulk.states import first_unsound, refusal
+from setpoint.bulk.vectors import REST, Layout, layout_of, pack_rest, params_of, rest_fields
+from setpoint.controller import Controller
+from setpoint.errors import InputError, LabelError, PredictionError, StateError
+from setpoint.laws import Law, check_thetas
+from setpoint.sets.family import Arranges
+from setpoint.spark.buckets import Bucket, Receipts, matches, pack, unpack
+
+__all__ = ["NEVER", "STATUSES", "Work", "check_header", "form_of"]
+
+Array = np.ndarray[Any, Any]
+
+STATUSES = ("shown", "answered", "early", "late", "duplicate", "expired", "unknown")
+"""What became of a row, in the order of the numbers that stand for it.
+
+A prediction is shown. A label answers a prediction, or is early and waits for one. What is late, a
+duplicate, expired or unknown changed nothing.
+"""
+_SHOWN, _ANSWERED, _EARLY, _LATE, _DUPLICATE, _EXPIRED, _UNKNOWN = range(len(STATUSES))
+
+_GIVEN_UP, _PEAK = REST.index("expired") - len(REST), REST.index("peak") - len(REST)
+_LABEL, _ASK, _DROP = range(3)  # the order of events at one time
+NEVER = int(np.iinfo(np.int64).min)
+"""The time of the last prediction of a key that had none."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is done with every bucket: a controller, and the rules for what comes late or twice.
+
+    Parameters
+    ----------
+    controller
+        Any that a `Fleet` runs.
+    buckets
+        How many buckets there are; kept in each, so that another number is refused.
+    late
+        What becomes of a prediction that is older than the last one of its key: "refuse", or
+        "accept" it as the newest.
+    expire
+        How long a prediction waits for its label, in units of time; needed where rows have ids.
+    idle
+        A key without a prediction for longer than this is forgotten.
+    about
+        What keys and times are, kept in each bucket; another is refused.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> risk = sp.Risk(sp.losses.Miscoverage(), level=0.1, step=sp.steps.Fixed(0.5))
+    >>> work = Work(sp.Controller(sp.sets.Widen(), risk))
+    >>> rows = {"key": [7, 7], "time": [2, 1], "lower": [0.0] * 2, "upper": [1.0] * 2}
+    >>> blob, outputs = work.step_many(None, {**rows, "y": [0.5, 3.0]})
+    >>> outputs["upper"], outputs["loss"]
+    (array([1.45, 1.  ]), array([[0., 1.]]))
+    >>> work.unpack(blob).last
+    array([2])
+    """
+
+    controller: Controller
+    buckets: int = 1
+    late: str = "refuse"
+    expire: int | None = None
+    idle: int | None = None
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        whole(self.buckets, "buckets", 1)
+        choice(self.late, "late", ("refuse", "accept"))
+        for name in ("expire", "idle"):
+            if getattr(self, name) is not None:
+                whole(getattr(self, name), name, 1)
+        for place, risk in enumerate(self.controller.risks):
+            if risk.step is None:
+                Law(self.controller, place)  # says what is missing
+        layout_of(self.controller)
+
+    @property
+    def layout(self) -> Layout:
+        """Where the numbers of a state lie."""
+        return layout_of(self.controller)
+
+    @cached_property
+    def _begin(self) -> tuple[Array, Array]:
+        state = self.controller.init()
+        return np.array([self.layout.pack(state)]).T, np.array([pack_rest(state)], np.float64).T
+
+    @cached_property
+    def header(self) -> dict[str, Any]:
+        """What a bucket is compared with before it is used."""
+        fields = (*self.layout.fields, *rest_fields(self.layout.risks))
+        controller = spec.to_toml(self.controller)
+        return {
+            "controller": controller, "buckets": self.buckets, "about": self.about,
+            "fields": ",".join(fields),
+        }  # fmt: skip
+
+    def pack(self, bucket: Bucket) -> bytes:
+        """A bucket as bytes."""
+        return pack(bucket, self.header)
+
+    def unpack(self, blob: bytes | None) -> Bucket:
+        """The bucket in some bytes, if it is of this work; None is an empty one."""
+        empty = Bucket.empty(*self._begin, len(self.layout.readings))
+        if blob is None:
+            return empty
+        bucket, header = unpack(blob, empty)
+        check_header(header, self.header)
+        return bucket
+
+    # A batch
+
+    def step_many(
+        self, blob: bytes | None, columns: Mapping[str, Any]
+    ) -> tuple[bytes, dict[str, Array]]:
+        """Takes a bucket over a batch of rows; returns its bytes, and what became of each row.
+
+        Parameters
+        ----------
+        blob
+            The bucket as the last call left it, None before the first.
+        columns
+            `key`, `time` (whole numbers), the columns of the prediction, `y`, and `id` where
+            labels may come apart: a row without prediction is then a label, and one without y
+            waits for it. Without ids, key and time say which row is meant, and a row without y
+            has no label.
+        """
+        bucket, outputs = self.step(self.unpack(blob), columns)
+        return self.pack(bucket), outputs
+
+    def step(self, bucket: Bucket, columns: Mapping[str, Any]) -> tuple[Bucket, dict[str, Array]]:
+        """As `step_many`, with a bucket that is unpacked."""
+        batch = _Batch(self, bucket, columns)
+        batch.sort_out()
+        batch.run()
+        return batch.left(), batch.outputs()
+
+
+def check_header(header: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Raises an error where a state was written for another number of buckets or controller."""
+    if header["buckets"] != wanted["buckets"]:
+        raise StateError(
+            f"the state was written with {header['buckets']:,} buckets, got "
+            f"{wanted['buckets']:,}: the number is fixed when a query begins"
+        )
+    if header["controller"] != wanted["controller"]:
+        texts = (each["controller"].splitlines() for each in (header, wanted))
+        pairs = (pair for pair in zip(*texts, strict=False) if pair[0] != pair[1])
+        mine, other = next(pairs, ("more", "less"))
+        raise StateError(
+            f"the state belongs to another controller: it has {mine!r}, the controller given has "
+            f"{other!r}"
+        )
+    if header["about"] != wanted["about"]:
+        raise StateError(
+            f"the state was written for the columns {header['about']}, got {wanted['about']}"
+        )
+    if header["fields"] != wanted["fields"]:
+        raise StateError("the state was written by a setpoint with other rules")
+
+
+class _Batch:
+    """A batch of rows on its way through a bucket."""
+
+    def __init__(self, work: Work, bucket: Bucket, columns: Mapping[str, Any]) -> None:
+        self.work, self.bucket, self.layout = work, bucket, work.layout
+        self.time = np.asarray(columns["time"], np.int64)
+        self.y = np.asarray(columns["y"], np.float64)
+        form = form_of(work.controller, columns)
+        read = [np.asarray(columns[name], np.float64) for name in form]
+        self.columns: tuple[Array, ...] = tuple(read)
+        if form != self.layout.columns:
+            self.columns = work.controller.sets.arranged(form, read)  # type: ignore[attr-defined]
+        self.given = columns.get("id")
+        count = len(self.time)
+        ids = np.arange(count) if self.given is None else np.asarray(self.given, np.int64)
+        self.id: Array = ids
+        if self.given is not None and work.expire is None:
+            raise InputError("where rows have ids, expire must say how long a prediction waits")
+        self.asks = np.ones(count, bool)
+        if self.given is not None:
+            self.asks = ~np.logical_and.reduce([np.isnan(column) for column in read])
+        self.labelled = self.y == self.y
+        self._check(columns["key"])
+        self.place = self._places(columns["key"])
+
+    def _check(self, keys: Any) -> None:
+        """Raises the error of the first row that no stream could take."""
+        layout, controller = self.layout, self.work.controller
+        asking = tuple(column[self.asks] for column in self.columns)
+        wrong = first_unsound(layout, asking)
+        if wrong is not None:
+            row = int(np.flatnonzero(self.asks)[wrong])
+            raise PredictionError(f"key {keys[row]}: {refusal(controller, asking, wrong)}")
+        low, high = controller.sets.support  # type: ignore[attr-defined]
+        bad = np.isinf(self.y) | (self.y < low) | (self.y > high)
+        if bad.any():
+            row = int(bad.argmax())
+            raise LabelError(
+                f"key {keys[row]}: a label must be finite and lie in [{low}, {high}], "
+                f"got {self.y[row]}"
+            )
+
+    def _places(self, keys: Any) -> Array:
+        """The place of each row's key in the bucket; new keys get one, at the end."""
+        import pandas as pd
+
+        old, work = self.bucket, self.work
+        column = np.asarray(keys)
+        column = column.astype(np.int64 if column.dtype.kind in "iu" else object, copy=False)
+        stored = old.keys if len(old.keys) else old.keys.astype(column.dtype)
+        if stored.dtype != column.dtype:
+            raise InputError(
+                f"the keys of the state are {_kind(stored)}, got {_kind(column)}: {column[0]!r}"
+            )
+        codes, uniques = pd.factorize(column)
+        found = pd.Index(stored).get_indexer(pd.Index(uniques))
+        if work.idle is not None:
+            first = np.full(len(uniques), np.iinfo(np.int64).max)
+            np.minimum.at(first, codes, self.time)
+            known, last = found >= 0, old.last[found] if len(old.last) else found
+            known &= (last == NEVER) | (last >= first - work.idle)
+            gone = np.setdiff1d(found[found >= 0], found[known])
+            found[~known] = -1
+            self.bucket = old = old.without(gone)
+            stored = old.keys if len(old.keys) else old.keys.astype(column.dtype)
+            found[known] = pd.Index(stored).get_indexer(pd.Index(uniques[known]))
+        new = found < 0
+        found[new] = len(old.keys) + np.arange(new.sum())
+        self.keys = np.concatenate([stored, uniques[new]]) if new.any() else stored
+        vectors, rest = work._begin
+        self.vectors = np.hstack([old.vectors, np.repeat(vectors, new.sum(), axis=1)])
+        self.rest = np.hstack([old.rest, np.repeat(rest, new.sum(), axis=1)])
+        self.last = np.append(old.last, np.full(new.sum(), NEVER))
+        self.clock = max([old.clock, *([int(self.time.max())] if len(self.time) else [])])
+        places: Array = found[codes]
+        return places
+
+    # Which rows count
+
+    def sort_out(self) -> None:
+        """Decides what becomes of each row, and in which order the events run."""
+        work, old, waiting = self.work, self.bucket, self.bucket.waiting
+        count, held = len(self.time), len(waiting.id)
+        self.status = np.full(count, _SHOWN, np.int8)
+        order = np.lexsort((self.id, self.time, self.place))
+        asking = order[self.asks[order]]
+        self._refuse(asking)
+        asking = asking[self.status[asking] == _SHOWN]
+        self.slot = np.full(count, -1)
+        self.slot[asking] = held + np.arange(len(asking))
+        made = np.concatenate([waiting.time, self.time[asking]])
+        owner = np.concatenate([waiting.place, self.place[asking]])
+        self.owner, self.made = owner, made
+        self.slot_id = np.concatenate([waiting.id, self.id[asking]])
+        # A label that comes with its prediction runs right after it, as does one that came before.
+        direct = asking if self.given is None else asking[self.labelled[asking]]
+        slots, labels = [self.slot[direct]], [self.y[direct]]
+        times, ranks, rows = [self.time[direct]], [np.full(len(direct), _ASK)], [direct]
+        self.open = np.ones(len(owner), bool)
+        self.open[slots[0]] = False
+        self.early_left = np.zeros(0, bool)
+        if self.given is not None:
+            found = matches(owner, self.slot_id, old.early.place, old.early.id)
+            self.early_left = found < 0
+            answers = np.flatnonzero(found >= 0)
+            answers = answers[self.open[found[answers]]]
+            here = found[answers]
+            self.open[here] = False
+            slots.append(here)
+            labels.append(old.early.y[answers])
+            times.append(made[here])
+            ranks.append(np.full(len(here), _ASK))
+            rows.append(np.full(len(here), -1))
+            alone, here = self._answers(order)
+            self.open[here] = False
+            after = self.time[alone] <= made[here]
+            slots.append(here)
+            labels.append(self.y[alone])
+            times.append(np.maximum(self.time[alone], made[here]))
+            ranks.append(np.where(after & (here >= held), _ASK, _LABEL))
+            rows.append(alone)
+            self.slot[alone] = here
+        # What waited too long is given up at its time, if its key has a later event.
+        drops = np.empty(0, np.int64)
+        if work.expire is not None:
+            ends = np.full(len(self.keys), NEVER)
+            np.maximum.at(ends, self.place, self.time)
+            late = self.open & (made + work.expire < ends[owner])
+            drops = np.flatnonzero(late)
+            slots.append(drops)
+            labels.append(np.full(len(drops), np.nan))
+            times.append(made[drops] + work.expire)
+            ranks.append(np.full(len(drops), _DROP))
+            rows.append(np.full(len(drops), -1))
+        self._order(asking, slots, labels, times, ranks, rows)
+        self.open[drops] = False
+        self.dropped = drops
+
+    def _refuse(self, asking: Array) -> None:
+        """Marks the predictions that are late, or came before."""
+        last = self.last[self.place[asking]]
+        time, status = self.time[asking], np.full(len(asking), _SHOWN, np.int8)
+        if self.work.late == "refuse":
+            status[time < last] = _LATE
+        if self.given is None:
+            again = np.zeros(len(asking), bool)
+            again[1:] = (np.diff(time) == 0) & (np.diff(self.place[asking]) == 0)
+            again |= time == last
+        else:
+            place, id, old = self.place[asking], self.id[asking], self.bucket
+            known = np.concatenate([old.waiting.place, old.closed.place])
+            known_id = np.concatenate([old.waiting.id, old.closed.id])
+            again = matches(known, known_id, place, id) >= 0
+            again |= matches(place, id, place, id) != np.arange(len(asking))
+        status[again] = _DUPLICATE
+        self.status[asking] = status
+
+    def _answers(self, order: Array) -> tuple[Array, Array]:
+        """The labels that came apart and are first to answer a slot, and these slots."""
+        old, work = self.bucket, self.work
+        alone = order[~self.asks[order]]
+        place, id = self.place[alone], self.id[alone]
+        slot = matches(self.owner, self.slot_id, place, id)
+        found = np.maximum(slot, 0)
+        status = np.full(len(alone), _ANSWERED, np.int8)
+        if len(self.owner):
+            too_late = self.time[alone] - self.made[found] > (work.expire or 0)
+            status[too_late] = _EXPIRED
+            first = matches(place[~too_late], id[~too_late], place, id)
+            first = np.flatnonzero(~too_late)[np.maximum(first, 0)] if (~too_late).any() else first
+            again = ~self.open[found] | (first != np.arange(len(alone)))
+            status[~too_late & again] = _DUPLICATE
+        unseen = slot < 0
+        closed = matches(old.closed.place, old.closed.id, place, id) >= 0
+        before = matches(old.early.place, old.early.id, place, id) >= 0
+        before |= matches(place, id, place, id) != np.arange(len(alone))
+        status[unseen] = np.where((closed | before)[unseen], _DUPLICATE, _EARLY)
+        status[~self.labelled[alone]] = _UNKNOWN
+        self.status[alone] = status
+        answers = status == _ANSWERED
+        return alone[answers], slot[answers]
+
+    def _order(self, asking: Array, *answers: list[Array]) -> None:
+        """Puts predictions, labels and what is given up in the order in which they run."""
+        slot, y, time, rank, row = (np.concatenate(parts) for parts in answers)
+        mine = self.slot[asking]
+        slots = np.concatenate([mine, slot])
+        asks = np.arange(len(slots)) < len(mine)
+        times = np.concatenate([self.time[asking], time])
+        ranks = np.concatenate([np.full(len(mine), _ASK), rank])
+        order = np.lexsort((~asks, slots, ranks, times, self.owner[slots]))
+        self.asked, self.slots = asks[order], slots[order]
+        self.labels = np.concatenate([np.full(len(mine), np.nan), y])[order]
+        self.rows = np.concatenate([asking, row])[order]
+
+    # The recursion
+
+    def run(self) -> None:
+        """Runs the events."""
+        work, layout, waiting = self.work, self.layout, self.bucket.waiting
+        held, count = len(waiting.id), len(self.owner)
+        new = count - held
+        self.lower, self.upper, self.lam = (
+            np.append(old, np.empty(new)) for old in (waiting.lower, waiting.upper, waiting.lam)
+        )
+        self.leader = np.append(waiting.leader, np.zeros(new, np.int64))
+        self.reading = np.hstack([waiting.reading, np.empty((len(layout.readings), new))])
+        awaited = np.bincount(waiting.place, minlength=len(self.keys)).astype(np.float64)
+        owners, peaks = self.owner[self.slots], self.rest[_PEAK].copy()
+        at = np.maximum(self.rows, 0)
+        columns = tuple(
+            np.where(self.asked, column[at], 0.0) if len(column) else np.empty(0)
+            for column in self.columns
+        )
+        self.losses = np.full((layout.risks, len(self.slots)), np.nan)
+        kernel(layout, "events")(
+            params_of(work.controller), self.vectors, peaks, awaited, owners, self.slots,
+            self.asked, columns, self.labels, self.reading, self.lower, self.upper, self.lam,
+            self.leader, self.losses,
+        )  # fmt: skip
+        self.rest[_PEAK] = peaks
+        if len(self.dropped):  # given up is not the same as missing
+            gone = np.bincount(self.owner[self.dropped], minlength=len(self.keys))
+            self.vectors[layout.counters.missing] -= gone
+            self.rest[_GIVEN_UP] += gone
+        check_thetas(work.controller, self.vectors[list(layout.position.theta)])
+        seen = np.flatnonzero(self.labels == self.labels) if any(layout.doubted) else ()
+        for place in np.flatnonzero(layout.doubted):
+            law = Law(work.controller, int(place))
+            for event in seen:
+                law.check_value(float(self.losses[place, event]), self.lam[self.slots[event]])
+
+    # What is left
+
+    def left(self) -> Bucket:
+        """The bucket after the batch."""
+        work, old = self.work, self.bucket
+        shown = np.flatnonzero(self.asks & (self.status == _SHOWN))
+        np.maximum.at(self.last, self.place[shown], self.time[shown])
+        waits = self.open.copy()
+        if work.expire is not None:
+            gone = waits & (self.made + work.expire < self.clock)
+            np.add.at(self.rest[_GIVEN_UP], self.owner[gone], 1.0)
+            waits &= ~gone
+        receipts = Receipts(
+            self.owner, self.slot_id, self.made, self.lower, self.upper, self.lam, self.leader,
+            self.reading,
+        )  # fmt: skip
+        bucket = replace(
+            old, keys=self.keys, vectors=self.vectors, rest=self.rest, last=self.last,
+            clock=self.clock, waiting=receipts.taken(waits),
+        )  # fmt: skip
+        if self.given is not None and work.expire is not None:
+            early = np.flatnonzero(self.status == _EARLY)
+            labels = self.place[early], self.id[early], self.time[early], self.y[early]
+            joined = old.early.taken(self.early_left).joined(*labels)
+            bucket.early = joined.taken(joined.time + work.expire >= self.clock)
+            closed = ~waits
+            ids = (self.owner[closed], self.slot_id[closed], self.made[closed])
+            joined = old.closed.joined(*ids, np.zeros(closed.sum()))
+            newest = joined.time >= self.last[joined.place]
+            if work.late == "accept":
+                newest |= joined.time + work.expire >= self.clock
+            bucket.closed = joined.taken(newest)
+        if work.idle is not None:
+            bucket = bucket.without(
+                np.flatnonzero((bucket.last != NEVER) & (bucket.last < self.clock - work.idle))
+            )
+        return bucket
+
+    def outputs(self) -> dict[str, Array]:
+        """What became of each row: its set, and its loss where its label counted."""
+        seen = self.slot >= 0
+        losses = np.full((len(self.losses), len(self.time)), np.nan)
+        mine = ~self.asked & (self.rows >= 0)
+        losses[:, self.rows[mine]] = self.losses[:, mine]
+        found = {"lower": self.lower, "upper": self.upper, "lam": self.lam}
+        outputs = {name: np.full(len(seen), np.nan) for name in found}
+        for name, values in found.items():
+            outputs[name][seen] = values[self.slot[seen]]
+        made = self.time.copy()
+        made[seen] = self.made[self.slot[seen]]
+        return {**outputs, "loss": losses, "made": made, "status": self.status}
+
+
+def form_of(controller: Controller, names: Iterable[str]) -> tuple[str, ...]:
+    """The names among these in which the family takes predictions."""
+    sets: Any = controller.sets
+    known = set(names)
+    forms = sets.forms if isinstance(sets, Arranges) else (tuple(sets.columns),)
+    for form in forms:
+        if set(form) <= known:
+            return tuple(form)
+    wanted = " or ".join(", ".join(form) for form in forms)
+    raise InputError(
+        f"{type(sets).__name__} needs the columns {wanted}, got {', '.join(known) or 'none'}"
+    )
+
+
+def _kind(keys: Array) -> str:
+    return "texts" if keys.dtype == object else "whole numbers"

@@ -1,0 +1,162 @@
+"""Files whose labels come late: delays, horizons long and wide, times, seasons."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint import jobs
+from setpoint.errors import DataError, InputError
+
+COUNT = 400
+
+
+def made(seed: int = 0) -> dict[str, Any]:
+    """Hourly forecasts with a few hours missing, whose errors have a season of a day."""
+    rng = np.random.default_rng(seed)
+    hours = np.flatnonzero(rng.random(COUNT) > 0.05)
+    wave = np.sin(2.0 * np.pi * hours / 24)
+    return {
+        "time": np.datetime64("2024-01-01T00", "h") + hours,
+        "low": wave - 1.0,
+        "high": wave + 1.0,
+        "load": wave + 3.0 * np.cos(2.0 * np.pi * hours / 24) + rng.normal(0.0, 0.3, len(hours)),
+    }
+
+
+def written(folder: Path, columns: dict[str, Any]) -> Path:
+    path = folder / "load.csv"
+    rows = zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True)
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def shown_live(columns: dict[str, Any], known: np.ndarray) -> np.ndarray:
+    """The ends that a live stream shows, told each label before the row that `known` names."""
+    stream, shown = sp.Stream(sp.intervals(0.9)), []
+    for row in range(len(known)):
+        for earlier in np.flatnonzero(known == row).tolist():
+            stream.update(columns["load"][earlier], earlier)
+        shown.append(stream.predict((columns["low"][row], columns["high"][row]), row))
+    return np.array(shown)
+
+
+def ends(outcome: Any) -> np.ndarray:
+    return np.stack([outcome.trace.lower, outcome.trace.upper], axis=1)
+
+
+def test_calibrate_under_a_delay_shows_what_a_live_stream_shows(tmp_path: Path) -> None:
+    columns = made()
+    path = written(tmp_path, columns)
+    rows = np.arange(len(columns["load"]))
+    for delay in (0, 24):
+        outcome = jobs.calibrate(path, jobs.Columns("load", "low", "high", delay=delay))
+        assert np.array_equal(ends(outcome), shown_live(columns, rows + 1 + delay))
+        assert outcome.trace.state.peak == delay + 1
+        said = "before the next row" if not delay else "24 rows late"
+        assert any(said in note for note in outcome.notes)
+    assert "--delay 24" in (outcome.repeat or "")
+    outcome.write(tmp_path / "out", report=False)
+    trace, _ = jobs.folders.retrace(tmp_path / "out")
+    assert np.array_equal(trace.lower, outcome.trace.lower)
+
+
+def test_times_at_which_labels_became_known(tmp_path: Path) -> None:
+    columns = made()
+    wait = np.random.default_rng(1).integers(1, 40, len(columns["load"]))
+    columns["told"] = columns["time"] + wait
+    path = written(tmp_path, columns)
+    outcome = jobs.calibrate(path, jobs.Columns("load", "low", "high", known="told"))
+    tape = outcome.trace.tape
+    assert (tape.schedule.order[:-1] > tape.schedule.order[1:]).any()  # not in their order
+    direct = sp.Tape.from_arrays(
+        {"lower": columns["low"], "upper": columns["high"]}, columns["load"],
+        time=columns["time"], known=columns["told"],
+    )  # fmt: skip
+    assert np.array_equal(outcome.trace.lower, sp.replay(sp.intervals(0.9), direct).lower)
+
+
+def test_horizons_in_long_and_wide_files_are_the_same_series(tmp_path: Path) -> None:
+    columns = made()
+    rows = np.arange(len(columns["load"]))
+    wide = {"time": columns["time"], "load": columns["load"]}
+    for h in (1, 24):
+        wide |= {f"low_h{h}": columns["low"] - h / 24, f"high_h{h}": columns["high"] + h / 24}
+    outcome = jobs.calibrate(written(tmp_path, wide), jobs.Columns("load", "low_h*", "high_h*"))
+    assert list(outcome.trace.states) == [1, 24]
+    for h in (1, 24):
+        one = {**columns, "low": columns["low"] - h / 24, "high": columns["high"] + h / 24}
+        alone = shown_live(one, rows + h)
+        assert np.array_equal(outcome.added[f"lower_h{h}"], alone[:, 0])
+    long = {
+        "time": np.repeat(columns["time"], 2), "ahead": np.tile([1, 24], len(rows)),
+        "load": np.repeat(columns["load"], 2),
+        "low": np.stack([columns["low"] - h / 24 for h in (1, 24)], axis=1).ravel(),
+        "high": np.stack([columns["high"] + h / 24 for h in (1, 24)], axis=1).ravel(),
+    }  # fmt: skip
+    path = written(tmp_path, long)
+    same = jobs.calibrate(path, jobs.Columns("load", "low", "high", horizon="ahead"))
+    assert list(same.trace.states) == [1, 24]
+    assert np.array_equal(same.added["lower"][1::2], outcome.added["lower_h24"])
+
+
+def test_a_season_is_found_and_gaps_do_not_shift_it(tmp_path: Path) -> None:
+    path = written(tmp_path, made())
+    found = jobs.calibrate(path, jobs.Columns("load", "low", "high", period="auto"), burn_in=150)
+    assert found.trace.controller.sets.period == 24
+    assert any("a season of 24 steps was found" in note for note in found.notes)
+    known = jobs.calibrate(path, jobs.Columns("load", "low", "high", period=24, delay=23))
+    plain = jobs.calibrate(path, jobs.Columns("load", "low", "high", delay=23))
+    phases = dict(zip(known.trace.tape.names, known.trace.tape.prediction, strict=True))["phase"]
+    assert phases[-1] == (made()["time"][-1] - made()["time"][0]).astype(int)
+    later = slice(200, None)
+    width = [float(np.mean(np.diff(ends(each))[later])) for each in (known, plain)]
+    assert width[0] < 0.8 * width[1]
+
+
+def test_a_model_learns_late_labels_late(tmp_path: Path) -> None:
+    columns, forecasts = {name: made()[name] for name in ("time", "load")}, []
+    for step in (0.0, 100.0):
+        columns["load"][200] += step
+        outcome = jobs.run(written(tmp_path, columns), "load", model="last", delay=5, burn_in=50)
+        forecasts.append(np.asarray(outcome.trace.tape.prediction[0]))
+        assert outcome.trace.state.peak == 6
+    changed = np.flatnonzero(forecasts[0] != forecasts[1])
+    assert changed[0] + 50 == 206  # the first row that is made with the label of row 200
+
+
+def test_what_is_chosen_is_chosen_under_the_delay_and_from_labels_known_by_then(
+    tmp_path: Path,
+) -> None:
+    columns, goal = made(), jobs.Goal(rule="paper")
+    options: dict[str, Any] = {"burn_in": 150}
+    late = jobs.Columns("load", "low", "high", delay=24)
+    first = jobs.calibrate(written(tmp_path, columns), late, goal, **options)
+    columns["load"][126:150] += 100.0  # what is not known when the burn-in ends
+    second = jobs.calibrate(written(tmp_path, columns), late, goal, **options)
+    assert first.choice.controller == second.choice.controller
+    columns["load"][125] += 100.0
+    third = jobs.calibrate(written(tmp_path, columns), late, goal, **options)
+    assert third.choice.controller != first.choice.controller
+    assert len(first.choice.tried) > 10  # smaller step sizes too
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"delay": -1}, "delay must be a whole number of at least 0, got -1"),
+        ({"delay": 2, "known": "told"}, "give one of them"),
+        ({"period": "day"}, "a period is a whole number from 2, or auto; got 'day'"),
+        ({"lower": "low_h*", "upper": "high_h*"}, "stands for columns with the horizon"),
+        ({"horizon": "low"}, "horizon must hold whole numbers from 1"),
+    ],
+)
+def test_wrong_times_are_refused_in_words(
+    tmp_path: Path, options: dict[str, Any], words: str
+) -> None:
+    path = written(tmp_path, made())
+    with pytest.raises((InputError, DataError), match=words):
+        jobs.calibrate(path, jobs.Columns("load", **{"lower": "low", "upper": "high", **options}))

@@ -1,0 +1,313 @@
+"""Buckets without Spark: the numbers of live streams and `replay`, whatever the batches are."""
+
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint.bulk.vectors import layout_of, pack_rest
+from setpoint.errors import InputError, LabelError, PredictionError, StateError
+from setpoint.spark.buckets import VERSION
+from setpoint.spark.work import STATUSES, Work
+
+PAPER = sp.Controller(
+    sp.sets.Widen(),
+    sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-20.0, 20.0)),
+    sp.stretches.ErrorAdaptive(score=0.1, loss=0.1, low=-1.0, high=1.0),
+)
+TWO = sp.Controller(
+    sp.sets.Widen(),
+    (
+        sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-20, 20)),
+        sp.Risk(sp.losses.MiscoverageCounter(cap=5), 0.2, sp.steps.Fixed(0.05), bounds=(-20, 20)),
+    ),
+    combine=sp.combine.Max(anti_windup=1.0),
+)
+CONTROLLERS = {"paper": PAPER, "default": sp.intervals(), "two risks": TWO}
+KEYS, STEPS = 13, 60
+
+Columns = dict[str, Any]
+
+
+def table(seed: int = 0, text: bool = False) -> Columns:
+    """Rows of several keys in the order of time, some without a label."""
+    random = np.random.default_rng(seed)
+    time, key = np.divmod(np.arange(KEYS * STEPS), KEYS)
+    y = random.normal(size=len(time)) * (1.0 + time / 20.0)
+    centre = random.normal(size=len(time))
+    y[random.random(len(y)) < 0.05] = np.nan
+    names = np.array([f"meter {k} é" for k in range(KEYS)], object)
+    return {
+        "key": names[key] if text else key, "time": time, "lower": centre - 1.0,
+        "upper": centre + 1.0, "y": y,
+    }  # fmt: skip
+
+
+def taken(columns: Columns, rows: Any) -> Columns:
+    return {name: np.asarray(values)[rows] for name, values in columns.items()}
+
+
+def batches(columns: Columns, every: int, seed: int = 1) -> Iterator[Any]:
+    """The rows of each span of time, out of order."""
+    random = np.random.default_rng(seed)
+    for start in range(0, int(columns["time"].max()) + 1, every):
+        rows = np.flatnonzero((columns["time"] >= start) & (columns["time"] < start + every))
+        yield random.permutation(rows)
+
+
+def run(work: Work, columns: Columns, every: int) -> tuple[bytes, Columns]:
+    """All batches, each from the bytes that the last one left; outputs in the order of rows."""
+    blob, outputs = None, {}
+    count = len(columns["time"])
+    for rows in batches(columns, every):
+        blob, found = work.step_many(blob, taken(columns, rows))
+        for name, values in found.items():
+            shape = (*values.shape[:-1], count)
+            outputs.setdefault(name, np.full(shape, -9, values.dtype))[..., rows] = values
+    assert blob is not None
+    return blob, outputs
+
+
+def plain(controller: sp.Controller, state: Any) -> list[float]:
+    """All numbers of a state."""
+    return [*layout_of(controller).pack(state), *pack_rest(state)]
+
+
+def states(work: Work, blob: bytes) -> dict[Any, list[float]]:
+    """The numbers of every state in a bucket."""
+    found = work.unpack(blob).states(work.controller)
+    return {key: plain(work.controller, state) for key, state in found.items()}
+
+
+def same(first: Any, second: Any) -> bool:
+    return np.array_equal(np.asarray(first), np.asarray(second), equal_nan=True)
+
+
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("every", [1, 7, STEPS])
+@pytest.mark.parametrize("name", CONTROLLERS)
+def test_rows_with_labels_give_what_replay_gives_to_the_bit(
+    name: str, every: int, text: bool
+) -> None:
+    columns, work = table(text=text), Work(CONTROLLERS[name])
+    blob, outputs = run(work, columns, every)
+    prediction = {end: columns[end] for end in ("lower", "upper")}
+    trace = sp.replay(
+        work.controller, sp.Tape.from_arrays(prediction, columns["y"], id=columns["key"])
+    )
+    for end in ("lower", "upper", "lam"):
+        assert same(outputs[end], getattr(trace, end)), end
+    assert same(outputs["loss"], trace.losses)
+    found = states(work, blob)
+    assert set(found) == set(trace.states)
+    assert found == {key: plain(work.controller, trace.states[key]) for key in found}
+
+
+def events(seed: int = 3) -> Columns:
+    """Predictions, and apart from them their labels, some at once, some late and some never."""
+    random = np.random.default_rng(seed)
+    rows = table(seed)
+    count = len(rows["time"])
+    known = rows["time"] + random.integers(0, 9, count)
+    at_once = random.random(count) < 0.2
+    apart = ~at_once & ~np.isnan(rows["y"])
+    nothing = np.full(apart.sum(), np.nan)
+    ids = np.arange(count) * 1_000_003 % 999_983
+    return {
+        "key": np.append(rows["key"], rows["key"][apart]),
+        "time": np.append(rows["time"], known[apart]),
+        "lower": np.append(rows["lower"], nothing),
+        "upper": np.append(rows["upper"], nothing),
+        "y": np.append(np.where(at_once, rows["y"], np.nan), rows["y"][apart]),
+        "id": np.append(ids, ids[apart]),
+    }  # fmt: skip
+
+
+def live(work: Work, columns: Columns) -> tuple[dict[int, sp.Stream], Columns]:
+    """What one `Stream` for each key gives, event after event."""
+    asks = ~np.isnan(columns["lower"])
+    made = {int(i): int(t) for i, t in zip(columns["id"][asks], columns["time"][asks], strict=True)}
+    first = {int(i): n for n, i in enumerate(columns["id"][asks])}
+    after = np.array([
+        not ask and time <= made[int(id)]
+        for ask, time, id in zip(asks, columns["time"], columns["id"], strict=True)
+    ])  # fmt: skip
+    place = np.array([first[int(id)] for id in columns["id"]])
+    order = np.lexsort((after, np.where(asks | after, columns["id"], place), asks | after,
+                        columns["time"]))  # fmt: skip
+    streams: dict[int, sp.Stream] = {}
+    outputs = {name: np.full(len(asks), np.nan) for name in ("lower", "upper", "loss")}
+    dropped: set[int] = set()
+    for row in order.tolist():
+        key, id, time = (int(columns[name][row]) for name in ("key", "id", "time"))
+        stream = streams.setdefault(key, sp.Stream(work.controller))
+        for waits in list(stream.pending):
+            if time > made[waits] + work.expire:
+                stream._give_up(waits, "expired")
+                dropped.add(waits)
+        if asks[row]:
+            shown = stream.predict((columns["lower"][row], columns["upper"][row]), id)
+        elif id in dropped:
+            continue
+        else:
+            shown = stream.receipt(id).shown
+        outputs["lower"][row], outputs["upper"][row] = shown.lower, shown.upper
+        if not np.isnan(columns["y"][row]):
+            outputs["loss"][row] = stream.update(columns["y"][row], id)
+    return streams, outputs
+
+
+@pytest.mark.parametrize("every", [1, 4, STEPS + 10])
+@pytest.mark.parametrize("name", ["paper", "default"])
+def test_late_labels_give_what_live_streams_give_to_the_bit(name: str, every: int) -> None:
+    columns, work = events(), Work(CONTROLLERS[name], expire=6)
+    blob, outputs = run(work, columns, every)
+    streams, expected = live(work, columns)
+    for end in ("lower", "upper"):
+        assert same(outputs[end], expected[end]), end
+    assert same(outputs["loss"][0], expected["loss"])
+    found, bucket = states(work, blob), work.unpack(blob)
+    for key, stream in streams.items():
+        for waits in list(stream.pending):  # the clock of a bucket is that of all its keys
+            if bucket.clock > _made(columns, waits) + 6:
+                stream._give_up(waits, "expired")
+        assert found[key] == plain(work.controller, stream.state)
+        place = bucket.keys.tolist().index(key)
+        assert set(bucket.waiting.id[bucket.waiting.place == place]) == set(stream.pending)
+    expired = outputs["status"] == STATUSES.index("expired")
+    assert expired.sum() > 10
+    assert np.isnan(outputs["lower"][expired]).all()
+
+
+def _made(columns: Columns, id: int) -> int:
+    return int(columns["time"][(columns["id"] == id) & ~np.isnan(columns["lower"])][0])
+
+
+def test_a_label_that_comes_before_its_prediction_waits_for_it() -> None:
+    work = Work(PAPER, expire=100)
+    ask = {"key": [1], "id": [5], "time": [10], "lower": [0.0], "upper": [1.0], "y": [np.nan]}
+    label = {**ask, "time": [9], "lower": [np.nan], "upper": [np.nan], "y": [3.0]}
+    blob, outputs = work.step_many(None, label)
+    assert STATUSES[outputs["status"][0]] == "early"
+    blob, _ = work.step_many(blob, label)  # twice
+    blob, outputs = work.step_many(blob, ask)
+    bucket = work.unpack(blob)
+    assert len(bucket.early.id) == len(bucket.waiting.id) == 0
+    stream = sp.Stream(PAPER)
+    stream.predict((0.0, 1.0))
+    stream.update(3.0)
+    assert states(work, blob)[1] == plain(PAPER, stream.state)
+
+
+@pytest.mark.parametrize("late", ["refuse", "accept"])
+@pytest.mark.parametrize("every", [1, 5, STEPS + 10])
+def test_duplicates_by_id_change_nothing(every: int, late: str) -> None:
+    columns, work = events(), Work(PAPER, expire=100, late=late)
+    blob, _ = run(work, columns, every)
+    again, doubled = None, []
+    for rows in batches(columns, every):
+        again, _ = work.step_many(again, taken(columns, np.concatenate([rows, rows[::2]])))
+        again, repeated = work.step_many(again, taken(columns, rows))
+        doubled.append(repeated["status"])
+    assert {STATUSES[code] for code in np.concatenate(doubled)} <= {"duplicate", "late", "early"}
+    assert states(work, again) == states(work, blob)
+    assert same(np.sort(work.unpack(again).waiting.id), np.sort(work.unpack(blob).waiting.id))
+
+
+def test_without_ids_a_key_has_one_row_for_each_time() -> None:
+    columns, work = table(), Work(PAPER)
+    blob, _ = run(work, columns, 5)
+    again = None
+    for rows in batches(columns, 5):
+        again, _ = work.step_many(again, taken(columns, np.concatenate([rows, rows[::3]])))
+        again, outputs = work.step_many(again, taken(columns, rows))
+        assert {STATUSES[code] for code in outputs["status"]} <= {"duplicate", "late"}
+    assert states(work, again) == states(work, blob)
+
+
+def test_an_old_row_is_refused_or_taken_as_the_newest() -> None:
+    columns = table()
+    first, last = columns["time"] >= 30, columns["time"] < 30
+    for late, status in (("refuse", "late"), ("accept", "shown")):
+        work = Work(PAPER, late=late)
+        blob, _ = work.step_many(None, taken(columns, first))
+        before = states(work, blob)
+        blob, outputs = work.step_many(blob, taken(columns, last))
+        assert {STATUSES[code] for code in outputs["status"]} == {status}
+        after = states(work, blob)
+        assert all((after[key] == before[key]) == (late == "refuse") for key in after)
+        assert np.isnan(outputs["lower"]).all() == (late == "refuse")
+        assert set(work.unpack(blob).last) == {STEPS - 1}
+
+
+def test_a_key_that_was_silent_too_long_begins_anew() -> None:
+    columns, work = table(), Work(PAPER, idle=10)
+    silent = (columns["key"] == 3) & (columns["time"] >= 20) & (columns["time"] < 40)
+    blob, _ = run(work, taken(columns, ~silent), 5)
+    rest = columns["time"] >= 40
+    expected = sp.replay(
+        PAPER,
+        sp.Tape.from_arrays(
+            {end: columns[end][rest] for end in ("lower", "upper")},
+            columns["y"][rest],
+            id=columns["key"][rest],
+        ),
+    )
+    assert states(work, blob)[3] == plain(PAPER, expected.states[3])
+    assert states(work, blob)[4] != plain(PAPER, expected.states[4])
+    part = work.step_many(None, taken(columns, columns["time"] < 20))[0]
+    part = work.step_many(part, taken(columns, ~silent & (columns["time"] == 31)))[0]
+    assert 3 not in work.unpack(part).keys
+
+
+def test_a_bucket_is_the_same_bytes_after_unpacking() -> None:
+    for columns, work in ((table(text=True), Work(PAPER)), (events(), Work(PAPER, expire=9))):
+        blob = run(work, columns, 7)[0]
+        assert work.pack(work.unpack(blob)) == blob
+
+
+def test_another_controller_version_or_number_of_buckets_is_refused() -> None:
+    blob, _ = run(Work(PAPER, 8), table(), 30)
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.2, sp.steps.Fixed(0.05), bounds=(-20.0, 20.0))
+    other = sp.Controller(PAPER.sets, risk, PAPER.stretch)
+    with pytest.raises(StateError, match=r"another controller: it has 'level = 0.1'"):
+        Work(other, 8).step_many(blob, table())
+    with pytest.raises(StateError, match="written with 8 buckets, got 16"):
+        Work(PAPER, 16).step_many(blob, table())
+    with pytest.raises(StateError, match=f"version 9, this setpoint reads version {VERSION}"):
+        Work(PAPER, 8).step_many(blob[:2] + b"\x09" + blob[3:], table())
+    with pytest.raises(StateError, match="not the state of a bucket"):
+        Work(PAPER, 8).step_many(zlib.compress(blob), table())
+    with pytest.raises(StateError, match="damaged"):
+        Work(PAPER, 8).step_many(blob[: len(blob) // 2], table())
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "error", "words"),
+    [
+        ("lower", np.nan, PredictionError, "key 2: .* got"),
+        ("y", np.inf, LabelError, r"key 2: a label must be finite .* got inf"),
+    ],
+)
+def test_bad_numbers_are_refused_by_their_key(
+    column: str, value: float, error: type[Exception], words: str
+) -> None:
+    columns = table()
+    columns[column][2] = value
+    with pytest.raises(error, match=words):
+        Work(PAPER).step_many(None, columns)
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(InputError, match="late must be"):
+        Work(PAPER, late="maybe")
+    with pytest.raises(InputError, match="expire must say how long"):
+        Work(PAPER).step_many(None, events())
+    with pytest.raises(InputError, match="not a scalar rule"):
+        Work(sp.label_sets())
+    blob, _ = run(Work(PAPER), table(), 30)
+    with pytest.raises(InputError, match="keys of the state are whole numbers, got texts"):
+        Work(PAPER).step_many(blob, table(text=True))

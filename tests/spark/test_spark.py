@@ -1,0 +1,352 @@
+"""Queries on a real local Spark: the numbers of `replay`, and bad input refused."""
+
+import shutil
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint import spark as keyed
+from setpoint.bulk.vectors import layout_of, pack_rest
+from setpoint.errors import InputError, StateError
+from tests.spark import queries
+from tests.spark.queries import CONTROLLER, ENDS, KEYS, STEPS, source, table, taken, write_batches
+
+pytest.importorskip("pyspark")
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]  # PySpark's own, on pandas 3
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    session = queries.session()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def plain(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a finished query over all batches."""
+    folder = tmp_path_factory.mktemp("plain")
+    write_batches(folder / "in", table())
+    frame = source(spark, folder / "in")
+    queries.run(keyed.calibrate_stream(frame, CONTROLLER, key="meter", **ENDS, buckets=8), folder)
+    return folder
+
+
+def rows_of(frame: Any, *order: str) -> Any:
+    return frame.toPandas().sort_values(list(order), ignore_index=True)
+
+
+def trace_of(
+    columns: dict[str, Any], controller: sp.Controller = CONTROLLER, **more: Any
+) -> sp.Trace:
+    prediction = {"lower": columns["low"], "upper": columns["high"]}
+    tape = sp.Tape.from_arrays(prediction, columns["use"], id=columns["meter"], **more)
+    return sp.replay(controller, tape)
+
+
+def numbers(controller: sp.Controller, state: Any) -> list[float]:
+    return [*layout_of(controller).pack(state), *pack_rest(state)]
+
+
+def assert_same(found: Any, trace: sp.Trace) -> None:
+    """Rows in the order of time and key are those of the trace, to the bit."""
+    for name in ("lower", "upper", "lam"):
+        assert np.array_equal(found[name], getattr(trace, name)), name
+    losses = np.asarray(found["loss"], float)
+    assert np.array_equal(losses, trace.losses[0], equal_nan=True)
+
+
+def test_a_query_gives_what_replay_gives_to_the_bit(spark: Any, plain: Path) -> None:
+    found = rows_of(spark.read.parquet(str(plain / "out")), "hour", "meter")
+    assert list(found.columns) == [
+        "meter", "hour", "lower", "upper", "lam", "use", "covered", "loss", "made", "status",
+    ]  # fmt: skip
+    trace = trace_of(table())
+    assert_same(found, trace)
+    assert set(found["status"]) == {"shown"}
+    covered = trace.covered[trace.observed]
+    assert (found["covered"].dropna().to_numpy(bool) == covered).all()
+    assert found["covered"].isna().sum() == (~trace.observed).sum() > 0
+
+
+def test_the_state_of_a_query_is_a_table_and_states(
+    spark: Any, plain: Path, tmp_path: Path
+) -> None:
+    trace, checkpoint = trace_of(table()), str(plain / "checkpoint")
+    found = rows_of(keyed.read_state(spark, checkpoint), "meter")
+    assert found["meter"].tolist() == list(range(KEYS))
+    certificates = [trace.certificate(key).risks[0] for key in range(KEYS)]
+    assert found["judged"].tolist() == [risk.judged for risk in certificates]
+    assert found["theta"].tolist() == [risk.theta for risk in certificates]
+    assert found["most"].tolist() == [risk.constant_upper for risk in certificates]
+    assert found["certificate"].tolist() == [str(risk.status) for risk in certificates]
+    assert np.allclose(found["account"], (found["mean"] - 0.1) * found["judged"])
+    assert set(found["last"].astype(str)) == {
+        str(np.datetime64("2024-01-02T23", "s")).replace("T", " ")
+    }
+    (sums,) = keyed.total(keyed.read_state(spark, checkpoint)).collect()
+    assert sums.judged == found["judged"].sum()
+    assert sums.mean == pytest.approx(np.nanmean(trace.losses))
+    assert sum(sums.certificates.values()) == sums.keys == KEYS
+    controller, states = keyed.states(spark, checkpoint)
+    assert controller == CONTROLLER
+    expected = {key: numbers(controller, trace.states[key]) for key in range(KEYS)}
+    assert {key: numbers(controller, state) for key, state in states.items()} == expected
+    fleet = sp.Fleet(controller, 0)
+    fleet.add(list(states), list(states.values()))
+    assert {key: numbers(controller, fleet.state(key)) for key in fleet.ids} == expected
+    with sp.Store(tmp_path / "keys.sqlite", controller) as store:
+        for key in range(3):
+            store.stream(str(key), state=states[key])
+        assert numbers(controller, store.read("2").state) == expected[2]
+
+
+def test_a_query_goes_on_from_states_and_from_another_number_of_buckets(
+    spark: Any, plain: Path, tmp_path: Path
+) -> None:
+    columns = table()
+    early = columns["number"] < STEPS // 2
+    queries.write(tmp_path / "in", 0, taken(columns, ~early))
+    frame = source(spark, tmp_path / "in")
+    first = trace_of(taken(columns, early))
+    expected = trace_of(columns)
+    fleet = sp.Fleet(CONTROLLER, 0)
+    fleet.add(list(first.states), list(first.states.values()))
+    initial = {key: fleet.state(key) for key in fleet.ids}
+    out = keyed.calibrate_stream(
+        frame, CONTROLLER, key="meter", **ENDS, buckets=5, initial=initial,
+        checkpoint=str(tmp_path / "checkpoint"),
+    )  # fmt: skip
+    queries.run(out, tmp_path)
+    _, states = keyed.states(spark, str(tmp_path / "checkpoint"))
+    wanted = {key: numbers(CONTROLLER, expected.states[key]) for key in range(KEYS)}
+    assert {key: numbers(CONTROLLER, state) for key, state in states.items()} == wanted
+    # Over again, with the buckets of one query as the beginning of another.
+    late = {**columns, "hour": columns["hour"] + np.timedelta64(30, "D")}
+    queries.write(tmp_path / "more", 0, late)
+    table_of = keyed.read_state(spark, str(tmp_path / "checkpoint"), numbers=True)
+    out = keyed.calibrate_stream(
+        source(spark, tmp_path / "more"), CONTROLLER, key="meter", **ENDS, buckets=3,
+        initial=table_of,
+    )  # fmt: skip
+    queries.run(out, tmp_path, "2")
+    twice = {name: np.concatenate([columns[name], late[name]]) for name in columns}
+    found = rows_of(spark.read.parquet(str(tmp_path / "out2")), "hour", "meter")
+    assert np.array_equal(found["lower"], trace_of(twice).lower[KEYS * STEPS :])
+
+
+KEY_TYPES = {
+    "name": "name",
+    "two": ["name", "meter"],
+    "day": "cast(date_add(date'2020-02-28', cast(meter as int)) as date)",
+    "instant": "timestamp_micros(1700000000000001 + meter)",
+    "price": "cast(meter / 8 as decimal(10, 3))",
+    "double": "meter / 7",
+    "bytes": "cast(name as binary)",
+    "small": "cast(meter as smallint)",
+}
+
+
+def test_keys_of_every_type_come_back_as_they_were(spark: Any, plain: Path) -> None:
+    """As tables, which go the same way to Python and back, with dates for times."""
+    base = spark.read.parquet(str(plain / "in"))
+    base = base.selectExpr("*", "date_add(date'2024-01-01', cast(number as int)) as day_of")
+    trace = trace_of(table())
+    for name, expression in KEY_TYPES.items():
+        key: Any = expression if name in ("name", "two") else "k"
+        frame = base if key != "k" else base.selectExpr("*", f"{expression} as k")
+        columns = {**ENDS, "time": "day_of"}
+        out = keyed.backtest(frame, CONTROLLER, key=key, **columns, buckets=4)
+        names = [key] if isinstance(key, str) else key
+        assert dict(out.dtypes).items() >= {n: dict(frame.dtypes)[n] for n in names}.items()
+        both = frame.join(out.drop("use"), [*names, "day_of"])
+        assert_same(rows_of(both, "number", "meter"), trace)
+
+
+def test_late_labels_of_another_stream_give_what_replay_gives(spark: Any, tmp_path: Path) -> None:
+    columns, delay = table(), 5
+    seen = ~np.isnan(columns["use"])
+    predictions = {**columns, "use": np.full(len(seen), np.nan)}
+    late = {**columns, "hour": columns["hour"] + np.timedelta64(delay * 3600, "s")}
+    labels = taken(late, seen)
+    write_batches(tmp_path / "in", predictions)
+    write_batches(tmp_path / "labels", taken(labels, labels["hour"] <= columns["hour"].max()))
+    frame, answers = source(spark, tmp_path / "in"), source(spark, tmp_path / "labels")
+    schema = {"meter": "meter", "hour": "hour", "number": "cast(number as string) as number"}
+    frame = frame.withColumn("number", frame["number"].cast("string"))
+    out = keyed.calibrate_stream(
+        frame, CONTROLLER, key="meter", **ENDS, id="number", buckets=4,
+        labels=answers.selectExpr(*schema.values(), "use"), expire=timedelta(hours=40),
+    )  # fmt: skip
+    queries.run(out, tmp_path)
+    found = spark.read.parquet(str(tmp_path / "out"))
+    shown = rows_of(found.where("status = 'shown'"), "hour", "meter")
+    trace = trace_of(columns, time=columns["hour"], known=late["hour"])
+    assert np.array_equal(shown["lower"], trace.lower)
+    assert np.array_equal(shown["upper"], trace.upper)
+    answered = rows_of(found.where("status = 'answered'"), "made", "meter")
+    judged = seen & (late["hour"] <= columns["hour"].max())
+    assert np.array_equal(answered["loss"], trace.losses[0][judged])
+    state = rows_of(keyed.read_state(spark, str(tmp_path / "checkpoint")), "meter")
+    waiting = np.bincount(columns["meter"][~judged], minlength=KEYS)
+    assert state["pending"].tolist() == waiting.tolist()
+    # The same by a table with the times at which labels became known.
+    base = spark.read.parquet(str(tmp_path / "in")).drop("use")
+    truth = spark.createDataFrame([
+        (int(m), int(n), None if np.isnan(u) else float(u))
+        for m, n, u in zip(columns["meter"], columns["number"], columns["use"], strict=True)
+    ], "meter bigint, number bigint, use double")  # fmt: skip
+    rows = base.join(truth, ["meter", "number"])
+    rows = rows.selectExpr("*", f"hour + interval {delay} hours as told")
+    out = keyed.backtest(rows, CONTROLLER, key="meter", **ENDS, known="told", buckets=4)
+    shown = rows_of(out.where("status = 'shown'"), "hour", "meter")
+    assert np.array_equal(shown["lower"], trace.lower)
+    judged = rows_of(out.where("status = 'answered'"), "made", "meter")
+    assert np.array_equal(judged["loss"], trace.losses[0][seen])
+
+
+def test_tables_are_summed_up_by_key_and_tuned_on_a_sample(spark: Any, plain: Path) -> None:
+    base = spark.read.parquet(str(plain / "in"))
+    columns = {"key": "meter", **ENDS}
+    found = rows_of(keyed.backtest(base, CONTROLLER, **columns, keys=True), "meter")
+    expected = rows_of(keyed.read_state(spark, str(plain / "checkpoint")), "meter")
+    assert found.equals(expected[found.columns])
+    out = spark.read.parquet(str(plain / "out"))
+    verdicts = rows_of(keyed.usefulness(out, key="meter", time="hour", y="use"), "meter")
+    trace = trace_of(table())
+    mine = trace.tape.rows(7)
+    wanted = sp.metrics.usefulness(trace.lower[mine], trace.upper[mine], trace.tape.y[mine])
+    assert verdicts["use"][7] == str(wanted.use)
+    assert verdicts["rows"][7] == wanted.rows
+    tape = keyed.sample(base, CONTROLLER, **columns, keys=6, seed=1)
+    assert len(tape.streams) == 6
+    mine = tape.rows(tape.streams[0])
+    assert np.array_equal(tape.y[mine], table()["use"][table()["meter"] == tape.streams[0]], True)
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-20.0, 20.0))
+    controller, space = sp.Controller(sp.sets.Widen(), risk), {"gamma": [0.01, 0.1, 0.5, 2.0, 9.0]}
+    alone = sp.tune(controller, tape, space)
+    for where in (None, spark):
+        tuned = keyed.tune(tape, controller, space, spark=where, parts=2)
+        assert tuned.best == alone.best
+        assert np.array_equal(tuned.objective, alone.objective)
+        assert tuned.rows() == alone.rows()
+
+
+def test_a_listener_keeps_the_metrics_of_the_service(
+    spark: Any, plain: Path, tmp_path: Path
+) -> None:
+    prometheus = pytest.importorskip("prometheus_client")
+    registry = prometheus.CollectorRegistry()
+    watch = keyed.listener(registry)
+    spark.streams.addListener(watch)
+    try:
+        frame = source(spark, plain / "in")
+        out = keyed.calibrate_stream(frame, CONTROLLER, key="meter", **ENDS, buckets=4)
+        query = queries.run(out, tmp_path)
+        spark._jsc.sc().listenerBus().waitUntilEmpty()
+        trace, stream = trace_of(table()), {"stream": str(query.id)}
+        value = registry.get_sample_value
+        assert value("setpoint_stream_predictions", stream) == KEYS * STEPS
+        assert value("setpoint_stream_labels", stream) == trace.observed.sum()
+        mean = value("setpoint_stream_mean_loss", {**stream, "risk": "0"})
+        assert mean == pytest.approx(np.nanmean(trace.losses))
+        assert value("setpoint_transactions_total") == queries.BATCHES
+        assert value("setpoint_events_refused_total") == 0
+    finally:
+        spark.streams.removeListener(watch)
+
+
+def changed(column: str, value: Any) -> dict[str, Any]:
+    columns = taken(table(), slice(0, 80))
+    columns[column] = columns[column].astype(object)
+    columns[column][7] = value
+    return columns
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("meter", None, "meter must not be null in a key"),
+        ("hour", None, "key 7: hour must not be null"),
+        ("low", None, "key 7: low, high must not be null"),
+        ("low", "NaN", "key 7: low, high must not be NaN"),
+        ("use", "Infinity", "key 7: use must be finite"),
+    ],
+)
+def test_a_bad_row_is_one_error_before_any_row_is_written(
+    spark: Any, tmp_path: Path, column: str, value: Any, words: str
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    queries.write(tmp_path / "in", 0, changed(column, None))
+    frame = source(spark, tmp_path / "in")
+    if value is not None:
+        frame = frame.selectExpr(
+            "* except (" + column + ")", f"coalesce({column}, double('{value}')) as {column}"
+        )
+    out = keyed.calibrate_stream(frame, CONTROLLER, key="meter", **ENDS, buckets=4)
+    with pytest.raises(StreamingQueryException, match=words):
+        queries.run(out, tmp_path)
+    assert not list((tmp_path / "out").glob("*.parquet"))
+
+
+def test_wrong_columns_and_options_are_refused_before_a_query_starts(
+    spark: Any, plain: Path
+) -> None:
+    frame = source(spark, plain / "in")
+    for options, words in (
+        ({"key": "metre"}, "there is no column 'metre'"),
+        ({"key": "meter", "y": "name"}, "'name' must hold numbers, got string"),
+        ({"key": "meter", "time": "low"}, "'low' must hold timestamps, dates or whole numbers"),
+        ({"key": "meter", "lower": None}, "needs the columns lower, upper"),
+        ({"key": "meter", "id": "number"}, "expire must say how long"),
+        ({"key": "meter", "idle": 5}, "idle must be a timedelta"),
+        ({"key": "meter", "buckets": 0}, "buckets must be"),
+        ({"key": []}, "must be different columns"),
+    ):
+        with pytest.raises(InputError, match=words):
+            keyed.calibrate_stream(frame, CONTROLLER, **{**ENDS, **options})
+    with pytest.raises(InputError, match="not a scalar rule"):
+        keyed.calibrate_stream(frame, sp.label_sets(), key="meter", **ENDS)
+    with pytest.raises(InputError, match="for tables use backtest"):
+        keyed.calibrate_stream(
+            spark.read.parquet(str(plain / "in")), CONTROLLER, key="meter", **ENDS
+        )
+    with pytest.raises(StateError, match="no state in"):
+        keyed.read_state(spark, str(plain / "in"))
+
+
+def test_another_controller_or_number_of_buckets_is_refused(
+    spark: Any, plain: Path, tmp_path: Path
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    frame, checkpoint = source(spark, plain / "in"), str(plain / "checkpoint")
+    usual: dict[str, Any] = {"key": "meter", **ENDS}
+    for controller, buckets, words in (
+        (sp.intervals(0.8), 8, "another controller"),
+        (CONTROLLER, 16, "written with 8 buckets, got 16"),
+    ):
+        with pytest.raises(StateError, match=words):
+            keyed.calibrate_stream(
+                frame, controller, **usual, buckets=buckets, checkpoint=checkpoint
+            )
+    with pytest.raises(StateError, match="written for the columns"):
+        keyed.calibrate_stream(
+            frame, CONTROLLER, **{**usual, "key": "name"}, buckets=8, checkpoint=checkpoint
+        )
+    # Without the checkpoint named, the first bucket that is met says so.
+    shutil.copytree(plain, tmp_path / "copy")
+    queries.write(tmp_path / "copy" / "in", 9, table())
+    files = sorted((tmp_path / "copy" / "out").glob("*.parquet"))
+    out = keyed.calibrate_stream(
+        source(spark, tmp_path / "copy" / "in"), sp.intervals(0.8), **usual, buckets=8
+    )
+    with pytest.raises(StreamingQueryException):
+        queries.run(out, tmp_path / "copy")
+    assert sorted((tmp_path / "copy" / "out").glob("*.parquet")) == files
