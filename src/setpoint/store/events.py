@@ -30,7 +30,7 @@ _KEYS = ("stream", "id", *_VERBS)
 _FLAGS = ("drop", "certificate")
 _ALLOWED = frozenset(_KEYS)
 _PLAIN = frozenset((float, int, str))
-_LONGEST, _MOST_BITS = 200, 3000
+_LONGEST, _MOST_BITS, _SMALL = 200, 3000, 1 << 63
 
 
 class Unread(NamedTuple):
@@ -69,6 +69,9 @@ def name_of(value: Any) -> str:
 
 
 def _id(value: Any, what: str) -> Id:
+    kind = type(value)
+    if (kind is str and len(value) <= _LONGEST) or (kind is int and -_SMALL < value < _SMALL):
+        return value  # type: ignore[no-any-return]
     if isinstance(value, str):
         if len(value) > _LONGEST:
             raise InputError(

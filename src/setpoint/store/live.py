@@ -141,7 +141,11 @@ class Live:
             return id, _updated(row, y), True
         name, _, shown, _, _ = self.stream.receipt(id)
         covered, missing = None, self.skips and is_missing(y)
-        if not missing and (type(shown) is Interval or isinstance(shown, Contains)):
+        if missing:
+            pass
+        elif type(y) is float and type(shown) is Interval:
+            covered = shown.lower <= y <= shown.upper
+        elif isinstance(shown, Contains):
             # Asked first: whatever it raises, θ has not moved.
             covered = bool(shown.contains(self.stream.controller.sets.label(y)))
         loss = self.stream.update(y, name)
@@ -273,11 +277,12 @@ def _text(prediction: Any, receipt: Receipt) -> str:
     """A prediction and its receipt as `to_text` gives them; plain intervals take a short way."""
     _, reading, shown, lam, leader = receipt
     if type(shown) is Interval and type(reading) is tuple:
-        lower, upper = shown.lower, shown.upper
-        if _PLAIN.fullmatch(f"{prediction!r}|{reading!r}|{lower!r}|{upper!r}|{lam!r}"):
+        text = f"{prediction!r}|{reading!r}|{shown.lower!r}|{shown.upper!r}|{lam!r}"
+        if _PLAIN.fullmatch(text):
+            first, second, lower, upper, lam = text.split("|")
             return (
-                f'{{"$tuple": [{prediction!r}, {{"$tuple": [{repr(reading)[1:-1]}]}}, '
-                f'{{"$interval": [{lower!r}, {upper!r}]}}, {lam!r}, {leader}]}}'
+                f'{{"$tuple": [{first}, {{"$tuple": [{second[1:-1]}]}}, '
+                f'{{"$interval": [{lower}, {upper}]}}, {lam}, {leader}]}}'
             )
     return to_text((prediction, *receipt[1:]))
 
