@@ -470,10 +470,10 @@ class Stream:
             plain = None
         return {"controller": plain, "repr": described(self._controller)}
 
-    def content(self) -> dict[str, Any]:
+    def content(self, *, waiting: bool = True) -> dict[str, Any]:
         """Everything but the controller that the stream needs to go on, as plain values.
 
-        It shares nothing with the stream.
+        It shares nothing with the stream. What waits may be left out, where it is kept elsewhere.
         """
         state = self._state
         return {
@@ -486,7 +486,7 @@ class Stream:
             },
             "cells": np.array(state.cells) if state.cells else None,
             "window": None if state.sets is None else np.array(state.sets.memory),
-            "receipts": self._receipts.content(),
+            "receipts": self._receipts.content(waiting=waiting),
             "last": None if self._last is None else (tuple(self._last[0]), *self._last[1:]),
             "earlier": deepcopy(self._earlier),
             "watch": None if self._watch is None else self._watch.content(),

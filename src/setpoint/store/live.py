@@ -204,9 +204,8 @@ class Live:
     def change(self) -> Change:
         """What is to be written of the batch."""
         self.stream.hand_over()  # the database remembers what is closed
-        content = self.stream.content()
+        content = self.stream.content(waiting=False)  # they have rows of their own
         content["last"] = None
-        content["receipts"] |= {"waiting": [], "alone": False}
         overview = encode(self._overview(content))
         if (watch := content["watch"]) is not None:
             watch["losses"] = [_digits(losses) for losses in watch["losses"]]
