@@ -273,6 +273,34 @@ def fleets() -> dict[str, Any]:
     return found
 
 
+def self_adjusting() -> dict[str, Any]:
+    """The self-adjusting default, without and with a season, beside error adaptive stretching."""
+    lower, upper, y = data(STEPS)
+    tape = sp.Tape.from_arrays({"lower": lower, "upper": upper}, y)
+    rows = data((5, STREAMS))
+    out = np.zeros_like(rows[0]), np.zeros_like(rows[0])
+    controllers = {
+        "error adaptive": controller_of(STRETCHES["error adaptive"]),
+        "self-adjusting": sp.intervals(),
+        "self-adjusting, season of 24": sp.intervals(period=24),
+    }
+    found: dict[str, Any] = {}
+    print(f"\nself-adjusting: ns a step, replayed {STEPS:,}, and a fleet of {STREAMS:,}")
+    print(f"{'':32}{'replay':>8}{'ratio':>7}{'fleet':>8}{'ratio':>7}")
+    for name, controller in controllers.items():
+        fleet = sp.Fleet(controller, STREAMS)
+        replayed = quickest(lambda held=controller: sp.replay(held, tape), 3)  # type: ignore[misc]
+        run = quickest(lambda held=fleet: held.run(rows[:2], rows[2], out=out), 3)  # type: ignore[misc]
+        times = replayed / STEPS * 1e9, run / rows[2].size * 1e9
+        found[name] = dict(zip(("replay_ns", "fleet_ns"), times, strict=True))
+        first = found["error adaptive"]
+        ratios = times[0] / first["replay_ns"], times[1] / first["fleet_ns"]
+        print(f"{name:32}{times[0]:8.0f}{ratios[0]:7.1f}{times[1]:8.0f}{ratios[1]:7.1f}")
+    judge("the default replayed", found["self-adjusting"]["replay_ns"], 200.0, " ns")
+    judge("the default in a fleet", found["self-adjusting"]["fleet_ns"], 250.0, " ns")
+    return found
+
+
 def sweeps() -> dict[str, Any]:
     """A thousand configurations on a validation tape, and one of them in plain Python."""
     lower, upper, y = data(VALIDATION)
@@ -420,6 +448,7 @@ def main() -> None:
     found = {
         "replay": against_c(),
         "fleet": fleets(),
+        "self_adjusting": self_adjusting(),
         "sweep": sweeps(),
         "window": windows(),
         "memory": memory(),

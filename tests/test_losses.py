@@ -77,7 +77,7 @@ def test_the_counter_is_never_below_miscoverage(misses: list[bool]) -> None:
 
 def test_what_the_built_in_losses_declare() -> None:
     assert declaration(Miscoverage()) == Declaration(
-        0.0, 1.0, 0.0, 1.0, False, unit=("miss", "misses")
+        0.0, 1.0, 0.0, 1.0, False, noun=("miss", "misses")
     )
     assert declaration(MiscoverageCounter()) == Declaration(0.0, INF, 0.0, 1.0, False)
     assert declaration(MiscoverageCounter(cap=5)) == Declaration(0.0, 5.0, 0.0, 1.0, False)

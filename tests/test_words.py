@@ -49,7 +49,7 @@ def test_both_sides_are_told_where_both_are_kept() -> None:
 def test_another_loss_is_told_in_its_own_unit() -> None:
     class Euros:
         low, high = 0.0, 5.0
-        unit = ("euro", "euros")
+        noun = ("euro", "euros")
 
         def __call__(self, shown: Any, y: float) -> float:
             return 0.0 if y in shown else 5.0
@@ -106,16 +106,16 @@ def test_a_rule_says_itself_that_its_constants_are_counts() -> None:
     assert "budget" not in told.certificate().risks[0].words()
 
 
-@pytest.mark.parametrize("unit", ["miss", ("miss",), ("miss", 2)])
-def test_a_unit_is_two_words(unit: Any) -> None:
+@pytest.mark.parametrize("noun", ["miss", ("miss",), ("miss", 2)])
+def test_a_noun_is_two_words(noun: Any) -> None:
     class Odd:
         low, high = 0.0, 1.0
 
         def __call__(self, shown: Any, y: float) -> float:
             return 0.0
 
-    Odd.unit = unit  # type: ignore[attr-defined]
-    with pytest.raises(InputError, match="unit must be two words"):
+    Odd.noun = noun  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="noun must be two words"):
         sp.losses.declaration(Odd())
 
 

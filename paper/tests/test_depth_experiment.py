@@ -17,11 +17,22 @@ from setpoint_paper.depth.claims import CLAIMS, decide, typical
 from setpoint_paper.depth.experiment import reproduce
 from setpoint_paper.depth.maps import HEURISTICS, Plan, Recipe, clip_of, maps_of
 from setpoint_paper.depth.report import report
-from setpoint_paper.depth.runs import METHODS, Row, _extremes, _worst, controller, judge
+from setpoint_paper.depth.runs import (
+    ALONE,
+    GEOMETRIES,
+    METHODS,
+    Row,
+    _extremes,
+    _pixel_delta,
+    _worst,
+    controller,
+    judge,
+)
 from setpoint_paper.depth.tapes import make, read
 from setpoint_paper.models import StoredPredictions
 
 PLAN = Plan(frames=60, epochs=1, residual_epochs=1)
+NAMES = ("region0", "region1", "region2", "lengths")
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +145,7 @@ def test_one_risk_is_judged_as_a_plain_loop_judges_it(cache: Path) -> None:
     row, series = judge(frames, "single", ("road", "network", "previous", 0))
     # The recursion of the paper, written out on the sorted critical values.
     theta, top = min(log1p(frames.starts[0]), log1p(frames.bound)), log1p(frames.bound)
-    regions, lengths = frames.tape().prediction[:2], frames.tape().prediction[2]
+    regions, lengths = frames.tape().prediction[:2], frames.tape().prediction[3]
     coverage, centre, length = [], [], []
     for at in range(len(frames.rows)):
         lam = exp(theta) - 1.0 if theta >= 0.0 else -inf
@@ -170,9 +181,9 @@ def test_a_tolerance_that_no_step_size_keeps_is_doubled(cache: Path) -> None:
             else column.values,
             column.offsets,
         )
-        for name, column in zip(("region0", "region1", "lengths"), rows.prediction, strict=True)
+        for name, column in zip(NAMES, rows.prediction, strict=True)
     }
-    for name in ("region0", "region1"):
+    for name in NAMES[:3]:
         held = columns[name]
         columns[name] = sp.tape.Ragged.from_rows([np.sort(held[at]) for at in range(len(rows))])
     hard = replace(frames, rows=sp.Tape.from_arrays(columns, np.zeros(len(rows))), bound=1e300)
@@ -187,11 +198,11 @@ def test_every_method_keeps_what_its_certificate_promises(cache: Path) -> None:
         for method in METHODS:
             row, _ = judge(frames, method, ("road", "network", heuristic, 0))
             assert row.kept
-            assert isnan(row.gamma_centre) == (method == "single")
-            if method == "mean_bare":
+            assert isnan(row.gamma_centre) == (method in ALONE)
+            if method in ("max_bare", "mean_bare"):
                 assert isnan(row.bound_image)
                 assert row.verdict_image.startswith("no guarantee")
-            else:
+            elif method != "centre":
                 assert row.excess_image <= row.window_image
                 assert row.mean_image - 0.2 <= row.bound_image + 1e-9
             if method in ("max", "mean"):
@@ -213,6 +224,40 @@ def test_the_start_is_the_smallest_that_held_the_end_of_the_warm_up(cache: Path)
     lam = frames.starts[0]
     assert np.mean([np.mean(each > 1.0001 * lam) for each in shares]) <= 0.2
     assert np.mean([np.mean(each > 0.99 * lam) for each in shares]) > 0.2
+
+
+def test_the_centre_is_judged_in_both_geometries(cache: Path) -> None:
+    frames = make(recipe(), cache)
+    shape = frames.pixels.shape[1:]
+    found = {}
+    for geometry, region in GEOMETRIES.items():
+        row, series = judge(frames, "single", ("road", "network", "previous", 0), geometry)
+        lam = series.lam[frames.validation :]
+        inside = np.zeros(shape, bool)
+        inside[region.index(shape)] = True
+        pixels = frames.pixels[:, inside]
+        shares = [
+            np.mean(each[np.isfinite(each)] <= at) for each, at in zip(pixels, lam, strict=True)
+        ]
+        # Pixels are kept in half precision.
+        assert row.centre_coverage == pytest.approx(np.mean(shares), abs=0.01)
+        assert row.poor_50 <= row.centre_failure <= row.poor_70
+        covered = frames.pixels <= lam[:, None, None]
+        often = np.isfinite(frames.pixels).sum(axis=0)
+        away = [
+            abs(covered[:, i, j].sum() / often[i, j] - 0.8)
+            for i in range(shape[0])
+            for j in range(shape[1])
+            if often[i, j] > len(lam) // 2
+        ]
+        assert row.pixel_delta == pytest.approx(np.mean(away))
+        parts = (
+            inside.sum() * row.centre_length + (~inside).sum() * row.other_length
+        ) / inside.size
+        assert parts == pytest.approx(row.length, rel=0.2)  # sky is not judged
+        found[geometry] = inside.sum()
+    assert found["authors"] / found["text"] == pytest.approx(448 / 188, rel=0.1)
+    assert isnan(_pixel_delta(np.full((3, 2, 2), np.nan, np.float16), np.ones(3)))
 
 
 def test_extremes_and_worst_windows_are_those_of_all_windows() -> None:
@@ -262,8 +307,9 @@ def as_printed() -> list[Row]:
         for each in LENGTHS
     ]  # fmt: skip
     both = {"coverage": 0.856, "centre_failure": 0.0998}
-    rows.append(made("registered", "max", length=22.89, **both))
+    rows += [made("registered", each, length=22.89, **both) for each in ("max", "max_bare")]
     rows += [made("registered", each, length=22.56, **both) for each in ("mean", "mean_bare")]
+    rows.append(made("registered", "centre", centre_coverage=0.8, centre_failure=0.16))
     return rows
 
 
@@ -307,10 +353,12 @@ def test_a_report_tells_verdicts_printed_numbers_and_what_has_no_guarantee() -> 
         else row
         for row in as_printed()
     ]
+    rows += [replace(row, geometry="authors") for row in rows]
     text = report(rows, "setpoint-paper depth", {"road": "a road"}, quick=False)
     assert "**holds (1 of 1)**" in text
+    assert "with the authors' centre **holds (1 of 1)**" in text
     assert "18.0*" in text
-    assert "two, bare Mean (paper): none of 1 runs has a guarantee" in text
+    assert "two, bare Mean (paper): none of 2 runs has a guarantee" in text
     assert "So far, with 1 seed." in text
 
 
@@ -323,7 +371,7 @@ def test_the_whole_experiment_leaves_a_report_and_goes_fast_the_second_time(
     asked = ("constant", "registered")
     options = {"clips": ("road",), "heuristics": asked, "quick": True, "frames": 60}
     rows = reproduce(**options, out=tmp_path, cache=cache)  # type: ignore[arg-type]
-    assert len(rows) == len(asked) * len(METHODS)
+    assert len(rows) == len(asked) * len(METHODS) * len(GEOMETRIES)
     assert all(row.kept for row in rows)
     names = {each.name for each in tmp_path.iterdir()}
     assert names == {

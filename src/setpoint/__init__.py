@@ -19,7 +19,7 @@ from setpoint import (
 from setpoint.alarms import Alarm
 from setpoint.controller import Controller, Risk, State
 from setpoint.guarantee import Certificate
-from setpoint.presets import burn_in, intervals, label_sets
+from setpoint.presets import burn_in, intervals, label_sets, start_from
 from setpoint.receipts import Info, Receipt
 from setpoint.stream import Stream
 
@@ -85,6 +85,7 @@ __all__ = [
     "search",
     "sets",
     "spec",
+    "start_from",
     "steps",
     "stretches",
     "sweep",

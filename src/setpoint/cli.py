@@ -1,5 +1,6 @@
 """The command `setpoint`: it parses, calls the library and prints."""
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,18 @@ try:
 except ImportError as error:
     sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
 
-__all__ = ["app", "calibrate", "demo", "inspect", "main", "report", "run", "stream", "tune"]
+__all__ = [
+    "app",
+    "calibrate",
+    "demo",
+    "inspect",
+    "main",
+    "report",
+    "run",
+    "serve",
+    "stream",
+    "tune",
+]
 
 app = typer.Typer(
     help="Keeps the risk of any online model at the level you set.",
@@ -30,7 +42,10 @@ app = typer.Typer(
 _RiskName = StrEnum("_RiskName", ["coverage", "mc"])
 _RuleName = StrEnum("_RuleName", ["budget", "paper"])
 _SetsName = StrEnum("_SetsName", ["intervals", "labels"])
-_ModelName = StrEnum("_ModelName", ["linear", "last", "river", "forest"])
+_ModelName = StrEnum(
+    "_ModelName",
+    ["auto", "last", "seasonal", "drift", "linear", "boosting", "river", "forest"],
+)
 _FileKind = StrEnum("_FileKind", ["csv", "parquet", "jsonl"])
 
 File = Annotated[
@@ -151,7 +166,9 @@ def run(
     ] = None,
     id: Id = None,
     group: Group = None,
-    model: Annotated[_ModelName, Option(help="The model that learns online.")] = _ModelName.linear,
+    model: Annotated[
+        _ModelName, Option(help="The model that learns online; auto mixes the first five others.")
+    ] = _ModelName.auto,
     features: Annotated[
         str | None,
         Option(metavar="COLUMNS", help="What the model sees; by default all it can use."),
@@ -159,6 +176,17 @@ def run(
     without: Annotated[
         str | None,
         Option(metavar="COLUMNS", help="What it must not see: what is known too late."),
+    ] = None,
+    known_ahead: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMNS",
+            help="What is known before the label, however much it tells of it; else the row before "
+            "is taken.",
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None, Option(help="How many seconds models may learn; by default 40.")
     ] = None,
     coverage: Coverage = None,
     level: Level = None,
@@ -185,8 +213,8 @@ def run(
     with _progress("learning", quiet or json) as progress:
         result = jobs.run(
             file, target, goal, model=model, time=time, id=id, group=group,
-            features=_names(features), without=_names(without),
-            burn_in=burn_in, controller=config, progress=progress,
+            features=_names(features), without=_names(without), known_ahead=_names(known_ahead),
+            budget=budget, burn_in=burn_in, controller=config, progress=progress,
         )  # fmt: skip
     kind = None if format is None else f".{format}"
     files = result.write(out, report=not no_report, suffix=kind)
@@ -324,6 +352,69 @@ def stream(
         history=history,
     ) as store:  # fmt: skip
         serve(store, sys.stdin.buffer, sys.stdout.buffer)
+
+
+@app.command()
+def serve(
+    store: Annotated[
+        str, Option(help="A file or folder for SQLite, or an address as postgresql://….")
+    ] = "streams.sqlite",
+    host: Annotated[str, Option(help="Where to answer; elsewhere than here it needs tokens.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, Option(help="The port; 0 takes a free one.")] = 8000,
+    config: Annotated[
+        Path | None, Option(help="A controller as TOML for streams that nobody created.")
+    ] = None,
+    tokens: Annotated[Path | None, Option(help="A TOML file of tokens and their scopes.")] = None,
+    webhook: Annotated[
+        list[str] | None, Option(help="An address to tell of alarms; may be given again.")
+    ] = None,
+    window: Annotated[
+        int, Option(help="Alarms look at the mean loss of so many last labels.")
+    ] = 250,
+    tolerance: Annotated[
+        float, Option(help="An alarm begins where it is so far from its level.")
+    ] = 0.1,
+    history: Annotated[
+        int | None,
+        Option(help="How many closed predictions of a stream are kept; at first 1,000,000."),
+    ] = None,
+    max_body: Annotated[int, Option(help="The most bytes of a request.")] = 8 << 20,
+    max_batch: Annotated[int, Option(help="The most events of a request.")] = 10_000,
+    max_waiting: Annotated[int, Option(help="With so many events waiting, more get 429.")] = 20_000,
+    metric_streams: Annotated[
+        int, Option(help="So many streams, the worst off, have metrics of their own.")
+    ] = 200,
+) -> None:
+    """Answers over HTTP: streams in a database, with a live page, metrics and alarms.
+
+    SETPOINT_TOKENS may hold tokens (name:scope:token), SETPOINT_WEBHOOK_SECRET the key that signs
+    alarms. See docs/service.md.
+    """
+    from setpoint.service.app import Limits, Service, serve
+    from setpoint.service.tokens import Tokens
+    from setpoint.service.watch import Webhooks
+
+    controller, secret = None, os.environ.get("SETPOINT_WEBHOOK_SECRET", "")
+    if webhook and not secret:
+        raise InputError("--webhook needs SETPOINT_WEBHOOK_SECRET, the key that signs alarms")
+    if config is not None:
+        from setpoint.jobs.job import Config, check_work
+
+        source = Config.read(config)
+        controller = None if source is None else source.controller
+        if controller is not None:
+            check_work(controller, "the service")
+    service = Service(
+        lambda: setpoint.Store(
+            store, controller, window=window, tolerance=tolerance, history=history,
+            takes_back=True,
+        ),
+        Tokens.read(tokens), Limits(max_body, max_batch, max_waiting, metric_streams),
+        lambda streams: Webhooks(streams, webhook, secret) if webhook else None,
+    )  # fmt: skip
+    serve(service, host, port, lambda port: typer.echo(f"setpoint answers on {host}:{port}"))
 
 
 @app.command()

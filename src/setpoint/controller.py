@@ -183,10 +183,13 @@ class Controller:
         levels = [risk.level for risk in self.risks]
         if len(levels) != sides:
             raise InputError(f"{name} needs {sides} risks, one for each set, got {len(levels)}")
-        if self.stretch.move is not None:
+        # The memory of a barrier is about late labels alone, and serves all sets.
+        stretch: Any = self.stretch
+        shared = isinstance(stretch, Saturates) and isinstance(stretch, Scored)
+        if stretch.move is not None and not (shared and not stretch.scored):
             raise InputError(
                 f"{name} has a λ for each set, which a stretch with one memory cannot serve: use "
-                f"stretches.Identity() or stretches.Exponential(), got {self.stretch!r}"
+                f"stretches.Identity(), Exponential() or Barrier(), got {self.stretch!r}"
             )
         if self.combine != Max():
             raise InputError(f"{name} combines nothing: leave out combine, got {self.combine!r}")

@@ -456,7 +456,7 @@ def _certify(
         lifted=values.lifted,
         rounding=claim.rounding,
         premises=premises,
-        unit=promise.unit,
+        unit=promise.noun,
         counted=claim.counted,
         asked=asked_of(risk),
     )

@@ -71,6 +71,7 @@ class Law:
         self.cell_size = len(family.cell) if self.seasonal else 0
         self.family_size = len(memory_of(family)) + self.cell_size
         self.family_doubted = not trusted(family)
+        self.plain_learner = self.learns and not self.seasonal and not self.family_doubted
         # Where y has many critical values, the loss says which of them counts.
         shares = isinstance(loss, Calms) and isinstance(self.sets, Shares)
         self.calm: Any = loss.critical if shares else None
@@ -330,7 +331,10 @@ def learn_one(
     """`recursion.learn` for a single risk; nothing is changed before everything is computed."""
     if law.remembers:
         weighed = law.sets.weigh(reading, y)
-    learnt = law.learn_family(state, reading, y) if law.learns else ()
+    if law.plain_learner:
+        learnt = law.observe(law.family_params, state.family, reading, y)
+    else:
+        learnt = law.learn_family(state, reading, y) if law.learns else ()
     value: float | None
     if law.counts:
         value, loss = law.rule(law.params, risk.loss, not shown.contains(y))
@@ -366,7 +370,9 @@ def learn_one(
         risk.total += value
     if not judged:
         risk.unjudged += 1
-    if law.learns:
+    if law.plain_learner:
+        state.family = learnt
+    elif law.learns:
         law.keep(state, reading, learnt)
     if law.remembers:
         law.sets.observe(weighed)

@@ -9,7 +9,7 @@ A loss is any callable of `(shown, y)` that declares what it promises:
                   set (default: high) and `empty` the most on the empty one (default: low)
     monotone      False if it neither grows nor shrinks with the set (default: True)
     judges        the class or protocol of the sets it judges (default: None, any)
-    unit          what people call one of it and several, as in "miss", "misses" (default: points)
+    noun          what people call one of it and several, as in "miss", "misses" (default: points)
 
 A loss may return None where there is nothing to judge. What else it may offer is a protocol:
 
@@ -36,9 +36,9 @@ from setpoint.sets.frames import chosen, is_tensor
 from setpoint.sets.labels import LabelSet
 
 __all__ = [
-    "Calms", "CentreFailure", "Counts", "Custom", "Declaration", "F1Shortfall", "FalseNegatives",
-    "FalsePositives", "ImageMiscoverage", "Keeps", "Limits", "Loss", "Miscoverage",
-    "MiscoverageCounter", "Misses", "SetSize", "declaration", "fits", "miscoverage",
+    "ByRegion", "Calms", "CentreFailure", "Counts", "Custom", "Declaration", "F1Shortfall",
+    "FalseNegatives", "FalsePositives", "ImageMiscoverage", "Keeps", "Limits", "Loss",
+    "Miscoverage", "MiscoverageCounter", "Misses", "SetSize", "declaration", "fits", "miscoverage",
     "miscoverage_counter",
 ]  # fmt: skip
 
@@ -84,6 +84,13 @@ class Calms(Protocol, metaclass=Capability):
 
 
 @runtime_checkable
+class ByRegion(Protocol, metaclass=Capability):
+    """Critical values of a frame that are kept by region, not by pixel."""
+
+    def of(self, region: Any) -> Any: ...
+
+
+@runtime_checkable
 class Limits(Protocol, metaclass=Capability):
     """A loss whose range has no end, and which a single risk without delay still bounds.
 
@@ -111,13 +118,13 @@ class Declaration(NamedTuple):
     grows: bool
     monotone: bool = True
     judges: Any = None
-    unit: tuple[str, str] = ("point of loss", "points of loss")
+    noun: tuple[str, str] = ("point of loss", "points of loss")
 
 
 def declaration(loss: Any) -> Declaration:
     """The promises of a loss, with the defaults filled in.
 
-    >>> declaration(Miscoverage()).unit
+    >>> declaration(Miscoverage()).noun
     ('miss', 'misses')
     """
     name = type(loss).__name__
@@ -144,11 +151,11 @@ def declaration(loss: Any) -> Declaration:
         )
     if judges is not None and not isinstance(judges, type):
         raise InputError(f"{name}.judges must be a class of sets, got {judges!r}")
-    unit = declared["unit"] or Declaration._field_defaults["unit"]
-    if not (isinstance(unit, tuple) and [type(word) for word in unit] == [str, str]):
-        raise InputError(f"{name}.unit must be two words, for one and for several, got {unit!r}")
+    noun = declared["noun"] or Declaration._field_defaults["noun"]
+    if not (isinstance(noun, tuple) and [type(word) for word in noun] == [str, str]):
+        raise InputError(f"{name}.noun must be two words, for one and for several, got {noun!r}")
     monotone = declared["monotone"] is not False
-    return Declaration(low, high, full, empty, grows, monotone, judges, unit)
+    return Declaration(low, high, full, empty, grows, monotone, judges, noun)
 
 
 def fits(family: Any, loss: Any) -> str | None:
@@ -190,7 +197,7 @@ class Miscoverage:
     """
 
     low, high = 0.0, 1.0
-    unit = ("miss", "misses")
+    noun = ("miss", "misses")
     params = ()
     rule = staticmethod(miscoverage)
 
@@ -423,7 +430,10 @@ class F1Shortfall:
 
 def _smallest(criticals: Any, region: Region, wanted: Callable[[int], int]) -> float:
     """The k-th smallest critical value of a region, k = wanted(number of them); −inf for 0."""
-    values = chosen(criticals, region.index(tuple(criticals.shape))).reshape(-1)
+    if isinstance(criticals, ByRegion):
+        values = criticals.of(region)
+    else:
+        values = chosen(criticals, region.index(tuple(criticals.shape))).reshape(-1)
     values = values[values == values]  # not NaN
     k = wanted(len(values))
     if k <= 0:

@@ -1,7 +1,7 @@
 """Controllers to begin with: known by a name, or filled in from past predictions and labels."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import inf, nan, sqrt
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import confidence, doubt_level, is_missing, number, positive, whole
-from setpoint.controller import Controller, Risk, cells_of, memory_of
+from setpoint.controller import Controller, Risk, State, cells_of, memory_of
 from setpoint.errors import InputError
 from setpoint.losses import Calms, Keeps, Miscoverage, Misses, declaration
 from setpoint.sets import (
@@ -31,7 +31,7 @@ from setpoint.sets.family import seasonal
 from setpoint.steps import Account, Fixed
 from setpoint.stretches import Barrier, ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
 
-__all__ = ["aci", "burn_in", "find_period", "intervals", "label_sets", "miss_level"]
+__all__ = ["aci", "burn_in", "find_period", "intervals", "label_sets", "miss_level", "start_from"]
 
 
 def miss_level(coverage: float) -> float:
@@ -92,6 +92,47 @@ def intervals(
     sets = Corrected(support=support, level=level, recentre=recentre, means=means, period=period)
     budget = _budget(risk, level, limit, two_sided)
     return Controller(sets, budget, Barrier(limit, steadiness, two_sided))
+
+
+def start_from(
+    controller: Controller, states: Iterable[State] | Mapping[Any, State], weight: float = 10.0
+) -> Controller:
+    """The same controller for new streams, which begin with what others have learnt.
+
+    Scales stay each stream's own: the width of its first forecast tells them. Only the start of a
+    stream changes, and nothing of what is guaranteed. It helps short series whose forecasts have a
+    width; a start for point forecasts is refused.
+
+    Parameters
+    ----------
+    controller
+        One whose family learns, such as `intervals()`.
+    states
+        Those of other streams under such a controller: `trace.states`, or a few of a fleet.
+        Of more than 2,000 some are taken, evenly.
+    weight
+        How many labels the start counts.
+
+    Examples
+    --------
+    >>> import setpoint as sp
+    >>> import numpy as np
+    >>> rng, days = np.random.default_rng(0), np.repeat(np.arange(40), 50)
+    >>> scale = 10.0 ** rng.uniform(-3, 3, 40)[days]
+    >>> forecast = {"lower": -scale, "upper": scale}
+    >>> past = sp.Tape.from_arrays(forecast, scale * (1.0 + rng.normal(size=2000)), id=days)
+    >>> trace = sp.replay(sp.intervals(), past)
+    >>> stream = sp.Stream(sp.start_from(sp.intervals(), trace.states))
+    >>> interval = stream.predict((-5.0, 5.0))  # forecasts of this kind are too low
+    >>> bool(interval.lower > -5.0 and interval.upper > 10.0)
+    True
+    """
+    sets = controller.sets
+    if not isinstance(sets, Corrected):
+        raise InputError(f"a start needs a controller with sets.Corrected, got {sets!r}")
+    values = list(states.values() if isinstance(states, Mapping) else states)
+    some = values[:: -(-len(values) // 2000) or 1]
+    return replace(controller, sets=replace(sets, prior=sets.prior_of(some, weight)))
 
 
 _SEASONS = (4, 5, 7, 12, 24, 48, 52, 96, 144, 168, 288, 336, 365, 672, 1008, 1440, 2016)

@@ -215,6 +215,12 @@ def learn(
             calm = seen[i] if leader == i else calm
             pull = excess[i] if leader == i else pull
             score = scores[i] if leader == i else score
+        if rules.split:  # no set leads: their mean
+            calm, pull = seen[0], 0.0
+            for i in rules.risks:
+                calm = calm | seen[i]
+                pull = pull + (excess[i] if seen[i] else 0.0)
+            pull = pull / len(rules.risks)
         calm = calm & (rules.always | ((lam < inf) & (lam > -inf)))
         stretch = rules.move(numbers.phi, stretch, pull, score, lam) if calm else stretch
     theta = tuple([moves[i][0] for i in rules.risks])

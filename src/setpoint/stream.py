@@ -153,8 +153,11 @@ class Stream:
         reading = sets.read(prediction)
         if self._draws:
             reading = sets.draw(reading, name)
-        if self._learns:
+        if self._turns:
             reading = prepared(self._law, state, reading)
+        elif self._learns:
+            law = self._law
+            reading = law.prepare(law.family_params, state.family, reading)
         lam: Any
         if self._single:
             leader, lam = 0, aim_one(self._law, self._risk, state.stretch)

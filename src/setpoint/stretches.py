@@ -352,6 +352,9 @@ class Barrier:
     the limit is K + 2d, the gain g/(1 + d/5), and S is taken as it would be if those that wait miss
     as the recent ones did. For `steps.Account`, which makes S the account itself.
 
+    λ has no unit: it is the logarithm of a factor for `sets.Corrected`. For `sets.TwoSided` and
+    other families whose λ is in units of y, the bound is the same, and `gain` is in units of y.
+
     Parameters
     ----------
     limit

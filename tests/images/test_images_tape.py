@@ -56,8 +56,12 @@ def live(controller: sp.Controller, seen: list[tuple[Any, Any]]) -> tuple[Any, .
 
 @pytest.mark.parametrize("risks", [RISKS[:1], RISKS[1:], RISKS])
 @pytest.mark.parametrize("combine", [sp.combine.Max(), sp.combine.Max(anti_windup=1.0)])
-def test_a_replay_is_the_live_stream(risks: Any, combine: Any) -> None:
-    stretch = sp.stretches.Exponential()
+@pytest.mark.parametrize(
+    "stretch",
+    [sp.stretches.Exponential(), sp.stretches.ErrorAdaptive(0.1, 0.2, -0.5, 0.5)],
+    ids=["exponential", "error adaptive"],
+)
+def test_a_replay_is_the_live_stream(risks: Any, combine: Any, stretch: Any) -> None:
     controller = sp.Controller(sp.sets.PixelScale(), risks, stretch, combine)
     seen = frames(60)
     kept = FrameTape(dtype="float64")
@@ -72,6 +76,19 @@ def test_a_replay_is_the_live_stream(risks: Any, combine: Any) -> None:
     assert (~there).sum() == 1  # the frame without a valid pixel
     assert np.allclose(found[there], lengths[there], rtol=1e-12)
     assert trace.state.risks[0].theta == trace.states[None].risks[0].theta
+
+
+@pytest.mark.parametrize("risk", RISKS)
+def test_a_replay_of_the_self_adjusting_default_is_the_live_stream(risk: Any) -> None:
+    controller = sp.label_sets(sets=sp.sets.PixelScale(), risk=risk)
+    seen = frames(60)
+    kept = FrameTape(dtype="float64")
+    for prediction, y in seen:
+        kept.add(prediction, y)
+    losses, thetas, _ = live(controller, seen)
+    trace = sp.replay(kept.controller(controller), kept.tape())
+    assert np.array_equal(trace.losses, losses, equal_nan=True)
+    assert np.array_equal(trace.theta, thetas)
 
 
 def test_single_precision_counts_all_but_ties() -> None:
@@ -220,10 +237,6 @@ def test_what_a_frame_tape_cannot_do_is_told() -> None:
         family.at(row, 1.0).count(None, Centre())
     with pytest.raises(PredictionError, match="1 regions and 3 lengths, got 2 and 3"):
         family.read(([1.0], [2.0], [0.0, 2.0, inf]))
-    adaptive = sp.stretches.ErrorAdaptive(score=0.1, loss=0.1, low=-1.0, high=1.0)
-    controller = sp.Controller(sp.sets.PixelScale(), RISKS[0], adaptive)
-    with pytest.raises(InputError, match="a stretch that adapts asks for"):
-        FrameTape().controller(controller)
 
 
 def looped_choice(

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint.losses import Custom, FalseNegatives, Miscoverage, MiscoverageCounter, declaration
-from setpoint.sets import Corrected, Cumulative, Multilabel, Scale, Threshold, Widen
+from setpoint.sets import (
+    Corrected,
+    Cumulative,
+    Multilabel,
+    Nested,
+    Scale,
+    Threshold,
+    TwoSided,
+    Widen,
+)
 from setpoint.steps import Account
 from setpoint.stretches import Barrier, Tracking
 from tests.laws.adversary import Adversary, adversaries
@@ -45,6 +54,7 @@ def budgets(draw: Any) -> sp.Controller:
                 (Corrected(), barrier, on_intervals),
                 (Corrected(means=2, recentre=False), barrier, on_intervals),
                 (Corrected(support=(0.0, inf)), barrier, on_intervals),
+                (Corrected(period=3), barrier, on_intervals),
                 (Widen(), tracking, on_intervals),
                 (Scale(), tracking, on_intervals),
                 (Threshold(), tracking, (Miscoverage(),)),
@@ -54,6 +64,29 @@ def budgets(draw: Any) -> sp.Controller:
         )
     )
     return sp.Controller(sets, draw(risks(*losses)), stretch)
+
+
+@st.composite
+def joined_budgets(draw: Any) -> sp.Controller:
+    """Controllers with a set and an account for each risk."""
+    limit = draw(st.sampled_from([10.0, 4.0]))
+    levels = draw(st.sampled_from([(0.3, 0.1), (0.05, 0.05)]))
+    floor = draw(st.sampled_from([10.0, 3.0, inf]))
+    sets, losses = draw(
+        st.sampled_from(
+            [
+                (TwoSided(), (Miscoverage(), Miscoverage())),
+                (TwoSided((0.0, inf)), (MiscoverageCounter(cap=4.0), Miscoverage())),
+                (Nested(Widen(), 2), (Miscoverage(), Miscoverage())),
+                (Nested(Threshold(), 2), (Miscoverage(), Miscoverage())),
+            ]
+        )
+    )
+    held = [
+        sp.Risk(loss, level, Account(floor), 0.0)
+        for loss, level in zip(losses, levels, strict=True)
+    ]
+    return sp.Controller(sets, held, Barrier(limit, draw(st.sampled_from([0.15, 2.0]))))
 
 
 def hold_the_budget(
@@ -99,6 +132,13 @@ def test_the_budget_holds_at_every_time_and_on_every_window(
     controller: sp.Controller, adversary: tuple[str, int], events: int
 ) -> None:
     hold_the_budget(controller, adversary, Habit(1, "oldest", 0.0, "refuse"), 2 * events)
+
+
+@given(joined_budgets(), adversaries(), habits(), st.integers(1, 150))
+def test_every_set_of_several_keeps_a_budget_of_its_own(
+    controller: sp.Controller, adversary: tuple[str, int], habit: Habit, events: int
+) -> None:
+    hold_the_budget(controller, adversary, habit, events)
 
 
 @given(budgets(), adversaries(), habits(), st.integers(1, 200))

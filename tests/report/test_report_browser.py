@@ -130,7 +130,7 @@ def test_the_numbers_are_those_of_the_metrics_file(browser: Any, pages: Path, na
              each => [each.dataset.metric, each.getAttribute("value"), each.textContent]);"""
     )
     names = {metric for metric, *_ in shown}
-    assert {"risks.0.level", "risks.0.risk", "risks.0.bound_upper", "risks.0.verdict"} <= names
+    assert {"risks.0.asked", "risks.0.risk", "risks.0.bound_upper", "risks.0.verdict"} <= names
     assert {"coverage", "longest_streak", "risks.0.worst_window", "median_length"} <= names
     for metric, value, text in shown:
         expected = looked_up(found, metric)

@@ -72,7 +72,7 @@ def test_crosses_are_the_misses_and_bands_the_sets(single: Trace) -> None:
     assert missed
     assert np.allclose(named(figure, "miss").y, y[missed])
     assert list(named(figure, "miss").x) == [str(single.tape.time[r])[:16] for r in missed]
-    upper, lower = (each.y for each in figure.data if each.name == "set")
+    upper, lower = (each.y for each in figure.data if each.name.endswith("interval"))
     assert np.allclose(lower, single.lower[100:350])
     assert np.allclose(upper, single.upper[100:350])
 
@@ -87,7 +87,7 @@ def test_full_and_empty_sets_can_be_drawn() -> None:
     assert trace.full.any()
     assert trace.empty.any()
     figure = report.intervals(trace)
-    upper, lower = (each.y for each in figure.data if each.name == "set")
+    upper, lower = (each.y for each in figure.data if each.name.endswith("interval"))
     assert np.isfinite(upper).all()
     assert np.isfinite(lower).all()
     low, high = figure.layout.yaxis.range
@@ -123,7 +123,7 @@ def test_long_traces_keep_every_peak_in_few_points() -> None:
     label, miss = named(figure, "label"), named(figure, "miss")
     assert len(label.y) < 7_000
     assert (label.y.max(), label.y.min()) == (40.0, -30.0)
-    upper = next(each for each in figure.data if each.name == "set")
+    upper = next(each for each in figure.data if each.name.endswith("interval"))
     assert upper.y.max() == pytest.approx(trace.upper.max())
     assert np.allclose(label.y[-5_000:], y[-5_000:], atol=1e-6)
     late = np.flatnonzero(~trace.covered[-5_000:]) + rows - 5_000

@@ -183,15 +183,37 @@ def test_the_page_of_a_job_says_how_it_was_made_and_how_to_do_it_again(tmp_path:
     lines = [f"-1,1,{y:.3f}" for y in random.normal(size=400)]
     file = tmp_path / "a & b.csv"
     file.write_text("\n".join(["low,high,<y>", *lines]))
-    found = jobs.calibrate(file, jobs.Columns("<y>", lower="low", upper="high"))
+    goal = jobs.Goal(rule="paper")
+    found = jobs.calibrate(file, jobs.Columns("<y>", lower="low", upper="high"), goal)
     made = found.write(tmp_path / "out")
     text = made["report.html"].read_text(encoding="utf-8")
     assert "How it was made" in sections(text)
     (shown,) = re.findall(r'<pre[^>]* id="repeat">(.*?)</pre>', text, re.S)
     assert unescape(shown) == found.repeat
-    for part in ("a & b.csv", "--target '<y>'", "--lower low", "--upper high", "--level 0.1"):
+    for part in ("a & b.csv", "--target '<y>'", "--lower low", "--upper high", "--coverage 0.9"):
         assert part in unescape(shown)
-    assert "--burn-in 50" in shown
+    assert "--rule paper --burn-in 50" in shown
     (chosen,) = [row for row in found.choice.tried if row.chosen]
     assert f"γ = {chosen.gamma:.6g} and the stretching {chosen.stretch}" in text
     assert embedded(text, "metrics") == found.metrics()
+
+
+def test_a_page_leads_with_coverage_and_a_budget_in_misses(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    y = random.normal(3.0, 1.0, 400)
+    lines = [f"-1.6,1.6,{label:.4f}" for label in y]
+    file = tmp_path / "a.csv"
+    file.write_text("\n".join(["low,high,load", *lines]))
+    outcome = sp.jobs.calibrate(file, sp.jobs.Columns("load", lower="low", upper="high"))
+    text = outcome.write(tmp_path / "out")["report.html"].read_text("utf-8")
+    covered = f"{outcome.trace.coverage:.2%} of 400 labels lay in their sets; 90 % was asked for."
+    assert f"{covered} At no time can there be more than 10.9 misses above 10 %" in text
+    assert "<h2>Before and after</h2>" in text
+    assert outcome.given is not None
+    assert f">{outcome.given.coverage:.2%}</data>" in text
+    learnt = outcome.metrics()["learnt"]
+    assert learnt["bias"] == pytest.approx(3.0, abs=0.5)
+    assert f"<li>labels lie {learnt['bias']:+.4g} from the forecast</li>" in text
+    assert '\\"name\\":\\"load\\"' in text
+    assert '\\"name\\":\\"90 % interval\\"' in text
+    assert "coverage of 90 %" in text

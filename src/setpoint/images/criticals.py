@@ -48,17 +48,21 @@ class CriticalSet:
 
     def count(self, y: Any, region: Any = None) -> tuple[int, int]:
         """How many pixels of a region, by default the first, are missed, and how many judged."""
-        regions = self.family.regions
-        try:
-            values = self.reading[0 if region is None else regions.index(region)]
-        except ValueError:
-            raise InputError(
-                f"the frames were reduced to the regions {regions}, got {region!r}"
-            ) from None
+        values = self.of(self.family.regions[0] if region is None else region)
         judged = len(values)
         if self.lam == -inf:
             return judged, judged
         return judged - int(values.searchsorted(self.lam, "right")), judged
+
+    def of(self, region: Any) -> Any:
+        """The critical values of a region."""
+        regions = self.family.regions
+        try:
+            return self.reading[regions.index(region)]
+        except ValueError:
+            raise InputError(
+                f"the frames were reduced to the regions {regions}, got {region!r}"
+            ) from None
 
     def contains(self, y: Any) -> bool:
         """Whether every judged pixel of the first region is covered."""
@@ -153,6 +157,10 @@ class CriticalValues:
     def at(self, prediction: Reading, lam: float) -> CriticalSet:
         """The set at λ."""
         return CriticalSet(prediction, lam, self)
+
+    def criticals(self, prediction: Reading, y: Any) -> CriticalSet:
+        """The critical values of every region."""
+        return CriticalSet(prediction, inf, self)
 
     def critical(self, prediction: Reading, y: Any) -> float:
         """The largest critical value of the first region; −inf if it has none."""
@@ -269,12 +277,6 @@ class FrameTape:
 
     def controller(self, controller: Controller) -> Controller:
         """The controller with its family exchanged for one that reads this tape."""
-        if controller.stretch.move is not None:
-            raise InputError(
-                "a stretch that adapts asks for the critical values of the whole frame, which a "
-                "FrameTape does not keep: use stretches.Identity() or stretches.Exponential(), got "
-                f"{controller.stretch!r}"
-            )
         return Controller(self.family, controller.risks, controller.stretch, controller.combine)
 
 

@@ -179,10 +179,15 @@ class DIS:
 class TVL1:
     """Total variation with L1, by scikit-image: what the paper used.
 
+    Its answer depends on the scale of the images, which scikit-image leaves as they are. Here both
+    are scaled by the same range, from their least value to their greatest, and nothing is cut.
+
     Parameters
     ----------
     num_iter, num_warp
         As scikit-image has them; the paper's authors took 2 and 1, far below its defaults.
+    scale
+        The range of the images is brought to [0, scale]: 10 as the paper's depth has.
 
     References
     ----------
@@ -191,14 +196,16 @@ class TVL1:
 
     num_iter: int = 2
     num_warp: int = 1
+    scale: float = 10.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", positive(self.scale, "scale"))
         object.__setattr__(self, "num_iter", whole(self.num_iter, "num_iter", 1))
         object.__setattr__(self, "num_warp", whole(self.num_warp, "num_warp", 1))
 
     def flow(self, moving: Any, fixed: Any) -> Array:
         """Where each pixel of `fixed` is found in `moving`."""
-        start, goal = _grey(moving, fixed)
+        start, goal = (np.float32(self.scale) * each for each in _grey(moving, fixed, ends=0.0))
         tvl1 = _needed("skimage.registration", "scikit-image").optical_flow_tvl1
         flow = tvl1(goal, start, num_iter=self.num_iter, num_warp=self.num_warp)
         return np.ascontiguousarray(np.moveaxis(flow, 0, -1), dtype=np.float32)
@@ -253,15 +260,18 @@ _LEAST = 12
 """OpenCV's search needs a few patches of 8 pixels a side."""
 
 
-def _grey(moving: Any, fixed: Any) -> tuple[Array, Array]:
-    """Both images without colours and gaps, scaled to [0, 1] by the same robust range."""
+def _grey(moving: Any, fixed: Any, ends: float = 1.0) -> tuple[Array, Array]:
+    """Both images without colours and gaps, scaled to [0, 1] by one range, cut at its percentiles.
+
+    `ends` are the percent of the values that the range leaves out at each end.
+    """
     start, goal = _plain(moving), _plain(fixed)
     if start.shape != goal.shape:
         raise InputError(
             f"registration needs two images of one shape, got {start.shape} and {goal.shape}"
         )
     seen = np.concatenate([start[np.isfinite(start)], goal[np.isfinite(goal)]])
-    low, high = np.percentile(seen, (1.0, 99.0)) if len(seen) else (0.0, 1.0)
+    low, high = np.percentile(seen, (ends, 100.0 - ends)) if len(seen) else (0.0, 1.0)
     scale = 1.0 / (high - low) if high > low else 1.0
 
     def scaled(values: Array) -> Array:

@@ -276,12 +276,14 @@ class Features:
     """What a model sees of each row of a tape: finite numbers, and what each column of them is.
 
     `columns` are those of the file that they are made of, `left_out` the others, with the reason.
+    Of those `lagged` the model sees the last value that is known when the label of a row is not.
     """
 
     values: Array
     names: tuple[str, ...]
     columns: tuple[str, ...]
     left_out: dict[str, str]
+    lagged: tuple[str, ...] = ()
 
 
 def features(
@@ -293,16 +295,26 @@ def features(
     id: str | None = None,
     only: Sequence[str] = (),
     without: Sequence[str] = (),
+    known_ahead: Sequence[str] = (),
+    delay: int = 0,
 ) -> Features:
     """What a model sees: numbers, the calendar of dates, and words with few values.
 
     A missing number is taken to be the last one before it in its series. Of the time the calendar
-    is taken and nothing else: a trend is the model's matter.
+    is taken and nothing else: a trend is the model's matter. A number that tells much of the label
+    of its own row, and is not said to be known ahead, is taken from the last row whose label is
+    known. A column that counts the rows is left out unless it is asked for.
     """
-    for name in (*only, *without):
-        rows.column(name, "--features" if name in only else "--without")
+    asked = {"--features": only, "--without": without, "--known-ahead": known_ahead}
+    for option, names in asked.items():
+        for name in names:
+            rows.column(name, option)
     wanted = [name for name in (only or rows.names) if name not in (target, id, *without)]
     parts = {name: _feature(rows, name, name == time) for name in wanted}
+    for name in set(wanted) - {*only, *known_ahead, time}:
+        part = parts[name]
+        if isinstance(part, dict) and name in part and _counts(part[name], tape):
+            parts[name] = "counts the rows"
     left_out = {name: part for name, part in parts.items() if isinstance(part, str)}
     if only and left_out:
         name, why = next(iter(left_out.items()))
@@ -310,11 +322,62 @@ def features(
     columns: dict[str, Array] = {}
     for part in parts.values():
         columns |= {} if isinstance(part, str) else part
-    values = np.empty((len(rows), len(columns)))
-    for place, column in enumerate(columns.values()):
+    values, lagged = np.empty((len(rows), len(columns))), []
+    for place, (name, column) in enumerate(columns.items()):
         values[:, place] = _carried(column[tape.places], tape)
+        if name in parts and name not in known_ahead and _leaks(values[:, place], tape):
+            lagged.append(name)
+            values[:, place] = _before(values[:, place], tape, 1 + delay)
     used = tuple(name for name in parts if name not in left_out)
-    return Features(values, tuple(columns), used, left_out)
+    return Features(values, tuple(columns), used, left_out, tuple(lagged))
+
+
+def _counts(numbers: Array, tape: Tape) -> bool:
+    """Whether a column goes on by the same step from row to row, of the file or of each series."""
+    steps = np.diff(numbers)
+    within = np.diff(tape.by_stream(numbers[tape.places]))
+    within = np.delete(within, tape.segments.offsets[1:-1] - 1)
+    return any(len(s) > 1 and s[0] != 0.0 and bool((s == s[0]).all()) for s in (steps, within))
+
+
+_TELLING = 0.3
+"""What share of the surprise in y a column may explain before it counts as known too late."""
+_LOOKED_AT = 5_000
+
+
+def _leaks(values: Array, tape: Tape) -> bool:
+    """Whether a column explains much of what the rows before leave open in the label of its row.
+
+    Only the first half of each series is looked at, so that late labels change nothing early.
+    """
+    offsets = tape.segments.offsets
+    lengths = np.diff(offsets)
+    place = np.arange(len(values)) - np.repeat(offsets[:-1], lengths)
+    early = (place > 0) & (place < np.repeat(lengths, lengths) // 2)
+    y, column = tape.by_stream(tape.y), tape.by_stream(values)
+    rows = np.flatnonzero(early & ~np.isnan(y) & ~np.isnan(np.roll(y, 1)))[:_LOOKED_AT]
+    if len(rows) < 20:
+        return False
+    past = np.column_stack([np.ones(len(rows)), y[rows - 1], column[rows - 1]])
+    both = np.column_stack([y[rows], column[rows]])
+    scale = np.abs(past).max(axis=0)
+    past /= np.where(scale > 0.0, scale, 1.0)
+    surprise = both - past @ np.linalg.lstsq(past, both, rcond=None)[0]
+    if (np.abs(surprise).max(axis=0) <= 1e-9 * np.abs(both).max(axis=0)).any():
+        return False
+    ranks = surprise.argsort(axis=0).argsort(axis=0)
+    shares = (float(np.corrcoef(pair.T)[0, 1]) ** 2 for pair in (surprise, ranks))
+    return max(shares) > _TELLING
+
+
+def _before(values: Array, tape: Tape, rows: int) -> Array:
+    """A column as it was so many rows before in its series, 0 where there were none."""
+    offsets = tape.segments.offsets
+    first = np.repeat(offsets[:-1], np.diff(offsets))
+    places = np.maximum(np.arange(len(values)) - rows, first)
+    before = tape.by_stream(values)[places]
+    early = np.arange(len(values)) - rows < first
+    return tape.by_row(np.where(early, 0.0, before))
 
 
 def _feature(rows: Rows, name: str, is_time: bool) -> dict[str, Array] | str:

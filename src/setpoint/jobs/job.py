@@ -226,8 +226,9 @@ class Job:
         What to hold, or the controller that says it.
     burn_in
         How many rows of each series choose, None for the usual number.
-    model, features, without
-        For `run`: the model, and the columns it was told to see or not to see.
+    model, features, without, known_ahead, budget
+        For `run`: the model, the columns it was told to see or not to see, those known before
+        their rows, and the seconds for learning if they were said.
     seed, title
         For `demo`; what to call it, by default as the file.
     """
@@ -241,6 +242,8 @@ class Job:
     model: str | None = None
     features: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    known_ahead: tuple[str, ...] = ()
+    budget: float | None = None
     seed: int | None = None
     title: str | None = None
 
@@ -274,7 +277,8 @@ class Job:
         if self.model is None:
             options = self.columns.plain()
         else:
-            learner = {"model": self.model, "features": self.features, "without": self.without}
+            names = ("model", "features", "without", "known_ahead", "budget")
+            learner = {name: getattr(self, name) for name in names}
             options = {**self.columns.keys(), **learner}
         goal = asdict(self.goal)
         del goal["level"]

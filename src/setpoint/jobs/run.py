@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Callable, Sequence
+from time import thread_time
 from typing import Any
 
 import numpy as np
 
+from setpoint._check import positive
 from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError
 from setpoint.jobs.calibrate import calibrated
@@ -14,27 +16,27 @@ from setpoint.jobs.columns import features as features_of
 from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
-from setpoint.models import LinearQuantiles, LinearSettings
+from setpoint.models.forecast import AUTO, CANDIDATES, Forecast, forecast
 from setpoint.tape import Tape
 
-__all__ = ["MODELS", "run"]
+__all__ = ["MODELS", "clock_of", "run"]
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int], None]
 
 MODELS = {
-    "linear": "linear quantile regression on the features and the last labels (numpy)",
-    "last": "the last label (numpy)",
-    "river": "River's linear regression on scaled features (extra river)",
-    "forest": "River's adaptive random forest (extra river)",
+    "auto": f"{', '.join(AUTO)}, mixed by how well each of them lately did",
+    **CANDIDATES,
 }
 """The models that can be called by name."""
 
-_EVERY = 200
-"""How many rows a step of progress is."""
+_BUDGET = 40.0
+"""How many seconds models may learn."""
 _LEAST = 20
 """How many labels a model needs."""
 _LISTED = 12
+_TOLD = 3
+"""How many times a model's absence is told."""
 
 
 def run(
@@ -42,12 +44,14 @@ def run(
     target: str,
     goal: Goal | None = None,
     *,
-    model: str = "linear",
+    model: str = "auto",
     time: str | None = None,
     id: str | None = None,
     group: str | None = None,
     features: Sequence[str] = (),
     without: Sequence[str] = (),
+    known_ahead: Sequence[str] = (),
+    budget: float | None = None,
     burn_in: int | None = None,
     controller: Controller | str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -65,6 +69,11 @@ def run(
         One of `MODELS`.
     features, without
         The columns a model sees, or those it does not; by default every one it can use.
+    known_ahead
+        Columns whose value of a row is known before its label. Others that tell much of the label
+        of their row are taken from the row before.
+    budget
+        How many seconds models may learn, by default 40; slow ones then learn no more.
     path, goal, burn_in, controller
         As for `calibrate`.
     time, id, group
@@ -86,21 +95,21 @@ def run(
     time = dates[0] if len(dates) == 1 else time
     keys: dict[str, Any] = {"id": id, "time": time, "group": group}
     tape, notes = tape_of(rows, {"prediction": np.zeros(len(y))}, y, keys)
-    seen = features_of(rows, tape, target, time=time, id=id, only=features, without=without)
-    ends = model == "linear"
-    predictions = _forecast(model, seen.values, tape, goal.level, 2 if ends else 1, progress)
-    names = ("lower", "upper") if ends else ("prediction",)
-    tape = tape.with_prediction(dict(zip(names, predictions.T, strict=True)))
-    called = unused(names, rows.names, ("predicted_",))
-    if ends:
-        columns = Columns(target, called["lower"], called["upper"], **keys)
-    else:
-        columns = Columns(target, point=called["prediction"], **keys)
+    seen = features_of(
+        rows, tape, target, time=time, id=id, only=features, without=without,
+        known_ahead=known_ahead,
+    )  # fmt: skip
+    seconds = _BUDGET if budget is None else positive(budget, "budget")
+    ends, told = _forecast(model, seen.values, tape, goal.level, seconds, rows, progress)
+    tape = tape.with_prediction(ends)
+    called = unused(ends, rows.names, ("predicted_",))
+    columns = Columns(target, called["lower"], called["upper"], **keys)
     job = Job(
-        "run", rows.path, columns, goal, config, burn_in, model, tuple(features), tuple(without)
-    )
+        "run", rows.path, columns, goal, config, burn_in, model, tuple(features), tuple(without),
+        tuple(known_ahead), budget,
+    )  # fmt: skip
     family = columns.family(rows, goal.support)
-    notes = (*_seen_notes(seen, time), *notes)
+    notes = (*_seen_notes(seen, time), *told, *notes)
     return calibrated(job, rows, tape, family, warm_up=1 / 3, features=seen.columns, notes=notes)
 
 
@@ -133,6 +142,11 @@ def _seen_notes(seen: Features, time: str | None) -> list[str]:
         if names
         else "the model sees the last labels only"
     ]
+    if seen.lagged:
+        notes.append(
+            f"taken from the row before, because they tell much of the label of their own row: "
+            f"{', '.join(seen.lagged)}; name those that are known in time by --known-ahead"
+        )
     if time is None:
         notes.append("no time was named or found: the rows are taken in the order of the file")
     if seen.left_out:
@@ -145,64 +159,75 @@ def _seen_notes(seen: Features, time: str | None) -> list[str]:
 
 
 def _forecast(
-    name: str, x: Array, tape: Tape, level: float, width: int, progress: Progress | None
-) -> Array:
-    """The predictions of every row of a tape, each made before its label was learnt."""
-    predictions = np.empty((len(tape), width))
-    done = 0
+    model: str,
+    x: Array,
+    tape: Tape,
+    level: float,
+    seconds: float,
+    rows: Rows,
+    progress: Progress | None,
+) -> tuple[dict[str, Array], list[str]]:
+    """The ends of every row of a tape, each made before its label was learnt; and notes."""
+    ends = {"lower": np.empty(len(tape)), "upper": np.empty(len(tape))}
+    models = AUTO if model == "auto" else (model,)
+    begun, done = thread_time(), 0
+    weights: dict[str, float] = {}
+    absences: dict[str, list[str]] = {}
+    stopped: dict[str, str] = {}
     for stream in tape.streams:
-        learner = _model(name, level, x.shape[1])
-        rows = tape.rows(stream)
-        for row, features, y in zip(rows.tolist(), x[rows], tape.y[rows].tolist(), strict=True):
-            predictions[row] = learner.predict(features)
-            if y == y:
-                learner.learn(features, y)
-            done += 1
-            if progress is not None and (done % _EVERY == 0 or done == len(tape)):
-                progress(done, len(tape))
-    return predictions
+        places = tape.rows(stream)
+        left = begun + seconds * (done + len(places)) / len(tape) - thread_time()
+        clock = None if tape.time is None else clock_of(tape.time[places])
+        result = forecast(
+            x[places], tape.y[places], clock=clock, models=models, level=level, seconds=left
+        )
+        ends["lower"][places], ends["upper"][places] = result.lower, result.upper
+        for name, weight in zip(result.names, result.weights.sum(axis=0).tolist(), strict=True):
+            weights[name] = weights.get(name, 0.0) + weight / len(tape)
+        lines = [rows.place(int(place)) for place in tape.places[places]] if _odd(result) else []
+        for name, start, stop in result.absences:
+            until = f" until {lines[stop]}" if stop < len(lines) else ""
+            absences.setdefault(name, []).append(f"at {lines[start]}, left out{until}")
+        for name, row in result.stopped.items():
+            stopped.setdefault(name, lines[row])
+        done += len(places)
+        if progress is not None:
+            progress(done, len(tape))
+    return ends, _told(model, weights, absences, stopped, seconds)
 
 
-def _model(name: str, level: float, size: int) -> Any:
-    """A new model by its name."""
-    if name == "linear":
-        return LinearQuantiles(LinearSettings(levels=(level / 2.0, 1.0 - level / 2.0)))
-    return _Last() if name == "last" else _River(name, size)
+def _odd(result: Forecast) -> bool:
+    """Whether there is anything to tell of its rows."""
+    return bool(result.absences or result.stopped)
 
 
-class _Last:
-    """The last label."""
-
-    label = 0.0
-
-    def predict(self, x: Any) -> float:
-        return self.label
-
-    def learn(self, x: Any, y: float) -> None:
-        self.label = y
+def clock_of(time: Array) -> Array | None:
+    """Times in units of the usual distance of two rows, if there is one."""
+    moments = time.astype("datetime64[us]").astype(np.float64) if time.dtype.kind == "M" else time
+    steps = np.diff(moments.astype(np.float64))
+    usual = float(np.median(steps)) if len(steps) else 0.0
+    return (moments - moments[0]) / usual if usual > 0.0 else None
 
 
-class _River:
-    """A River regressor with the features by their numbers."""
-
-    def __init__(self, name: str, size: int) -> None:
-        try:
-            from river import forest, linear_model, optim, preprocessing
-        except ImportError as error:
-            raise InputError(
-                f"the model {name} needs River: pip install 'setpoint[river]'"
-            ) from error
-        if name == "forest":
-            self.model: Any = forest.ARFRegressor(n_models=5, seed=1)
-        else:
-            linear = linear_model.LinearRegression(optim.SGD(0.005), intercept_lr=0.05)
-            scaled: Any = preprocessing.StandardScaler() | linear
-            self.model = preprocessing.TargetStandardScaler(scaled)
-        self.names = range(size)
-
-    def predict(self, x: Array) -> float:
-        forecast = float(self.model.predict_one(dict(zip(self.names, x.tolist(), strict=True))))
-        return forecast if np.isfinite(forecast) else 0.0
-
-    def learn(self, x: Array, y: float) -> None:
-        self.model.learn_one(dict(zip(self.names, x.tolist(), strict=True)), y)
+def _told(
+    model: str,
+    weights: dict[str, float],
+    absences: dict[str, list[str]],
+    stopped: dict[str, str],
+    seconds: float,
+) -> list[str]:
+    """What there is to say of the models."""
+    notes = []
+    if model == "auto":
+        shares = sorted(weights.items(), key=lambda item: -item[1])
+        parts = [f"{name} {share:.0%}" for name, share in shares]
+        notes.append(f"the forecast is a mixture, on average of {', '.join(parts)}")
+    for name, times in absences.items():
+        more = f"; and {len(times) - _TOLD:,} more times" if len(times) > _TOLD else ""
+        notes.append(f"{name} diverged {'; '.join(times[:_TOLD])}{more}")
+    for name, place in stopped.items():
+        notes.append(
+            f"{name} learnt nothing more from {place} on: its {seconds:g} seconds were over "
+            "(--budget gives more)"
+        )
+    return notes

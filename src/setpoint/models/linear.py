@@ -13,7 +13,7 @@ from setpoint._check import finite, positive, whole
 from setpoint.errors import InputError, LabelError, SetpointError, StateError
 from setpoint.predictions import Quantiles
 
-__all__ = ["LinearQuantiles", "LinearSettings"]
+__all__ = ["LinearQuantiles", "LinearSettings", "ridge"]
 
 _BLOCK = 16
 """Rows between two refits of the centre, once there are that many."""
@@ -23,6 +23,33 @@ _FAR = 4.0
 
 _RECENT, _USUAL = 20.0, 200.0
 """Half-lives, in rows, of the two running means of the absolute residual."""
+
+
+def ridge(moments: np.ndarray, prior: float) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
+    """The ridge regression whose weighted sums of products are given; constant features do no harm.
+
+    Parameters
+    ----------
+    moments
+        Σ w·r·rᵀ over rows r = (1, features, label).
+    prior
+        The penalty, as a number of rows that say "no effect".
+
+    Returns
+    -------
+    The slopes, the intercept, the mean of each feature, and one over its standard deviation.
+    """
+    total = moments[0, 0]
+    mean = moments[0, 1:] / total
+    spread = moments[1:, 1:] / total - np.outer(mean, mean)
+    variance = spread.diagonal()[:-1]
+    # What rounding leaves of a constant feature is no variance.
+    varies = variance > 1e-10 * moments.diagonal()[1:-1] / total
+    inverse = np.where(varies, 1.0 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
+    matrix = spread[:-1, :-1] * inverse * inverse[:, None]
+    matrix.flat[:: len(matrix) + 1] += prior / total
+    slopes = inverse * np.linalg.solve(matrix, spread[:-1, -1] * inverse)
+    return slopes, float(mean[-1] - slopes @ mean[:-1]), mean[:-1], inverse
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,18 +249,9 @@ class LinearQuantiles:
         moments *= self._decay**count
         moments += (rows * self._weights[-count:, None]).T @ rows
         state["waiting"] = 0
-        total = moments[0, 0]
-        mean = moments[0, 1:] / total
-        spread = moments[1:, 1:] / total - np.outer(mean, mean)
-        variance = spread.diagonal()[:-1]
-        # What rounding leaves of a constant feature is no variance.
-        varies = variance > 1e-10 * moments.diagonal()[1:-1] / total
-        inverse = np.where(varies, 1.0 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
-        matrix = spread[:-1, :-1] * inverse * inverse[:, None]
-        matrix.flat[:: len(matrix) + 1] += self._settings.prior / total
-        slopes = inverse * np.linalg.solve(matrix, spread[:-1, -1] * inverse)
-        state["slopes"], state["mean"], state["inverse"] = slopes, mean[:-1], inverse
-        state["intercept"] = float(mean[-1] - slopes @ mean[:-1])
+        slopes, intercept, mean, inverse = ridge(moments, self._settings.prior)
+        state["slopes"], state["mean"], state["inverse"] = slopes, mean, inverse
+        state["intercept"] = intercept
 
     # State
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from setpoint.bulk.replay import Trace
 from setpoint.errors import InputError
+from setpoint.guarantee import asked_of
 from setpoint.losses import declaration
 from setpoint.report import curves, words
 from setpoint.report.curves import Array, View, shows_intervals, view_of
@@ -198,12 +199,18 @@ def draw_groups(trace: Trace, stream: Hashable = None) -> Any:
 
 
 def intervals(
-    trace: Trace, stream: Hashable = None, *, start: int | None = None, stop: int | None = None
+    trace: Trace,
+    stream: Hashable = None,
+    *,
+    start: int | None = None,
+    stop: int | None = None,
+    target: str = "label",
 ) -> Any:
     """The sets and the labels, row by row, with the misses marked; drag to zoom.
 
     Of a long trace the last rows are drawn one by one and the older ones as envelopes; `start`
     and `stop` choose rows to look at more closely. Sets of labels are drawn by their size.
+    `target` is what the label is called.
     """
     figure = _figure()
     view = view_of(trace, stream, alone=True).part(slice(start, stop))
@@ -211,8 +218,10 @@ def intervals(
         raise InputError(f"there are no rows from {start} to {stop}")
     rows = curves.rows(view)
     if rows.bands:
-        title, axis, height = "Intervals and misses", "label", view.trace.tape.y[view.rows]
-        _add_sets(figure, rows)
+        title, axis, height = "Intervals and misses", target, view.trace.tape.y[view.rows]
+        asked = asked_of(trace.controller.risks[0])
+        name = "set" if asked is None else f"{100.0 * asked:.6g} % interval"
+        _add_sets(figure, rows, name, plotly_text(target))
     else:
         title, axis, height = "Set sizes and misses", "size", view.sizes
         finite = np.where(np.isinf(rows.sizes), np.nan, rows.sizes)
@@ -234,7 +243,7 @@ def intervals(
         },
     )
     caption = words.of_rows(view, rows, _FIRST_LOOK)
-    _titled(figure, view, title, caption, x="", y=axis, height=420)
+    _titled(figure, view, title, caption, x="", y=plotly_text(axis), height=420)
     if len(view.rows) > _FIRST_LOOK:
         figure.update_xaxes(
             range=_axis_range(view.x[-_FIRST_LOOK], view.x[-1]),
@@ -250,14 +259,14 @@ def intervals(
     return figure
 
 
-def _add_sets(figure: Any, rows: curves.Rows) -> None:
+def _add_sets(figure: Any, rows: curves.Rows, shown: str, target: str) -> None:
     """The intervals as bands, and the labels."""
     low, high = curves.finite_range(rows.y, *(end for band in rows.bands for end in band))
     out = 10.0 * (high - low)
     for place, band in enumerate(rows.bands):
         ends = curves.closed(band, low - out, high + out)
         x, lower, upper = curves.broken(rows.x, *ends, exact=rows.exact)
-        name = "set" if len(rows.bands) == 1 else f"level {len(rows.bands) - place}"
+        name = shown if len(rows.bands) == 1 else f"level {len(rows.bands) - place}"
         fill = "fill" if place == 0 else "inner"
         _add_band(figure, _places(x), lower, upper, name, edge=0.8, fill=fill)
     at, y = curves.broken(rows.at, rows.y, exact=rows.exact)
@@ -265,7 +274,7 @@ def _add_sets(figure: Any, rows: curves.Rows) -> None:
         x=_places(at),
         y=_thin(y),
         mode="lines+markers" if rows.exact <= 400 else "lines",
-        name="label",
+        name=target,
         line=_line_of("ink", 1.1),
         marker={"size": 3},
     )

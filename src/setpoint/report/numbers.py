@@ -22,6 +22,7 @@ from setpoint.metrics.deviations import coded
 from setpoint.parts import trusted
 from setpoint.report import curves
 from setpoint.report.curves import Array, View, by_stream, shows_intervals, stream_numbers, view_of
+from setpoint.summary import learnt_in
 from setpoint.tape.cells import weekday
 
 __all__ = ["Group", "Grouped", "grouped", "metrics", "worst_window_stream", "write_metrics"]
@@ -57,11 +58,14 @@ def metrics(trace: Trace, *, window: int = 250) -> dict[str, Any]:
     - `level`, `risk`, `bound_lower`, `bound_upper`, `status`, `verdict`: what was asked of the
       first risk, what came out, between what the guarantee says it lies, and whether that holds:
       a word of `guarantee.Status`, of several streams the weakest, and a sentence;
-    - `risks`: the same for each risk, with its worst windows in `windows`; where a trace goes on
-      from a saved state, the guarantee is about `certified_risk`, with `earlier_labels` in it;
+    - `risks`: the same for each risk, with its worst windows in `windows`, the coverage `asked` if
+      it is about that, and in `budget` the most that can be lost too much, in its `unit`; where a
+      trace goes on from a saved state, the guarantee is about `certified_risk`, with
+      `earlier_labels` in it;
     - `coverage`, `mean_length`, `msl`, …: as in `setpoint.metrics.Summary`;
     - `groups`: coverage and risk by group or weekday, or None;
     - `streams`: how many there are, and in `worst_streams` up to twenty, the highest risk first;
+    - `learnt`: what a learning family has learnt on the only stream, or None;
     - `certificate`: that of the only stream, or None.
 
     Examples
@@ -96,6 +100,7 @@ def metrics(trace: Trace, *, window: int = 250) -> dict[str, Any]:
         **{name: of_the_first[name] for name in of_the_first if name not in _OF_RISKS + _OF_GROUPS},
         "groups": _groups(every),
         "worst_streams": _streams(trace) if every.several else [],
+        "learnt": None if every.several else learnt_in(trace.controller, trace.state) or None,
         "certificate": None if every.several else certificates[0].as_dict(),
     }
     return {name: _plain(value) for name, value in numbers.items()}
@@ -130,11 +135,21 @@ def _risk(
         "labels": curve.labels,
         "earlier_labels": curve.earlier,
         "certified_risk": last(curve.risk),
+        "asked": certificates[0].asked,
+        "budget": _budget(certificates),
+        "unit": certificates[0].unit[1],
         "worst_window": summary.worst_window,
         "rms_window": summary.rms_window,
         "worst_window_start": summary.worst_window_start,
         "windows": _windows(view.trace, index, summary),
     }
+
+
+def _budget(certificates: list[RiskCertificate]) -> float | None:
+    """The most that any stream can lose beyond what was asked, where that is told as a count."""
+    ends = [risk.constant_upper if risk.counted else None for risk in certificates]
+    known = [end for end in ends if end is not None]
+    return max(known) if len(known) == len(ends) else None
 
 
 def _verdict(certificates: list[RiskCertificate]) -> str:

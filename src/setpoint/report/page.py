@@ -18,6 +18,7 @@ from setpoint.errors import SpecError
 from setpoint.report import figures, words
 from setpoint.report.figures import NIGHT, library
 from setpoint.report.numbers import metrics as numbers_of
+from setpoint.summary import told
 
 __all__ = ["write"]
 
@@ -63,6 +64,8 @@ def _page(trace: Trace, numbers: Mapping[str, Any], title: str, plotly: str) -> 
         title=escape(title),
         style=_asset("page.css"),
         header=_header(numbers, title),
+        before=_before(numbers),
+        learnt=_learnt(numbers),
         streams=_streams(numbers),
         choice=_choice(views),
         plots="\n".join(_plots(numbers, views)),
@@ -103,7 +106,9 @@ def _drawn(trace: Trace, stream: Hashable, numbers: Mapping[str, Any]) -> dict[s
     drawn: dict[str, Any] = {}
     for index in range(len(numbers["risks"])):
         drawn[f"risk-{index}"] = figures.risk_over_time(trace, stream, risk=index)
-    drawn["intervals"] = figures.intervals(trace, stream)
+    columns = (numbers.get("job") or {}).get("columns") or {}
+    target = str(columns.get("target", "label"))
+    drawn["intervals"] = figures.intervals(trace, stream, target=target)
     drawn["theta"] = figures.theta(trace, stream)
     drawn["lengths"] = figures.lengths(trace, stream)
     for index in range(len(numbers["risks"])):
@@ -255,8 +260,14 @@ def _risk(numbers: Mapping[str, Any], risk: Mapping[str, Any], place: str) -> li
         bound = "none" if risk["bound_upper"] is None else f"at most {high}"
     else:
         bound = f"at least {low}" if risk["bound_upper"] is None else f"{low} to {high}"
+    if risk["budget"] is not None:
+        most = _number(numbers, f"{place}.budget")
+        bound = f"at most {most} {escape(risk['unit'])} too many, at any time"
+    asked = {"Level asked": _number(numbers, f"{place}.level")}
+    if risk["asked"] is not None:
+        asked = {"Coverage asked": _number(numbers, f"{place}.asked", ".4g")}
     entries = {
-        "Level asked": _number(numbers, f"{place}.level"),
+        **asked,
         "Realised risk": _number(numbers, f"{place}.risk"),
         "Guaranteed": bound,
         "The guarantee": _number(numbers, f"{place}.verdict"),
@@ -271,6 +282,50 @@ def _risk(numbers: Mapping[str, Any], risk: Mapping[str, Any], place: str) -> li
             f"all of them the risk is {_number(numbers, f'{place}.certified_risk')}.</p>"
         )
     return lines
+
+
+_BESIDE = {
+    "coverage": ("Coverage", ".2%"),
+    "longest_streak": ("Longest streak of misses", ","),
+    "msl": ("Mean streak of misses", ".3g"),
+    "mean_finite_length": ("Mean length", ".4g"),
+    "median_length": ("Median length", ".4g"),
+    "full": ("Full sets", ".2%"),
+    "empty": ("Empty sets", ".2%"),
+}
+
+
+def _before(numbers: Mapping[str, Any]) -> str:
+    """The sets as they were given, or as the model made them, beside those that were shown."""
+    if not numbers.get("as_given"):
+        return ""
+    rows = [
+        f"<tr><td>{title}</td>"
+        f'<td class="number">{_number(numbers, f"as_given.{name}", form)}</td>'
+        f'<td class="number">{_number(numbers, name, form)}</td></tr>'
+        for name, (title, form) in _BESIDE.items()
+        if numbers[name] is not None or numbers["as_given"][name] is not None
+    ]
+    alone = "The model alone" if numbers["job"].get("model") else "As given"
+    table = _table(("", alone, "With setpoint"), rows, ("",), "before-said")
+    return (
+        "<section>\n<h2>Before and after</h2>\n"
+        f'<p class="note" id="before-said">The same rows, judged in the same way.</p>\n{table}'
+        "</section>"
+    )
+
+
+def _learnt(numbers: Mapping[str, Any]) -> str:
+    """What a learning family has learnt of the forecast."""
+    said = told({name: value or 0.0 for name, value in (numbers["learnt"] or {}).items()})
+    if not said:
+        return ""
+    entries = "".join(f"<li>{escape(sentence)}</li>" for sentence in said.values())
+    return (
+        "<section>\n<h2>What was learnt</h2>\n"
+        '<p class="note">The sets are made from the forecast and from its past errors, as far as '
+        f"they were known at the end:</p>\n<ul>{entries}</ul>\n</section>"
+    )
 
 
 def _streams(numbers: Mapping[str, Any]) -> str:

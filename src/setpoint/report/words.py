@@ -17,7 +17,7 @@ from setpoint.report.numbers import Grouped
 
 __all__ = [
     "about", "mood", "of_groups", "of_lengths", "of_risk", "of_rows", "of_streaks", "of_theta",
-    "of_windows", "origin", "outcome", "range_of", "signed",
+    "of_windows", "origin", "outcome", "promise", "range_of", "signed",
 ]  # fmt: skip
 
 _MOODS = {Status.HOLDS: "good", Status.HOLDS_FROM_ABOVE: "good", Status.BROKEN: "bad"}
@@ -217,13 +217,29 @@ def outcome(numbers: Mapping[str, Any]) -> str:
     if risk["risk"] is None:
         return "There was no label to judge a set by, so there is no risk to report."
     streams = f" in {numbers['streams']:,} streams" if numbers["streams"] > 1 else ""
-    sentence = (
-        f"A risk of {risk['level']:.4g} was asked for ({risk['name']}), and {risk['risk']:.4g} "
-        f"came out over {risk['labels']:,} labels{streams}."
-    )
+    if risk["asked"] is not None:
+        sentence = (
+            f"{1.0 - risk['risk']:.2%} of {risk['labels']:,} labels{streams} lay in their sets; "
+            f"{100.0 * risk['asked']:.6g} % was asked for."
+        )
+    else:
+        sentence = (
+            f"A risk of {risk['level']:.4g} was asked for ({risk['name']}), and {risk['risk']:.4g} "
+            f"came out over {risk['labels']:,} labels{streams}."
+        )
+    if risk["budget"] is not None:
+        return f"{sentence} {promise(risk)[0].upper()}{promise(risk)[1:]}, whatever the data."
     if mood(risk["status"]) == "good" and not risk["earlier_labels"]:
         sentence += " That is within the guarantee, which needs no assumption about the data."
     return sentence
+
+
+def promise(risk: Mapping[str, Any]) -> str:
+    """What a budget guarantees, in units of the loss."""
+    level = f"{risk['level']:.4g} a label"
+    if risk["asked"] is not None:
+        level = f"{100.0 * risk['level']:.6g} %"
+    return f"at no time can there be more than {risk['budget']:.4g} {risk['unit']} above {level}"
 
 
 def range_of(risk: Mapping[str, Any]) -> str:
@@ -255,7 +271,11 @@ def origin(numbers: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _asked(goal: Mapping[str, Any]) -> str:
-    parts = [f"{goal['risk']} at level {goal['level']:g}"] if goal else []
+    parts = []
+    if goal:
+        held = goal.get("risk") == "coverage" and goal.get("coverage") is not None
+        named = f"coverage of {100.0 * goal['coverage']:.6g} %" if held else goal["risk"]
+        parts = [named if held else f"{named} at level {goal['level']:g}"]
     if goal.get("gamma") is not None:
         parts.append(f"γ = {goal['gamma']:g}")
     if goal.get("support") is not None:

@@ -4,7 +4,7 @@ What is learnt, and how, is in `setpoint.sets.correction`. It cannot cost anythi
 guarantee, which speaks of the account of losses alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, inf, log, nan
 from typing import Any, NamedTuple
@@ -111,6 +111,9 @@ class Corrected(_Ends):
         error.
     slow, medium, fast
         The rates of its averages. All rates begin as 1/n.
+    prior
+        What new streams know, as `prior_of` takes it from others; by default nothing. It serves
+        forecasts with a width.
     ridge, wild, step, far, trust
         The other numbers of its rules, without unit; see `setpoint.sets.correction`.
 
@@ -142,6 +145,7 @@ class Corrected(_Ends):
     step: float = 0.05
     trust: float = 50.0
     far: float = 4.0
+    prior: tuple[float, ...] = ()
 
     cell = (0.0, 0.0, 0.0)
     ends = staticmethod(corrected)
@@ -166,6 +170,13 @@ class Corrected(_Ends):
         for name in ("slow", "medium", "fast", "ridge", "wild", "step", "far"):
             object.__setattr__(self, name, positive(getattr(self, name), f"Corrected.{name}"))
         object.__setattr__(self, "trust", finite(self.trust, "Corrected.trust"))
+        prior = tuple(finite(value, "Corrected.prior") for value in self.prior)
+        if prior and (len(prior) != len(Memory._fields) or min(_unitless(prior)) <= 0.0):
+            raise InputError(
+                "Corrected.prior must be empty or what `Corrected.prior_of` returns, "
+                f"got {len(prior)} numbers"
+            )
+        object.__setattr__(self, "prior", prior)
 
     @property
     def _further(self) -> bool:
@@ -208,10 +219,34 @@ class Corrected(_Ends):
         With a season the cell of a phase is not here but in a table, and begins as `cell`.
         """
         tail = -log(self.level)
-        first = tuple(Memory(low_tail=tail, high_tail=tail))
+        first = self.prior or tuple(Memory(width=tail, low_tail=tail, high_tail=tail))
         if not self._further:
             return first
         return first + tuple(Further())[: -len(self.cell) if self.period else None]
+
+    def prior_of(self, states: Iterable[Any], weight: float = 10.0) -> Floats:
+        """What states of other streams have in common, for `prior`: their median, without unit.
+
+        It counts as many labels as `weight` says. Streams of point forecasts have none: what the
+        first error is worth, only a given width can tell.
+        """
+        memories = np.array([state.family[: len(Memory._fields)] for state in states])
+        known = Memory(*memories.T) if len(memories) else None
+        useful = known is not None and (known.labels > 0) & (known.size > 0) & (known.width > 0)
+        if not np.any(useful):
+            raise InputError(
+                "a prior needs states of streams that saw labels of forecasts with a width, got "
+                f"{len(memories):,} states and none of them"
+            )
+        memories = memories[useful]
+        size = memories[:, Memory._fields.index("size")].copy()
+        for place, name in enumerate(Memory._fields):
+            memories[:, place] /= size ** _POWERS.get(name, 2 if name[1:].isdigit() else 0)
+        middle = Memory(*np.median(memories, axis=0).tolist())
+        return tuple(middle._replace(
+            waiting=0.0, labels=0.0, head=positive(weight, "weight"), middle=0.0,
+            error=middle.mean, size=1.0, recent_size=1.0,
+        ))  # fmt: skip
 
     def learnt(self, state: Any) -> Learnt:
         """What is known in a state, such as `stream.state`.
@@ -250,7 +285,8 @@ class Corrected(_Ends):
         """The prediction as its ends, within ±1e150, and its phase if there is a season."""
         if type(prediction) is tuple and len(prediction) == 2:
             lower, upper = prediction
-            if type(lower) is float and type(upper) is float and ends_sound(prediction):
+            plain = type(lower) is float and type(upper) is float
+            if plain and -1e150 < lower < 1e150 and -1e150 < upper < 1e150:
                 return (lower, upper, nan) if self.period else prediction
         phase: Any = nan
         if type(prediction) is Phased:
@@ -301,7 +337,19 @@ class Corrected(_Ends):
 
 
 _ENDS, _SPREAD = Widen(), Scale()
+_POWERS = {
+    **dict.fromkeys(("error", "mean", "middle", "size", "recent_size", "width", "movement"), 1),
+    **dict.fromkeys(("w0", "w1", "w2", "k0", "k1", "k2"), 0),
+}
+"""With which power of the unit of y the numbers of a memory go, where it is not 0, or 2 for a sum
+of squares."""
 _LONGEST = 1_000_000
+
+
+def _unitless(prior: Floats) -> tuple[float, ...]:
+    """What must be positive in a prior."""
+    memory = Memory(*prior)
+    return memory.head, memory.size, memory.recent_size, memory.width, memory.movement
 
 
 def _names(prediction: Any) -> set[Any]:

@@ -15,7 +15,7 @@ season the rules see one cell of a table, that of the row's phase, at the end of
 calls them keeps the table.
 """
 
-from math import exp, inf, log, sqrt
+from math import exp, inf, sqrt
 from typing import NamedTuple
 
 __all__ = [
@@ -30,18 +30,20 @@ class Memory(NamedTuple):
     """What the family remembers.
 
     `waiting` is the most other predictions that waited for their label. `labels` counts them, and
-    `head` is 1 if the width given first counts as one more. `error` is the last error, `mean` an
-    average of past ones, `middle` the last forecast. `a00` … `a22` and `b0` … `b2` are the averages
-    the regression rests on, `w0` … `w2` its weights. `size` and `recent_size` are the slow and the
-    fast average of what the regression leaves, `width` and `movement` those of the given width and
-    of how far forecasts move; `k0`, `k1`, `k2` say how much each of these three counts. `low_tail`
-    and `high_tail` are the tails around the corrected centre, `low_shift` and `high_shift` how far
-    the given ends are moved, and `regret` is how much worse the corrected ends did than these.
+    `head` is how many more what was known before counts: 1 for the width given first. Before the
+    first label lengths are in units of `size`, which the given width then tells. `error` is the
+    last error, `mean` an average of past ones, `middle` the last forecast. `a00` … `a22` and `b0` …
+    `b2` are the averages the regression rests on, `w0` … `w2` its weights. `size` and `recent_size`
+    are the slow and the fast average of what the regression leaves, `width` and `movement` those of
+    the given width and of how far forecasts move; `k0`, `k1`, `k2` say how much each of these three
+    counts. `low_tail` and `high_tail` are the tails around the corrected centre, `low_shift` and
+    `high_shift` how far the given ends are moved, and `regret` is how much worse the corrected ends
+    did than these.
     """
 
     waiting: float = 0.0
     labels: float = 0.0
-    head: float = 0.0
+    head: float = 1.0
     error: float = 0.0
     mean: float = 0.0
     middle: float = 0.0
@@ -57,10 +59,10 @@ class Memory(NamedTuple):
     w0: float = 0.0
     w1: float = 0.0
     w2: float = 0.0
-    size: float = 0.0
-    recent_size: float = 0.0
+    size: float = 1.0
+    recent_size: float = 1.0
     width: float = 0.0
-    movement: float = 0.0
+    movement: float = 1.0
     k0: float = 0.0
     k1: float = 0.0
     k2: float = 0.0
@@ -161,8 +163,10 @@ def prepare(
         travelled = (x1 if x1 > 0.0 else -x1) + size
         f1 = (half - width) / (half + width) if half + width > 0.0 else 0.0
         f2 = (travelled - movement) / (travelled + movement) if travelled + movement > 0.0 else 0.0
-    else:  # before the first label the given width counts as one
-        travelled = size = recent_size = half / -log(params[0])
+    else:  # the memory is in units of the size of errors, which the given width tells
+        unit = half / width
+        size, recent_size, x0, x2 = unit * size, unit * recent_size, unit * x0, unit * x2
+        travelled = size
         # Nothing is known of a point forecast: the set is everything.
         reach = 1.0 if half > 0.0 else inf
     expected = w0 * x0 + w1 * x1 + w2 * x2 + more
@@ -200,10 +204,26 @@ def observe(params: Floats, memory: Floats, reading: Floats, y: float) -> Floats
     error = y - middle
     if not (-1e150 < error < 1e150):  # it counts as a loss and teaches nothing
         return memory
-    if labels == 0.0:
-        size = recent_size = half / -log(level)
-        width, movement = half, travelled
-        head = 1.0 if half > 0.0 else 0.0
+    if labels == 0.0:  # from here on lengths are in the unit of y
+        unit = half / width
+        square = unit * unit
+        last_error, mean, size, recent_size = (
+            unit * last_error,
+            unit * mean,
+            unit * size,
+            unit * recent_size,
+        )
+        a00, a10, a11, a20, a21, a22 = (
+            square * a00,
+            square * a10,
+            square * a11,
+            square * a20,
+            square * a21,
+            square * a22,
+        )
+        b0, b1, b2 = square * b0, square * b1, square * b2
+        width, movement = half, unit * movement
+        head = head if half > 0.0 else 0.0
     labels += 1.0
     share = 1.0 / (labels + head)
     pace = 1.0 + 0.2 * waiting  # late labels of one horizon are one event
@@ -347,7 +367,7 @@ def _prepare_further(params: Floats, memory: Floats, columns: Floats, of: float)
 
 def observe_further(params: Floats, memory: Floats, reading: Floats, y: float) -> Floats:
     """As `observe`, and what two more features and a cell of the season learn."""
-    level, _, recentre, slow, medium, _, ridge, wild, step, _, far, period = params
+    _, _, recentre, slow, medium, _, ridge, wild, step, _, far, period = params
     core = observe(params[:11], memory[:30], reading[:18], y)
     if core[1] == memory[1]:
         return memory
@@ -361,7 +381,8 @@ def observe_further(params: Floats, memory: Floats, reading: Floats, y: float) -
     rate = slow / pace if slow / pace > share else share
     size, recent_size, scale = memory[18], memory[19], reading[13]
     if labels == 1.0:
-        size = recent_size = reading[4] / -log(level)
+        unit = reading[4] / memory[20]
+        size, recent_size = unit * size, unit * recent_size
     distance = abs(y - reading[3] - reading[5])
     most = scale if scale > recent_size else recent_size
     most = wild * (most if most > size else size)

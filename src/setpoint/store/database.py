@@ -116,7 +116,7 @@ class Database(Protocol):
     `rollback` ends it with nothing written.
 
     `find` gives the predictions under some ids, as far as they are known, `history` those after a
-    number, `overviews` the names and overviews of all streams, `alarms` the last ones. `take` lends
+    number, `overviews` the names and overviews of all streams or one, `alarms` the last ones. `take` lends
     alarms that were not told yet, for some seconds; `told` says that they were.
     """
 
@@ -129,7 +129,7 @@ class Database(Protocol):
     def commit(self, changes: Sequence[Change]) -> None: ...
     def rollback(self) -> None: ...
     def history(self, name: str, after: int, most: int) -> list[Row]: ...
-    def overviews(self) -> list[tuple[str, str]]: ...
+    def overviews(self, name: str | None = None) -> list[tuple[str, str]]: ...
     def alarms(self, most: int) -> list[Notice]: ...
     def take(self, now: float, seconds: float) -> list[Notice]: ...
     def told(self, keys: Iterable[int]) -> None: ...
@@ -298,9 +298,10 @@ class Tables(ABC):
             )
             return list(map(Row._make, rows))
 
-    def overviews(self) -> list[tuple[str, str]]:
+    def overviews(self, name: str | None = None) -> list[tuple[str, str]]:
         with self._transaction(reads=True):
-            return self._ask("SELECT name, overview FROM streams ORDER BY key")
+            one, values = ("", []) if name is None else ("WHERE name = ? ", [name])
+            return self._ask(f"SELECT name, overview FROM streams {one}ORDER BY key", values)
 
     def alarms(self, most: int) -> list[Notice]:
         with self._transaction(reads=True):

@@ -232,8 +232,8 @@ class Live:
         labels, alarm = max(risk["judged"] for risk in risks), ""
         if watch is not None:
             alarm = "window" if any(watch["alarmed"]) else watch["saturation"]
-        if self.changes or counts["peak"] != self.peak or labels >= 1.1 * self.labels:
-            self.peak, self.labels = counts["peak"], max(labels, 1)
+        if self.changes or counts["peak"] != self.peak or labels > 1.1 * self.labels:
+            self.peak, self.labels = counts["peak"], labels
             certificates = self.stream.certificate().risks
             self.limits = [risk.constant_upper for risk in certificates]
             self.status = [str(risk.status) for risk in certificates]

@@ -5,7 +5,9 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import pairwise
 from json import loads
+from math import inf
 from typing import Any
 
 from setpoint import errors, spec
@@ -129,15 +131,28 @@ class Store:
         An event that cannot be taken in changes nothing and is answered by its error, and by the
         `kind` of error in one word; the others go on. `stream` is that of events that name none.
         """
+        return self.apply_groups([(stream, events)])[0]
+
+    def apply_groups(
+        self, groups: Iterable[tuple[str, Iterable[Any]]]
+    ) -> list[list[dict[str, Any]]]:
+        """As `apply`, for several groups of events, each with the stream of those that name none.
+
+        All of them are one transaction.
+        """
         todo: list[tuple[Any, str, Id | None, Exception | None]] = []
-        for event in events:
-            try:
-                todo.append((event, *checked(event, stream), None))
-            except SetpointError as error:
-                todo.append((event, "", None, error))
+        ends = []
+        for stream, events in groups:
+            for event in events:
+                try:
+                    todo.append((event, *checked(event, stream), None))
+                except SetpointError as error:
+                    todo.append((event, "", None, error))
+            ends.append(len(todo))
         with self._transaction({name for _, name, _, error in todo if error is None}):
             self._find(todo)
-            return [self._answer(*each) for each in todo]
+            answers = [self._answer(*each) for each in todo]
+        return [answers[start:end] for start, end in pairwise([0, *ends])]
 
     def _find(self, todo: list[tuple[Any, str, Id | None, Exception | None]]) -> None:
         """Gets the streams of some events, and the rows that they need."""
@@ -252,11 +267,14 @@ class Store:
             raise _unknown(name)
         return live.stream
 
-    def history(self, name: str = "", after: int = -1) -> Iterator[dict[str, Any]]:
+    def history(
+        self, name: str = "", after: int = -1, most: int | None = None
+    ) -> Iterator[dict[str, Any]]:
         """The predictions of a stream that are kept, from the one after a number on."""
-        while True:
+        left = inf if most is None else most
+        while left > 0:
             with self._used():
-                rows = self._database.history(name, after, 1000)
+                rows = self._database.history(name, after, int(min(left, 1000)))
             for row in rows:
                 prediction, _, shown, lam, _ = from_text(row.receipt)
                 yield {
@@ -267,12 +285,12 @@ class Store:
                 }  # fmt: skip
             if not rows:
                 return
-            after = rows[-1].number
+            after, left = rows[-1].number, left - len(rows)
 
-    def overviews(self) -> dict[str, dict[str, Any]]:
-        """What a list of streams says of each, whichever process has it."""
+    def overviews(self, name: str | None = None) -> dict[str, dict[str, Any]]:
+        """What a list of streams says of each, or of one, whichever process has it."""
         with self._used():
-            return {name: loads(text) for name, text in self._database.overviews()}
+            return {name: loads(text) for name, text in self._database.overviews(name)}
 
     def alarms(self, most: int = 100) -> list[dict[str, Any]]:
         """The last alarms of all streams, the newest first."""

@@ -11,19 +11,38 @@ from setpoint.combine import Combine, Max, Mean
 from setpoint.controller import Controller, Risk
 from setpoint.guarantee import RiskCertificate
 from setpoint.images import Chosen, choose
-from setpoint.losses import CentreFailure
+from setpoint.losses import CentreFailure, ImageMiscoverage
+from setpoint.presets import label_sets
 from setpoint.sets import PixelScale
 from setpoint.steps import Fixed
 from setpoint.stretches import Exponential
-from setpoint_paper.depth.tapes import REGIONS, RISKS, Frames
+from setpoint_paper.depth.tapes import CENTRE, GEOMETRIES, IMAGE, REGIONS, Frames, risks
 
-__all__ = ["CENTRE", "IMAGE", "METHODS", "WINDOW", "Row", "Series", "controller", "judge"]
+__all__ = [
+    "ALONE",
+    "CENTRE",
+    "GEOMETRIES",
+    "IMAGE",
+    "METHODS",
+    "OURS",
+    "WINDOW",
+    "Row",
+    "Series",
+    "controller",
+    "judge",
+]
 
-IMAGE, CENTRE = (level for _, level in RISKS)
-"""The levels of image miscoverage and centre failure."""
+OURS = "adjusting"
+"""The library's self-adjusting default, which the paper does not have."""
 
-METHODS = ("single", "max", "mean", "mean_bare")
-"""One risk; two with Max or Mean under anti-windup; two with the paper's bare Mean."""
+METHODS = ("single", "centre", "max", "mean", "max_bare", "mean_bare", OURS)
+"""One risk; the coverage of the centre as the one risk; two with Max or Mean under anti-windup; two
+with the paper's bare Max and Mean; ours with one risk."""
+
+ALONE = ("single", "centre", OURS)
+"""The methods with one risk."""
+
+_BARE = ("max_bare", "mean_bare")
 
 WINDOW = 50
 """Frames in the windows whose worst is told."""
@@ -38,8 +57,8 @@ class Row:
 
     Parameters
     ----------
-    clip, model, heuristic, seed, method
-        What ran.
+    clip, model, heuristic, seed, method, geometry
+        What ran, and where the centre is: one of `GEOMETRIES`.
     gamma, gamma_centre
         The step sizes that tuning took; the second is NaN with one risk.
     held
@@ -65,6 +84,13 @@ class Row:
         The certificate's verdict; empty where it is not a risk.
     kept
         Whether every window of every risk kept its bound: True where there is none to keep.
+    centre_length, other_length
+        The mean length of the centre, and of all else.
+    pixel_delta
+        How far the coverage of a pixel over time is from 80 %, the mean over pixels: as in the
+        authors' code, over those judged more than 50 times.
+    poor_50, poor_70
+        The share of frames whose centre is covered to no more than 50 and 70 %.
     """
 
     clip: str
@@ -96,6 +122,12 @@ class Row:
     verdict_image: str
     verdict_centre: str
     kept: bool
+    geometry: str = "text"
+    centre_length: float = nan
+    other_length: float = nan
+    pixel_delta: float = nan
+    poor_50: float = nan
+    poor_70: float = nan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,39 +139,62 @@ class Series:
     lam: np.ndarray
 
 
-def controller(method: str, bound: float, starts: tuple[float, ...]) -> Controller:
+def controller(
+    method: str, bound: float, starts: tuple[float, ...], geometry: str = "text"
+) -> Controller:
     """A controller of pixel intervals, with step sizes yet to be chosen.
 
     θ starts where the risks would have been held before, all at the largest of these λ. Below
     θ = 0 every interval is empty, so the lower bound is 0; the upper one is that of `bound` in λ.
-    The paper's bare mean has no bounds that it ever reaches, so here it has none.
+    The paper's bare combinations have no bounds that they ever reach, so here they have none.
     """
-    held = RISKS[:1] if method == "single" else RISKS
-    first = min(log1p(max(starts[: len(held)])), log1p(bound))
-    bounds = None if method == "mean_bare" else (0.0, log1p(bound))
-    risks = [Risk(loss, level, Fixed(0.1), first, bounds) for loss, level in held]
+    known = risks(geometry)
+    if method == OURS:
+        return label_sets(1.0 - IMAGE, sets=PixelScale(), risk=Risk(*known[0]))
+    held = {
+        "single": known[:1],
+        "centre": ((ImageMiscoverage(region=GEOMETRIES[geometry]), IMAGE),),
+    }.get(method, known)
+    centre = starts[1 + tuple(GEOMETRIES).index(geometry)]
+    first = min(log1p(starts[0] if method in ALONE else max(starts[0], centre)), log1p(bound))
+    bounds = None if method in _BARE else (0.0, log1p(bound))
+    asked = [Risk(loss, level, Fixed(0.1), first, bounds) for loss, level in held]
     ways: dict[str, Combine] = {
-        "single": Max(),
         "max": Max(anti_windup=_DELTA),
         "mean": Mean(anti_windup=_DELTA),
         "mean_bare": Mean(),
     }
-    return Controller(PixelScale(), risks, Exponential(), ways[method])
+    return Controller(PixelScale(), asked, Exponential(), ways.get(method, Max()))
 
 
-def judge(frames: Frames, method: str, names: tuple[str, str, str, int]) -> tuple[Row, Series]:
+def judge(
+    frames: Frames, method: str, names: tuple[str, str, str, int], geometry: str = "text"
+) -> tuple[Row, Series]:
     """Tunes a method on the validation part and judges it on the test part.
 
     The chosen controller runs from the first frame of the validation part on, as it did when it
     was chosen.
     """
-    chosen, held = _tuned(frames, controller(method, frames.bound, frames.starts))
-    trace = replay(frames.controller(chosen.controller), frames.tape())
+    made = controller(method, frames.bound, frames.starts, geometry)
+    gammas: tuple[float, ...] = (nan, nan)
+    held = True
+    if method != OURS:
+        chosen, held = _tuned(frames, made)
+        made, gammas = chosen.controller, (*chosen.gammas, nan)[:2]
+    trace = replay(frames.controller(made), frames.tape())
     tested = slice(frames.validation, None)
-    image, centre, lengths = _measured(trace)
+    image, centre, lengths = _measured(trace, geometry)
     failed = np.where(np.isnan(centre), nan, centre <= CentreFailure().threshold)
     losses = (1.0 - image, failed)
-    first, second = (_told(trace, place, losses[place]) for place in range(2))
+    asked = {"single": (0, None), OURS: (0, None), "centre": (None, None)}.get(method, (0, 1))
+    first, second = (
+        _told(trace, place, loss, level)
+        for place, loss, level in zip(asked, losses, (IMAGE, CENTRE), strict=True)
+    )
+    inside, outside = (
+        _mean(_finite(trace.lam * frames.units[:, column])[tested])
+        for column in range(2 * tuple(GEOMETRIES).index(geometry), 2 * len(GEOMETRIES))[:2]
+    )
     clip, model, heuristic, seed = names
     row = Row(
         clip=clip,
@@ -147,8 +202,8 @@ def judge(frames: Frames, method: str, names: tuple[str, str, str, int]) -> tupl
         heuristic=heuristic,
         seed=seed,
         method=method,
-        gamma=chosen.gammas[0],
-        gamma_centre=chosen.gammas[1] if method != "single" else nan,
+        gamma=gammas[0],
+        gamma_centre=gammas[1],
         held=held,
         frames=int(np.isfinite(image[tested]).sum()),
         coverage=_mean(image[tested]),
@@ -171,6 +226,12 @@ def judge(frames: Frames, method: str, names: tuple[str, str, str, int]) -> tupl
         verdict_image=first.verdict,
         verdict_centre=second.verdict,
         kept=first.kept and second.kept,
+        geometry=geometry,
+        centre_length=inside,
+        other_length=outside,
+        pixel_delta=_pixel_delta(frames.pixels, trace.lam[tested]),
+        poor_50=_mean(np.where(np.isnan(centre), nan, centre <= 0.5)[tested]),
+        poor_70=_mean(np.where(np.isnan(centre), nan, centre <= 0.7)[tested]),
     )
     return row, Series(image, lengths, trace.lam)
 
@@ -190,13 +251,27 @@ def _tuned(frames: Frames, made: Controller) -> tuple[Chosen, bool]:
     return chosen, first.held
 
 
-def _measured(trace: Trace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _finite(values: np.ndarray) -> np.ndarray:
+    """Lengths that are at least 0, NaN where the safeguard chose the set."""
+    return np.where(np.isfinite(values), np.maximum(values, 0.0), nan)
+
+
+def _pixel_delta(pixels: np.ndarray, lam: np.ndarray) -> float:
+    """The mean distance of the coverage of a pixel over time from its nominal one."""
+    judged = np.isfinite(pixels)
+    hits = (judged & (pixels <= lam[:, None, None])).sum(axis=0)
+    counts = judged.sum(axis=0)
+    often = counts > min(50, len(pixels) // 2)
+    return float(np.abs(hits[often] / counts[often] - (1.0 - IMAGE)).mean()) if often.any() else nan
+
+
+def _measured(trace: Trace, geometry: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Coverage of the image, coverage of its centre, and mean length of every frame."""
     assert trace.shown is not None  # the family does not show single intervals
     found = []
     for shown in trace.shown:
         shares = []
-        for region in REGIONS:
+        for region in (REGIONS[0], GEOMETRIES[geometry]):
             missed, judged = shown.count(None, region)
             shares.append(1.0 - missed / judged if judged else nan)
         found.append((*shares, shown.length))
@@ -215,13 +290,12 @@ class _Promise:
     kept: bool
 
 
-def _told(trace: Trace, place: int, losses: np.ndarray) -> _Promise:
-    level = (IMAGE, CENTRE)[place]
+def _told(trace: Trace, place: int | None, losses: np.ndarray, level: float) -> _Promise:
+    """Of the risk at a place of the certificate; nothing is promised of what is no risk."""
     excess, deficit = _extremes(losses - level)
-    risks = trace.certificate().risks
-    if place >= len(risks):
+    if place is None:
         return _Promise(nan, nan, excess, "", True)
-    risk: RiskCertificate = risks[place]
+    risk: RiskCertificate = trace.certificate().risks[place]
     bound, window = (nan if each is None else each for each in (risk.upper, risk.window))
     slack = 1e-9 * len(losses)
     kept = not isfinite(window) or (

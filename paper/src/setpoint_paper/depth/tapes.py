@@ -35,11 +35,23 @@ from setpoint_paper.depth.maps import Recipe, maps_of
 from setpoint_paper.models import ResidualNetwork, StoredPredictions
 from setpoint_paper.work import one_thread
 
-__all__ = ["REGIONS", "RISKS", "Frames", "make", "read"]
+__all__ = ["CENTRE", "GEOMETRIES", "IMAGE", "REGIONS", "Frames", "make", "read", "risks"]
 
-REGIONS = (Whole(), Centre())
-RISKS = ((ImageMiscoverage(), 0.2), (CentreFailure(), 0.1))
-"""The losses and their levels."""
+IMAGE, CENTRE = 0.2, 0.1
+"""The levels of image miscoverage and centre failure."""
+
+GEOMETRIES = {"text": Centre(), "authors": Centre(height=50 / 188)}
+"""The centre: 50 of 448 pixels of each side, as the text has it; and as in the authors' code, where
+the same window lies in the 188 of 448 rows that are not padding."""
+
+REGIONS = (Whole(), *GEOMETRIES.values())
+
+
+def risks(geometry: str) -> tuple[tuple[Any, float], ...]:
+    """The losses and their levels, by the geometry of the centre."""
+    region = GEOMETRIES[geometry]
+    return (ImageMiscoverage(), IMAGE), (CentreFailure(region=region), CENTRE)
+
 
 _SETTLED = 5
 """The first frames of the warm-up, in which heuristics fill their windows, start nothing."""
@@ -58,11 +70,17 @@ class Frames:
     bound
         The largest λ before the safeguard.
     starts
-        For each of `RISKS` the λ that would have held it on the end of the warm-up.
+        The λ that would have held the image risk on the end of the warm-up, then that of the
+        centre in each geometry.
     infinite
         The share of each frame's judged pixels that no finite λ covers.
     error
         The mean absolute error of each frame's estimate, in metres.
+    units
+        What λ is multiplied by to be the mean length of a frame's centre, and of all else: two
+        columns for each geometry.
+    pixels
+        The critical value of every pixel of the test part, in float16; NaN where it is not judged.
     shown
         Of one frame of the test part: its place in the tape, its place in the clip, and centre,
         low and high.
@@ -74,6 +92,8 @@ class Frames:
     starts: tuple[float, ...]
     infinite: np.ndarray
     error: np.ndarray
+    units: np.ndarray
+    pixels: np.ndarray
     shown: tuple[int, int, np.ndarray]
 
     def tape(self, start: int | None = None, stop: int | None = None) -> Tape:
@@ -104,6 +124,8 @@ def read(recipe: Recipe, cache: Path) -> Frames | None:
             tuple(held["starts"].tolist()),
             held["infinite"],
             held["error"],
+            held["units"],
+            held["pixels"],
             (place, number, held["maps"]),
         )
 
@@ -118,7 +140,7 @@ def make(recipe: Recipe, cache: Path) -> Frames:
         kept, extra = _reduced(recipe, maps)
     path = make_folder(cache) / recipe.path(cache).name
     with whole_file(_extra(path)) as file:
-        np.savez(file, **extra)
+        np.savez_compressed(file, **extra)
     kept.tape().write(path)
     found = read(recipe, cache)
     assert found is not None
@@ -142,7 +164,7 @@ def _reduced(recipe: Recipe, maps: np.ndarray) -> tuple[FrameTape, dict[str, Any
     span = float(np.nanmax(depth) - np.nanmin(depth))
     bound = plan.reach * span / (float(np.mean(units)) or 1.0)
     kept = FrameTape(sets, REGIONS)
-    errors = []
+    errors, lengths, pixels = [], [], []
     first = parts.validation.start
     chosen = parts.test.start + min(20, len(parts.test) // 2)
     for number in range(first, len(clip)):
@@ -152,6 +174,9 @@ def _reduced(recipe: Recipe, maps: np.ndarray) -> tuple[FrameTape, dict[str, Any
         kept.add(PixelSpread(spread.centre, spread.low, spread.high, judged), truth)
         gap = np.abs(spread.centre - truth)[judged]
         errors.append(float(gap.mean()) if gap.size else np.nan)
+        lengths.append(_units(spread, judged))
+        if number in parts.test:
+            pixels.append(_pixels(spread, truth, judged))
         if number == chosen:
             shown = np.stack([np.where(judged, each, np.nan) for each in spread[:3]])
         model.learn(clip[number].rgb, truth)
@@ -160,11 +185,41 @@ def _reduced(recipe: Recipe, maps: np.ndarray) -> tuple[FrameTape, dict[str, Any
         "maps": shown.astype(np.float32),
         "validation": np.array(len(parts.validation)),
         "bound": np.array(bound),
-        "starts": np.array([_calm(past, loss, level, bound) for loss, level in RISKS]),
+        "starts": np.array(
+            [
+                _calm(past, loss, level, bound)
+                for loss, level in (risks("text")[0], *(risks(each)[1] for each in GEOMETRIES))
+            ]
+        ),
+        "units": np.array(lengths),
+        "pixels": np.array(pixels, dtype=np.float16),
         "infinite": kept.infinite,
         "error": np.array(errors),
     }
     return kept, extra
+
+
+def _units(spread: PixelSpread, judged: np.ndarray) -> list[float]:
+    """The mean of both scales over the centre of each geometry, and over all else."""
+    both = np.asarray(spread.low) + np.asarray(spread.high)
+    found = []
+    for region in GEOMETRIES.values():
+        inside = np.zeros(judged.shape, dtype=bool)
+        inside[region.index(judged.shape)] = True
+        found += [
+            float(both[part].mean()) if part.any() else np.nan
+            for part in (inside & judged, ~inside & judged)
+        ]
+    return found
+
+
+def _pixels(spread: PixelSpread, truth: np.ndarray, judged: np.ndarray) -> np.ndarray:
+    """The critical value of every judged pixel, at most what float16 can hold."""
+    gap = np.asarray(spread.centre) - truth
+    side = np.where(gap > 0.0, spread.low, spread.high)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(gap == 0.0, 0.0, np.abs(gap) / side)
+    return np.where(judged, np.minimum(found, 65_000.0), np.nan).astype(np.float16)
 
 
 def _calm(frames: FrameTape, loss: Any, level: float, bound: float) -> float:

@@ -1,0 +1,215 @@
+"""A client of the service: a few calls, and retries that are safe because ids are.
+
+>>> from setpoint.client import Client
+>>> client = Client("http://localhost:8000", token="…")  # doctest: +SKIP
+>>> client.create("demand", coverage=0.9)  # doctest: +SKIP
+>>> client.predict("demand", [10, 14])  # doctest: +SKIP
+{'id': '0b6e…', 'lower': 10.0, 'upper': 14.0}
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import httpx
+
+from setpoint.errors import InputError, SetpointError
+
+__all__ = ["AsyncClient", "Client", "ServiceError"]
+
+_AGAIN = (429, 502, 503, 504)
+
+
+class ServiceError(SetpointError):
+    """What the service refused: its sentence, the `status`, and the `kind` of error in one word."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        problem: Any = {}
+        if response.headers.get("content-type", "").startswith("application/problem+json"):
+            problem = response.json()
+        super().__init__(problem.get("detail", f"the service answered {response.status_code}"))
+        self.status, self.kind = response.status_code, str(problem.get("title", ""))
+
+
+class _Requests:
+    """What to send for each call; both clients send it, each in its own way."""
+
+    def __init__(self, url: str, token: str | None, attempts: int, timeout: float) -> None:
+        self._attempts = attempts
+        self._options: dict[str, Any] = {
+            "base_url": url, "timeout": timeout,
+            "headers": {} if token is None else {"authorization": f"Bearer {token}"},
+        }  # fmt: skip
+
+    def _send(self, method: str, path: str, body: Any = None, query: Any = None) -> Any:
+        raise NotImplementedError
+
+    def _pauses(self) -> Iterator[float]:
+        """How long to wait before each further attempt: longer each time, and by chance."""
+        for attempt in range(self._attempts - 1):
+            yield random.uniform(0.5, 1.0) * min(0.1 * 2**attempt, 5.0)
+
+    def create(
+        self, name: str, *, preset: str | None = None, coverage: float = 0.9,
+        toml: str | None = None,
+    ) -> Any:  # fmt: skip
+        """Begins a stream from a preset ("intervals" or "label_sets") or TOML; again is the same."""
+        body: dict[str, Any] = {"toml": toml}
+        if toml is None:
+            body = {"preset": preset or "intervals", "coverage": coverage}
+        return self._send("PUT", _stream(name), body)
+
+    def predict(self, name: str, prediction: Any, id: int | str | None = None) -> Any:
+        """The set for a prediction, with the id that its label needs."""
+        body = {"id": uuid4().hex if id is None else id, "prediction": prediction}
+        return self._send("POST", f"{_stream(name)}/predict", body)
+
+    def label(self, name: str, y: Any, id: int | str) -> Any:
+        """The loss of the label of the prediction under an id."""
+        return self._send("POST", f"{_stream(name)}/label", {"id": id, "y": y})
+
+    def drop(self, name: str, id: int | str) -> Any:
+        """Gives up the prediction under an id."""
+        return self._send("POST", f"{_stream(name)}/drop", {"id": id})
+
+    def events(self, events: Iterable[Mapping[str, Any]], name: str | None = None) -> Any:
+        """The answers to many events, of one stream or of those that they name.
+
+        A prediction without an id gets one, so that all of them can be sent again.
+        """
+        sent = [
+            {"id": uuid4().hex, **event} if "prediction" in event else dict(event)
+            for event in events
+        ]
+        for event in sent:
+            if event.get("id") is None and not event.get("certificate"):
+                raise InputError(f"a label needs the id of its prediction, got {event!r}")
+        path = "/v1/events" if name is None else f"{_stream(name)}/events"
+        return self._send("POST", path, sent)
+
+    def change(
+        self, name: str, *, risk: int = 0, level: float | None = None,
+        bounds: tuple[float, float] | None = None, step: dict[str, Any] | None = None,
+    ) -> Any:  # fmt: skip
+        """Changes what a stream holds from now on."""
+        body = {"risk": risk, "level": level, "bounds": bounds, "step": step}
+        return self._send("PATCH", _stream(name), body)
+
+    def streams(self, search: str = "", limit: int = 100) -> Any:
+        """Streams, those in trouble first."""
+        return self._send("GET", "/v1/streams", None, {"search": search, "limit": limit})
+
+    def show(self, name: str) -> Any:
+        """How a stream does."""
+        return self._send("GET", _stream(name))
+
+    def certificate(self, name: str) -> Any:
+        """What is guaranteed of a stream."""
+        return self._send("GET", f"{_stream(name)}/certificate")
+
+    def history(self, name: str, after: int = -1, limit: int = 100) -> Any:
+        """Predictions after a number, or the last ones."""
+        query = {"after": after, "limit": limit}
+        return self._send("GET", f"{_stream(name)}/history", None, query)
+
+    def alarms(self, limit: int = 100) -> Any:
+        """The last alarms."""
+        return self._send("GET", "/v1/alarms", None, {"limit": limit})
+
+
+class Client(_Requests):
+    """Asks a service, and asks again where it was not answered.
+
+    Parameters
+    ----------
+    url
+        Where the service answers, as in http://localhost:8000.
+    token
+        A token that it knows.
+    attempts
+        How often to try. A request that was taken in before is answered as the first time.
+    timeout
+        How many seconds to wait for an answer.
+    """
+
+    def __init__(
+        self, url: str, token: str | None = None, *, attempts: int = 6, timeout: float = 10.0
+    ) -> None:
+        super().__init__(url, token, attempts, timeout)
+        self._http = httpx.Client(**self._options)
+
+    def _send(self, method: str, path: str, body: Any = None, query: Any = None) -> Any:
+        pauses = self._pauses()
+        while True:
+            pause = next(pauses, None)
+            try:
+                response = self._http.request(method, path, json=body, params=query)
+                if response.status_code not in _AGAIN or pause is None:
+                    return _answer(response)
+            except httpx.TransportError:
+                if pause is None:
+                    raise
+            time.sleep(pause)
+
+    def close(self) -> None:
+        """Lets the connections go."""
+        self._http.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class AsyncClient(_Requests):
+    """As `Client`, with calls to be awaited.
+
+    Parameters
+    ----------
+    url, token, attempts, timeout
+        As for `Client`.
+    """
+
+    def __init__(
+        self, url: str, token: str | None = None, *, attempts: int = 6, timeout: float = 10.0
+    ) -> None:
+        super().__init__(url, token, attempts, timeout)
+        self._http = httpx.AsyncClient(**self._options)
+
+    async def _send(self, method: str, path: str, body: Any = None, query: Any = None) -> Any:
+        pauses = self._pauses()
+        while True:
+            pause = next(pauses, None)
+            try:
+                response = await self._http.request(method, path, json=body, params=query)
+                if response.status_code not in _AGAIN or pause is None:
+                    return _answer(response)
+            except httpx.TransportError:
+                if pause is None:
+                    raise
+            await asyncio.sleep(pause)
+
+    async def close(self) -> None:
+        """Lets the connections go."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+
+def _stream(name: str) -> str:
+    return f"/v1/streams/{quote(name, safe='')}"
+
+
+def _answer(response: httpx.Response) -> Any:
+    if response.is_error:
+        raise ServiceError(response)
+    return response.json()

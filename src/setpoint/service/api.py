@@ -1,0 +1,255 @@
+"""What is sent and answered: the bodies, the operations, and the OpenAPI document made of them."""
+
+from typing import Any, Literal, NamedTuple
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.json import schema_components
+
+from setpoint import __version__
+
+__all__ = [
+    "Alarm", "Alteration", "Answer", "Certificate", "Drop", "Event", "Health", "Label", "New",
+    "Operation", "Past", "Prediction", "Problem", "Summary", "document",
+]  # fmt: skip
+
+Id = int | str
+Forecast = Any
+Outcome = Any
+
+
+class Prediction(Struct, forbid_unknown_fields=True):
+    """A prediction to show a set for: [lower, upper], or probabilities; it waits under its id."""
+
+    prediction: Forecast
+    id: Id | None = None
+
+
+class Label(Struct, forbid_unknown_fields=True):
+    """What came out, for the prediction under an id; null says that it will not be known."""
+
+    y: Outcome
+    id: Id | None = None
+
+
+class Drop(Struct, forbid_unknown_fields=True):
+    """A prediction to give up."""
+
+    id: Id | None = None
+
+
+class Event(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """One of many: a prediction, a label, both, or a prediction to drop."""
+
+    stream: Id | None = None
+    id: Id | None = None
+    prediction: Forecast | UnsetType = UNSET
+    y: Outcome | UnsetType = UNSET
+    drop: bool = False
+    certificate: bool = False
+
+
+class Answer(Struct):
+    """What was done: the set that is shown, or the loss of a label; or the error of this event.
+
+    A null end is open. `repeated` says that the event was known, and that nothing changed.
+    """
+
+    stream: Id | None = None
+    id: Id | None = None
+    lower: float | None = None
+    upper: float | None = None
+    labels: list[Any] | None = None
+    sets: list[Any] | None = None
+    set: str | None = None
+    full: bool = False
+    empty: bool = False
+    loss: float | list[float | None] | None = None
+    covered: bool | None = None
+    dropped: bool = False
+    certificate: dict[str, Any] | None = None
+    repeated: bool = False
+    error: str | None = None
+    kind: str | None = None
+
+
+class New(Struct, forbid_unknown_fields=True):
+    """What a stream is to hold: a preset and a coverage, or a controller as TOML."""
+
+    preset: Literal["intervals", "label_sets"] | None = None
+    coverage: float = 0.9
+    toml: str | None = None
+
+
+class Alteration(Struct, forbid_unknown_fields=True):
+    """What is held from now on: another level, other bounds, another step rule of one risk."""
+
+    risk: int = 0
+    level: float | None = None
+    bounds: tuple[float, float] | None = None
+    step: dict[str, Any] | None = None
+
+
+class Summary(Struct):
+    """How a stream does.
+
+    `coverage` is that of the last 100 and of the last 1,000 labels; an account is the sum of
+    loss − level of a risk, and its limit what the guarantee lets it reach; `trouble` is 0 where
+    all is well, 1 and more where someone should look.
+    """
+
+    name: str
+    predictions: int
+    labels: int
+    waiting: int
+    oldest: float | None
+    at: float
+    levels: list[float]
+    losses: list[float | None]
+    accounts: list[float]
+    limits: list[float | None]
+    status: list[str]
+    coverage: list[float | None]
+    width: float | None
+    theta: list[float]
+    full: int
+    empty: int
+    alarm: str
+    trouble: float
+    controller: str | None = None
+    summary: dict[str, Any] | None = None
+
+
+class Past(Struct):
+    """A prediction and what became of it."""
+
+    number: int
+    id: Id
+    prediction: Forecast
+    shown: dict[str, Any]
+    lam: Any
+    y: Outcome
+    loss: Any
+    covered: bool | None
+    ended: str | None
+    made: float
+    closed: float | None
+
+
+class Alarm(Struct):
+    """What began to go wrong, and when."""
+
+    number: int
+    stream: str
+    at: float
+    kind: str
+    step: int
+    risk: int | None
+    value: float | None
+    limit: float | None
+
+
+class Certificate(Struct):
+    """What is guaranteed of a stream, as numbers and as text."""
+
+    text: str
+    risks: list[dict[str, Any]]
+
+
+class Health(Struct):
+    """Whether the service is up; `ready` says whether it can take events in."""
+
+    status: Literal["ok", "stopping", "no database"]
+    version: str = __version__
+
+
+class Problem(Struct):
+    """What went wrong, in one sentence (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+class Operation(NamedTuple):
+    """One thing that can be asked: where, who may, what is sent and what is answered.
+
+    `query` holds the parameters behind the question mark, each with its default.
+    """
+
+    name: str
+    method: str
+    path: str
+    scope: str
+    what: str
+    body: Any = None
+    answer: Any = None
+    kind: str = "application/json"
+    query: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    lines: bool = False
+
+
+_STATUS = {
+    "400": "not JSON", "401": "no token, or one that is not known", "403": "the token allows less",
+    "404": "no such stream or prediction", "409": "not as things are",
+    "410": "the prediction was given up", "413": "too large", "415": "not JSON by its name",
+    "422": "a value that cannot be", "429": "too many events wait", "503": "no database now",
+}  # fmt: skip
+
+
+def document(operations: list[Operation]) -> dict[str, Any]:
+    """The OpenAPI document of some operations."""
+    bodies = [kind for one in operations for kind in (one.body, one.answer) if kind is not None]
+    schemas, components = schema_components(
+        [*bodies, Problem], ref_template="#/components/schemas/{name}"
+    )
+    shapes = dict(zip(map(str, [*bodies, Problem]), schemas, strict=True))
+    problem = {"application/problem+json": {"schema": shapes[str(Problem)]}}
+    paths: dict[str, dict[str, Any]] = {}
+    for one in operations:
+        content: dict[str, Any] = {one.kind: {}}
+        if one.answer is not None:
+            content = {one.kind: {"schema": shapes[str(one.answer)]}}
+        place: dict[str, Any] = {
+            "operationId": one.name,
+            "summary": one.what,
+            "responses": {
+                "200": {"description": "done", "content": content},
+                **{s: {"description": d, "content": problem} for s, d in _STATUS.items()},
+            },
+            "security": [{"token": [one.scope]}] if one.scope else [],
+            "parameters": [
+                {"name": name, "in": "query", "schema": _schema(default)}
+                for name, default in one.query.items()
+            ],
+        }
+        if "{name}" in one.path:
+            name = {"type": "string", "minLength": 1, "maxLength": 200}
+            place["parameters"].append(
+                {"name": "name", "in": "path", "required": True, "schema": name}
+            )
+        if one.body is not None:
+            sent = {"application/json": {"schema": shapes[str(one.body)]}}
+            if one.lines:
+                sent["application/x-ndjson"] = {"schema": {"type": "string"}}
+                content["application/x-ndjson"] = {"schema": {"type": "string"}}
+            place["requestBody"] = {"required": True, "content": sent}
+        paths.setdefault(one.path, {})[one.method.lower()] = place
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "setpoint", "version": __version__,
+            "description": "Sets for the predictions of any model, held at the risk you set.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }  # fmt: skip
+
+
+def _schema(default: Any) -> dict[str, Any]:
+    if isinstance(default, int):
+        return {"type": "integer", "default": default}
+    return {"type": "string", "default": default}

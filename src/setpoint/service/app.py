@@ -1,0 +1,555 @@
+"""The service itself: an ASGI application in front of a store."""
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+import setpoint
+from setpoint import errors, presets, spec
+from setpoint.errors import InputError, SetpointError, UnknownStream
+from setpoint.service import api
+from setpoint.service.api import Operation
+from setpoint.service.tokens import Tokens
+from setpoint.service.watch import Metrics, Webhooks, trouble
+from setpoint.service.work import Busy, Worker
+from setpoint.store import Store
+from setpoint.store.events import Unread, name_of, quoted
+from setpoint.store.lines import array, event, line
+
+__all__ = ["Limits", "Refusal", "Service", "serve"]
+
+_STATUS: dict[type[Exception], int] = {
+    Busy: 429,
+    errors.UnknownReceipt: 404,
+    errors.UnknownStream: 404,
+    errors.AnsweredReceipt: 409,
+    errors.AmbiguousReceipt: 409,
+    errors.ExpiredReceipt: 410,
+    errors.PendingFull: 409,
+    errors.WriteError: 503,
+    errors.TakenOver: 503,
+    errors.StateError: 409,
+    errors.LossError: 422,
+    errors.SpecError: 422,
+    InputError: 422,
+}
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff", "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}  # fmt: skip
+_FILES = {"page.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
+_SHARED = 1000  # events that a page may be behind before it is told so
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What the service takes on: bytes of a body, events in a batch, events that wait, streams
+    with metrics of their own, and pages that look on.
+    """
+
+    body: int = 8 << 20
+    batch: int = 10_000
+    waiting: int = 20_000
+    metrics: int = 200
+    pages: int = 100
+
+
+class Refusal(Exception):
+    """A request that is refused: its status, and why."""
+
+    def __init__(self, status: int, detail: str, kind: str = "about:blank") -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.kind = status, detail, kind
+
+
+class Service:
+    """Streams behind HTTP; `app` is the ASGI application.
+
+    Parameters
+    ----------
+    opened
+        Opens the store: once to write, once more to read.
+    tokens
+        Who may do what; without any, everyone may do everything, and only loopback is served.
+    limits
+        What it takes on.
+    hooks
+        Gives who is told of alarms.
+    """
+
+    def __init__(
+        self, opened: Callable[[], Store], tokens: Tokens, limits: Limits,
+        hooks: Callable[[Store], Webhooks | None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        self.opened, self.tokens, self.limits, self.hooks = opened, tokens, limits, hooks
+        self.stopping: Callable[[], bool] = lambda: False
+        self.metrics = Metrics(self._rows, limits.metrics)
+        self.pages: dict[str, set[asyncio.Queue[bytes]]] = {}
+        self.followers = 0
+        self._threads = ThreadPoolExecutor(1, "setpoint-reader")
+        self.app = Starlette(
+            routes=list(self._routes()),
+            lifespan=self._life,
+            exception_handlers={
+                HTTPException: self._refused, Refusal: self._refused, SetpointError: self._failed,
+                ClientDisconnect: self._left, Exception: self._broken,
+            },
+        )  # fmt: skip
+
+    @asynccontextmanager
+    async def _life(self, _: Starlette) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+        self.store = await loop.run_in_executor(self._threads, self.opened)
+        self.reader = await loop.run_in_executor(self._threads, self.opened)
+        self.worker = Worker(self.store, self.limits.waiting, self._seen)
+        self.metrics.worker = self.worker
+        webhooks, telling = self.hooks(self.reader), None
+        if webhooks is not None:
+            telling = asyncio.create_task(webhooks.run(self._look))
+        yield
+        if telling is not None:
+            telling.cancel()
+        await loop.run_in_executor(None, self.worker.close)
+        self._threads.shutdown()
+        self.store.close()
+        self.reader.close()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answers a request; a name in its path may hold a slash, written as %2F."""
+        if scope["type"] == "http":
+            scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
+        await self.app(scope, receive, send)
+
+    # Operations: what can be asked, by whom
+
+    def operations(self) -> list[tuple[Operation, Callable[[Request], Awaitable[Response]]]]:
+        """Everything that can be asked, and what answers it."""
+        one, all_ = "/v1/streams/{name}", "/v1/streams"
+        events = list[api.Event], list[api.Answer]
+        text = "text/plain"
+        return [
+            (Operation("health", "GET", "/health", "", "Whether the service is up", None,
+                       api.Health), self.health),
+            (Operation("ready", "GET", "/ready", "", "Whether it can take events in", None,
+                       api.Health), self.ready),
+            (Operation("metrics", "GET", "/metrics", "read", "Metrics for Prometheus",
+                       kind=text), self.scrape),
+            (Operation("streams", "GET", all_, "read", "Streams, those in trouble first", None,
+                       list[api.Summary], query={"search": "", "limit": 100}), self.streams),
+            (Operation("alarms", "GET", "/v1/alarms", "read", "The last alarms", None,
+                       list[api.Alarm], query={"limit": 100}), self.alarms),
+            (Operation("events", "POST", "/v1/events", "write", "Events of many streams",
+                       *events, lines=True), self.events),
+            (Operation("create", "PUT", one, "admin", "Begins a stream", api.New,
+                       api.Summary), self.create),
+            (Operation("show", "GET", one, "read", "How a stream does", None,
+                       api.Summary), self.show),
+            (Operation("change", "PATCH", one, "admin", "Changes what a stream holds",
+                       api.Alteration, api.Summary), self.change),
+            (Operation("predict", "POST", f"{one}/predict", "write", "The set for a prediction",
+                       api.Prediction, api.Answer), partial(self.single, {"id", "prediction"})),
+            (Operation("label", "POST", f"{one}/label", "write", "The loss of a label",
+                       api.Label, api.Answer), partial(self.single, {"id", "y"})),
+            (Operation("drop", "POST", f"{one}/drop", "write", "Gives a prediction up",
+                       api.Drop, api.Answer), partial(self.single, {"id"})),
+            (Operation("stream_events", "POST", f"{one}/events", "write", "Events of a stream",
+                       *events, lines=True), self.events),
+            (Operation("certificate", "GET", f"{one}/certificate", "read",
+                       "What is guaranteed", None, api.Certificate), self.certificate),
+            (Operation("history", "GET", f"{one}/history", "read",
+                       "Predictions after a number; the last ones if it is below zero", None,
+                       list[api.Past], query={"after": -1, "limit": 100}), self.history),
+            (Operation("live", "GET", f"{one}/live", "read", "Events as they come",
+                       kind="text/event-stream"), self.live),
+        ]  # fmt: skip
+
+    def _routes(self) -> Iterator[Route]:
+        operations = self.operations()
+        document = _encode(api.document([operation for operation, _ in operations]))
+        for operation, answer in operations:
+            guarded = partial(self._guarded, operation, answer)
+            yield Route(operation.path, guarded, methods=[operation.method])
+        yield Route("/openapi.json", partial(self._fixed, document))
+        for file, kind in _FILES.items():
+            path = "/" if file == "page.html" else f"/{file}"
+            yield Route(path, partial(self._file, Path(__file__).parent / file, kind))
+
+    async def _guarded(
+        self, operation: Operation, answer: Callable[[Request], Awaitable[Response]],
+        request: Request,
+    ) -> Response:  # fmt: skip
+        began = time.perf_counter()
+        self._admit(request, operation)
+        response = await answer(request)
+        self.metrics.took(operation.name, time.perf_counter() - began)
+        return response
+
+    def _admit(self, request: Request, operation: Operation) -> None:
+        """Refuses those who may not, before anything of the request is read."""
+        headers = request.headers
+        if self.tokens and operation.scope:
+            kind, _, secret = headers.get("authorization", "").partition(" ")
+            allowed = self.tokens.allows(secret, operation.scope)
+            if kind.lower() != "bearer" or allowed is None:
+                raise Refusal(401, "this needs a bearer token that the service knows")
+            if not allowed:
+                raise Refusal(403, f"this needs a token with the scope {operation.scope}")
+        elif not self.tokens and not _loopback(headers.get("host", "")):
+            raise Refusal(403, "without tokens only localhost is served")  # a page of elsewhere
+        if operation.body is not None:
+            kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+            known = ["application/json", *(["application/x-ndjson"] if operation.lines else [])]
+            if kind not in known:
+                raise Refusal(415, f"the content type must be {' or '.join(known)}, got {kind!r}")
+
+    # Events
+
+    async def single(self, keys: set[str], request: Request) -> Response:
+        """One prediction, label or drop."""
+        value = event(await self._body(request))
+        if isinstance(value, Unread):
+            raise Refusal(400, value.reason)
+        if not isinstance(value, dict) or not value.keys() <= keys:
+            raise Refusal(422, f"the body must be an object with {', '.join(sorted(keys))}")
+        missing = keys - value.keys() - {"id"}
+        if missing:
+            raise Refusal(422, f"the body needs {', '.join(missing)}")
+        if len(keys) == 1:
+            value["drop"] = True
+        (answer,) = await self.worker.apply([value], _name(request))
+        if "error" in answer:
+            kind = getattr(errors, answer["kind"])
+            return self._problem(_status(kind), answer["error"], answer["kind"])
+        return _Json(line(answer))
+
+    async def events(self, request: Request) -> Response:
+        """Many events, as a list or as lines; answers in the same order, in the same form."""
+        body = await self._body(request)
+        lines = request.headers["content-type"].lower().startswith("application/x-ndjson")
+        if lines:
+            events = [event(part) for part in body.split(b"\n") if part.strip()]
+        else:
+            events = array(body)
+            if isinstance(events, Unread):
+                raise Refusal(400, events.reason)
+        if len(events) > self.limits.batch:
+            raise Refusal(
+                413, f"a batch may have {self.limits.batch:,} events, got {len(events):,}"
+            )
+        name = _name(request) if "name" in request.path_params else ""
+        for one in events:
+            if isinstance(one, dict) and name and one.get("stream", name) != name:
+                raise Refusal(422, "an event of this batch names another stream: use /v1/events")
+        if not name:
+            events = [_named(one) for one in events]
+        answers = await self.worker.apply(events, name) if events else []
+        parts = [line(answer) for answer in answers]
+        if lines:
+            return _Json(b"".join([part + b"\n" for part in parts]), "application/x-ndjson")
+        return _Json(b"[" + b",".join(parts) + b"]")
+
+    def _seen(self, stream: str, events: Sequence[Any], answers: list[dict[str, Any]]) -> None:
+        """Shows the pages that look on what was taken in."""
+        self.metrics.count(answers)
+        if not self.pages:
+            return
+        for sent, answer in zip(events, answers, strict=True):
+            queues = self.pages.get(str(answer.get("stream", stream)))
+            if queues and "error" not in answer and isinstance(sent, dict):
+                text = line({"event": sent, "answer": answer, "at": time.time()})
+                for queue in queues:
+                    if queue.full():
+                        queue.get_nowait()
+                    queue.put_nowait(text)
+
+    # Streams
+
+    async def create(self, request: Request) -> Response:
+        """Begins a stream, or finds that it is there already."""
+        from setpoint.jobs.job import check_work  # not at the start: it brings much along
+
+        asked = self._read(await self._body(request), api.New)
+        name = _name(request)
+        if (asked.preset is None) == (asked.toml is None):
+            raise Refusal(422, "a stream needs a preset or toml, one of them")
+        if asked.toml is not None:
+            controller = spec.from_toml(asked.toml)
+        elif asked.preset == "label_sets":
+            controller = presets.label_sets(asked.coverage)
+        else:
+            controller = presets.intervals(asked.coverage)
+        check_work(controller, "the service")
+        await self.worker.call(partial(self.store.stream, name, controller))
+        return await self.show(request)
+
+    async def change(self, request: Request) -> Response:
+        """Changes a level, a step rule or bounds; the certificate begins a new segment."""
+        asked, name = self._read(await self._body(request), api.Alteration), _name(request)
+        step = None
+        if asked.step is not None:
+            options = {key: value for key, value in asked.step.items() if key != "part"}
+            step = spec.make("steps", str(asked.step.get("part")), options)
+        await self._known(name)
+        options = {"level": asked.level, "bounds": asked.bounds, "step": step}
+        await self.worker.call(lambda: self.store.stream(name).change(risk=asked.risk, **options))
+        return await self.show(request)
+
+    async def streams(self, request: Request) -> Response:
+        """Streams by trouble; `search` is a part of the name."""
+        search, limit = request.query_params.get("search", "").lower(), self._whole(request)
+        rows = await self._look(self._rows)
+        return _Json(_encode([row for row in rows if search in row["name"].lower()][:limit]))
+
+    async def show(self, request: Request) -> Response:
+        """How one stream does, with the summary that a person reads."""
+        name = _name(request)
+        row = await self._known(name)
+        stream = await self._look(self.reader.read, name)
+        text = spec.to_toml(stream.controller)
+        return _Json(_encode({**row, "controller": text, "summary": _summary(stream)}))
+
+    async def certificate(self, request: Request) -> Response:
+        """What is guaranteed of a stream."""
+        certificate = (await self._look(self.reader.read, _name(request))).certificate()
+        return _Json(_encode({"text": str(certificate), **certificate.as_dict()}))
+
+    async def history(self, request: Request) -> Response:
+        """Predictions of a stream, each with what became of it."""
+        name, limit = _name(request), self._whole(request)
+        after = self._whole(request, "after", -1, -1)
+        row = await self._known(name)
+        if after < 0:
+            after = row["predictions"] - limit - 1
+        rows = await self._look(lambda: list(self.reader.history(name, after, limit)))
+        return _Json(_encode(rows))
+
+    async def alarms(self, request: Request) -> Response:
+        """The last alarms, the newest first."""
+        return _Json(_encode(await self._look(self.reader.alarms, self._whole(request))))
+
+    async def live(self, request: Request) -> Response:
+        """Events of a stream as they come, as server-sent events."""
+        name = _name(request)
+        await self._known(name)
+        if self.followers >= self.limits.pages:
+            raise Refusal(429, f"{self.followers} pages look on, as many as may")
+        return StreamingResponse(self._follow(name), 200, _HEADERS, "text/event-stream")
+
+    async def _follow(self, name: str) -> AsyncIterator[bytes]:
+        queue: asyncio.Queue[bytes] = asyncio.Queue(_SHARED)
+        self.pages.setdefault(name, set()).add(queue)
+        self.followers += 1
+        try:
+            yield b": begins\n\n"
+            quiet = 0
+            while not self.stopping():
+                try:
+                    yield b"data: " + await asyncio.wait_for(queue.get(), 1.0) + b"\n\n"
+                    quiet = 0
+                except TimeoutError:
+                    quiet += 1
+                    if quiet % 15 == 0:
+                        yield b": quiet\n\n"
+        finally:
+            self.followers -= 1
+            self.pages[name].discard(queue)
+            if not self.pages[name]:
+                del self.pages[name]
+
+    # The service itself
+
+    async def health(self, _: Request) -> Response:
+        """It answers, so it is up."""
+        return _Json(_encode(api.Health("ok")))
+
+    async def ready(self, _: Request) -> Response:
+        """Whether events can be taken in now."""
+        if self.stopping():
+            return _Json(_encode(api.Health("stopping")), status=503)
+        try:
+            await asyncio.wait_for(self._look(self.reader.alarms, 1), 5.0)
+        except (SetpointError, TimeoutError):
+            return _Json(_encode(api.Health("no database")), status=503)
+        return _Json(_encode(api.Health("ok")))
+
+    async def scrape(self, _: Request) -> Response:
+        """Metrics in the words of Prometheus."""
+        text = await self._look(self.metrics.text)
+        return _Json(text, "text/plain; version=0.0.4; charset=utf-8")
+
+    def _rows(self, name: str | None = None) -> list[dict[str, Any]]:
+        """An overview of every stream or one, those in trouble first."""
+        rows = []
+        for other, row in self.reader.overviews(name).items():
+            del row["recent"], row["known"]
+            rows.append({"name": other, **row, "trouble": trouble(row)})
+        return sorted(rows, key=lambda row: (-row["trouble"], row["name"]))
+
+    async def _known(self, name: str) -> dict[str, Any]:
+        """The overview of a stream that exists."""
+        rows = await self._look(self._rows, name)
+        if not rows:
+            raise UnknownStream(f"there is no stream {quoted(name)}")
+        return dict(rows[0])
+
+    async def _look(self, function: Callable[..., Any], *values: Any) -> Any:
+        """What a function returns that only reads, in a thread of its own."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, function, *values)
+
+    async def _fixed(self, content: bytes, _: Request) -> Response:
+        return _Json(content)
+
+    async def _file(self, path: Path, kind: str, _: Request) -> Response:
+        return FileResponse(path, headers=_HEADERS, media_type=kind)
+
+    # What comes in and what goes wrong
+
+    async def _body(self, request: Request) -> bytes:
+        most, size, chunks = self.limits.body, 0, []
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > most:
+                raise Refusal(413, f"a body may have {most:,} bytes")
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+    def _read(self, body: bytes, kind: Any) -> Any:
+        try:
+            return msgspec.json.decode(body, type=kind)
+        except msgspec.ValidationError as error:
+            raise Refusal(422, f"the body does not fit: {error}") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Refusal(400, f"not JSON: {error}") from None
+
+    def _whole(
+        self, request: Request, name: str = "limit", usual: int = 100, least: int = 1
+    ) -> int:
+        text = request.query_params.get(name, str(usual))
+        try:
+            value = int(text) if len(text) < 19 else -2
+        except ValueError:
+            value = least - 1
+        if value < least or (name == "limit" and value > 10_000):
+            raise Refusal(422, f"{name} must be a whole number from {least}, got {text[:50]!r}")
+        return value
+
+    def _problem(self, status: int, detail: str, kind: str) -> Response:
+        problem = api.Problem(f"urn:setpoint:{kind}", kind, status, detail)
+        headers = {"www-authenticate": "Bearer"} if status == 401 else {}
+        if status in (429, 503):
+            headers["retry-after"] = "1"
+        return _Json(_encode(problem), "application/problem+json", status, headers)
+
+    async def _refused(self, _: Request, error: Any) -> Response:
+        if isinstance(error, Refusal):
+            return self._problem(error.status, error.detail, "Refused")
+        return self._problem(error.status_code, error.detail, "Refused")
+
+    async def _failed(self, _: Request, error: Any) -> Response:
+        return self._problem(_status(type(error)), str(error)[:1000], type(error).__name__)
+
+    async def _left(self, _: Request, error: Any) -> Response:
+        return Response(status_code=400)
+
+    async def _broken(self, _: Request, error: Any) -> Response:
+        self.metrics.broken()
+        return self._problem(500, "something went wrong; the log has more", "Error")
+
+
+def serve(
+    service: Service, host: str, port: int, began: Callable[[int], None] = lambda _: None
+) -> None:
+    """Answers on a port until it is told to stop, then finishes what has begun.
+
+    `began` is called with the port once it is open; port 0 takes a free one.
+    """
+    if not service.tokens and not _loopback(f"{host}:0"):
+        raise InputError(
+            f"without tokens the service answers on this machine only, got --host {host}: give "
+            "--tokens FILE or SETPOINT_TOKENS"
+        )
+    config = uvicorn.Config(
+        service, host, port, log_level="warning", access_log=False, server_header=False,
+        proxy_headers=False, timeout_graceful_shutdown=20, timeout_keep_alive=30, ws="none",
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    service.stopping = lambda: server.should_exit
+
+    def stop(*_: Any) -> None:
+        server.should_exit = True
+
+    for kind in (signal.SIGTERM, signal.SIGINT):  # the server raises them again once it has ended
+        signal.signal(kind, stop)
+    listener = config.bind_socket()
+    listener.listen(2048)
+    began(listener.getsockname()[1])
+    server.run([listener])
+
+
+class _Json(Response):
+    """A response whose content is bytes already, with the headers of every response."""
+
+    def __init__(
+        self, content: bytes, kind: str = "application/json", status: int = 200,
+        headers: dict[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        self.status_code, self.body, self.background = status, content, None
+        self.raw_headers = [
+            (b"content-length", str(len(content)).encode()), (b"content-type", kind.encode()),
+            *_RAW, *((name.encode(), value.encode()) for name, value in (headers or {}).items()),
+        ]  # fmt: skip
+
+
+_RAW = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+
+
+def _summary(stream: "setpoint.Stream") -> dict[str, Any]:
+    """What a person reads of a stream: the one place for it, in answers and on the page."""
+    summary = stream.summary()
+    return {"text": str(summary), **summary.as_dict()}
+
+
+def _name(request: Request) -> str:
+    try:
+        return name_of(unquote(request.path_params["name"], errors="strict"))
+    except UnicodeDecodeError:
+        raise Refusal(400, "the name of a stream must be text in UTF-8") from None
+
+
+def _named(one: Any) -> Any:
+    """An event that names its stream, or why it cannot be taken in."""
+    if isinstance(one, dict) and one.get("stream") in (None, ""):
+        return Unread("an event must name its stream here")
+    return one
+
+
+def _status(kind: type[Exception]) -> int:
+    return next((_STATUS[base] for base in kind.__mro__ if base in _STATUS), 500)
+
+
+def _loopback(host: str) -> bool:
+    """Whether a Host header names this machine by itself."""
+    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    try:
+        return name == "localhost" or ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False

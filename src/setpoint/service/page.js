@@ -1,0 +1,214 @@
+// The live page. Whatever comes from a stream is put in as text, never as markup.
+"use strict";
+const $ = (id) => document.getElementById(id);
+const NS = "http://www.w3.org/2000/svg";
+const MOST = 120;
+let token = sessionStorage.getItem("token") || "";
+let open = null; // the stream on the page
+let follow = null; // what stops following it
+let points = [];
+
+function headers() { return token ? { authorization: `Bearer ${token}` } : {}; }
+
+async function ask(path) {
+  const answer = await fetch(path, { headers: headers() });
+  if (answer.status === 401 || answer.status === 403) {
+    $("key").hidden = false;
+    throw new Error("a token is needed");
+  }
+  const data = await answer.json();
+  if (!answer.ok) throw new Error(data.detail);
+  $("key").hidden = true;
+  return data;
+}
+
+function say(text) { $("state").textContent = text; }
+function cell(text, of) {
+  const td = document.createElement("td");
+  td.textContent = text;
+  if (of) td.dataset.of = of;
+  return td;
+}
+const percent = (x) => (x === null || x === undefined ? "–" : `${(100 * x).toFixed(1)} %`);
+const number = (x) => (x === null || x === undefined ? "–" : Number(x.toPrecision(4)).toString());
+const path = (name) => `v1/streams/${encodeURIComponent(name)}`;
+
+// The list
+
+const KINDS = { window: "the last labels are off their level",
+  full: "the safeguard shows full sets", empty: "the safeguard shows empty sets" };
+function why(row) {
+  if (row.status.includes("broken")) return "the guarantee is broken: a premise does not hold";
+  return KINDS[row.alarm] || row.status.join(", ");
+}
+
+function show(rows) {
+  $("rows").replaceChildren(...rows.map((row) => {
+    const tr = document.createElement("tr");
+    tr.className = row.trouble >= 1 ? "bad" : "";
+    const first = document.createElement("td");
+    const link = document.createElement("a");
+    link.textContent = row.name || "(no name)";
+    if (row.name) link.href = `#${encodeURIComponent(row.name)}`;
+    const reason = document.createElement("span");
+    reason.className = "why";
+    reason.textContent = why(row);
+    first.append(link, reason);
+    const limit = row.limits[0] === null ? "" : ` of ${number(row.limits[0])}`;
+    tr.append(first, cell(percent(row.coverage[0]), "last 100"),
+      cell(percent(row.coverage[1]), "last 1,000"), cell(percent(1 - row.levels[0]), "asked"),
+      cell(number(row.accounts[0]) + limit, "account"), cell(row.waiting, "waiting"),
+      cell(number(row.width), "width"));
+    return tr;
+  }));
+  $("none").hidden = rows.length > 0;
+}
+
+function alarms(items) {
+  $("alarms").replaceChildren(...items.map((alarm) => {
+    const li = document.createElement("li");
+    const at = new Date(1000 * alarm.at).toLocaleString();
+    li.textContent = `${at} ${alarm.stream}: ${KINDS[alarm.kind] || alarm.kind}, label ${alarm.step}`;
+    return li;
+  }));
+}
+
+async function list() {
+  const search = encodeURIComponent($("search").value);
+  show(await ask(`v1/streams?limit=200&search=${search}`));
+  alarms(await ask("v1/alarms?limit=20"));
+  say("live");
+}
+
+// One stream
+
+function put(row) {
+  const before = points.find((point) => point.id === row.id);
+  if (before) Object.assign(before, row);
+  else points.push(row);
+  points = points.slice(-MOST);
+}
+
+function part(kind, values, type) {
+  const node = document.createElementNS(NS, kind);
+  for (const [key, value] of Object.entries(values)) node.setAttribute(key, value);
+  if (type) node.setAttribute("class", type);
+  return node;
+}
+
+function draw() {
+  const svg = $("chart"), width = svg.clientWidth || 600, height = svg.clientHeight || 256;
+  const ends = points.flatMap((p) => [p.lower, p.upper, p.y]).filter(Number.isFinite);
+  const low = Math.min(...ends), high = Math.max(...ends), span = high - low || 1;
+  const x = (i) => 45 + ((i + 0.5) * (width - 55)) / Math.max(points.length, 20);
+  const y = (v) => 10 + ((high - v) / span) * (height - 20);
+  const nodes = [];
+  points.forEach((p, i) => {
+    if (p.lower !== undefined && !p.empty) {
+      const top = Number.isFinite(p.upper) ? y(p.upper) : 0;
+      const end = Number.isFinite(p.lower) ? y(p.lower) : height;
+      nodes.push(part("line", { x1: x(i), x2: x(i), y1: top, y2: end, "stroke-width": 3 }, "set"));
+    }
+    if (Number.isFinite(p.y)) {
+      nodes.push(part("circle", { cx: x(i), cy: y(p.y), r: 3 }, p.covered ? "hit" : "miss"));
+    }
+  });
+  for (const v of ends.length ? [low, high] : []) {
+    const text = part("text", { x: 0, y: y(v) + 4 });
+    text.textContent = number(v);
+    nodes.push(text);
+  }
+  svg.replaceChildren(...nodes);
+}
+
+function note(sent, answer) {
+  const li = document.createElement("li");
+  li.textContent = `${JSON.stringify(sent)} → ${JSON.stringify(answer)}`;
+  $("events").prepend(li);
+  while ($("events").childElementCount > 50) $("events").lastChild.remove();
+}
+
+function arrived(data) {
+  const { event, answer } = JSON.parse(data);
+  const row = { id: answer.id };
+  if ("prediction" in event) Object.assign(row, { lower: answer.lower, upper: answer.upper,
+    empty: answer.empty });
+  if ("y" in event) Object.assign(row, { y: event.y, covered: answer.covered });
+  if (!answer.repeated) put(row);
+  note(event, answer);
+  draw();
+}
+
+async function details(name) {
+  const row = await ask(path(name));
+  $("alarm").textContent = row.trouble >= 1 ? why(row) : "";
+  $("summary").textContent = row.summary.text;
+  $("certificate").textContent = (await ask(`${path(name)}/certificate`)).text;
+}
+
+async function events(name, signal) {
+  // Not EventSource: it cannot send a token.
+  const answer = await fetch(`${path(name)}/live`, { headers: headers(), signal });
+  if (!answer.ok) throw new Error("the stream cannot be followed");
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  say("live");
+  for (let rest = ""; ;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split("\n\n");
+    rest = parts.pop();
+    for (const item of parts) if (item.startsWith("data: ")) arrived(item.slice(6));
+  }
+}
+
+async function watch(name) {
+  const stop = new AbortController();
+  follow = stop;
+  $("name").textContent = name;
+  $("events").replaceChildren();
+  points = [];
+  while (!stop.signal.aborted) {
+    try {
+      await details(name);
+      const past = await ask(`${path(name)}/history?limit=${MOST}`);
+      past.forEach((p) => put({ id: p.id, lower: p.shown.lower, upper: p.shown.upper,
+        empty: p.shown.empty, y: p.y, covered: p.covered }));
+      draw();
+      await events(name, stop.signal);
+    } catch (error) {
+      if (stop.signal.aborted) return;
+      say(error.message);
+    }
+    await new Promise((done) => setTimeout(done, 2000));
+  }
+}
+
+// What is on the page
+
+function turn() {
+  if (follow) follow.abort();
+  open = decodeURIComponent(location.hash.slice(1)) || null;
+  $("list").hidden = open !== null;
+  $("stream").hidden = open === null;
+  if (open !== null) watch(open);
+  else tick();
+}
+
+async function tick() {
+  try {
+    if (open === null) await list();
+    else await details(open);
+  } catch (error) { say(error.message); }
+}
+
+$("key").addEventListener("submit", (event) => {
+  event.preventDefault();
+  token = $("token").value;
+  sessionStorage.setItem("token", token);
+  turn();
+});
+$("search").addEventListener("input", tick);
+window.addEventListener("hashchange", turn);
+window.addEventListener("resize", draw);
+setInterval(tick, 2000);
+turn();

@@ -1,0 +1,226 @@
+"""What others see of the service: metrics for Prometheus, trouble, and alarms to webhooks."""
+
+import asyncio
+import hmac
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from setpoint.errors import SetpointError
+from setpoint.service.work import Worker
+from setpoint.store import Store
+
+__all__ = ["Metrics", "Webhooks", "trouble"]
+
+_log = logging.getLogger("setpoint")
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_STREAM = {  # of each stream: the name of a metric, what it says, and where it stands
+    "predictions": "Predictions so far",
+    "labels": "Labels so far",
+    "waiting": "Predictions that wait for their label",
+    "width": "The mean width of the last intervals",
+    "trouble": "0 where all is well, 1 and more where someone should look",
+}
+_RISK = {  # of each risk of a stream
+    "levels": ("level", "The level that is asked for"),
+    "losses": ("mean_loss", "The mean loss of all labels"),
+    "accounts": ("account", "The sum of loss minus level"),
+    "limits": ("account_limit", "What the guarantee lets the account reach"),
+}
+
+
+def trouble(row: dict[str, Any]) -> float:
+    """How badly a stream needs someone to look, from its overview: 0 is well.
+
+    An alarm that lasts or a guarantee that is broken counts most, then how much of its limit an
+    account has used.
+
+    >>> trouble({"alarm": "", "status": ["holds"], "accounts": [2.0], "limits": [10.0]})
+    0.2
+    """
+    alarm = {"": 0.0, "window": 2.0}.get(row["alarm"], 1.0)
+    broken = 4.0 if "broken" in row["status"] else 0.0
+    shares = [
+        max(0.0, account / limit)
+        for account, limit in zip(row["accounts"], row["limits"], strict=True)
+        if limit
+    ]
+    return alarm + broken + min(max(shares, default=0.0), 1.0)
+
+
+class Metrics:
+    """What Prometheus asks for: of the service, and of the streams that are worst off.
+
+    Parameters
+    ----------
+    rows
+        Gives an overview of each stream, the worst first.
+    most
+        How many streams have metrics of their own; of the others only the sum is told.
+    """
+
+    def __init__(self, rows: Callable[[], list[dict[str, Any]]], most: int) -> None:
+        self.rows, self.most = rows, most
+        self.worker: Worker | None = None
+        self.registry = CollectorRegistry()
+        self._requests = Histogram(
+            "setpoint_request_seconds", "How long requests took", ["operation"],
+            registry=self.registry, buckets=_BUCKETS,
+        )  # fmt: skip
+        self._children: dict[str, Any] = {}
+        self._refused = Counter(
+            "setpoint_events_refused", "Events answered by an error", registry=self.registry
+        )
+        self._broken = Counter("setpoint_failures", "Answers with 500", registry=self.registry)
+        self.registry.register(self)
+
+    def took(self, operation: str, seconds: float) -> None:
+        """Notes how long a request took."""
+        child = self._children.get(operation)
+        if child is None:
+            child = self._children[operation] = self._requests.labels(operation)
+        child.observe(seconds)
+
+    def count(self, answers: Iterable[dict[str, Any]]) -> None:
+        """Notes which events were refused."""
+        for answer in answers:
+            if "error" in answer:
+                self._refused.inc()
+
+    def broken(self) -> None:
+        """Notes a fault of the service's own."""
+        self._broken.inc()
+
+    def text(self) -> bytes:
+        """Everything, in the words of Prometheus."""
+        return generate_latest(self.registry)
+
+    def describe(self) -> list[Metric]:
+        """Nothing: the registry asks when it is scraped."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics of now; the registry asks for them."""
+        worker = self.worker
+        if worker is not None:
+            yield CounterMetricFamily("setpoint_events", "Events taken in", worker.events)
+            yield CounterMetricFamily("setpoint_transactions", "Commits", worker.batches)
+            seconds = "Seconds spent in transactions"
+            yield CounterMetricFamily("setpoint_transaction_seconds", seconds, worker.seconds)
+            yield GaugeMetricFamily("setpoint_queue", "Events that wait their turn", worker.waiting)
+        rows = self.rows()
+        yield GaugeMetricFamily("setpoint_streams", "Streams in the store", len(rows))
+        waiting = sum(row["waiting"] for row in rows)
+        yield GaugeMetricFamily("setpoint_waiting_total", "Predictions that wait, of all", waiting)
+        alarmed = sum(bool(row["alarm"]) for row in rows)
+        yield GaugeMetricFamily("setpoint_streams_alarmed", "Streams in an alarm", alarmed)
+        yield from _of_streams(rows[: self.most])
+
+
+def _of_streams(rows: list[dict[str, Any]]) -> Iterator[Metric]:
+    now = time.time()
+    for key, what in _STREAM.items():
+        family = GaugeMetricFamily(f"setpoint_stream_{key}", what, labels=["stream"])
+        for row in rows:
+            if row[key] is not None:
+                family.add_metric([row["name"]], row[key])
+        yield family
+    age = GaugeMetricFamily(
+        "setpoint_stream_oldest_seconds", "Age of the oldest prediction that waits",
+        labels=["stream"],
+    )  # fmt: skip
+    alarm = GaugeMetricFamily(
+        "setpoint_stream_alarm", "1 while an alarm lasts", labels=["stream", "kind"]
+    )
+    coverage = GaugeMetricFamily(
+        "setpoint_stream_coverage", "Coverage of the last labels", labels=["stream", "window"]
+    )
+    saturated = CounterMetricFamily(
+        "setpoint_stream_saturated", "Sets that the safeguard chose", labels=["stream", "set"]
+    )
+    for row in rows:
+        oldest = 0.0 if row["oldest"] is None else max(0.0, now - row["oldest"])
+        age.add_metric([row["name"]], oldest)
+        for kind in ("window", "full", "empty"):
+            alarm.add_metric([row["name"], kind], float(row["alarm"] == kind))
+        for window, share in zip(("100", "1000"), row["coverage"], strict=True):
+            if share is not None:
+                coverage.add_metric([row["name"], window], share)
+        for kind in ("full", "empty"):
+            saturated.add_metric([row["name"], kind], row[kind])
+    yield from (age, alarm, coverage, saturated)
+    for key, (name, what) in _RISK.items():
+        family = GaugeMetricFamily(f"setpoint_stream_{name}", what, labels=["stream", "risk"])
+        for row in rows:
+            for risk, value in enumerate(row[key]):
+                if value is not None:
+                    family.add_metric([row["name"], str(risk)], value)
+        yield family
+
+
+class Webhooks:
+    """Tells addresses of alarms, once an episode, signed.
+
+    An alarm is noted in the store with the label that began it, so it is told after a crash too.
+    `X-Setpoint-Signature` is sha256= and the HMAC-SHA256 of the body, and `X-Setpoint-Delivery`
+    the number of the alarm, the same if it must be told again.
+
+    Parameters
+    ----------
+    store
+        Where alarms are noted.
+    addresses
+        Where to send them.
+    secret
+        The key of the signature.
+    seconds
+        How often to look.
+    """
+
+    def __init__(
+        self, store: Store, addresses: list[str], secret: str, seconds: float = 1.0
+    ) -> None:
+        self.store, self.addresses, self.secret, self.seconds = store, addresses, secret, seconds
+
+    async def run(self, look: Callable[..., Any]) -> None:
+        """Tells alarms until it is cancelled; `look` runs what uses the store."""
+        import httpx  # for those who have webhooks
+
+        async with httpx.AsyncClient(timeout=10.0) as client:
+            left: dict[int, dict[str, Any]] = {}
+            while True:
+                try:
+                    left |= {alarm["number"]: alarm for alarm in await look(self.store.untold)}
+                    for number, alarm in list(left.items()):
+                        if await self._tell(client, alarm):
+                            await look(self.store.told, [alarm])
+                            del left[number]
+                except SetpointError as error:
+                    _log.warning("alarms wait: %s", error)
+                await asyncio.sleep(self.seconds)
+
+    async def _tell(self, client: Any, alarm: dict[str, Any]) -> bool:
+        import httpx
+
+        body = json.dumps(alarm).encode()
+        signature = hmac.new(self.secret.encode(), body, sha256).hexdigest()
+        headers = {
+            "content-type": "application/json",
+            "x-setpoint-delivery": str(alarm["number"]),
+            "x-setpoint-signature": f"sha256={signature}",
+        }
+        told = True
+        for address in self.addresses:
+            try:
+                response = await client.post(address, content=body, headers=headers)
+                told &= response.status_code < 300
+            except httpx.HTTPError as error:
+                _log.warning("an alarm could not be told: %s", type(error).__name__)
+                told = False
+        return told

@@ -1,0 +1,90 @@
+"""`run` as a forecaster: what it sees, what it says, and what it does when a model goes wrong."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from setpoint import jobs
+from setpoint.errors import DataError, InputError
+
+Table = Callable[[Path, Mapping[str, Sequence[Any]]], Path]
+
+
+def _stock(size: int) -> dict[str, Sequence[Any]]:
+    """Days of a price: the high and the low of a day know its close, the open hardly does."""
+    random = np.random.default_rng(0)
+    close = 100.0 + np.cumsum(random.normal(size=size))
+    first = np.concatenate((close[:1], close[:-1])) + random.normal(0.0, 0.1, size)
+    wick = np.abs(random.normal(0.0, 0.4, (2, size)))
+    return {
+        "": range(size),
+        "date": np.datetime64("2020-01-01") + np.arange(size),
+        "open": first,
+        "high": np.maximum(first, close) + wick[0],
+        "low": np.minimum(first, close) - wick[1],
+        "close": close,
+    }
+
+
+def _notes(outcome: jobs.Outcome, word: str) -> list[str]:
+    return [note for note in outcome.notes if word in note]
+
+
+def test_columns_that_tell_of_their_own_row_are_taken_from_the_row_before(
+    tmp_path: Path, table: Table
+) -> None:
+    path = table(tmp_path / "a.csv", _stock(500))
+    safe = jobs.run(path, "close", model="linear")
+    (note,) = _notes(safe, "--known-ahead")
+    assert "row: high, low;" in note
+    (note,) = _notes(safe, "left out")
+    assert "'' counts the rows" in note
+    leaky = jobs.run(path, "close", model="linear", known_ahead=["high", "low"])
+    assert not _notes(leaky, "--known-ahead")
+    # A random walk cannot be forecast: 90 % intervals have 2 · 1.645 standard deviations.
+    length = safe.trace.summary().mean_finite_length
+    assert length > 3.0
+    assert leaky.trace.summary().mean_finite_length < 0.75 * length
+
+
+def test_a_mixture_says_who_took_part(tmp_path: Path, table: Table) -> None:
+    outcome = jobs.run(table(tmp_path / "a.csv", _stock(300)), "close")
+    (note,) = _notes(outcome, "mixture")
+    assert note.startswith("the forecast is a mixture, on average of last ")
+    assert set(outcome.added) >= {"predicted_lower", "predicted_upper"}
+
+
+def test_a_model_that_diverges_is_named_with_its_rows(tmp_path: Path, table: Table) -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=900)
+    y = x + random.normal(0.0, 0.1, 900)
+    x[600:700] = 1e12
+    path = table(tmp_path / "a.csv", {"x": x, "y": y})
+    outcome = jobs.run(path, "y", model="linear", known_ahead=["x"])
+    (note,) = _notes(outcome, "diverged")
+    assert note.startswith("linear diverged at line 602 (the header is line 1), left out")
+    assert np.abs(outcome.added["predicted_upper"]).max() < 50.0
+
+
+def test_time_that_is_up_is_told(tmp_path: Path, table: Table) -> None:
+    path = table(tmp_path / "a.csv", {"y": np.random.default_rng(0).normal(size=400)})
+    outcome = jobs.run(path, "y", model="linear", budget=1e-9)
+    assert _notes(outcome, "linear learnt nothing more from line 2 ")
+    with pytest.raises(InputError, match="budget must be"):
+        jobs.run(path, "y", budget=0.0)
+
+
+def test_a_column_known_ahead_must_be_there(tmp_path: Path, table: Table) -> None:
+    with pytest.raises(DataError, match="no column 'hihg' for --known-ahead"):
+        jobs.run(table(tmp_path / "a.csv", _stock(100)), "close", known_ahead=["hihg"])
+
+
+def test_the_command_repeats_what_was_asked(tmp_path: Path, table: Table) -> None:
+    path = table(tmp_path / "a.csv", _stock(100))
+    outcome = jobs.run(path, "close", model="last", known_ahead=["open"], budget=5.0)
+    command = outcome.job.repeat(None)
+    assert command is not None
+    assert "--known-ahead open --budget 5.0" in command

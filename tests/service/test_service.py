@@ -1,0 +1,356 @@
+"""A real service in a process of its own, asked over HTTP."""
+
+import asyncio
+import hmac
+import json
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+import setpoint as sp
+from tests.stored import CONTROLLER, events, reference, same
+
+httpx = pytest.importorskip("httpx", reason="needs httpx: pip install 'setpoint[service]'")
+pytest.importorskip("starlette", reason="needs starlette: pip install 'setpoint[service]'")
+
+from setpoint.client import AsyncClient, ServiceError  # noqa: E402
+from tests.serving import Serving  # noqa: E402
+
+pytestmark = pytest.mark.service
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    folder = tmp_path_factory.mktemp("service")
+    with Serving("--store", f"{folder}/streams.sqlite", "--max-batch", "500") as serving:
+        yield serving
+
+
+def ask(serving: Serving, method: str, path: str, **options: Any) -> Any:
+    return httpx.request(method, serving.url + path, timeout=30, **options)
+
+
+def test_it_answers_within_two_seconds_of_start(tmp_path: Path) -> None:
+    seconds = []
+    for number in range(3):
+        with Serving("--store", str(tmp_path / f"{number}.sqlite")) as serving:
+            assert ask(serving, "GET", "/ready").json()["status"] == "ok"
+            # Its own seconds, not those in which others have the processor.
+            fields = Path(f"/proc/{serving.process.pid}/stat").read_text().rsplit(")")[1].split()
+            seconds.append((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
+    assert min(seconds) < 2.0
+
+
+def test_a_stream_lives_through_all_of_its_operations(serving: Serving) -> None:
+    with serving.client() as client:
+        made = client.create("demand", coverage=0.8)
+        assert made["levels"] == [0.2]
+        assert client.create("demand", coverage=0.8)["name"] == "demand"
+        with pytest.raises(ServiceError, match="another controller") as told:
+            client.create("demand", coverage=0.9)
+        assert told.value.status == 409
+        shown = client.predict("demand", [10, 14])
+        assert client.label("demand", 15.0, shown["id"]) == {
+            "id": shown["id"], "loss": 1.0, "covered": False,
+        }  # fmt: skip
+        assert client.label("demand", 15.0, shown["id"])["repeated"]
+        late = client.predict("demand", [10, 14], "late")
+        client.predict("demand", [10, 14], "lost")
+        assert client.drop("demand", "lost") == {"id": "lost", "dropped": True}
+        assert client.label("demand", 12, "late") == {"id": "late", "loss": 0.0, "covered": True}
+        rows = client.history("demand")
+        assert [row["ended"] for row in rows] == ["answered", "answered", "dropped"]
+        assert rows[1]["shown"]["upper"] == late["upper"]
+        assert [row["id"] for row in client.history("demand", after=0, limit=1)] == ["late"]
+        certificate = client.certificate("demand")
+        assert certificate["risks"][0]["judged"] == 2
+        assert "Miscoverage" in certificate["text"]
+        changed = client.change("demand", level=0.3)
+        assert changed["levels"] == [0.3]
+        assert "level = 0.3" in changed["controller"]
+        client.change("demand", level=0.3)
+        assert len(client.certificate("demand")["earlier"]) == 1
+        row = client.show("demand")
+        assert (row["predictions"], row["labels"], row["waiting"]) == (3, 0, 0)
+        assert "labels" in row["summary"]["text"]
+        assert [row["name"] for row in client.streams("eman")] == ["demand"]
+
+
+def test_a_stream_can_be_made_of_toml(serving: Serving) -> None:
+    with serving.client() as client:
+        client.create("toml", toml=sp.spec.to_toml(CONTROLLER))
+        assert client.predict("toml", [0, 1], 7)["id"] == 7
+        with pytest.raises(ServiceError, match="allowed are") as told:
+            client.create("toml2", toml="[sets]\npart = 'Widen'\n")
+        assert (told.value.status, told.value.kind) == (422, "SpecError")
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_batches_are_answered_in_order_each_event_for_itself(serving: Serving, lines: bool) -> None:
+    name = f"batch {lines}"
+    with serving.client() as client:
+        client.create(name)
+    sent: list[Any] = [
+        {"id": 1, "prediction": [0, 1]}, {"id": "x", "y": 1}, {"id": 1, "y": 0.5}, {"what": 1},
+    ]  # fmt: skip
+    kind = "application/x-ndjson" if lines else "application/json"
+    text = "\n".join(map(json.dumps, sent)) if lines else json.dumps(sent)
+    path = f"/v1/streams/{quote(name)}/events"
+    answer = ask(serving, "POST", path, content=text, headers={"content-type": kind})
+    assert answer.headers["content-type"] == kind
+    rows = [json.loads(row) for row in answer.text.splitlines()] if lines else answer.json()
+    assert [row.get("kind") for row in rows] == [None, "UnknownReceipt", None, "InputError"]
+    assert rows[2] == {"id": 1, "loss": 0.0, "covered": True}
+    many = [{"id": f"m{n}", "prediction": [0, 1]} for n in range(501)]
+    assert ask(serving, "POST", path, json=many).status_code == 413
+    assert ask(serving, "POST", "/v1/events", json=[{"id": 1, "y": 1}]).json()[0] == {
+        "error": "an event must name its stream here", "kind": "InputError",
+    }  # fmt: skip
+
+
+def test_what_many_clients_send_at_once_is_what_a_stream_would_have_taken_in(
+    tmp_path: Path,
+) -> None:
+    sent, seed = events(300), random.Random(3)
+    path = tmp_path / "streams.sqlite"
+    config = tmp_path / "controller.toml"
+    config.write_text(sp.spec.to_toml(CONTROLLER))
+    names = {
+        "a": [e for e in sent if e["stream"] == "a"],
+        "b": [e for e in sent if e["stream"] == "b"],
+    }
+
+    async def send(url: str, part: list[dict[str, Any]]) -> None:
+        """Everything twice, as a client would whose answers were lost."""
+        async with AsyncClient(url) as client:
+            place = 0
+            while place < len(part):
+                size = seed.randrange(1, 9)
+                for _ in range(2):
+                    for answer in await client.events(part[place : place + size]):
+                        assert "error" not in answer, answer
+                place += size
+
+    async def both(url: str) -> None:
+        await asyncio.gather(*(send(url, part) for part in names.values()))
+
+    with Serving("--store", str(path), "--config", str(config)) as serving:
+        asyncio.run(both(serving.url))
+        status, said = serving.stop()
+        assert (status, said) == (0, "")
+    with sp.Store(path) as store:
+        same(store, reference(sent))
+
+
+def test_requests_in_flight_are_answered_before_it_stops(tmp_path: Path) -> None:
+    with Serving("--store", str(tmp_path / "a.sqlite")) as serving:
+        with serving.client() as client:
+            client.create("a")
+        answers: list[Any] = []
+
+        def send(number: int) -> None:
+            batch = [{"id": f"{number}-{n}", "prediction": [0, 1]} for n in range(300)]
+            try:
+                answers.append(ask(serving, "POST", "/v1/streams/a/events", json=batch))
+            except httpx.TransportError:
+                pass
+
+        threads = [threading.Thread(target=send, args=[n]) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.05)
+        status, said = serving.stop()
+        for thread in threads:
+            thread.join()
+    assert (status, said) == (0, "")
+    with sp.Store(tmp_path / "a.sqlite") as store:
+        known = set(store.read("a").pending)
+        for answer in answers:
+            if answer.status_code == 200:
+                assert {row["id"] for row in answer.json()} <= known
+
+
+def test_too_much_at_once_is_refused_with_429_and_nothing_else(tmp_path: Path) -> None:
+    with Serving("--store", str(tmp_path / "a.sqlite"), "--max-waiting", "50") as serving:
+        with serving.client() as client:
+            client.create("a")
+        statuses: list[int] = []
+
+        def send(number: int) -> None:
+            batch = [{"id": f"{number}-{n}", "prediction": [0, 1]} for n in range(40)]
+            answer = ask(serving, "POST", "/v1/streams/a/events", json=batch)
+            statuses.append(answer.status_code)
+            if answer.status_code == 429:
+                assert answer.headers["retry-after"] == "1"
+                assert "events wait" in answer.json()["detail"]
+
+        threads = [threading.Thread(target=send, args=[n]) for n in range(30)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert set(statuses) == {200, 429}
+        # A client that tries again gets all of it in.
+        with serving.client() as client:
+            answers = client.events([{"id": f"r{n}", "prediction": [0, 1]} for n in range(40)], "a")
+            assert len(answers) == 40
+
+
+TOKENS = """
+[reader]
+scope = "read"
+token = "read-secret"
+[writer]
+scope = "write"
+sha256 = "{digest}"
+[boss]
+scope = "admin"
+token = "admin-secret"
+[old]
+scope = "admin"
+token = "old-secret"
+expires = 2020-01-01
+"""
+
+
+def test_tokens_allow_what_their_scope_says(tmp_path: Path) -> None:
+    file = tmp_path / "tokens.toml"
+    file.write_text(TOKENS.replace("{digest}", sha256(b"write-secret").hexdigest()))
+    environment = {"SETPOINT_TOKENS": "more:read:env-secret"}
+    words = ("--store", str(tmp_path / "a.sqlite"), "--tokens", str(file), "--host", "0.0.0.0")
+    with Serving(*words, environment=environment) as serving:
+        secrets = {"read": "read-secret", "write": "write-secret", "admin": "admin-secret"}
+        asked = {
+            "admin": ("PUT", "/v1/streams/a", {"preset": "intervals"}),
+            "write": ("POST", "/v1/streams/a/predict", {"id": "x", "prediction": [0, 1]}),
+            "read": ("GET", "/v1/streams/a", None),
+        }
+        for needed, (method, path, body) in asked.items():
+            for scope, secret in secrets.items():
+                order = ["read", "write", "admin"]
+                headers = {"authorization": f"Bearer {secret}"}
+                status = ask(serving, method, path, json=body, headers=headers).status_code
+                assert status == (200 if order.index(scope) >= order.index(needed) else 403)
+            for header in (
+                None, "", "Bearer", "Bearer wrong", "Basic read-secret", "read-secret",
+                "Bearer old-secret", "Bearer  read-secret", "bearer\tread-secret", "Bearer \xff",
+            ):  # fmt: skip
+                headers = {} if header is None else {"authorization": header.encode("latin-1")}
+                answer = ask(serving, method, path, json=body, headers=headers)
+                assert answer.status_code == 401, header
+                assert answer.headers["www-authenticate"] == "Bearer"
+        ok = {"authorization": "bearer env-secret"}
+        assert ask(serving, "GET", "/metrics", headers=ok).status_code == 200
+        assert ask(serving, "GET", "/metrics").status_code == 401
+        assert ask(serving, "GET", "/health").status_code == 200
+        _, said = serving.stop()
+        assert "secret" not in said
+
+
+def test_without_tokens_only_this_machine_is_served(tmp_path: Path, serving: Serving) -> None:
+    with pytest.raises(AssertionError, match="without tokens the service answers on this machine"):
+        Serving("--store", str(tmp_path / "a"), "--host", "0.0.0.0")
+    answer = ask(serving, "GET", "/v1/streams", headers={"host": "evil.example"})
+    assert answer.status_code == 403  # a name that leads here from a page of elsewhere
+    for kind in ("text/plain", "application/x-www-form-urlencoded", None):
+        headers = {} if kind is None else {"content-type": kind}
+        text = b'{"id": 1, "prediction": [0, 1]}'
+        answer = ask(serving, "POST", "/v1/streams/a/predict", content=text, headers=headers)
+        assert answer.status_code == 415
+
+
+BAD = {
+    b"": 400, b"{": 400, b'{"id": 1, "id": 2, "prediction": [0, 1]}': 400, b"\xff": 400,
+    b"[" * 100_000: 400, b"[]": 422, b"7": 422, b"null": 422, b"{}": 422,
+    b'{"prediction": [0, 1], "drop": true}': 422, b'{"id": true, "prediction": [0, 1]}': 422,
+    b'{"id": 1, "prediction": "x"}': 422, b'{"id": 1, "prediction": [2, NaN]}': 422,
+    b'{"id": 1, "prediction": [0, 1, 2]}': 422, b" " * (9 << 20): 413,
+    b'{"id": "' + b"x" * 300 + b'", "prediction": [0, 1]}': 422,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", BAD, ids=range(len(BAD)))
+def test_a_bad_body_gets_one_sentence_and_no_traceback(serving: Serving, body: bytes) -> None:
+    with serving.client() as client:
+        client.create("bad")
+    headers = {"content-type": "application/json"}
+    answer = ask(serving, "POST", "/v1/streams/bad/predict", content=body, headers=headers)
+    assert answer.status_code == BAD[body]
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert problem["status"] == BAD[body]
+    assert 0 < len(problem["detail"]) <= 1000
+    assert "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "<b>&\"'", "ä🙂", "%2F", "x" * 200, " ", "?#"])
+def test_a_name_may_be_any_text(serving: Serving, name: str) -> None:
+    with serving.client() as client:
+        path = "/v1/streams/" + quote(name, safe="").replace(".", "%2E")
+        raw = httpx.URL(serving.url).copy_with(raw_path=path.encode())
+        made = httpx.put(raw, json={"preset": "intervals"})
+        assert made.json()["name"] == name
+        assert name in [row["name"] for row in client.streams(limit=1000)]
+
+
+def test_paths_that_lead_nowhere_are_told_so(serving: Serving) -> None:
+    for path, status in {
+        "/v1/streams/%ff": 400, "/v1/streams/%00": 422, f"/v1/streams/{'x' * 300}": 422,
+        "/v1/streams/none": 404, "/v1/streams/none/history": 404, "/v1/streams/none/live": 404,
+        "/v1/streams/none/certificate": 404, "/../../etc/passwd": 404, "/page.html": 404,
+        "/v1/streams?limit=0": 422, "/v1/streams?limit=9e9": 422, "/v1/alarms?limit=x": 422,
+    }.items():  # fmt: skip
+        raw = httpx.URL(serving.url).copy_with(raw_path=path.encode())
+        answer = httpx.get(raw)
+        assert answer.status_code == status, path
+        assert answer.json()["detail"]
+    assert ask(serving, "DELETE", "/v1/streams").status_code == 405
+
+
+def test_an_alarm_is_told_to_a_webhook_once_an_episode_and_signed(tmp_path: Path) -> None:
+    told: list[tuple[dict[str, str], bytes]] = []
+
+    class Hook(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:  # noqa: N802
+            body = self.rfile.read(int(self.headers["content-length"]))
+            status = 500 if not told else 204  # the first time it does not work
+            told.append(({k.lower(): v for k, v in self.headers.items()}, body))
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    hook = HTTPServer(("127.0.0.1", 0), Hook)
+    threading.Thread(target=hook.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{hook.server_address[1]}/alarm"
+    words = ("--store", str(tmp_path / "a.sqlite"), "--webhook", address, "--window", "20")
+    secret = {"SETPOINT_WEBHOOK_SECRET": "key", "SETPOINT_ALARM_SECONDS": "1"}
+    with Serving(*words, environment=secret) as serving, serving.client() as client:
+        client.create("a", toml=sp.spec.to_toml(CONTROLLER))
+        misses = [{"id": n, "prediction": [0, 1], "y": 10.0 + 9 * n} for n in range(100)]
+        client.events(misses, "a")
+        assert client.streams()[0]["alarm"] in ("window", "full")
+        alarms = client.alarms()
+        until = time.monotonic() + 20
+        while len(told) < len(alarms) + 1 and time.monotonic() < until:
+            time.sleep(0.1)
+        time.sleep(2.0)
+    hook.shutdown()
+    hook.server_close()
+    assert len(told) == len(alarms) + 1
+    numbers = [headers["x-setpoint-delivery"] for headers, _ in told]
+    assert sorted(set(numbers)) == sorted(str(alarm["number"]) for alarm in alarms)
+    for headers, body in told:
+        signature = hmac.new(b"key", body, sha256).hexdigest()
+        assert headers["x-setpoint-signature"] == f"sha256={signature}"
+        assert json.loads(body)["stream"] == "a"
