@@ -14,7 +14,8 @@ import pytest
 
 from setpoint.errors import AbsentFile, DataError
 from setpoint_paper import datasets
-from setpoint_paper.datasets.files import find
+from setpoint_paper.datasets import files
+from setpoint_paper.datasets.files import fetch, find
 from setpoint_paper.datasets.sources import SOURCES, File, Source
 
 WIND = "dt,MW\n2011-01-01 00:00:00,581\n2011-01-01 00:15:00,582.5\n"
@@ -86,9 +87,14 @@ def test_without_a_folder_the_message_names_the_variable(nowhere: Path) -> None:
     )
 
 
-def test_wind_cannot_be_fetched_and_says_where_it_is(nowhere: Path) -> None:
+def test_wind_says_where_it_is(nowhere: Path) -> None:
     with pytest.raises(AbsentFile, match=r"get it from https://www\.kaggle\.com/datasets/l3llff"):
-        datasets.wind()
+        datasets.wind(download=False)
+
+
+def test_the_name_that_git_gives_is_known() -> None:
+    # `printf 'hello\n' | git hash-object --stdin`
+    assert files._blob(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
 
 
 @pytest.mark.parametrize("name", datasets.names())
@@ -202,6 +208,27 @@ def source_at(url: str, served: str | None = None) -> Source:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved by XDG_CACHE_HOME")
 class TestFetching:
+    def test_what_is_fetched_is_put_where_loaders_look(
+        self, server: Server, nowhere: Path, tmp_path: Path
+    ) -> None:
+        name = files._blob(server.content)
+        url = f"{server.url}/some+container.zip"
+        file = File(("inner.csv",), 2, url, blob=name)
+        # The second cannot be had without an account, and may stand for the first.
+        source = Source("made_up", "https://example.org", "none", (file, File(("b.csv",), 1)))
+        (path,) = fetch(source, tmp_path / "data")
+        assert path == tmp_path / "data" / "made_up" / "some+container.zip"
+        assert find(source, file, tmp_path / "data", False).text == WIND
+
+    def test_a_file_that_git_calls_otherwise_is_no_use(
+        self, server: Server, nowhere: Path, tmp_path: Path
+    ) -> None:
+        file = File(("inner.csv",), 2, f"{server.url}/other.zip", blob="0" * 40)
+        source = Source("made_up", "https://example.org", "none", (file,))
+        with pytest.raises(AbsentFile, match="it is not the file that git calls 000"):
+            fetch(source, tmp_path / "data")
+        assert not (tmp_path / "data").exists()
+
     def test_a_file_is_fetched_once_then_kept(self, server: Server, nowhere: Path) -> None:
         source = source_at(server.url)
         kept = nowhere / "made_up" / "some+container.zip"

@@ -10,7 +10,14 @@ import torch
 from torch import nn
 
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
-from setpoint.images import DIS, TVL1, warp
+from setpoint.images import (
+    DIS,
+    TVL1,
+    PreviousResiduals,
+    ResidualMagnitude,
+    SpreadModel,
+    warp,
+)
 from setpoint.models import OnlineModel
 from setpoint_paper.models import (
     DepthSettings,
@@ -540,7 +547,7 @@ def test_outputs_without_depth_are_told() -> None:
         TorchDepth(Shaped(lambda z: torch.cat([z, z], 1))).predict(x)
 
 
-@pytest.mark.parametrize("loss", ["absolute", "aligned", lambda a, b: (a - b).square().mean()])
+@pytest.mark.parametrize("loss", ["absolute", "aligned", lambda a, b: (a - b).square().nanmean()])
 def test_a_network_with_an_optimiser_learns_frame_by_frame(loss: Any) -> None:
     rgb, depth = scene(2, 32, 32)
     module = network()
@@ -773,3 +780,102 @@ def test_a_buffer_with_the_next_frame_in_it_is_another_frame() -> None:
     buffer[0] = 9
     with pytest.raises(InputError, match="another frame than frame 0"):
         model.predict(buffer)
+
+
+def test_a_loss_sees_whole_maps() -> None:
+    seen = []
+
+    def gradient(found: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
+        """The error of the step from each pixel to the next, where both are known."""
+        seen.append((found.shape, known.shape))
+        return (found.diff(dim=1) - known.diff(dim=1)).abs().nanmean()
+
+    rgb, depth = scene(1, 32, 32)
+    y = depth[0].copy()
+    y[:, :3] = np.nan
+    module = network()
+    model = TorchDepth(module, torch.optim.Adam(module.parameters(), lr=0.02), loss=gradient)
+
+    def error() -> float:
+        return float(np.nanmean(np.abs(np.diff(model.predict(rgb[0])) - np.diff(y))))
+
+    before = error()
+    for _ in range(60):
+        model.learn(rgb[0], y)
+    assert seen[0] == ((32, 32), (32, 32))
+    assert error() < before
+
+
+def test_a_scheduler_steps_with_every_frame_and_is_kept(tmp_path: Path) -> None:
+    rgb, depth = scene(1, 32, 32)
+
+    def made() -> TorchDepth:
+        module = network()
+        adam = torch.optim.Adam(module.parameters(), lr=0.1)
+        halved = torch.optim.lr_scheduler.ExponentialLR(adam, 0.5)
+        return TorchDepth(module, adam, scheduler=halved)
+
+    model = made()
+    assert model.fit([(rgb[0], depth[0])] * 2) == 2
+    assert model.optimiser.param_groups[0]["lr"] == pytest.approx(0.025)
+    model.save(tmp_path / "model")
+    other = made()
+    other.load(tmp_path / "model")
+    for each in (model, other):
+        each.learn(rgb[0], depth[0])
+    assert other.optimiser.param_groups[0]["lr"] == pytest.approx(0.0125)
+    assert np.array_equal(model.predict(rgb[0]), other.predict(rgb[0]))
+    module = network()
+    adam = torch.optim.Adam(module.parameters())
+    plain = TorchDepth(module, adam)
+    plain.save(tmp_path / "plain")
+    with pytest.raises(StateError, match="must be of a model with a scheduler"):
+        made().load(tmp_path / "plain")
+    with pytest.raises(InputError, match="scheduler must be one of the optimiser"):
+        TorchDepth(module, adam, scheduler=made()._scheduler)
+
+
+def test_what_is_refused_is_learnt_by_nobody() -> None:
+    rgb, _ = scene(1, 32, 32)
+    module, other = network(), network(1)
+    depths = TorchDepth(module, torch.optim.SGD(module.parameters(), lr=0.1))
+    sizes = TorchDepth(other, torch.optim.SGD(other.parameters(), lr=0.1))  # refuses a 0
+    model = SpreadModel(depths, ResidualMagnitude(sizes), align=False)
+    model.predict(rgb[0])
+    right = depths.predict(rgb[0]).astype(np.float64)
+    right[right <= 0.0] = np.nan
+    before = depths.predict(rgb[0])
+    with pytest.raises(LabelError, match="must be finite and greater than 0"):
+        model.learn(rgb[0], right)
+    assert np.array_equal(depths.predict(rgb[0]), before)
+    assert model.frames == 0
+    # A network of residuals takes an exactly right pixel for what it is.
+    sizes = TorchDepth(other, torch.optim.SGD(other.parameters(), lr=0.1), zero=True)
+    model = SpreadModel(depths, ResidualMagnitude(sizes), align=False)
+    model.predict(rgb[0])
+    model.learn(rgb[0], right)
+    assert model.frames == 1
+
+
+def test_a_model_can_be_taught_with_a_training_view() -> None:
+    rgb, depth = scene(2, 32, 32)
+    taught = []
+
+    class Model:
+        def predict(self, x: Any) -> Any:
+            return np.ones((32, 32))
+
+        def learn(self, x: Any, y: Any) -> None:
+            taught.append((x, y))
+
+    heuristic = PreviousResiduals()
+    model = SpreadModel(Model(), heuristic, align=False)
+    model.predict(rgb[0])
+    model.learn(rgb[0], depth[0], taught=(rgb[1][:, ::-1], depth[1][:, ::-1]))
+    ((x, y),) = taught
+    assert np.array_equal(x, rgb[1][:, ::-1])
+    assert np.array_equal(y, depth[1][:, ::-1], equal_nan=True)
+    # The heuristic learns the frame that was judged.
+    low, _ = heuristic.predict(rgb[0], np.ones((32, 32)))
+    gap = np.nan_to_num(1.0 - depth[0])
+    assert (low[gap > 0.0] > 0.0).all()

@@ -38,7 +38,7 @@ BLANK = Row(
     beta_loss=nan, tuning=1.0, pinball=1.0, coverage=0.9, mc=0.12, msl=1.2, length=10.0,
     finite_length=10.0, full=0.0,
     empty=0.0, delta=0.01, floor=0.006, early=0.001, steps=15_000, mean=0.1, gap=0.0, low=-0.02,
-    high=0.02, within=True, guarded=0,
+    high=0.02, within=True, guarded=0, worst=0.02, longest=3.0, delta_modulo=0.006, farthest=0.5,
 )  # fmt: skip
 
 
@@ -367,7 +367,8 @@ def test_report_and_figures_come_from_what_is_stored(tmp_path, capsys):
         assert sum(line.endswith(claim.text) for line in shown.splitlines()) == 1
     assert "Note on wind: a stand-in." in text
     figures = sorted(path.name for path in tmp_path.glob("*.png"))
-    assert len(figures) == 8
+    assert len(figures) == 9
+    assert {path.stem for path in tmp_path.glob("*.svg")} == {name[:-4] for name in figures}
     for name in figures:
         assert f"({name})" in text
         picture = (tmp_path / name).read_bytes()

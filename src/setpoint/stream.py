@@ -62,8 +62,9 @@ class Stream:
     on_alarm
         Called with an `Alarm` when the safeguard begins to act, or when the mean loss of the last
         `window` labels moves further than `tolerance` from its level. Without a tolerance the
-        limit is the guarantee's own, which only a broken premise can exceed. It is called after
-        the label is taken in, and what it raises reaches the caller.
+        limit is the guarantee's own, which only a broken premise can exceed. It is called once an
+        episode, which ends after `window` labels (100 without one) with nothing wrong. The label
+        is taken in before, and what the hook raises reaches the caller.
     window, tolerance
         See `on_alarm`.
     shared

@@ -6,9 +6,21 @@ from typing import Annotated
 
 import typer
 
-from setpoint.errors import SetpointError
+from setpoint.errors import InputError, SetpointError
 
-__all__ = ["app", "classification", "comparison", "depth", "main", "names", "tabular", "tapes"]
+__all__ = [
+    "app",
+    "classification",
+    "comparison",
+    "depth",
+    "everything",
+    "fetch",
+    "main",
+    "names",
+    "summary",
+    "tabular",
+    "tapes",
+]
 
 app = typer.Typer(
     help="Runs the experiments of the paper, and others like them, on real data.",
@@ -91,6 +103,45 @@ def tapes(
 
 
 @app.command()
+def fetch(
+    sets: Annotated[
+        str, typer.Argument(metavar="NAMES", help="Data sets separated by commas; all if none.")
+    ] = "",
+    to: Annotated[Path, typer.Option(help="The folder for SETPOINT_DATA to name.")] = Path("data"),
+    kitti_odometry: Annotated[
+        Path | None, typer.Option(help="A sequence of KITTI odometry, to make the KITTI clip of.")
+    ] = None,
+    seven_scenes: Annotated[
+        Path | None, typer.Option(help="A sequence of 7-Scenes, to make the kitchen clip of.")
+    ] = None,
+    frames: Annotated[int | None, typer.Option(help="How many frames of the clips.")] = None,
+) -> None:
+    """Puts the data of every page into one folder: downloads, checked, and clips from local files.
+
+    With a folder of frames alone, only its clip is made.
+    """
+    from setpoint_paper.datasets import builders
+    from setpoint_paper.datasets.files import fetch as fetched
+    from setpoint_paper.datasets.sources import SOURCES
+
+    wanted = names(sets) or (() if kitti_odometry or seven_scenes else tuple(SOURCES))
+    written = []
+    for name in wanted:
+        if name not in SOURCES:
+            raise InputError(f"a data set must be one of {', '.join(SOURCES)}, got {name!r}")
+        written += fetched(SOURCES[name], to)
+    for made, clip in (
+        (builders.build_kitti_clip, kitti_odometry),
+        (builders.build_kitchen_clip, seven_scenes),
+    ):
+        if clip is not None:
+            size = {} if frames is None else {"frames": frames}
+            written.append(made(clip, to, **size))
+    for path in written:
+        typer.echo(str(path))
+
+
+@app.command()
 def classification(
     streams: Annotated[
         str, typer.Option(help="Names separated by commas.")
@@ -102,6 +153,42 @@ def classification(
     from setpoint_paper.classification import reproduce
 
     reproduce(streams=names(streams), quick=quick, out=out)
+
+
+@app.command()
+def summary(
+    results: Annotated[
+        Path, typer.Option(help="The folder of results; README.md goes beside it.")
+    ] = Path("results"),
+) -> None:
+    """The one page: every claim of the paper in order, with its verdict, from stored results."""
+    from setpoint_paper.summary import write_summary
+
+    typer.echo(f"Every claim on one page: {write_summary(results)}")
+
+
+@app.command("all")
+def everything(
+    quick: Quick = False,
+    jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
+    out: Out = Path("results"),
+) -> None:
+    """Every experiment and the one page: in hours, with --quick in minutes."""
+    from setpoint_paper import classification as labels
+    from setpoint_paper import depth as images
+    from setpoint_paper import tabular as rows
+
+    if quick:
+        rows.reproduce(quick=True, jobs=jobs, out=out)
+        labels.reproduce(quick=True, out=out)
+        images.reproduce(clips=("road",), models=("network",), quick=True, jobs=jobs, out=out)
+    else:
+        tapes()
+        rows.reproduce(seeds=20, training="printed", jobs=jobs, out=out)
+        rows.reproduce(jobs=jobs, out=out)
+        labels.reproduce(out=out)
+        images.reproduce(jobs=jobs, out=out)
+    summary(out)
 
 
 @app.command()
@@ -140,9 +227,41 @@ def depth(
     ] = None,
     jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
     quick: Quick = False,
+    kitti: Annotated[
+        Path | None,
+        typer.Option(help="The folder of KITTI's drives: the paper's protocol instead of clips."),
+    ] = None,
+    annotated: Annotated[
+        Path | None, typer.Option(help="With --kitti: where the annotated depth maps are.")
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="With --kitti: a file of weights for the network.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="With --weights: where they are in it, as depth_model.")
+    ] = None,
+    epochs: Annotated[int, typer.Option(help="With --kitti: epochs before row 6,001.")] = 60,
     out: Out = Path("results"),
 ) -> None:
-    """The image experiments: depth maps, pixel by pixel, with the failures of their centre held."""
+    """The image experiments: depth maps, pixel by pixel, with the failures of their centre held.
+
+    With --kitti, --model is module:function, what makes the network; --seeds 10 as in the paper.
+    """
+    if kitti is not None:
+        from setpoint_paper.depth.kitti import reproduce_kitti
+
+        reproduce_kitti(
+            folder=kitti,
+            model=model,
+            annotated=annotated,
+            weights=weights,
+            key=key,
+            heuristics=names(heuristics),
+            seeds=seeds,
+            epochs=epochs,
+            out=out,
+        )
+        return
     from setpoint_paper.depth import reproduce
 
     reproduce(

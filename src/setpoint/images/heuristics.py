@@ -16,19 +16,21 @@ image keeps the gaps of its source. Tensors go through the memory of the host.
 from collections import deque
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from setpoint._check import choice, finite, positive, whole
 from setpoint.errors import InputError
 from setpoint.models import OnlineModel
+from setpoint.parts import Capability
 from setpoint.sets.frames import copied, host, image, like, mean, same, space
 
 __all__ = [
     "DIS",
     "FLOOR",
     "TVL1",
+    "Checks",
     "Constant",
     "Heuristic",
     "PreviousResiduals",
@@ -120,6 +122,14 @@ def _share(floor: Any) -> float:
     if not 0.0 <= share < 1.0:
         raise InputError(f"floor must be a share of the mean uncertainty in [0, 1), got {share}")
     return share
+
+
+@runtime_checkable
+class Checks(Protocol, metaclass=Capability):
+    """A model or heuristic that can tell beforehand whether it would refuse a label."""
+
+    @property
+    def check(self) -> Any: ...
 
 
 class Register(Protocol):
@@ -383,6 +393,11 @@ class ResidualMagnitude:
     def learn(self, x: Any, estimate: Any, truth: Any) -> None:
         """Lets the network learn the absolute residual."""
         self.network.learn(x, abs(_residual(estimate, truth)))
+
+    def check(self, x: Any, estimate: Any, truth: Any) -> None:
+        """Raises what the network would refuse to learn, if it can tell beforehand."""
+        if isinstance(self.network, Checks):
+            self.network.check(x, abs(_residual(estimate, truth)))
 
 
 @dataclass(eq=False)

@@ -13,7 +13,7 @@ import numpy as np
 
 from setpoint._check import finite, number, whole
 from setpoint.errors import InputError, PendingFull, UnknownReceipt
-from setpoint.images.heuristics import Heuristic, floored, judged_pair, sides
+from setpoint.images.heuristics import Checks, Heuristic, floored, judged_pair, sides
 from setpoint.models import OnlineModel
 from setpoint.predictions import PixelSpread
 from setpoint.receipts import Id, checked_id
@@ -436,8 +436,14 @@ class SpreadModel:
         """Remembers a fit for frames that cannot have their own."""
         self._fit, self._sure = facts.fit, self._sure or self._enough(facts.known)
 
-    def learn(self, x: Any, y: Any, *, id: Id | None = None) -> None:
+    def learn(
+        self, x: Any, y: Any, *, id: Id | None = None, taught: tuple[Any, Any] | None = None
+    ) -> None:
         """Takes in the truth of a frame: NaN where invalid, a pair (values, valid), or masked.
+
+        The model is taught with x and y, or with another pair: `taught`, a frame and its truth as
+        they are for training, changed at random for example. What is refused by the model or the
+        heuristic is learnt by neither, where both can tell beforehand (`check`).
 
         The heuristic learns from the estimate as it was predicted, under the id or last. Without an
         id, an x that is not the input predicted last is predicted now, by the model as it has
@@ -454,7 +460,12 @@ class SpreadModel:
             _, spread, facts = self._last
         judged = _judged(facts, spread, truth)
         estimate = space(spread.centre).where(spread.valid, spread.centre, nan)
-        self.model.learn(x, truth)  # first: it may refuse the truth, and then nothing was learnt
+        shown, known = (x, truth) if taught is None else (taught[0], true_image(taught[1], "y"))
+        if isinstance(self.model, Checks):
+            self.model.check(shown, known)
+        if isinstance(self.heuristic, Checks):
+            self.heuristic.check(x, estimate, truth)
+        self.model.learn(shown, known)  # first: it may refuse, and then nothing was learnt
         self.heuristic.learn(x, estimate, truth)
         if id is None:
             self._serial += 1

@@ -234,7 +234,8 @@ class Live:
         levels = [risk.level for risk in self.stream.controller.risks]
         labels, alarm = max(risk["judged"] for risk in risks), ""
         if watch is not None:
-            alarm = "window" if any(watch["alarmed"]) else watch["saturation"]
+            acting = [kind for kind, left in watch["saturation"].items() if left]
+            alarm = "window" if any(watch["alarmed"]) else "".join(acting[:1])
         if self.changes or counts["peak"] != self.peak or labels > 1.1 * self.labels:
             self.peak, self.labels = counts["peak"], labels
             certificates = self.stream.certificate().risks

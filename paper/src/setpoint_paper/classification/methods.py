@@ -52,6 +52,9 @@ class Outcome:
         Its step size, else NaN.
     chosen
         How many sets the safeguard chose, full or empty.
+    unbalanced
+        How far the coverage of a class is from 90 %, the mean over classes; NaN where a row may
+        have several labels.
     """
 
     stream: str
@@ -63,6 +66,7 @@ class Outcome:
     certificate: RiskCertificate | None = None
     gamma: float = nan
     chosen: int = 0
+    unbalanced: float = nan
 
     @property
     def risk(self) -> float:
@@ -108,11 +112,14 @@ class Outcome:
 
     @property
     def bound(self) -> float:
-        """How far from the level the mean loss can be at the most, whatever the stream."""
+        """How far from the level the mean loss can be at the most, whatever the stream.
+
+        From above alone, where nothing is promised from below.
+        """
         held = self.certificate
-        if held is None or held.lower is None or held.upper is None:
+        if held is None or held.upper is None:
             return nan
-        return max(-held.lower, held.upper)
+        return held.upper if held.lower is None else max(-held.lower, held.upper)
 
 
 def rolling(values: Floats, window: int = WINDOW) -> Floats:
@@ -137,6 +144,8 @@ def methods(recorded: Recorded) -> list[Outcome]:
         _controlled(recorded, cumulative),
         _controlled(recorded, sp.sets.Cumulative(randomised=True)),
         _windowed(recorded),
+        _adjusting(recorded, threshold),
+        _adjusting(recorded, cumulative),
     ]
 
 
@@ -159,7 +168,19 @@ def _judged(recorded: Recorded, masks: Masks) -> Floats:
 
 
 def _outcome(recorded: Recorded, method: str, family: str, kind: str, masks: Masks) -> Outcome:
-    return Outcome(recorded.name, method, family, kind, masks, _judged(recorded, masks))
+    losses = _judged(recorded, masks)
+    return Outcome(
+        recorded.name, method, family, kind, masks, losses,
+        unbalanced=_unbalanced(recorded, losses),
+    )  # fmt: skip
+
+
+def _unbalanced(recorded: Recorded, losses: Floats) -> float:
+    """The mean distance of the coverage of a class from what was asked."""
+    if recorded.several:
+        return nan
+    labels = recorded.y[recorded.begin :].tolist()
+    return metrics.delta_coverage(1.0 - losses, labels, 1.0 - LEVEL).delta
 
 
 # The bare classifier
@@ -256,10 +277,17 @@ def _windowed(recorded: Recorded) -> Outcome:
     return _run(recorded, ready, "controlled, ACI", "Cumulative", filled)
 
 
+def _adjusting(recorded: Recorded, family: Any) -> Outcome:
+    """The library's self-adjusting default, which asks for no calibration rows and no step size."""
+    ready = sp.label_sets(1.0 - LEVEL, sets=family)
+    return _run(recorded, ready, "self-adjusting (ours)", type(family).__name__)
+
+
 def _run(
     recorded: Recorded, ready: Controller, method: str, family: str, memory: Any = None
 ) -> Outcome:
     """A controller on the judged rows, from its beginning."""
+    step = ready.risks[0].step
     if recorded.several:
         masks, losses, held = _live(recorded, ready)
     else:
@@ -272,8 +300,9 @@ def _run(
         masks,
         losses,
         held.risks[0],
-        ready.risks[0].step.gamma,  # type: ignore[union-attr]
+        step.gamma if isinstance(step, sp.steps.Fixed) else nan,
         held.full + held.empty,
+        _unbalanced(recorded, losses),
     )
 
 

@@ -312,8 +312,9 @@ def page(results: Results, command: str, picture: str) -> str:
         "## Frontiers",
         f"![Width against the worst window]({picture})",
         "Each dot is a rule: the geometric mean of its width over the narrowest published rule's, "
-        "and the mean of its worst windows. Better is up and to the left. A rule whose coverage "
-        f"is off by more than {100 * NEAR:.0f} point on average is hollow.",
+        "and the mean of its worst windows. Better is up and to the left. Blue: the default; grey: "
+        "published; orange: hindsight; green: the budget around a published rule. A rule whose "
+        f"coverage is off by more than {100 * NEAR:.0f} point on average is hollow.",
         "## Each stream",
         "The default.",
         _each_stream(results),

@@ -176,18 +176,20 @@ def kitti_clip(*, folder: Folder = None, frames: int | None = None) -> Clip:
     size, and has its errors; 30 % of the pixels, sky and half-occluded ones among them, have none.
     `stored` holds the predictions of a monocular network (struct2depth) as they were kept: whole
     numbers of arbitrary scale in 16 bits, which far pixels overran. Where this is seen, by the
-    rule of docs/datasets.md, they are NaN.
+    rule of docs/datasets.md, they are NaN. A clip made by `setpoint-paper fetch` has none.
 
     References
     ----------
     Geiger, Lenz and Urtasun, Are we ready for autonomous driving?, CVPR 2012. CC BY-NC-SA 3.0.
     """
     source = DEPTH_SOURCES["kitti_clip"]
-    path, (rgb, depth, stored) = _arrays(
-        source, ("rgb", "depth_sgm_m256", "pred_struct2depth_raw"), folder, frames
+    path, (rgb, depth, *stored) = _arrays(
+        source, ("rgb", "depth_sgm_m256"), folder, frames, "pred_struct2depth_raw"
     )
-    usable = stored.astype(np.float32)
-    usable[wrapped(stored)] = np.nan
+    usable = None
+    if stored:
+        usable = stored[0].astype(np.float32)
+        usable[wrapped(stored[0])] = np.nan
     sensor = "by stereo matching (SGM), not LiDAR"
     return _clip(source, path, rgb, _metres(depth, 256.0), usable, rate=10.0, sensor=sensor)
 
@@ -231,9 +233,9 @@ def _clip(
 
 
 def _arrays(
-    source: Source, names: tuple[str, ...], folder: Folder, frames: int | None
+    source: Source, names: tuple[str, ...], folder: Folder, frames: int | None, *maybe: str
 ) -> tuple[Path, list[Any]]:
-    """The arrays of the file of a clip, cut to the frames asked for."""
+    """The arrays of the file of a clip, and some if they are there, cut to the frames asked for."""
     if frames is not None:
         whole(frames, "frames", 1)
     path = _found(source, folder)
@@ -245,6 +247,7 @@ def _arrays(
                     f"{path} must hold the arrays {', '.join(names)}, "
                     f"got {', '.join(held.files) or 'none'}"
                 )
+            names += tuple(name for name in maybe if name in held.files)
             arrays = [held[name][:frames] for name in names]
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         if isinstance(error, DataError):

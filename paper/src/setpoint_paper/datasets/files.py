@@ -9,10 +9,11 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from setpoint._files import whole
 from setpoint.errors import AbsentFile, DataError
 from setpoint_paper.datasets.sources import File, Source, container_of
 
-__all__ = ["VARIABLE", "Folder", "Found", "find", "find_first", "named_folder"]
+__all__ = ["VARIABLE", "Folder", "Found", "fetch", "find", "find_first", "named_folder"]
 
 Folder = str | os.PathLike[str] | None
 VARIABLE = "SETPOINT_DATA"
@@ -58,6 +59,27 @@ def find_first(source: Source, files: tuple[File, ...], folder: Folder, download
                 return _read(path, file)
             why += f" and {reason}"
     raise AbsentFile(_absent(source, files, why, place))
+
+
+def fetch(source: Source, to: Path) -> list[Path]:
+    """Downloads every file of a data set into its folder below `to`, checked; which there are.
+
+    Of files that stand for one another the first that is served is taken.
+    """
+    written = []
+    for file in source.files:
+        if file.url is None:
+            continue
+        kept, reason = _fetched(source, file, file.url, download=True)
+        if kept is None:
+            raise AbsentFile(f"the file {file.names[0]!r} of {source.name} {reason}")
+        target = to / source.name / kept.name
+        if target not in written:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with whole(target) as copy:
+                copy.write(kept.read_bytes())
+            written.append(target)
+    return written
 
 
 def named_folder(folder: Folder) -> Path | None:
@@ -120,6 +142,8 @@ def _fetched(source: Source, file: File, url: str, download: bool) -> tuple[Path
             path=kept.parent,
             downloader=pooch.HTTPDownloader(timeout=_SECONDS),
         )
+        if file.blob is not None and _blob(kept.read_bytes()) != file.blob:
+            raise DataError(f"it is not the file that git calls {file.blob}")
         _unpacked(kept.read_bytes(), kept, file)
     except DataError as error:
         kept.unlink(missing_ok=True)
@@ -138,6 +162,11 @@ def _shortly(error: Exception) -> str:
 
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def _blob(data: bytes) -> str:
+    """The name git gives to a file of these bytes."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def _read(path: Path, file: File) -> Found:

@@ -11,8 +11,8 @@ class File:
 
     `names` are the names it may have, the usual one first. `url` is where it, or the container
     it lies in, is served; None where it cannot be fetched without an account. `served` is the
-    SHA-256 of what the address serves, where it is known; `text` that of the unpacked file this
-    library was tested with, line ends as \\n.
+    SHA-256 of what the address serves, where it is known; `blob` the name git gives to it, a SHA-1;
+    `text` the SHA-256 of the unpacked file this library was tested with, line ends as \\n.
     """
 
     names: tuple[str, ...]
@@ -20,6 +20,7 @@ class File:
     url: str | None = None
     served: str | None = None
     text: str | None = None
+    blob: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,14 @@ _ALL = (
         "https://www.kaggle.com/datasets/l3llff/wind-power",
         "see the page",
         (
-            File(("wind_power.csv",), 385_566),
+            # The page needs an account; the authors keep the same file beside their code.
+            File(
+                ("wind_power.csv",),
+                385_566,
+                "https://raw.githubusercontent.com/Shai128/rrc-old/"
+                "fa45ebb045c270216b87c3fc3e2f15e81158a3d0/RCOL_datasets/real_data/wind_power.csv",
+                blob="97c6949b08fd8e10656c765151d7a8827db36350",
+            ),
             File(
                 ("amprion_wind_15min_2011_2017.csv",),
                 239_588,

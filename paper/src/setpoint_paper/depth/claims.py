@@ -282,6 +282,15 @@ def _asked(found: Mapping[tuple[Any, ...], Row], place: tuple[str, str, int]) ->
     return ask
 
 
+def _margin(claim: Claim, ask: Ask) -> float | None:
+    """The margin, None where a run that the claim asks for is not among the rows."""
+    try:
+        margin = claim.margin(ask)
+    except KeyError:
+        return None
+    return margin if margin == margin else None
+
+
 def decide(rows: Sequence[Row], geometry: str = "text") -> dict[Claim, Verdict]:
     """The verdict on each claim whose heuristics all ran; none if one of the paper's did not."""
     ran = {row.heuristic for row in rows}
@@ -298,8 +307,11 @@ def decide(rows: Sequence[Row], geometry: str = "text") -> dict[Claim, Verdict]:
         for clip, model in places(rows):
             seeds = dict.fromkeys(key[2] for key in found if key[:2] == (clip, model))
 
-            margins[f"{clip} ({model})"] = [
-                claim.margin(_asked(found, (clip, model, seed))) for seed in seeds
-            ]
+            asked = [_asked(found, (clip, model, seed)) for seed in seeds]
+            known = [margin for ask in asked if (margin := _margin(claim, ask)) is not None]
+            if known:
+                margins[f"{clip} ({model})"] = known
+        if not margins:
+            continue
         verdicts[claim] = decided(claim.text, claim.where, claim.rule, geometry, margins)
     return verdicts

@@ -6,6 +6,7 @@ from dataclasses import asdict, fields
 from math import isfinite, isnan
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from setpoint_paper.depth.claims import (
     PRINTED,
@@ -19,7 +20,7 @@ from setpoint_paper.depth.maps import HEURISTICS
 from setpoint_paper.depth.runs import CENTRE, GEOMETRIES, IMAGE, METHODS, OURS, WINDOW, Row
 from setpoint_paper.pages import table
 
-__all__ = ["METHOD_NAMES", "NAMES", "brief", "report", "write_csv"]
+__all__ = ["METHOD_NAMES", "NAMES", "brief", "read_csv", "report", "write_csv"]
 
 NAMES = {
     "constant": "constant",
@@ -345,14 +346,20 @@ def _claims(rows: Sequence[Row]) -> str:
         if claim.centre:
             other = verdicts["authors"].get(claim)
             said = f"with the text's centre **{verdict}**, with the authors' centre **{other}**"
-        shown = [each for each in GEOMETRIES if claim.centre or each == "text"]
+        shown = [
+            each
+            for each in GEOMETRIES
+            if (claim.centre or each == "text") and claim in verdicts[each]
+        ]
         here = "; ".join(
             f"{GEOMETRY_NAMES[each]}: " * claim.centre
             + "; ".join(
-                f"{_evidence(rows, claim, p, each)} (margin {margin})"
-                for p, (_, margin) in zip(places(rows), verdicts[each][claim].margins, strict=True)
+                f"{_evidence(rows, claim, p, each)} (margin {known[f'{p[0]} ({p[1]})']})"
+                for p in places(rows)
+                if f"{p[0]} ({p[1]})" in known
             )
             for each in shown
+            if (known := dict(verdicts[each][claim].margins))
         )
         lines.append(
             f"- *{claim.text}* ({claim.where}): {said}. Rule: {claim.rule}. Printed: "
@@ -437,3 +444,14 @@ def write_csv(rows: Sequence[Row], path: Path) -> None:
                     for name, value in asdict(row).items()
                 }
             )
+
+
+def read_csv(path: Path) -> list[Row]:
+    """The rows that `write_csv` wrote."""
+    makers: dict[Any, Any] = {str: str, int: int, float: float, bool: lambda word: word == "True"}
+    kinds = {each.name: makers[each.type] for each in fields(Row)}
+    with path.open(newline="", encoding="utf-8") as file:
+        return [
+            Row(**{name: kinds[name](word) for name, word in line.items()})
+            for line in csv.DictReader(file)
+        ]

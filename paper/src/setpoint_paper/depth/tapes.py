@@ -30,12 +30,24 @@ from setpoint.predictions import PixelSpread
 from setpoint.regions import Centre, Whole
 from setpoint.sets import PixelScale
 from setpoint.tape import Tape
-from setpoint_paper.datasets import Clip
+from setpoint_paper.datasets.clips import Split
 from setpoint_paper.depth.maps import Recipe, maps_of
 from setpoint_paper.models import ResidualNetwork, StoredPredictions
 from setpoint_paper.work import one_thread
 
-__all__ = ["CENTRE", "GEOMETRIES", "IMAGE", "REGIONS", "Frames", "make", "read", "risks"]
+__all__ = [
+    "CENTRE",
+    "GEOMETRIES",
+    "IMAGE",
+    "REGIONS",
+    "Frames",
+    "make",
+    "read",
+    "reduced",
+    "risks",
+    "store",
+    "stored",
+]
 
 IMAGE, CENTRE = 0.2, 0.1
 """The levels of image miscoverage and centre failure."""
@@ -112,7 +124,11 @@ def _extra(path: Path) -> Path:
 
 def read(recipe: Recipe, cache: Path) -> Frames | None:
     """The finished frames, None if there are none yet."""
-    path = recipe.path(cache)
+    return stored(recipe.path(cache))
+
+
+def stored(path: Path) -> Frames | None:
+    """The frames in a file, None if it is not there."""
     if not path.is_file():
         return None
     with np.load(_extra(path), allow_pickle=False) as held:
@@ -138,36 +154,52 @@ def make(recipe: Recipe, cache: Path) -> Frames:
     maps = maps_of(recipe, cache)
     with one_thread():
         kept, extra = _reduced(recipe, maps)
-    path = make_folder(cache) / recipe.path(cache).name
+    make_folder(cache)
+    return store(kept, extra, recipe.path(cache))
+
+
+def store(kept: FrameTape, extra: dict[str, Any], path: Path) -> Frames:
+    """Writes what `reduced` gave, the tape last, and reads it."""
     with whole_file(_extra(path)) as file:
         np.savez_compressed(file, **extra)
     kept.tape().write(path)
-    found = read(recipe, cache)
+    found = stored(path)
     assert found is not None
     return found
 
 
 def _reduced(recipe: Recipe, maps: np.ndarray) -> tuple[FrameTape, dict[str, Any]]:
     """Every frame of the validation and test part, after the heuristic has warmed up."""
-    clip, plan = recipe.data(), recipe.plan
-    parts, begin = clip.split(), recipe.begin
+    clip = recipe.data()
     model = _model(recipe, maps, _taught(recipe, maps))
+    return reduced(clip, clip.split(), recipe.begin, model, recipe.plan.reach)
+
+
+def reduced(
+    clip: Any, parts: Split, begin: int, model: SpreadModel, reach: float
+) -> tuple[FrameTape, dict[str, Any]]:
+    """The validation and test part as critical values, and what else `Frames` holds.
+
+    The heuristic warms up on the frames from `begin` to the end of the warm-up. `clip[number]` is
+    a `Frame`.
+    """
     sets = PixelScale()
     units, past = [], FrameTape(sets, REGIONS)
-    for number in range(begin, len(parts.warm_up)):
+    least, most = np.inf, -np.inf
+    for number in range(begin, parts.warm_up.stop):
         spread, truth = _step(model, clip, number)
         if number >= begin + _SETTLED:
             units.append(sets.unit(sets.read(spread)))
             past.add(spread, truth)
+        if np.isfinite(truth).any():
+            least, most = min(least, np.nanmin(truth)), max(most, np.nanmax(truth))
         model.learn(clip[number].rgb, truth)
-    depth = clip.depth[begin : len(parts.warm_up)]
-    span = float(np.nanmax(depth) - np.nanmin(depth))
-    bound = plan.reach * span / (float(np.mean(units)) or 1.0)
+    bound = reach * float(most - least) / (float(np.mean(units)) or 1.0)
     kept = FrameTape(sets, REGIONS)
     errors, lengths, pixels = [], [], []
     first = parts.validation.start
     chosen = parts.test.start + min(20, len(parts.test) // 2)
-    for number in range(first, len(clip)):
+    for number in range(first, parts.test.stop):
         spread, truth = _step(model, clip, number)
         judged = np.asarray(spread.valid) & np.isfinite(truth)
         # Lengths are those of the pixels that are judged: nobody knows how far the sky is.
@@ -237,7 +269,7 @@ def _calm(frames: FrameTape, loss: Any, level: float, bound: float) -> float:
     return high
 
 
-def _step(model: SpreadModel, clip: Clip, number: int) -> tuple[PixelSpread, np.ndarray]:
+def _step(model: SpreadModel, clip: Any, number: int) -> tuple[PixelSpread, np.ndarray]:
     frame = clip[number]
     return model.predict(frame.rgb, frame.depth), frame.depth
 

@@ -138,6 +138,10 @@ class Learner:
         self.memory.append((frame, known))
         self.frames += 1
 
+    def check(self, x: Any, y: Any) -> None:
+        """Raises what `learn` would raise, and learns nothing."""
+        self._pair(x, y)
+
     def fit(self, rgb: Any, labels: Any, epochs: int, batch: int, flip: bool) -> list[float]:
         """Goes through known frames several times, in an order drawn anew; each epoch's loss."""
         whole(epochs, "epochs", 0)

@@ -152,6 +152,10 @@ class OnlineDepth(_Network):
         """Takes in a frame with its depth in metres."""
         self._learner.learn(x, y)
 
+    def check(self, x: Any, y: Any) -> None:
+        """Raises what `learn` would raise, and learns nothing."""
+        self._learner.check(x, y)
+
     def fit(
         self, rgb: Any, depth: Any, *, epochs: int = 10, batch: int = 4, flip: bool = True
     ) -> list[float]:
@@ -213,6 +217,10 @@ class ResidualNetwork(_Network):
     def learn(self, x: Any, residual: Any) -> None:
         """Takes in a frame with the residual of its estimate, NaN where it is not known."""
         self._learner.learn(x, _magnitude(residual))
+
+    def check(self, x: Any, residual: Any) -> None:
+        """Raises what `learn` would raise, and learns nothing."""
+        self._learner.check(x, _magnitude(residual))
 
     def fit(
         self, rgb: Any, residuals: Any, *, epochs: int = 10, batch: int = 4, flip: bool = True

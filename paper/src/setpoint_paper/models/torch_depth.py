@@ -4,7 +4,7 @@
 
 import os
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,14 +96,19 @@ class TorchDepth:
         A `torch.optim` optimiser of the module's parameters; None for a frozen network.
     loss
         "absolute", the error in metres; "aligned", that error once scale and shift of the map are
-        fitted to the label, for networks that know depth only up to these; or a function of the
-        known pixels (found, known) that gives one number.
+        fitted to the label, for networks that know depth only up to these; or a function of two
+        maps (H, W), the network's and the label, that gives one number. The label is NaN where
+        depth is not known; losses of gradients and of normals see where pixels lie.
     preprocess
         What the network wants to see.
     output
         Where depth is if the module gives a dictionary (a key) or a sequence (a place).
     steps
         Gradient steps a frame.
+    scheduler
+        A scheduler of the optimiser, which takes a step after each frame that was learnt.
+    zero
+        Whether a label may be exactly 0, as a residual may and depth may not.
 
     Examples
     --------
@@ -124,6 +129,8 @@ class TorchDepth:
         preprocess: Preprocess | None = None,
         output: str | int | None = None,
         steps: int = 1,
+        scheduler: Any = None,
+        zero: bool = False,
     ) -> None:
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"module must be a torch.nn.Module, got {module!r}")
@@ -134,13 +141,19 @@ class TorchDepth:
             )
         if not callable(loss) and loss not in _LOSSES:
             raise InputError(
-                f"loss must be 'absolute', 'aligned' or a function of (found, known), got {loss!r}"
+                f"loss must be 'absolute', 'aligned' or a function of two maps, got {loss!r}"
             )
         self.module, self.optimiser = module, optimiser
         self.preprocess = Preprocess() if preprocess is None else preprocess
         self._loss = loss if callable(loss) else _LOSSES[loss]
         self._output = output
         self._steps = whole(steps, "steps", 1)
+        if scheduler is not None and getattr(scheduler, "optimizer", None) is not optimiser:
+            raise InputError(f"scheduler must be one of the optimiser, got {scheduler!r}")
+        self._scheduler = scheduler
+        self._what, self._least = "depth", float(np.finfo(np.float32).tiny)
+        if zero:
+            self._what, self._least = "a residual", 0.0
 
     def predict(self, x: Any) -> Any:
         """The network's depth at the size of the frame, (H, W) in float32."""
@@ -157,19 +170,36 @@ class TorchDepth:
 
     def learn(self, x: Any, y: Any) -> None:
         """Takes gradient steps on the frame; a network without an optimiser stays as it is."""
-        if self.optimiser is None:
-            return
-        frame = image(x)
-        tiny = float(np.finfo(np.float32).tiny)
-        known = label(y, (frame.shape[1], frame.shape[2]), "depth", tiny)
-        valid = ~known.isnan()
-        if not valid.any():
+        frame, known = self._pair(x, y)
+        if self.optimiser is None or known.isnan().all():
             return
         for _ in range(self._steps):
             found = self._map(frame)
             self.optimiser.zero_grad()
-            self._loss(found[valid.to(found.device)], known[valid].to(found.device)).backward()
+            self._loss(found, known.to(found.device)).backward()
             self.optimiser.step()
+        if self._scheduler is not None:
+            self._scheduler.step()
+
+    def check(self, x: Any, y: Any) -> None:
+        """Raises what `learn` would raise, and learns nothing."""
+        self._pair(x, y)
+
+    def _pair(self, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+        frame = image(x)
+        return frame, label(y, (frame.shape[1], frame.shape[2]), self._what, self._least)
+
+    def fit(self, frames: Iterable[tuple[Any, Any]]) -> int:
+        """Learns frames beforehand, one after the other; how many there were.
+
+        An epoch of training: give the frames in the order and under the changes wanted, such as
+        those of `Frames.training(epoch)`.
+        """
+        count = 0
+        for x, y in frames:
+            self.learn(x, y)
+            count += 1
+        return count
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the weights and the state of the optimiser to a file of plain tensors.
@@ -182,6 +212,7 @@ class TorchDepth:
             "module": dict(self.module.state_dict()),
             "taught_by": None if taught is None else type(taught).__name__,
             "optimiser": None if taught is None else taught.state_dict(),
+            "scheduler": None if self._scheduler is None else self._scheduler.state_dict(),
         }
         write(path, _KIND, content)
 
@@ -210,6 +241,10 @@ class TorchDepth:
                 raise StateError(
                     f"{os.fspath(path)} has an optimiser of other parameters: {error}"
                 ) from error
+        if self._scheduler is not None:
+            if content.get("scheduler") is None:
+                raise StateError(f"{os.fspath(path)} must be of a model with a scheduler")
+            self._scheduler.load_state_dict(content["scheduler"])
         self.module.load_state_dict(found)
 
     def load_weights(self, path: str | os.PathLike[str], key: str | None = None) -> None:
@@ -297,11 +332,14 @@ def _resized(maps: Tensor, size: tuple[int, ...]) -> Tensor:
 
 
 def _absolute(found: Tensor, known: Tensor) -> Tensor:
-    return (found - known).abs().mean()
+    valid = ~known.isnan()
+    return (found[valid] - known[valid]).abs().mean()
 
 
 def _aligned(found: Tensor, known: Tensor) -> Tensor:
     """The absolute error after the best scale and shift; a scale that is not above 0 is left 1."""
+    valid = ~known.isnan()
+    found, known = found[valid], known[valid]
     values, apart = found.detach(), known - known.mean()
     spread = (values - values.mean()).square().sum()
     slope = ((values - values.mean()) * apart).sum() / spread.clamp_min(1e-12)
