@@ -3,9 +3,8 @@
 `python -m benchmarks service` measures, in one run on this machine: events a second of the store
 and of `setpoint stream` on SQLite, with the memory as it goes; over HTTP, batches of 100 and single
 requests, the latter beside an endpoint of the same server that only returns what it was sent; the
-latency at half of the highest load; the processor time of each, which a busy machine disturbs less;
-and four workers on PostgreSQL. SETPOINT_EVENTS makes it
-smaller or larger.
+latency at half of the highest load; the processor time of each, which a busy machine disturbs
+less; and four workers on PostgreSQL. SETPOINT_EVENTS makes it smaller or larger.
 """
 
 import json
@@ -244,8 +243,8 @@ def main() -> None:
     spent = {name: asked[name]["cpu_us"] for name in ("echo", "single", "batches")}
     share = 100 * spent["echo"] / spent["single"]
     print(
-        f"  processor time                 {spent['echo']:.0f} µs an echo, {spent['single']:.0f} µs "
-        f"a request ({share:.0f} %), {spent['batches'] / 100:.1f} µs an event of a batch"
+        f"  processor time                 {spent['echo']:.0f} µs an echo, {spent['single']:.0f} "
+        f"µs a request ({share:.0f} %), {spent['batches'] / 100:.1f} µs an event of a batch"
     )
     half = asked["half"]
     print(
