@@ -3,8 +3,8 @@
 `python -m benchmarks service` measures, in one run on this machine: events a second of the store
 and of `setpoint stream` on SQLite, with the memory as it goes; over HTTP, batches of 100 and single
 requests, the latter beside an endpoint of the same server that only returns what it was sent; the
-latency at half of the highest load; and four workers on PostgreSQL. SETPOINT_EVENTS makes it
-smaller or larger.
+latency at half of the highest load; the processor time of each, which a busy machine disturbs
+less; and four workers on PostgreSQL. SETPOINT_EVENTS makes it smaller or larger.
 """
 
 import json
@@ -152,20 +152,35 @@ def process(function: Callable[..., None], *values: Any) -> Any:
 def http(folder: Path, seconds: float) -> dict[str, Any]:
     """Requests a second of the echo and of the service, single and in batches."""
     results: dict[str, Any] = {}
+
+    def measure(name: str, worker: Any, load: Load, rate: float | None = None) -> None:
+        before = _processor(worker.pid)
+        results[name] = load.run(seconds, rate)
+        spent = _processor(worker.pid) - before
+        results[name]["cpu_us"] = 1e6 * spent / (seconds * results[name]["per_second"])
+
     port = postgres.free_port()
     worker = process(echo, port)
-    results["echo"] = Load(port, _single).run(seconds)
+    load = Load(port, _single)
+    load.run(0.5)
+    measure("echo", worker, load)
     worker.terminate()
     port = postgres.free_port()
     worker = process(service, port, f"{folder}/single.sqlite")
     load = Load(port, _single)
     load.run(0.5)
-    results["single"] = load.run(seconds)
-    results["half"] = load.run(seconds, results["single"]["per_second"] / 2)
-    results["batches"] = Load(port, _hundred, 10_000_000).run(seconds)
+    measure("single", worker, load)
+    measure("half", worker, load, results["single"]["per_second"] / 2)
+    measure("batches", worker, Load(port, _hundred, 10_000_000))
     worker.terminate()
     worker.join()
     return results
+
+
+def _processor(pid: int) -> float:
+    """The seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")")[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _work(address: str, name: str, count: int, began: Any) -> None:
@@ -224,6 +239,12 @@ def main() -> None:
     share = 100 * single / asked["echo"]["per_second"]
     print(
         f"  predict and label, one by one  {single:>10,.0f} requests a second, {share:.0f} % of it"
+    )
+    spent = {name: asked[name]["cpu_us"] for name in ("echo", "single", "batches")}
+    share = 100 * spent["echo"] / spent["single"]
+    print(
+        f"  processor time                 {spent['echo']:.0f} µs an echo, {spent['single']:.0f} "
+        f"µs a request ({share:.0f} %), {spent['batches'] / 100:.1f} µs an event of a batch"
     )
     half = asked["half"]
     print(

@@ -100,6 +100,13 @@ def test_measures_are_those_of_a_hand_computation():
     assert blocks.ravel() == pytest.approx([2.0, sum(widths), sum(winkler), 4.0])
 
 
+def test_a_set_far_beyond_every_label_has_no_negative_width():
+    y = np.array([0.0, 1.0])
+    found, _ = measure(np.array([50.0, -90.0]), np.array([60.0, -80.0]), y, y)
+    assert found.width == 0.0
+    assert found.winkler == 20.0 * (2.0 + 2.0) / 2.0  # as if it lay one range beyond
+
+
 def test_the_worst_window_is_the_least_coverage_of_250_rows():
     y = np.zeros(600)
     upper = np.where((np.arange(600) >= 300) & (np.arange(600) < 340), -1.0, 1.0)

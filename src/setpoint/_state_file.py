@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from io import BytesIO
 from itertools import islice
-from math import isfinite, prod
+from math import inf, isfinite, prod
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -84,7 +84,12 @@ def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _each(values: Iterable[Any], arrays: dict[str, np.ndarray]) -> list[Any]:
-    return [value if type(value) in _PLAIN else pack(value, arrays) for value in values]
+    return [
+        value
+        if (kind := type(value)) in _PLAIN or (kind is float and -inf < value < inf)
+        else pack(value, arrays)
+        for value in values
+    ]
 
 
 def _aside(array: np.ndarray, arrays: dict[str, np.ndarray]) -> str:

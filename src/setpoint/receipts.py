@@ -226,16 +226,16 @@ class Receipts:
             return AnsweredReceipt(f"the prediction under the id {id!r} already has its label")
         return ExpiredReceipt(f"the prediction under the id {id!r} was given up ({how})")
 
-    def content(self) -> dict[str, Any]:
-        """Everything as plain values, sharing nothing."""
+    def content(self, *, waiting: bool = True) -> dict[str, Any]:
+        """Everything as plain values, sharing nothing; what waits may be left out."""
         return {
             "max_pending": self.limit,
             "overflow": self.overflow,
             "serial": self.serial,
             "given": self.given,
             "forgetful": self.forgetful,
-            "waiting": [tuple(receipt) for receipt in self.waiting.values()],
-            "alone": self.only is not None,
+            "waiting": [tuple(receipt) for receipt in self.waiting.values()] if waiting else [],
+            "alone": waiting and self.only is not None,
             "closed": list(self.closed.items()),
         }
 

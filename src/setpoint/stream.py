@@ -62,8 +62,9 @@ class Stream:
     on_alarm
         Called with an `Alarm` when the safeguard begins to act, or when the mean loss of the last
         `window` labels moves further than `tolerance` from its level. Without a tolerance the
-        limit is the guarantee's own, which only a broken premise can exceed. It is called after
-        the label is taken in, and what it raises reaches the caller.
+        limit is the guarantee's own, which only a broken premise can exceed. It is called once an
+        episode, which ends after `window` labels (100 without one) with nothing wrong. The label
+        is taken in before, and what the hook raises reaches the caller.
     window, tolerance
         See `on_alarm`.
     shared
@@ -470,10 +471,10 @@ class Stream:
             plain = None
         return {"controller": plain, "repr": described(self._controller)}
 
-    def content(self) -> dict[str, Any]:
+    def content(self, *, waiting: bool = True) -> dict[str, Any]:
         """Everything but the controller that the stream needs to go on, as plain values.
 
-        It shares nothing with the stream.
+        It shares nothing with the stream. What waits may be left out, where it is kept elsewhere.
         """
         state = self._state
         return {
@@ -486,7 +487,7 @@ class Stream:
             },
             "cells": np.array(state.cells) if state.cells else None,
             "window": None if state.sets is None else np.array(state.sets.memory),
-            "receipts": self._receipts.content(),
+            "receipts": self._receipts.content(waiting=waiting),
             "last": None if self._last is None else (tuple(self._last[0]), *self._last[1:]),
             "earlier": deepcopy(self._earlier),
             "watch": None if self._watch is None else self._watch.content(),

@@ -15,6 +15,7 @@ __all__ = [
     "depth",
     "everything",
     "fetch",
+    "late",
     "main",
     "names",
     "summary",
@@ -204,6 +205,20 @@ def comparison(
     from setpoint_paper.comparison import reproduce
 
     reproduce(streams=streams, jobs=jobs, quick=quick, out=out)
+
+
+@app.command()
+def late(
+    streams: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="An npz file of streams, beside the data.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
+    out: Out = Path("results"),
+) -> None:
+    """Forecasts of several rows ahead, whose labels are late: the default beside other ways."""
+    from setpoint_paper.comparison.late import late
+
+    late(streams=streams, jobs=jobs, out=out)
 
 
 @app.command()

@@ -193,9 +193,41 @@ def _windows(trace: Trace, index: int, summary: Summary) -> list[dict[str, Any]]
             "to": _time(view, window.stop),
             "labels": rolling.window,
             "risk": window.risk,
+            **_happened(view, window),
         }
         for window in rolling.worst
     ]
+
+
+def _happened(view: View, window: curves.Window) -> dict[str, Any]:
+    """The misses of a window, on which side they lay, and the largest of them."""
+    part = view.part(slice(window.start, window.stop + 1))
+    trace, missed = view.trace, np.flatnonzero(part.hits == 0.0)
+    told: dict[str, Any] = {
+        "misses": len(missed),
+        "longest_streak": int(measures.streaks(part.hits).max(initial=0)),
+        "above": None,
+        "below": None,
+        "largest": None,
+    }
+    if trace.shown is not None:
+        return told
+    rows = part.rows[missed]
+    lower, upper, y = trace.lower[rows], trace.upper[rows], trace.tape.y[rows]
+    above, below = y > upper, (y < lower) & ~(y > upper)  # of an empty set y is both
+    told |= {"above": int(above.sum()), "below": int(below.sum())}
+    away = np.where(above, y - upper, lower - y)
+    away = np.where(np.isfinite(away), away, -1.0)
+    if len(away) and away.max() >= 0.0:
+        place = int(away.argmax())
+        told["largest"] = {
+            "row": int(rows[place]),
+            "time": _time(part, int(missed[place])),
+            "y": float(y[place]),
+            "lower": float(lower[place]),
+            "upper": float(upper[place]),
+        }
+    return told
 
 
 def _streams(trace: Trace) -> list[dict[str, Any]]:

@@ -1,6 +1,15 @@
 "use strict";
-(() => {
-  const held = JSON.parse(document.getElementById("figures").textContent);
+(async () => {
+  const unpacked = (id) => {
+    const packed = atob(document.getElementById(id).textContent);
+    const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).text();
+  };
+  const library = document.createElement("script");
+  library.textContent = await unpacked("plotly");
+  document.head.append(library);
+  const held = JSON.parse(await unpacked("figures"));
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const touch = window.matchMedia("(pointer: coarse)");
   const choice = document.getElementById("stream");
@@ -48,4 +57,5 @@
   window.addEventListener("beforeprint", () => draw(false, true));
   window.addEventListener("afterprint", screen);
   screen();
+  document.documentElement.dataset.drawn = "yes";
 })();

@@ -1,7 +1,9 @@
 """The page: one HTML file with its figures, its style and its scripts inside."""
 
+import gzip
 import json
 import os
+from base64 import b64encode
 from collections.abc import Hashable, Mapping
 from html import escape
 from importlib.resources import files
@@ -24,6 +26,8 @@ __all__ = ["write"]
 
 _MOST_VIEWS = 5
 """How many streams of several can be looked at one by one."""
+_PLOTLY = files("setpoint.report").joinpath("plotly-basic.min.js.gz")
+"""The part of plotly.js that draws lines and bars: a quarter of the whole."""
 
 
 def write(
@@ -52,12 +56,12 @@ def write(
     window
         Labels in a sliding window; where `metrics` are given, those they were made with.
     """
-    plotly = library("plotly.offline").get_plotlyjs()
+    library("plotly")
     numbers = numbers_of(trace, window=window) if metrics is None else metrics
-    return put(path, _page(trace, numbers, str(title), plotly).encode())
+    return put(path, _page(trace, numbers, str(title)).encode())
 
 
-def _page(trace: Trace, numbers: Mapping[str, Any], title: str, plotly: str) -> str:
+def _page(trace: Trace, numbers: Mapping[str, Any], title: str) -> str:
     views = _views(trace, numbers)
     return Template(_asset("page.html")).substitute(
         version=escape(numbers["setpoint"]),
@@ -65,6 +69,8 @@ def _page(trace: Trace, numbers: Mapping[str, Any], title: str, plotly: str) -> 
         style=_asset("page.css"),
         header=_header(numbers, title),
         before=_before(numbers),
+        useful=_useful(numbers),
+        worst="\n".join(_worst(numbers, index) for index in range(len(numbers["risks"]))),
         learnt=_learnt(numbers),
         streams=_streams(numbers),
         choice=_choice(views),
@@ -73,8 +79,8 @@ def _page(trace: Trace, numbers: Mapping[str, Any], title: str, plotly: str) -> 
         origin=_origin(numbers),
         configuration=_configuration(trace),
         metrics=_json(numbers),
-        figures=_json(_packed(views)),
-        plotly=plotly,
+        figures=_squeezed(_json(_packed(views)).encode()),
+        plotly=b64encode(_PLOTLY.read_bytes()).decode(),
         script=_asset("page.js"),
     )
 
@@ -86,6 +92,11 @@ def _asset(name: str) -> str:
 def _json(value: Any) -> str:
     """JSON that may stand inside a script element, where `</script` and `<!--` would end it."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+
+
+def _squeezed(content: bytes) -> str:
+    """Bytes packed by gzip, as text: a browser unpacks them without another library."""
+    return b64encode(gzip.compress(content, 9, mtime=0)).decode()
 
 
 # Figures
@@ -103,21 +114,19 @@ def _views(trace: Trace, numbers: Mapping[str, Any]) -> dict[str, dict[str, str]
 
 def _drawn(trace: Trace, stream: Hashable, numbers: Mapping[str, Any]) -> dict[str, str]:
     """The figures of one view as JSON, by the id of their place; empty ones are left out."""
+    risks, window = range(len(numbers["risks"])), numbers["window"]
     drawn: dict[str, Any] = {}
-    for index in range(len(numbers["risks"])):
-        drawn[f"risk-{index}"] = figures.risk_over_time(trace, stream, risk=index)
-    columns = (numbers.get("job") or {}).get("columns") or {}
-    target = str(columns.get("target", "label"))
-    drawn["intervals"] = figures.intervals(trace, stream, target=target)
-    drawn["theta"] = figures.theta(trace, stream)
-    drawn["lengths"] = figures.lengths(trace, stream)
-    for index in range(len(numbers["risks"])):
-        window = numbers["window"]
+    drawn["intervals"] = figures.intervals(trace, stream, target=words.target(numbers))
+    for index in risks:
         drawn[f"windows-{index}"] = figures.windows(trace, stream, risk=index, window=window)
+    drawn["lengths"] = figures.lengths(trace, stream)
+    for index in risks:
+        drawn[f"risk-{index}"] = figures.risk_over_time(trace, stream, risk=index)
     drawn["streaks"] = figures.streaks(trace, stream)
     by_group = figures.draw_groups(trace, stream)
     if by_group is not None:
         drawn["groups"] = by_group
+    drawn["theta"] = figures.theta(trace, stream)
     return {name: _bare(figure) for name, figure in drawn.items() if _has_points(figure)}
 
 
@@ -169,9 +178,7 @@ def _plots(numbers: Mapping[str, Any], views: Mapping[str, Mapping[str, str]]) -
         kind, _, index = name.partition("-")
         if index and len(numbers["risks"]) > 1:
             heading += f": {numbers['risks'][int(index)]['name']}"
-        if kind == "windows":
-            more = _windows(numbers, int(index), layout["meta"]["shaded"])
-        elif kind == "groups":
+        if kind == "groups":
             more = _group_note(numbers)
         sections.append(_plot(name, heading, layout, more))
     return sections
@@ -239,10 +246,6 @@ def _header(numbers: Mapping[str, Any], title: str) -> str:
         else:
             lines.append(f'<p class="lede">{escape(words.outcome(numbers))}</p>')
         lines += _risk(numbers, risk, f"risks.{index}")
-    if numbers["usefulness"] is not None:
-        asked, mood = "Are the sets of use?", words.mood(numbers["usefulness"]["use"])
-        answer = {asked: escape(words.use(numbers["usefulness"]))}
-        lines.append(_entries(answer, "headline", {asked: f"wide verdict {mood}"}))
     size = "length" if numbers["sets"] == "intervals" else "size"
     finite = "" if numbers["mean_length"] is not None else ", finite ones"
     worst = min(numbers["window"], max(numbers["steps"], 1))
@@ -375,8 +378,19 @@ def _use(usefulness: Mapping[str, Any]) -> str:
     return f'<td class="{mood}" title="{escape(usefulness["words"])}">{usefulness["use"]}</td>'
 
 
-def _windows(numbers: Mapping[str, Any], index: int, shaded: int) -> str:
-    """The worst windows as a table, of which the first are shaded in the figure."""
+def _useful(numbers: Mapping[str, Any]) -> str:
+    """Whether the sets were of use: the verdict, and what it rests on."""
+    if numbers["usefulness"] is None:
+        return ""
+    mood = words.mood(numbers["usefulness"]["use"])
+    return (
+        "<section>\n<h2>Are the sets of use?</h2>\n"
+        f'<p class="use {mood}">{escape(words.use(numbers["usefulness"]))}</p>\n</section>'
+    )
+
+
+def _worst(numbers: Mapping[str, Any], index: int) -> str:
+    """The worst windows of a risk as a table, each with what happened there."""
     risk = numbers["risks"][index]
     windows = risk["windows"]
     if not windows:
@@ -390,17 +404,19 @@ def _windows(numbers: Mapping[str, Any], index: int, shaded: int) -> str:
         rows.append(
             f"<tr><td>{escape(ends[0])}</td><td>{escape(ends[1])}</td>"
             f'<td class="number">{mean}</td>'
-            f'<td class="number">{words.signed(window["risk"] - risk["level"], ".4f")}</td></tr>'
+            f'<td class="number">{words.signed(window["risk"] - risk["level"], ".4f")}</td>'
+            f"<td>{escape(words.of_window(window, words.target(numbers)))}</td></tr>"
         )
     of = f" of stream {escape(str(windows[0]['stream']))}" if numbers["streams"] > 1 else ""
+    which = f": {escape(risk['name'])}" if len(numbers["risks"]) > 1 else ""
+    heads = ("From", "To", "Mean loss", "Off by", "What happened there")
+    said = f"windows-said-{index}"
     return (
-        f'<p class="note" id="windows-said-{index}">'
+        f'<section>\n<h2>Worst times{which}</h2>\n<p class="note" id="{said}">'
         f"The {len(rows)} windows of {windows[0]['labels']:,} labels{of} furthest from the level, "
-        f"without overlap; the first {shaded} {'is' if shaded == 1 else 'are'} shaded above. "
+        "without overlap. "
         f"Mean loss and distance are in units of the loss ({escape(words.range_of(risk))}).</p>\n"
-        + _table(
-            ("From", "To", "Mean loss", "Off by"), rows, ("From", "To"), f"windows-said-{index}"
-        )
+        f"{_table(heads, rows, ('From', 'To', 'What happened there'), said)}</section>"
     )
 
 

@@ -18,7 +18,8 @@ from setpoint.report.numbers import Grouped
 
 __all__ = [
     "about", "both", "mood", "of_groups", "of_lengths", "of_risk", "of_rows", "of_streaks",
-    "of_theta", "of_windows", "origin", "outcome", "promise", "range_of", "signed", "use",
+    "of_theta", "of_window", "of_windows", "origin", "outcome", "promise", "range_of", "signed",
+    "target", "use",
 ]  # fmt: skip
 
 _MOODS: dict[str, str] = {
@@ -242,6 +243,30 @@ def outcome(numbers: Mapping[str, Any]) -> str:
     if mood(risk["status"]) == "good" and not risk["earlier_labels"]:
         sentence += " That is within the guarantee, which needs no assumption about the data."
     return sentence
+
+
+def target(numbers: Mapping[str, Any]) -> str:
+    """What the label is called: its column, if a file has one."""
+    columns = (numbers.get("job") or {}).get("columns") or {}
+    return str(columns.get("target", "label"))
+
+
+def of_window(window: Mapping[str, Any], target: str) -> str:
+    """What happened in a window: misses, on which side, and the largest."""
+    sentence = f"{window['misses']:,} misses, {window['longest_streak']:,} in a row at the most"
+    if not window["misses"]:
+        return "nothing was missed"
+    if window["above"] is None:
+        return sentence
+    sentence += f"; {window['above']:,} above their sets, {window['below']:,} below"
+    largest = window["largest"]
+    if largest is None:
+        return sentence
+    place = f"row {largest['row']:,}"
+    if largest["time"] is not None:
+        place += f", {largest['time']}".replace("T", " ")
+    y, low, high = (f"{largest[name]:.4g}".replace("-", "−") for name in ("y", "lower", "upper"))
+    return f"{sentence}; furthest off: {target} {y}, set {low} to {high} ({place})"
 
 
 def use(usefulness: Mapping[str, Any]) -> str:

@@ -114,6 +114,8 @@ class Service:
             },
         )  # fmt: skip
 
+        self.app.router.redirect_slashes = False  # it would send a client where its Host says
+
     @asynccontextmanager
     async def _life(self, _: Starlette) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()

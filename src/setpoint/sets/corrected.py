@@ -89,7 +89,8 @@ class Corrected(_Ends):
     (centre, low, high), which is read as the ends centre − low and centre + high. It needs no past
     data and has no unit: y and the forecast may be in any. The interval may leave the centre that
     was given, because the family forecasts the forecast's error; `recentre=False` forbids that.
-    The set is never empty. `learnt(state)` says what it has learnt.
+    Ends that cross are taken the other way round, and a centre outside the support is moved to its
+    end, so the set at a finite λ is never empty. `learnt(state)` says what it has learnt.
 
     Parameters
     ----------
@@ -209,7 +210,7 @@ class Corrected(_Ends):
     def params(self) -> Floats:
         first = (
             self.level, float(self.means == 2), float(self.recentre), self.slow, self.medium,
-            self.fast, self.ridge, self.wild, self.step, self.trust, self.far,
+            self.fast, self.ridge, self.wild, self.step, self.trust, self.far, *self.support,
         )  # fmt: skip
         return (*first, float(self.period)) if self._further else first
 

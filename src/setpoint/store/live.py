@@ -204,9 +204,8 @@ class Live:
     def change(self) -> Change:
         """What is to be written of the batch."""
         self.stream.hand_over()  # the database remembers what is closed
-        content = self.stream.content()
+        content = self.stream.content(waiting=False)  # they have rows of their own
         content["last"] = None
-        content["receipts"] |= {"waiting": [], "alone": False}
         overview = encode(self._overview(content))
         if (watch := content["watch"]) is not None:
             watch["losses"] = [_digits(losses) for losses in watch["losses"]]
@@ -235,7 +234,8 @@ class Live:
         levels = [risk.level for risk in self.stream.controller.risks]
         labels, alarm = max(risk["judged"] for risk in risks), ""
         if watch is not None:
-            alarm = "window" if any(watch["alarmed"]) else watch["saturation"]
+            acting = [kind for kind, left in watch["saturation"].items() if left]
+            alarm = "window" if any(watch["alarmed"]) else "".join(acting[:1])
         if self.changes or counts["peak"] != self.peak or labels > 1.1 * self.labels:
             self.peak, self.labels = counts["peak"], labels
             certificates = self.stream.certificate().risks

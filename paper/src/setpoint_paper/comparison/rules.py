@@ -220,12 +220,17 @@ def _burnt_in(series: Series, stretch: Any) -> Ends:
     return _shown(controller, columns, series.y[BURN_IN:], series.delay, None)
 
 
-def fixed(series: Series, two_sided: bool, past: bool) -> Ends:
-    """A fixed γ of `GAMMAS`: the best on the burn-in (`past`) or on the rows that are judged."""
+def fixed(series: Series, two_sided: bool, past: bool, chosen_for: Series | None = None) -> Ends:
+    """A fixed γ of `GAMMAS`: the best on the burn-in (`past`) or on the rows that are judged.
+
+    With `chosen_for` it is the best on that stream, the same rows with other delays, say.
+    """
     tried = {share: _tracked(series, _fixed(share), two_sided) for share in GAMMAS}
     if not past:
-        y, point = series.y[BURN_IN:], series.point[BURN_IN:]
-        return min(tried.values(), key=lambda ends: _winkler(ends, y, point))
+        y, point, judged = series.y[BURN_IN:], series.point[BURN_IN:], tried
+        if chosen_for is not None:
+            judged = {share: _tracked(chosen_for, _fixed(share), two_sided) for share in GAMMAS}
+        return tried[min(judged, key=lambda share: _winkler(judged[share], y, point))]
     # The burn-in as a stream of its own: its first half gives start and range, the second judges.
     rows = BURN_IN // 2
     scores = {share: _on_burn_in(series, share, rows, two_sided) for share in GAMMAS}

@@ -19,7 +19,7 @@ from setpoint.errors import InputError
 from setpoint.models import LinearQuantiles
 from setpoint_paper.datasets import Dataset, load
 
-__all__ = ["BURN_IN", "Series", "made", "read", "write"]
+__all__ = ["BURN_IN", "Series", "ahead", "made", "read", "write"]
 
 Floats = NDArray[np.float64]
 
@@ -116,6 +116,12 @@ def made(*, quick: bool = False) -> Iterator[Series]:
         yield from _forecast(data, place, split, day, day, quick)
     for split, seed in (("dev", 100), ("val", 900)):
         yield from _synthetic(split, seed, 1_000 if quick else 5_000, quick)
+
+
+def ahead(name: str, steps: int) -> Iterator[Series]:
+    """The forecasts of a data set, by its name, made so many rows ahead."""
+    first, day, split = next(rest for data, *rest in _DATA if data == name)
+    yield from _forecast(_stretch(name, first, _WARM + _ROWS), name, split, day, steps, False)
 
 
 # Public data

@@ -1,0 +1,122 @@
+"""Late labels: the default beside what ignores the delay, on forecasts of several rows ahead.
+
+The streams are forecasts of the power data, 36, 72 and 144 rows ahead, and those of a file. Each way
+is judged by what its user would have seen; *taken as known at once* by what its replay would claim.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setpoint.metrics import streaks as streaks_of
+from setpoint_paper.comparison.measures import measure
+from setpoint_paper.comparison.rules import RULES, fixed
+from setpoint_paper.comparison.streams import BURN_IN, Series, ahead, read
+from setpoint_paper.pages import table
+from setpoint_paper.work import each, say, screen
+
+__all__ = ["WAYS", "late", "measured"]
+
+Floats = NDArray[np.float64]
+Ends = tuple[Floats, Floats]
+
+_STEPS = (36, 72, 144)
+_RULES = {rule.name: rule.ends for rule in RULES}
+
+
+def _at_once(series: Series) -> Ends:
+    """What the default claims when nobody says that labels are late."""
+    return _RULES["default"](replace(series, delay=0))
+
+
+def _without_delay(series: Series) -> Ends:
+    """A fixed γ that is the best for labels known at once, with labels that are late."""
+    return fixed(series, two_sided=False, past=False, chosen_for=replace(series, delay=0))
+
+
+WAYS: dict[str, Callable[[Series], Ends]] = {
+    "default": _RULES["default"],
+    "default, period": _RULES["default, period"],
+    "labels taken as known at once": _at_once,
+    "γ chosen as if known at once": _without_delay,
+    "quantile of the last 300 known errors": _RULES["last 300 scores"],
+    "γ chosen in hindsight": partial(fixed, two_sided=False, past=False),
+}
+
+
+def late(
+    *,
+    streams: str | os.PathLike[str] | None = None,
+    jobs: int = 1,
+    out: str | os.PathLike[str] = "results",
+) -> str:
+    """Measures every way on the power data and on a file of streams; prints and stores the page.
+
+    Parameters
+    ----------
+    streams
+        A file of streams, as `streams.read` reads it; those whose labels are late are taken.
+    jobs
+        How many processes.
+    out
+        The folder for `late.md`.
+    """
+    console = screen()
+    parts = ["# Late labels", f"    {_command(streams, Path(out))}"]
+    for steps in _STEPS:
+        power = list(ahead("power", steps))
+        found = np.stack(each(measured, [(one,) for one in power], jobs, console, "measuring"))
+        parts += [f"## Power, {steps} rows ahead", _page(power, found)]
+    if streams is not None:
+        others = [one for one in read(streams) if one.delay]
+        found = np.stack(each(measured, [(one,) for one in others], jobs, console, "measuring"))
+        for least, most in ((1, 12), (13, 1_000)):
+            places = [i for i, one in enumerate(others) if least <= one.delay <= most]
+            if places:
+                chosen = [others[place] for place in places]
+                latest = max(one.delay for one in chosen)
+                title = f"{len(chosen)} streams, {min(one.delay for one in chosen)} to {latest}"
+                parts += [f"## {title} rows late", _page(chosen, found[places])]
+    text = "\n\n".join(parts) + "\n"
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "late.md").write_text(text, encoding="utf-8")
+    say(console, text)
+    return text
+
+
+def measured(series: Series) -> Floats:
+    """Coverage, width, longest streak, Winkler and worst window of every way (rows)."""
+    y, point = series.y[BURN_IN:], series.point[BURN_IN:]
+    rows = []
+    for ends in WAYS.values():
+        lower, upper = ends(series)
+        told, _ = measure(lower, upper, y, point)
+        streak = streaks_of((lower <= y) & (y <= upper)).max(initial=0)
+        rows.append([told.coverage, told.width, streak, told.winkler, told.worst])
+    return np.array(rows)
+
+
+def _page(series: Sequence[Series], found: Floats) -> str:
+    """Medians over the streams; width and Winkler are shares of those of the γ in hindsight."""
+    shares = found / found[:, -1:]
+    head = ["", "coverage %", "width", "Winkler", "longest streak", "worst window %"]
+    rows = []
+    for place, name in enumerate(WAYS):
+        coverage, _, streak, _, worst = np.median(found[:, place], axis=0)
+        width, winkler = np.median(shares[:, place], axis=0)[[1, 3]]
+        rows.append([name, f"{100 * coverage:.1f}", f"{width:.3f}", f"{winkler:.3f}",
+                     f"{streak:.0f}", f"{100 * worst:.1f}"])  # fmt: skip
+    return table(head, rows)
+
+
+def _command(streams: str | os.PathLike[str] | None, out: Path) -> str:
+    words = ["setpoint-paper late"]
+    if streams is not None:
+        words.append(f"--streams {Path(streams).name}")
+    return " ".join([*words, f"--out {out.as_posix()}"])
