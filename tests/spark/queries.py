@@ -85,12 +85,23 @@ def source(spark: Any, folder: Path, schema: str = SCHEMA) -> Any:
 
 
 def run(out: Any, folder: Path, name: str = "") -> Any:
-    """Runs a query over what there is, to files."""
-    writer = out.writeStream.format("parquet").trigger(availableNow=True)
-    writer = writer.option("checkpointLocation", str(folder / f"checkpoint{name}"))
-    query = writer.start(str(folder / f"out{name}"))
-    query.awaitTermination()
-    return query
+    """Runs a query over what there is, to files.
+
+    PySpark gives a worker ten seconds to start, too few on a busy machine: then it goes on.
+    """
+    from pyspark.errors import StreamingQueryException
+
+    for left in reversed(range(5)):
+        writer = out.writeStream.format("parquet").trigger(availableNow=True)
+        writer = writer.option("checkpointLocation", str(folder / f"checkpoint{name}"))
+        query = writer.start(str(folder / f"out{name}"))
+        try:
+            query.awaitTermination()
+            return query
+        except StreamingQueryException as error:
+            if not left or "failed to connect back" not in str(error):
+                raise
+    return None
 
 
 def main(folder: Path, master: str) -> None:

@@ -285,10 +285,11 @@ class Rows:
             known = known & column.isNotNull()
         return fn.when(known, fn.to_json(fn.array(*texts)))
 
-    def whole_time(self) -> Any:
+    def whole_time(self, column: str | None = None) -> Any:
+        """A time as a whole number."""
         from pyspark.sql import functions as fn
 
-        name, kind = f"`{self.time[0]}`", self.time[1]
+        name, kind = f"`{column or self.time[0]}`", self.time[1]
         if kind == "timestamp_ntz":
             return fn.expr(f"timestampdiff(MICROSECOND, {_NTZ}, {name})")
         how = {"timestamp": fn.unix_micros, "date": fn.unix_date}.get(kind)
@@ -478,20 +479,20 @@ def _initial(spark: Any, rows: Rows, work: Work, initial: Any) -> Frame:
     """The states to begin with, one row for each key."""
     from pyspark.sql import functions as fn
 
-    columns = ("vectors", "rest", "last")
     if not isinstance(initial, Mapping):
-        return initial.select(rows.code().alias("key"), *columns)
+        last = fn.coalesce(rows.whole_time("last"), fn.lit(NEVER)).alias("last")
+        numbers = [fn.col("vectors"), fn.col("rest")]
+        return initial.where("risk = 0").select(rows.code().alias("key"), *numbers, last)
     listed = []
     for key, state in initial.items():
         fitted = matching(work.controller, state)
-        numbers = [float(value) for value in pack_rest(fitted)]
+        packed = work.layout.pack(fitted), pack_rest(fitted)
         parts = key if isinstance(key, tuple) else (key,)
-        listed.append((*parts, [float(v) for v in work.layout.pack(fitted)], numbers, NEVER))
+        listed.append((*parts, *([float(v) for v in numbers] for numbers in packed), NEVER))
     keys = "".join(f"`{name}` {kind}, " for name, kind in rows.key)
     schema = f"{keys}vectors array<double>, rest array<double>, last bigint"
-    return spark.createDataFrame(listed, schema).select(
-        rows.code().alias("key"), *map(fn.col, columns)
-    )
+    frame = spark.createDataFrame(listed, schema)
+    return frame.select(rows.code().alias("key"), "vectors", "rest", "last")
 
 
 def state_rows(spark: Any, checkpoint: str) -> Frame:
