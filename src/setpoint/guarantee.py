@@ -17,6 +17,7 @@ from enum import StrEnum
 from math import ceil, inf, isfinite, nan
 from typing import Any
 
+from setpoint._html import preformatted
 from setpoint._premises import alone, premises_of
 from setpoint.controller import Controller, Risk, State
 from setpoint.errors import InputError
@@ -264,6 +265,15 @@ class Certificate:
         plain["earlier"] = list(self.earlier)
         plain["risks"] = [risk.as_dict() for risk in self.risks]
         return plain
+
+    def plot(self) -> Any:
+        """A plotly figure of each mean loss within its guarantee; it needs the extra `plots`."""
+        from setpoint.report import plot
+
+        return plot(self)
+
+    def _repr_html_(self) -> str:
+        return preformatted(self)
 
     def __str__(self) -> str:
         lines = [f"certificate: {_counted(len(self.risks), 'risk')}"]

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from math import isfinite, nan
 from typing import Any
 
 import numpy as np
 
+from setpoint._html import table
 from setpoint.controller import Controller, State
 from setpoint.guarantee import RiskCertificate, asked_of, certify
 from setpoint.sets.family import Explains, size_of
@@ -51,12 +51,7 @@ class _Table:
         return "\n".join(f"{name:<12}{text}" for name, text in self.lines())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f'<tr><th style="text-align:left">{escape(name)}</th>'
-            f'<td style="text-align:left">{escape(text)}</td></tr>'
-            for name, text in self.lines()
-        )
-        return f"<table>{rows}</table>"
+        return table(self.lines())
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -228,15 +223,15 @@ def _plain(value: Any) -> Any:
 
 
 def summarise(
-    controller: Controller, state: State, *, waiting: int, recent: Sequence[tuple[Any, Any]]
+    controller: Controller, state: State, *, waiting: int, recent: Sequence[tuple[Any, Any, Any]]
 ) -> StreamSummary:
-    """The summary of a stream from its state and its last sets with their losses."""
+    """The summary of a stream from its state and its last sets, losses and labels."""
     losses = [[pair[1]] if len(controller.risks) == 1 else pair[1] for pair in recent]
     means = []
     for index in range(len(controller.risks)):
         judged = [loss[index] for loss in losses if loss[index] is not None]
         means.append(sum(judged) / len(judged) if judged else nan)
-    sizes = [size for shown, _ in recent if (size := size_of(shown)) == size]
+    sizes = [size for shown, *_ in recent if (size := size_of(shown)) == size]
     finite = [size for size in sizes if isfinite(size)]
     return StreamSummary(
         risks=certify(controller, state, waiting=waiting).risks,

@@ -282,7 +282,8 @@ def _sort_crossed(columns: Columns, prediction: dict[str, Array]) -> list[str]:
     rows = "1 row" if crossed == 1 else f"{crossed:,} rows"
     doubt = ": are --lower and --upper the wrong way round?" if 2 * crossed > len(lower) else ""
     return [
-        f"{rows} had crossed ends, {columns.lower!r} above {columns.upper!r}; they were sorted{doubt}"
+        f"{rows} had crossed ends, {columns.lower!r} above {columns.upper!r}; they were sorted"
+        f"{doubt}"
     ]
 
 

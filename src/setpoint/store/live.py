@@ -15,7 +15,7 @@ from setpoint.errors import InputError, SetpointError, StateError
 from setpoint.receipts import Id, Receipt
 from setpoint.sets import Interval
 from setpoint.store.database import Change, Row, Saved
-from setpoint.store.events import Contains, flag, id_text, quoted
+from setpoint.store.events import Contains, flag, id_from, id_text, quoted
 from setpoint.stream import Stream
 
 __all__ = ["Live", "encode"]
@@ -68,7 +68,7 @@ class Live:
     def _restore(self, saved: Saved) -> None:
         try:
             content, settings = from_text(saved.state), self.settings
-            self.numbers = {loads(row.id): row.number for row in saved.waiting}
+            self.numbers = {id_from(row.id): row.number for row in saved.waiting}
             self.since = {id: row.made for id, row in zip(self.numbers, saved.waiting, strict=True)}
             receipts = [from_text(row.receipt)[1:] for row in saved.waiting]
             content["missing"] = settings["missing"]
