@@ -114,7 +114,7 @@ class StreamSummary(_Table):
             "recent_risk": self.recent_risks[0],
             "width": self.width,
             "full": self.full,
-            "account": self.risks[0].excess,
+            "excess": self.risks[0].excess,
             "budget": self.risks[0].constant_upper if self.risks[0].counted else None,
             "learnt": dict(self.learnt),
         }
@@ -129,8 +129,9 @@ class StreamSummary(_Table):
             if risk.judged:
                 lines.append(_came_out(risk, recent, self.recent))
             if risk.counted and risk.constant_upper is not None:
-                text = f"{risk.excess:+.1f} of at most {risk.constant_upper:.4g} {risk.unit[1]}"
-                lines.append(("account", f"{text} too many: {risk.status}"))
+                text = f"{risk.excess:+.1f} {risk.unit[1]} against what was asked"
+                most = f"never above {risk.constant_upper:+.4g}"
+                lines.append(("budget", f"{text}; {most}: {risk.status}"))
             else:
                 lines.append(("guarantee", str(risk.status)))
         if self.width is not None and self.recent:
