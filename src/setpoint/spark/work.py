@@ -134,8 +134,8 @@ class Work:
         columns
             `key`, `time` (whole numbers), the columns of the prediction, `y`, and `id` where
             labels may come apart: a row without prediction is then a label, one without y waits
-            for it, and one without either says that no label will come. Without ids, key and time say which row is meant, and a row without y
-            has no label.
+            for it, and one without either says that no label will come. Without ids, key and time
+            say which row is meant, and a row without y has no label.
         """
         bucket, outputs = self.step(self.unpack(blob), columns)
         return self.pack(bucket), outputs
