@@ -69,6 +69,26 @@ class States(Mapping[Hashable, State]):
     def __repr__(self) -> str:
         return f"<the states of {len(self):,} streams>"
 
+    def packed(self, controller: Controller, ids: Sequence[Hashable]) -> tuple[Array, Array]:
+        """The numbers of these states, one row for each id, if they are those of a controller."""
+        if controller != self.controller:
+            raise InputError(f"the states are those of another controller, {self.controller!r}")
+        places = [self.places[id] for id in ids]
+        return self.vectors[:, places].T, self.rest[:, places].T
+
+    def alike(self) -> tuple[Array, Array]:
+        """Places of states that differ in more than what their families learnt, and which is whose.
+
+        A certificate does not ask what a family learnt: one is enough for all that are alike.
+        """
+        layout = layout_of(self.controller)
+        asked = np.ones(len(self.vectors), dtype=bool)
+        asked[list(layout.position.family)] = asked[layout.cells :] = False
+        numbers = np.ascontiguousarray(np.concatenate([self.vectors[asked], self.rest]).T)
+        keys = numbers.view(f"V{numbers.shape[1] * numbers.itemsize}").ravel()
+        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        return first, which
+
 
 class Begin:
     """The state in which each stream of a tape begins."""

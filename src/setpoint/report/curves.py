@@ -10,6 +10,7 @@ import numpy as np
 from setpoint import metrics
 from setpoint.bulk.replay import Trace
 from setpoint.errors import InputError
+from setpoint.guarantee import Certificate
 from setpoint.losses import declaration
 from setpoint.sets import Interval, Levels
 from setpoint.sets.family import Supports, size_of
@@ -254,18 +255,24 @@ def risks(view: View, risk: int) -> Risks:
     judged = np.flatnonzero(~np.isnan(losses))
     level = trace.controller.risks[risk].level
     counts, totals = np.ones(len(judged)), losses[judged].astype(np.float64)
-    low: Array | None = np.zeros(len(judged))
-    high: Array | None = np.zeros(len(judged))
-    earlier = 0
-    for stream, first, count, total in _first_labels(view, judged, totals):
-        certificate = trace.certificate(stream).risks[risk]
-        before = certificate.judged - count
-        if before > 0:
-            earlier += before
-            counts[first] += before
-            totals[first] += certificate.mean * certificate.judged - total
-        low = _raised(low, first, certificate.constant_lower)
-        high = _raised(high, first, certificate.constant_upper)
+    certificates, first, seen, sums = _by_certificate(view, judged, totals)
+    told = [certificate.risks[risk] for certificate in certificates]
+    before = np.array([one.judged for one in told], dtype=np.int64) - seen
+    late = before > 0
+    counts[first[late]] += before[late]
+    means = np.array([one.mean for one in told])
+    totals[first[late]] += (means * (seen + before) - sums)[late]
+    earlier = int(before[late].sum())
+
+    def added(constants: list[float | None]) -> Array | None:
+        if None in constants:
+            return None
+        side = np.zeros(len(judged))
+        side[first] = constants
+        return side
+
+    low = added([one.constant_lower for one in told])
+    high = added([one.constant_upper for one in told])
     labels = np.cumsum(counts)
     running = np.cumsum(totals) / labels
     drawn = thinned(running)
@@ -283,25 +290,21 @@ def risks(view: View, risk: int) -> Risks:
     return Risks(x, running[drawn], edge(low), edge(high), level, len(judged), earlier)
 
 
-def _first_labels(view: View, judged: Array, losses: Array) -> list[tuple[Any, int, int, float]]:
-    """The streams that have labels: place of the first, how many, and the sum of their losses."""
-    if not len(judged):
-        return []
-    if not view.several:
-        return [(view.streams[0], 0, len(judged), float(losses.sum()))]
+def _by_certificate(
+    view: View, judged: Array, losses: Array
+) -> tuple[list[Certificate], Array, Array, Array]:
+    """The certificates of streams with labels: the place of the first, how many, and their sum."""
+    trace = view.trace
+    if not view.several or not len(judged):
+        streams = view.streams if len(judged) else ()
+        first, count = np.zeros(len(streams), np.int64), np.full(len(streams), len(judged))
+        total = np.full(len(streams), losses.sum())
+        return [trace.certificate(stream) for stream in streams], first, count, total
     numbers, first, inverse = np.unique(
-        stream_numbers(view.trace)[view.rows[judged]], return_index=True, return_inverse=True
+        stream_numbers(trace)[view.rows[judged]], return_index=True, return_inverse=True
     )
-    counts, totals = np.bincount(inverse), np.bincount(inverse, weights=losses)
-    ids = [view.trace.tape.streams[number] for number in numbers.tolist()]
-    return list(zip(ids, first.tolist(), counts.tolist(), totals.tolist(), strict=True))
-
-
-def _raised(side: Array | None, place: int, constant: float | None) -> Array | None:
-    if side is None or constant is None:
-        return None
-    side[place] += constant
-    return side
+    certificates = [trace.certificates[number] for number in numbers.tolist()]
+    return certificates, first, np.bincount(inverse), np.bincount(inverse, weights=losses)
 
 
 def risk_range(curve: Risks) -> list[float]:
