@@ -9,6 +9,7 @@ KNOWN = {
     "bulk": "replay beside C, fleets beside a memory copy, sweeps, rolling windows, memory",
     "cli": "rows per second of calibrate, lines per second of stream, memory",
     "store": "events per second and memory of a store: one stream, a hundred, through a pipe",
+    "service": "events per second over HTTP beside the store, requests beside an echo, PostgreSQL",
     "spark": "keyed streams on Spark, rows per second of processor time, beside one machine",
     "images": "intervals of a 448 × 448 frame and both losses, beside plain numpy and torch",
     "labels": "one live step with sets of 10 and of 1000 classes, beside plain numpy",

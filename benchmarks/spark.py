@@ -1,8 +1,8 @@
 """Keyed streams on Spark: rows for each second of processor time of the whole process tree.
 
 Wall time says little on a busy machine, so every figure counts the processor time of
-Python, the JVM and its Python workers. The first batch of a query, which starts the workers and
-compiles, is left out.
+Python, the JVM and its Python workers. The start of a query and its first batch, which starts the
+workers and compiles, are left out.
 """
 
 import json
@@ -127,28 +127,28 @@ def stream(
 ) -> tuple[float, float, float]:
     """Rows per second of processor time, bytes of state, seconds of wall time a batch."""
     with scratch() as folder:
-        for number in range(warm):
-            write(folder / "in", number, make(number))
-
-        def run() -> Any:
-            source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
-            frame = source.parquet(str(folder / "in"))
-            out = keyed.calibrate_stream(frame, controller, **{**COLUMNS, **options})
-            query = out.writeStream.format("parquet").trigger(availableNow=True)
-            query = query.option("checkpointLocation", str(folder / "checkpoint"))
-            query = query.start(str(folder / "out"))
-            query.awaitTermination()
-            return query
-
-        run()
-        count = sum(write(folder / "in", n, make(n)) for n in range(warm, warm + batches))
-        before = processor_time()
-        query = run()
-        spent = processor_time() - before
-        wall = [progress["batchDuration"] for progress in query.recentProgress]
+        counts = [write(folder / "in", number, make(number)) for number in range(warm + batches)]
+        source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        frame = source.parquet(str(folder / "in"))
+        out = keyed.calibrate_stream(frame, controller, **{**COLUMNS, **options})
+        writer = out.writeStream.format("parquet").trigger(availableNow=True)
+        writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+        query = writer.start(str(folder / "out"))
+        before, begin = at_commit(query, folder, warm - 1)
+        after, end = at_commit(query, folder, warm + batches - 1)
+        query.awaitTermination()
         blobs = spark.read.format("statestore").option("stateVarName", "bucket")
         size = blobs.load(str(folder / "checkpoint")).selectExpr("sum(length(value.blob))").first()
-        return count / spent, size[0], float(np.median(wall)) / 1000.0
+        return sum(counts[warm:]) / (after - before), size[0], (end - begin) / batches
+
+
+def at_commit(query: Any, folder: Path, batch: int) -> tuple[float, float]:
+    """The processor time and the time of day when a batch is committed."""
+    while not (folder / "checkpoint" / "commits" / str(batch)).exists():
+        if not query.isActive:
+            query.awaitTermination()
+        time.sleep(0.05)
+    return processor_time(), time.monotonic()
 
 
 @contextmanager

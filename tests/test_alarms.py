@@ -78,7 +78,31 @@ def test_saturation_is_told_when_it_begins() -> None:
     alarms: list[Alarm] = []
     for lam in (0.0, INF, INF, 0.0, INF, -INF, -INF, 1e300):
         watch.look(lam, (0.0,), alarms.append)
-    assert alarms == [Alarm("full", 2), Alarm("full", 5), Alarm("empty", 6)]
+    assert alarms == [Alarm("full", 2), Alarm("empty", 6)]
+    quiet = [0.0] * 99
+    for lam in (*quiet[:-3], INF, *quiet, INF, *quiet, 0.0, INF):  # full at 105, 205 and 306
+        watch.look(lam, (0.0,), alarms.append)
+    assert alarms[2:] == [Alarm("full", 306)]
+
+
+def test_an_episode_ends_after_a_window_of_quiet_labels() -> None:
+    def steps(losses: list[float]) -> list[int]:
+        return [alarm.step for alarm in seen(Watch([0.5], window=4, tolerance=0.3), losses)]
+
+    wrong = [1.0] * 4
+    assert steps([*wrong, *[0.0] * 4]) == [4]  # the means 0.75, 0.5, 0.25 are quiet, 0.0 is not
+    assert steps([*wrong, 0.0, *wrong]) == [4, 9]  # four times 0.75
+
+
+def test_a_shift_that_flickers_around_the_limit_is_one_alarm() -> None:
+    rng = np.random.default_rng(3)
+    losses = (rng.random(900) < np.repeat([0.1, 0.3, 0.1], 300)).astype(float)
+    means = np.convolve(losses, np.ones(50) / 50, "valid") - 0.1
+    beyond = np.abs(means) > 0.21
+    begun = int((beyond[1:] & ~beyond[:-1]).sum())
+    assert begun > 3  # so often the mean crosses its limit
+    alarms = seen(Watch([0.1], window=50, tolerance=0.21), losses.tolist())
+    assert [alarm.step for alarm in alarms] == [50 + int(beyond.argmax())]
 
 
 def test_the_content_of_a_watch_brings_it_back() -> None:

@@ -1102,7 +1102,7 @@ def test_what_waits_cannot_be_changed_after_loading(tmp_path: Path) -> None:
 
 def test_a_fleet_gives_back_every_number_of_a_state() -> None:
     state = TWO.init()
-    others = ("risks", "sets", "stretch", "family", "terms", "fresh")
+    others = ("risks", "sets", "stretch", "family", "cells", "terms", "fresh")
     names = [name for name in State.__slots__ if name not in others]
     for number, name in enumerate(names, 3):
         setattr(state, name, number)

@@ -319,7 +319,11 @@ def test_both_sides_together_are_widen(end: float, y: float, lam: float) -> None
 
 def test_an_interval_has_a_width_a_middle_and_two_ends_for_numpy() -> None:
     interval = Interval(1.0, 4.0)
-    assert (interval.width, interval.mid, np.asarray(interval).tolist()) == (3.0, 2.5, [1.0, 4.0])
+    assert (interval.width, interval.centre, np.asarray(interval).tolist()) == (
+        3.0,
+        2.5,
+        [1.0, 4.0],
+    )
     assert np.array([interval, interval]).shape == (2, 2)
     for odd in (Interval(3.0, 1.0), Interval(0.0, float("inf"))):
-        assert np.isnan(odd.mid)
+        assert np.isnan(odd.centre)

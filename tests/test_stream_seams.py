@@ -53,7 +53,7 @@ def test_how_an_id_ended_is_known_until_it_is_handed_over() -> None:
     assert ends == {id: id for id in ends}
     assert held.closed(11) is None
     assert held.closed("new") is None
-    with pytest.raises(InputError, match="an id must be a whole number or a string"):
+    with pytest.raises(InputError, match="an id must be a whole number, a string or a tuple"):
         held.closed(1.5)  # type: ignore[arg-type]
     assert held.hand_over() == ends
     assert [held.closed(id) for id in ends] == [None] * 4

@@ -27,14 +27,14 @@ def test_a_summary_counts_what_came_out_and_what_is_left_of_the_budget() -> None
     assert (now.labels, now.pending, now.coverage, now.recent) == (4, 1, 0.75, 4)
     assert now.recent_coverage == 0.75 == stream.coverage
     assert now.width == pytest.approx(np.mean(widths))
-    assert now.as_dict()["account"] == pytest.approx(1.0 - 4 * 0.2)
+    assert now.as_dict()["excess"] == pytest.approx(1.0 - 4 * 0.2)
     assert now.as_dict()["budget"] == 10.8
     assert json.loads(json.dumps(now.as_dict()))["asked"] == 0.8
     lines = str(now).splitlines()
     assert lines[:3] == [
         "labels      4 seen, 1 awaited",
         "coverage    75.0 %, 75.0 % of the last 4; asked 80 %",
-        "account     +0.2 of at most 10.8 misses too many: says nothing yet",
+        "budget      +0.2 misses against what was asked; never above +10.8: says nothing yet",
     ]
     assert lines[3] == f"mean width  {np.mean(widths):.4g} over the last 4"
     assert repr(now) == str(now)

@@ -177,9 +177,18 @@ def test_missing_labels_of_every_make_are_not_observed() -> None:
         ({"y": np.zeros((3, 2))}, r"y must have one number a row, got shape \(3, 2\)"),
         ({"y": np.zeros(3, "M8[s]")}, r"y must hold numbers, got values of type datetime64\[s\]"),
         ({"y": 3.0}, "y must hold one value a row, got 3.0"),
-        ({"id": [1.0, 2.0, 3.0]}, "id must hold whole numbers or strings, got float64"),
-        ({"id": ["a", None, "b"]}, "id must hold whole numbers or strings, got None at row 1"),
-        ({"id": ["a", "a", NAN]}, "id must hold whole numbers or strings, got nan at row 2"),
+        (
+            {"id": [1.0, 2.0, 3.0]},
+            "id must hold whole numbers, strings or tuples of them, got float64",
+        ),
+        (
+            {"id": ["a", None, "b"]},
+            "id must hold whole numbers, strings or tuples of them, got None at row 1",
+        ),
+        (
+            {"id": ["a", "a", NAN]},
+            "id must hold whole numbers, strings or tuples of them, got nan at row 2",
+        ),
         ({"id": [["a"], ["b"], ["c"]]}, "id must hold plain keys"),
         ({"id": np.zeros((3, 2), int)}, r"id must have one value a row, got shape \(3, 2\)"),
         ({"time": [1, 3, 2]}, "time must not go back within a stream: row 2 has 2, row 1 before"),

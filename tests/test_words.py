@@ -14,7 +14,7 @@ def answered(stream: sp.Stream, misses: int, hits: int) -> sp.guarantee.RiskCert
     """The certificate after misses and then hits: labels at the middle of a shown set, or far."""
     for miss in (*[True] * misses, *[False] * hits):
         shown = stream.predict((10.0, 14.0))
-        stream.update(shown.upper + 1.0 if miss and shown.upper < 1e300 else shown.mid)
+        stream.update(shown.upper + 1.0 if miss and shown.upper < 1e300 else shown.centre)
     return stream.certificate().risks[0]
 
 

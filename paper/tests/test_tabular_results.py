@@ -367,7 +367,8 @@ def test_report_and_figures_come_from_what_is_stored(tmp_path, capsys):
         assert sum(line.endswith(claim.text) for line in shown.splitlines()) == 1
     assert "Note on wind: a stand-in." in text
     figures = sorted(path.name for path in tmp_path.glob("*.png"))
-    assert len(figures) == 8
+    assert len(figures) == 9
+    assert {path.stem for path in tmp_path.glob("*.svg")} == {name[:-4] for name in figures}
     for name in figures:
         assert f"({name})" in text
         picture = (tmp_path / name).read_bytes()

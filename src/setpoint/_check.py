@@ -98,6 +98,8 @@ def is_missing(y: Any) -> bool:
     """Whether a label is None, NaN, or what data frames have for a missing value."""
     if y is None:
         return True
+    if type(y) is float:
+        return y != y
     pandas = sys.modules.get("pandas")  # who has its missing values has it imported
     if pandas is not None and (y is pandas.NA or y is pandas.NaT):
         return True

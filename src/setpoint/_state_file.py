@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from io import BytesIO
 from itertools import islice
-from math import isfinite, prod
+from math import inf, isfinite, prod
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -23,9 +23,11 @@ from numpy.lib import format as npy
 
 from setpoint import spec
 from setpoint._files import whole
-from setpoint.controller import Controller, described
+from setpoint.controller import Controller, State, described, shape_of
 from setpoint.errors import SetpointError, StateError
+from setpoint.losses import declaration
 from setpoint.sets import Interval
+from setpoint.sets.family import Remembers
 
 __all__ = [
     "VERSION",
@@ -36,6 +38,7 @@ __all__ = [
     "matching_controller",
     "pack",
     "read",
+    "state_of",
     "to_text",
     "unpack",
     "write",
@@ -84,7 +87,12 @@ def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _each(values: Iterable[Any], arrays: dict[str, np.ndarray]) -> list[Any]:
-    return [value if type(value) in _PLAIN else pack(value, arrays) for value in values]
+    return [
+        value
+        if (kind := type(value)) in _PLAIN or (kind is float and -inf < value < inf)
+        else pack(value, arrays)
+        for value in values
+    ]
 
 
 def _aside(array: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
@@ -325,6 +333,32 @@ def check_state(content: Mapping[str, Any]) -> None:
     receipts = {name: content["receipts"][name] for name in _RECEIPTS}
     _check_fields(receipts, _RECEIPTS, "receipts")
     _check_fields({name: content[name] for name in _OPTIONS}, _OPTIONS, "a stream")
+
+
+def state_of(controller: Controller, content: Mapping[str, Any]) -> State:
+    """The state in the content of a stream; one that its controller cannot have is refused."""
+    check_state(content)
+    state = controller.init()
+    for risk, saved in zip(state.risks, content["risks"], strict=True):
+        for name, value in saved.items():
+            setattr(risk, name, value)
+    for name, value in content["counts"].items():
+        setattr(state, name, value)
+    if isinstance(controller.sets, Remembers):
+        state.sets = controller.sets.bind(content["window"].tolist())
+    if content["cells"] is not None:
+        state.cells = list(map(tuple, content["cells"].tolist()))
+    if shape_of(state) != shape_of(controller.init()) or state.terms != controller.terms:
+        raise StateError(f"the state does not fit {controller!r}: it belongs to another one")
+    for held, values in zip(controller.risks, state.risks, strict=True):
+        promise, slack = declaration(held.loss), 1e-6 * (1.0 + abs(values.total))
+        least, most = promise.low * values.judged, promise.high * values.judged
+        if values.judged and not least - slack <= values.total <= most + slack:
+            raise StateError(
+                f"{values.judged:,} losses of {held.name} add up to at least {least:g} and at "
+                f"most {most:g}, the state has {values.total:g}"
+            )
+    return state
 
 
 def _check_fields(

@@ -1,6 +1,7 @@
-"""Alarms: a hook told when the safeguard acts, or when a window of losses leaves its bound."""
+"""Alarms: a hook told once an episode, when the safeguard acts or a window leaves its limit."""
 
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 from setpoint._check import positive, whole
@@ -8,6 +9,9 @@ from setpoint._window import Sum
 from setpoint.errors import InputError
 
 __all__ = ["Alarm", "Watch"]
+
+_QUIET = 100
+"""How many labels without the safeguard end an episode, where there is no window."""
 
 
 class Alarm(NamedTuple):
@@ -27,7 +31,11 @@ class Alarm(NamedTuple):
 
 
 class Watch:
-    """Tells a hook when something begins to go wrong: once when it begins, again after it ended.
+    """Tells a hook when something begins to go wrong: once an episode.
+
+    An episode begins with the label at which something is wrong. It ends when nothing was wrong
+    for as many labels in a row as the window has, 100 without a window. "full", "empty" and the
+    window of each risk have episodes of their own.
 
     Parameters
     ----------
@@ -51,8 +59,10 @@ class Watch:
         self.limits: tuple[float | None, ...] = (self.tolerance,) * len(self.levels)
         self.step = 0
         self.sums = self._sums([] for _ in levels)
-        self.alarmed = [False] * len(self.levels)
-        self.saturation = ""
+        self.quiet = _QUIET if self.window is None else self.window
+        # How many labels each episode will last if nothing more is wrong; 0 where there is none.
+        self.alarmed = [0] * len(self.levels)
+        self.saturation = {"full": 0, "empty": 0}
 
     def look(
         self,
@@ -74,7 +84,7 @@ class Watch:
         """Begins again with other levels: the losses so far were judged by the old ones."""
         self.levels = tuple(levels)
         self.sums = self._sums([] for _ in levels)
-        self.alarmed = [False] * len(self.levels)
+        self.alarmed = [0] * len(self.levels)
 
     def content(self) -> dict[str, Any]:
         """What a saved state keeps of it."""
@@ -85,7 +95,7 @@ class Watch:
             "step": self.step,
             "losses": [total.values for total in self.sums],
             "alarmed": list(self.alarmed),
-            "saturation": self.saturation,
+            "saturation": dict(self.saturation),
         }
 
     @classmethod
@@ -96,7 +106,7 @@ class Watch:
         watch.step = content["step"]
         watch.sums = watch._sums(content["losses"])
         watch.alarmed = list(content["alarmed"])
-        watch.saturation = content["saturation"]
+        watch.saturation = dict(content["saturation"])
         return watch
 
     def _sums(self, losses: Iterable[Sequence[float]]) -> list[Sum]:
@@ -104,9 +114,16 @@ class Watch:
         return [] if self.window is None else [Sum(self.window, each) for each in losses]
 
     def _saturation(self, lam: float) -> list[Alarm]:
-        now = "full" if lam == float("inf") else "empty" if lam == -float("inf") else ""
-        before, self.saturation = self.saturation, now
-        return [Alarm(now, self.step)] if now and now != before else []
+        now, alarms = "full" if lam == inf else "empty" if lam == -inf else "", []
+        for kind, left in self.saturation.items():
+            if kind == now and not left:
+                alarms.append(Alarm(kind, self.step))
+            self.saturation[kind] = self._left(left, kind == now)
+        return alarms
+
+    def _left(self, left: int, wrong: bool) -> int:
+        """How many labels an episode has left after one more."""
+        return self.quiet if wrong else max(left - 1, 0)
 
     def _windows(
         self,
@@ -130,5 +147,5 @@ class Watch:
             beyond = limit is not None and value > limit
             if beyond and not self.alarmed[index]:
                 alarms.append(Alarm("window", self.step, index, value, limit))
-            self.alarmed[index] = beyond
+            self.alarmed[index] = self._left(self.alarmed[index], beyond)
         return alarms

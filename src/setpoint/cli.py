@@ -277,6 +277,17 @@ def stream(
     config: Annotated[
         Path | None, Option(help="A controller as TOML, instead of the coverage.")
     ] = None,
+    source: Annotated[
+        Path | None,
+        Option("--from", help="The folder of a finished calibrate or run, to go on from its end."),
+    ] = None,
+    window: Annotated[
+        int | None, Option(help="Alarms look at the mean loss of so many last labels.")
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        Option(help="An alarm begins where it is so far from its level; at first 0.1."),
+    ] = None,
     missing: Annotated[
         str | None, Option(help="What a null label does: skip (at first) or raise.")
     ] = None,
@@ -294,26 +305,36 @@ def stream(
     """Answers JSON Lines: predictions and late labels by id, for one or many streams.
 
     {"id": "a", "prediction": [10, 14]} is answered with a set, {"id": "a", "y": 12} with its loss.
-    What was answered survives kill -9; what was not can be sent again. New streams adjust
-    themselves to the coverage, unless a controller is given.
+    {"id": "a", "drop": true} gives a prediction up, and {"certificate": true} is answered with what
+    is guaranteed. "stream" names one of many streams. With --window the answer to the label that
+    begins an alarm has it in "alarms". What was answered survives kill -9; what was not can be sent
+    again. New streams adjust themselves to the coverage, unless a controller or --from is given.
     """
-    from setpoint import presets
+    from setpoint import jobs, presets
     from setpoint.jobs.job import Config, check_work
     from setpoint.store.lines import serve
 
-    source = Config.read(config)
-    if source is not None and coverage is not None:
-        raise InputError("a controller says already what to hold: leave out --coverage or --config")
-    controller = None if source is None else source.controller
+    given = {"--coverage": coverage, "--config": config, "--from": source}
+    named = [option for option, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise InputError(f"{' and '.join(named)} both say what to hold: give one of them")
+    controller = None
+    if config is not None and (read := Config.read(config)) is not None:
+        controller = read.controller
+    elif source is not None:
+        controller = next(iter(jobs.streams(source).values())).controller
     if controller is not None:
         check_work(controller, "stream")
     elif coverage is not None or not state.exists():
         preset = presets.label_sets if sets is SetsName.labels else presets.intervals
         controller = preset(0.9 if coverage is None else coverage)
+    usual = 0.1 if window is not None and tolerance is None else tolerance
     with setpoint.Store(
         state, controller, missing=missing, max_pending=max_pending, overflow=overflow,
-        history=history,
+        history=history, window=window, tolerance=usual,
     ) as store:  # fmt: skip
+        if source is not None:
+            jobs.hand_over(source, store)
         serve(store, sys.stdin.buffer, sys.stdout.buffer)
 
 

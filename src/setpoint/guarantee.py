@@ -17,6 +17,7 @@ from enum import StrEnum
 from math import ceil, inf, isfinite, nan
 from typing import Any
 
+from setpoint._html import preformatted
 from setpoint._premises import alone, premises_of
 from setpoint.controller import Controller, Risk, State
 from setpoint.errors import InputError
@@ -265,6 +266,15 @@ class Certificate:
         plain["risks"] = [risk.as_dict() for risk in self.risks]
         return plain
 
+    def plot(self) -> Any:
+        """A plotly figure of each mean loss within its guarantee; it needs the extra `plots`."""
+        from setpoint.report import plot
+
+        return plot(self)
+
+    def _repr_html_(self) -> str:
+        return preformatted(self)
+
     def __str__(self) -> str:
         lines = [f"certificate: {_counted(len(self.risks), 'risk')}"]
         if self.earlier:
@@ -326,7 +336,8 @@ def _risk_lines(number: int, risk: RiskCertificate, since: str) -> list[str]:
             f"     any window  the sum of (loss − level) over any labels in a row is {limit}"
         )
     if risk.lifts:
-        lines.append(f"     anti-windup raised θ {risk.lifts:,} times, by {risk.lifted:.4g} in all")
+        what = "the floor   " if risk.counted else "anti-windup "
+        lines.append(f"     {what}raised θ {risk.lifts:,} times, by {risk.lifted:.4g} in all")
     first, theta = (
         0.0 if risk.counted and abs(value) < 1e-9 else value for value in (risk.first, risk.theta)
     )  # a count is not told by its rounding

@@ -14,7 +14,8 @@ __all__ = ["Phased", "PixelSpread", "Probabilities", "QuantileGrid", "Quantiles"
 class Quantiles(NamedTuple):
     """A lower and an upper quantile of y, for `setpoint.sets.Widen`.
 
-    The ends may cross and may be infinite; they may not be NaN.
+    The ends may cross and may be infinite; they may not be NaN. `sets.Widen` leaves crossed ends as
+    they are, as the paper does; `sets.Corrected` and the commands sort them.
 
     >>> Quantiles(10.0, 14.0)
     Quantiles(lower=10.0, upper=14.0)

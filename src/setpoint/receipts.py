@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from setpoint.errors import (
 
 __all__ = ["Batch", "Id", "Info", "Receipt", "Receipts", "checked_id", "checked_ids"]
 
-Id = int | str
+Id = int | str | tuple[int | str, ...]
 Array = np.ndarray[Any, Any]
 
 _REMEMBERED = 10_000
@@ -93,15 +94,21 @@ class Info(NamedTuple):
 
 
 def checked_id(id: Any, what: str = "an id") -> Id:
-    """An id as a plain int or str."""
+    """An id as a plain int or str, or a tuple of them.
+
+    >>> checked_id((np.int64(3), "north"))
+    (3, 'north')
+    """
     if isinstance(id, str):
         return str(id)
+    if isinstance(id, tuple) and id and not any(isinstance(part, tuple) for part in id):
+        return tuple([checked_id(part, f"a part of {what}") for part in id])  # type: ignore[misc]
     try:
         if not isinstance(id, bool):
             return operator.index(id)
     except TypeError:
         pass
-    raise InputError(f"{what} must be a whole number or a string, got {id!r}")
+    raise InputError(f"{what} must be a whole number, a string or a tuple of them, got {id!r}")
 
 
 def checked_ids(ids: Any) -> list[Id]:
@@ -193,11 +200,11 @@ class Receipts:
             if len(self.closed) > _REMEMBERED:
                 self.forgetful |= self.closed.pop(next(iter(self.closed))) != "answered"
 
-    def reopen(self, waiting: dict[Id, Receipt], only: tuple[Any, ...] | None) -> None:
-        """Lets everything wait that waited before some labels were taken in."""
-        self.only, self.several = only, waiting if only is None else {}
-        for id in waiting:
-            self.closed.pop(id, None)
+    def copy(self) -> "Receipts":
+        """The same receipts, in dictionaries of their own."""
+        twin = copy(self)
+        twin.several, twin.closed = dict(self.several), dict(self.closed)
+        return twin
 
     def ended(self, id: Id) -> str | None:
         """How the prediction under an id ended; None if it waits or nothing is known of it."""
@@ -226,16 +233,16 @@ class Receipts:
             return AnsweredReceipt(f"the prediction under the id {id!r} already has its label")
         return ExpiredReceipt(f"the prediction under the id {id!r} was given up ({how})")
 
-    def content(self) -> dict[str, Any]:
-        """Everything as plain values, sharing nothing."""
+    def content(self, *, waiting: bool = True) -> dict[str, Any]:
+        """Everything as plain values, sharing nothing; what waits may be left out."""
         return {
             "max_pending": self.limit,
             "overflow": self.overflow,
             "serial": self.serial,
             "given": self.given,
             "forgetful": self.forgetful,
-            "waiting": [tuple(receipt) for receipt in self.waiting.values()],
-            "alone": self.only is not None,
+            "waiting": [tuple(receipt) for receipt in self.waiting.values()] if waiting else [],
+            "alone": waiting and self.only is not None,
             "closed": list(self.closed.items()),
         }
 

@@ -9,7 +9,7 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import wraps
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,17 +23,17 @@ from setpoint.controller import (
     described,
     matching,
     memory_of,
-    shape_of,
 )
 from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
 from setpoint.laws import Laws, aim_one, learn_one, prepared, turned
-from setpoint.losses import declaration
 from setpoint.receipts import Id, Info, Receipt, Receipts, checked_id
-from setpoint.sets.family import Draws, Learns, Measured, Remembers
+from setpoint.sets.family import Draws, Learns, Measured
 from setpoint.summary import RECENT, StreamSummary, summarise
 
 __all__ = ["Stream"]
+
+T = TypeVar("T")
 
 _MOST_EARLIER = 100
 """How many segments before the last change a certificate remembers."""
@@ -62,8 +62,9 @@ class Stream:
     on_alarm
         Called with an `Alarm` when the safeguard begins to act, or when the mean loss of the last
         `window` labels moves further than `tolerance` from its level. Without a tolerance the
-        limit is the guarantee's own, which only a broken premise can exceed. It is called after
-        the label is taken in, and what it raises reaches the caller.
+        limit is the guarantee's own, which only a broken premise can exceed. It is called once an
+        episode, which ends after `window` labels (100 without one) with nothing wrong. The label
+        is taken in before, and what the hook raises reaches the caller.
     window, tolerance
         See `on_alarm`.
     shared
@@ -121,7 +122,7 @@ class Stream:
         self._state = controller.init() if state is None else matching(controller, state)
         self._earlier: list[dict[str, Any]] = []
         self._last: tuple[Any, Any, Any] | None = None
-        self._recent: deque[tuple[Any, Any]] = deque(maxlen=RECENT)
+        self._recent: deque[tuple[Any, Any, Any]] = deque(maxlen=RECENT)
         self._watch: Watch | None = None
         self._adopt(controller)
         if on_alarm is not None:
@@ -210,7 +211,7 @@ class Stream:
         else:
             receipts.close(name, "answered")
         self._last = receipt, label, value
-        self._recent.append((shown if self._light else None, value))
+        self._recent.append((shown, value, label) if self._light else (None, value, None))
         if self._watch is not None:
             self._look(self._watch)
         return value
@@ -255,16 +256,32 @@ class Stream:
             seen.add(name)
             if not (self._skips and is_missing(y)):
                 self._sets.label(y)
-        before, last, recent = self._state.copy(), self._last, self._recent.copy()
-        waiting, only = dict(self._receipts.waiting), self._receipts.only
+        return self._attempt(lambda: {id: self.update(y, id) for id, y in pairs})
+
+    def predict_many(
+        self, predictions: Iterable[Any], ids: Iterable[Id] | None = None
+    ) -> list[Any]:
+        """The sets for several predictions, as `predict` gives them in turn: all of them, or none.
+
+        `ids` has one for each, such as (day, hour); without it they wait under generated numbers.
+        """
+        listed = list(predictions)
+        names = [None] * len(listed) if ids is None else list(ids)
+        if len(names) != len(listed):
+            raise InputError(f"got {len(listed):,} predictions and {len(names):,} ids")
+        pairs = zip(listed, names, strict=True)
+        return self._attempt(lambda: [self.predict(prediction, id) for prediction, id in pairs])
+
+    def _attempt(self, work: Callable[[], T]) -> T:
+        """What several calls give; if one of them fails, the stream is as before them all."""
+        before = self._state.copy(), self._receipts.copy(), self._last, self._recent.copy()
         watched = None if self._watch is None else self._watch.content()
         hook, alarms = self._hook, list[Alarm]()
         self._hook = alarms.append if hook is not None else None
         try:
-            losses = {id: self.update(y, id) for id, y in pairs}
+            result = work()
         except BaseException:
-            self._state, self._last, self._recent = before, last, recent
-            self._receipts.reopen(waiting, only)
+            self._state, self._receipts, self._last, self._recent = before
             self._adopt(self._controller)
             if watched is not None:
                 self._watch = self._watch_of(watched)
@@ -274,7 +291,7 @@ class Stream:
         for alarm in alarms:
             if hook is not None:
                 hook(alarm)
-        return losses
+        return result
 
     def drop(self, id: Id | None = None) -> None:
         """Gives up a prediction whose label will not come."""
@@ -349,10 +366,21 @@ class Stream:
         waiting = len(self._receipts)
         return certify(self._controller, self._state, waiting=waiting, earlier=self._earlier)
 
+    @property
+    def recent(self) -> tuple[tuple[Any, Any, Any], ...]:
+        """The set, the loss and the label of up to 250 last labels, since it was made or loaded."""
+        return tuple(self._recent)
+
     def summary(self) -> StreamSummary:
         """How the stream is doing: coverage, width, account, and what was learnt; print it."""
-        waiting, recent = len(self._receipts), tuple(self._recent)
-        return summarise(self._controller, self._state, waiting=waiting, recent=recent)
+        waiting = len(self._receipts)
+        return summarise(self._controller, self._state, waiting=waiting, recent=self.recent)
+
+    def plot(self) -> Any:
+        """A plotly figure of the last labels and their sets; it needs the extra `plots`."""
+        from setpoint.report import plot
+
+        return plot(self)
 
     @property
     def coverage(self) -> float | None:
@@ -470,10 +498,10 @@ class Stream:
             plain = None
         return {"controller": plain, "repr": described(self._controller)}
 
-    def content(self) -> dict[str, Any]:
+    def content(self, *, waiting: bool = True) -> dict[str, Any]:
         """Everything but the controller that the stream needs to go on, as plain values.
 
-        It shares nothing with the stream.
+        It shares nothing with the stream. What waits may be left out, where it is kept elsewhere.
         """
         state = self._state
         return {
@@ -486,7 +514,7 @@ class Stream:
             },
             "cells": np.array(state.cells) if state.cells else None,
             "window": None if state.sets is None else np.array(state.sets.memory),
-            "receipts": self._receipts.content(),
+            "receipts": self._receipts.content(waiting=waiting),
             "last": None if self._last is None else (tuple(self._last[0]), *self._last[1:]),
             "earlier": deepcopy(self._earlier),
             "watch": None if self._watch is None else self._watch.content(),
@@ -494,18 +522,7 @@ class Stream:
 
     def restore(self, content: dict[str, Any]) -> None:
         """Takes over what `content` gave, whole or not at all."""
-        _state_file.check_state(content)
-        state = self._controller.init()
-        for risk, saved in zip(state.risks, content["risks"], strict=True):
-            for name, value in saved.items():
-                setattr(risk, name, value)
-        for name, value in content["counts"].items():
-            setattr(state, name, value)
-        if isinstance(self._controller.sets, Remembers):
-            state.sets = self._controller.sets.bind(content["window"].tolist())
-        if content["cells"] is not None:
-            state.cells = list(map(tuple, content["cells"].tolist()))
-        self._check_restored(state)
+        state = _state_file.state_of(self._controller, content)
         receipts = Receipts.restored(content["receipts"])
         last = content["last"]
         watch = None if content["watch"] is None else self._watch_of(content["watch"])
@@ -515,20 +532,6 @@ class Stream:
         self._earlier = list(content["earlier"])
         self._recent.clear()
         self._adopt(self._controller)
-
-    def _check_restored(self, state: State) -> None:
-        """Refuses a saved state that no stream of this controller can have."""
-        controller = self._controller
-        if shape_of(state) != shape_of(controller.init()) or state.terms != controller.terms:
-            raise StateError(f"the state does not fit {controller!r}: it belongs to another one")
-        for risk, values in zip(controller.risks, state.risks, strict=True):
-            promise, slack = declaration(risk.loss), 1e-6 * (1.0 + abs(values.total))
-            least, most = promise.low * values.judged, promise.high * values.judged
-            if values.judged and not least - slack <= values.total <= most + slack:
-                raise StateError(
-                    f"{values.judged:,} losses of {risk.name} add up to at least {least:g} and at "
-                    f"most {most:g}, the state has {values.total:g}"
-                )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _revive, (self._controller, self._hook, isinstance(self, _Shared), self.content())
@@ -574,9 +577,9 @@ class _Shared(Stream):
 
 
 for _name in (
-    "predict", "update", "issue", "peek", "read", "update_many", "drop", "receipt", "pending",
-    "closed", "hand_over", "state", "theta", "lam", "info", "certificate", "summary", "coverage",
-    "change", "content", "restore",
+    "predict", "update", "issue", "peek", "read", "update_many", "predict_many", "drop", "receipt",
+    "pending", "closed", "hand_over", "state", "theta", "lam", "info", "certificate", "recent",
+    "summary", "coverage", "change", "content", "restore",
 ):  # fmt: skip
     setattr(_Shared, _name, _locked(_name))
 

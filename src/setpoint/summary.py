@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from math import isfinite, nan
 from typing import Any
 
 import numpy as np
 
+from setpoint._html import table
 from setpoint.controller import Controller, State
 from setpoint.guarantee import RiskCertificate, asked_of, certify
 from setpoint.sets.family import Explains, size_of
@@ -51,12 +51,7 @@ class _Table:
         return "\n".join(f"{name:<12}{text}" for name, text in self.lines())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f'<tr><th style="text-align:left">{escape(name)}</th>'
-            f'<td style="text-align:left">{escape(text)}</td></tr>'
-            for name, text in self.lines()
-        )
-        return f"<table>{rows}</table>"
+        return table(self.lines())
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -119,7 +114,7 @@ class StreamSummary(_Table):
             "recent_risk": self.recent_risks[0],
             "width": self.width,
             "full": self.full,
-            "account": self.risks[0].excess,
+            "excess": self.risks[0].excess,
             "budget": self.risks[0].constant_upper if self.risks[0].counted else None,
             "learnt": dict(self.learnt),
         }
@@ -134,8 +129,9 @@ class StreamSummary(_Table):
             if risk.judged:
                 lines.append(_came_out(risk, recent, self.recent))
             if risk.counted and risk.constant_upper is not None:
-                text = f"{risk.excess:+.1f} of at most {risk.constant_upper:.4g} {risk.unit[1]}"
-                lines.append(("account", f"{text} too many: {risk.status}"))
+                text = f"{risk.excess:+.1f} {risk.unit[1]} against what was asked"
+                most = f"never above {risk.constant_upper:+.4g}"
+                lines.append(("budget", f"{text}; {most}: {risk.status}"))
             else:
                 lines.append(("guarantee", str(risk.status)))
         if self.width is not None and self.recent:
@@ -228,15 +224,15 @@ def _plain(value: Any) -> Any:
 
 
 def summarise(
-    controller: Controller, state: State, *, waiting: int, recent: Sequence[tuple[Any, Any]]
+    controller: Controller, state: State, *, waiting: int, recent: Sequence[tuple[Any, Any, Any]]
 ) -> StreamSummary:
-    """The summary of a stream from its state and its last sets with their losses."""
+    """The summary of a stream from its state and its last sets, losses and labels."""
     losses = [[pair[1]] if len(controller.risks) == 1 else pair[1] for pair in recent]
     means = []
     for index in range(len(controller.risks)):
         judged = [loss[index] for loss in losses if loss[index] is not None]
         means.append(sum(judged) / len(judged) if judged else nan)
-    sizes = [size for shown, _ in recent if (size := size_of(shown)) == size]
+    sizes = [size for shown, *_ in recent if (size := size_of(shown)) == size]
     finite = [size for size in sizes if isfinite(size)]
     return StreamSummary(
         risks=certify(controller, state, waiting=waiting).risks,

@@ -134,7 +134,7 @@ def test_ids_that_cannot_be_are_told() -> None:
     with pytest.raises(PendingFull, match="2 predictions wait for their truth, as many as max_"):
         model.predict(x, y, id="c")
     for wrong in (True, 1.5, ("a",)):
-        with pytest.raises(InputError, match="an id must be a whole number or a string, got"):
+        with pytest.raises(InputError, match="an id must be a whole number, a string or a tuple"):
             model.predict(x, y, id=wrong)  # type: ignore[arg-type]
     for call in (lambda: model.learn(x, y, id="c"), lambda: model.drop("c")):
         with pytest.raises(UnknownReceipt, match="no prediction waits under the id 'c'"):

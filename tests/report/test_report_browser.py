@@ -7,7 +7,6 @@ import base64
 import json
 import math
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,16 +15,9 @@ from typing import Any
 import pytest
 
 from setpoint import Trace, report
+from tests.browser import CHROMIUM, DRIVER, running
 
 selenium = pytest.importorskip("selenium", reason="needs selenium to drive a browser")
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-DRIVER = shutil.which("chromedriver")
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--window-size=1200,900",
-)  # fmt: skip
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver on the path"
@@ -36,17 +28,8 @@ PLOTS = ["intervals", "windows-0", "lengths", "risk-0", "streaks", "groups", "th
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
+    with running(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 @pytest.fixture(scope="module")

@@ -113,7 +113,7 @@ def mutated(world: random.Random) -> tuple[str, str, bytes, dict[str, str]]:
         place = world.randrange(1, len(path) + 1)
         path = (
             path[:place]
-            + world.choice(["%2F", "%00", "%ff", "..", "//", "?", "%", "é"])
+            + world.choice(["%2F", "%00", "%ff", "..", "//", "?", "%", "%C3%A9"])
             + path[place:]
         )
     kind = world.choice(["application/json"] * 6 + ["application/x-ndjson", "text/plain"])

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import pytest
 
 import setpoint as sp
+from tests.browser import CHROMIUM, DRIVER, running
 from tests.stored import CONTROLLER
 
 yaml = pytest.importorskip("yaml", reason="needs pyyaml")
@@ -22,7 +23,6 @@ httpx = pytest.importorskip("httpx", reason="needs httpx: pip install 'setpoint[
 pytest.importorskip("starlette", reason="needs starlette: pip install 'setpoint[service]'")
 
 from tests.postgres import free_port  # noqa: E402
-from tests.report.test_report_browser import CHROMIUM, DRIVER, FLAGS  # noqa: E402
 from tests.serving import Serving  # noqa: E402
 
 pytestmark = pytest.mark.service
@@ -136,17 +136,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     pytest.importorskip("selenium", reason="needs selenium to drive a browser")
     if CHROMIUM is None or DRIVER is None:
         pytest.skip("needs chromium and chromedriver on the path")
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
+    with running(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 def wait(browser: Any, script: str, seconds: float = 30.0) -> Any:

@@ -72,7 +72,7 @@ def write(folder: Path, number: int, columns: dict[str, Any]) -> None:
 
 def write_batches(folder: Path, columns: dict[str, Any]) -> None:
     """One file for each span of time, its rows out of order."""
-    hours = (columns["hour"] - columns["hour"].min()) // np.timedelta64(3600, "s")
+    hours = (columns["hour"] - np.datetime64("2024-01-01")) // np.timedelta64(3600, "s")
     part = hours * BATCHES // STEPS
     for number in range(BATCHES):
         rows = np.flatnonzero(part == number)
@@ -85,12 +85,23 @@ def source(spark: Any, folder: Path, schema: str = SCHEMA) -> Any:
 
 
 def run(out: Any, folder: Path, name: str = "") -> Any:
-    """Runs a query over what there is, to files."""
-    writer = out.writeStream.format("parquet").trigger(availableNow=True)
-    writer = writer.option("checkpointLocation", str(folder / f"checkpoint{name}"))
-    query = writer.start(str(folder / f"out{name}"))
-    query.awaitTermination()
-    return query
+    """Runs a query over what there is, to files.
+
+    PySpark gives a worker ten seconds to start, too few on a busy machine: then it goes on.
+    """
+    from pyspark.errors import StreamingQueryException
+
+    for left in reversed(range(5)):
+        writer = out.writeStream.format("parquet").trigger(availableNow=True)
+        writer = writer.option("checkpointLocation", str(folder / f"checkpoint{name}"))
+        query = writer.start(str(folder / f"out{name}"))
+        try:
+            query.awaitTermination()
+            return query
+        except StreamingQueryException as error:
+            if not left or "failed to connect back" not in str(error):
+                raise
+    return None
 
 
 def main(folder: Path, master: str) -> None:

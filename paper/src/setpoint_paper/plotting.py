@@ -72,8 +72,11 @@ def mark(panel: Any, *, level: float | None = None, at: Any = ()) -> None:
         panel.axvline(moment, color="#bbbbbb", linewidth=0.8, linestyle=":", zorder=1)
 
 
-def save(made: Any, path: str | os.PathLike[str]) -> Path:
-    """Writes a small PNG, the same bytes for the same figure; makes its folder if need be."""
+def save(made: Any, path: str | os.PathLike[str], *, vector: bool = True) -> Path:
+    """Writes a small PNG, and beside it the same as SVG: equal bytes for equal figures.
+
+    Pictures, which are pixels anyway, need no `vector` version. The folder is made if need be.
+    """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     for panel in made.axes:
@@ -84,4 +87,9 @@ def save(made: Any, path: str | os.PathLike[str]) -> Path:
             text.set_size(_TYPE - 1.0)
     # matplotlib signs its files with its version, which would change them from one to the next.
     made.savefig(target, format="png", dpi=_DPI, metadata={"Software": None})
+    if vector:
+        from matplotlib import rc_context
+
+        with rc_context({"svg.hashsalt": target.stem, "svg.fonttype": "none"}):
+            made.savefig(target.with_suffix(".svg"), format="svg", metadata={"Date": None})
     return target

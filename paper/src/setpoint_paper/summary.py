@@ -121,7 +121,8 @@ def _place(where: str) -> int:
 
 def _margins(verdict: Verdict, unit: str) -> str:
     told = "; ".join(
-        f"{name} {margin}".replace("+", "").replace("-", "−") for name, margin in verdict.margins
+        f"{name} {str(margin).replace('+', '').replace('-', '−')}"
+        for name, margin in verdict.margins
     )
     return f"{told} ({unit})" if unit else told
 
@@ -131,25 +132,31 @@ def _found(folder: Path, stem: str) -> Results | None:
 
 
 def _tabular(folder: Path) -> Iterator[Line]:
-    stems = [each for each in ("tabular-printed", "tabular") if _found(folder, each) is not None]
-    for stem in stems[:1]:
-        results = load(folder, stem)
-        standing = so_far(results)
-        settled = [decide(results, setting) for setting in SETTINGS]
+    known = {
+        stem: results
+        for stem in ("tabular", "tabular-printed")
+        if (results := _found(folder, stem)) is not None
+    }
+    if known:
+        text, code = next(iter(known)), list(known)[-1]
+        used = [(setting, code if setting.coded else text) for setting in SETTINGS]
+        settled = [decide(known[stem], setting) for setting, stem in used]
         for claim, verdicts in zip(CLAIMS, zip(*settled, strict=True), strict=True):
-            known = {
-                setting.short: verdict
-                for setting, verdict in zip(SETTINGS, verdicts, strict=True)
-                if verdict.margins
-            }
-            if not known:
-                continue
-            told = "; ".join(f"{name}: {verdict}" for name, verdict in known.items())
-            ours = next(iter(known.values()))
-            yield Line(
-                claim.where, claim.text, f"{standing + ': ' if standing else ''}{told}",
-                _margins(ours, claim.unit), stem,
-            )  # fmt: skip
+            told: list[str] = []
+            stems: dict[str, Verdict] = {}
+            for (setting, stem), verdict in zip(used, verdicts, strict=True):
+                if verdict.margins:
+                    few = so_far(known[stem])
+                    told.append(f"{setting.short}: {verdict}{f' ({few})' if few else ''}")
+                    stems.setdefault(stem, verdict)
+            if told:
+                numbers = "; ".join(
+                    ("" if stem == text else "their code, γ by test: ")
+                    + _margins(verdict, claim.unit)
+                    for stem, verdict in stems.items()
+                )
+                yield Line(claim.where, claim.text, "; ".join(told), numbers, next(iter(stems)))
+    for stem, results in known.items():
         spent = results.about.get("cost")
         if spent:
             model, live = spent
@@ -160,6 +167,7 @@ def _tabular(folder: Path) -> Iterator[Line]:
                 f"{model:.1f} ms)",
                 stem,
             )  # fmt: skip
+            break
     for stem in ("tabular", "tabular-linear"):
         results_of = _found(folder, stem)
         verdicts_of = study_verdicts(results_of.study) if results_of is not None else []
@@ -241,7 +249,7 @@ def _hidden(folder: Path) -> list[str]:
         ),
         _wrapped(
             "**The centre.** A window of 50 × 50 pixels is 11 % of the padded height and 27 % of "
-            "the height that is seen. Both are in every table of the depth page.",
+            "the height that is seen. `setpoint-paper depth` judges both.",
             point=True,
         ),
     ]

@@ -56,7 +56,7 @@ class Fleet:
     controller
         Made of scalar rules: see `setpoint.Stream` for any other.
     streams
-        How many streams, or their ids (whole numbers or strings).
+        How many streams, or their ids: whole numbers, strings or tuples.
     max_pending
         How many batches may wait for labels at once.
 

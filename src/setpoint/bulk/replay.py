@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from setpoint import metrics
+from setpoint._html import table
 from setpoint.bulk.compile import compiled, kernel
 from setpoint.bulk.rows import Ends, steps
 from setpoint.bulk.states import (
@@ -213,6 +214,20 @@ class Trace:
         columns["y"] = tape.y
         columns |= ends if self.shown is None else {"shown": list(self.shown)}
         return pandas.DataFrame(columns | {"covered": self.covered, "lam": self.lam})
+
+    def plot(self) -> Any:
+        """A plotly figure of the sets and the labels; it needs the extra `plots`."""
+        from setpoint.report import plot
+
+        return plot(self)
+
+    def _repr_html_(self) -> str:
+        width = self.summary().mean_finite_length
+        name = "mean width" if self.shown is None else "mean size"
+        return table([
+            ("rows", f"{len(self.lam):,}"), ("streams", f"{len(self.states):,}"),
+            ("coverage", f"{100.0 * self.coverage:.2f} %"), (name, f"{width:.4g}"),
+        ])  # fmt: skip
 
     def certificate(self, stream: Hashable = None) -> Certificate:
         """What is guaranteed of one stream of the tape; it may be left out if there is only one."""

@@ -10,8 +10,9 @@ from setpoint.bulk.compile import kernel
 from setpoint.bulk.vectors import Layout, layout_of, pack_rest, unpack_rest
 from setpoint.controller import Controller, State, matching
 from setpoint.errors import InputError, LabelError, PredictionError
+from setpoint.predictions import Phased
 from setpoint.sets import Interval
-from setpoint.sets.family import Arranges, Columns, Scalar, Shows, Supports
+from setpoint.sets.family import Arranges, Columns, Scalar, Shows, Supports, seasonal
 from setpoint.tape import Tape
 from setpoint.tape.columns import Column
 
@@ -224,7 +225,9 @@ def first_unsound(layout: Layout, columns: Sequence[Array]) -> int | None:
 
 def refusal(controller: Controller, columns: Sequence[Array], row: int) -> str:
     """Why the family refuses a row, in its own words."""
-    values = tuple(float(column[row]) for column in columns)
+    values: Any = tuple(float(column[row]) for column in columns)
+    if seasonal(controller.sets):
+        values = Phased(values[:2], values[2])
     try:
         controller.sets.read(values)
     except PredictionError as error:

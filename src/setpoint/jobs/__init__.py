@@ -8,7 +8,7 @@ from setpoint.jobs.calibrate import calibrate
 from setpoint.jobs.columns import Columns
 from setpoint.jobs.demo import demo
 from setpoint.jobs.folders import Reported, report, retrace
-from setpoint.jobs.inspect import Inspected, inspect, streams
+from setpoint.jobs.inspect import Inspected, hand_over, inspect, streams
 from setpoint.jobs.job import Goal, Job
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.run import MODELS, run
@@ -26,6 +26,7 @@ __all__ = [
     "TunedFile",
     "calibrate",
     "demo",
+    "hand_over",
     "inspect",
     "report",
     "retrace",

@@ -31,7 +31,7 @@ _LEAST = 10
 
 
 def calibrate(
-    path: str | os.PathLike[str],
+    source: Any,
     columns: Columns,
     goal: Goal | None = None,
     *,
@@ -42,8 +42,9 @@ def calibrate(
 
     Parameters
     ----------
-    path
-        A .csv, .parquet or .jsonl file, or one of these packed by gzip.
+    source
+        A .csv, .parquet or .jsonl file, or one of these packed by gzip; or a data frame of pandas,
+        polars or Arrow.
     columns
         Which column is what.
     goal
@@ -73,7 +74,7 @@ def calibrate(
     if config is not None:
         config.check_goal(goal, ("risk", "level", "support", "gamma", "rule"))
         check_work(config.controller, "calibrate", one_set=True)
-    rows = read(path)
+    rows = read(source)
     columns, time_notes = timed(rows, columns)
     family = columns.family(rows, goal.support)
     if config is not None:
@@ -85,7 +86,7 @@ def calibrate(
         except (PredictionError, LabelError) as error:
             raise type(error)(f"{rows.path}{_refused(family, tape, rows)}: {error}") from error
         notes = (*notes, *form)
-    job = Job("calibrate", rows.path, columns, goal, config, burn_in)
+    job = Job("calibrate", rows.source, columns, goal, config, burn_in)
     return calibrated(job, rows, tape, family, notes=(*time_notes, *notes))
 
 

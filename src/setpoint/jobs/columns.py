@@ -263,22 +263,27 @@ def read_tape(rows: Rows, columns: Columns) -> tuple[Tape, tuple[str, ...]]:
             f"--target needs labels, and {columns.target!r} of {rows.path} is empty in all "
             f"{len(rows):,} rows"
         )
+    crossed = _sort_crossed(columns, prediction)
     ahead = [step for step in steps if step is not None]
     tape, notes = tape_of(rows, prediction, y, columns.keys(), ahead)
     tape = tape if columns.period is None else times.phased(tape)
-    return tape, (*_crossed(columns, prediction), *notes)
+    return tape, (*crossed, *notes)
 
 
-def _crossed(columns: Columns, prediction: dict[str, Array]) -> list[str]:
-    """What to ask where most lower ends are above the upper ones."""
+def _sort_crossed(columns: Columns, prediction: dict[str, Array]) -> list[str]:
+    """Puts lower ends that are above their upper ones in order, and notes it."""
     if columns.lower is None or columns.upper is None:
         return []
-    crossed = int((prediction["lower"] > prediction["upper"]).sum())
-    if 2 * crossed <= len(prediction["lower"]):
+    lower, upper = prediction["lower"], prediction["upper"]
+    crossed = int((lower > upper).sum())
+    if not crossed:
         return []
+    prediction |= {"lower": np.minimum(lower, upper), "upper": np.maximum(lower, upper)}
+    rows = "1 row" if crossed == 1 else f"{crossed:,} rows"
+    doubt = ": are --lower and --upper the wrong way round?" if 2 * crossed > len(lower) else ""
     return [
-        f"{columns.lower!r} is above {columns.upper!r} in {crossed:,} of "
-        f"{len(prediction['lower']):,} rows: are --lower and --upper the wrong way round?"
+        f"{rows} had crossed ends, {columns.lower!r} above {columns.upper!r}; they were sorted"
+        f"{doubt}"
     ]
 
 

@@ -18,7 +18,7 @@ from setpoint.guarantee import Certificate
 from setpoint.store import Store
 from setpoint.stream import Stream
 
-__all__ = ["Inspected", "inspect", "save", "streams"]
+__all__ = ["Inspected", "hand_over", "inspect", "save", "streams"]
 
 KIND = "streams"
 """What the file of several streams says it is, where they are no fleet."""
@@ -186,6 +186,22 @@ def streams(path: str | os.PathLike[str]) -> Mapping[Hashable, Stream]:
         fleet = Fleet.load(where)
         return {id: Stream(fleet.controller, state=fleet.state(id)) for id in fleet.ids}
     return _load_streams(where)
+
+
+def hand_over(path: str | os.PathLike[str], store: Store) -> list[str]:
+    """Begins the streams of a job in a store, in the states it ended in, and gives their names.
+
+    A stream is called as its series, north/3 for the key ("north", 3), and "" if the job had only
+    one. One that the store has already goes on as it is.
+    """
+    names, known = [], set(store.names)
+    for id, stream in streams(path).items():
+        parts = id if isinstance(id, tuple) else () if id is None else (id,)
+        name = "/".join(map(str, parts))
+        if name not in known:
+            store.stream(name, stream.controller, state=stream.state)
+        names.append(name)
+    return names
 
 
 def _named_state(path: str | os.PathLike[str]) -> Path:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from setpoint import metrics
+from setpoint._html import preformatted
 from setpoint.bulk.replay import Trace, nominal
 from setpoint.controller import Controller
 from setpoint.errors import InputError
@@ -129,6 +130,9 @@ class Outcome:
         lines += ["", *(f"note: {note}" for note in self.notes)] if self.notes else []
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        return preformatted(self)
+
     def _head(self, numbers: Mapping[str, Any]) -> str:
         count, streams = len(self.trace.lam), numbers["streams"]
         many = "" if streams == 1 else f" of {streams:,} series"
@@ -164,11 +168,11 @@ class Outcome:
             Texts to write as well, by the names of their files.
         """
         if folder is None:
-            if self.rows is None:
+            if self.job.file is None:
                 raise InputError("a job without a file needs the folder to write to")
-            folder = folder_for(self.rows.path)
+            folder = folder_for(self.job.file)
         numbers = self.metrics()
-        with results(folder, None if self.rows is None else self.rows.path) as stage:
+        with results(folder, self.job.file) as stage:
             if self.rows is not None:
                 kind = self.rows.file.suffix if suffix is None else suffix
                 table = self.rows.with_columns(self._columns(kind), kind)

@@ -4,6 +4,7 @@ Messages name the option that asks for a column, the cell, and its line in the f
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -22,6 +23,8 @@ __all__ = ["Rows", "read"]
 Array = np.ndarray[Any, Any]
 
 _LISTED, _HEAD = 15, 1000
+_INDEX = re.compile(r"__index_level_\d+__")
+"""What Arrow calls an index without a name."""
 _OTHERWISE = {
     "--target": ": name a column of numbers, or give the probabilities of a classifier by "
     "--probabilities"
@@ -29,9 +32,23 @@ _OTHERWISE = {
 """What to do about a column that is no column of numbers."""
 
 
-def read(path: str | os.PathLike[str]) -> "Rows":
-    """The rows of a CSV, Parquet or JSON Lines file; compressed by gzip if it ends in .gz."""
-    return Rows(files.read(path))
+def read(source: Any) -> "Rows":
+    """The rows of a CSV, Parquet or JSON Lines file, packed by gzip if it ends in .gz, or of a
+    data frame: pandas, polars or Arrow. The index of a frame is a column, unless it counts rows.
+    """
+    if isinstance(source, str | os.PathLike):
+        return Rows(files.read(source))
+    pa = arrow()
+    try:
+        table = pa.table(source)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise DataError(
+            f"rows come from a file or a data frame, got {type(source).__name__}: {error}"
+        ) from error
+    table = table.rename_columns([_INDEX.sub("index", name) for name in table.column_names])
+    if not table.num_rows:
+        raise DataError("the data frame is empty: it needs a row for each prediction")
+    return Rows(files.File(table.replace_schema_metadata(), Path("the data frame"), ".parquet"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,8 +67,13 @@ class Rows:
 
     @property
     def path(self) -> Path:
-        """Where the rows come from."""
+        """Where the rows come from, for messages."""
         return self.file.path
+
+    @property
+    def source(self) -> Path | None:
+        """The file they come from, None for a data frame."""
+        return None if self.path.suffix == "" else self.path
 
     @cached_property
     def names(self) -> list[str]:

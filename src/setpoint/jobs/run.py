@@ -41,7 +41,7 @@ _TOLD = 3
 
 
 def run(
-    path: str | os.PathLike[str],
+    source: Any,
     target: str,
     goal: Goal | None = None,
     *,
@@ -77,7 +77,7 @@ def run(
         of their row are taken from the row before.
     budget
         How many seconds models may learn, by default 40; slow ones then learn no more.
-    path, goal, burn_in, controller
+    source, goal, burn_in, controller
         As for `calibrate`.
     time, id, group, delay, period
         As in `Columns`. With a delay of d rows, forecasts are d + 1 steps ahead.
@@ -92,7 +92,7 @@ def run(
     if config is not None:  # the level is also that of the model's own quantiles
         config.check_goal(goal, ("risk", "support", "gamma", "rule"))
         check_work(config.controller, "run", one_set=True)
-    rows = read(path)
+    rows = read(source)
     y = _target(rows, target)
     dates = [] if time is not None else [name for name in rows.dates if name != target]
     time = dates[0] if len(dates) == 1 else time
@@ -110,7 +110,7 @@ def run(
     called = unused(ends, rows.names, ("predicted_",))
     columns = Columns(target, called["lower"], called["upper"], **keys)
     job = Job(
-        "run", rows.path, columns, goal, config, burn_in, model, tuple(features), tuple(without),
+        "run", rows.source, columns, goal, config, burn_in, model, tuple(features), tuple(without),
         tuple(known_ahead), budget,
     )  # fmt: skip
     family = columns.family(rows, goal.support)

@@ -228,7 +228,7 @@ class TunedFile:
 
 
 def tune(
-    path: str | os.PathLike[str],
+    source: Any,
     columns: Columns,
     goal: Goal | None = None,
     *,
@@ -239,7 +239,7 @@ def tune(
 
     Parameters
     ----------
-    path, columns, goal
+    source, columns, goal
         As for `calibrate`.
     share
         How much of each series is the first part; of a long one its last 20,000 rows count.
@@ -249,7 +249,7 @@ def tune(
     goal = Goal() if goal is None else goal
     if not 0.0 < finite(share, "share") < 1.0:
         raise InputError(f"share must lie between 0 and 1, both excluded, got {share:g}")
-    rows = read(path)
+    rows = read(source)
     columns, _ = timed(rows, columns)
     tape, _ = read_tape(rows, columns)
     lengths = np.diff(tape.segments.offsets)
@@ -258,7 +258,7 @@ def tune(
     labels = int(np.median(np.diff(rest.segments.offsets)))
     family = columns.family(rows, goal.support)
     choice = choose(family, goal, first, labels, gammas=gammas, most=_MOST_TUNED)
-    return TunedFile(Path(path).name, choice, replay(choice.controller, rest).summary())
+    return TunedFile(rows.path.name, choice, replay(choice.controller, rest).summary())
 
 
 def finite_or_none(row: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from setpoint._check import finite, interval, number, whole
+from setpoint._html import table
 from setpoint.errors import InputError
 from setpoint.metrics import deviations, tally
 from setpoint.metrics.deviations import RunningWindows, WindowErrors
@@ -54,6 +55,9 @@ class Summary:
     def as_dict(self) -> dict[str, float | int | None]:
         """Names and numbers, in the order of the fields."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def _repr_html_(self) -> str:
+        return table((name, _shown(value)) for name, value in self.as_dict().items())
 
     def __str__(self) -> str:
         rows = self.as_dict()

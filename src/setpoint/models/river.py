@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import Any
+from typing import Any, cast
 
 from setpoint import presets
 from setpoint._check import is_missing, whole
@@ -245,7 +245,7 @@ class _Online(base.Wrapper[Any]):
                 row = _Row(key, output, self._full(), None, {way})
             else:
                 receipt = self.stream.issue(prediction)
-                row = _Row(key, output, receipt.shown, int(receipt.id), {way})
+                row = _Row(key, output, receipt.shown, cast(int, receipt.id), {way})
             self._waiting.put(row)
         return row
 

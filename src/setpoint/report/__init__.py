@@ -5,6 +5,7 @@ the numbers behind both. Every figure of the page is a function from a trace to 
 Figures need the extra `plots`.
 """
 
+from setpoint.report.drawing import plot
 from setpoint.report.figures import (
     groups,
     intervals,
@@ -19,6 +20,6 @@ from setpoint.report.page import write
 from setpoint.report.picture import png
 
 __all__ = [
-    "groups", "intervals", "lengths", "metrics", "png", "risk_over_time", "streaks", "theta",
-    "windows", "write", "write_metrics",
+    "groups", "intervals", "lengths", "metrics", "plot", "png", "risk_over_time", "streaks",
+    "theta", "windows", "write", "write_metrics",
 ]  # fmt: skip

@@ -22,8 +22,9 @@ from setpoint.report.curves import Array, View, shows_intervals, view_of
 from setpoint.report.numbers import grouped, worst_window_stream
 
 __all__ = [
-    "LIGHT", "NIGHT", "SERIES", "draw_groups", "groups", "intervals", "lengths", "library",
-    "plotly_text", "risk_over_time", "streaks", "theta", "windows",
+    "LIGHT", "NIGHT", "SERIES", "add_band", "blank", "draw_groups", "groups", "intervals",
+    "lengths", "library", "line_of", "plotly_text", "risk_over_time", "streaks", "theta", "titled",
+    "windows",
 ]  # fmt: skip
 
 _COLOURS = {
@@ -55,7 +56,8 @@ _FIRST_LOOK = 300
 _MOST_GROUPS, _MOST_BARS = 30, 40
 
 
-def _figure() -> Any:
+def blank() -> Any:
+    """A figure with nothing in it."""
     return library("plotly.graph_objects").Figure()
 
 
@@ -69,7 +71,7 @@ def _add_line(figure: Any, points: tuple[Array, ...], name: str, line: Any, row:
 
 def risk_over_time(trace: Trace, stream: Hashable = None, *, risk: int = 0) -> Any:
     """The mean loss up to each label, with the guarantee as a band."""
-    figure, view = _figure(), view_of(trace, stream)
+    figure, view = blank(), view_of(trace, stream)
     curve = curves.risks(view, risk)
     promise = declaration(trace.controller.risks[risk].loss)
     if curve.high is not None or curve.low is not None:
@@ -77,17 +79,17 @@ def risk_over_time(trace: Trace, stream: Hashable = None, *, risk: int = 0) -> A
         most = promise.high if promise.high < inf else most
         low = np.full(len(curve.risk), promise.low) if curve.low is None else curve.low
         high = np.full(len(curve.risk), most) if curve.high is None else curve.high
-        _add_band(figure, _places(curve.x), low, high, "guaranteed")
-    _add_line(figure, (curve.x, curve.risk), "risk so far", _line_of("line"))
+        add_band(figure, _places(curve.x), low, high, "guaranteed")
+    _add_line(figure, (curve.x, curve.risk), "risk so far", line_of("line"))
     _add_level(figure, curve.level)
     figure.update_yaxes(range=curves.risk_range(curve))
     caption = words.of_risk(view, curve, trace.controller.risks[risk].name)
-    return _titled(figure, view, "Risk over time", caption, x=view.axis, y="mean loss so far")
+    return titled(figure, view, "Risk over time", caption, x=view.axis, y="mean loss so far")
 
 
 def windows(trace: Trace, stream: Hashable = None, *, risk: int = 0, window: int = 250) -> Any:
     """The mean loss over sliding windows, with the worst ones shaded."""
-    figure = _figure()
+    figure = blank()
     if stream is None and len(trace.states) > 1:
         stream = worst_window_stream(trace, curves.summary_of(trace, risk, window))
     view = view_of(trace, stream, alone=True, risk=risk)
@@ -101,18 +103,18 @@ def windows(trace: Trace, stream: Hashable = None, *, risk: int = 0, window: int
             line_width=0,
             layer="below",
         )
-    _add_line(figure, curves.broken(rolling.x, rolling.risk), "window", _line_of("line"))
+    _add_line(figure, curves.broken(rolling.x, rolling.risk), "window", line_of("line"))
     _add_level(figure, rolling.level)
     promise = declaration(trace.controller.risks[risk].loss)
     caption = words.of_windows(rolling, len(shaded), promise)
-    _titled(figure, view, "Worst windows", caption, x=view.axis, y="mean loss in window")
+    titled(figure, view, "Worst windows", caption, x=view.axis, y="mean loss in window")
     figure.update_layout(meta={**figure.layout.meta, "shaded": len(shaded)})
     return figure
 
 
 def streaks(trace: Trace, stream: Hashable = None) -> Any:
     """How long misses in a row lasted, beside what chance alone would give."""
-    figure, view = _figure(), view_of(trace, stream)
+    figure, view = blank(), view_of(trace, stream)
     runs = curves.streaks(view)
     longest = int(runs.max(initial=0))
     hits = view.hits[~np.isnan(view.hits)]
@@ -137,7 +139,7 @@ def streaks(trace: Trace, stream: Hashable = None) -> Any:
             cliponaxis=False,
         )
     caption = words.of_streaks(len(runs), longest, missed)
-    _titled(figure, view, "Streaks of misses", caption, x="misses in a row", y="how often")
+    titled(figure, view, "Streaks of misses", caption, x="misses in a row", y="how often")
     figure.update_xaxes(type="category")
     figure.update_layout(bargap=0.3, barmode="group")
     return figure
@@ -156,7 +158,7 @@ def groups(trace: Trace, stream: Hashable = None) -> Any:
 
 def draw_groups(trace: Trace, stream: Hashable = None) -> Any:
     """The figure of groups; None where there are none."""
-    figure, view = _figure(), view_of(trace, stream)
+    figure, view = blank(), view_of(trace, stream)
     table = grouped(view)
     if table is None or not table.groups:
         return None
@@ -192,7 +194,7 @@ def draw_groups(trace: Trace, stream: Hashable = None) -> Any:
     _add_level(figure, table.goal)
     by = "day of the week" if table.by == "weekday" else "group"
     caption = words.of_groups(table, len(kept))
-    _titled(figure, view, f"By {by}", caption, x="", y=what)
+    titled(figure, view, f"By {by}", caption, x="", y=what)
     figure.update_xaxes(type="category")
     figure.update_layout(bargap=0.5)
     return figure
@@ -212,7 +214,7 @@ def intervals(
     and `stop` choose rows to look at more closely. Sets of labels are drawn by their size.
     `target` is what the label is called.
     """
-    figure = _figure()
+    figure = blank()
     view = view_of(trace, stream, alone=True).part(slice(start, stop))
     if not len(view.rows):
         raise InputError(f"there are no rows from {start} to {stop}")
@@ -225,7 +227,7 @@ def intervals(
     else:
         title, axis, height = "Set sizes and misses", "size", view.sizes
         finite = np.where(np.isinf(rows.sizes), np.nan, rows.sizes)
-        line = {**_line_of("line", 1.4), "shape": "hv"}
+        line = {**line_of("line", 1.4), "shape": "hv"}
         points = curves.broken(rows.x, finite, exact=rows.exact)
         _add_line(figure, points, "size of the set", line)
         most = float(np.nanmax(finite)) if not np.isnan(finite).all() else 1.0
@@ -239,11 +241,11 @@ def intervals(
             "color": LIGHT["miss"],
             "size": 8,
             "symbol": "x-thin",
-            "line": _line_of("miss"),
+            "line": line_of("miss"),
         },
     )
     caption = words.of_rows(view, rows, _FIRST_LOOK)
-    _titled(figure, view, title, caption, x="", y=plotly_text(axis), height=420)
+    titled(figure, view, title, caption, x="", y=plotly_text(axis), height=420)
     if len(view.rows) > _FIRST_LOOK:
         figure.update_xaxes(
             range=_axis_range(view.x[-_FIRST_LOOK], view.x[-1]),
@@ -268,14 +270,14 @@ def _add_sets(figure: Any, rows: curves.Rows, shown: str, target: str) -> None:
         x, lower, upper = curves.broken(rows.x, *ends, exact=rows.exact)
         name = shown if len(rows.bands) == 1 else f"level {len(rows.bands) - place}"
         fill = "fill" if place == 0 else "inner"
-        _add_band(figure, _places(x), lower, upper, name, edge=0.8, fill=fill)
+        add_band(figure, _places(x), lower, upper, name, edge=0.8, fill=fill)
     at, y = curves.broken(rows.at, rows.y, exact=rows.exact)
     figure.add_scatter(
         x=_places(at),
         y=_thin(y),
         mode="lines+markers" if rows.exact <= 400 else "lines",
         name=target,
-        line=_line_of("ink", 1.1),
+        line=line_of("ink", 1.1),
         marker={"size": 3},
     )
     figure.update_yaxes(range=[low, high])
@@ -294,15 +296,15 @@ def theta(trace: Trace, stream: Hashable = None) -> Any:
     for place, (risk, values) in enumerate(zip(risks, thetas, strict=True)):
         drawn = curves.thinned(values)
         name = plotly_text(f"θ of {risk.name} at {risk.level:g}") if len(risks) > 1 else "θ"
-        line = _line_of(SERIES[place % len(SERIES)], 1.4)
+        line = line_of(SERIES[place % len(SERIES)], 1.4)
         points = curves.broken(view.x[drawn], values[drawn])
         _add_line(figure, points, name, line)
     if not same:
         drawn = curves.thinned(lam)
         points = curves.broken(view.x[drawn], lam[drawn])
-        _add_line(figure, points, "λ", _line_of("ink", 1.2), row=2)
+        _add_line(figure, points, "λ", line_of("ink", 1.2), row=2)
     caption = words.of_theta(view, same=same)
-    _titled(figure, view, "θ and λ", caption, x="", y="", height=340 if same else 460)
+    titled(figure, view, "θ and λ", caption, x="", y="", height=340 if same else 460)
     figure.update_yaxes(title_text="θ = λ" if same else "θ", row=1)
     if not same:
         figure.update_yaxes(title_text="λ", row=2)
@@ -313,17 +315,17 @@ def theta(trace: Trace, stream: Hashable = None) -> Any:
 
 def lengths(trace: Trace, stream: Hashable = None) -> Any:
     """The lengths of the intervals, or the sizes of other sets, over time."""
-    figure, view = _figure(), view_of(trace, stream)
+    figure, view = blank(), view_of(trace, stream)
     curve = curves.lengths(view)
     what, middle = ("length", "median") if shows_intervals(trace) else ("size", "mean")
     title = "Lengths" if what == "length" else "Set sizes over time"
     if curve.low is not None and curve.high is not None:
         x, low, high = curves.broken(curve.x, curve.low, curve.high)
-        _add_band(figure, _places(x), low, high, "10 to 90 %")
+        add_band(figure, _places(x), low, high, "10 to 90 %")
     name = what if curve.low is None else middle
-    _add_line(figure, curves.broken(curve.x, curve.middle), name, _line_of("line", 1.6))
+    _add_line(figure, curves.broken(curve.x, curve.middle), name, line_of("line", 1.6))
     caption = words.of_lengths(curve, what, middle)
-    return _titled(figure, view, title, caption, x=view.axis, y=what)
+    return titled(figure, view, title, caption, x=view.axis, y=what)
 
 
 # How they look
@@ -347,14 +349,15 @@ def plotly_text(text: str) -> str:
     return escape(text, quote=False).replace("$", "&#36;").replace("%{", "%&#123;")
 
 
-def _titled(
-    figure: Any, view: View, title: str, caption: str, *, x: str, y: str, height: int = 340
+def titled(
+    figure: Any, view: View | None, title: str, caption: str, *, x: str, y: str, height: int = 340
 ) -> Any:
     """The figure with its look and its title; `layout.meta` keeps the caption and the bare title.
 
     The title and the caption say of which stream it is.
     """
-    if view.name:
+    name = "" if view is None else view.name
+    if view is not None and name:
         caption = f"This is stream {view.streams[0]}. {caption}"
     muted = {"color": LIGHT["muted"], "size": 12}
     axis: dict[str, Any] = {
@@ -368,7 +371,7 @@ def _titled(
     hover = {"bgcolor": LIGHT["paper"], "bordercolor": LIGHT["grid"], "font_color": LIGHT["ink"]}
     bar = {"bgcolor": "rgba(0,0,0,0)", "color": LIGHT["muted"], "activecolor": LIGHT["ink"]}
     legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.0, "yanchor": "bottom"}
-    text = plotly_text(f"{title}{view.name}")
+    text = plotly_text(f"{title}{name}")
     figure.update_layout(
         template="none",
         title={"text": text, "x": 0, "xref": "paper", "font": {"size": 16}},
@@ -413,12 +416,12 @@ def _axis_range(first: Any, last: Any, *, air: int = 1) -> list[Any]:
     return [_plain(first), _plain(last + air * ((last - first) // 40))]
 
 
-def _line_of(colour: str, width: float = 2.0) -> dict[str, Any]:
+def line_of(colour: str, width: float = 2.0) -> dict[str, Any]:
     """A line in one of the colours."""
     return {"color": LIGHT[colour], "width": width}
 
 
-def _add_band(
+def add_band(
     figure: Any,
     x: Any,
     low: Array,
@@ -438,7 +441,7 @@ def _add_band(
                 x=x[piece],
                 y=_thin(values[piece]),
                 mode="lines",
-                line=_line_of("line", edge),
+                line=line_of("line", edge),
                 name=name,
                 hovertemplate=f"{name} {word} %{{y:.5~g}}<extra></extra>",
                 legendgroup=name,

@@ -66,6 +66,7 @@ class Answer(Struct):
     empty: bool = False
     loss: float | list[float | None] | None = None
     covered: bool | None = None
+    alarms: list[dict[str, Any]] | None = None
     dropped: bool = False
     certificate: dict[str, Any] | None = None
     repeated: bool = False

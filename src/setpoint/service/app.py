@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import lru_cache, partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -114,6 +114,8 @@ class Service:
             },
         )  # fmt: skip
 
+        self.app.router.redirect_slashes = False  # it would send a client where its Host says
+
     @asynccontextmanager
     async def _life(self, _: Starlette) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
@@ -146,6 +148,10 @@ class Service:
         events = list[api.Event], list[api.Answer]
         text = "text/plain"
         return [
+            (Operation("predict", "POST", f"{one}/predict", "write", "The set for a prediction",
+                       api.Prediction, api.Answer), partial(self.single, {"id", "prediction"})),
+            (Operation("label", "POST", f"{one}/label", "write", "The loss of a label",
+                       api.Label, api.Answer), partial(self.single, {"id", "y"})),
             (Operation("health", "GET", "/health", "", "Whether the service is up", None,
                        api.Health), self.health),
             (Operation("ready", "GET", "/ready", "", "Whether it can take events in", None,
@@ -164,10 +170,6 @@ class Service:
                        api.Summary), self.show),
             (Operation("change", "PATCH", one, "admin", "Changes what a stream holds",
                        api.Alteration, api.Summary), self.change),
-            (Operation("predict", "POST", f"{one}/predict", "write", "The set for a prediction",
-                       api.Prediction, api.Answer), partial(self.single, {"id", "prediction"})),
-            (Operation("label", "POST", f"{one}/label", "write", "The loss of a label",
-                       api.Label, api.Answer), partial(self.single, {"id", "y"})),
             (Operation("drop", "POST", f"{one}/drop", "write", "Gives a prediction up",
                        api.Drop, api.Answer), partial(self.single, {"id"})),
             (Operation("stream_events", "POST", f"{one}/events", "write", "Events of a stream",
@@ -545,6 +547,7 @@ def _status(kind: type[Exception]) -> int:
     return next((_STATUS[base] for base in kind.__mro__ if base in _STATUS), 500)
 
 
+@lru_cache
 def _loopback(host: str) -> bool:
     """Whether a Host header names this machine by itself."""
     name = host.rsplit(":", 1)[0] if not host.endswith("]") else host

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 from typing import Any
 
 from setpoint.errors import SetpointError, TakenOver, WriteError
@@ -55,8 +56,8 @@ class Worker:
         self.waiting = 0  # events that were not answered yet
         self.batches = self.events = 0
         self.seconds = 0.0  # spent in transactions
-        self._queue: list[_Task] = []
-        self._turn, self._closing = threading.Condition(), False
+        self._queue: SimpleQueue[_Task | None] = SimpleQueue()
+        self._closing = False
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name="setpoint-worker", daemon=True)
         self._thread.start()
@@ -78,36 +79,35 @@ class Worker:
             )
         self.waiting += size
         try:
-            with self._turn:
-                self._queue.append(task)
-                self._turn.notify()
-            return await asyncio.shield(task.future)
+            self._queue.put(task)
+            return await task.future
         finally:
             self.waiting -= size
 
     def close(self) -> None:
         """Finishes what waits, then ends the thread."""
-        with self._turn:
-            self._closing = True
-            self._turn.notify()
+        self._closing = True
+        self._queue.put(None)
         self._thread.join()
 
     def _run(self) -> None:
+        task: _Task | None = None
         while True:
-            with self._turn:
-                while not self._queue:
-                    if self._closing:
-                        return
-                    self._turn.wait()
-                tasks, self._queue = self._queue, []
-            while tasks:
-                part, size = [tasks.pop(0)], 0
-                if part[0].call is None:
-                    size = len(part[0].events)
-                    while tasks and tasks[0].call is None and size < _BATCH:
-                        size += len(tasks[0].events)
-                        part.append(tasks.pop(0))
-                self._work(part, size)
+            task = task or self._queue.get()
+            if task is None:
+                return
+            part, size = [task], len(task.events)
+            task = None
+            while part[0].call is None and size < _BATCH and not self._queue.empty():
+                task = self._queue.get()
+                if task is None or task.call is not None:
+                    break
+                size += len(task.events)
+                part.append(task)
+                task = None
+            self._work(part, size)
+            if task is None and self._closing and self._queue.empty():
+                return
 
     def _work(self, tasks: list[_Task], size: int) -> None:
         """Does some tasks in one transaction, or one by one where they fail together."""
@@ -142,12 +142,12 @@ class Worker:
 
     def _deliver(self, tasks: list[_Task]) -> None:
         for task in tasks:
+            waits = not task.future.done()  # unless its client has gone
             if task.error is not None:
-                if not task.future.cancelled():
+                if waits:
                     task.future.set_exception(task.error)
-                    task.future.exception()  # whether or not anybody still waits
                 continue
-            if not task.future.cancelled():
+            if waits:
                 task.future.set_result(task.answer)
             if task.call is None:
                 self.seen(task.stream, task.events, task.answer)

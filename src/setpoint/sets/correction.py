@@ -179,8 +179,16 @@ def prepare(
     above = share * (expected + scale * high_tail) + rest * (half + scale * high_shift)
     centre = 0.5 * (below + above) if params[2] > 0.0 else 0.0
     left, right = centre - below, above - centre
+    centre = middle + centre
+    # The centre lies in the support, so that no set is empty; the far end stays where it was.
+    if centre < params[11]:
+        kept, centre = centre + right - params[11], params[11]
+        right = kept if kept > 0.5 * right else 0.5 * right
+    elif centre > params[12]:
+        kept, centre = params[12] - centre + left, params[12]
+        left = kept if kept > 0.5 * left else 0.5 * left
     return (
-        middle + centre,
+        centre,
         reach if reach == inf else left if left > 0.0 else 0.0,
         reach if reach == inf else right if right > 0.0 else 0.0,
         middle, half, expected, x0, x1, x2, f0, f1, f2, travelled, scale,
@@ -190,7 +198,7 @@ def prepare(
 
 def observe(params: Floats, memory: Floats, reading: Floats, y: float) -> Floats:
     """What is remembered after a label, judged against what was shown."""
-    level, two_means, recentre, slow, medium, fast, ridge, wild, step, _, far = params
+    level, two_means, recentre, slow, medium, fast, ridge, wild, step, _, far, _, _ = params
     (
         waiting, labels, head, last_error, mean, _,
         a00, a10, a11, a20, a21, a22, b0, b1, b2, w0, w1, w2,
@@ -325,19 +333,19 @@ def heed(params: Floats, memory: Floats, others: float) -> Floats:
     return waiting + memory[1:]
 
 
-# Two means, and a season. The first 30 numbers of a memory are those of `Memory`, the first 11
+# Two means, and a season. The first 30 numbers of a memory are those of `Memory`, the first 13
 # parameters and the first 18 numbers of a reading those of the rules above. Tuples are joined as
 # numba knows it.
 
 
 def phase(params: Floats, memory: Floats, columns: Floats) -> float:
     """The phase of a row: as given, or the one after that of the last row."""
-    return (columns[2] if columns[2] == columns[2] else memory[45]) % params[11]
+    return (columns[2] if columns[2] == columns[2] else memory[45]) % params[13]
 
 
 def turn(params: Floats, memory: Floats, reading: Floats) -> Floats:
     """The memory once a set was shown: the next row has the next phase."""
-    return memory[:45] + ((reading[21] + 1.0) % params[11],)  # noqa: RUF005
+    return memory[:45] + ((reading[21] + 1.0) % params[13],)  # noqa: RUF005
 
 
 def prepare_further(params: Floats, memory: Floats, columns: Floats) -> Floats:
@@ -351,7 +359,7 @@ def prepare_seasonal(params: Floats, memory: Floats, columns: Floats) -> Floats:
 
 
 def _prepare_further(params: Floats, memory: Floats, columns: Floats, of: float) -> Floats:
-    two_means, period = params[1], params[11]
+    two_means, period = params[1], params[13]
     mean, size = memory[4], memory[18]
     slow_mean, w3, w4, k3 = memory[30], memory[36], memory[43], memory[44]
     cell_error, cell_size, cell_labels = memory[46], memory[47], memory[48]
@@ -367,8 +375,8 @@ def _prepare_further(params: Floats, memory: Floats, columns: Floats, of: float)
 
 def observe_further(params: Floats, memory: Floats, reading: Floats, y: float) -> Floats:
     """As `observe`, and what two more features and a cell of the season learn."""
-    _, _, recentre, slow, medium, _, ridge, wild, step, _, far, period = params
-    core = observe(params[:11], memory[:30], reading[:18], y)
+    _, _, recentre, slow, medium, _, ridge, wild, step, _, far, _, _, period = params
+    core = observe(params[:13], memory[:30], reading[:18], y)
     if core[1] == memory[1]:
         return memory
     (

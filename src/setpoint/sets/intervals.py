@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from setpoint._check import finite, interval, number
+from setpoint._html import table
 from setpoint.errors import InputError, PredictionError
 from setpoint.parts import ours
 from setpoint.sets.family import by_name, describe, finite_label
@@ -28,7 +29,7 @@ class Interval:
     """A closed interval of numbers; crossed ends are the empty interval.
 
     >>> interval = Interval(1.0, 3.0)
-    >>> interval.width, interval.mid
+    >>> interval.width, interval.centre
     (2.0, 2.0)
     >>> np.asarray(interval)
     array([1., 3.])
@@ -73,7 +74,7 @@ class Interval:
     width = length
 
     @property
-    def mid(self) -> float:
+    def centre(self) -> float:
         """The middle; NaN where there is none, in an empty or an open interval."""
         return 0.5 * self.lower + 0.5 * self.upper if self.length < inf and not self.empty else nan
 
@@ -92,6 +93,10 @@ class Interval:
 
     def __hash__(self) -> int:
         return hash((self.lower, self.upper))
+
+    def _repr_html_(self) -> str:
+        width = "empty" if self.empty else f"{self.width:.6g}"
+        return table([("lower", self.lower), ("upper", self.upper), ("width", width)])
 
     def __repr__(self) -> str:
         return "Interval(empty)" if self.empty else f"Interval({self.lower!r}, {self.upper!r})"

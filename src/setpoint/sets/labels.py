@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from setpoint._check import finite, is_missing, whole
+from setpoint._html import table
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.parts import ours
 from setpoint.predictions import Probabilities
@@ -149,6 +150,9 @@ class LabelSet:
 
     def __hash__(self) -> int:
         return hash((self.classes, frozenset(self.labels)))
+
+    def _repr_html_(self) -> str:
+        return table([("labels", ", ".join(map(str, self.labels))), ("size", self.size)])
 
     def __repr__(self) -> str:
         if self.full:

@@ -91,6 +91,9 @@ class SidedInterval:
     def __iter__(self) -> Iterator[float]:
         return iter(self.interval)
 
+    def _repr_html_(self) -> str:
+        return self.interval._repr_html_()
+
     def __repr__(self) -> str:
         return repr(self.interval).replace("Interval", "SidedInterval")
 

@@ -92,7 +92,8 @@ def calibrate_stream(
         The column of the phase, for families with a season.
     id
         Which prediction of its key a row is about. With it labels may come apart from their
-        predictions: a row without prediction is a label, one without y waits for it.
+        predictions: a row without prediction is a label, one without y waits for it, and one
+        without either says that no label will come.
     labels
         Another streaming data frame with the columns of key, time, id and y, if labels are there.
     buckets
@@ -285,10 +286,11 @@ class Rows:
             known = known & column.isNotNull()
         return fn.when(known, fn.to_json(fn.array(*texts)))
 
-    def whole_time(self) -> Any:
+    def whole_time(self, column: str | None = None) -> Any:
+        """A time as a whole number."""
         from pyspark.sql import functions as fn
 
-        name, kind = f"`{self.time[0]}`", self.time[1]
+        name, kind = f"`{column or self.time[0]}`", self.time[1]
         if kind == "timestamp_ntz":
             return fn.expr(f"timestampdiff(MICROSECOND, {_NTZ}, {name})")
         how = {"timestamp": fn.unix_micros, "date": fn.unix_date}.get(kind)
@@ -317,7 +319,6 @@ class Rows:
         else:
             reasons[f"{self.id[0]} must not be null"] = fn.col("id").isNull()
             reasons[f"{given} must be null together"] = some & ~nothing
-            reasons["a row needs a prediction or a label"] = nothing & (y.isNull() | fn.isnan(y))
         wrong: Any = fn
         for reason, is_so in reasons.items():
             told = fn.concat(fn.lit("setpoint: key "), key.cast("string"), fn.lit(f": {reason}"))
@@ -478,20 +479,20 @@ def _initial(spark: Any, rows: Rows, work: Work, initial: Any) -> Frame:
     """The states to begin with, one row for each key."""
     from pyspark.sql import functions as fn
 
-    columns = ("vectors", "rest", "last")
     if not isinstance(initial, Mapping):
-        return initial.select(rows.code().alias("key"), *columns)
+        last = fn.coalesce(rows.whole_time("last"), fn.lit(NEVER)).alias("last")
+        numbers = [fn.col("vectors"), fn.col("rest")]
+        return initial.where("risk = 0").select(rows.code().alias("key"), *numbers, last)
     listed = []
     for key, state in initial.items():
         fitted = matching(work.controller, state)
-        numbers = [float(value) for value in pack_rest(fitted)]
+        packed = work.layout.pack(fitted), pack_rest(fitted)
         parts = key if isinstance(key, tuple) else (key,)
-        listed.append((*parts, [float(v) for v in work.layout.pack(fitted)], numbers, NEVER))
+        listed.append((*parts, *([float(v) for v in numbers] for numbers in packed), NEVER))
     keys = "".join(f"`{name}` {kind}, " for name, kind in rows.key)
     schema = f"{keys}vectors array<double>, rest array<double>, last bigint"
-    return spark.createDataFrame(listed, schema).select(
-        rows.code().alias("key"), *map(fn.col, columns)
-    )
+    frame = spark.createDataFrame(listed, schema)
+    return frame.select(rows.code().alias("key"), "vectors", "rest", "last")
 
 
 def state_rows(spark: Any, checkpoint: str) -> Frame:

@@ -19,6 +19,7 @@ __all__ = [
     "checked",
     "described",
     "flag",
+    "id_from",
     "id_text",
     "name_of",
     "plain",
@@ -30,7 +31,7 @@ _KEYS = ("stream", "id", *_VERBS)
 _FLAGS = ("drop", "certificate")
 _ALLOWED = frozenset(_KEYS)
 _PLAIN = frozenset((float, int, str))
-_LONGEST, _MOST_BITS = 200, 3000
+_LONGEST, _MOST_BITS, _SMALL = 200, 3000, 1 << 63
 
 
 class Unread(NamedTuple):
@@ -57,7 +58,7 @@ def checked(event: Any, stream: str = "") -> tuple[str, Id | None]:
     if not ("prediction" in event or "y" in event or event.get("drop") or event.get("certificate")):
         raise InputError(f"an event needs one of {', '.join(_VERBS)}, got {quoted(event)}")
     name, id = event.get("stream"), event.get("id")
-    return stream if name is None else name_of(name), None if id is None else _id(id, "an id")
+    return stream if name is None else name_of(name), None if id is None else _id_of(id)
 
 
 def name_of(value: Any) -> str:
@@ -68,7 +69,19 @@ def name_of(value: Any) -> str:
     return name
 
 
-def _id(value: Any, what: str) -> Id:
+def _id_of(value: Any) -> Id:
+    """An id: text, a whole number, or a list of them, which is a tuple in Python."""
+    if type(value) is not list and type(value) is not tuple:
+        return _id(value, "an id")
+    if not value:
+        raise InputError("an id that is a list must have a part, got []")
+    return tuple([_id(part, "a part of an id") for part in value])
+
+
+def _id(value: Any, what: str) -> int | str:
+    kind = type(value)
+    if (kind is str and len(value) <= _LONGEST) or (kind is int and -_SMALL < value < _SMALL):
+        return value  # type: ignore[no-any-return]
     if isinstance(value, str):
         if len(value) > _LONGEST:
             raise InputError(
@@ -83,8 +96,20 @@ def _id(value: Any, what: str) -> Id:
 
 
 def id_text(id: Id) -> str:
-    """An id as JSON: 7 and "7" differ, and a number may be of any size."""
+    """An id as JSON: 7 and "7" differ, and a number may be of any size.
+
+    >>> id_text((3, "north"))
+    '[3, "north"]'
+    """
+    if isinstance(id, tuple):
+        return f"[{', '.join(map(id_text, id))}]"
     return encode_basestring_ascii(id) if isinstance(id, str) else str(id)
+
+
+def id_from(text: str) -> Id:
+    """The id that `id_text` wrote."""
+    id = json.loads(text)
+    return tuple(id) if isinstance(id, list) else id
 
 
 def plain(value: Any, what: str, *, flags: bool = False) -> Any:

@@ -16,7 +16,7 @@ try:  # several times as fast, and needed for nothing else
 except ImportError:
     _quick = _encode = None
 
-__all__ = ["event", "line", "serve"]
+__all__ = ["array", "event", "line", "serve"]
 
 _LONGEST, _CHUNK = 1 << 20, 1 << 18
 _text = json.JSONEncoder(check_circular=False).encode

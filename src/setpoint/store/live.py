@@ -15,7 +15,7 @@ from setpoint.errors import InputError, SetpointError, StateError
 from setpoint.receipts import Id, Receipt
 from setpoint.sets import Interval
 from setpoint.store.database import Change, Row, Saved
-from setpoint.store.events import Contains, flag, id_text, quoted
+from setpoint.store.events import Contains, flag, id_from, id_text, quoted
 from setpoint.stream import Stream
 
 __all__ = ["Live", "encode"]
@@ -68,7 +68,7 @@ class Live:
     def _restore(self, saved: Saved) -> None:
         try:
             content, settings = from_text(saved.state), self.settings
-            self.numbers = {loads(row.id): row.number for row in saved.waiting}
+            self.numbers = {id_from(row.id): row.number for row in saved.waiting}
             self.since = {id: row.made for id, row in zip(self.numbers, saved.waiting, strict=True)}
             receipts = [from_text(row.receipt)[1:] for row in saved.waiting]
             content["missing"] = settings["missing"]
@@ -141,7 +141,11 @@ class Live:
             return id, _updated(row, y), True
         name, _, shown, _, _ = self.stream.receipt(id)
         covered, missing = None, self.skips and is_missing(y)
-        if not missing and (type(shown) is Interval or isinstance(shown, Contains)):
+        if missing:
+            pass
+        elif type(y) is float and type(shown) is Interval:
+            covered = shown.lower <= y <= shown.upper
+        elif isinstance(shown, Contains):
             # Asked first: whatever it raises, θ has not moved.
             covered = bool(shown.contains(self.stream.controller.sets.label(y)))
         loss = self.stream.update(y, name)
@@ -200,9 +204,8 @@ class Live:
     def change(self) -> Change:
         """What is to be written of the batch."""
         self.stream.hand_over()  # the database remembers what is closed
-        content = self.stream.content()
+        content = self.stream.content(waiting=False)  # they have rows of their own
         content["last"] = None
-        content["receipts"] |= {"waiting": [], "alone": False}
         overview = encode(self._overview(content))
         if (watch := content["watch"]) is not None:
             watch["losses"] = [_digits(losses) for losses in watch["losses"]]
@@ -231,7 +234,8 @@ class Live:
         levels = [risk.level for risk in self.stream.controller.risks]
         labels, alarm = max(risk["judged"] for risk in risks), ""
         if watch is not None:
-            alarm = "window" if any(watch["alarmed"]) else watch["saturation"]
+            acting = [kind for kind, left in watch["saturation"].items() if left]
+            alarm = "window" if any(watch["alarmed"]) else "".join(acting[:1])
         if self.changes or counts["peak"] != self.peak or labels > 1.1 * self.labels:
             self.peak, self.labels = counts["peak"], labels
             certificates = self.stream.certificate().risks
@@ -273,11 +277,12 @@ def _text(prediction: Any, receipt: Receipt) -> str:
     """A prediction and its receipt as `to_text` gives them; plain intervals take a short way."""
     _, reading, shown, lam, leader = receipt
     if type(shown) is Interval and type(reading) is tuple:
-        lower, upper = shown.lower, shown.upper
-        if _PLAIN.fullmatch(f"{prediction!r}|{reading!r}|{lower!r}|{upper!r}|{lam!r}"):
+        text = f"{prediction!r}|{reading!r}|{shown.lower!r}|{shown.upper!r}|{lam!r}"
+        if _PLAIN.fullmatch(text):
+            first, second, lower, upper, lam = text.split("|")
             return (
-                f'{{"$tuple": [{prediction!r}, {{"$tuple": [{repr(reading)[1:-1]}]}}, '
-                f'{{"$interval": [{lower!r}, {upper!r}]}}, {lam!r}, {leader}]}}'
+                f'{{"$tuple": [{first}, {{"$tuple": [{second[1:-1]}]}}, '
+                f'{{"$interval": [{lower}, {upper}]}}, {lam}, {leader}]}}'
             )
     return to_text((prediction, *receipt[1:]))
 

@@ -18,7 +18,16 @@ from setpoint.errors import InputError, SetpointError, StateError, TakenOver
 from setpoint.guarantee import Certificate
 from setpoint.receipts import Id
 from setpoint.store.database import Database, Notice, Row, SQLite
-from setpoint.store.events import checked, described, flag, id_text, name_of, plain, quoted
+from setpoint.store.events import (
+    checked,
+    described,
+    flag,
+    id_from,
+    id_text,
+    name_of,
+    plain,
+    quoted,
+)
 from setpoint.store.live import Live, encode
 from setpoint.stream import Stream
 
@@ -61,7 +70,8 @@ class Store:
         How many predictions of each stream are kept once they are closed, by default the last
         million. As long as it is kept, an id is known. Kept in the store too.
     window, tolerance
-        As for `Stream`: which alarms to note in the store; without a window none. Kept too.
+        As for `Stream`: which alarms to note in the store, and in the answer to the label that
+        begins one; without a window none. Kept too.
     takes_back
         Whether a stream that another process has taken over is taken back where it is needed.
 
@@ -193,10 +203,13 @@ class Store:
                 answer["id"] = id
                 answer.update(described(shown))
             if "y" in event:
+                noted = len(live.alarms)
                 id, (loss, covered), repeated = live.update(id, _label(event["y"]))
                 answer["id"], answer["loss"] = id, list(loss) if type(loss) is tuple else loss
                 if covered is not None:
                     answer["covered"] = covered
+                if len(live.alarms) > noted:
+                    answer["alarms"] = list(map(loads, live.alarms[noted:]))
             if event.get("drop"):
                 id, _, repeated = live.drop(id)
                 answer["id"], answer["dropped"] = id, True
@@ -246,7 +259,7 @@ class Store:
                         f"the stream {quoted(name)} has a state: one is given to a new stream only"
                     )
                 past = Stream(live.stream.controller, state=state).content()
-                parts = {part: past[part] for part in ("risks", "counts", "window")}
+                parts = {part: past[part] for part in ("risks", "counts", "cells", "window")}
                 live.stream.restore({**live.stream.content(), **parts})
             if controller is not None:
                 _same(f"the stream {quoted(name)}", live.stream.controller, controller)
@@ -278,7 +291,7 @@ class Store:
             for row in rows:
                 prediction, _, shown, lam, _ = from_text(row.receipt)
                 yield {
-                    "number": row.number, "id": loads(row.id), "prediction": prediction,
+                    "number": row.number, "id": id_from(row.id), "prediction": prediction,
                     "shown": described(shown), "lam": lam, "y": row.y and loads(row.y),
                     "loss": row.loss and loads(row.loss), "covered": flag(row.covered),
                     "ended": row.ended, "made": row.made, "closed": row.closed,

@@ -29,6 +29,7 @@ __all__ = [
     "encoded",
     "floats",
     "frame_columns",
+    "is_id",
     "number_keys",
     "numbers",
     "refuse",
@@ -144,6 +145,17 @@ def number_keys(keys: np.ndarray, name: str) -> tuple[dict[Any, int], np.ndarray
     except (TypeError, ValueError) as error:
         raise TapeError(f"{name} must hold plain keys, known in every row: {error}") from None
     return dict(seen), starts, codes
+
+
+def is_id(value: Any) -> bool:
+    """Whether a value can name a stream: a whole number, text, or a tuple of them.
+
+    >>> is_id((3, "north")), is_id(()), is_id(True), is_id(1.5)
+    (True, False, False, False)
+    """
+    if isinstance(value, tuple):
+        return bool(value) and all(is_id(part) and type(part) is not tuple for part in value)
+    return isinstance(value, str | int | np.integer) and not isinstance(value, bool)
 
 
 def encoded(column: np.ndarray, name: str) -> tuple[list[Any], np.ndarray]:

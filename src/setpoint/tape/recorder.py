@@ -10,6 +10,7 @@ import numpy as np
 from setpoint._check import is_missing, number
 from setpoint.errors import LabelError, PredictionError, TapeError, UnknownReceipt
 from setpoint.predictions import Probabilities
+from setpoint.tape.columns import is_id
 from setpoint.tape.tape import USUAL, Tape
 
 __all__ = ["Recorder"]
@@ -121,8 +122,10 @@ class Recorder:
         if any(real != real for real in reals):
             raise PredictionError(f"a prediction must not be NaN, got {prediction!r}")
         label = self._label(y)
-        if id is not None and (not isinstance(id, str | int | np.integer) or isinstance(id, bool)):
-            raise TapeError(f"an id must be a whole number or a string, got {id!r}")
+        if id is not None and not is_id(id):
+            raise TapeError(
+                f"an id must be a whole number, a string or a tuple of them, got {id!r}"
+            )
         if time is not None and id in self._last and time < self._last[id]:
             raise TapeError(f"time must not go back within a stream: {time} after {self._last[id]}")
         keys = {"id": id, "time": time, "group": group}

@@ -26,6 +26,7 @@ from setpoint.tape.columns import (
     column,
     floats,
     frame_columns,
+    is_id,
     number_keys,
     numbers,
     refuse,
@@ -75,7 +76,7 @@ class Tape:
     y
         The labels; NaN where a label was not observed.
     id
-        The stream of each row, whole numbers or strings; None for a single stream.
+        The stream of each row, whole numbers, strings or tuples of them; None for a single stream.
     time
         Numbers or datetime64 that never fall within a stream: when the set of each row is made.
         Where some repeat, the order of the rows counts, and one `TapeNotice` says how many.
@@ -158,14 +159,17 @@ class Tape:
         self._check()
         refuse(np.isinf, self.y, "y", "finite, or NaN where not observed")
         if self.id is not None and self.id.dtype.kind not in "iuOUT" and len(self.id):
-            raise TapeError(f"id must hold whole numbers or strings, got {self.id.dtype}")
+            raise TapeError(
+                f"id must hold whole numbers, strings or tuples of them, got {self.id.dtype}"
+            )
         if self.id is not None and self.id.dtype == object:
             keys, starts, codes = number_keys(self.id, "id")
             for key, number in keys.items():
-                if not isinstance(key, str | int | np.integer) or isinstance(key, bool):
+                if not is_id(key):
                     row = int(starts[(codes == number).argmax()])
                     raise TapeError(
-                        f"id must hold whole numbers or strings, got {key!r} at row {row}"
+                        f"id must hold whole numbers, strings or tuples of them, got {key!r} at "
+                        f"row {row}"
                     )
         self._check_known()
         if self.time is not None:

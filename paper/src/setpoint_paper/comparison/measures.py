@@ -44,7 +44,7 @@ def measure(lower: Floats, upper: Floats, y: Floats, point: Floats) -> tuple[Mea
     infinite = ~(np.isfinite(lower) & np.isfinite(upper)) & ~empty
     least, most = float(y.min()), float(y.max())
     span = most - least
-    low, high = np.maximum(lower, least - span), np.minimum(upper, most + span)
+    low, high = (np.clip(end, least - span, most + span) for end in (lower, upper))
     low, high = np.where(empty, point, low), np.where(empty, point, high)
     width = high - low
     winkler = width + 2.0 / LEVEL * np.maximum(np.maximum(low - y, y - high), 0.0)

@@ -54,9 +54,9 @@ def picture(clip: Clip, frames: Frames, lam: float, path: Path) -> Path:
         panel.set_yticks([])
         panel.set_facecolor("#dddddd")
         drawn = panel.imshow(values, vmin=0.0, vmax=limit or None, cmap="viridis")
-        if limit is not None:
-            made.colorbar(drawn, ax=panel, shrink=0.8)
-    return save(made, path)
+        bar = made.colorbar(drawn, ax=panel, shrink=0.8)
+        bar.ax.set_visible(limit is not None)  # it keeps its room, so that the panels line up
+    return save(made, path, vector=False)
 
 
 def over_time(
@@ -97,7 +97,10 @@ def _running(values: np.ndarray) -> np.ndarray:
 def compare(
     rows: Sequence[Row], heuristics: Sequence[str], methods: Sequence[str], path: Path
 ) -> Path:
-    """Four measures of the test part, a panel for each clip: dots for seeds, bars for medians."""
+    """Four measures of the test part, a panel for each clip: dots are seeds, bars their medians.
+
+    Lengths and failures have an axis from 0, coverage one that shows its distance from its level.
+    """
     found = places(rows)
     made, panels = figure(len(_METRICS), len(found), width=max(8.0, 2.6 * len(found)), height=1.7)
     groups = [
@@ -125,9 +128,15 @@ def compare(
                 known = [value for value in values if not isnan(value)]
                 if known:
                     colour = COLOURS[names[at % len(names)]]
-                    panel.bar(at, median(known), width=0.7, color=colour, alpha=0.35)
+                    if metric in _SHARES:  # an axis that shows how far they are from their level
+                        panel.hlines(
+                            median(known), at - 0.35, at + 0.35, color=colour, linewidth=2.5
+                        )
+                    else:
+                        panel.bar(at, median(known), width=0.7, color=colour, alpha=0.35)
                     panel.plot([at] * len(known), known, "o", color=colour, markersize=3.0)
-            _cut(panel)
+            if metric not in _SHARES:
+                _cut(panel)
             panel.set_xticks(range(len(groups)))
             last = line == len(_METRICS) - 1
             panel.set_xticklabels(labels if last else [""] * len(groups), rotation=30, ha="right")
@@ -136,6 +145,10 @@ def compare(
             if line == 0:
                 panel.set_title(f"{place[0]}, {place[1]}")
     return save(made, path)
+
+
+_SHARES = ("coverage", "centre_coverage")
+"""What has a level to be near to, not a zero."""
 
 
 def _cut(panel: Any) -> None:

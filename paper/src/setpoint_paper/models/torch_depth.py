@@ -96,9 +96,10 @@ class TorchDepth:
         A `torch.optim` optimiser of the module's parameters; None for a frozen network.
     loss
         "absolute", the error in metres; "aligned", that error once scale and shift of the map are
-        fitted to the label, for networks that know depth only up to these; or a function of two
-        maps (H, W), the network's and the label, that gives one number. The label is NaN where
-        depth is not known; losses of gradients and of normals see where pixels lie.
+        fitted to the label, for networks that know depth only up to these; or a function of three
+        maps (H, W) that gives one number: the network's, the label, and where the label is known.
+        Elsewhere it is 0, for a NaN would spread to every gradient. Losses of gradients and of
+        normals see where pixels lie.
     preprocess
         What the network wants to see.
     output
@@ -125,7 +126,7 @@ class TorchDepth:
         module: Any,
         optimiser: Any = None,
         *,
-        loss: str | Callable[[Tensor, Tensor], Tensor] = "absolute",
+        loss: str | Callable[[Tensor, Tensor, Tensor], Tensor] = "absolute",
         preprocess: Preprocess | None = None,
         output: str | int | None = None,
         steps: int = 1,
@@ -141,7 +142,7 @@ class TorchDepth:
             )
         if not callable(loss) and loss not in _LOSSES:
             raise InputError(
-                f"loss must be 'absolute', 'aligned' or a function of two maps, got {loss!r}"
+                f"loss must be 'absolute', 'aligned' or a function of three maps, got {loss!r}"
             )
         self.module, self.optimiser = module, optimiser
         self.preprocess = Preprocess() if preprocess is None else preprocess
@@ -175,8 +176,9 @@ class TorchDepth:
             return
         for _ in range(self._steps):
             found = self._map(frame)
+            truth = known.to(found.device)
             self.optimiser.zero_grad()
-            self._loss(found, known.to(found.device)).backward()
+            self._loss(found, truth.nan_to_num(0.0), ~truth.isnan()).backward()
             self.optimiser.step()
         if self._scheduler is not None:
             self._scheduler.step()
@@ -331,14 +333,12 @@ def _resized(maps: Tensor, size: tuple[int, ...]) -> Tensor:
     return functional.interpolate(maps, size=list(size), mode="bilinear", align_corners=False)
 
 
-def _absolute(found: Tensor, known: Tensor) -> Tensor:
-    valid = ~known.isnan()
+def _absolute(found: Tensor, known: Tensor, valid: Tensor) -> Tensor:
     return (found[valid] - known[valid]).abs().mean()
 
 
-def _aligned(found: Tensor, known: Tensor) -> Tensor:
+def _aligned(found: Tensor, known: Tensor, valid: Tensor) -> Tensor:
     """The absolute error after the best scale and shift; a scale that is not above 0 is left 1."""
-    valid = ~known.isnan()
     found, known = found[valid], known[valid]
     values, apart = found.detach(), known - known.mean()
     spread = (values - values.mean()).square().sum()
@@ -347,7 +347,7 @@ def _aligned(found: Tensor, known: Tensor) -> Tensor:
     return (scale * found + (known.mean() - scale * values.mean()) - known).abs().mean()
 
 
-_LOSSES: dict[Any, Callable[[Tensor, Tensor], Tensor]] = {
+_LOSSES: dict[Any, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "absolute": _absolute,
     "aligned": _aligned,
 }

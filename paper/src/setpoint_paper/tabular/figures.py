@@ -7,14 +7,15 @@ from statistics import fmean
 from typing import Any
 
 from setpoint_paper.plotting import COLOURS, figure, mark, save
-from setpoint_paper.tabular.methods import STRETCHES
-from setpoint_paper.tabular.printed import CURVES
+from setpoint_paper.tabular.methods import OURS, STRETCHES
+from setpoint_paper.tabular.printed import COLUMNS, CURVES, printed
 from setpoint_paper.tabular.results import Results
 from setpoint_paper.tabular.tables import NAMES, seeds_of
 
 __all__ = [
     "against_cal",
     "against_cal_in_full",
+    "as_printed",
     "draw",
     "mc_control",
     "pinball_by_gamma",
@@ -30,7 +31,12 @@ _TONES = {
     "error": COLOURS["green"],
     "exponential": COLOURS["pink"],
     "score": COLOURS["sky"],
-    "error_coded": COLOURS["vermilion"],
+    "error_coded": COLOURS["green"],
+    "none_coded": COLOURS["orange"],
+    "cal_coded": COLOURS["blue"],
+    "exponential_coded": COLOURS["pink"],
+    "score_coded": COLOURS["sky"],
+    OURS: COLOURS["vermilion"],
 }
 
 _METRICS: dict[str, tuple[str, float, float | None]] = {
@@ -54,6 +60,8 @@ def draw(results: Results, out: Path, stem: str = "tabular") -> dict[Path, str]:
         "stretchings-mc": stretchings_under_mc,
         "pinball-by-gamma": pinball_by_gamma,
     }
+    if any(row.method == "none_coded" for row in results.rows):
+        drawn["as-printed"] = as_printed
     if results.study:
         drawn["gamma"] = step_sizes
     told = {}
@@ -72,10 +80,41 @@ def real_data(results: Results) -> Any:
 
 
 def against_cal(results: Results) -> Any:
-    """Rolling RC and calibration with cal, length and MSL (section 4.1.3)."""
-    made, panels = figure(1, 2, width=7.5, height=2.8)
-    _boxes(panels[0], results, ("cal", "none", "error"), ("scaled_length", "msl"))
+    """Rolling RC and calibration with cal, length and MSL (section 4.1.3), with ours beside them.
+
+    A full set of calibration with cal counts as long as the range of all labels seen until then.
+    """
+    made, panels = figure(1, 2, width=8.5, height=2.8)
+    _boxes(panels[0], results, ("cal", "none", "error", *_ours(results)), ("scaled_length", "msl"))
     return _told(made, panels[0, 0])
+
+
+def as_printed(results: Results) -> Any:
+    """The authors' code with γ by test, and what they printed, drawn as black bars.
+
+    Calibration with cal is theirs too, without full sets. Beside a stand-in nothing is printed.
+    """
+    made, panels = figure(2, 2, width=9.5, height=2.5)
+    methods = tuple(f"{name}_coded" for name in COLUMNS)
+    _boxes(panels.ravel()[:3], results, methods, ("scaled_length", "msl", "mc"), by="test")
+    width = 0.8 / len(methods)
+    for panel, metric in zip(panels.ravel(), ("scaled_length", "msl", "mc"), strict=False):
+        for i, dataset in enumerate(results.datasets):
+            if results.stands_in(dataset):
+                continue
+            for place, name in enumerate(COLUMNS):
+                at = i - 0.4 + width * (place + 0.5)
+                panel.hlines(
+                    getattr(printed(dataset, name), metric), at - width / 2, at + width / 2,
+                    color=COLOURS["black"], linewidth=1.6, zorder=4,
+                    label="printed" if (i, place) == (0, 0) else None,
+                )  # fmt: skip
+    return _told(made, panels[0, 0], spare=panels[1, 1])
+
+
+def _ours(results: Results) -> tuple[str, ...]:
+    """The self-adjusting method, if it ran."""
+    return (OURS,) if any(row.method == OURS for row in results.rows) else ()
 
 
 def against_cal_in_full(results: Results) -> Any:
@@ -192,6 +231,7 @@ def _boxes(
     methods: Sequence[str],
     metrics: Sequence[str],
     risk: str = "coverage",
+    by: str = "tuned",
 ) -> None:
     """One panel a metric, one box a method and data set over the seeds."""
     for panel, metric in zip(panels, metrics, strict=False):
@@ -199,9 +239,9 @@ def _boxes(
         for place, method in enumerate(methods):
             groups, floors = [], []
             for dataset in results.datasets:
-                found = results.values(dataset, method, metric, risk)
+                found = results.values(dataset, method, metric, risk, by)
                 groups.append([factor * value for value in found])
-                floors.append(factor * results.median(dataset, method, "floor", risk))
+                floors.append(factor * results.median(dataset, method, "floor", risk, by))
             width = 0.8 / len(methods)
             at = [i - 0.4 + width * (place + 0.5) for i in range(len(groups))]
             _box(panel, groups, at, 0.85 * width, _TONES[method], NAMES[method])
