@@ -240,7 +240,6 @@ class Trace:
             )
         return certify(self.controller, self.states[stream])
 
-
     @cached_property
     def certificates(self) -> list[Certificate]:
         """What is guaranteed of each stream, in the order of `states`."""

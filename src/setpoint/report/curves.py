@@ -1,9 +1,10 @@
 """What the figures draw: rows of a view, curves with few points and none of the peaks lost."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from math import inf, nan
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,10 +19,21 @@ from setpoint.sets.family import Supports, size_of
 __all__ = [
     "Band", "Lengths", "Risks", "Rolling", "Rows", "Streams", "View", "Window", "broken",
     "by_stream", "closed", "extremes", "finite_range", "lengths", "risk_range", "risks", "rolling",
-    "rows", "shows_intervals", "streaks", "stream_numbers", "thinned", "view_of",
+    "rows", "shows_intervals", "streaks", "stream_numbers", "summary_of", "thinned", "view_of",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
+
+_kept: WeakKeyDictionary[Trace, dict[Hashable, Any]] = WeakKeyDictionary()
+"""What several figures of a trace need: arrays, none of which holds the trace."""
+
+
+def _once(trace: Trace, key: Hashable, make: Callable[[], Any]) -> Any:
+    """What `make` gives, worked out once for each trace."""
+    kept = _kept.setdefault(trace, {})
+    if key not in kept:
+        kept[key] = make()
+    return kept[key]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,13 +131,26 @@ def view_of(trace: Trace, stream: Hashable = None, *, alone: bool = False, risk:
         x, axis = np.arange(len(rows)), "row"
         streams_shown: tuple[Hashable, ...] = (stream,)
     else:
-        steps = _steps(trace)
-        rows = np.argsort(steps if tape.time is None else tape.time, kind="stable")
-        x, axis = steps[rows], "step"
-        streams_shown = tuple(trace.states)
+        rows, x = _once(trace, "in order", lambda: _in_order(trace))
+        axis, streams_shown = "step", tuple(trace.states)
     if tape.time is not None:
-        x, axis = _whole_times(tape.time[rows]), "time"
+        x, axis = (_whole_times(tape.time[rows]) if len(streams_shown) == 1 else x), "time"
     return View(trace, rows, x, axis, streams_shown)
+
+
+def summary_of(trace: Trace, risk: int, window: int) -> metrics.Summary:
+    """The metrics of a trace, worked out once."""
+    told: metrics.Summary = _once(
+        trace, ("summary", risk, window), lambda: trace.summary(risk, window=window)
+    )
+    return told
+
+
+def _in_order(trace: Trace) -> tuple[Array, Array]:
+    """The rows of all streams in the order they happened, and the step or the time of each."""
+    steps, time = _steps(trace), trace.tape.time
+    rows = np.argsort(steps if time is None else time, kind="stable")
+    return rows, steps[rows] if time is None else _whole_times(time[rows])
 
 
 def _whole_times(time: Array) -> Array:
@@ -161,6 +186,11 @@ def shows_intervals(trace: Trace) -> bool:
 
 def by_stream(trace: Trace, risk: int = 0) -> Streams:
     """What came out in each stream by itself."""
+    told: Streams = _once(trace, ("streams", risk), lambda: _by_stream(trace, risk))
+    return told
+
+
+def _by_stream(trace: Trace, risk: int) -> Streams:
     numbers, count = stream_numbers(trace), len(trace.tape.streams)
     rows = np.arange(len(numbers))
     every = View(trace, rows, rows, "row", tuple(trace.states))

@@ -83,7 +83,8 @@ def metrics(trace: Trace, *, window: int = 250) -> dict[str, Any]:
     """
     _check.whole(window, "window", 1)
     every = view_of(trace)
-    summaries = [trace.summary(i, window=window) for i in range(len(trace.controller.risks))]
+    risks_held = range(len(trace.controller.risks))
+    summaries = [curves.summary_of(trace, i, window) for i in risks_held]
     certificates = trace.certificates
     many = Counter(map(id, certificates))  # streams whose states are alike share one
     distinct = {id(certificate): certificate for certificate in certificates}
