@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import setpoint as sp
+from setpoint.metrics import Use
 
 
 def run(stream: sp.Stream, outcomes: str) -> list[float]:
@@ -179,3 +180,18 @@ def test_what_was_learnt_is_told_once_there_is_a_label() -> None:
 def run_and_sum_up(stream: sp.Stream) -> object:
     run(stream, "hhh")
     return stream.summary()
+
+
+def test_a_summary_says_whether_the_last_intervals_were_of_use() -> None:
+    rng = np.random.default_rng(0)
+    stream = sp.Stream(sp.intervals(coverage=0.9))
+    assert stream.summary().usefulness is None
+    for y in np.cumsum(rng.normal(size=400)).tolist():
+        stream.predict(0.0)
+        stream.update(y)
+    verdict = stream.summary().usefulness
+    assert verdict is not None
+    assert verdict.use.value in str(stream.summary())
+    assert stream.summary().as_dict()["usefulness"]["rows"] == verdict.rows > 100
+    assert verdict.use in (Use.USEFUL, Use.POOR)
+    assert sp.Stream(sp.label_sets()).summary().usefulness is None
