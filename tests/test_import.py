@@ -37,7 +37,9 @@ def loaded_by(statement: str) -> set[str]:
 
 def test_importing_loads_numpy_and_the_standard_library_and_nothing_else() -> None:
     # What an interpreter of this environment loads by itself (.pth files, site) is not ours.
-    found = loaded_by("import setpoint") - loaded_by("pass")
+    alone = loaded_by("pass")
+    assert loaded_by("import setpoint") - alone - sys.stdlib_module_names == {"setpoint"}
+    found = loaded_by("import setpoint; setpoint.Stream, setpoint.losses") - alone
     assert found - sys.stdlib_module_names == {"numpy", "setpoint"}
 
 

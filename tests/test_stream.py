@@ -368,7 +368,7 @@ def test_a_duplicate_id_does_not_push_out_the_oldest() -> None:
     stream.predict(PAIR, id="b")
     refused(stream, InputError, lambda: stream.predict(PAIR, id="b"), "already waits")
     refused(stream, InputError, lambda: stream.predict((NAN, 1.0), id="c"), "NaN")
-    refused(stream, InputError, lambda: stream.predict(PAIR, id=2.5), "whole number or a string")
+    refused(stream, InputError, lambda: stream.predict(PAIR, id=2.5), "a string or a tuple")
 
 
 def test_an_expired_id_is_never_called_answered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,44 +3,41 @@
 import importlib as _importlib
 import typing as _typing
 
-from setpoint import (
-    combine,
-    errors,
-    guarantee,
-    losses,
-    predictions,
-    presets,
-    regions,
-    sets,
-    spec,
-    steps,
-    stretches,
-)
-from setpoint.alarms import Alarm
-from setpoint.controller import Controller, Risk, State
-from setpoint.guarantee import Certificate
-from setpoint.presets import burn_in, intervals, label_sets, start_from
-from setpoint.receipts import Info, Receipt
-from setpoint.stream import Stream
-
 if _typing.TYPE_CHECKING:
     from setpoint import (
+        combine,
+        errors,
         generators,
+        guarantee,
         images,
         interop,
         jobs,
+        losses,
         metrics,
         models,
+        predictions,
+        presets,
+        regions,
         report,
+        sets,
+        spec,
+        steps,
+        stretches,
         testing,
     )
+    from setpoint.alarms import Alarm
     from setpoint.bulk import search
     from setpoint.bulk.fleet import Fleet
     from setpoint.bulk.replay import Trace, replay
     from setpoint.bulk.sweep import Sweep, sweep
     from setpoint.bulk.tune import Tuned, tune
+    from setpoint.controller import Controller, Risk, State
     from setpoint.groups import GroupCertificate, Groups
+    from setpoint.guarantee import Certificate
+    from setpoint.presets import burn_in, intervals, label_sets, start_from
+    from setpoint.receipts import Info, Receipt
     from setpoint.store import Store
+    from setpoint.stream import Stream
     from setpoint.tape import Ragged, Recorder, Tape
 
 __version__ = "0.1.0"
@@ -93,26 +90,40 @@ __all__ = [
     "tune",
 ]
 
-# Bulk work and metrics are imported when they are first asked for: a live stream needs none.
+# Everything is imported when it is first asked for: a command that was mistyped needs nothing.
 _LATER = {
+    "Alarm": "alarms",
+    "Certificate": "guarantee",
+    "Controller": "controller",
     "Fleet": "bulk.fleet",
     "GroupCertificate": "groups",
     "Groups": "groups",
+    "Info": "receipts",
     "Ragged": "tape",
+    "Receipt": "receipts",
     "Recorder": "tape",
+    "Risk": "controller",
+    "State": "controller",
     "Store": "store",
+    "Stream": "stream",
     "Sweep": "bulk.sweep",
     "Tape": "tape",
     "Trace": "bulk.replay",
     "Tuned": "bulk.tune",
+    "burn_in": "presets",
+    "intervals": "presets",
+    "label_sets": "presets",
     "replay": "bulk.replay",
+    "start_from": "presets",
     "sweep": "bulk.sweep",
     "tune": "bulk.tune",
 }
 _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
-        "generators", "images", "interop", "jobs", "metrics", "models", "report", "testing",
+        "combine", "errors", "generators", "guarantee", "images", "interop", "jobs", "losses",
+        "metrics", "models", "predictions", "presets", "regions", "report", "sets", "spec", "steps",
+        "stretches", "testing",
     )},
 }  # fmt: skip
 

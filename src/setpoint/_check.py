@@ -61,13 +61,16 @@ def confidence(value: Any, name: str = "confidence_level") -> float:
     return got
 
 
-def doubt_level(level: float) -> None:
-    """Warns of a share of misses that is more likely meant as a share of hits."""
+def doubt_level(level: float, depth: int = 4) -> None:
+    """Warns of a share of misses that is more likely meant as a share of hits.
+
+    `depth` says how far up the one who said it is called.
+    """
     if level > 0.5:
         warn(
             f"level {level:g} allows {100.0 * level:g} % misses; for {100.0 * level:g} % coverage "
             f"say coverage={level:g}",
-            stacklevel=4,
+            stacklevel=depth,
         )
 
 

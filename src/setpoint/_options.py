@@ -50,7 +50,7 @@ ModelName = StrEnum(
 FileKind = StrEnum("FileKind", ["csv", "parquet", "jsonl"])
 
 File = Annotated[
-    Path, Argument(help="A .csv, .parquet or .jsonl file; .gz too.", show_default=False)
+    Path, Argument(help="A .csv, .parquet, .feather or .jsonl file; .gz too.", show_default=False)
 ]
 Target = Annotated[str, Option(help="The column of what came out; empty where it is not known.")]
 Lower = Annotated[
@@ -65,13 +65,14 @@ Probabilities = Annotated[
     Option(
         metavar="COLUMNS",
         help="The columns of class probabilities, separated by commas; they are called as the "
-        "classes are, as in cat,dog or p_cat,p_dog.",
+        "classes are, as in cat,dog or p_cat,p_dog; 'p_*' are all that begin so.",
     ),
 ]
 Time = Annotated[
     str | None,
     Option(
-        help="The column of times; rows are taken in their order; by default the only one of dates."
+        help="The column of times; rows are taken in their order; by default the only one of "
+        "dates. Days and hours in two columns: date,hour."
     ),
 ]
 Id = Annotated[

@@ -5,7 +5,7 @@ from typing import Any
 
 from setpoint.controller import Controller, Risk, State
 from setpoint.losses import Declaration
-from setpoint.sets.family import Sides
+from setpoint.sets.family import Sides, never_empty
 from setpoint.steps import Claim, Premise, Within
 
 __all__ = ["alone", "premises_of"]
@@ -44,6 +44,12 @@ def premises_of(
         ),
         *_ends(risk, promise),
     ]
+    if never_empty(controller.sets):
+        text = (
+            "there is an empty set (there is none: the likeliest label is always in, so the risk "
+            "may stay below its level)"
+        )
+        premises.append(Premise(text, False, "lower"))
     if not promise.monotone:
         text = "the loss moves one way with the set (it does not: the level is a best effort)"
         premises.append(Premise(text, False, "note"))

@@ -110,7 +110,8 @@ def run(
     file: File,
     target: Annotated[str, Option(help="The column to forecast.")],
     time: Annotated[
-        str | None, Option(help="The column of times; by default the only one of dates.")
+        str | None,
+        Option(help="The column of times, or two as date,hour; by default the only one of dates."),
     ] = None,
     id: Id = None,
     group: Group = None,

@@ -15,7 +15,7 @@ from setpoint.errors import InputError, LossError
 from setpoint.losses import Calms, Counts, Keeps, declaration
 from setpoint.parts import trusted
 from setpoint.recursion import TORN, Memory, Numbers, Position, Rules
-from setpoint.sets.family import Learns, Remembers, Scalar, Shares, Sides, seasonal
+from setpoint.sets.family import Learns, Remembers, Scalar, Shares, Sides, never_empty, seasonal
 from setpoint.steps import Floored, Heeds, Scored
 from setpoint.stretches import Always
 
@@ -61,6 +61,7 @@ class Law:
         if isinstance(family, Remembers):
             family = family.bind() if sets is None else sets
         self.sets: Any = family.side(index) if isinstance(family, Sides) else family
+        self.empties = not never_empty(controller.sets)
         self.learns = isinstance(family, Learns)
         self.observe: Any = family.observe if isinstance(family, Learns) else None
         self.family_params: Memory = family.params if isinstance(family, Learns) else ()
@@ -126,7 +127,7 @@ class Law:
             allowed = f"a loss in [{promise.low:g}, {promise.high:g}]"
         elif lam == inf and (loss - promise.full) * sign > 0.0:
             allowed = f"at {'least' if self.grows else 'most'} {promise.full:g} on the full set"
-        elif lam == -inf and (loss - promise.empty) * sign < 0.0:
+        elif lam == -inf and self.empties and (loss - promise.empty) * sign < 0.0:
             allowed = f"at {'most' if self.grows else 'least'} {promise.empty:g} on the empty set"
         else:
             return loss

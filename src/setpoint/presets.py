@@ -16,10 +16,12 @@ from setpoint.errors import InputError
 from setpoint.losses import Calms, Keeps, Miscoverage, Misses, declaration
 from setpoint.sets import (
     Corrected,
+    Cumulative,
     Draws,
     Family,
     Learns,
     Measured,
+    Multilabel,
     Multiplied,
     Remembers,
     ScoreWindow,
@@ -226,6 +228,7 @@ def label_sets(
     risk: Risk | None = None,
     limit: float = 10.0,
     steadiness: float = 0.15,
+    never_empty: bool = False,
 ) -> Controller:
     """Label sets, or any sets with one λ, that adjust themselves under the same budget.
 
@@ -238,6 +241,9 @@ def label_sets(
         that belongs to them.
     risk, limit, steadiness
         As for `intervals`.
+    never_empty
+        Whether the likeliest class is in every set. What is guaranteed stays: more labels never
+        make more misses.
 
     Examples
     --------
@@ -247,7 +253,19 @@ def label_sets(
     3
     """
     budget = _budget(risk, miss_level(coverage), limit, False)
-    return Controller(sets or Threshold(), budget, Tracking(limit, steadiness))
+    family: Any = sets or Threshold()
+    if never_empty:
+        family = _never_empty(family)
+    return Controller(family, budget, Tracking(limit, steadiness))
+
+
+def _never_empty(family: Any) -> Any:
+    """A family of labels with the likeliest one in every set."""
+    if isinstance(family, ScoreWindow):
+        return replace(family, scores=_never_empty(family.scores))
+    if not isinstance(family, Threshold | Cumulative | Multilabel):
+        raise InputError(f"never_empty is for families of labels, got {family!r}")
+    return replace(family, never_empty=True)
 
 
 def _budget(

@@ -12,7 +12,7 @@ import pytest
 import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import DataError, InputError, PredictionError, SpecError
-from setpoint.jobs.job import check_work
+from setpoint.jobs.job import Config, check_work
 from setpoint.jobs.rows import read
 from setpoint.tape.files import write
 
@@ -323,6 +323,24 @@ def test_a_burn_in_of_the_papers_rule_needs_labels_and_finite_ends(
     with pytest.raises(DataError, match=said):
         jobs.calibrate(few, ENDS, goal)
     assert jobs.calibrate(few, ENDS).trace.certificate().risks[0].judged == 35
+
+
+def test_a_level_that_looks_like_coverage_is_doubted_wherever_it_is_said(tmp_path: Path) -> None:
+    said = "level 0.9 allows 90 % misses; for 90 % coverage say coverage=0.9"
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.9, sp.steps.Fixed(0.1))  # no word
+    controller = sp.Controller(sp.sets.Widen(), risk)
+    (tmp_path / "a.toml").write_text(sp.spec.to_toml(controller))
+    with pytest.warns(UserWarning, match=said):
+        Config.read(tmp_path / "a.toml")
+    stream = sp.Stream(sp.intervals())
+    with pytest.warns(UserWarning, match=said) as warned:
+        stream.change(level=0.9)
+    assert warned[0].filename == __file__
+    stream.change(level=0.2)
+    with pytest.warns(UserWarning, match=said):
+        sp.intervals(risk=risk)
+    size = sp.Risk(sp.losses.SetSize(), 0.9, sp.steps.Fixed(0.1))
+    sp.Stream(sp.Controller(sp.sets.Threshold(), size)).change(level=0.8)  # no miss rate, no word
 
 
 def test_what_to_hold_is_said_once_and_a_level_that_looks_like_coverage_is_doubted() -> None:

@@ -189,7 +189,7 @@ class Trace:
         known = np.where(unknown, 0.0, sizes)
         summary = metrics.size_summary(
             known, hits, full=np.isinf(known) | (lam == inf),
-            empty=(~unknown & (known == 0.0)) | (lam == -inf), **options,
+            empty=np.where(unknown, lam == -inf, known == 0.0), **options,
         )  # fmt: skip
         if not unknown.any():
             return summary

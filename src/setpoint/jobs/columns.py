@@ -1,5 +1,6 @@
 """Which column of a file is what; the tape of them, and the features that a model sees."""
 
+import fnmatch
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -45,12 +46,13 @@ class Columns:
         A forecast that is one number.
     probabilities
         A probability for each class, in columns called as the classes are, before which all of
-        them may have the same letters, as in p_cat, p_dog.
+        them may have the same letters, as in p_cat, p_dog; "p_*" are all that begin so.
     id
         Which series a row belongs to; each is held by itself.
     time
         When it was; rows are taken in the order of time. By default the only column of dates;
-        without one, rows are taken in the order of the file.
+        without one, rows are taken in the order of the file. "date,hour" are two columns: days,
+        and hours or times of day.
     group
         A key for coverage by group in the report.
     horizon
@@ -88,7 +90,7 @@ class Columns:
                 "predictions are lower and upper (or one of them), or point, or probabilities: "
                 f"give one kind, got {sum(kinds)}"
             )
-        if len(self.probabilities) == 1:
+        if len(self.probabilities) == 1 and "*" not in self.probabilities[0]:
             raise InputError(
                 "probabilities need a column for each of two classes or more, got "
                 f"{self.probabilities[0]!r} alone"
@@ -220,6 +222,7 @@ def timed(rows: Rows, columns: Columns) -> tuple[Columns, tuple[str, ...]]:
 
     Rows that are not in its order are noted where they are sorted.
     """
+    columns = _all_classes(rows, columns)
     if columns.time is not None:
         return columns, ()
     dates = [name for name in rows.dates if name not in (columns.target, columns.known)]
@@ -233,6 +236,25 @@ def timed(rows: Rows, columns: Columns) -> tuple[Columns, tuple[str, ...]]:
         "no time was named or found: the rows are taken in the order of the file",
         *odd,
     )
+
+
+def _all_classes(rows: Rows, columns: Columns) -> Columns:
+    """The columns with those that a pattern of probabilities stands for."""
+    names: list[str] = []
+    for name in columns.probabilities:
+        found = [name]
+        if "*" in name and name not in rows.names:
+            keys = {columns.target, columns.id, columns.time, columns.group}
+            found = [other for other in fnmatch.filter(rows.names, name) if other not in keys]
+            if len(found) < 2:
+                raise DataError(
+                    f"--probabilities {name!r} stands for a column of each of two classes or more, "
+                    f"and {rows.path} has {found or 'none'}; its columns are "
+                    f"{', '.join(map(repr, rows.names[:15]))}"
+                )
+        names += found
+    same = tuple(names) == columns.probabilities
+    return columns if same else replace(columns, probabilities=tuple(names))
 
 
 def read_tape(rows: Rows, columns: Columns) -> tuple[Tape, tuple[str, ...]]:
@@ -330,7 +352,7 @@ def tape_of(
         tape = Tape.from_arrays(prediction, y, **keys, **late, places=places)
     notes += times.label_notes(tape, names)
     if tape.notice is not None:
-        notes.append(tape.notice)
+        notes += [tape.notice, *_apart(rows, names, tape)]
     return tape, tuple(notes)
 
 
@@ -345,6 +367,36 @@ def _goes_back(keys: Mapping[str, Array]) -> bool:
     new = np.asarray(keys["id"][1:] != keys["id"][:-1])
     heads = keys["id"][np.flatnonzero(np.concatenate(([True], new)))]
     return len(set(heads.tolist())) < len(heads) or bool((falls & ~new).any())
+
+
+def _apart(rows: Rows, names: Mapping[str, Any], tape: Tape) -> list[str]:
+    """Which column would tell rows of one time apart: a series of text, or the hour of a day."""
+    if names.get("id") or names.get("horizon") or tape.time is None:
+        return []
+    taken = {names.get(role) for role in ("target", "group", "known", "time")}
+    free = [name for name in rows.names if name not in taken and name not in rows.dates]
+    _, moments = np.unique(tape.time, return_inverse=True)
+    for name in free:
+        if rows.is_text(name):
+            words, codes = rows.words(name, "--id")
+            kinds = len(words)
+            hint = f"if {name!r} tells series apart, name it by --id"
+            least = 2
+        else:
+            try:
+                numbers = rows.numbers(name, "--time")
+            except DataError:
+                continue
+            if not ((numbers >= 0.0) & (numbers <= 24.0) & (numbers % 1.0 == 0.0)).all():
+                continue
+            distinct, codes = np.unique(numbers, return_inverse=True)
+            kinds = len(distinct)
+            hint = f"if {name!r} is the hour, say --time '{names.get('time')},{name}'"
+            least = 3
+        pairs = np.unique(moments * (kinds + 1) + codes[tape.places])
+        if least <= kinds <= len(tape) // 2 and len(pairs) == len(tape):
+            return [hint]
+    return []
 
 
 # Features
@@ -393,7 +445,8 @@ def features(
             rows.column(name, option)
     wanted = [name for name in (only or rows.names) if name not in (target, id, *without)]
     parts = {name: _feature(rows, name, name == time) for name in wanted}
-    for name in set(wanted) - {*only, *known_ahead, time}:
+    timely = () if time is None else rows.parts(time)
+    for name in set(wanted) - {*only, *known_ahead, *timely}:
         part = parts[name]
         if isinstance(part, dict) and name in part and _counts(part[name], tape):
             parts[name] = "counts the rows"

@@ -15,7 +15,7 @@ from setpoint._check import choice, doubt_level, finite, interval, positive
 from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError, SetpointError, SpecError
 from setpoint.jobs.columns import Columns
-from setpoint.losses import Miscoverage, MiscoverageCounter
+from setpoint.losses import Miscoverage, MiscoverageCounter, Misses
 from setpoint.presets import intervals, label_sets, miss_level
 from setpoint.sets import Cumulative, Multilabel, PixelIntervals, PixelSet, Threshold
 from setpoint.sets.family import Columns as NamedColumns
@@ -138,9 +138,13 @@ class Config:
         except (UnicodeDecodeError, IsADirectoryError) as error:
             raise SpecError(f"{file} is no file of TOML: {error}") from error
         try:
-            return cls(spec.from_toml(text), file)
+            controller = spec.from_toml(text)
         except SetpointError as error:
             raise type(error)(f"{file}: {error}") from error
+        for risk in controller.risks:
+            if isinstance(risk.loss, Misses):
+                doubt_level(risk.loss.missed(risk.level))
+        return cls(controller, file)
 
     @property
     def is_full(self) -> bool:

@@ -173,11 +173,49 @@ class Rows:
             times = cells.parsed(column)
         return None if times is None or times.null_count else _micro(times)
 
+    def parts(self, name: str) -> tuple[str, ...]:
+        """The columns behind a name: of "date,hour" both, unless a column is called so."""
+        parts = tuple(part.strip() for part in name.split(","))
+        return parts if len(parts) == 2 and name not in self.names else (name,)
+
+    def _joined(self, date: str, clock: str, role: str) -> Array:
+        """Days in one column and, in another, hours as numbers or clock times as text."""
+        days, column = self.times(date, role), self.column(clock, role)
+        if days.dtype.kind != "M":
+            raise DataError(
+                f"{role} {date},{clock} must name a column of dates first, and {date!r} of "
+                f"{self.path} holds numbers"
+            )
+        if self.is_text(clock):
+            day = arrow().scalar("2000-01-01 ")
+            whole_times = arrow("pyarrow.compute").binary_join_element_wise(day, column, "")
+            moments = cells.parsed(whole_times)
+            if moments is None:
+                row, _ = cells.first_odd(whole_times)
+                raise DataError(
+                    f"{role} {date},{clock} must name hours or times of day second, and {clock!r} "
+                    f"of {self.path} {self._cell(clock, row)}: write them like 15 or 15:00"
+                )
+            return np.asarray(days + (_micro(moments) - np.datetime64("2000-01-01", "us")))
+        hours = self.numbers(clock, role)
+        self._no_gaps(np.isnan(hours), clock, role)
+        odd = (hours < 0.0) | (hours > 24.0)
+        if odd.any():
+            row = int(odd.argmax())
+            raise DataError(
+                f"{role} {date},{clock} must name hours from 0 to 24 second, and {clock!r} of "
+                f"{self.path} holds {hours[row]:g} in {self.place(row)}"
+            )
+        return np.asarray(days + np.rint(hours * 3.6e9).astype("timedelta64[us]"))
+
     def times(self, name: str, role: str, *, gaps: bool = False) -> Array:
         """A column as datetime64, or as the numbers it holds if they are no moments.
 
-        `gaps` allows rows without one.
+        "date,hour" are two columns together. `gaps` allows rows without a time.
         """
+        date, *clock = self.parts(name)
+        if clock:
+            return self._joined(date, clock[0], role)
         times = self.column(name, role)
         if self.is_text(name):
             column, times = times, cells.parsed(times)
@@ -200,6 +238,7 @@ class Rows:
 
     def doubt(self, name: str) -> str | None:
         """How times were read, if they could have been read otherwise; to go behind "is read"."""
+        name = self.parts(name)[0]
         column = self.table[name]
         if cells.is_time(column) or self.is_text(name):
             return cells.time_doubt(column)

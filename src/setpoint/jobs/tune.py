@@ -28,7 +28,8 @@ from setpoint.jobs.rows import read
 from setpoint.jobs.times import known_part
 from setpoint.metrics import Summary
 from setpoint.presets import burn_in
-from setpoint.sets.family import Taped
+from setpoint.sets import LabelSet
+from setpoint.sets.family import Shows, Taped
 from setpoint.stretches import ErrorAdaptive, Exponential, Identity
 from setpoint.tape import Tape
 
@@ -190,6 +191,12 @@ class TunedFile:
     choice: Choice
     later: Summary
 
+    @property
+    def measure(self) -> str:
+        """What tells how large a set is: its length, or the size of a set of labels."""
+        sets = self.choice.controller.sets
+        return "size" if isinstance(sets, Shows) and sets.shows is LabelSet else "length"
+
     def as_dict(self) -> dict[str, Any]:
         """Everything in plain values; what is not a finite number is None."""
         return {
@@ -220,7 +227,7 @@ class TunedFile:
             "",
             f"→ chosen; on the {later.steps:,} labels after these rows: risk {later.risk:.4f}, "
             f"coverage {later.coverage:.4f}, MSL {later.msl:.2f}, "
-            f"length {later.mean_finite_length:.4g}",
+            f"{self.measure} {later.mean_finite_length:.4g}",
             "",
             self.choice.toml().rstrip(),
         ]

@@ -15,6 +15,7 @@ from setpoint.sets.family import (
     Family,
     Learns,
     Measured,
+    NeverEmpty,
     Pixels,
     Remembers,
     Scalar,
@@ -34,7 +35,7 @@ from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, T
 __all__ = [
     "Arranges", "Columns", "Corrected", "Cumulative", "Draws", "Explains", "Family", "Interval",
     "LabelSet", "Learns", "Learnt", "Levels", "Lower", "Measured", "Multilabel", "Multiplied",
-    "Nested", "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels",
+    "Nested", "NeverEmpty", "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels",
     "QuantileScale", "Remembers", "Scalar", "Scale", "ScoreWindow", "Seasonal", "Shares", "Shows",
     "SidedInterval", "Sides", "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",
 ]  # fmt: skip

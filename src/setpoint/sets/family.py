@@ -33,9 +33,10 @@ from setpoint.errors import LabelError, PredictionError
 from setpoint.parts import Capability
 
 __all__ = [
-    "Arranges", "Columns", "Draws", "Explains", "Family", "Learns", "Measured", "Pixels",
-    "Remembers", "Scalar", "Seasonal", "ShareOfOne", "Shares", "Shows", "Sides", "Supports",
-    "Taped", "by_name", "describe", "finite_label", "floats", "seasonal", "size_of",
+    "Arranges", "Columns", "Draws", "Explains", "Family", "Learns", "Measured", "NeverEmpty",
+    "Pixels", "Remembers", "Scalar", "Seasonal", "ShareOfOne", "Shares", "Shows", "Sides",
+    "Supports", "Taped", "by_name", "describe", "finite_label", "floats", "never_empty", "seasonal",
+    "size_of",
 ]  # fmt: skip
 
 Floats = tuple[float, ...]
@@ -181,6 +182,19 @@ class Draws(Protocol, metaclass=Capability):
     @property
     def draws(self) -> bool: ...
     def draw(self, reading: Any, id: int | str) -> Any: ...
+
+
+@runtime_checkable
+class NeverEmpty(Protocol, metaclass=Capability):
+    """A family that may keep something in every set, at λ = −inf too, if `never_empty` is true."""
+
+    @property
+    def never_empty(self) -> bool: ...
+
+
+def never_empty(family: Any) -> bool:
+    """Whether every set of a family holds something."""
+    return isinstance(family, NeverEmpty) and family.never_empty
 
 
 @runtime_checkable

@@ -34,6 +34,10 @@ numbers from 0; the critical value of any label that the prediction does not nam
 randomised family, the chance of the prediction."""
 
 
+_LEAST = -1.0
+"""The least λ of label families."""
+
+
 def _critical(scores: Scores, label: Any) -> float:
     """The critical value of one label."""
     values, names, unnamed = scores[0], scores[1], scores[2]
@@ -166,10 +170,13 @@ class _Classes(ShareOfOne):
 
     classes: tuple[Any, ...] | int | None = None
     _places: Names | None = field(default=None, init=False, repr=False, compare=False)
+    never_empty: bool = field(default=False, kw_only=True)
 
     shows = LabelSet
 
     def __post_init__(self) -> None:
+        if not isinstance(self.never_empty, bool):
+            raise InputError(f"never_empty must be True or False, got {self.never_empty!r}")
         object.__setattr__(self, "classes", _kept_classes(self.classes))
         object.__setattr__(self, "_places", _places_of(self.classes))
 
@@ -182,12 +189,19 @@ class _Classes(ShareOfOne):
         return _taped_label(y, self.classes)
 
     def at(self, prediction: Scores, lam: float) -> LabelSet:
-        """The set at λ."""
-        return LabelSet(prediction, lam)
+        """The set at λ; one that is never empty is not smaller than at −1."""
+        return LabelSet(prediction, _LEAST if self.never_empty and lam < _LEAST else lam)
 
     def critical(self, prediction: Scores, y: Any) -> float:
         """The smallest λ whose set contains y."""
         return _critical(prediction, y)
+
+    def _likeliest(self, values: Array) -> Array:
+        """The critical values, that of the likeliest class such that it is in every set."""
+        if self.never_empty and len(values):
+            first = int(values.argmin())
+            values[first] = min(values[first], _LEAST)
+        return values
 
 
 @ours
@@ -202,6 +216,9 @@ class Threshold(_Classes):
     classes
         The names of the classes in the order of the probabilities. Without them the labels of an
         array are the numbers from 0; a prediction given as a mapping brings its own names.
+    never_empty
+        Whether the likeliest class is in every set, at λ = −inf too. More labels never make a loss
+        of missing larger, so what is guaranteed from above stays; the risk may lie below its level.
 
     Examples
     --------
@@ -222,7 +239,7 @@ class Threshold(_Classes):
     def read(self, prediction: Any) -> Scores:
         """The critical value of every class, −p."""
         p, names, _ = _probabilities_of(prediction, self._places, None, sums_to_one=True)
-        return np.negative(p, out=p), names, 0.0
+        return self._likeliest(np.negative(p, out=p)), names, 0.0
 
 
 @ours
@@ -236,8 +253,8 @@ class Cumulative(_Classes):
     Parameters
     ----------
     classes
-        The names of the classes in the order of the probabilities; see `Threshold`. Their number,
-        where the labels are numbers.
+        The names of the classes in the order of the probabilities; see `Threshold`, also for
+        `never_empty`. Their number, where the labels are numbers.
     randomised
         Whether the last class is let in with a chance, so that the sets can be as small as the
         level allows. The chance is drawn from `seed` and the id of the prediction, and kept with
@@ -337,6 +354,7 @@ class Cumulative(_Classes):
         values = np.empty_like(before)
         # Open: a class is in only above the mass before it. With a chance it is in from there on.
         values[order] = before if u is not None else np.nextafter(before, inf)
+        values = self._likeliest(values)
         unnamed = nextafter(total - 1.0, inf)
         return (values, names, unnamed) if u is None else (values, names, unnamed, u)
 
@@ -382,7 +400,7 @@ class Multilabel(_Classes):
     def read(self, prediction: Any) -> Scores:
         """The critical value of every label, −p."""
         p, names, _ = _probabilities_of(prediction, self._places, None, sums_to_one=False)
-        return np.negative(p, out=p), names, 0.0
+        return self._likeliest(np.negative(p, out=p)), names, 0.0
 
     def label(self, y: Any) -> tuple[Any, ...]:
         """The labels that are true, as a tuple."""

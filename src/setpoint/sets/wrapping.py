@@ -30,6 +30,7 @@ from setpoint.sets.family import (
     Sides,
     Supports,
     Taped,
+    never_empty,
 )
 from setpoint.sets.intervals import Interval, Lower, Upper, Widen
 
@@ -198,6 +199,11 @@ class _Around:
     def support(self) -> tuple[float, float]:
         """The values y can take."""
         return self._inner.support if isinstance(self._inner, Supports) else (-inf, inf)
+
+    @property
+    def never_empty(self) -> bool:
+        """Whether every set holds something."""
+        return never_empty(self._inner)
 
     @property
     def taped(self) -> Callable[[float], Any]:

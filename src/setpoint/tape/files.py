@@ -51,7 +51,14 @@ __all__ = [
     "write_tape",
 ]
 
-SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl", ".jsonl.gz", ".ndjson")
+SUFFIXES = (
+    ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather", ".jsonl", ".jsonl.gz", ".ndjson",
+)  # fmt: skip
+_INSTEAD = {
+    (".xlsx", ".xls", ".ods"): "a spreadsheet: save its sheet as CSV, or give jobs a data frame",
+    (".json",): "JSON: write one object in each line, and call the file .jsonl",
+    ("-",): "standard input, and rows are read from files: write them to one",
+}
 _Path = str | os.PathLike[str]
 _EMPTY = "is empty: it needs a row for each prediction and its outcome"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -66,6 +73,9 @@ def suffix_of(path: _Path, known: Sequence[str] = SUFFIXES, what: str = "a file 
     for suffix in known:
         if os.fspath(path).lower().endswith(suffix):
             return suffix
+    for endings, why in _INSTEAD.items():
+        if os.fspath(path).lower().endswith(endings):
+            raise DataError(f"{os.fspath(path)} is {why}")
     raise DataError(f"{what} ends in {', '.join(known)}; got {os.fspath(path)!r}")
 
 
@@ -131,6 +141,9 @@ def read(path: _Path, columns: Sequence[str] | None = None, *, empty: bool = Fal
     try:
         if suffix == ".parquet":
             table = arrow("pyarrow.parquet").read_table(where, columns=columns)
+        elif suffix == ".feather":
+            table = arrow("pyarrow.feather").read_table(where, columns=columns)
+            suffix = ".parquet"  # results are written as Parquet
         elif is_json(suffix):
             table = _read_json(where)
         else:
@@ -299,6 +312,8 @@ def write(table: Any, path: _Path, delimiter: str = ",") -> Path:
     with whole(path) as file:
         if suffix == ".parquet":
             arrow("pyarrow.parquet").write_table(table, file)
+        elif suffix == ".feather":
+            arrow("pyarrow.feather").write_feather(table, file)
         elif suffix.endswith(".gz"):
             with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
                 _write_text(table, cast(BinaryIO, packed), suffix, delimiter)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from setpoint.sets import PixelScale, PixelThreshold, Remembers, Scalar, Shows, Sides
-from setpoint.sets.family import Learns
+from setpoint.sets.family import Learns, never_empty
 from setpoint.testing.parts import (
     IDS,
     LAMS,
@@ -231,7 +231,8 @@ def _check_nested(
         for y, s, now, then in zip(seen, criticals, inside, before, strict=True):
             if now is None:
                 continue
-            promise = _unkept(lam, s, now, bool(then), exact)
+            kept = never_empty(family) and lam < (family.bounds() or (-inf,))[0]
+            promise = None if kept else _unkept(lam, s, now, bool(then), exact)
             if promise:
                 where = f"got {shown} at λ = {lam} for {reading} and y = {y}"
                 raise broken(family, f"{promise}, {where}")

@@ -1,0 +1,149 @@
+"""Files as people have them: days and hours apart, repeated dates, patterns, other kinds."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from setpoint import jobs
+from setpoint.errors import DataError, InputError
+
+pa = pytest.importorskip("pyarrow")
+
+Table = Callable[[Path, dict[str, Any]], Path]
+DAYS, HOURS = 12, 24
+ROWS = DAYS * HOURS
+
+_rng = np.random.default_rng(0)
+_y = _rng.standard_normal(ROWS).round(3).tolist()
+DATES = [f"2026-03-{1 + row // HOURS:02d}" for row in range(ROWS)]
+BASE = {"date": DATES, "p": [0.0] * ROWS, "y": _y}
+STAMPS = np.datetime64("2026-03-01T00", "h") + np.arange(ROWS)
+
+
+@pytest.mark.parametrize("clock", ["hour", "text"])
+def test_days_and_hours_in_two_columns_are_one_time(
+    tmp_path: Path, table: Table, clock: str
+) -> None:
+    hours = [row % HOURS for row in range(ROWS)]
+    column = hours if clock == "hour" else [f"{hour:02d}:00" for hour in hours]
+    shuffled = _rng.permutation(ROWS)
+    rows = {**BASE, "hour": column}
+    file = table(tmp_path / "two.csv", {n: [c[i] for i in shuffled] for n, c in rows.items()})
+    outcome = jobs.calibrate(file, jobs.Columns("y", point="p", time="date,hour"))
+    times = np.asarray(outcome.trace.tape.time)
+    np.testing.assert_array_equal(times, STAMPS.astype(times.dtype))
+    assert outcome.trace.tape.y.tolist() == _y
+    outcome.write(tmp_path / "out", report=False)
+    again, _ = jobs.retrace(tmp_path / "out")
+    np.testing.assert_array_equal(again.upper, outcome.trace.upper)
+
+
+@pytest.mark.parametrize(
+    ("hours", "time", "said"),
+    [
+        ([25] * ROWS, "date,hour", "hours from 0 to 24 second, and 'hour' .* 25 in line 2"),
+        (["noon"] * ROWS, "date,hour", "holds 'noon' in line 2 .*: write them like 15 or 15:00"),
+        ([1] * ROWS, "hour,date", "a column of dates first, and 'hour' .* holds numbers"),
+        ([1] * ROWS, "date,our", "no column 'our' for --time"),
+    ],
+)
+def test_days_and_hours_that_will_not_do_are_refused(
+    tmp_path: Path, table: Table, hours: list[Any], time: str, said: str
+) -> None:
+    file = table(tmp_path / "two.csv", {**BASE, "hour": hours})
+    with pytest.raises(DataError, match=said):
+        jobs.calibrate(file, jobs.Columns("y", point="p", time=time))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "hint"),
+    [
+        ("site", [f"s{row % HOURS}" for row in range(ROWS)], "'site' tells series apart.* --id"),
+        (
+            "hour",
+            [row % HOURS for row in range(ROWS)],
+            "'hour' is the hour, say --time 'date,hour'",
+        ),
+    ],
+)
+def test_what_tells_rows_of_one_date_apart_is_suggested(
+    tmp_path: Path, table: Table, name: str, values: list[Any], hint: str
+) -> None:
+    file = table(tmp_path / "a.csv", {**BASE, name: values})
+    notes = " ".join(jobs.calibrate(file, jobs.Columns("y", point="p")).notes)
+    assert re.search(hint, notes)
+    named = {"id": name} if name == "site" else {"time": "date,hour"}
+    notes = " ".join(jobs.calibrate(file, jobs.Columns("y", point="p", **named)).notes)
+    assert "tells series apart" not in notes
+    assert "is the hour" not in notes
+
+
+def test_a_column_that_does_not_tell_them_apart_is_not_suggested(
+    tmp_path: Path, table: Table
+) -> None:
+    words = ["a" if row % 3 else "b" for row in range(ROWS)]
+    file = table(tmp_path / "a.csv", {**BASE, "word": words})
+    notes = " ".join(jobs.calibrate(file, jobs.Columns("y", point="p")).notes)
+    assert "--id" not in notes
+
+
+def test_probabilities_may_be_a_pattern(tmp_path: Path, table: Table) -> None:
+    p = _rng.dirichlet([1.0, 1.0, 1.0], ROWS)
+    labels = [("cat", "dog", "owl")[int(_rng.choice(3, p=row))] for row in p]
+    columns = {f"p_{name}": p[:, i].tolist() for i, name in enumerate(("cat", "dog", "owl"))}
+    file = table(tmp_path / "a.csv", {**columns, "y": labels})
+    named = jobs.calibrate(file, jobs.Columns("y", probabilities=("p_cat", "p_dog", "p_owl")))
+    pattern = jobs.calibrate(file, jobs.Columns("y", probabilities=("p_*",)))
+    assert pattern.trace.shown == named.trace.shown
+    assert pattern.job.as_dict() == named.job.as_dict()
+    with pytest.raises(DataError, match=r"'q_\*' stands for .* has none; its columns are 'p_cat'"):
+        jobs.calibrate(file, jobs.Columns("y", probabilities=("q_*",)))
+    with pytest.raises(InputError, match="two classes or more, got 'p_cat' alone"):
+        jobs.Columns("y", probabilities=("p_cat",))
+
+
+def test_a_feather_file_is_read(tmp_path: Path, table: Table) -> None:
+    from pyarrow import feather
+
+    feather.write_feather(pa.table(BASE), tmp_path / "a.feather")
+    columns = jobs.Columns("y", point="p")
+    outcome = jobs.calibrate(tmp_path / "a.feather", columns)
+    wanted = jobs.calibrate(table(tmp_path / "a.csv", BASE), columns)
+    np.testing.assert_array_equal(outcome.trace.upper, wanted.trace.upper)
+    assert "rows.parquet" in outcome.write(tmp_path / "out", report=False)
+    assert outcome.job.name == "a"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("a.xlsx", "a.xlsx is a spreadsheet: save its sheet as CSV"),
+        ("a.json", "call the file .jsonl"),
+        ("-", "- is standard input, and rows are read from files: write them to one"),
+        ("a.doc", "a file of rows ends in .csv"),
+    ],
+)
+def test_another_kind_of_file_is_refused_with_what_to_do(name: str, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        jobs.calibrate(name, jobs.Columns("y", point="p"))
+
+
+def test_a_mistyped_option_is_refused_before_anything_heavy_is_loaded() -> None:
+    pytest.importorskip("typer")
+    script = (
+        "import sys; sys.argv = ['setpoint', 'calibrate', 'a.csv', '--tagret', 'y']\n"
+        "import setpoint.cli\n"
+        "try:\n    setpoint.cli.main()\n"
+        "except SystemExit as end:\n    print(end.code, 'numpy' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["2", "False"]
+    assert "--target" in done.stderr
