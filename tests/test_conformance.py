@@ -47,6 +47,7 @@ EXAMPLES: dict[type, list[Any]] = {
     sets.Scale: [sets.Scale(), sets.Scale((0.0, INF)), sets.Scale((-5.0, 5.0))],
     sets.Lower: [sets.Lower(), sets.Lower((0.0, INF)), sets.Lower((-5.0, 5.0))],
     sets.Upper: [sets.Upper(), sets.Upper((-INF, 4.5)), sets.Upper((-5.0, 5.0))],
+    sets.Multiplied: [sets.Multiplied(), sets.Multiplied((0.0, INF))],
     sets.Corrected: [
         sets.Corrected(),
         sets.Corrected(level=0.3, recentre=False),

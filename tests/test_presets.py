@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint.errors import InputError
+from setpoint.errors import InputError, PredictionError
 from setpoint.presets import aci
 from setpoint.sets import Cumulative, Interval, Scale, ScoreWindow, Widen
 
@@ -102,3 +102,38 @@ def test_a_period_is_found_where_there_is_one(seed: int) -> None:
         assert sp.presets.find_period(nothing) == 0
     with pytest.raises(InputError, match="infinite"):
         sp.presets.find_period([1.0, np.inf])
+
+
+def test_a_budget_holds_several_risks_and_refuses_bounds_of_their_own():
+    miss = sp.Risk(sp.losses.Miscoverage(), 0.2)
+    streak = sp.Risk(sp.losses.MiscoverageCounter(cap=5.0), 0.3)
+    controller = sp.intervals(risk=[miss, streak])
+    assert [risk.level for risk in controller.risks] == [0.2, 0.3]
+    assert all(isinstance(risk.step, sp.steps.Account) for risk in controller.risks)
+    assert controller.sets.level == pytest.approx(0.2)  # the shape follows the share of misses
+    with pytest.raises(
+        InputError, match=r"bounds of its own, got a risk with bounds=\(-3.0, 3.0\)"
+    ):
+        sp.intervals(risk=sp.Risk(sp.losses.Miscoverage(), 0.1, bounds=(-3.0, 3.0)))
+    with pytest.raises(InputError, match="risk must be a Risk or several, got Miscoverage"):
+        sp.intervals(risk=[sp.losses.Miscoverage()])
+
+
+def test_a_budget_around_the_sets_of_another_rule_keeps_their_misses_below_its_limit():
+    rng = np.random.default_rng(0)
+    stream, total, most = sp.Stream(sp.presets.around(0.9)), 0.0, 0.0
+    for _ in range(1_000):
+        stream.predict((-0.1, 0.1))  # a rule whose sets are far too short
+        total += stream.update(float(rng.normal())) - 0.1
+        most = max(most, total)
+    assert most <= 20.9
+    columns = {"lower": np.full(50, -1.0), "upper": np.full(50, 3.0)}
+    trace = sp.replay(sp.presets.around(0.9), sp.Tape.from_arrays(columns, np.ones(50)))
+    assert (trace.lower[0], trace.upper[0]) == (-1.0, 3.0)
+    assert (trace.upper - trace.lower < 4.0)[1:].all()
+
+
+def test_three_numbers_are_refused_because_they_can_mean_two_things():
+    for controller in (sp.intervals(), sp.intervals(period=7)):
+        with pytest.raises(PredictionError, match="three numbers can mean two things"):
+            sp.Stream(controller).predict((2.0, 1.0, 1.0))

@@ -39,6 +39,7 @@ PARTS: dict[str, list[Any]] = {
         sets.Scale((-1.5, 2.5)),
         sets.Scale(),
         sets.Corrected(),
+        sets.Multiplied((0.0, INF)),
         sets.Corrected((0.0, INF), level=0.2, recentre=False, means=2, period=24),
         sets.Lower((0.0, INF)),
         sets.Upper(),

@@ -88,5 +88,8 @@ def test_states_that_know_no_width_are_refused(many: int) -> None:
         sp.start_from(controller, states)
     with pytest.raises(InputError, match=r"start needs a controller with sets\.Corrected"):
         sp.start_from(sp.label_sets(), states)
+    other = sp.Stream(sp.intervals(coverage=0.5)).state
+    with pytest.raises(InputError, match="under the same controller"):
+        sp.start_from(controller, other)
     with pytest.raises(InputError, match="got 2 numbers"):
         sp.sets.Corrected(prior=(1.0, 2.0))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import setpoint as sp
+from setpoint.metrics import Use
 
 
 def run(stream: sp.Stream, outcomes: str) -> list[float]:
@@ -27,14 +28,14 @@ def test_a_summary_counts_what_came_out_and_what_is_left_of_the_budget() -> None
     assert (now.labels, now.pending, now.coverage, now.recent) == (4, 1, 0.75, 4)
     assert now.recent_coverage == 0.75 == stream.coverage
     assert now.width == pytest.approx(np.mean(widths))
-    assert now.as_dict()["account"] == pytest.approx(1.0 - 4 * 0.2)
+    assert now.as_dict()["excess"] == pytest.approx(1.0 - 4 * 0.2)
     assert now.as_dict()["budget"] == 10.8
     assert json.loads(json.dumps(now.as_dict()))["asked"] == 0.8
     lines = str(now).splitlines()
     assert lines[:3] == [
         "labels      4 seen, 1 awaited",
         "coverage    75.0 %, 75.0 % of the last 4; asked 80 %",
-        "account     +0.2 of at most 10.8 misses too many: says nothing yet",
+        "budget      +0.2 misses against what was asked; never above +10.8: says nothing yet",
     ]
     assert lines[3] == f"mean width  {np.mean(widths):.4g} over the last 4"
     assert repr(now) == str(now)
@@ -179,3 +180,18 @@ def test_what_was_learnt_is_told_once_there_is_a_label() -> None:
 def run_and_sum_up(stream: sp.Stream) -> object:
     run(stream, "hhh")
     return stream.summary()
+
+
+def test_a_summary_says_whether_the_last_intervals_were_of_use() -> None:
+    rng = np.random.default_rng(0)
+    stream = sp.Stream(sp.intervals(coverage=0.9))
+    assert stream.summary().usefulness is None
+    for y in np.cumsum(rng.normal(size=400)).tolist():
+        stream.predict(0.0)
+        stream.update(y)
+    verdict = stream.summary().usefulness
+    assert verdict is not None
+    assert verdict.use.value in str(stream.summary())
+    assert stream.summary().as_dict()["usefulness"]["rows"] == verdict.rows > 100
+    assert verdict.use in (Use.USEFUL, Use.POOR)
+    assert sp.Stream(sp.label_sets()).summary().usefulness is None

@@ -8,7 +8,6 @@ import pytest
 
 import setpoint as sp
 from setpoint.errors import InputError
-from setpoint_paper.comparison.budget import Multiplied, around
 from setpoint_paper.comparison.experiment import reproduce
 from setpoint_paper.comparison.measures import best, measure, resampled
 from setpoint_paper.comparison.rules import RULES, expected_scores, fixed
@@ -223,13 +222,13 @@ def test_the_budget_keeps_the_misses_of_any_rule_below_its_limit():
     stream = series(2_000)
     lower, upper = np.full((2, 2_000), 0.0)  # a rule whose sets are points
     columns = {"centre": lower, "low": upper + 1e-3, "high": upper + 1e-3}
-    trace = sp.replay(around(0.1), sp.Tape.from_arrays(columns, stream.y))
+    trace = sp.replay(sp.presets.around(0.9), sp.Tape.from_arrays(columns, stream.y))
     account = np.cumsum(trace.losses[0] - 0.1)
     assert account.max() <= 20.9
     assert trace.certificate().risks[0].within
-    assert Multiplied().critical((0.0, 2.0, 1.0), -4.0) == log(2.0)
-    assert Multiplied().critical((0.0, 0.0, 1.0), -4.0) == inf
-    assert Multiplied().at((0.0, 0.0, 1.0), inf) == sp.sets.Interval(-inf, inf)
+    assert sp.sets.Multiplied().critical((0.0, 2.0, 1.0), -4.0) == log(2.0)
+    assert sp.sets.Multiplied().critical((0.0, 0.0, 1.0), -4.0) == inf
+    assert sp.sets.Multiplied().at((0.0, 0.0, 1.0), inf) == sp.sets.Interval(-inf, inf)
 
 
 # The page

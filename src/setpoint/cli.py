@@ -422,7 +422,9 @@ def report(
     config: Annotated[Path | None, Option(help="Of a file: the controller as TOML.")] = None,
     title: Annotated[str | None, Option(help="What the page is called.")] = None,
     out: Annotated[Path | None, Option(help="The page; by default report.html.")] = None,
-    png: Annotated[Path | None, Option(help="A picture to write as well.")] = None,
+    picture: Annotated[
+        Path | None, Option(help="A summary for a slide to write as well, .png or .pdf.")
+    ] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -437,7 +439,7 @@ def report(
     if target is not None:
         columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time, group)
     with _progress("replaying", quiet or json):
-        result = jobs.report(source, columns, config, title=title, out=out, png=png)
+        result = jobs.report(source, columns, config, title=title, out=out, picture=picture)
     _print("", result.metrics, result.files, quiet, json)
 
 

@@ -336,7 +336,8 @@ def _risk_lines(number: int, risk: RiskCertificate, since: str) -> list[str]:
             f"     any window  the sum of (loss − level) over any labels in a row is {limit}"
         )
     if risk.lifts:
-        lines.append(f"     anti-windup raised θ {risk.lifts:,} times, by {risk.lifted:.4g} in all")
+        what = "the floor   " if risk.counted else "anti-windup "
+        lines.append(f"     {what}raised θ {risk.lifts:,} times, by {risk.lifted:.4g} in all")
     first, theta = (
         0.0 if risk.counted and abs(value) < 1e-9 else value for value in (risk.first, risk.theta)
     )  # a count is not told by its rounding

@@ -22,6 +22,7 @@ from setpoint.sets import (
     Learns,
     Measured,
     Multilabel,
+    Multiplied,
     Remembers,
     ScoreWindow,
     Shares,
@@ -33,7 +34,16 @@ from setpoint.sets.family import seasonal
 from setpoint.steps import Account, Fixed
 from setpoint.stretches import Barrier, ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
 
-__all__ = ["aci", "burn_in", "find_period", "intervals", "label_sets", "miss_level", "start_from"]
+__all__ = [
+    "aci",
+    "around",
+    "burn_in",
+    "find_period",
+    "intervals",
+    "label_sets",
+    "miss_level",
+    "start_from",
+]
 
 
 def miss_level(coverage: float) -> float:
@@ -50,7 +60,7 @@ def miss_level(coverage: float) -> float:
 def intervals(
     coverage: float = 0.9,
     *,
-    risk: Risk | None = None,
+    risk: Risk | Sequence[Risk] | None = None,
     recentre: bool = True,
     means: int = 1,
     period: int = 0,
@@ -69,10 +79,12 @@ def intervals(
     coverage
         The share of labels that the intervals are to hold.
     risk
-        Another loss and level to hold instead of coverage; its step and start are the budget's.
+        Another loss and level to hold instead of coverage, or several. Step and start are the
+        budget's, and so are the bounds.
     recentre, means, period, support
-        As for `sets.Corrected`. Intervals may leave the centre of the forecast unless
-        `recentre=False`; `period` is the season in rows, such as 24, and 0 is none.
+        As for `sets.Corrected`. Intervals may leave the centre of the forecast; with
+        `recentre=False` they always hold it. `period` is the season in rows, such as 24, and 0 is
+        none; `find_period` finds one.
     limit
         How much may be lost beyond what was asked before the full set is shown.
     steadiness
@@ -90,14 +102,32 @@ def intervals(
     >>> stream.update(15.0)
     1.0
     """
-    level = miss_level(coverage)
-    sets = Corrected(support=support, level=level, recentre=recentre, means=means, period=period)
-    budget = _budget(risk, level, limit, two_sided)
+    budget = _budget(risk, miss_level(coverage), limit, two_sided)
+    loss, level = budget[0].loss, miss_level(coverage)
+    shape = loss.missed(budget[0].level) if isinstance(loss, Misses) else level
+    sets = Corrected(support=support, level=shape, recentre=recentre, means=means, period=period)
     return Controller(sets, budget, Barrier(limit, steadiness, two_sided))
 
 
+def around(coverage: float = 0.9, *, limit: float = 20.0, steadiness: float = 0.15) -> Controller:
+    """A budget around the sets of any other rule: hand its intervals over as predictions.
+
+    They are made longer or shorter about their middle as the account of misses asks, so that there
+    are at no time more than 20.9 misses beyond what was asked.
+
+    >>> import setpoint as sp
+    >>> stream = sp.Stream(sp.presets.around(0.9))
+    >>> stream.predict((10.0, 14.0))  # as another rule shows it
+    Interval(10.0, 14.0)
+    """
+    budget = _budget(None, miss_level(coverage), limit, False)
+    return Controller(Multiplied(), budget, Barrier(limit, steadiness))
+
+
 def start_from(
-    controller: Controller, states: Iterable[State] | Mapping[Any, State], weight: float = 10.0
+    controller: Controller,
+    states: State | Iterable[State] | Mapping[Any, State],
+    weight: float = 10.0,
 ) -> Controller:
     """The same controller for new streams, which begin with what others have learnt.
 
@@ -132,7 +162,15 @@ def start_from(
     sets = controller.sets
     if not isinstance(sets, Corrected):
         raise InputError(f"a start needs a controller with sets.Corrected, got {sets!r}")
+    if isinstance(states, State):
+        states = [states]
     values = list(states.values() if isinstance(states, Mapping) else states)
+    for state in values:
+        if state.terms != controller.terms:
+            raise InputError(
+                "a start needs states under the same controller, and these were made by one with "
+                "other parts or levels"
+            )
     some = values[:: -(-len(values) // 2000) or 1]
     return replace(controller, sets=replace(sets, prior=sets.prior_of(some, weight)))
 
@@ -230,13 +268,24 @@ def _never_empty(family: Any) -> Any:
     return replace(family, never_empty=True)
 
 
-def _budget(risk: Risk | None, level: float, limit: float, two_sided: bool) -> Risk:
-    """A risk whose θ is the account of its losses."""
+def _budget(
+    risk: Risk | Sequence[Risk] | None, level: float, limit: float, two_sided: bool
+) -> tuple[Risk, ...]:
+    """Risks whose θ is the account of their losses."""
+    risks = (Risk(Miscoverage(), level),) if risk is None else risk
+    risks = (risks,) if isinstance(risks, Risk) else tuple(risks)
+    for held in risks:
+        if not isinstance(held, Risk):
+            raise InputError(f"risk must be a Risk or several, got {held!r}")
+        if held.bounds is not None:
+            raise InputError(
+                f"a budget has bounds of its own, got a risk with bounds={held.bounds}: leave them "
+                "out, and say limit="
+            )
+        if risk is not None and isinstance(held.loss, Misses):
+            doubt_level(held.loss.missed(held.level))
     step = Account(inf if two_sided else limit)
-    held = Risk(Miscoverage(), level) if risk is None else risk
-    if held.level != level and isinstance(held.loss, Misses):
-        doubt_level(held.loss.missed(held.level))
-    return replace(held, step=step, start=0.0)
+    return tuple(replace(held, step=step, start=0.0) for held in risks)
 
 
 def aci(

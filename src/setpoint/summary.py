@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,9 @@ import numpy as np
 from setpoint._html import table
 from setpoint.controller import Controller, State
 from setpoint.guarantee import RiskCertificate, asked_of, certify
-from setpoint.sets.family import Explains, size_of
+from setpoint.metrics.usefulness import Use, Usefulness, usefulness
+from setpoint.sets import Interval
+from setpoint.sets.family import Explains, Supports, size_of
 
 __all__ = [
     "RECENT",
@@ -75,6 +77,9 @@ class StreamSummary(_Table):
         The share of them that were full.
     learnt
         What a learning family has learnt, by name; empty for others.
+    usefulness
+        Whether the last intervals were of use, beside the last label and a quantile of its
+        changes; None for other sets and other losses.
     """
 
     risks: tuple[RiskCertificate, ...]
@@ -84,6 +89,7 @@ class StreamSummary(_Table):
     width: float | None
     full: float
     learnt: Mapping[str, float]
+    usefulness: Usefulness | None
 
     @property
     def labels(self) -> int:
@@ -114,9 +120,10 @@ class StreamSummary(_Table):
             "recent_risk": self.recent_risks[0],
             "width": self.width,
             "full": self.full,
-            "account": self.risks[0].excess,
+            "excess": self.risks[0].excess,
             "budget": self.risks[0].constant_upper if self.risks[0].counted else None,
             "learnt": dict(self.learnt),
+            "usefulness": None if self.usefulness is None else self.usefulness.as_dict(),
         }
         return {name: _plain(value) for name, value in numbers.items()}
 
@@ -129,14 +136,17 @@ class StreamSummary(_Table):
             if risk.judged:
                 lines.append(_came_out(risk, recent, self.recent))
             if risk.counted and risk.constant_upper is not None:
-                text = f"{risk.excess:+.1f} of at most {risk.constant_upper:.4g} {risk.unit[1]}"
-                lines.append(("account", f"{text} too many: {risk.status}"))
+                text = f"{risk.excess:+.1f} {risk.unit[1]} against what was asked"
+                most = f"never above {risk.constant_upper:+.4g}"
+                lines.append(("budget", f"{text}; {most}: {risk.status}"))
             else:
                 lines.append(("guarantee", str(risk.status)))
         if self.width is not None and self.recent:
             width = "infinite" if self.width != self.width else f"{self.width:.4g}"
             full = f", {100.0 * self.full:.1f} % of them full" if self.full else ""
             lines.append(("mean width", f"{width} over the last {self.recent}{full}"))
+        if self.usefulness is not None and self.usefulness.use is not Use.TOO_EARLY:
+            lines.append(("of use?", str(self.usefulness)))
         if told(self.learnt):
             lines.append(("learnt", ", ".join(told(self.learnt).values())))
         return lines
@@ -241,7 +251,25 @@ def summarise(
         width=None if not sizes else sum(finite) / len(finite) if finite else nan,
         full=1.0 - len(finite) / len(sizes) if sizes else 0.0,
         learnt=learnt_in(controller, state),
+        usefulness=_usefulness(controller, recent),
     )
+
+
+def _usefulness(
+    controller: Controller, recent: Sequence[tuple[Any, Any, Any]]
+) -> Usefulness | None:
+    """Whether the last intervals were of use."""
+    asked = asked_of(controller.risks[0])
+    rows = [
+        (shown.lower, shown.upper, y) for shown, _, y in recent
+        if isinstance(shown, Interval) and y is not None
+    ]  # fmt: skip
+    if asked is None or not rows:
+        return None
+    lower, upper, y = zip(*rows, strict=True)
+    sets = controller.sets
+    support = sets.support if isinstance(sets, Supports) else (-inf, inf)
+    return usefulness(lower, upper, y, confidence_level=asked, support=support)
 
 
 def summarise_many(

@@ -245,7 +245,7 @@ def test_nothing_but_the_result_is_printed_where_nobody_watches(forecast: Path) 
         "run", "forecast.csv", "--target", "y", "--no-report", "--json", cwd=forecast.parent
     )
     assert found.stderr == ""
-    assert json.loads(found.stdout)["job"]["model"] == "linear"
+    assert json.loads(found.stdout)["job"]["model"] == "auto"
 
 
 def test_the_shell_completes_commands() -> None:

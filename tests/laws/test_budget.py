@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import setpoint as sp
@@ -17,6 +17,7 @@ from setpoint.sets import (
     Corrected,
     Cumulative,
     Multilabel,
+    Multiplied,
     Nested,
     Scale,
     Threshold,
@@ -48,6 +49,9 @@ def budgets(draw: Any) -> sp.Controller:
     on_intervals = (Miscoverage(), MiscoverageCounter(cap=4.0), Custom(Shortfall()))
     limit = draw(st.sampled_from([10.0, 4.0]))
     barrier, tracking = Barrier(limit), Tracking(limit)
+    if draw(st.integers(0, 5)) == 0:
+        risk = sp.Risk(Miscoverage(), draw(st.sampled_from([0.05, 0.1, 0.3])), Account(inf), 0.0)
+        return sp.Controller(Corrected(), risk, Barrier(limit, two_sided=True))
     sets, stretch, losses = draw(
         st.sampled_from(
             [
@@ -55,6 +59,7 @@ def budgets(draw: Any) -> sp.Controller:
                 (Corrected(means=2, recentre=False), barrier, on_intervals),
                 (Corrected(support=(0.0, inf)), barrier, on_intervals),
                 (Corrected(period=3), barrier, on_intervals),
+                (Multiplied(), barrier, on_intervals),
                 (Widen(), tracking, on_intervals),
                 (Scale(), tracking, on_intervals),
                 (Threshold(), tracking, (Miscoverage(),)),
@@ -98,8 +103,11 @@ def hold_the_budget(
     sums = [[0.0] for _ in controller.risks]
     others = 0
     limit = controller.stretch.limit  # type: ignore[attr-defined]
-    for _ in range(events):
+    two_sided = getattr(controller.stretch, "two_sided", False)
+    for number in range(events):
         waiting = len(stream.pending)
+        if number % 37 == 36:
+            stream.restore(stream.content())  # as a saved stream goes on
         event = clerk.event()
         if event.what == "predict":
             others = max(others, min(waiting, habit.waiting - 1))
@@ -113,6 +121,9 @@ def hold_the_budget(
             rise = declaration(risk.loss).high - risk.level
             most = limit + 2.0 * others + (others + 1) * rise
             assert total[-1] <= most + 1e-9
+            if two_sided:
+                fall = risk.level - declaration(risk.loss).low
+                assert total[-1] >= -(limit + 2.0 * others + (others + 1) * fall) - 1e-9
             floor = risk.step.floor  # type: ignore[union-attr]
             if floor < inf:
                 assert total[-1] - min(total) <= most + floor + others + 1e-9
@@ -149,6 +160,7 @@ def test_the_budget_holds_with_late_missing_and_expired_labels(
 
 
 @pytest.mark.slow
+@settings(max_examples=20_000)
 @given(budgets(), adversaries(), habits(), st.integers(1, 400))
 def test_twenty_thousand_adversaries_do_not_break_the_budget(
     controller: sp.Controller, adversary: tuple[str, int], habit: Habit, events: int

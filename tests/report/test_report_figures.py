@@ -215,14 +215,17 @@ def test_a_picture_is_written_whole(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     trace = request.getfixturevalue(name)
-    path = report.png(trace, tmp_path / "report.png", title="A title")
+    path = report.picture(trace, tmp_path / "report.png", title="A title")
     data = path.read_bytes()
     assert data.startswith(b"\x89PNG")
     width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
-    assert width > 800
-    assert height > 800
+    assert (width, height) == (1408, 792), "as wide as a slide"
     assert [each.name for each in tmp_path.iterdir()] == ["report.png"]
-    assert report.png(trace, tmp_path / "again.png", title="A title").read_bytes() == data
+    assert report.picture(trace, tmp_path / "again.png", title="A title").read_bytes() == data
+    slide = report.picture(trace, tmp_path / "report.pdf", title="A title")
+    assert slide.read_bytes().startswith(b"%PDF")
+    with pytest.raises(InputError, match=r"a picture is a \.png or a \.pdf, got"):
+        report.picture(trace, tmp_path / "report.gif")
 
 
 def texts(value: Any) -> list[str]:
@@ -247,7 +250,7 @@ def test_no_text_of_a_user_is_markup_for_plotly(draw: Any, hostile: Trace) -> No
 
 
 def test_no_text_of_a_user_is_a_formula_in_the_picture(hostile: Trace, tmp_path: Path) -> None:
-    report.png(hostile, tmp_path / "a.png", r"$x^{2}$ %{meta.caption}", title=r"$\nothing{$")
+    report.picture(hostile, tmp_path / "a.png", r"$x^{2}$ %{meta.caption}", title=r"$\nothing{$")
 
 
 def test_no_line_and_no_band_crosses_time_without_rows(tmp_path: Path) -> None:
@@ -275,4 +278,4 @@ def test_no_line_and_no_band_crosses_time_without_rows(tmp_path: Path) -> None:
             assert np.isfinite(line.y).sum() > len(line.y) - 3
     bands = [each for each in report.lengths(trace).data if each.name == "10 to 90 %"]
     assert [each.showlegend for each in bands] == [False, True, False, False]
-    assert report.png(trace, tmp_path / "a.png").stat().st_size > 1000
+    assert report.picture(trace, tmp_path / "a.png").stat().st_size > 1000

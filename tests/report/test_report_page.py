@@ -120,7 +120,7 @@ def test_a_page_that_cannot_be_written_leaves_nothing(single: Trace, tmp_path: P
 
 @pytest.mark.parametrize(
     ("absent", "call"),
-    [("plotly", "report.theta(trace)"), ("matplotlib", "report.png(trace, 'never.png')")],
+    [("plotly", "report.theta(trace)"), ("matplotlib", "report.picture(trace, 'never.png')")],
 )
 def test_what_is_missing_is_named(absent: str, call: str, tmp_path: Path) -> None:
     script = f"""

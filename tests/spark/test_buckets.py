@@ -202,6 +202,26 @@ def test_a_label_that_comes_before_its_prediction_waits_for_it() -> None:
     assert states(work, blob)[1] == plain(PAPER, stream.state)
 
 
+def test_labels_that_become_known_late_give_what_replay_gives_to_the_bit() -> None:
+    columns, delay = table(), 5
+    nothing = np.full(len(columns["time"]), np.nan)
+    label = {"time": columns["time"] + delay, "lower": nothing, "upper": nothing}
+    both = [{**columns, "y": nothing}, {**columns, **label}]  # some say that none will come
+    rows = {name: np.concatenate([part[name] for part in both]) for name in columns}
+    rows["id"] = np.concatenate([columns["time"]] * 2)
+    prediction = {end: columns[end] for end in ("lower", "upper")}
+    known = {"time": columns["time"], "known": label["time"]}
+    for controller in CONTROLLERS.values():
+        work = Work(controller, expire=50)
+        blob, outputs = run(work, rows, 7)
+        tape = sp.Tape.from_arrays(prediction, columns["y"], id=columns["key"], **known)
+        trace = sp.replay(controller, tape)
+        assert same(outputs["upper"][: len(nothing)], trace.upper)
+        assert same(outputs["loss"][:, len(nothing) :], trace.losses)
+        found = states(work, blob)
+        assert found == {key: plain(controller, trace.states[key]) for key in found}
+
+
 @pytest.mark.parametrize("late", ["refuse", "accept"])
 @pytest.mark.parametrize("every", [1, 5, STEPS + 10])
 def test_duplicates_by_id_change_nothing(every: int, late: str) -> None:

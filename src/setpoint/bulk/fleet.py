@@ -131,26 +131,27 @@ class Fleet:
         """The ids of the streams, in the order of the arrays."""
         return tuple(self._ids)
 
-    def add(self, ids: Iterable[Id], states: Sequence[State] | None = None) -> None:
+    def add(self, ids: Iterable[Id], states: Sequence[State] | States | None = None) -> None:
         """Adds streams at the end, at the beginning of their lives or in given states."""
         new = checked_ids(ids)
         taken = [id for id in new if id in self._places]
         if taken or len(set(new)) < len(new):
             raise InputError(f"every stream needs an id of its own, got {taken or new!r} again")
-        if states is None:
-            given, repeats = [self._controller.init()], len(new)
-        else:
+        given, repeats = [self._controller.init()], len(new)
+        if states is not None and not isinstance(states, States):
             given, repeats = [matching(self._controller, state) for state in states], 1
             if len(given) != len(new):
                 raise InputError(f"got {len(given)} states for {len(new)} streams")
+        packed: Any = [*map(self._layout.pack, given)], [*map(pack_rest, given)]
+        if isinstance(states, States):
+            packed, repeats = states.packed(self._controller, new), 1
 
-        def joined(old: Array, values: list[list[float]]) -> Array:
-            added = np.array(values, np.float64).reshape(len(given), len(old))
+        def joined(old: Array, values: Any) -> Array:
+            added = np.array(values, np.float64).reshape(-1, len(old))
             both = np.concatenate([old, np.repeat(added, repeats, axis=0).T], axis=1)
             return np.ascontiguousarray(both)
 
-        vectors = joined(self._vectors, [self._layout.pack(state) for state in given])
-        self._rest = joined(self._rest, [pack_rest(state) for state in given])
+        vectors, self._rest = map(joined, (self._vectors, self._rest), packed)
         check_thetas(self._controller, vectors[list(self._layout.position.theta)])
         self._vectors = vectors
         self._places.update((id, place) for place, id in enumerate(new, len(self._ids)))

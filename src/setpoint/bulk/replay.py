@@ -240,6 +240,15 @@ class Trace:
             )
         return certify(self.controller, self.states[stream])
 
+    @cached_property
+    def certificates(self) -> list[Certificate]:
+        """What is guaranteed of each stream, in the order of `states`."""
+        if not isinstance(self.states, States):
+            return [certify(self.controller, state) for state in self.states.values()]
+        ids, (first, which) = list(self.states), self.states.alike()
+        told = [certify(self.controller, self.states[ids[place]]) for place in first.tolist()]
+        return [told[place] for place in which.tolist()]
+
 
 def _middle(controller: Controller, tape: Tape) -> Array | None:
     """The forecast of each row as it was given; None where there is no single one."""

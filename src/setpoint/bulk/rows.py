@@ -13,9 +13,9 @@ from setpoint.controller import Controller, State
 from setpoint.errors import LabelError, PredictionError
 from setpoint.laws import Law, Laws, aim_one, learn_one, prepared, turned
 from setpoint.parts import Capability
-from setpoint.predictions import Probabilities
+from setpoint.predictions import Phased, Probabilities
 from setpoint.sets import Interval
-from setpoint.sets.family import Draws, Learns, Sides, Taped
+from setpoint.sets.family import Draws, Learns, Sides, Taped, seasonal
 from setpoint.tape import Tape
 from setpoint.tape.columns import Column
 
@@ -44,7 +44,7 @@ def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterat
     """
     family: Any = controller.sets
     single, split = len(controller.risks) == 1, isinstance(family, Sides)
-    learns = isinstance(family, Learns)
+    learns, phased = isinstance(family, Learns), seasonal(family)
     columns = columns_of(controller, tape)
     narrowed = _Narrowed(support_of(controller)) if is_narrow(controller, columns) else None
     taped = family.taped if isinstance(family, Taped) else family.label
@@ -96,6 +96,8 @@ def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterat
                         laws.heed(state, len(waiting))
             if chances is not None:
                 prediction = Probabilities(prediction, u=float(chances[row]))
+            if phased:
+                prediction = Phased(prediction[:2], prediction[2])
             try:
                 reading = sets.read(prediction)
             except PredictionError as error:

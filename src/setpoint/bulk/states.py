@@ -10,8 +10,9 @@ from setpoint.bulk.compile import kernel
 from setpoint.bulk.vectors import Layout, layout_of, pack_rest, unpack_rest
 from setpoint.controller import Controller, State, matching
 from setpoint.errors import InputError, LabelError, PredictionError
+from setpoint.predictions import Phased
 from setpoint.sets import Interval
-from setpoint.sets.family import Arranges, Columns, Scalar, Shows, Supports
+from setpoint.sets.family import Arranges, Columns, Scalar, Shows, Supports, seasonal
 from setpoint.tape import Tape
 from setpoint.tape.columns import Column
 
@@ -67,6 +68,26 @@ class States(Mapping[Hashable, State]):
 
     def __repr__(self) -> str:
         return f"<the states of {len(self):,} streams>"
+
+    def packed(self, controller: Controller, ids: Sequence[Hashable]) -> tuple[Array, Array]:
+        """The numbers of these states, one row for each id, if they are those of a controller."""
+        if controller != self.controller:
+            raise InputError(f"the states are those of another controller, {self.controller!r}")
+        places = [self.places[id] for id in ids]
+        return self.vectors[:, places].T, self.rest[:, places].T
+
+    def alike(self) -> tuple[Array, Array]:
+        """Places of states that differ in more than what their families learnt, and which is whose.
+
+        A certificate does not ask what a family learnt: one is enough for all that are alike.
+        """
+        layout = layout_of(self.controller)
+        asked = np.ones(len(self.vectors), dtype=bool)
+        asked[list(layout.position.family)] = asked[layout.cells :] = False
+        numbers = np.ascontiguousarray(np.concatenate([self.vectors[asked], self.rest]).T)
+        keys = numbers.view(f"V{numbers.shape[1] * numbers.itemsize}").ravel()
+        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        return first, which
 
 
 class Begin:
@@ -204,7 +225,9 @@ def first_unsound(layout: Layout, columns: Sequence[Array]) -> int | None:
 
 def refusal(controller: Controller, columns: Sequence[Array], row: int) -> str:
     """Why the family refuses a row, in its own words."""
-    values = tuple(float(column[row]) for column in columns)
+    values: Any = tuple(float(column[row]) for column in columns)
+    if seasonal(controller.sets):
+        values = Phased(values[:2], values[2])
     try:
         controller.sets.read(values)
     except PredictionError as error:

@@ -339,7 +339,7 @@ def tape_of(
         keys = {name: np.tile(column, len(horizons)) for name, column in keys.items()}
         keys["horizon"] = np.repeat(np.array(horizons), len(rows))
         places = np.tile(np.arange(len(rows)), len(horizons))
-    if time is not None and (keys["time"][1:] < keys["time"][:-1]).any():
+    if time is not None and _goes_back(keys):
         order = np.argsort(keys["time"], kind="stable")
         prediction = {name: column[order] for name, column in prediction.items()}
         keys = {name: column[order] for name, column in keys.items()}
@@ -354,6 +354,19 @@ def tape_of(
     if tape.notice is not None:
         notes += [tape.notice, *_apart(rows, names, tape)]
     return tape, tuple(notes)
+
+
+def _goes_back(keys: Mapping[str, Array]) -> bool:
+    """Whether time goes back in a file, or within a series where each of them is in one piece.
+
+    Rows that lie series by series stay so: sorting millions of them would only scatter them.
+    """
+    falls = keys["time"][1:] < keys["time"][:-1]
+    if "id" not in keys or "horizon" in keys or not falls.any():
+        return bool(falls.any())
+    new = np.asarray(keys["id"][1:] != keys["id"][:-1])
+    heads = keys["id"][np.flatnonzero(np.concatenate(([True], new)))]
+    return len(set(heads.tolist())) < len(heads) or bool((falls & ~new).any())
 
 
 def _apart(rows: Rows, names: Mapping[str, Any], tape: Tape) -> list[str]:

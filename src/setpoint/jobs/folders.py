@@ -108,7 +108,7 @@ def report(
     *,
     title: str | None = None,
     out: str | os.PathLike[str] | None = None,
-    png: str | os.PathLike[str] | None = None,
+    picture: str | os.PathLike[str] | None = None,
 ) -> Reported:
     """Writes the report again, as a page and as a picture, from what a job left behind.
 
@@ -123,8 +123,8 @@ def report(
         What the page is called; by default as the file.
     out
         The page; by default report.html in the folder of the job, or in the present one.
-    png
-        A picture to write as well.
+    picture
+        A summary for a slide to write as well, .png or .pdf.
     """
     from setpoint import report as pages
 
@@ -150,9 +150,9 @@ def report(
         text = json.dumps({**content, "files": names}, indent=2, ensure_ascii=False)
         put(where / LIST, f"{text}\n")
     files = {page.name: page}
-    if png is not None:
-        picture = pages.png(trace, png, title=title)
-        files[picture.name] = picture
+    if picture is not None:
+        slide = pages.picture(trace, picture, title=title, metrics=numbers)
+        files[slide.name] = slide
     return Reported(numbers, files)
 
 

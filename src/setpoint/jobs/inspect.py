@@ -9,6 +9,7 @@ from typing import Any
 from setpoint import _state_file, spec
 from setpoint.bulk.fleet import Fleet
 from setpoint.bulk.replay import Trace
+from setpoint.bulk.states import States
 from setpoint.bulk.vectors import scalar
 from setpoint.controller import Controller
 from setpoint.errors import InputError, SetpointError, StateError
@@ -38,7 +39,8 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
     ids: list[Any] = [*trace.states]
     if scalar(controller):
         fleet = Fleet(controller, ())
-        fleet.add(ids, [*trace.states.values()])
+        states = trace.states
+        fleet.add(ids, states if isinstance(states, States) else [*states.values()])
         fleet.save(path)
         return
     streams = [Stream(controller, state=state).content() for state in trace.states.values()]

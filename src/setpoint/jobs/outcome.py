@@ -253,9 +253,10 @@ def _headline(trace: Trace, numbers: Mapping[str, Any]) -> str:
         of = "misses in a row" if isinstance(first.loss, MiscoverageCounter) else "loss"
         sentence = f"the mean of the {of} is {risk:.4g}; {first.level:.4g} was asked for"
         ends = [None if end is None else f"{end:.4g}" for end in (low, high)]
-    certified = [trace.certificate(id).risks[0] for id in trace.states]
+    alike = {id(certificate): certificate for certificate in trace.certificates}
+    certified = [certificate.risks[0] for certificate in alike.values()]
     if all(risk.counted and risk.constant_upper is not None for risk in certified):
-        return f"{sentence}, and {_promise(certified)}, whatever the data"
+        return f"{sentence}, and {_promise(certified, len(trace.states))}, whatever the data"
     statuses = {risk.status for risk in certified}
     if statuses == {Status.SAYS_NOTHING_YET} or vacuous:
         return f"{sentence}, and nothing is guaranteed yet: there are too few labels"
@@ -264,11 +265,11 @@ def _headline(trace: Trace, numbers: Mapping[str, Any]) -> str:
     return f"{sentence}, and {ends[0]} to {ends[1]} was guaranteed, whatever the data"
 
 
-def _promise(certified: list[RiskCertificate]) -> str:
+def _promise(certified: list[RiskCertificate], streams: int) -> str:
     """What a budget guarantees, of one series or of each of several."""
     first = certified[0]
     most = max(risk.constant_upper or 0.0 for risk in certified)
-    each = "" if len(certified) == 1 else " in each series"
+    each = "" if streams == 1 else " in each series"
     return f"never more than {most:.4g} {first.unit[1]} too many{each} is guaranteed"
 
 

@@ -1,8 +1,8 @@
 """Reports: a replayed trace as one page, as figures for notebooks, as a picture, as numbers.
 
-`write` makes a self-contained HTML page that needs no network; `png` a static picture; `metrics`
-the numbers behind both. Every figure of the page is a function from a trace to a plotly figure.
-Figures need the extra `plots`.
+`write` makes a self-contained HTML page that needs no network; `picture` a summary for a slide;
+`metrics` the numbers behind both. Every figure of the page is a function from a trace to a plotly
+figure. Figures need the extra `plots`.
 """
 
 from setpoint.report.drawing import plot
@@ -17,9 +17,9 @@ from setpoint.report.figures import (
 )
 from setpoint.report.numbers import metrics, write_metrics
 from setpoint.report.page import write
-from setpoint.report.picture import png
+from setpoint.report.picture import picture
 
 __all__ = [
-    "groups", "intervals", "lengths", "metrics", "plot", "png", "risk_over_time", "streaks",
+    "groups", "intervals", "lengths", "metrics", "picture", "plot", "risk_over_time", "streaks",
     "theta", "windows", "write", "write_metrics",
 ]  # fmt: skip

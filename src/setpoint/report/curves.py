@@ -1,15 +1,17 @@
 """What the figures draw: rows of a view, curves with few points and none of the peaks lost."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from math import inf, nan
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from setpoint import metrics
 from setpoint.bulk.replay import Trace
 from setpoint.errors import InputError
+from setpoint.guarantee import Certificate
 from setpoint.losses import declaration
 from setpoint.sets import Interval, Levels
 from setpoint.sets.family import Supports, size_of
@@ -17,10 +19,21 @@ from setpoint.sets.family import Supports, size_of
 __all__ = [
     "Band", "Lengths", "Risks", "Rolling", "Rows", "Streams", "View", "Window", "broken",
     "by_stream", "closed", "extremes", "finite_range", "lengths", "risk_range", "risks", "rolling",
-    "rows", "shows_intervals", "streaks", "stream_numbers", "thinned", "view_of",
+    "rows", "shows_intervals", "streaks", "stream_numbers", "summary_of", "thinned", "view_of",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
+
+_kept: WeakKeyDictionary[Trace, dict[Hashable, Any]] = WeakKeyDictionary()
+"""What several figures of a trace need: arrays, none of which holds the trace."""
+
+
+def _once(trace: Trace, key: Hashable, make: Callable[[], Any]) -> Any:
+    """What `make` gives, worked out once for each trace."""
+    kept = _kept.setdefault(trace, {})
+    if key not in kept:
+        kept[key] = make()
+    return kept[key]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,13 +131,26 @@ def view_of(trace: Trace, stream: Hashable = None, *, alone: bool = False, risk:
         x, axis = np.arange(len(rows)), "row"
         streams_shown: tuple[Hashable, ...] = (stream,)
     else:
-        steps = _steps(trace)
-        rows = np.argsort(steps if tape.time is None else tape.time, kind="stable")
-        x, axis = steps[rows], "step"
-        streams_shown = tuple(trace.states)
+        rows, x = _once(trace, "in order", lambda: _in_order(trace))
+        axis, streams_shown = "step", tuple(trace.states)
     if tape.time is not None:
-        x, axis = _whole_times(tape.time[rows]), "time"
+        x, axis = (_whole_times(tape.time[rows]) if len(streams_shown) == 1 else x), "time"
     return View(trace, rows, x, axis, streams_shown)
+
+
+def summary_of(trace: Trace, risk: int, window: int) -> metrics.Summary:
+    """The metrics of a trace, worked out once."""
+    told: metrics.Summary = _once(
+        trace, ("summary", risk, window), lambda: trace.summary(risk, window=window)
+    )
+    return told
+
+
+def _in_order(trace: Trace) -> tuple[Array, Array]:
+    """The rows of all streams in the order they happened, and the step or the time of each."""
+    steps, time = _steps(trace), trace.tape.time
+    rows = np.argsort(steps if time is None else time, kind="stable")
+    return rows, steps[rows] if time is None else _whole_times(time[rows])
 
 
 def _whole_times(time: Array) -> Array:
@@ -160,6 +186,11 @@ def shows_intervals(trace: Trace) -> bool:
 
 def by_stream(trace: Trace, risk: int = 0) -> Streams:
     """What came out in each stream by itself."""
+    told: Streams = _once(trace, ("streams", risk), lambda: _by_stream(trace, risk))
+    return told
+
+
+def _by_stream(trace: Trace, risk: int) -> Streams:
     numbers, count = stream_numbers(trace), len(trace.tape.streams)
     rows = np.arange(len(numbers))
     every = View(trace, rows, rows, "row", tuple(trace.states))
@@ -254,18 +285,24 @@ def risks(view: View, risk: int) -> Risks:
     judged = np.flatnonzero(~np.isnan(losses))
     level = trace.controller.risks[risk].level
     counts, totals = np.ones(len(judged)), losses[judged].astype(np.float64)
-    low: Array | None = np.zeros(len(judged))
-    high: Array | None = np.zeros(len(judged))
-    earlier = 0
-    for stream, first, count, total in _first_labels(view, judged, totals):
-        certificate = trace.certificate(stream).risks[risk]
-        before = certificate.judged - count
-        if before > 0:
-            earlier += before
-            counts[first] += before
-            totals[first] += certificate.mean * certificate.judged - total
-        low = _raised(low, first, certificate.constant_lower)
-        high = _raised(high, first, certificate.constant_upper)
+    certificates, first, seen, sums = _by_certificate(view, judged, totals)
+    told = [certificate.risks[risk] for certificate in certificates]
+    before = np.array([one.judged for one in told], dtype=np.int64) - seen
+    late = before > 0
+    counts[first[late]] += before[late]
+    means = np.array([one.mean for one in told])
+    totals[first[late]] += (means * (seen + before) - sums)[late]
+    earlier = int(before[late].sum())
+
+    def added(constants: list[float | None]) -> Array | None:
+        if None in constants:
+            return None
+        side = np.zeros(len(judged))
+        side[first] = constants
+        return side
+
+    low = added([one.constant_lower for one in told])
+    high = added([one.constant_upper for one in told])
     labels = np.cumsum(counts)
     running = np.cumsum(totals) / labels
     drawn = thinned(running)
@@ -283,25 +320,21 @@ def risks(view: View, risk: int) -> Risks:
     return Risks(x, running[drawn], edge(low), edge(high), level, len(judged), earlier)
 
 
-def _first_labels(view: View, judged: Array, losses: Array) -> list[tuple[Any, int, int, float]]:
-    """The streams that have labels: place of the first, how many, and the sum of their losses."""
-    if not len(judged):
-        return []
-    if not view.several:
-        return [(view.streams[0], 0, len(judged), float(losses.sum()))]
+def _by_certificate(
+    view: View, judged: Array, losses: Array
+) -> tuple[list[Certificate], Array, Array, Array]:
+    """The certificates of streams with labels: the place of the first, how many, and their sum."""
+    trace = view.trace
+    if not view.several or not len(judged):
+        streams = view.streams if len(judged) else ()
+        first, count = np.zeros(len(streams), np.int64), np.full(len(streams), len(judged))
+        total = np.full(len(streams), losses.sum())
+        return [trace.certificate(stream) for stream in streams], first, count, total
     numbers, first, inverse = np.unique(
-        stream_numbers(view.trace)[view.rows[judged]], return_index=True, return_inverse=True
+        stream_numbers(trace)[view.rows[judged]], return_index=True, return_inverse=True
     )
-    counts, totals = np.bincount(inverse), np.bincount(inverse, weights=losses)
-    ids = [view.trace.tape.streams[number] for number in numbers.tolist()]
-    return list(zip(ids, first.tolist(), counts.tolist(), totals.tolist(), strict=True))
-
-
-def _raised(side: Array | None, place: int, constant: float | None) -> Array | None:
-    if side is None or constant is None:
-        return None
-    side[place] += constant
-    return side
+    certificates = [trace.certificates[number] for number in numbers.tolist()]
+    return certificates, first, np.bincount(inverse), np.bincount(inverse, weights=losses)
 
 
 def risk_range(curve: Risks) -> list[float]:

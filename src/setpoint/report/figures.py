@@ -91,7 +91,7 @@ def windows(trace: Trace, stream: Hashable = None, *, risk: int = 0, window: int
     """The mean loss over sliding windows, with the worst ones shaded."""
     figure = blank()
     if stream is None and len(trace.states) > 1:
-        stream = worst_window_stream(trace, trace.summary(risk, window=window))
+        stream = worst_window_stream(trace, curves.summary_of(trace, risk, window))
     view = view_of(trace, stream, alone=True, risk=risk)
     rolling = curves.rolling(view, risk, window)
     shaded = rolling.worst[: 3 if len(view.rows) > 12 * rolling.window else 1]

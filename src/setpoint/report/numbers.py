@@ -83,10 +83,13 @@ def metrics(trace: Trace, *, window: int = 250) -> dict[str, Any]:
     """
     _check.whole(window, "window", 1)
     every = view_of(trace)
-    summaries = [trace.summary(i, window=window) for i in range(len(trace.controller.risks))]
-    certificates = [trace.certificate(stream) for stream in trace.states]
+    risks_held = range(len(trace.controller.risks))
+    summaries = [curves.summary_of(trace, i, window) for i in risks_held]
+    certificates = trace.certificates
+    many = Counter(map(id, certificates))  # streams whose states are alike share one
+    distinct = {id(certificate): certificate for certificate in certificates}
     risks = [
-        _risk(every, i, summary, [certificate.risks[i] for certificate in certificates])
+        _risk(every, i, summary, [(distinct[key].risks[i], many[key]) for key in many])
         for i, summary in enumerate(summaries)
     ]
     of_the_first, use = summaries[0].as_dict(), trace.usefulness()
@@ -116,31 +119,34 @@ def write_metrics(numbers: Mapping[str, Any], path: str | os.PathLike[str]) -> P
 
 
 def _risk(
-    view: View, index: int, summary: Summary, certificates: list[RiskCertificate]
+    view: View, index: int, summary: Summary, certificates: list[tuple[RiskCertificate, int]]
 ) -> dict[str, Any]:
-    """What was asked of one risk, what came out, and what is guaranteed."""
-    curve = curves.risks(view, index)
+    """What was asked of one risk, what came out, and what is guaranteed.
+
+    Each certificate stands beside the number of streams that it is of.
+    """
+    first, curve = certificates[0][0], curves.risks(view, index)
     promise = declaration(view.trace.controller.risks[index].loss)
 
     def last(side: Array | None) -> float | None:
         return float(side[-1]) if side is not None and len(side) else None
 
     return {
-        "name": certificates[0].name,
+        "name": first.name,
         "level": summary.level,
         "risk": summary.risk,
         "bound_lower": last(curve.low),
         "bound_upper": last(curve.high),
-        "status": min((c.status for c in certificates), key=_WEAKEST_FIRST.index),
+        "status": min((c.status for c, _ in certificates), key=_WEAKEST_FIRST.index),
         "verdict": _verdict(certificates),
         "low": promise.low,
         "high": promise.high,
         "labels": curve.labels,
         "earlier_labels": curve.earlier,
         "certified_risk": last(curve.risk),
-        "asked": certificates[0].asked,
+        "asked": first.asked,
         "budget": _budget(certificates),
-        "unit": certificates[0].unit[1],
+        "unit": first.unit[1],
         "worst_window": summary.worst_window,
         "rms_window": summary.rms_window,
         "worst_window_start": summary.worst_window_start,
@@ -148,23 +154,25 @@ def _risk(
     }
 
 
-def _budget(certificates: list[RiskCertificate]) -> float | None:
+def _budget(certificates: list[tuple[RiskCertificate, int]]) -> float | None:
     """The most that any stream can lose beyond what was asked, where that is told as a count."""
-    ends = [risk.constant_upper if risk.counted else None for risk in certificates]
+    ends = [risk.constant_upper if risk.counted else None for risk, _ in certificates]
     known = [end for end in ends if end is not None]
     return max(known) if len(known) == len(ends) else None
 
 
-def _verdict(certificates: list[RiskCertificate]) -> str:
+def _verdict(certificates: list[tuple[RiskCertificate, int]]) -> str:
     """One sentence for all streams: the verdict they share, or how many have which status."""
-    sentences = {certificate.verdict for certificate in certificates}
+    sentences = {certificate.verdict for certificate, _ in certificates}
     if len(sentences) == 1:
         return sentences.pop()
-    counts = Counter(certificate.status for certificate in certificates)
+    counts: Counter[Status] = Counter()
+    for certificate, streams in certificates:
+        counts[certificate.status] += streams
     if len(counts) == 1:
         return str(next(iter(counts)))
     return "; ".join(
-        f"{status} for {counts[status]:,} of {len(certificates):,} streams"
+        f"{status} for {counts[status]:,} of {counts.total():,} streams"
         for status in _WEAKEST_FIRST
         if status in counts
     )

@@ -405,7 +405,7 @@ def _worst(numbers: Mapping[str, Any], index: int) -> str:
             f"<tr><td>{escape(ends[0])}</td><td>{escape(ends[1])}</td>"
             f'<td class="number">{mean}</td>'
             f'<td class="number">{words.signed(window["risk"] - risk["level"], ".4f")}</td>'
-            f"<td>{escape(words.of_window(window, words.target(numbers)))}</td></tr>"
+            f'<td class="words">{escape(words.of_window(window, words.target(numbers)))}</td></tr>'
         )
     of = f" of stream {escape(str(windows[0]['stream']))}" if numbers["streams"] > 1 else ""
     which = f": {escape(risk['name'])}" if len(numbers["risks"]) > 1 else ""

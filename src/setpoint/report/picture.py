@@ -1,62 +1,109 @@
-"""The report as one static picture, for places where no page can be opened."""
+"""The report as one static picture for a slide: a PNG, or a PDF that can be scaled."""
 
 import os
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from io import BytesIO
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from setpoint._files import put
 from setpoint.bulk.replay import Trace
-from setpoint.report import curves
+from setpoint.errors import InputError
+from setpoint.report import curves, words
 from setpoint.report.curves import View, view_of
-from setpoint.report.figures import LIGHT, SERIES, library
+from setpoint.report.figures import LIGHT, library
+from setpoint.report.numbers import metrics as numbers_of
 
-__all__ = ["png"]
+__all__ = ["picture"]
 
 _DPI = 110
 _ROWS = 300
+_BESIDE = (
+    ("coverage", "coverage", "{:.1%}"),
+    ("longest streak of misses", "longest_streak", "{:,}"),
+    ("mean length", "mean_finite_length", "{:.4g}"),
+)
+# matplotlib signs its files with its version and the time, which would change them each time.
+_UNSIGNED: dict[str, dict[str, None]] = {
+    ".png": {"Software": None},
+    ".pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+}
 
 
-def png(
+def picture(
     trace: Trace,
     path: str | os.PathLike[str],
     stream: Hashable = None,
     *,
     title: str = "",
+    metrics: Mapping[str, Any] | None = None,
     window: int = 250,
 ) -> Path:
-    """Writes an overview as a PNG: risk and guarantee, the last sets, θ, the worst windows.
+    """Writes a summary for a slide: the outcome, before and after, the last sets, worst windows.
 
-    It needs matplotlib and neither a browser nor a display.
+    The suffix of the path says what it is, `.png` or `.pdf`. It needs matplotlib and neither a
+    browser nor a display.
 
-    The parameters are those of `write`. `stream` is the id of a stream; of several, the risk is
-    that of all together and the rest that of the one with the highest risk, if none is named.
+    The parameters are those of `write`. `stream` is the id of a stream; of several, the numbers
+    are those of all together and the curves those of the one with the highest risk, if none is
+    named.
     """
-    figure = library("matplotlib.figure").Figure(figsize=(9.0, 9.6), dpi=_DPI, layout="constrained")
-    panels = figure.subplots(4, 1)
-    every, view = view_of(trace, stream), view_of(trace, stream, alone=True)
-    titles = (
-        _risk(panels[0], every),
-        _rows(panels[1], view.part(slice(-_ROWS, None))),
-        _theta(panels[2], view),
-        _rolling(panels[3], view, window),
+    kind = Path(path).suffix.lower()
+    if kind not in _UNSIGNED:
+        raise InputError(f"a picture is a .png or a .pdf, got {os.fspath(path)!r}")
+    figure = library("matplotlib.figure").Figure(
+        figsize=(12.8, 7.2), dpi=_DPI, layout="constrained"
     )
-    for panel, text in zip(panels, titles, strict=True):
-        panel.set_title(_text(text), loc="left", fontsize=10, color=LIGHT["ink"])
+    numbers = numbers_of(trace, window=window) if metrics is None else metrics
+    parts = figure.subplot_mosaic([["words", "rows"], ["words", "windows"]], width_ratios=[2, 3])
+    view = view_of(trace, stream, alone=True)
+    _words(parts["words"], numbers, title)
+    titles = {
+        "rows": _rows(parts["rows"], view.part(slice(-_ROWS, None)), words.target(numbers)),
+        "windows": _rolling(parts["windows"], view, numbers["window"]),
+    }
+    for name, text in titles.items():
+        panel = parts[name]
+        panel.set_title(_text(text), loc="left", fontsize=11, color=LIGHT["ink"])
         panel.spines[["top", "right"]].set_visible(False)
         panel.spines[["left", "bottom"]].set_color(LIGHT["muted"])
         panel.grid(visible=True, axis="y", color=LIGHT["grid"], linewidth=0.7)
         panel.set_axisbelow(True)
-        panel.tick_params(labelsize=8, colors=LIGHT["muted"])
+        panel.tick_params(labelsize=9, colors=LIGHT["muted"])
         if panel.get_legend_handles_labels()[0]:
-            panel.legend(fontsize=8, frameon=False, loc="upper right", ncols=3)
-    if title:
-        figure.suptitle(_text(title), x=0.01, ha="left", fontsize=13, color=LIGHT["ink"])
+            panel.legend(fontsize=9, frameon=False, loc="upper right", ncols=3)
     buffer = BytesIO()
-    # matplotlib signs its files with its version, which would change them from one to the next.
-    figure.savefig(buffer, format="png", metadata={"Software": None})
+    figure.savefig(buffer, format=kind[1:], metadata=_UNSIGNED[kind])
     return put(path, buffer.getvalue())
+
+
+def _words(panel: Any, numbers: Mapping[str, Any], title: str) -> None:
+    """The outcome, the sets before and after, and whether they were of use."""
+    panel.set_axis_off()
+    lines = [words.outcome(numbers)]
+    if numbers["usefulness"] is not None:
+        lines.append(f"The sets are {words.use(numbers['usefulness'])}.")
+    paragraphs = "\n\n".join(fill(_text(line), 48) for line in lines)
+    ink = {"color": LIGHT["ink"], "va": "top", "transform": panel.transAxes}
+    panel.text(0.0, 1.0, fill(_text(title), 34), fontsize=17, **ink)
+    panel.text(0.0, 0.86, paragraphs, fontsize=11.5, linespacing=1.4, **ink)
+    before = numbers.get("as_given") or {}
+    cells = [
+        [form.format(source[name]) if source.get(name) is not None else "–"
+         for source in ((before, numbers) if before else (numbers,))]
+        for _, name, form in _BESIDE
+    ]  # fmt: skip
+    heads = ["as given", "with setpoint"] if before else ["with setpoint"]
+    table = panel.table(
+        cells, rowLabels=[name for name, *_ in _BESIDE], colLabels=heads, edges="horizontal",
+        bbox=(0.4, 0.22, 0.6, 0.26),
+    )  # fmt: skip
+    table.auto_set_font_size(False)
+    table.set_fontsize(10.5)
+    for cell in table.get_celld().values():
+        cell.set_edgecolor(LIGHT["grid"])
+        cell.get_text().set_color(LIGHT["ink"])
 
 
 def _text(text: str) -> str:
@@ -74,24 +121,7 @@ def _add_level(panel: Any, level: float, label: str | None = None) -> None:
     panel.axhline(level, color=LIGHT["ink"], linewidth=1.0, linestyle="--", label=label)
 
 
-def _risk(panel: Any, view: View) -> str:
-    curve = curves.risks(view, 0)
-    title = f"Risk over time: {view.trace.controller.risks[0].name}{view.name}, "
-    title += f"{curve.level:.4g} asked for"
-    if len(curve.risk):
-        title += f", {curve.risk[-1]:.4g} came out"
-    if curve.low is not None and curve.high is not None:
-        shade = {"color": _shade("fill"), "linewidth": 0}
-        panel.fill_between(curve.x, curve.low, curve.high, label="guaranteed", **shade)
-        if len(curve.risk):
-            title += f", {curve.low[-1]:.4g} to {curve.high[-1]:.4g} guaranteed"
-    panel.plot(curve.x, curve.risk, color=LIGHT["line"], linewidth=1.3, label="risk so far")
-    _add_level(panel, curve.level, "level")
-    panel.set_ylim(*curves.risk_range(curve))
-    return title
-
-
-def _rows(panel: Any, view: View) -> str:
+def _rows(panel: Any, view: View, target: str) -> str:
     rows = curves.rows(view)
     if rows.bands:
         height = view.trace.tape.y[view.rows]
@@ -101,7 +131,7 @@ def _rows(panel: Any, view: View) -> str:
             label = None if place else "set"
             panel.fill_between(*ends, color=_shade("fill"), linewidth=0, label=label)
         line = curves.broken(rows.at, rows.y)
-        panel.plot(*line, color=LIGHT["ink"], linewidth=0.9, label="label")
+        panel.plot(*line, color=LIGHT["ink"], linewidth=0.9, label=_text(target))
         panel.set_ylim(low, high)
     else:
         height = view.sizes
@@ -109,16 +139,6 @@ def _rows(panel: Any, view: View) -> str:
     misses = view.x[rows.misses], height[rows.misses]
     panel.plot(*misses, "x", markersize=5, color=LIGHT["miss"], label="miss")
     return f"The last {len(view.rows):,} rows{view.name}"
-
-
-def _theta(panel: Any, view: View) -> str:
-    risks = view.trace.controller.risks
-    for place, (risk, values) in enumerate(zip(risks, view.thetas, strict=True)):
-        drawn = curves.thinned(values)
-        name = _text(f"{risk.name} at {risk.level:g}") if len(risks) > 1 else None
-        line = curves.broken(view.x[drawn], values[drawn])
-        panel.plot(*line, linewidth=1.1, color=LIGHT[SERIES[place % len(SERIES)]], label=name)
-    return f"θ{view.name}"
 
 
 def _rolling(panel: Any, view: View, window: int) -> str:

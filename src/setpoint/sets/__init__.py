@@ -6,7 +6,7 @@ A family answers two questions, and they agree with each other:
     critical(prediction, y)    the smallest λ whose set contains y
 """
 
-from setpoint.sets.corrected import Corrected, Learnt
+from setpoint.sets.corrected import Corrected, Learnt, Multiplied
 from setpoint.sets.family import (
     Arranges,
     Columns,
@@ -34,8 +34,8 @@ from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, T
 
 __all__ = [
     "Arranges", "Columns", "Corrected", "Cumulative", "Draws", "Explains", "Family", "Interval",
-    "LabelSet", "Learns", "Learnt", "Levels", "Lower", "Measured", "Multilabel", "Nested",
-    "NeverEmpty", "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels",
+    "LabelSet", "Learns", "Learnt", "Levels", "Lower", "Measured", "Multilabel", "Multiplied",
+    "Nested", "NeverEmpty", "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels",
     "QuantileScale", "Remembers", "Scalar", "Scale", "ScoreWindow", "Seasonal", "Shares", "Shows",
     "SidedInterval", "Sides", "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",
 ]  # fmt: skip

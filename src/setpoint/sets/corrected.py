@@ -17,10 +17,11 @@ from setpoint.parts import ours
 from setpoint.predictions import Phased, Spread
 from setpoint.sets import correction
 from setpoint.sets.correction import Further, Memory, Reading
-from setpoint.sets.intervals import _LINE, Scale, Widen, _Ends
+from setpoint.sets.intervals import _LINE, Scale, Widen, _Ends, scale_sound
 
 __all__ = [
-    "Corrected", "Learnt", "corrected", "corrected_critical", "ends_sound", "row_sound",
+    "Corrected", "Learnt", "Multiplied", "corrected", "corrected_critical", "ends_sound",
+    "row_sound",
 ]  # fmt: skip
 
 Floats = tuple[float, ...]
@@ -85,10 +86,10 @@ def row_sound(columns: Floats) -> bool:
 class Corrected(_Ends):
     """Intervals from a forecast and from what its past errors teach: [c − h·e^λ, c + h·e^λ].
 
-    It takes `Quantiles` or any pair (lower, upper), a point forecast, and `Spread` or any triple
-    (centre, low, high), which is read as the ends centre − low and centre + high. It needs no past
-    data and has no unit: y and the forecast may be in any. The interval may leave the centre that
-    was given, because the family forecasts the forecast's error; `recentre=False` forbids that.
+    It takes `Quantiles` or any pair (lower, upper), a point forecast, and `Spread`, which is read
+    as the ends centre − low and centre + high. It needs no past data and has no unit: y and the
+    forecast may be in any. The interval may leave the centre that was given, because the family
+    forecasts the forecast's error; with `recentre=False` it always holds that centre.
     Ends that cross are taken the other way round, and a centre outside the support is moved to its
     end, so the set at a finite λ is never empty. `learnt(state)` says what it has learnt.
 
@@ -97,8 +98,9 @@ class Corrected(_Ends):
     level
         The share of labels that both ends together may miss at λ = 0.
     recentre
-        Whether the centre may move with the expected error. Without it intervals on a biased or
-        drifting forecast are much wider.
+        Whether the centre may move with the expected error. Without it the interval holds the
+        given centre, though not always in its middle, and is much wider on a biased or drifting
+        forecast.
     means
         How many averages of the error the regression sees, 1 or 2. Two are a little narrower and
         a little slower.
@@ -292,8 +294,11 @@ class Corrected(_Ends):
         phase: Any = nan
         if type(prediction) is Phased:
             prediction, phase = prediction.prediction, prediction.phase
-        elif self.period and type(prediction) is tuple and len(prediction) == 3:
-            *prediction, phase = prediction
+        elif type(prediction) is tuple and len(prediction) == 3:
+            raise PredictionError(
+                f"three numbers can mean two things, got {prediction}: say Spread(centre, low, "
+                "high), or Phased((lower, upper), phase) where there is a period"
+            )
         elif self.period and "phase" in _names(prediction):
             phase = prediction["phase"]
             prediction = {name: prediction[name] for name in _names(prediction) - {"phase"}}
@@ -335,6 +340,49 @@ class Corrected(_Ends):
             return ends
         phase = by_name.get("phase", np.full(ends[0].shape, nan))
         return (*ends, phase.astype(ends[0].dtype, copy=False))
+
+
+@ours
+@dataclass(frozen=True, slots=True)
+class Multiplied(_Ends):
+    """Sets that another rule made, made longer or shorter: [centre − low·e^λ, centre + high·e^λ].
+
+    It takes a pair (lower, upper), whose centre is its middle, or `Spread`. With `steps.Account`
+    and `stretches.Barrier` it puts a budget around any other rule; `presets.around` is that.
+
+    Parameters
+    ----------
+    support
+        As for `Widen`.
+
+    Examples
+    --------
+    >>> Multiplied().at(Multiplied().read((10.0, 14.0)), 0.0)
+    Interval(10.0, 14.0)
+    """
+
+    columns = ("centre", "low", "high")
+    ends = staticmethod(corrected)
+    score = staticmethod(corrected_critical)
+    sound = staticmethod(scale_sound)
+    forms = (("lower", "upper"), columns)
+
+    def read(self, prediction: Any) -> Floats:
+        """The prediction as its centre and its two sides."""
+        pair = isinstance(prediction, tuple) and len(prediction) == 2
+        if pair or _names(prediction) == set(_ENDS.columns):
+            lower, upper = _ENDS.read(prediction)
+            half = 0.5 * abs(upper - lower)
+            prediction = Spread(0.5 * (lower + upper), half, half)
+        return _SPREAD.read(prediction)
+
+    def arranged(self, names: tuple[str, ...], columns: Sequence[Any]) -> tuple[Any, ...]:
+        """Arrays in one of the forms as `columns` names them."""
+        if names == self.columns:
+            return tuple(columns)
+        lower, upper = columns
+        half = 0.5 * np.abs(upper - lower)
+        return 0.5 * (lower + upper), half, half
 
 
 _ENDS, _SPREAD = Widen(), Scale()

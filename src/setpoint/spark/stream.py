@@ -92,7 +92,8 @@ def calibrate_stream(
         The column of the phase, for families with a season.
     id
         Which prediction of its key a row is about. With it labels may come apart from their
-        predictions: a row without prediction is a label, one without y waits for it.
+        predictions: a row without prediction is a label, one without y waits for it, and one
+        without either says that no label will come.
     labels
         Another streaming data frame with the columns of key, time, id and y, if labels are there.
     buckets
@@ -318,7 +319,6 @@ class Rows:
         else:
             reasons[f"{self.id[0]} must not be null"] = fn.col("id").isNull()
             reasons[f"{given} must be null together"] = some & ~nothing
-            reasons["a row needs a prediction or a label"] = nothing & (y.isNull() | fn.isnan(y))
         wrong: Any = fn
         for reason, is_so in reasons.items():
             told = fn.concat(fn.lit("setpoint: key "), key.cast("string"), fn.lit(f": {reason}"))

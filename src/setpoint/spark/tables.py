@@ -93,9 +93,7 @@ def _by_known(df: Frame, rows: Rows, known: str) -> tuple[Rows, Frame]:
         )
     rows = replace(rows, id=(_ROW, "bigint"))
     numbered = df.withColumn(_ROW, rows.whole_time())
-    y = fn.col(f"`{rows.y}`")
-    labels = numbered.where(y.isNotNull() & ~fn.isnan(y.cast("double")))
-    later = replace(rows, time=(known, rows.time[1])).labels(labels)
+    later = replace(rows, time=(known, rows.time[1])).labels(numbered)
     return rows, rows.events(numbered.withColumn(rows.y, fn.lit(None).cast("double"))).union(later)
 
 

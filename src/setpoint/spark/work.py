@@ -133,9 +133,9 @@ class Work:
             The bucket as the last call left it, None before the first.
         columns
             `key`, `time` (whole numbers), the columns of the prediction, `y`, and `id` where
-            labels may come apart: a row without prediction is then a label, and one without y
-            waits for it. Without ids, key and time say which row is meant, and a row without y
-            has no label.
+            labels may come apart: a row without prediction is then a label, one without y waits
+            for it, and one without either says that no label will come. Without ids, key and time
+            say which row is meant, and a row without y has no label.
         """
         bucket, outputs = self.step(self.unpack(blob), columns)
         return self.pack(bucket), outputs
@@ -348,7 +348,7 @@ class _Batch:
         before = matches(old.early.place, old.early.id, place, id) >= 0
         before |= matches(place, id, place, id) != np.arange(len(alone))
         status[unseen] = np.where((closed | before)[unseen], _DUPLICATE, _EARLY)
-        status[~self.labelled[alone]] = _UNKNOWN
+        status[unseen & ~self.labelled[alone]] = _UNKNOWN
         self.status[alone] = status
         answers = status == _ANSWERED
         return alone[answers], slot[answers]
@@ -458,6 +458,7 @@ class _Batch:
 
 def form_of(controller: Controller, names: Iterable[str]) -> tuple[str, ...]:
     """The names among these in which the family takes predictions."""
+    layout_of(controller)  # says what is not scalar
     sets: Any = controller.sets
     known = set(names)
     forms = sets.forms if isinstance(sets, Arranges) else (tuple(sets.columns),)

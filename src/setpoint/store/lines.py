@@ -19,7 +19,7 @@ except ImportError:
 __all__ = ["array", "event", "line", "serve"]
 
 _LONGEST, _CHUNK = 1 << 20, 1 << 18
-_text = json.JSONEncoder(check_circular=False).encode
+_text = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 
 
 def serve(store: Store, source: BinaryIO, sink: BinaryIO) -> None:

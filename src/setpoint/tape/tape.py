@@ -422,6 +422,8 @@ class Tape:
         if len(lengths) == 1:
             count = int(counts[0])
             return self[:count], self[count:]
+        if not counts.any():
+            return self[:0], self
         within = np.arange(len(self)) - np.repeat(offsets[:-1], lengths)
         early = self.by_row(within < np.repeat(counts, lengths))
         return self._take(np.flatnonzero(early)), self._take(np.flatnonzero(~early))

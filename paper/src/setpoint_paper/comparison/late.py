@@ -1,11 +1,12 @@
 """Late labels: the default beside what ignores the delay, on forecasts of several rows ahead.
 
-The streams are forecasts of the power data, 36, 72 and 144 rows ahead, and those of a file. Each way
-is judged by what its user would have seen; *taken as known at once* by what its replay would claim.
+The streams are forecasts of the power data, 36, 72 and 144 rows ahead, and those of a file. Each
+way is judged by what its user would have seen; *taken as known at once* by what a replay without
+the delay would claim.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,8 @@ Floats = NDArray[np.float64]
 Ends = tuple[Floats, Floats]
 
 _STEPS = (36, 72, 144)
+_FEW = 12
+"""Labels up to so many rows late are a little late, the others a day or a part of it."""
 _RULES = {rule.name: rule.ends for rule in RULES}
 
 
@@ -71,17 +74,16 @@ def late(
     for steps in _STEPS:
         power = list(ahead("power", steps))
         found = np.stack(each(measured, [(one,) for one in power], jobs, console, "measuring"))
-        parts += [f"## Power, {steps} rows ahead", _page(power, found)]
+        parts += [f"## Power, {steps} rows ahead, {len(power)} forecasts", _page(found)]
     if streams is not None:
         others = [one for one in read(streams) if one.delay]
         found = np.stack(each(measured, [(one,) for one in others], jobs, console, "measuring"))
-        for least, most in ((1, 12), (13, 1_000)):
-            places = [i for i, one in enumerate(others) if least <= one.delay <= most]
-            if places:
-                chosen = [others[place] for place in places]
-                latest = max(one.delay for one in chosen)
-                title = f"{len(chosen)} streams, {min(one.delay for one in chosen)} to {latest}"
-                parts += [f"## {title} rows late", _page(chosen, found[places])]
+        delays = np.array([one.delay for one in others])
+        for chosen in (delays > 0, delays <= _FEW, delays > _FEW):
+            if chosen.any():
+                least, most = delays[chosen].min(), delays[chosen].max()
+                title = f"## {chosen.sum()} streams, {least} to {most} rows late"
+                parts += [title, _page(found[chosen])]
     text = "\n\n".join(parts) + "\n"
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +104,7 @@ def measured(series: Series) -> Floats:
     return np.array(rows)
 
 
-def _page(series: Sequence[Series], found: Floats) -> str:
+def _page(found: Floats) -> str:
     """Medians over the streams; width and Winkler are shares of those of the γ in hindsight."""
     shares = found / found[:, -1:]
     head = ["", "coverage %", "width", "Winkler", "longest streak", "worst window %"]

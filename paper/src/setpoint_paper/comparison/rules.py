@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 import setpoint as sp
-from setpoint_paper.comparison.budget import around
 from setpoint_paper.comparison.measures import LEVEL, measure
 from setpoint_paper.comparison.streams import BURN_IN, Series
 
@@ -268,7 +267,7 @@ def _budget(series: Series, ends: Callable[[Series], Ends]) -> Ends:
     lower, upper = np.clip(lower, -largest, largest), np.clip(upper, -largest, largest)
     half = np.maximum(0.5 * (upper - lower), 0.0)
     columns = {"centre": 0.5 * (lower + upper), "low": half, "high": half}
-    return _shown(around(LEVEL), columns, series.y[BURN_IN:], series.delay, None)
+    return _shown(sp.presets.around(1.0 - LEVEL), columns, series.y[BURN_IN:], series.delay, None)
 
 
 _PUBLISHED: dict[str, Callable[[Series], Ends]] = {

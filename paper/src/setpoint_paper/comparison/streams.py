@@ -120,7 +120,7 @@ def made(*, quick: bool = False) -> Iterator[Series]:
 
 def ahead(name: str, steps: int) -> Iterator[Series]:
     """The forecasts of a data set, by its name, made so many rows ahead."""
-    first, day, split = next(rest for data, *rest in _DATA if data == name)
+    first, day, split = next((a, b, c) for data, a, b, c in _DATA if data == name)
     yield from _forecast(_stretch(name, first, _WARM + _ROWS), name, split, day, steps, False)
 
 

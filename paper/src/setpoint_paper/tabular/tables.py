@@ -212,11 +212,14 @@ def _guarantees(results: Results) -> str:
         f"The risk within the certificate's two bounds: on {within:,}. "
         f"{'HOLDS' if within == len(ran) else 'BROKEN'}. The widest bound is ±{bound:.4f} "
         f"(γ = {widest.gamma:g}, T = {widest.steps:,}; the study of γ apart).",
-        f"Of the {len(adjusted):,} runs of the self-adjusting method, whose bound is on misses "
-        f"beyond those asked for, {sum(row.within for row in adjusted):,} are within it.",
         f"The safeguard acted {guarded['rolling']:,} times in the runs of Rolling RC and "
         f"{guarded['cal']:,} times in those of calibration with cal.",
     ]
+    if adjusted:
+        points.append(
+            f"Of the {len(adjusted):,} runs of the self-adjusting method, whose bound is on misses "
+            f"beyond those asked for, {sum(row.within for row in adjusted):,} are within it."
+        )
     if held:
         points.append(
             f"MC under control, γ tuned: {min(row.mc for row in held):.4f} to "
