@@ -487,5 +487,5 @@ def test_real_files_are_held_as_they_are(
         warnings.simplefilter("error")
         found = jobs.run(path, target, model="last")
     assert abs(found.trace.coverage - 0.9) < 0.002
-    assert found.trace.certificate().risks[0].verdict == "holds"
+    assert found.trace.certificate().risks[0].verdict == "holds from above"
     assert any(notes in note for note in found.notes)

@@ -67,7 +67,10 @@ def corrected_critical(reading: Floats, y: float) -> float:
     if reach <= 0.0:
         return inf
     ratio = distance / reach
-    return log(ratio) if ratio > 0.0 else -inf
+    if ratio <= 0.0:
+        return -inf
+    lam = log(ratio)
+    return lam + 1e-15 * (2.0 + abs(lam))  # so that rounding does not leave y outside
 
 
 def ends_sound(columns: Floats) -> bool:
@@ -369,12 +372,12 @@ class Multiplied(_Ends):
 
     def read(self, prediction: Any) -> Floats:
         """The prediction as its centre and its two sides."""
-        pair = isinstance(prediction, tuple) and len(prediction) == 2
-        if pair or _names(prediction) == set(_ENDS.columns):
-            lower, upper = _ENDS.read(prediction)
-            half = 0.5 * abs(upper - lower)
-            prediction = Spread(0.5 * (lower + upper), half, half)
-        return _SPREAD.read(prediction)
+        three = isinstance(prediction, Sequence | np.ndarray) and np.shape(prediction) == (3,)
+        if three or _names(prediction) == set(_SPREAD.columns):
+            return _SPREAD.read(prediction)
+        lower, upper = _ENDS.read(prediction)
+        half = 0.5 * abs(upper - lower)
+        return _SPREAD.read((0.5 * (lower + upper), half, half))
 
     def arranged(self, names: tuple[str, ...], columns: Sequence[Any]) -> tuple[Any, ...]:
         """Arrays in one of the forms as `columns` names them."""

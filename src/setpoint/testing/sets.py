@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from setpoint.predictions import Phased
 from setpoint.sets import PixelScale, PixelThreshold, Remembers, Scalar, Shows, Sides
-from setpoint.sets.family import Learns, never_empty
+from setpoint.sets.family import Learns, never_empty, seasonal
 from setpoint.testing.parts import (
     IDS,
     LAMS,
@@ -146,7 +147,8 @@ def _check_sound(family: Scalar, readings: Sequence[Any]) -> None:
     rows = [tuple(reading) for reading in readings if len(reading) == count]
     for row, place, value in product(rows, range(count), (None, nan, inf, -inf, -1.0, 0.0)):
         columns = row if value is None else (*row[:place], value, *row[place + 1 :])
-        sound, read = family.sound(columns), takes(family.read, columns)
+        prediction = Phased(columns[:-1], columns[-1]) if seasonal(family) else columns
+        sound, read = family.sound(columns), takes(family.read, prediction)
         if sound is not read:
             verb = "takes" if read else "refuses"
             raise broken(
