@@ -87,7 +87,9 @@ def test_a_fleet_has_a_whole_number_of_streams(count: Any) -> None:
         sp.Fleet(ONE, count)
 
 
-@pytest.mark.parametrize("ids", [["a", "a"], [1.5], [None], [True], [("a", 1)]])
+@pytest.mark.parametrize(
+    "ids", [["a", "a"], [1.5], [None], [True], [("a", 1.5)], [("a", 1), ("a", 1)]]
+)
 def test_every_stream_has_an_id_of_its_own(ids: Any) -> None:
     with pytest.raises(InputError):
         sp.Fleet(ONE, ids)
@@ -504,8 +506,8 @@ def test_names_of_batches_are_whole_numbers_or_strings_and_never_double() -> Non
     fleet.predict(pair(0.0), batch="x")
     with pytest.raises(InputError, match="already waits under the id 'x'"):
         fleet.predict(pair(0.0), batch="x")
-    for name in (True, 1.5, ("x",)):
-        with pytest.raises(InputError, match="whole number or a string"):
+    for name in (True, 1.5, ("x", None)):
+        with pytest.raises(InputError, match="whole number, a string or a tuple"):
             fleet.predict(pair(0.0), batch=name)
     fleet.update([0.5], batch="x")
     fleet.predict(pair(0.0), batch="x")  # answered names may be used again

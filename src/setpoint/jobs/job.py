@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 from setpoint import spec
 from setpoint._check import choice, doubt_level, finite, interval, positive
@@ -101,10 +102,12 @@ class Goal:
     def preset(self, columns: Columns, family: Any) -> Controller:
         """The sets that adjust themselves, for predictions of these columns."""
         coverage, risk = 1.0 - self.level, self.open_risk()
-        if columns.is_pair:
-            support = (-inf, inf) if self.support is None else self.support
-            return intervals(coverage, risk=risk, support=support)
-        return label_sets(coverage, sets=family, risk=risk)
+        with catch_warnings():
+            simplefilter("ignore", UserWarning)  # a level was doubted where it was said
+            if columns.is_pair:
+                support = (-inf, inf) if self.support is None else self.support
+                return intervals(coverage, risk=risk, support=support)
+            return label_sets(coverage, sets=family, risk=risk)
 
     def open_risk(self) -> Risk:
         """The risk, with everything else left open."""
