@@ -57,6 +57,7 @@ bench: $(STAMPS)/test
 	$(PY) -m benchmarks lstm
 	$(PY) -m benchmarks images
 	$(PY) -m benchmarks cli
+	$(PY) -m benchmarks panel
 	$(PY) -m benchmarks store
 	$(PY) -m benchmarks service
 

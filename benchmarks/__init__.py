@@ -8,6 +8,7 @@ KNOWN = {
     "live": "one live step, predict and update, beside the same recursion written by hand",
     "bulk": "replay beside C, fleets beside a memory copy, sweeps, rolling windows, memory",
     "cli": "rows per second of calibrate, lines per second of stream, memory",
+    "panel": "calibrate on 100,000 series of 100 rows, beside reading the file",
     "store": "events per second and memory of a store: one stream, a hundred, through a pipe",
     "service": "events per second over HTTP beside the store, requests beside an echo, PostgreSQL",
     "spark": "keyed streams on Spark, rows per second of processor time, beside one machine",

@@ -999,3 +999,15 @@ def test_the_frame_of_label_sets_holds_the_sets_and_the_keys() -> None:
     back = sp.replay(sp.label_sets(coverage=0.9), tape).to_frame()
     assert list(back) == ["id", "y", "shown", "covered", "lam"]
     assert back.shown[0].full
+
+
+def test_certificates_of_streams_that_are_alike_are_those_of_each() -> None:
+    random = np.random.default_rng(0)
+    y = random.normal(size=600)
+    ends = {"lower": np.full(600, -1.0), "upper": np.full(600, 1.0)}
+    tape = sp.Tape.from_arrays(ends, y, id=np.arange(600) % 60)
+    paper = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.3), bounds=(-3.0, 3.0))
+    for controller in (sp.intervals(0.9), sp.Controller(sp.sets.Widen(), paper)):
+        trace = sp.replay(controller, tape)
+        assert trace.certificates == [trace.certificate(stream) for stream in trace.states]
+        assert len({id(certificate) for certificate in trace.certificates}) < 60
