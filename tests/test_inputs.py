@@ -520,16 +520,16 @@ def test_an_unknown_option_is_a_type_error(call: Any) -> None:
         call()
 
 
-@pytest.mark.parametrize("id", [1.5, (1, 2), None, b"a", [], 2j])
+@pytest.mark.parametrize("id", [1.5, (1, 2.5), None, b"a", [], 2j])
 def test_an_id_is_a_whole_number_or_a_string(id: Any) -> None:
     stream = used()
     before = snapshot(stream)
     if id is not None:
-        with pytest.raises(InputError, match="a whole number or a string, got"):
+        with pytest.raises(InputError, match="a string or a tuple of them, got"):
             stream.predict((0.0, 1.0), id)
-        with pytest.raises(InputError, match="a whole number or a string, got"):
+        with pytest.raises(InputError, match="a string or a tuple of them, got"):
             stream.update(0.0, id)
-    with pytest.raises(InputError, match="a whole number or a string, got"):
+    with pytest.raises(InputError, match="a string or a tuple of them, got"):
         stream.update_many([(id if id is not None else 1.5, 0.0)])
     assert snapshot(stream) == before
 

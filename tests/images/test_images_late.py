@@ -133,7 +133,7 @@ def test_ids_that_cannot_be_are_told() -> None:
     model.predict(x, y, id="b")
     with pytest.raises(PendingFull, match="2 predictions wait for their truth, as many as max_"):
         model.predict(x, y, id="c")
-    for wrong in (True, 1.5, ("a",)):
+    for wrong in (True, 1.5, ("a", 1.5)):
         with pytest.raises(InputError, match="an id must be a whole number, a string or a tuple"):
             model.predict(x, y, id=wrong)  # type: ignore[arg-type]
     for call in (lambda: model.learn(x, y, id="c"), lambda: model.drop("c")):
@@ -349,5 +349,5 @@ def test_ids_are_those_that_a_stream_takes() -> None:
     model.predict(x, x, id=np.int64(2))
     assert model.pending == (2,)
     model.learn(x, x, id=2)
-    with pytest.raises(InputError, match="whole number or a string"):
+    with pytest.raises(InputError, match="a whole number, a string or a tuple of them"):
         model.predict(x, x, id=2.5)

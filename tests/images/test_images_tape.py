@@ -80,6 +80,7 @@ def test_a_replay_is_the_live_stream(risks: Any, combine: Any, stretch: Any) -> 
 
 @pytest.mark.parametrize("risk", RISKS)
 def test_a_replay_of_the_self_adjusting_default_is_the_live_stream(risk: Any) -> None:
+    risk = sp.Risk(risk.loss, risk.level)
     controller = sp.label_sets(sets=sp.sets.PixelScale(), risk=risk)
     seen = frames(60)
     kept = FrameTape(dtype="float64")
