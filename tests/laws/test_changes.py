@@ -17,6 +17,9 @@ from tests.laws.ledger import Ledger
 from tests.laws.parts import several, single
 from tests.laws.record import everything
 
+# A large level of misses is doubted, and held all the same.
+pytestmark = pytest.mark.filterwarnings("ignore:level")
+
 
 def a_change(controller: sp.Controller, rng: Random) -> dict[str, Any]:
     """A new level, step size or bounds for one of the risks, or all of it."""
