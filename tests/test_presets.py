@@ -1,5 +1,6 @@
 """Presets: what they are made of, and what they refuse."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,10 @@ def test_a_budget_holds_several_risks_and_refuses_bounds_of_their_own():
         sp.intervals(risk=sp.Risk(sp.losses.Miscoverage(), 0.1, bounds=(-3.0, 3.0)))
     with pytest.raises(InputError, match="risk must be a Risk or several, got Miscoverage"):
         sp.intervals(risk=[sp.losses.Miscoverage()])
+    for wrong in (3, []):
+        got = re.escape(repr(wrong))
+        with pytest.raises(InputError, match=f"risk must be a Risk or several, got {got}"):
+            sp.intervals(risk=wrong)  # type: ignore[arg-type]
 
 
 def test_a_budget_around_the_sets_of_another_rule_keeps_their_misses_below_its_limit():

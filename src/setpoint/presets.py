@@ -273,7 +273,9 @@ def _budget(
 ) -> tuple[Risk, ...]:
     """Risks whose θ is the account of their losses."""
     risks = (Risk(Miscoverage(), level),) if risk is None else risk
-    risks = (risks,) if isinstance(risks, Risk) else tuple(risks)
+    risks = (risks,) if isinstance(risks, Risk) else risks
+    if not isinstance(risks, Sequence) or not risks:
+        raise InputError(f"risk must be a Risk or several, got {risks!r}")
     for held in risks:
         if not isinstance(held, Risk):
             raise InputError(f"risk must be a Risk or several, got {held!r}")
