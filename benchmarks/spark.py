@@ -215,6 +215,21 @@ class Report:
         print(f"{name:<44}{keys:>10,}{rate:>12,.0f}{more}", flush=True)
 
 
+def billion(lines: list[dict[str, Any]], keys: int = 10**9, seconds: int = 3600) -> Iterator[str]:
+    """What a row of each of so many keys every hour asks for, by the figures of the largest run."""
+    for rule in RULES:
+        of_rule = [line for line in lines if line["what"] == f"stream, {rule}"]
+        largest = max(of_rule, key=lambda line: line["keys"])
+        state = keys * largest["bytes"] / 1e9
+        cores = 1.5 * keys / seconds / largest["rate"]
+        yield (
+            f"{keys:,} keys, a row each in {seconds:,} s, {rule}: {cores:.1f} cores, "
+            f"{keys // 16_000:,} buckets, {state:,.0f} GB of state, rewritten at "
+            f"{state * 1e3 / seconds:,.0f} MB/s, {keys * 48 / 1e9:,.0f} GB shuffled at "
+            f"{keys * 48 / 1e6 / seconds:,.0f} MB/s"
+        )
+
+
 def main() -> None:
     """Prints every figure, each beside one machine's in the same run."""
     spark, report = session(), Report()
@@ -243,4 +258,5 @@ def main() -> None:
         report("stream, one group for each key, paper's rule", 10_000, *each_key)
     finally:
         spark.stop()
+    print(*billion(report.lines), sep="\n")
     print(json.dumps({"spark": report.lines}))
