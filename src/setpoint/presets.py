@@ -272,13 +272,11 @@ def _budget(
     risk: Risk | Sequence[Risk] | None, level: float, limit: float, two_sided: bool
 ) -> tuple[Risk, ...]:
     """Risks whose θ is the account of their losses."""
-    risks = (Risk(Miscoverage(), level),) if risk is None else risk
-    risks = (risks,) if isinstance(risks, Risk) else risks
-    if not isinstance(risks, Sequence) or not risks:
-        raise InputError(f"risk must be a Risk or several, got {risks!r}")
+    given: Any = Risk(Miscoverage(), level) if risk is None else risk
+    risks = (given,) if isinstance(given, Risk) else given
+    if not (isinstance(risks, Sequence) and risks and all(isinstance(r, Risk) for r in risks)):
+        raise InputError(f"risk must be a Risk or several, got {risk!r}")
     for held in risks:
-        if not isinstance(held, Risk):
-            raise InputError(f"risk must be a Risk or several, got {held!r}")
         if held.bounds is not None:
             raise InputError(
                 f"a budget has bounds of its own, got a risk with bounds={held.bounds}: leave them "
