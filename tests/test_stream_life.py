@@ -645,7 +645,6 @@ def test_a_fork_while_a_thread_holds_the_lock_leaves_the_child_free() -> None:
     assert stream.theta == 0.0
 
 
-@pytest.mark.filterwarnings("ignore:level")
 def test_changes_among_threads_keep_the_identity() -> None:
     stream = make(shared=True, max_pending=100_000)
 

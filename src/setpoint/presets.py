@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from setpoint._check import confidence, doubt_level, is_missing, number, positive, whole
+from setpoint._check import confidence, is_missing, number, positive, whole
 from setpoint.controller import Controller, Risk, State, cells_of, memory_of
 from setpoint.errors import InputError
 from setpoint.losses import Calms, Keeps, Miscoverage, Misses, declaration
@@ -282,8 +282,6 @@ def _budget(
                 f"a budget has bounds of its own, got a risk with bounds={held.bounds}: leave them "
                 "out, and say limit="
             )
-        if risk is not None and isinstance(held.loss, Misses):
-            doubt_level(held.loss.missed(held.level))
     step = Account(inf if two_sided else limit)
     return tuple(replace(held, step=step, start=0.0) for held in risks)
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from setpoint import _state_file, spec
-from setpoint._check import choice, doubt_level, interval, is_missing, whole
+from setpoint._check import choice, interval, is_missing, whole
 from setpoint.alarms import Alarm, Watch
 from setpoint.controller import (
     Controller,
@@ -27,7 +27,6 @@ from setpoint.controller import (
 from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
 from setpoint.laws import Laws, aim_one, learn_one, prepared, turned
-from setpoint.losses import Misses
 from setpoint.receipts import Id, Info, Receipt, Receipts, checked_id
 from setpoint.sets.family import Draws, Learns, Measured
 from setpoint.summary import RECENT, Recent, StreamSummary, summarise
@@ -419,8 +418,6 @@ class Stream:
             start=old.start if low <= start <= high else min(max(start, low), high),
         )
         controller = replace(self._controller, risks=tuple(risks))
-        if level is not None and isinstance(old.loss, Misses):
-            doubt_level(old.loss.missed(risks[risk].level), 3)
         waiting = len(self._receipts)
         earlier = certify(self._controller, self._state, waiting=waiting).as_dict()
         del earlier["earlier"]
