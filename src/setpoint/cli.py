@@ -419,6 +419,9 @@ def report(
     time: Time = None,
     id: Id = None,
     group: Group = None,
+    delay: Delay = 0,
+    horizon: Horizon = None,
+    known: Known = None,
     config: Annotated[Path | None, Option(help="Of a file: the controller as TOML.")] = None,
     title: Annotated[str | None, Option(help="What the page is called.")] = None,
     out: Annotated[Path | None, Option(help="The page; by default report.html.")] = None,
@@ -437,7 +440,10 @@ def report(
 
     columns = None
     if target is not None:
-        columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time, group)
+        columns = jobs.Columns(
+            target, lower, upper, point, _names(probabilities), id, time, group, horizon, known,
+            delay,
+        )  # fmt: skip
     with _progress("replaying", quiet or json):
         result = jobs.report(source, columns, config, title=title, out=out, picture=picture)
     _print("", result.metrics, result.files, quiet, json)

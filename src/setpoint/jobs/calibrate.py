@@ -16,7 +16,7 @@ from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.labels import label_form
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
-from setpoint.jobs.times import known_part, season
+from setpoint.jobs.times import known_part, phased, season
 from setpoint.jobs.tune import Choice, choose, rows_of
 from setpoint.presets import burn_in as fill_in
 from setpoint.sets.family import Scalar
@@ -124,6 +124,10 @@ def calibrated(
     known = known_part(tape, counts)
     if period == "auto":
         period = season(known) or None
+        if period is not None:
+            tape = phased(tape)
+            past, later = tape.split(counts)
+            known = known_part(tape, counts)
         found = "no season" if period is None else f"a season of {period:,} steps"
         notes = (*notes, f"{found} was found in the errors of the first {len(past):,} rows")
     elif period is None and config is None and job.model is None and is_full:
