@@ -245,7 +245,7 @@ def main() -> None:
                 report(f"stream, {rule}", keys, *stream(spark, controller, make, 4, buckets=count))
                 report(f"backtest, {rule}", keys, table(spark, controller, keys, max(each, 2)))
             few = partial(sparse, KEYS, 0.01)
-            figures = stream(spark, controller, few, 4, buckets=buckets_of(KEYS) * 32)
+            figures = stream(spark, controller, few, 4, buckets=buckets_of(KEYS))
             report(f"stream, 1 % of keys a batch, {rule}", KEYS, *figures)
             keys = min(KEYS, 20_000)
             figures = stream(

@@ -1,5 +1,6 @@
 """Queries on a real local Spark: the numbers of `replay`, and bad input refused."""
 
+import importlib
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -292,7 +293,8 @@ def test_a_listener_keeps_the_metrics_of_the_service(
     spark.streams.addListener(watch)
     try:
         frame = source(spark, plain / "in")
-        out = keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, buckets=4)
+        columns = replace(COLUMNS, key=["name", "meter"])
+        out = keyed.calibrate_stream(frame, CONTROLLER, columns, buckets=4)
         query = queries.run(out, tmp_path)
         spark._jsc.sc().listenerBus().waitUntilEmpty()
         trace, stream = trace_of(table()), {"stream": str(query.id)}
@@ -303,6 +305,10 @@ def test_a_listener_keeps_the_metrics_of_the_service(
         assert mean == pytest.approx(np.nanmean(trace.losses))
         assert value("setpoint_transactions_total") == queries.BATCHES
         assert value("setpoint_events_refused_total") == 0
+        _, states = keyed.states(spark, str(tmp_path / "checkpoint"))
+        found = {key: numbers(CONTROLLER, state) for key, state in states.items()}
+        wanted = {key: numbers(CONTROLLER, trace.states[key]) for key in range(KEYS)}
+        assert found == {(f"plant/{key}", key): wanted[key] for key in wanted}
     finally:
         spark.streams.removeListener(watch)
 
@@ -392,6 +398,20 @@ def test_another_controller_or_number_of_buckets_is_refused(
     out = keyed.calibrate_stream(
         source(spark, tmp_path / "copy" / "in"), sp.intervals(0.8), COLUMNS, buckets=8
     )
-    with pytest.raises(StreamingQueryException):
+    with pytest.raises(StreamingQueryException, match="belongs to another controller"):
         queries.run(out, tmp_path / "copy")
     assert sorted((tmp_path / "copy" / "out").glob("*.parquet")) == files
+
+
+def test_the_example_goes_from_a_folder_of_files_to_a_query(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last test: the example stops the session."""
+    folder = Path(__file__).resolve().parents[2] / "examples" / "spark"
+    monkeypatch.syspath_prepend(str(folder))
+    example = importlib.import_module("meters")
+    monkeypatch.setattr(example, "METERS", 50)
+    monkeypatch.setattr(example, "DAYS", 2)
+    example.main(tmp_path)
+    assert list((tmp_path / "sets").glob("*.parquet"))
+    assert "judged       | 2400" in capsys.readouterr().out
