@@ -225,8 +225,8 @@ def billion(lines: list[dict[str, Any]], keys: int = 10**9, seconds: int = 3600)
         yield (
             f"{keys:,} keys, a row each in {seconds:,} s, {rule}: {cores:.1f} cores, "
             f"{keys // 16_000:,} buckets, {state:,.0f} GB of state, rewritten at "
-            f"{state * 1e3 / seconds:,.0f} MB/s, {keys * 48 / 1e9:,.0f} GB shuffled at "
-            f"{keys * 48 / 1e6 / seconds:,.0f} MB/s"
+            f"{state * 1e3 / seconds:,.0f} MB/s, {keys * 40 / 1e9:,.0f} GB shuffled at "
+            f"{keys * 40 / 1e6 / seconds:,.0f} MB/s"
         )
 
 
