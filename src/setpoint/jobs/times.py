@@ -53,7 +53,9 @@ def label_notes(tape: Tape, names: Mapping[str, Any]) -> list[str]:
     if late:
         return [f"each label is taken to be known {late:,} rows late, in its series"]
     if tape.horizon is not None:
-        listed = ", ".join(map(str, np.unique(tape.horizon)[:10].tolist()))
+        steps = np.unique(tape.horizon).tolist()
+        some = steps if len(steps) <= 10 else [*steps[:9], "…", steps[-1]]
+        listed = ", ".join(map(str, some))
         return [
             f"each horizon ({listed}) is a series of its own; a label h steps ahead is taken to be "
             "known h − 1 rows late"
