@@ -205,7 +205,7 @@ def test_a_long_list_of_horizons_is_cut_visibly() -> None:
         {"prediction": np.zeros(48)}, np.zeros(48), horizon=np.tile(np.arange(1, 25), 2)
     )
     (note,) = label_notes(tape, {})
-    assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, …, 24)" in note
+    assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …)" in note
 
 
 def test_which_line_is_the_first_is_said_once(tmp_path: Path) -> None:
