@@ -301,6 +301,23 @@ def test_on_a_phone_no_button_lies_on_a_legend_and_no_words_beside_the_page(
     assert browser.execute_script("return document.querySelectorAll('.legend').length") > 2
 
 
+def test_on_a_phone_the_tables_that_matter_need_no_scrolling(
+    browser: Any, tmp_path_factory: pytest.TempPathFactory, several: Trace
+) -> None:
+    folder = tmp_path_factory.mktemp("phone")
+    numbers = report.metrics(several, before=several)
+    numbers["before"] |= {"name": "rolling quantile", "words": "The same."}
+    page = report.write(several, folder / "a.html", metrics=numbers)
+    show(browser, page, width=390, anew=True)
+    right = browser.execute_script(
+        """const tables = ["before-said", "windows-said-0"].map(
+             id => document.querySelector(`[aria-labelledby="${id}"]`));
+           return tables.map(table => Math.max(...[...table.querySelectorAll("td")].map(
+             cell => cell.getBoundingClientRect().right)));"""
+    )
+    assert max(right) <= 390
+
+
 def test_it_prints_in_ink_on_white_paper(browser: Any, pages: Path) -> None:
     show(browser, pages / "single.html", dark=True)
     printed, shown = (

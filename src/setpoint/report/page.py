@@ -303,8 +303,9 @@ def _before(numbers: Mapping[str, Any]) -> str:
     if not before:
         return ""
     rows = [
-        f'<tr><td>{title}</td><td class="number">{_number(numbers, f"before.{then[0]}", then[1])}'
-        f'</td><td class="number">{_number(numbers, *now)}</td></tr>'
+        f'<tr><td class="title">{title}</td>'
+        f'<td class="number">{_number(numbers, f"before.{then[0]}", then[1])}</td>'
+        f'<td class="number">{_number(numbers, *now)}</td></tr>'
         for title, now, then in words.beside(numbers)
     ]
     heads = ("", escape(before["name"].capitalize()), "With setpoint")
