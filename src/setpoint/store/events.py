@@ -130,6 +130,8 @@ def described(shown: Any) -> dict[str, Any]:
     """A set in JSON's own types: an end that is open is null, and so are those of an empty set."""
     if isinstance(shown, (Interval, SidedInterval)):
         lower, upper = shown.lower, shown.upper
+        if -inf < lower <= upper < inf:
+            return {"lower": lower, "upper": upper}
         answer: dict[str, Any] = {
             "lower": lower if isfinite(lower) else None,
             "upper": upper if isfinite(upper) else None,
