@@ -100,7 +100,7 @@ def checked_id(id: Any, what: str = "an id") -> Id:
     (3, 'north')
     """
     if type(id) is int or type(id) is str:
-        return id  # type: ignore[no-any-return]
+        return id
     if isinstance(id, str):
         return str(id)
     if isinstance(id, tuple) and id and not any(isinstance(part, tuple) for part in id):

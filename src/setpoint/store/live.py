@@ -282,7 +282,7 @@ def _share(bits: int, count: int) -> float | None:
 
 def _digits(losses: list[float]) -> Any:
     """Losses that are all 0 or 1 as one word, which is written ten times as fast."""
-    if all(loss == 0.0 or loss == 1.0 for loss in losses):
+    if {0.0, 1.0}.issuperset(losses):
         return "".join(["1" if loss else "0" for loss in losses])
     return losses
 
