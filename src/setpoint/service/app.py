@@ -167,10 +167,10 @@ class Service:
     def _place(self, scope: Any) -> tuple[Operation, Answering]:
         """What is asked for; a name in the path may hold a slash, written as %2F."""
         path = scope["raw_path"].decode("latin-1")
-        if path.startswith(_ONE) and path != _ONE:
+        if path.startswith(_ONE):
             name, slash, rest = path[len(_ONE) :].partition("/")
             scope["path_params"] = {"name": name}
-            path = f"{_ONE}{{name}}{slash}{rest}"
+            path = f"{_ONE}{{name}}{slash}{rest}" if name else ""
         methods = self._places.get(path)
         if methods is None:
             raise Refusal(404, "there is nothing at this path: see /openapi.json")
@@ -289,10 +289,9 @@ class Service:
         if not name:
             events = [_named(one) for one in events]
         answers = await self.worker.apply(events, name) if events else []
-        parts = [line(answer) for answer in answers]
         if lines:
-            return _Json(b"".join([part + b"\n" for part in parts]), _LINES)
-        return _Json(b"[" + b",".join(parts) + b"]")
+            return _Json(b"".join([line(answer) + b"\n" for answer in answers]), _LINES)
+        return _Json(line(answers))
 
     def _seen(self, stream: str, events: Sequence[Any], answers: list[dict[str, Any]]) -> None:
         """Shows the pages that look on what was taken in."""

@@ -204,19 +204,25 @@ class Webhooks:
         import httpx  # for those who have webhooks
 
         async with httpx.AsyncClient(timeout=10.0) as client:
-            left: dict[int, dict[str, Any]] = {}
+            left: dict[int, tuple[dict[str, Any], list[str]]] = {}  # alarms, and who is to hear
+            pause = self.seconds
             while True:
                 try:
-                    left |= {alarm["number"]: alarm for alarm in await look(self.store.untold)}
-                    for number, alarm in list(left.items()):
-                        if await self._tell(client, alarm):
+                    for alarm in await look(self.store.untold):
+                        left.setdefault(alarm["number"], (alarm, list(self.addresses)))
+                    for number, (alarm, addresses) in list(left.items()):
+                        for address in list(addresses):
+                            if await self._tell(client, address, alarm):
+                                addresses.remove(address)
+                        if not addresses:
                             await look(self.store.told, [alarm])
                             del left[number]
                 except SetpointError as error:
                     _log.warning("alarms wait: %s", error)
-                await asyncio.sleep(self.seconds)
+                pause = min(2.0 * pause, 30.0) if left else self.seconds
+                await asyncio.sleep(pause)
 
-    async def _tell(self, client: Any, alarm: dict[str, Any]) -> bool:
+    async def _tell(self, client: Any, address: str, alarm: dict[str, Any]) -> bool:
         import httpx
 
         body = json.dumps(alarm).encode()
@@ -226,12 +232,9 @@ class Webhooks:
             "x-setpoint-delivery": str(alarm["number"]),
             "x-setpoint-signature": f"sha256={signature}",
         }
-        told = True
-        for address in self.addresses:
-            try:
-                response = await client.post(address, content=body, headers=headers)
-                told &= response.status_code < 300
-            except httpx.HTTPError as error:
-                _log.warning("an alarm could not be told: %s", type(error).__name__)
-                told = False
-        return told
+        try:
+            response = await client.post(address, content=body, headers=headers)
+            return bool(response.is_success)
+        except httpx.HTTPError as error:
+            _log.warning("an alarm could not be told: %s", type(error).__name__)
+            return False

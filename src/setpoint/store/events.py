@@ -64,6 +64,8 @@ def checked(event: Any, stream: str = "") -> tuple[str, Id | None]:
 def name_of(value: Any) -> str:
     """The name of a stream: text, or a whole number as text."""
     name = str(_id(value, "the name of a stream"))
+    if name in (".", ".."):
+        raise InputError(f"the name of a stream must not be . or .., got {name}: no path holds it")
     if not name.isprintable() and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in name):
         raise InputError(f"the name of a stream must be whole characters, got {quoted(value)}")
     return name
