@@ -319,6 +319,7 @@ def disk_full(where: str, rounds: int, seed: int) -> int:
                         sender.step(over(client))
                     except httpx.TransportError:
                         count += 1
+                        assert client.get("/ready").status_code == 503
                         break
                 while limit == 1 << 40 and not sender.finished:
                     sender.step(over(client))

@@ -58,6 +58,7 @@ _HEADERS = {
 }  # fmt: skip
 _FILES = {"/": "page.html", "/page.js": "page.js", "/page.css": "page.css"}
 _ONE = "/v1/streams/"
+_FAILED = 5.0  # for so many seconds after a write that failed it is not ready
 _SHARED = 1000  # events that a page may be behind before it is told so
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 _log = logging.getLogger("setpoint")
@@ -408,14 +409,15 @@ class Service:
         return _Json(_encode(api.Health("ok")))
 
     async def ready(self, _: Request) -> Response:
-        """Whether events can be taken in now."""
-        if self.stopping():
-            return _Json(_encode(api.Health("stopping")), status=503)
+        """Whether events can be taken in now, as far as the last seconds tell."""
+        status: Any = "stopping" if self.stopping() else "ok"
         try:
             await asyncio.wait_for(self._look(self.reader.alarms, 1), 5.0)
         except (SetpointError, TimeoutError):
-            return _Json(_encode(api.Health("no database")), status=503)
-        return _Json(_encode(api.Health("ok")))
+            status = "no database"
+        if time.monotonic() < self.worker.failed + _FAILED:
+            status = "no database"
+        return _Json(_encode(api.Health(status)), status=200 if status == "ok" else 503)
 
     async def scrape(self, _: Request) -> Response:
         """Metrics in the words of Prometheus."""
