@@ -572,8 +572,14 @@ def main() -> None:
 
 
 def _note(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Says a warning as the command says all else, without the place in the source."""
-    print(f"setpoint: note: {message}", file=sys.stderr)
+    """Says a warning once, as the command says all else, without the place in the source."""
+    text = str(message).replace("say coverage=", "say --coverage ")
+    if text not in _said:
+        _said.add(text)
+        print(f"setpoint: note: {text}", file=sys.stderr)
+
+
+_said: set[str] = set()
 
 
 if __name__ == "__main__":

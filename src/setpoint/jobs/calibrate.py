@@ -32,7 +32,7 @@ _LEAST = 10
 
 def calibrate(
     source: Any,
-    columns: Columns,
+    columns: Columns | None = None,
     goal: Goal | None = None,
     *,
     burn_in: int | None = None,
@@ -46,7 +46,8 @@ def calibrate(
         A .csv, .parquet or .jsonl file, or one of these packed by gzip; or a data frame of pandas,
         polars or Arrow.
     columns
-        Which column is what.
+        Which column is what; by default the target is y, and a prediction lower and upper, or
+        prediction.
     goal
         What to hold; coverage of 90 % by default.
     burn_in
@@ -75,6 +76,9 @@ def calibrate(
         config.check_goal(goal, ("risk", "level", "support", "gamma", "rule"))
         check_work(config.controller, "calibrate", one_set=True)
     rows = read(source)
+    if columns is None:
+        ends = "lower" in rows.names
+        columns = Columns("y", "lower", "upper") if ends else Columns("y", point="prediction")
     columns, time_notes = timed(rows, columns)
     family = columns.family(rows, goal.support)
     if config is not None:
@@ -122,6 +126,10 @@ def calibrated(
         period = season(known) or None
         found = "no season" if period is None else f"a season of {period:,} steps"
         notes = (*notes, f"{found} was found in the errors of the first {len(past):,} rows")
+    elif period is None and config is None and job.model is None and is_full:
+        steps = season(tape) if isinstance(family, Scalar) else 0
+        use = f"the errors have a season of {steps:,} steps: --period {steps} uses it"
+        notes = (*notes, use) if steps else notes
     if is_full and len(past):
         why = "" if job.model is None else ": the model learns in them; --burn-in says how many"
         notes = (*notes, f"the first {len(past):,} rows are not judged{why}")

@@ -9,14 +9,13 @@ from dataclasses import asdict, dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any
-from warnings import catch_warnings, simplefilter
 
 from setpoint import spec
 from setpoint._check import choice, doubt_level, finite, interval, positive
 from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError, SetpointError, SpecError
 from setpoint.jobs.columns import Columns
-from setpoint.losses import Miscoverage, MiscoverageCounter, Misses
+from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.presets import intervals, label_sets, miss_level
 from setpoint.sets import Cumulative, Multilabel, PixelIntervals, PixelSet, Threshold
 from setpoint.sets.family import Columns as NamedColumns
@@ -85,8 +84,7 @@ class Goal:
                 f"level must lie between 0 and 1, both excluded, got {level:g}: it is the share of "
                 "labels that may be missed, 0.1 for 90 % coverage"
             )
-        if self.coverage is None:
-            doubt_level(level)
+        doubt_level(level)
         object.__setattr__(self, "level", level)
         object.__setattr__(self, "coverage", round(1.0 - level, 12))
         if self.support is not None:
@@ -102,12 +100,10 @@ class Goal:
     def preset(self, columns: Columns, family: Any) -> Controller:
         """The sets that adjust themselves, for predictions of these columns."""
         coverage, risk = 1.0 - self.level, self.open_risk()
-        with catch_warnings():
-            simplefilter("ignore", UserWarning)  # a level was doubted where it was said
-            if columns.is_pair:
-                support = (-inf, inf) if self.support is None else self.support
-                return intervals(coverage, risk=risk, support=support)
-            return label_sets(coverage, sets=family, risk=risk)
+        if columns.is_pair:
+            support = (-inf, inf) if self.support is None else self.support
+            return intervals(coverage, risk=risk, support=support)
+        return label_sets(coverage, sets=family, risk=risk)
 
     def open_risk(self) -> Risk:
         """The risk, with everything else left open."""
@@ -144,9 +140,6 @@ class Config:
             controller = spec.from_toml(text)
         except SetpointError as error:
             raise type(error)(f"{file}: {error}") from error
-        for risk in controller.risks:
-            if isinstance(risk.loss, Misses):
-                doubt_level(risk.loss.missed(risk.level))
         return cls(controller, file)
 
     @property

@@ -114,7 +114,8 @@ def season(tape: Tape) -> int:
     named = dict(zip(tape.names, map(np.asarray, tape.prediction), strict=True))
     named.pop("phase", None)
     errors = tape.y - np.mean(list(named.values()), axis=0)
-    rows = tape.rows(max(tape.streams, key=lambda stream: len(tape.rows(stream))))
+    longest = int(np.diff(tape.segments.offsets).argmax())
+    rows = tape.rows(tape.streams[longest])
     steps = np.arange(len(rows)) if tape.time is None else _steps(tape)[rows].astype(np.int64)
     steps = steps - steps[0]
     if steps[-1] >= 20 * len(rows):
