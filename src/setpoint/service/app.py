@@ -62,7 +62,7 @@ _FAILED = 5.0  # for so many seconds after a write that failed it is not ready
 _SHARED = 1000  # events that a page may be behind before it is told so
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 _log = logging.getLogger("setpoint")
-Answering = Callable[[Request], Awaitable[Response]]
+_Answering = Callable[[Request], Awaitable[Response]]
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -110,7 +110,7 @@ class Service:
         self.pages: dict[str, set[asyncio.Queue[bytes]]] = {}
         self.followers = 0
         self._threads = ThreadPoolExecutor(1, "setpoint-reader")
-        self._places: dict[str, dict[str, tuple[Operation, Answering]]] = {}
+        self._places: dict[str, dict[str, tuple[Operation, _Answering]]] = {}
         for operation, answer in (*self.operations(), *self._pages()):
             methods = self._places.setdefault(operation.path, {})
             methods[operation.method] = operation, answer
@@ -165,7 +165,7 @@ class Service:
         self.metrics.took(operation.name, time.perf_counter() - began)
         return response
 
-    def _place(self, scope: Any) -> tuple[Operation, Answering]:
+    def _place(self, scope: Any) -> tuple[Operation, _Answering]:
         """What is asked for; a name in the path may hold a slash, written as %2F."""
         path = scope["raw_path"].decode("latin-1")
         if path.startswith(_ONE):
@@ -201,7 +201,7 @@ class Service:
 
     # Operations: what can be asked, by whom
 
-    def operations(self) -> list[tuple[Operation, Answering]]:
+    def operations(self) -> list[tuple[Operation, _Answering]]:
         """Everything that can be asked, and what answers it."""
         one, all_ = "/v1/streams/{name}", "/v1/streams"
         events = list[api.Event], list[api.Answer]
@@ -242,7 +242,7 @@ class Service:
                        kind="text/event-stream"), self.live),
         ]  # fmt: skip
 
-    def _pages(self) -> Iterator[tuple[Operation, Answering]]:
+    def _pages(self) -> Iterator[tuple[Operation, _Answering]]:
         document = _encode(api.document([operation for operation, _ in self.operations()]))
         openapi = Operation("openapi", "GET", "/openapi.json", "", "This document")
         yield openapi, partial(self._fixed, document)

@@ -1,6 +1,7 @@
 """A stream in memory while it is stored: what a batch does to it, and what is written of that."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from json import JSONEncoder, loads
 from math import inf, isfinite
 from typing import Any
@@ -18,13 +19,6 @@ from setpoint.sets import Interval
 from setpoint.store.database import Change, Row, Saved
 from setpoint.store.events import Contains, flag, id_from, id_text, quoted
 from setpoint.stream import Stream
-
-try:  # several times as fast, and needed for nothing else
-    from msgspec.json import Encoder
-
-    _quick: Any = Encoder().encode
-except ImportError:
-    _quick = None
 
 __all__ = ["Live", "encode"]
 
@@ -295,11 +289,22 @@ def _memories(values: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
 
 
+@cache
+def _quick() -> Any:
+    """An encoder that is several times as fast, where there is one; None otherwise."""
+    try:
+        from msgspec.json import Encoder
+    except ImportError:
+        return None
+    return Encoder().encode
+
+
 def _text(prediction: Any, receipt: Receipt) -> str:
     """A prediction and its receipt as `to_text` gives them; plain intervals take a short way."""
     _, reading, shown, lam, leader = receipt
+    quick = _quick()
     if (
-        _quick is not None
+        quick is not None
         and type(shown) is Interval
         and type(lam) is float
         and type(reading) is tuple
@@ -312,7 +317,7 @@ def _text(prediction: Any, receipt: Receipt) -> str:
             if isfinite(sum(prediction, sum(reading, lower + upper + lam))):
                 ends = {"$interval": (lower, upper)}
                 value = {"$tuple": (prediction, {"$tuple": reading}, ends, lam, leader)}
-                return _quick(value).decode()  # type: ignore[no-any-return]
+                return quick(value).decode()  # type: ignore[no-any-return]
         except OverflowError:  # a long number
             pass
     return to_text((prediction, *receipt[1:]))
