@@ -69,6 +69,7 @@ class Load:
         self.port, self.request, self.wrong = port, request, 0
         self.turns = first  # two turns belong together, and go over one connection
         self.second: dict[Any, int] = {}
+        self.sockets: list[socket.socket] = []
 
     def _next(self, one: Any) -> bytes:
         turn = self.second.pop(one, None)
@@ -81,13 +82,13 @@ class Load:
 
     def run(self, seconds: float, rate: float | None = None) -> dict[str, Any]:
         """Requests a second for some time, and their latencies; `rate` keeps to a given load."""
+        while len(self.sockets) < _CONNECTIONS:
+            self.sockets.append(socket.create_connection(("127.0.0.1", self.port)))
+            self.sockets[-1].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         watch = selectors.DefaultSelector()
-        idle, begun, took = [], {}, []
-        for _ in range(_CONNECTIONS):
-            one = socket.create_connection(("127.0.0.1", self.port))
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        idle, begun, took = list(self.sockets), {}, []
+        for one in idle:
             watch.register(one, selectors.EVENT_READ, bytearray())
-            idle.append(one)
         start = time.perf_counter()
         due, now = start, start
         while now < start + seconds or begun:
@@ -113,8 +114,7 @@ class Load:
                 data.clear()
                 took.append(time.perf_counter() - begun.pop(one))
                 idle.append(one)
-        for key in list(watch.get_map().values()):
-            key.fileobj.close()  # type: ignore[union-attr]
+        watch.close()
         took.sort()
         return {
             "per_second": len(took) / seconds, "wrong": self.wrong,

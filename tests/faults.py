@@ -356,7 +356,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("scenes", nargs="*", help="by default all of them")
     options = parser.parse_args(words)
-    each, seed = max(options.kills // 4, 1), options.seed
+    each, seed = -(-options.kills // 3), options.seed  # three scenes kill
     with tempfile.TemporaryDirectory() as folder, _server() as server:
         numbers = iter(range(10**9))
 
