@@ -5,6 +5,7 @@ import hmac
 import json
 import os
 import random
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -314,6 +315,58 @@ def test_paths_that_lead_nowhere_are_told_so(serving: Serving) -> None:
         assert answer.status_code == status, path
         assert answer.json()["detail"]
     assert ask(serving, "DELETE", "/v1/streams").status_code == 405
+
+
+TRICKS = {
+    b"POST /v1/streams/t/predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n"
+    b"transfer-encoding: chunked\r\n\r\n0\r\n\r\n": {400, 415},
+    b"POST /v1/streams/t/predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n": {400},
+    b"GET /health HTTP/1.1\r\nhost: localhost\r\nx: " + b"a" * 200_000 + b"\r\n\r\n": {200, 400},
+    b"GET /v1/streams HTTP/1.1\r\nhost: evil.example\r\nx-forwarded-host: localhost\r\n\r\n": {403},
+    b"GET /v1/streams HTTP/1.1\r\nhost: evil.example\r\nx-forwarded-for: 127.0.0.1\r\n\r\n": {403},
+    b"GET /v1/streams HTTP/1.1\r\nhost: localhost.evil.example\r\n\r\n": {403},
+    b"GET /v1/streams HTTP/1.1\r\nhost: evil.example@localhost\r\n\r\n": {400, 403},
+    b"GET /v1/streams HTTP/1.0\r\n\r\n": {403},
+    b"GET http://evil.example/v1/streams HTTP/1.1\r\nhost: evil.example\r\n\r\n": {403, 404},
+    b"GET /health HTTP/1.1\r\nhost: localhost\r\nx: a\x00b\r\n\r\n": {200, 400},
+    b"GET /health\x00 HTTP/1.1\r\nhost: localhost\r\n\r\n": {400},
+    b"POST /v1/streams HTTP/1.1\r\nhost: localhost\r\nx-http-method-override: GET\r\n"
+    b"content-length: 0\r\n\r\n": {405},
+    b"FOO /health HTTP/1.1\r\nhost: localhost\r\n\r\n": {400, 405},
+    b"GET /page.css/../../app.py HTTP/1.1\r\nhost: localhost\r\n\r\n": {404},
+    b"GET /%2e%2e/app.py HTTP/1.1\r\nhost: localhost\r\n\r\n": {404},
+    b"\x16\x03\x01\x00\xa5\x01\x00": {400},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", range(len(TRICKS)))
+def test_tricks_with_headers_and_paths_gain_nothing(serving: Serving, place: int) -> None:
+    request, statuses = list(TRICKS.items())[place]
+    with socket.create_connection(("127.0.0.1", serving.port), 10) as connection:
+        connection.sendall(request)
+        answer = connection.recv(1 << 16)
+    assert int(answer.split()[1]) in statuses, answer
+    assert b"Traceback" not in answer
+    assert ask(serving, "GET", "/health").status_code == 200
+
+
+def test_a_client_goes_on_when_the_service_was_killed_and_started_again(tmp_path: Path) -> None:
+    store = str(tmp_path / "a.sqlite")
+    first = Serving("--store", store)
+    with first.client(attempts=12) as client:
+        client.create("a")
+        assert "repeated" not in client.predict("a", [0, 1], "x")
+        first.kill()
+        later = threading.Timer(
+            0.5, lambda: running.append(Serving("--store", store, port=first.port))
+        )
+        running: list[Serving] = []
+        later.start()
+        assert client.label("a", 0.5, "x")["covered"]
+        later.join()
+        assert client.predict("a", [0, 1], "x")["repeated"]
+    with running[0]:
+        pass
 
 
 def test_an_alarm_is_told_to_a_webhook_once_an_episode_and_signed(tmp_path: Path) -> None:

@@ -550,8 +550,13 @@ def _summary(stream: "setpoint.Stream") -> dict[str, Any]:
 
 
 def _name(request: Request) -> str:
+    return _decoded(request.scope["path_params"]["name"])
+
+
+@lru_cache(10_000)
+def _decoded(name: str) -> str:
     try:
-        return name_of(unquote(request.path_params["name"], errors="strict"))
+        return name_of(unquote(name, errors="strict"))
     except UnicodeDecodeError:
         raise Refusal(400, "the name of a stream must be text in UTF-8") from None
 
