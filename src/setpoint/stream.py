@@ -377,6 +377,9 @@ class Stream:
         waiting = len(self._receipts)
         return summarise(self._controller, self._state, waiting=waiting, recent=self._recent)
 
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
     def plot(self) -> Any:
         """A plotly figure of the last labels and their sets; it needs the extra `plots`."""
         from setpoint.report import plot

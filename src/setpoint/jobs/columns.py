@@ -57,11 +57,13 @@ class Columns:
         A key for coverage by group in the report.
     horizon
         How many steps ahead a row forecasts; each horizon of a series is held by itself, and its
-        labels come horizon − 1 rows late. Where one row has several horizons, write * in place of
+        labels come horizon − 1 rows late, or less where forecasts are made every few steps of
+        time. Where one row has several horizons, write * in place of
         the number instead: lower="lower_h*", upper="upper_h*", or point="h*". The target of a row
         is then that of all its forecasts, unless it has a * too.
     known
-        When each label became known, in the units of the time; empty if after the last row.
+        When each label became known, in the units of the time; empty if after the last row. The
+        time of a row is then that at which its forecast was made.
     delay
         How many rows late labels become known, 0 by default.
     period
@@ -96,8 +98,10 @@ class Columns:
                 f"{self.probabilities[0]!r} alone"
             )
         check_keys(self.target, self.id, self.time)
-        if bool(self.known) + bool(self.delay) + bool(self.horizon or self.patterns) > 1:
-            raise InputError("labels come late by a delay, a horizon or times: give one of them")
+        if self.delay and (self.known or self.horizon or self.patterns):
+            raise InputError(
+                "labels come late by a delay, or by horizons or times: leave out the delay"
+            )
         object.__setattr__(self, "delay", whole(self.delay, "delay", 0))
         if self.period is not None and self.period != "auto":
             try:
@@ -288,7 +292,7 @@ def read_tape(rows: Rows, columns: Columns) -> tuple[Tape, tuple[str, ...]]:
     crossed = _sort_crossed(columns, prediction)
     ahead = [step for step in steps if step is not None]
     tape, notes = tape_of(rows, prediction, y, columns.keys(), ahead)
-    tape = tape if columns.period is None else times.phased(tape)
+    tape = tape if columns.period in (None, "auto") else times.phased(tape)
     return tape, (*crossed, *notes)
 
 
@@ -350,7 +354,11 @@ def tape_of(
         warnings.simplefilter("ignore", TapeNotice)  # it is noted below
         late = {"delay": names["delay"]} if names.get("delay") else {}
         tape = Tape.from_arrays(prediction, y, **keys, **late, places=places)
-    notes += times.label_notes(tape, names)
+        every = times.issued_every(tape)
+        if every > 1:
+            late["delay"] = -(-np.asarray(tape.horizon) // every) - 1
+            tape = Tape.from_arrays(prediction, y, **keys, **late, places=places)
+    notes += times.label_notes(tape, names, every)
     if tape.notice is not None:
         notes += [tape.notice, *_apart(rows, names, tape)]
     return tape, tuple(notes)

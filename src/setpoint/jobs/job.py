@@ -52,6 +52,8 @@ class Goal:
         "budget": sets that adjust themselves, `setpoint.intervals` or `setpoint.label_sets`.
         "paper": a fixed step size, with everything open chosen by a burn-in. By default the
         budget, unless a step size is given.
+    never_empty
+        Whether the likeliest class is in every set of labels.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class Goal:
     gamma: float | None = None
     coverage: float | None = None
     rule: str | None = None
+    never_empty: bool = False
 
     def __post_init__(self) -> None:
         choice(self.risk, "risk", RISKS)
@@ -96,14 +99,18 @@ class Goal:
         object.__setattr__(self, "rule", rule)
         if self.gamma is not None and rule == "budget":
             raise InputError("gamma is the step size of the paper's rule, and the budget has none")
+        if self.never_empty and rule == "paper":
+            raise InputError("never empty is for sets that adjust themselves, not the paper's rule")
 
     def preset(self, columns: Columns, family: Any) -> Controller:
         """The sets that adjust themselves, for predictions of these columns."""
         coverage, risk = 1.0 - self.level, self.open_risk()
+        if self.never_empty and not columns.probabilities:
+            raise InputError("never empty is for sets of labels: intervals are never empty anyway")
         if columns.is_pair:
             support = (-inf, inf) if self.support is None else self.support
             return intervals(coverage, risk=risk, support=support)
-        return label_sets(coverage, sets=family, risk=risk)
+        return label_sets(coverage, sets=family, risk=risk, never_empty=self.never_empty)
 
     def open_risk(self) -> Risk:
         """The risk, with everything else left open."""
@@ -282,6 +289,7 @@ class Job:
             options = {**self.columns.keys(), **learner}
         goal = asdict(self.goal)
         del goal["level"]
+        goal["never_empty"] = goal["never_empty"] or None
         if goal["rule"] == "budget" or goal["gamma"] is not None:
             del goal["rule"]
         options = {**options, **goal, "config": config, "burn_in": burn_in}
@@ -317,8 +325,9 @@ def command(name: str, file: Path | None, options: Mapping[str, Any]) -> str:
     for option, value in options.items():
         if value is None or value == ():
             continue
-        text = listed(value) if isinstance(value, tuple) else str(value)
-        words += [f"--{option.replace('_', '-')}", text]
+        words.append(f"--{option.replace('_', '-')}")
+        if value is not True:
+            words.append(listed(value) if isinstance(value, tuple) else str(value))
     return shlex.join(words)
 
 

@@ -106,7 +106,7 @@ def run(
     seconds = _BUDGET if budget is None else positive(budget, "budget")
     ends, told = _forecast(model, seen.values, tape, goal.level, delay, seconds, rows, progress)
     tape = tape.with_prediction(ends)
-    tape = tape if period is None else phased(tape)
+    tape = tape if period in (None, "auto") else phased(tape)
     called = unused(ends, rows.names, ("predicted_",))
     columns = Columns(target, called["lower"], called["upper"], **keys)
     job = Job(
