@@ -21,10 +21,19 @@ class Sessions(Extension):
             text, heading, examples = obj.docstring.value.partition("Examples\n--------\n")
             obj.docstring.value = SESSION.sub(r"```pycon\n\1\n```", text) + heading + examples
 
-    def on_class(self, *, cls: Any, **_: Any) -> None:
-        """Takes a class whose members were just read."""
-        _, _, told = (cls.docstring.value if cls.docstring else "").partition("Parameters\n-----")
-        names = {name for line in re.findall(r"^\w.*$", told, re.M) for name in line.split(", ")}
-        for name, member in cls.members.items():
-            if member.is_attribute and not member.docstring and name in names:
-                member.public = False
+    def on_package(self, *, pkg: Any, **_: Any) -> None:
+        """Takes the library when all of it was read, and signatures were made of attributes."""
+        for member in list(pkg.members.values()):
+            if member.is_alias:
+                continue
+            if member.is_class:
+                words = member.docstring.value if member.docstring else ""
+                _, _, told = words.partition("Parameters\n-----")
+                lines = re.findall(r"^\w.*$", told, re.MULTILINE)
+                names = {name for line in lines for name in line.split(", ")}
+                for name, inner in list(member.members.items()):
+                    again = inner.is_attribute and not inner.docstring and name in names
+                    if again or (name.startswith("__") and name not in ("__init__", "__call__")):
+                        member.del_member(name)
+            if member.is_module or member.is_class:
+                self.on_package(pkg=member)
