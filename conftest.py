@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# A worker for each core, and one thread for each worker: more of them wait for each other.
+for library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
 # Laws are judged by what they find, not by how fast a busy machine draws an example.
 settings.register_profile(
     "default",

@@ -1,13 +1,15 @@
 """Many short series: `setpoint calibrate --id` beside the time of reading the file.
 
 `python -m benchmarks panel` makes 100,000 series of 100 rows as Parquet and as CSV, and says in
-seconds of the processor what reading takes and what the whole job does, with its report.
+seconds of the processor what reading takes, by setpoint and by pandas, and what the job does: the
+sets of every row, and then the metrics, the rows and the report on disk.
 SETPOINT_SERIES makes it smaller or larger.
 """
 
 import json
 import os
 import time
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,6 +38,8 @@ def make(path: Path, series: int) -> Path:
 
 
 def main() -> None:
+    import pandas
+
     from setpoint.jobs import Columns, calibrate
     from setpoint.jobs.rows import read
 
@@ -46,15 +50,26 @@ def main() -> None:
         calibrate(make(folder / "first.csv", 20), columns).write(folder / "first")  # compiles
         for suffix in (".parquet", ".csv"):
             path = make(folder / f"panel{suffix}", SERIES)
-            began = time.process_time()
+            marks = [time.process_time()]
             read(path)
-            reading = time.process_time() - began
+            marks.append(time.process_time())
+            (pandas.read_parquet if suffix == ".parquet" else pandas.read_csv)(path)
+            marks.append(time.process_time())
             outcome = calibrate(path, columns)
+            marks.append(time.process_time())
             outcome.write(folder / suffix[1:])
-            whole = time.process_time() - began - reading
-            found[suffix[1:]] = {"reading": reading, "whole": whole, "times": whole / reading}
-            print(f"{suffix}: reading {reading:.1f} s, all of it {whole:.1f} s, "
-                  f"× {whole / reading:.1f}")  # fmt: skip
+            marks.append(time.process_time())
+            reading, by_pandas, sets, written = (b - a for a, b in pairwise(marks))
+            found[suffix[1:]] = {
+                "reading": reading, "pandas": by_pandas, "sets": sets, "written": written,
+                "sets / reading": sets / reading, "sets / pandas": sets / by_pandas,
+                "all / reading": (sets + written) / reading,
+                "all / pandas": (sets + written) / by_pandas,
+            }  # fmt: skip
+            print(f"{suffix}: reading {reading:.1f} s, pandas {by_pandas:.1f} s, sets {sets:.1f} s "
+                  f"(× {sets / reading:.1f}, × {sets / by_pandas:.1f}), metrics, rows and report "
+                  f"{written:.1f} s (all × {(sets + written) / reading:.1f}, "
+                  f"× {(sets + written) / by_pandas:.1f})")  # fmt: skip
     print(json.dumps(found))
 
 

@@ -163,3 +163,4 @@ def test_notebooks_show_tables_and_escape_what_is_in_them() -> None:
     assert f"{100 * trace.coverage:.2f} %" in trace._repr_html_()
     assert "mean_length" in trace.summary()._repr_html_()
     assert trace.certificate()._repr_html_().startswith("<pre>certificate")
+    assert stream._repr_html_() == stream.summary()._repr_html_()

@@ -985,6 +985,25 @@ def test_a_frame_with_the_usual_columns_is_a_tape_and_a_trace_is_a_frame() -> No
     trace = sp.replay(sp.intervals(coverage=0.9), frame)
     tape = sp.Tape.from_arrays({"lower": frame.lower, "upper": frame.upper}, frame.y)
     np.testing.assert_array_equal(trace.lower, sp.replay(sp.intervals(coverage=0.9), tape).lower)
+    renamed = frame.rename(columns={"lower": "low", "upper": "high", "y": "demand"})
+    named = {"prediction": ("low", "high"), "target": "demand"}
+    np.testing.assert_array_equal(
+        trace.lower, sp.replay(sp.intervals(coverage=0.9), renamed, **named).lower
+    )
+    pytest.importorskip("pyarrow")
+    from setpoint import jobs
+
+    np.testing.assert_array_equal(trace.lower, jobs.calibrate(frame).trace.lower)
+    points = sp.replay(
+        sp.intervals(coverage=0.9), pandas.DataFrame({"prediction": 0.0, "y": frame.y})
+    )
+    assert points.tape.names == ("prediction",)
+    with pytest.raises(
+        TapeError, match=r"neither 'lower' and 'upper' nor 'prediction'.*'low', 'hi"
+    ):
+        sp.replay(sp.intervals(coverage=0.9), renamed)
+    with pytest.raises(InputError, match="a tape has its own"):
+        sp.replay(sp.intervals(coverage=0.9), tape, target="y2")
     back = trace.to_frame()
     assert list(back) == ["y", "lower", "upper", "covered", "lam"]
     inside = (back.lower <= back.y) & (back.y <= back.upper)

@@ -661,7 +661,7 @@ def test_changes_among_threads_keep_the_identity() -> None:
         workers = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
         for worker in workers:
             worker.start()
-        for level in (0.2, 0.5, 0.3, 0.45, 0.1, 0.4):
+        for level in (0.2, 0.5, 0.3, 0.9, 0.1, 0.4):
             stream.change(level=level)
         for worker in workers:
             worker.join()

@@ -195,3 +195,31 @@ def test_a_summary_says_whether_the_last_intervals_were_of_use() -> None:
     assert stream.summary().as_dict()["usefulness"]["rows"] == verdict.rows > 100
     assert verdict.use in (Use.USEFUL, Use.POOR)
     assert sp.Stream(sp.label_sets()).summary().usefulness is None
+
+
+FIXED = sp.Controller(
+    sp.sets.Widen(), sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-9.0, 9.0))
+)
+
+
+@pytest.mark.parametrize("controller", [sp.intervals(), FIXED])
+@pytest.mark.parametrize("delay", [0, 24])
+def test_a_live_verdict_is_that_of_a_replay(controller: sp.Controller, delay: int) -> None:
+    rng = np.random.default_rng(3)
+    rows = np.arange(250)
+    middle = 5.0 * np.sin(rows / 4.0)
+    y = middle + rng.normal(size=len(rows))
+    tape = sp.Tape.from_arrays({"lower": middle - 1.0, "upper": middle + 1.0}, y, delay=delay)
+    trace = sp.replay(controller, tape)
+    stream = sp.Stream(controller)
+    for row in rows:
+        stream.predict((middle[row] - 1.0, middle[row] + 1.0), int(row))
+        if row >= delay:
+            stream.update(y[row - delay], int(row - delay))
+    for row in rows[len(rows) - delay :]:
+        stream.update(y[row], int(row))
+    live, replayed = stream.summary().usefulness, trace.usefulness()
+    assert live is not None
+    assert replayed is not None
+    assert live.as_dict() == replayed.as_dict()
+    assert live.use is Use.USEFUL

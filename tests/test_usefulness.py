@@ -192,3 +192,20 @@ def test_a_trace_of_spreads_is_held_against_its_centre_and_one_of_labels_against
     verdict = trace.usefulness()
     assert verdict == label_usefulness([len(shown) for shown in trace.shown], labels, 4)
     assert verdict.use is Use.USEFUL
+
+
+def test_one_useless_stream_of_a_few_takes_the_green_away():
+    y, middle = random_walk(600)
+    wide = np.where(np.arange(600) < 400, 1.7, 1e6)
+    streams = of_streams(middle - wide, middle + wide, y, middle, offsets=[0, 200, 400, 600])
+    assert streams.trouble.tolist() == [0, 0, 2]
+    verdict = streams.together()
+    assert verdict.use in (Use.POOR, Use.USELESS)
+    assert verdict.words.endswith("those of 1 of 3 streams are useless")
+    assert streams.verdict(0).use is Use.USEFUL
+    many = np.concatenate([np.zeros(199), [1]])
+    y, middle = np.tile(y[:100], 200), np.tile(middle[:100], 200)
+    wide = np.repeat(np.where(many, 3.0 * np.ptp(y), 1.7), 100)
+    verdict = usefulness(middle - wide, middle + wide, y, middle, offsets=np.arange(0, 20_001, 100))
+    assert verdict.use is Use.USEFUL  # it is said, and one of 200 does not decide
+    assert verdict.words.endswith("those of 1 of 200 streams are useless")

@@ -120,7 +120,6 @@ def test_weights_of_leres_are_found_in_their_file(folder: Path, weights: Path) -
         Trial(str(folder), None, "net")
 
 
-@pytest.mark.slow
 def test_a_network_that_was_stopped_goes_on_to_the_same_maps(
     folder: Path, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,17 +61,21 @@ def confidence(value: Any, name: str = "confidence_level") -> float:
     return got
 
 
-def doubt_level(level: float, depth: int = 4) -> None:
-    """Warns of a share of misses that is more likely meant as a share of hits.
+def doubt_level(level: float) -> None:
+    """Warns whoever calls the library of a share of misses that is more likely one of hits."""
+    if level <= 0.5:
+        return
+    depth, frame = 1, sys._getframe()
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_INSIDE):
+        depth, frame = depth + 1, frame.f_back
+    warn(
+        f"level {level:g} allows {100.0 * level:g} % misses; for {100.0 * level:g} % coverage "
+        f"say coverage={level:g}",
+        stacklevel=depth,
+    )
 
-    `depth` says how far up the one who said it is called.
-    """
-    if level > 0.5:
-        warn(
-            f"level {level:g} allows {100.0 * level:g} % misses; for {100.0 * level:g} % coverage "
-            f"say coverage={level:g}",
-            stacklevel=depth,
-        )
+
+_INSIDE = ("setpoint.", "dataclasses")
 
 
 def whole(value: Any, name: str, least: int) -> int:

@@ -94,7 +94,11 @@ Horizon = Annotated[
 ]
 Known = Annotated[
     str | None,
-    Option(metavar="COLUMN", help="When each label became known, in the units of --time."),
+    Option(
+        metavar="COLUMN",
+        help="When each label became known, in the units of --time, which is then when a forecast "
+        "was made.",
+    ),
 ]
 Period = Annotated[
     str | None,

@@ -195,6 +195,9 @@ def calibrate(
     rule: Rule = None,
     gamma: Gamma = None,
     support: Support = None,
+    never_empty: Annotated[
+        bool, Option("--never-empty", help="Of classes: the likeliest is in every set.")
+    ] = False,
     burn_in: BurnIn = None,
     config: Config = None,
     out: Out = None,
@@ -205,12 +208,13 @@ def calibrate(
 ) -> None:
     """Calibrates predictions that any model made, in any language, as a live stream would.
 
-    Give the ends of intervals, one end alone, point forecasts or class probabilities. Every row is
-    judged, from the first on. Writes what `run` writes.
+    Give the ends of intervals, one end alone, point forecasts or class probabilities. Intervals are
+    judged from the first row on; for classes the first rows choose the form of the sets. Writes
+    what `run` writes.
     """
     from setpoint import jobs
 
-    goal = _goal(risk, coverage, level, support, gamma, rule)
+    goal = _goal(risk, coverage, level, support, gamma, rule, never_empty)
     columns = jobs.Columns(
         target, lower, upper, point, _names(probabilities), id, time, group, horizon, known, delay,
         period,
@@ -420,6 +424,9 @@ def report(
     time: Time = None,
     id: Id = None,
     group: Group = None,
+    delay: Delay = 0,
+    horizon: Horizon = None,
+    known: Known = None,
     config: Annotated[Path | None, Option(help="Of a file: the controller as TOML.")] = None,
     title: Annotated[str | None, Option(help="What the page is called.")] = None,
     out: Annotated[Path | None, Option(help="The page; by default report.html.")] = None,
@@ -438,7 +445,10 @@ def report(
 
     columns = None
     if target is not None:
-        columns = jobs.Columns(target, lower, upper, point, _names(probabilities), id, time, group)
+        columns = jobs.Columns(
+            target, lower, upper, point, _names(probabilities), id, time, group, horizon, known,
+            delay,
+        )  # fmt: skip
     with _progress("replaying", quiet or json):
         result = jobs.report(source, columns, config, title=title, out=out, picture=picture)
     _print("", result.metrics, result.files, quiet, json)
@@ -492,13 +502,14 @@ def _goal(
     support: str | None,
     gamma: float | None,
     rule: str | None,
+    never_empty: bool = False,
 ) -> Any:
     from setpoint import jobs
 
     if coverage is not None and level is not None:
         raise InputError("--coverage and --level say the same thing: give one of the two")
     level = 0.1 if level is None else level
-    return jobs.Goal(risk, level, _pair(support), gamma, coverage, rule)
+    return jobs.Goal(risk, level, _pair(support), gamma, coverage, rule, never_empty)
 
 
 def _pair(text: str | None) -> tuple[float, float] | None:
@@ -573,8 +584,14 @@ def main() -> None:
 
 
 def _note(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Says a warning as the command says all else, without the place in the source."""
-    print(f"setpoint: note: {message}", file=sys.stderr)
+    """Says a warning once, as the command says all else, without the place in the source."""
+    text = str(message).replace("say coverage=", "say --coverage ")
+    if text not in _said:
+        _said.add(text)
+        print(f"setpoint: note: {text}", file=sys.stderr)
+
+
+_said: set[str] = set()
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
-from setpoint._check import choice, finite, interval
+from setpoint._check import choice, doubt_level, finite, interval
 from setpoint.combine import Combine, Max
 from setpoint.errors import InputError
-from setpoint.losses import Keeps, declaration, fits
+from setpoint.losses import Keeps, Misses, declaration, fits
 from setpoint.recursion import Memory, Position
 from setpoint.sets.family import Family, Learns, Remembers, Sides, seasonal
 from setpoint.steps import Scored, Step
@@ -64,6 +64,8 @@ class Risk:
                 f"[{promise.low:g}, {promise.high:g}], got {level}"
             )
         object.__setattr__(self, "level", level)
+        if isinstance(self.loss, Misses):
+            doubt_level(self.loss.missed(level))
         step: Any = self.step
         if isinstance(step, type) or not isinstance(step, Step | None):
             raise InputError(

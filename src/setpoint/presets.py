@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from setpoint._check import confidence, doubt_level, is_missing, number, positive, whole
+from setpoint._check import confidence, is_missing, number, positive, whole
 from setpoint.controller import Controller, Risk, State, cells_of, memory_of
 from setpoint.errors import InputError
 from setpoint.losses import Calms, Keeps, Miscoverage, Misses, declaration
@@ -272,20 +272,16 @@ def _budget(
     risk: Risk | Sequence[Risk] | None, level: float, limit: float, two_sided: bool
 ) -> tuple[Risk, ...]:
     """Risks whose θ is the account of their losses."""
-    risks = (Risk(Miscoverage(), level),) if risk is None else risk
-    risks = (risks,) if isinstance(risks, Risk) else risks
-    if not isinstance(risks, Sequence) or not risks:
-        raise InputError(f"risk must be a Risk or several, got {risks!r}")
+    given: Any = Risk(Miscoverage(), level) if risk is None else risk
+    risks = (given,) if isinstance(given, Risk) else given
+    if not (isinstance(risks, Sequence) and risks and all(isinstance(r, Risk) for r in risks)):
+        raise InputError(f"risk must be a Risk or several, got {risk!r}")
     for held in risks:
-        if not isinstance(held, Risk):
-            raise InputError(f"risk must be a Risk or several, got {held!r}")
         if held.bounds is not None:
             raise InputError(
                 f"a budget has bounds of its own, got a risk with bounds={held.bounds}: leave them "
                 "out, and say limit="
             )
-        if risk is not None and isinstance(held.loss, Misses):
-            doubt_level(held.loss.missed(held.level))
     step = Account(inf if two_sided else limit)
     return tuple(replace(held, step=step, start=0.0) for held in risks)
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from setpoint import _state_file, spec
-from setpoint._check import choice, doubt_level, interval, is_missing, whole
+from setpoint._check import choice, interval, is_missing, whole
 from setpoint.alarms import Alarm, Watch
 from setpoint.controller import (
     Controller,
@@ -27,10 +27,9 @@ from setpoint.controller import (
 from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
 from setpoint.laws import Laws, aim_one, learn_one, prepared, turned
-from setpoint.losses import Misses
 from setpoint.receipts import Id, Info, Receipt, Receipts, checked_id
 from setpoint.sets.family import Draws, Learns, Measured
-from setpoint.summary import RECENT, StreamSummary, summarise
+from setpoint.summary import RECENT, Recent, StreamSummary, summarise
 
 __all__ = ["Stream"]
 
@@ -123,7 +122,7 @@ class Stream:
         self._state = controller.init() if state is None else matching(controller, state)
         self._earlier: list[dict[str, Any]] = []
         self._last: tuple[Any, Any, Any] | None = None
-        self._recent: deque[tuple[Any, Any, Any]] = deque(maxlen=RECENT)
+        self._recent: deque[Recent] = deque(maxlen=RECENT)
         self._watch: Watch | None = None
         self._adopt(controller)
         if on_alarm is not None:
@@ -212,7 +211,8 @@ class Stream:
         else:
             receipts.close(name, "answered")
         self._last = receipt, label, value
-        self._recent.append((shown, value, label) if self._light else (None, value, None))
+        known = (shown, value, label, reading, len(receipts.several))
+        self._recent.append(known if self._light else (None, value, None, None, 0))
         if self._watch is not None:
             self._look(self._watch)
         return value
@@ -370,12 +370,15 @@ class Stream:
     @property
     def recent(self) -> tuple[tuple[Any, Any, Any], ...]:
         """The set, the loss and the label of up to 250 last labels, since it was made or loaded."""
-        return tuple(self._recent)
+        return tuple(row[:3] for row in self._recent)
 
     def summary(self) -> StreamSummary:
         """How the stream is doing: coverage, width, account, and what was learnt; print it."""
         waiting = len(self._receipts)
-        return summarise(self._controller, self._state, waiting=waiting, recent=self.recent)
+        return summarise(self._controller, self._state, waiting=waiting, recent=self._recent)
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
 
     def plot(self) -> Any:
         """A plotly figure of the last labels and their sets; it needs the extra `plots`."""
@@ -418,8 +421,6 @@ class Stream:
             start=old.start if low <= start <= high else min(max(start, low), high),
         )
         controller = replace(self._controller, risks=tuple(risks))
-        if level is not None and isinstance(old.loss, Misses):
-            doubt_level(old.loss.missed(risks[risk].level), 3)
         waiting = len(self._receipts)
         earlier = certify(self._controller, self._state, waiting=waiting).as_dict()
         del earlier["earlier"]

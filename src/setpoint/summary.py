@@ -1,6 +1,6 @@
 """What a running stream, or many, look like now: a few lines for a terminal or a notebook."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, nan
 from typing import Any
@@ -12,11 +12,12 @@ from setpoint.controller import Controller, State
 from setpoint.guarantee import RiskCertificate, asked_of, certify
 from setpoint.metrics.usefulness import Use, Usefulness, usefulness
 from setpoint.sets import Interval
-from setpoint.sets.family import Explains, Supports, size_of
+from setpoint.sets.family import Explains, Forecasts, Supports, size_of
 
 __all__ = [
     "RECENT",
     "ManySummary",
+    "Recent",
     "StreamSummary",
     "learnt_in",
     "summarise",
@@ -25,6 +26,8 @@ __all__ = [
 ]
 
 _WORST = 5
+Recent = tuple[Any, Any, Any, Any, int]
+"""A set, its loss, its label, the prediction as it was read, and how many labels came later."""
 RECENT = 250
 """How many of its last labels a live stream looks back on."""
 
@@ -233,10 +236,10 @@ def _plain(value: Any) -> Any:
 
 
 def summarise(
-    controller: Controller, state: State, *, waiting: int, recent: Sequence[tuple[Any, Any, Any]]
+    controller: Controller, state: State, *, waiting: int, recent: Collection[Recent]
 ) -> StreamSummary:
-    """The summary of a stream from its state and its last sets, losses and labels."""
-    losses = [[pair[1]] if len(controller.risks) == 1 else pair[1] for pair in recent]
+    """The summary of a stream from its state and its last rows."""
+    losses = [[row[1]] if len(controller.risks) == 1 else row[1] for row in recent]
     means = []
     for index in range(len(controller.risks)):
         judged = [loss[index] for loss in losses if loss[index] is not None]
@@ -255,21 +258,22 @@ def summarise(
     )
 
 
-def _usefulness(
-    controller: Controller, recent: Sequence[tuple[Any, Any, Any]]
-) -> Usefulness | None:
-    """Whether the last intervals were of use."""
+def _usefulness(controller: Controller, recent: Collection[Recent]) -> Usefulness | None:
+    """Whether the last intervals were of use, against the latest errors that were known."""
     asked = asked_of(controller.risks[0])
-    rows = [
-        (shown.lower, shown.upper, y) for shown, _, y in recent
-        if isinstance(shown, Interval) and y is not None
-    ]  # fmt: skip
+    rows = [row for row in recent if isinstance(row[0], Interval) and row[2] is not None]
     if asked is None or not rows:
         return None
-    lower, upper, y = zip(*rows, strict=True)
     sets = controller.sets
-    support = sets.support if isinstance(sets, Supports) else (-inf, inf)
-    return usefulness(lower, upper, y, confidence_level=asked, support=support)
+    return usefulness(
+        [row[0].lower for row in rows],
+        [row[0].upper for row in rows],
+        [row[2] for row in rows],
+        [sets.forecast(row[3]) for row in rows] if isinstance(sets, Forecasts) else None,
+        confidence_level=asked,
+        support=sets.support if isinstance(sets, Supports) else (-inf, inf),
+        delay=int(np.median([row[4] for row in rows])),
+    )
 
 
 def summarise_many(

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -327,23 +328,30 @@ def test_a_burn_in_of_the_papers_rule_needs_labels_and_finite_ends(
 
 def test_a_level_that_looks_like_coverage_is_doubted_wherever_it_is_said(tmp_path: Path) -> None:
     said = "level 0.9 allows 90 % misses; for 90 % coverage say coverage=0.9"
-    risk = sp.Risk(sp.losses.Miscoverage(), 0.9, sp.steps.Fixed(0.1))  # no word
-    controller = sp.Controller(sp.sets.Widen(), risk)
-    (tmp_path / "a.toml").write_text(sp.spec.to_toml(controller))
-    with pytest.warns(UserWarning, match=said):
-        Config.read(tmp_path / "a.toml")
-    stream = sp.Stream(sp.intervals())
-    with pytest.warns(UserWarning, match=said) as warned:
-        stream.change(level=0.9)
-    assert warned[0].filename == __file__
-    stream.change(level=0.2)
-    with pytest.warns(UserWarning, match=said):
-        sp.intervals(risk=risk)
-    size = sp.Risk(sp.losses.SetSize(), 0.9, sp.steps.Fixed(0.1))
-    sp.Stream(sp.Controller(sp.sets.Threshold(), size)).change(level=0.8)  # no miss rate, no word
+    toml, stream = tmp_path / "a.toml", sp.Stream(sp.intervals())
+    ways: list[Callable[[], object]] = [
+        lambda: sp.Risk(sp.losses.Miscoverage(), 0.9, sp.steps.Fixed(0.1)),
+        lambda: sp.intervals(coverage=0.1),
+        lambda: jobs.Goal(level=0.9),
+        lambda: jobs.Goal(coverage=0.1),
+        lambda: stream.change(level=0.9),
+        lambda: Config.read(toml),
+    ]
+    low = sp.Risk(sp.losses.Miscoverage(), 0.2, sp.steps.Fixed(0.1), bounds=(-9.0, 9.0))
+    text = sp.spec.to_toml(sp.Controller(sp.sets.Widen(), low))
+    toml.write_text(text.replace("level = 0.2", "level = 0.9"))
+    for way in ways:
+        with pytest.warns(UserWarning, match=said) as warned:
+            way()
+        assert {warning.filename for warning in warned} == {__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stream.change(level=0.2)
+        size = sp.Risk(sp.losses.SetSize(), 0.9, sp.steps.Fixed(0.1))  # no miss rate, no word
+        sp.Stream(sp.Controller(sp.sets.Threshold(), size)).change(level=0.8)
 
 
-def test_what_to_hold_is_said_once_and_a_level_that_looks_like_coverage_is_doubted() -> None:
+def test_what_to_hold_is_said_once() -> None:
     assert jobs.Goal(coverage=0.8) == jobs.Goal(level=0.2)
     assert jobs.Goal().preset(ENDS, None) == sp.intervals(coverage=0.9)
     with pytest.raises(InputError, match=r"coverage 0\.8 is a level of 0\.2, and the level"):
@@ -352,12 +360,6 @@ def test_what_to_hold_is_said_once_and_a_level_that_looks_like_coverage_is_doubt
         jobs.Goal(gamma=0.1, rule="budget")
     with pytest.raises(InputError, match="rule must be"):
         jobs.Goal(rule="aci")
-    said = "level 0.9 allows 90 % misses; for 90 % coverage say coverage=0.9"
-    with pytest.warns(UserWarning, match=said):
-        jobs.Goal(level=0.9)
-    with pytest.warns(UserWarning, match=said):
-        sp.intervals(risk=sp.Risk(sp.losses.Miscoverage(), level=0.9))
-    sp.intervals(coverage=0.1)  # said so, in the right word
 
 
 @pytest.mark.parametrize(

@@ -110,11 +110,66 @@ def test_a_season_is_found_and_gaps_do_not_shift_it(tmp_path: Path) -> None:
     assert any("a season of 24 steps was found" in note for note in found.notes)
     known = jobs.calibrate(path, jobs.Columns("load", "low", "high", period=24, delay=23))
     plain = jobs.calibrate(path, jobs.Columns("load", "low", "high", delay=23))
+    hint = "the errors have a season of 24 steps: --period 24 uses it"
+    assert hint in plain.notes
+    assert hint not in (*known.notes, *found.notes)
     phases = dict(zip(known.trace.tape.names, known.trace.tape.prediction, strict=True))["phase"]
     assert phases[-1] == (made()["time"][-1] - made()["time"][0]).astype(int)
     later = slice(200, None)
     width = [float(np.mean(np.diff(ends(each))[later])) for each in (known, plain)]
     assert width[0] < 0.8 * width[1]
+
+
+def test_a_season_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    columns = {**made(), "load": rng.normal(size=len(made()["load"])).cumsum()}
+    columns["point"] = np.concatenate([[0.0], columns["load"][:-1]])
+    path = written(tmp_path, columns)
+    for given in ({"lower": "low", "upper": "high"}, {"point": "point"}):
+        found, plain = (
+            jobs.calibrate(path, jobs.Columns("load", **given, period=period), burn_in=100)
+            for period in ("auto", None)
+        )
+        assert any("no season was found" in note for note in found.notes)
+        assert np.array_equal(ends(found), ends(plain))
+    ran = jobs.run(path, "load", model="last", period="auto", burn_in=100)
+    assert np.array_equal(ends(ran), ends(jobs.run(path, "load", model="last", burn_in=100)))
+    tape = plain.trace.tape
+    with_phase = tape.with_prediction({"point": tape.prediction[0], "phase": np.zeros(len(tape))})
+    with pytest.raises(InputError, match="needs the columns lower, upper, the tape has point, ph"):
+        sp.replay(sp.intervals(), with_phase)
+
+
+def test_forecasts_made_once_a_day_are_late_by_days(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    days, ahead = np.repeat(np.arange(60), 24), np.tile(np.arange(1, 25), 60)
+    issued = np.datetime64("2024-01-01T00", "h") + 24 * days
+    columns = {
+        "issued": issued, "for": issued + ahead, "told": issued + ahead + 30, "h": ahead,
+        "soon": issued + ahead + 1,
+        "point": np.zeros(len(days)), "load": rng.normal(size=len(days)),
+    }  # fmt: skip
+    path = written(tmp_path, columns)
+
+    def late(**options: Any) -> tuple[list[int], str]:
+        outcome = jobs.calibrate(path, jobs.Columns("load", point="point", **options))
+        notes = " ".join(outcome.notes)
+        return [state.peak - 1 for state in outcome.trace.states.values()], notes
+
+    # Before the next day's forecast of an hour the label of today's is known.
+    waits, notes = late(horizon="h", time="for")
+    assert waits == [0] * 24
+    assert "forecasts to be made every 24 steps" in notes
+    # Nothing in the file says how long a step is: one row.
+    waits, notes = late(horizon="h", time="issued")
+    assert waits == list(range(24))
+    assert "h − 1 rows late; if that is not so, say by --known" in notes
+    # Published 30 hours after: 31 to 54 hours after the forecast, so two or three days.
+    waits, notes = late(horizon="h", time="issued", known="told")
+    assert waits == [1] * 18 + [2] * 6
+    assert "made at its time in 'issued'" in notes
+    _, notes = late(id="h", time="for", known="soon")
+    assert "is 'for' when a forecast was made" in notes
 
 
 def test_a_model_learns_late_labels_late(tmp_path: Path) -> None:
@@ -148,7 +203,7 @@ def test_what_is_chosen_is_chosen_under_the_delay_and_from_labels_known_by_then(
     ("options", "words"),
     [
         ({"delay": -1}, "delay must be a whole number of at least 0, got -1"),
-        ({"delay": 2, "known": "told"}, "give one of them"),
+        ({"delay": 2, "known": "told"}, "leave out the delay"),
         ({"period": "day"}, "a period is a whole number from 2, or auto; got 'day'"),
         ({"lower": "low_h*", "upper": "high_h*"}, "stands for columns with the horizon"),
         ({"horizon": "low"}, "horizon must hold whole numbers from 1"),

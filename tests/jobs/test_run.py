@@ -64,6 +64,41 @@ def test_a_lagged_column_holds_the_value_of_the_row_before(tmp_path: Path, table
     assert np.array_equal(seen.values[:, seen.names.index("low")], stock["low"])
 
 
+def test_a_late_label_makes_a_lagged_column_late(tmp_path: Path, table: Table) -> None:
+    stock = _stock(300)
+    path = table(tmp_path / "a.csv", stock)
+    changed = {**stock, "high": np.asarray(stock["high"]).copy()}
+    changed["high"][200] += 5.0
+    ends = [
+        np.asarray(jobs.run(each, "close", model="linear", delay=4).added["predicted_upper"])
+        for each in (path, table(tmp_path / "b.csv", changed))
+    ]
+    # Of the row before its own a model with labels 4 rows late must not see what row 200 holds.
+    assert np.flatnonzero(ends[0] != ends[1])[0] == 205
+
+
+def test_the_parts_of_a_sum_tell_it_together(tmp_path: Path, table: Table) -> None:
+    rng = np.random.default_rng(0)
+    parts = rng.normal(size=(6, 800)).cumsum(axis=1)
+    columns = {f"part{number}": part for number, part in enumerate(parts)}
+    columns |= {"weather": rng.normal(size=800), "total": parts.sum(axis=0)}
+    outcome = jobs.run(table(tmp_path / "a.csv", columns), "total", model="linear")
+    (note,) = _notes(outcome, "--known-ahead")
+    named = [f"part{number}" for number in range(6)]
+    assert sum(name in note for name in named) >= 5
+    assert "weather" not in note
+    # What cannot be forecast: six steps of a random walk.
+    assert outcome.trace.summary().mean_finite_length > 3.2 * np.sqrt(5.0)
+
+
+def test_a_count_of_rows_some_of_which_are_gone_is_left_out(tmp_path: Path, table: Table) -> None:
+    rng = np.random.default_rng(0)
+    kept = np.flatnonzero(rng.random(500) < 0.8)
+    path = table(tmp_path / "a.csv", {"": kept, "y": rng.normal(size=len(kept)).cumsum()})
+    (note,) = _notes(jobs.run(path, "y", model="last"), "left out")
+    assert "'' counts the rows" in note
+
+
 def test_a_mixture_says_who_took_part(tmp_path: Path, table: Table) -> None:
     outcome = jobs.run(table(tmp_path / "a.csv", _stock(300)), "close")
     (note,) = _notes(outcome, "mixture")

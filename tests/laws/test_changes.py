@@ -18,7 +18,6 @@ from tests.laws.parts import several, single
 from tests.laws.record import everything
 
 # A large level of misses is doubted, and held all the same.
-pytestmark = pytest.mark.filterwarnings("ignore:level")
 
 
 def a_change(controller: sp.Controller, rng: Random) -> dict[str, Any]:

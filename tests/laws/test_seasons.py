@@ -302,16 +302,24 @@ def test_what_was_learnt_can_be_read_in_units_of_y() -> None:
     stream = sp.Stream(sp.intervals(period=4))
     first = stream.controller.sets.learnt(stream.state)  # type: ignore[attr-defined]
     assert (first.labels, first.bias, first.given, first.season) == (0, 0.0, 0.5, 0.0)
-    for t in range(800):
+    seen = []
+    for t in range(1_600):
         stream.predict((-0.1 * unit, 0.1 * unit))
         stream.update(unit * (5.0 + (3.0 if t % 4 == 1 else -1.0) + rng.normal()))
-    learnt = stream.controller.sets.learnt(stream.state)  # type: ignore[attr-defined]
-    assert (learnt.labels, learnt.period) == (800, 4)
-    assert learnt.bias / unit == pytest.approx(4.0, abs=0.7)  # the next row has phase 0
-    assert learnt.scale / unit == pytest.approx(0.8, abs=0.2)  # a mean absolute value
-    assert learnt.below / unit == pytest.approx(1.64, abs=0.5)
-    assert learnt.above / unit == pytest.approx(1.64, abs=0.8)
-    assert learnt.season / unit == pytest.approx(1.5, abs=0.3)
+        if t >= 400 and t % 4 == 3:  # the next row has phase 0
+            seen.append(stream.controller.sets.learnt(stream.state))  # type: ignore[attr-defined]
+    learnt = seen[-1]
+    assert (learnt.labels, learnt.period) == (1_600, 4)
+
+    def mean(name: str) -> float:
+        return float(np.mean([getattr(each, name) for each in seen])) / unit
+
+    assert mean("bias") == pytest.approx(4.0, abs=0.15)
+    assert mean("scale") == pytest.approx(np.sqrt(2 / np.pi), abs=0.1)  # a mean absolute value
+    assert mean("season") == pytest.approx(1.5, abs=0.1)
+    # Each tail has the noise, 1.64, and what the bias wobbles.
+    assert 1.64 < mean("below") < 2.0
+    assert 1.64 < mean("above") < 2.4
     assert learnt.given < 0.01  # the given interval is far too narrow
 
 
@@ -319,6 +327,10 @@ def test_ends_that_are_right_as_given_are_trusted() -> None:
     rng = np.random.default_rng(1)
     scale = np.exp(rng.normal(size=3000))
     y = rng.normal(size=3000) * scale
-    tape = sp.Tape.from_arrays({"lower": -1.645 * scale, "upper": 1.645 * scale}, y)
-    trace = sp.replay(sp.intervals(), tape)
-    assert trace.controller.sets.learnt(trace.state).given > 0.8  # type: ignore[attr-defined]
+    stream, given = sp.Stream(sp.intervals()), []
+    for end, label in zip(1.645 * scale, y, strict=True):
+        stream.predict((-end, end))
+        stream.update(label)
+        given.append(stream.controller.sets.learnt(stream.state).given)  # type: ignore[attr-defined]
+    assert min(given[1000:]) > 0.55  # 0.5 is no opinion
+    assert np.mean(given[1000:]) > 0.75

@@ -6,7 +6,7 @@ stream; any other runs step by step in plain Python.
 """
 
 from array import array
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -301,7 +301,15 @@ def nominal(controller: Controller) -> float:
 
 
 def replay(
-    controller: Controller, tape: Tape | Any, state: Start = None, *, delay: int | None = None
+    controller: Controller,
+    tape: Tape | Any,
+    state: Start = None,
+    *,
+    delay: int | None = None,
+    prediction: str | Sequence[str] | None = None,
+    target: str = "y",
+    id: str | None = None,
+    time: str | None = None,
 ) -> Trace:
     """Runs a controller over a tape and writes everything down.
 
@@ -315,8 +323,8 @@ def replay(
     tape
         Predictions and labels; each of its streams has a state of its own. A NaN label is not
         observed: its set is shown, and nothing moves. Columns called as the family's own are told
-        by their names, all others by their places. A data frame with the columns lower, upper and
-        y is taken for a tape; `Tape.from_frame` takes others.
+        by their names, all others by their places. Or a data frame, whose columns the last
+        arguments name.
     state
         Where to go on from: one state for all streams, or one for each by its id; a stream
         without one begins at the beginning, as all do by default.
@@ -324,6 +332,8 @@ def replay(
         How many rows late labels become known, in place of what the tape says: the set of row t
         is made with the labels of the rows up to t − 1 − delay. What is not known before the last
         row is taken in after it.
+    prediction, target, id, time
+        The columns of a data frame, as in `Tape.from_frame`, which takes more of them.
 
     Examples
     --------
@@ -334,7 +344,10 @@ def replay(
     >>> trace.upper, trace.losses[0], trace.state.risks[0].theta
     (array([14.  , 14.45]), array([1., 0.]), 0.4)
     """
-    tape = tape if isinstance(tape, Tape) else Tape.from_frame(tape)
+    if not isinstance(tape, Tape):
+        tape = Tape.from_frame(tape, prediction, target, id=id, time=time)
+    elif (prediction, target, id, time) != (None, "y", None, None):
+        raise InputError("columns are named for a data frame, and a tape has its own")
     tape = tape if delay is None else tape.late(delay)
     begin = Begin(controller, tape, state)
     run = _compiled if compiled() and scalar(controller) else _by_rows

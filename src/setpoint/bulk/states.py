@@ -178,7 +178,7 @@ def columns_of(controller: Controller, tape: Tape) -> tuple[Column, ...]:
             return sets.arranged(form, columns)
     point = len(names) == 1 and wanted[:2] == ("lower", "upper")
     own = [place for place, name in enumerate(names) if name in wanted]
-    fits = point or len(names) == len(wanted)
+    fits = (point or len(names) == len(wanted)) and ("phase" in wanted or "phase" not in names)
     if fits and all(not point and names[place] == wanted[place] for place in own):
         return columns
     raise InputError(

@@ -16,7 +16,7 @@ from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.labels import label_form
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
-from setpoint.jobs.times import known_part, season
+from setpoint.jobs.times import known_part, phased, season
 from setpoint.jobs.tune import Choice, choose, rows_of
 from setpoint.presets import burn_in as fill_in
 from setpoint.sets.family import Scalar
@@ -32,7 +32,7 @@ _LEAST = 10
 
 def calibrate(
     source: Any,
-    columns: Columns,
+    columns: Columns | None = None,
     goal: Goal | None = None,
     *,
     burn_in: int | None = None,
@@ -46,12 +46,14 @@ def calibrate(
         A .csv, .parquet or .jsonl file, or one of these packed by gzip; or a data frame of pandas,
         polars or Arrow.
     columns
-        Which column is what.
+        Which column is what; by default the target is y, and a prediction lower and upper, or
+        prediction.
     goal
         What to hold; coverage of 90 % by default.
     burn_in
-        How many rows of each series are not judged. By default none; for the paper's rule, whose
-        controller they choose, a tenth, from 50 to 1,000.
+        How many rows of each series are not judged. By default none for intervals. For label sets,
+        whose form they choose, and for the paper's rule, whose controller they choose, a tenth,
+        from 50 to 1,000.
     controller
         What to use instead of choosing, or the TOML file that holds it; it is filled in from the
         burn-in if it leaves anything open, and used from the first row on if not.
@@ -75,17 +77,14 @@ def calibrate(
         config.check_goal(goal, ("risk", "level", "support", "gamma", "rule"))
         check_work(config.controller, "calibrate", one_set=True)
     rows = read(source)
+    if columns is None:
+        ends = "lower" in rows.names
+        columns = Columns("y", "lower", "upper") if ends else Columns("y", point="prediction")
     columns, time_notes = timed(rows, columns)
     family = columns.family(rows, goal.support)
     if config is not None:
         config.check_family(family)
     tape, notes = read_tape(rows, columns)
-    if config is None and columns.probabilities and goal.rule == "budget":
-        try:
-            family, form = label_form(goal, columns, family, tape)
-        except (PredictionError, LabelError) as error:
-            raise type(error)(f"{rows.path}{_refused(family, tape, rows)}: {error}") from error
-        notes = (*notes, *form)
     job = Job("calibrate", rows.source, columns, goal, config, burn_in)
     return calibrated(job, rows, tape, family, notes=(*time_notes, *notes))
 
@@ -112,7 +111,8 @@ def calibrated(
             "a period is for sets that adjust themselves: leave out --period, or the paper's rule "
             "and the controller"
         )
-    learns = job.model is not None or period == "auto"
+    labels = job.columns is not None and bool(job.columns.probabilities) and config is None
+    learns = job.model is not None or period == "auto" or labels
     if asked is None and is_full and (config is not None or not learns):
         asked = 0  # a model of ours has to learn first; predictions from elsewhere are judged
     counts = _early_rows(np.diff(tape.segments.offsets), asked)
@@ -120,15 +120,27 @@ def calibrated(
     known = known_part(tape, counts)
     if period == "auto":
         period = season(known) or None
+        if period is not None:
+            tape = phased(tape)
+            past, later = tape.split(counts)
+            known = known_part(tape, counts)
         found = "no season" if period is None else f"a season of {period:,} steps"
         notes = (*notes, f"{found} was found in the errors of the first {len(past):,} rows")
+    elif period is None and config is None and job.model is None and is_full:
+        steps = season(tape) if isinstance(family, Scalar) else 0
+        use = f"the errors have a season of {steps:,} steps: --period {steps} uses it"
+        notes = (*notes, use) if steps else notes
     if is_full and len(past):
         why = "" if job.model is None else ": the model learns in them; --burn-in says how many"
+        why = ": they choose the form of the sets; --burn-in says how many" if labels else why
         notes = (*notes, f"the first {len(past):,} rows are not judged{why}")
     if not is_full:
         _check_burn_in(known, rows)
     reader = family
     try:
+        if labels and is_full and job.columns is not None:
+            family, form = label_form(job.goal, job.columns, family, known)
+            notes = (*notes, *form)
         choice = _chosen(job, family, known, later, warm_up)
         if period is not None:
             sets: Any = replace(choice.controller.sets, period=period)  # type: ignore[type-var]

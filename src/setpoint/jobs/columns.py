@@ -57,11 +57,13 @@ class Columns:
         A key for coverage by group in the report.
     horizon
         How many steps ahead a row forecasts; each horizon of a series is held by itself, and its
-        labels come horizon − 1 rows late. Where one row has several horizons, write * in place of
+        labels come horizon − 1 rows late, or less where forecasts are made every few steps of
+        time. Where one row has several horizons, write * in place of
         the number instead: lower="lower_h*", upper="upper_h*", or point="h*". The target of a row
         is then that of all its forecasts, unless it has a * too.
     known
-        When each label became known, in the units of the time; empty if after the last row.
+        When each label became known, in the units of the time; empty if after the last row. The
+        time of a row is then that at which its forecast was made.
     delay
         How many rows late labels become known, 0 by default.
     period
@@ -96,8 +98,10 @@ class Columns:
                 f"{self.probabilities[0]!r} alone"
             )
         check_keys(self.target, self.id, self.time)
-        if bool(self.known) + bool(self.delay) + bool(self.horizon or self.patterns) > 1:
-            raise InputError("labels come late by a delay, a horizon or times: give one of them")
+        if self.delay and (self.known or self.horizon or self.patterns):
+            raise InputError(
+                "labels come late by a delay, or by horizons or times: leave out the delay"
+            )
         object.__setattr__(self, "delay", whole(self.delay, "delay", 0))
         if self.period is not None and self.period != "auto":
             try:
@@ -288,7 +292,7 @@ def read_tape(rows: Rows, columns: Columns) -> tuple[Tape, tuple[str, ...]]:
     crossed = _sort_crossed(columns, prediction)
     ahead = [step for step in steps if step is not None]
     tape, notes = tape_of(rows, prediction, y, columns.keys(), ahead)
-    tape = tape if columns.period is None else times.phased(tape)
+    tape = tape if columns.period in (None, "auto") else times.phased(tape)
     return tape, (*crossed, *notes)
 
 
@@ -350,7 +354,11 @@ def tape_of(
         warnings.simplefilter("ignore", TapeNotice)  # it is noted below
         late = {"delay": names["delay"]} if names.get("delay") else {}
         tape = Tape.from_arrays(prediction, y, **keys, **late, places=places)
-    notes += times.label_notes(tape, names)
+        every = times.issued_every(tape)
+        if every > 1:
+            late["delay"] = -(-np.asarray(tape.horizon) // every) - 1
+            tape = Tape.from_arrays(prediction, y, **keys, **late, places=places)
+    notes += times.label_notes(tape, names, every)
     if tape.notice is not None:
         notes += [tape.notice, *_apart(rows, names, tape)]
     return tape, tuple(notes)
@@ -457,52 +465,97 @@ def features(
     columns: dict[str, Array] = {}
     for part in parts.values():
         columns |= {} if isinstance(part, str) else part
-    values, lagged = np.empty((len(rows), len(columns))), []
-    for place, (name, column) in enumerate(columns.items()):
+    values = np.empty((len(rows), len(columns)))
+    for place, column in enumerate(columns.values()):
         values[:, place] = _carried(column[tape.places], tape)
-        if name in parts and name not in known_ahead and _leaks(values[:, place], tape):
-            lagged.append(name)
-            values[:, place] = _before(values[:, place], tape, 1 + delay)
+    names = tuple(columns)
+    doubtful = [place for place, name in enumerate(names) if name in {*parts} - {*known_ahead}]
+    late = _telling(values, doubtful, tape)
+    for place in late:
+        values[:, place] = _before(values[:, place], tape, 1 + delay)
     used = tuple(name for name in parts if name not in left_out)
-    return Features(values, tuple(columns), used, left_out, tuple(lagged))
+    return Features(values, names, used, left_out, tuple(names[place] for place in late))
 
 
 def _counts(numbers: Array, tape: Tape) -> bool:
-    """Whether a column goes on by the same step from row to row, of the file or of each series."""
-    steps = np.diff(numbers)
+    """Whether a column counts the rows of the file or of each series, some of which may be gone.
+
+    It goes one way by whole steps, and most of them are alike.
+    """
     within = np.diff(tape.by_stream(numbers[tape.places]))
     within = np.delete(within, tape.segments.offsets[1:-1] - 1)
-    return any(len(s) > 1 and s[0] != 0.0 and bool((s == s[0]).all()) for s in (steps, within))
+    for steps in (np.diff(numbers), within):
+        if len(steps) < 2 or not ((steps > 0.0).all() or (steps < 0.0).all()):
+            continue
+        usual = np.median(steps)
+        if (steps % usual == 0.0).all() and (steps == usual).mean() > 0.5:
+            return True
+    return False
 
 
-_TELLING = 0.3
-"""What share of the surprise in y a column may explain before it counts as known too late."""
+_TELLING, _TELLING_TOGETHER, _LITTLE = 0.3, 0.5, 0.1
+"""What share of the surprise in y a column may explain, or all of them, before they count as known
+too late; and how little is left then."""
 _LOOKED_AT = 5_000
 
 
-def _leaks(values: Array, tape: Tape) -> bool:
-    """Whether a column explains much of what the rows before leave open in the label of its row.
+def _telling(values: Array, columns: Sequence[int], tape: Tape) -> list[int]:
+    """Which columns explain much of what the rows before leave open in the label of their row.
 
-    Only the first half of each series is looked at, so that late labels change nothing early.
+    By themselves or together, as the parts of a sum do. Only the first half of each series is
+    looked at, so that late labels change nothing early.
     """
     offsets = tape.segments.offsets
     lengths = np.diff(offsets)
     place = np.arange(len(values)) - np.repeat(offsets[:-1], lengths)
     early = (place > 0) & (place < np.repeat(lengths, lengths) // 2)
-    y, column = tape.by_stream(tape.y), tape.by_stream(values)
+    y = tape.by_stream(tape.y)
     rows = np.flatnonzero(early & ~np.isnan(y) & ~np.isnan(np.roll(y, 1)))[:_LOOKED_AT]
     if len(rows) < 20:
-        return False
-    past = np.column_stack([np.ones(len(rows)), y[rows - 1], column[rows - 1]])
-    both = np.column_stack([y[rows], column[rows]])
-    scale = np.abs(past).max(axis=0)
-    past /= np.where(scale > 0.0, scale, 1.0)
-    surprise = both - past @ np.linalg.lstsq(past, both, rcond=None)[0]
-    if (np.abs(surprise).max(axis=0) <= 1e-9 * np.abs(both).max(axis=0)).any():
-        return False
-    ranks = surprise.argsort(axis=0).argsort(axis=0)
-    shares = (float(np.corrcoef(pair.T)[0, 1]) ** 2 for pair in (surprise, ranks))
-    return max(shares) > _TELLING
+        return []
+    telling, others, surprises = [], [], []
+    for place in columns:
+        column = tape.by_stream(values[:, place])
+        past = np.column_stack([np.ones(len(rows)), y[rows - 1], column[rows - 1]])
+        both = np.column_stack([y[rows], column[rows]])
+        scale = np.abs(past).max(axis=0)
+        past /= np.where(scale > 0.0, scale, 1.0)
+        surprise = both - past @ np.linalg.lstsq(past, both, rcond=None)[0]
+        if (np.abs(surprise).max(axis=0) <= 1e-9 * np.abs(both).max(axis=0)).any():
+            continue
+        ranks = surprise.argsort(axis=0).argsort(axis=0)
+        if max(float(np.corrcoef(pair.T)[0, 1]) ** 2 for pair in (surprise, ranks)) > _TELLING:
+            telling.append(place)
+        else:
+            others.append(place)
+            surprises.append(surprise)
+    if len(rows) > 20 * len(others):
+        telling += [others[place] for place in _telling_together(surprises)]
+    return sorted(telling)
+
+
+def _telling_together(surprises: Sequence[Array]) -> list[int]:
+    """Which columns tell much together, of pairs of a surprise in y and one in a column.
+
+    If all of them do, one after the other goes until the rest tells little.
+    """
+    if len(surprises) < 2:
+        return []
+    label = np.mean([pair[:, 0] for pair in surprises], axis=0)
+    table = np.corrcoef(np.column_stack([label, *(pair[:, 1] for pair in surprises)]).T)
+
+    def explained(places: list[int]) -> float:
+        at = [place + 1 for place in places]
+        among, with_y = table[np.ix_(at, at)], table[at, 0]
+        return float(with_y @ np.linalg.lstsq(among, with_y, rcond=1e-9)[0])
+
+    left, gone = list(range(len(surprises))), []
+    if explained(left) <= _TELLING_TOGETHER:
+        return []
+    while left and explained(left) > _LITTLE:
+        without = [explained([other for other in left if other != place]) for place in left]
+        gone.append(left.pop(int(np.argmin(without))))
+    return gone
 
 
 def _before(values: Array, tape: Tape, rows: int) -> Array:

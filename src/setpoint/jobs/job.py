@@ -9,14 +9,13 @@ from dataclasses import asdict, dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any
-from warnings import catch_warnings, simplefilter
 
 from setpoint import spec
 from setpoint._check import choice, doubt_level, finite, interval, positive
 from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError, SetpointError, SpecError
 from setpoint.jobs.columns import Columns
-from setpoint.losses import Miscoverage, MiscoverageCounter, Misses
+from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.presets import intervals, label_sets, miss_level
 from setpoint.sets import Cumulative, Multilabel, PixelIntervals, PixelSet, Threshold
 from setpoint.sets.family import Columns as NamedColumns
@@ -53,6 +52,8 @@ class Goal:
         "budget": sets that adjust themselves, `setpoint.intervals` or `setpoint.label_sets`.
         "paper": a fixed step size, with everything open chosen by a burn-in. By default the
         budget, unless a step size is given.
+    never_empty
+        Whether the likeliest class is in every set of labels.
 
     Examples
     --------
@@ -68,6 +69,7 @@ class Goal:
     gamma: float | None = None
     coverage: float | None = None
     rule: str | None = None
+    never_empty: bool = False
 
     def __post_init__(self) -> None:
         choice(self.risk, "risk", RISKS)
@@ -85,8 +87,7 @@ class Goal:
                 f"level must lie between 0 and 1, both excluded, got {level:g}: it is the share of "
                 "labels that may be missed, 0.1 for 90 % coverage"
             )
-        if self.coverage is None:
-            doubt_level(level)
+        doubt_level(level)
         object.__setattr__(self, "level", level)
         object.__setattr__(self, "coverage", round(1.0 - level, 12))
         if self.support is not None:
@@ -98,16 +99,18 @@ class Goal:
         object.__setattr__(self, "rule", rule)
         if self.gamma is not None and rule == "budget":
             raise InputError("gamma is the step size of the paper's rule, and the budget has none")
+        if self.never_empty and rule == "paper":
+            raise InputError("never empty is for sets that adjust themselves, not the paper's rule")
 
     def preset(self, columns: Columns, family: Any) -> Controller:
         """The sets that adjust themselves, for predictions of these columns."""
         coverage, risk = 1.0 - self.level, self.open_risk()
-        with catch_warnings():
-            simplefilter("ignore", UserWarning)  # a level was doubted where it was said
-            if columns.is_pair:
-                support = (-inf, inf) if self.support is None else self.support
-                return intervals(coverage, risk=risk, support=support)
-            return label_sets(coverage, sets=family, risk=risk)
+        if self.never_empty and not columns.probabilities:
+            raise InputError("never empty is for sets of labels: intervals are never empty anyway")
+        if columns.is_pair:
+            support = (-inf, inf) if self.support is None else self.support
+            return intervals(coverage, risk=risk, support=support)
+        return label_sets(coverage, sets=family, risk=risk, never_empty=self.never_empty)
 
     def open_risk(self) -> Risk:
         """The risk, with everything else left open."""
@@ -144,9 +147,6 @@ class Config:
             controller = spec.from_toml(text)
         except SetpointError as error:
             raise type(error)(f"{file}: {error}") from error
-        for risk in controller.risks:
-            if isinstance(risk.loss, Misses):
-                doubt_level(risk.loss.missed(risk.level))
         return cls(controller, file)
 
     @property
@@ -289,6 +289,7 @@ class Job:
             options = {**self.columns.keys(), **learner}
         goal = asdict(self.goal)
         del goal["level"]
+        goal["never_empty"] = goal["never_empty"] or None
         if goal["rule"] == "budget" or goal["gamma"] is not None:
             del goal["rule"]
         options = {**options, **goal, "config": config, "burn_in": burn_in}
@@ -324,8 +325,9 @@ def command(name: str, file: Path | None, options: Mapping[str, Any]) -> str:
     for option, value in options.items():
         if value is None or value == ():
             continue
-        text = listed(value) if isinstance(value, tuple) else str(value)
-        words += [f"--{option.replace('_', '-')}", text]
+        words.append(f"--{option.replace('_', '-')}")
+        if value is not True:
+            words.append(listed(value) if isinstance(value, tuple) else str(value))
     return shlex.join(words)
 
 

@@ -17,7 +17,7 @@ from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
 from setpoint.jobs.times import phased
-from setpoint.models.forecast import AUTO, CANDIDATES, Forecast, forecast
+from setpoint.models.forecast import AUTO, CANDIDATES, forecast
 from setpoint.tape import Tape
 
 __all__ = ["MODELS", "clock_of", "run"]
@@ -74,7 +74,7 @@ def run(
         The columns a model sees, or those it does not; by default every one it can use.
     known_ahead
         Columns whose value of a row is known before its label. Others that tell much of the label
-        of their row are taken from the row before.
+        of their row, alone or together, are taken from the last row with a known label.
     budget
         How many seconds models may learn, by default 40; slow ones then learn no more.
     source, goal, burn_in, controller
@@ -101,12 +101,12 @@ def run(
     tape, notes = tape_of(rows, {"prediction": np.zeros(len(y))}, y, keys)
     seen = features_of(
         rows, tape, target, time=time, id=id, only=features, without=without,
-        known_ahead=known_ahead,
+        known_ahead=known_ahead, delay=delay,
     )  # fmt: skip
     seconds = _BUDGET if budget is None else positive(budget, "budget")
     ends, told = _forecast(model, seen.values, tape, goal.level, delay, seconds, rows, progress)
     tape = tape.with_prediction(ends)
-    tape = tape if period is None else phased(tape)
+    tape = tape if period in (None, "auto") else phased(tape)
     called = unused(ends, rows.names, ("predicted_",))
     columns = Columns(target, called["lower"], called["upper"], **keys)
     job = Job(
@@ -139,7 +139,7 @@ def _target(rows: Rows, target: str) -> Array:
 
 
 def _seen_notes(seen: Features, time: str | None) -> list[str]:
-    names = list(seen.columns)
+    names = [name or "a column without a name" for name in seen.columns]
     if len(names) > _LISTED:
         names = [*names[: _LISTED - 1], f"… and {len(names) - _LISTED + 1} more"]
     notes = [
@@ -149,8 +149,9 @@ def _seen_notes(seen: Features, time: str | None) -> list[str]:
     ]
     if seen.lagged:
         notes.append(
-            f"taken from the row before, because they tell much of the label of their own row: "
-            f"{', '.join(seen.lagged)}; name those that are known in time by --known-ahead"
+            "taken from the last row with a known label, because they tell much of the label of "
+            f"their own row: {', '.join(seen.lagged)}; name those that are known in time by "
+            "--known-ahead"
         )
     if time is None:
         notes.append("no time was named or found: the rows are taken in the order of the file")
@@ -178,8 +179,8 @@ def _forecast(
     models = AUTO if model == "auto" else (model,)
     begun, done = thread_time(), 0
     weights: dict[str, float] = {}
-    absences: dict[str, list[str]] = {}
-    stopped: dict[str, str] = {}
+    absences: dict[str, list[tuple[int, int | None]]] = {}
+    stopped: dict[str, int] = {}
     for stream in tape.streams:
         places = tape.rows(stream)
         left = begun + seconds * (done + len(places)) / len(tape) - thread_time()
@@ -191,21 +192,16 @@ def _forecast(
         ends["lower"][places], ends["upper"][places] = result.lower, result.upper
         for name, weight in zip(result.names, result.weights.sum(axis=0).tolist(), strict=True):
             weights[name] = weights.get(name, 0.0) + weight / len(tape)
-        lines = [rows.place(int(place)) for place in tape.places[places]] if _odd(result) else []
+        in_file = tape.places[places]
         for name, start, stop in result.absences:
-            until = f" until {lines[stop]}" if stop < len(lines) else ""
-            absences.setdefault(name, []).append(f"at {lines[start]}, left out{until}")
+            until = int(in_file[stop]) if stop < len(in_file) else None
+            absences.setdefault(name, []).append((int(in_file[start]), until))
         for name, row in result.stopped.items():
-            stopped.setdefault(name, lines[row])
+            stopped.setdefault(name, int(in_file[row]))
         done += len(places)
         if progress is not None:
             progress(done, len(tape))
-    return ends, _told(model, weights, absences, stopped, seconds)
-
-
-def _odd(result: Forecast) -> bool:
-    """Whether there is anything to tell of its rows."""
-    return bool(result.absences or result.stopped)
+    return ends, _told(model, weights, absences, stopped, seconds, rows)
 
 
 def clock_of(time: Array) -> Array | None:
@@ -219,22 +215,28 @@ def clock_of(time: Array) -> Array | None:
 def _told(
     model: str,
     weights: dict[str, float],
-    absences: dict[str, list[str]],
-    stopped: dict[str, str],
+    absences: dict[str, list[tuple[int, int | None]]],
+    stopped: dict[str, int],
     seconds: float,
+    rows: Rows,
 ) -> list[str]:
-    """What there is to say of the models."""
+    """What there is to say of the models; few rows, for finding one reads the file."""
     notes = []
     if model == "auto":
         shares = sorted(weights.items(), key=lambda item: -item[1])
         parts = [f"{name} {share:.0%}" for name, share in shares]
         notes.append(f"the forecast is a mixture, on average of {', '.join(parts)}")
     for name, times in absences.items():
+        some = [
+            f"at {rows.place(start)}, left out"
+            + ("" if stop is None else f" until {rows.place(stop)}")
+            for start, stop in times[:_TOLD]
+        ]
         more = f"; and {len(times) - _TOLD:,} more times" if len(times) > _TOLD else ""
-        notes.append(f"{name} diverged {'; '.join(times[:_TOLD])}{more}")
-    for name, place in stopped.items():
+        notes.append(f"{name} diverged {'; '.join(some)}{more}")
+    for name, row in stopped.items():
         notes.append(
-            f"{name} learnt nothing more from {place} on: its {seconds:g} seconds were over "
-            "(--budget gives more)"
+            f"{name} learnt nothing more from {rows.place(row)} on: its {seconds:g} seconds were "
+            "over (--budget gives more)"
         )
     return notes

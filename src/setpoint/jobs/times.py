@@ -11,7 +11,7 @@ from setpoint.jobs.rows import Rows
 from setpoint.presets import find_period
 from setpoint.tape import Tape
 
-__all__ = ["horizons", "known_part", "label_notes", "phased", "season", "several"]
+__all__ = ["horizons", "issued_every", "known_part", "label_notes", "phased", "season", "several"]
 
 Array = np.ndarray[Any, Any]
 
@@ -45,23 +45,60 @@ def several(columns: Sequence[Array]) -> Array:
     return np.concatenate([np.asarray(column) for column in columns])
 
 
-def label_notes(tape: Tape, names: Mapping[str, Any]) -> list[str]:
-    """When labels are taken to be known, in words."""
+def issued_every(tape: Tape) -> int:
+    """Of forecasts for several horizons: how many steps of time lie between two of one horizon.
+
+    A step is the usual one between times of the file: one hour for forecasts that are made once a
+    day for each hour, if the time is that of the label.
+    """
+    if tape.horizon is None or tape.known is not None or tape.time is None:
+        return 1
+    moments = _moments(tape.time)
+    steps = np.diff(np.unique(moments))
+    usual = float(np.median(steps)) if len(steps) else 0.0
+    return max(round(_spacing(tape, moments) / usual), 1) if usual > 0.0 else 1
+
+
+def label_notes(tape: Tape, names: Mapping[str, Any], every: int = 1) -> list[str]:
+    """When labels are taken to be known, in words; forecasts are made `every` so many steps."""
     if names.get("known"):
-        return [f"each label is taken in at its time in {names['known']!r}"]
+        made = names.get("time") or "the number of the row"
+        notes = [f"each label is taken in at its time in {names['known']!r}, and each forecast is "
+                 f"taken to be made at its time in {made!r}"]  # fmt: skip
+        if not _any_late(tape):
+            notes.append(
+                "no label is later than the next row of its series: is "
+                f"{made!r} when a forecast was made, or the time it is for?"
+            )
+        return notes
     late = names.get("delay")
     if late:
         return [f"each label is taken to be known {late:,} rows late, in its series"]
     if tape.horizon is not None:
-        listed = ", ".join(map(str, np.unique(tape.horizon)[:10].tolist()))
+        steps = np.unique(tape.horizon).tolist()
+        listed = ", ".join(map(str, steps[:10])) + (", …" if len(steps) > 10 else "")
+        late = "h − 1 rows late"
+        if every > 1:
+            late = f"h steps later, and forecasts to be made every {every} steps"
         return [
             f"each horizon ({listed}) is a series of its own; a label h steps ahead is taken to be "
-            "known h − 1 rows late"
+            f"known {late}; if that is not so, say by --known when labels were known"
         ]
     return [
         "each label is taken to be known before the next row of its series; if it comes later, say "
         "so by --delay, --horizon or --known"
     ]
+
+
+def _any_late(tape: Tape) -> bool:
+    """Whether the label of any row is known after the next row of its series."""
+    schedule, offsets = tape.schedule, tape.segments.offsets
+    if schedule is None:
+        return False
+    if not len(schedule.upto):
+        return bool(schedule.delays.any())
+    within = np.arange(len(tape)) - np.repeat(offsets[:-1], np.diff(offsets))
+    return bool((schedule.upto < within).any())
 
 
 def known_part(tape: Tape, counts: Array) -> Tape:
@@ -99,14 +136,23 @@ def phased(tape: Tape) -> Tape:
 
 def _steps(tape: Tape) -> Array:
     """How many steps of time each row is after the first; a step is the usual one in a stream."""
-    time = np.asarray(tape.time)
-    kept = time.astype("datetime64[us]").astype(np.int64) if time.dtype.kind == "M" else time
-    gaps = np.diff(np.asarray(tape.by_stream(kept)))
+    moments = _moments(tape.time)
+    return np.asarray(np.rint((moments - moments.min()) / _spacing(tape, moments)))
+
+
+def _moments(time: Any) -> Array:
+    """Times as numbers."""
+    given = np.asarray(time)
+    return given.astype("datetime64[us]").astype(np.int64) if given.dtype.kind == "M" else given
+
+
+def _spacing(tape: Tape, moments: Array) -> float:
+    """The usual distance of two rows of a stream in time, 1 if there is none."""
+    gaps = np.diff(np.asarray(tape.by_stream(moments)))
     inside = np.ones(len(gaps), dtype=bool)
     inside[tape.segments.offsets[1:-1] - 1] = False
     gaps = gaps[inside & (gaps > 0)]
-    step = float(np.median(gaps)) if len(gaps) else 1.0
-    return np.asarray(np.rint((kept - kept.min()) / step))
+    return float(np.median(gaps)) if len(gaps) else 1.0
 
 
 def season(tape: Tape) -> int:
@@ -114,7 +160,8 @@ def season(tape: Tape) -> int:
     named = dict(zip(tape.names, map(np.asarray, tape.prediction), strict=True))
     named.pop("phase", None)
     errors = tape.y - np.mean(list(named.values()), axis=0)
-    rows = tape.rows(max(tape.streams, key=lambda stream: len(tape.rows(stream))))
+    longest = int(np.diff(tape.segments.offsets).argmax())
+    rows = tape.rows(tape.streams[longest])
     steps = np.arange(len(rows)) if tape.time is None else _steps(tape)[rows].astype(np.int64)
     steps = steps - steps[0]
     if steps[-1] >= 20 * len(rows):

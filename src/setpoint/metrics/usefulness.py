@@ -5,7 +5,7 @@ a quantile of its latest errors, and with the range of y. Sets of labels are com
 frequent labels that would do without any model. Nothing here has a unit.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from itertools import product
 from math import ceil, inf, isfinite, nan
@@ -148,7 +148,10 @@ class Streams(NamedTuple):
     diverged: Places
 
     def together(self) -> Usefulness:
-        """One verdict on all streams; each counts by its rows."""
+        """One verdict on all streams; each counts by its rows.
+
+        It is never "useful" where the sets of more than one stream in a hundred are useless.
+        """
         rows = int(self.rows.sum())
 
         def weighted(values: Floats) -> float:
@@ -159,7 +162,13 @@ class Streams(NamedTuple):
         means = [weighted(values) for values in self[:5]]
         where = self.diverged[self.diverged >= 0]
         first = int(where.min()) if len(where) else None
-        return Usefulness(*_verdict(means, rows, first, len(where), len(self.rows)))
+        verdict = Usefulness(*_verdict(means, rows, first, len(where), len(self.rows)))
+        bad, several = int((self.trouble == 2).sum()), len(self.rows) > 1
+        if not several or not bad or verdict.use is Use.TOO_EARLY:
+            return verdict
+        use = Use.POOR if verdict.use is Use.USEFUL and bad > 0.01 * len(self.rows) else verdict.use
+        words = f"{verdict.words}; those of {bad:,} of {len(self.rows):,} streams are useless"
+        return replace(verdict, use=use, words=words)
 
     @property
     def trouble(self) -> Places:

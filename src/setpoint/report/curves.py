@@ -65,7 +65,8 @@ class View:
     @property
     def hits(self) -> Array:
         """1 where the set held its label, 0 where not, NaN where there was none."""
-        return np.where(self.trace.observed, self.trace.covered, nan)[self.rows]
+        rows, trace = self.rows, self.trace
+        return np.where(trace.observed[rows], trace.covered[rows], nan)
 
     @property
     def lam(self) -> Array:
@@ -167,7 +168,10 @@ def _whole_times(time: Array) -> Array:
 def stream_numbers(trace: Trace) -> Array:
     """The place of each row's stream among the streams of the tape."""
     counts = np.diff(trace.tape.segments.offsets)
-    return trace.tape.by_row(np.repeat(np.arange(len(counts)), counts))
+    numbers: Array = _once(
+        trace, "numbers", lambda: trace.tape.by_row(np.repeat(np.arange(len(counts)), counts))
+    )
+    return numbers
 
 
 def _steps(trace: Trace) -> Array:
@@ -330,11 +334,13 @@ def _by_certificate(
         first, count = np.zeros(len(streams), np.int64), np.full(len(streams), len(judged))
         total = np.full(len(streams), losses.sum())
         return [trace.certificate(stream) for stream in streams], first, count, total
-    numbers, first, inverse = np.unique(
-        stream_numbers(trace)[view.rows[judged]], return_index=True, return_inverse=True
-    )
-    certificates = [trace.certificates[number] for number in numbers.tolist()]
-    return certificates, first, np.bincount(inverse), np.bincount(inverse, weights=losses)
+    numbers = stream_numbers(trace)[view.rows[judged]]
+    count = np.bincount(numbers)
+    first = np.zeros(len(count), np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # of several places the first stays
+    seen = np.flatnonzero(count)
+    certificates = [trace.certificates[number] for number in seen.tolist()]
+    return certificates, first[seen], count[seen], np.bincount(numbers, losses)[seen]
 
 
 def risk_range(curve: Risks) -> list[float]:

@@ -369,7 +369,6 @@ def titled(
         "linecolor": LIGHT["grid"],
         "zeroline": False,
         "tickfont": muted,
-        "title": {"font": muted},
         "automargin": True,
     }
     hover = {"bgcolor": LIGHT["paper"], "bordercolor": LIGHT["grid"], "font_color": LIGHT["ink"]}
@@ -391,11 +390,10 @@ def titled(
         modebar=bar,
         dragmode="zoom",
     )
-    figure.update_xaxes(showgrid=False, ticks="outside", tickcolor=LIGHT["grid"], **axis)
-    figure.update_yaxes(hoverformat=".5~g", **axis)
-    figure.update_xaxes(title_text=x)
-    if y:
-        figure.update_yaxes(title_text=y)
+    below = {"title": {"font": muted, "text": x}, "ticks": "outside", "tickcolor": LIGHT["grid"]}
+    figure.update_xaxes(showgrid=False, **below, **axis)
+    beside = {"font": muted, "text": y} if y else {"font": muted}
+    figure.update_yaxes(hoverformat=".5~g", title=beside, **axis)
     return figure
 
 

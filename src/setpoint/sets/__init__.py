@@ -13,6 +13,7 @@ from setpoint.sets.family import (
     Draws,
     Explains,
     Family,
+    Forecasts,
     Learns,
     Measured,
     NeverEmpty,
@@ -33,9 +34,10 @@ from setpoint.sets.quantile_scale import QuantileScale
 from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, TwoSided
 
 __all__ = [
-    "Arranges", "Columns", "Corrected", "Cumulative", "Draws", "Explains", "Family", "Interval",
-    "LabelSet", "Learns", "Learnt", "Levels", "Lower", "Measured", "Multilabel", "Multiplied",
-    "Nested", "NeverEmpty", "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels",
-    "QuantileScale", "Remembers", "Scalar", "Scale", "ScoreWindow", "Seasonal", "Shares", "Shows",
-    "SidedInterval", "Sides", "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",
+    "Arranges", "Columns", "Corrected", "Cumulative", "Draws", "Explains", "Family", "Forecasts",
+    "Interval", "LabelSet", "Learns", "Learnt", "Levels", "Lower", "Measured", "Multilabel",
+    "Multiplied", "Nested", "NeverEmpty", "PixelIntervals", "PixelScale", "PixelSet",
+    "PixelThreshold", "Pixels", "QuantileScale", "Remembers", "Scalar", "Scale", "ScoreWindow",
+    "Seasonal", "Shares", "Shows", "SidedInterval", "Sides", "Supports", "Taped", "Threshold",
+    "TwoSided", "Upper", "Widen",
 ]  # fmt: skip

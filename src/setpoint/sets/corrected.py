@@ -322,6 +322,10 @@ class Corrected(_Ends):
             raise PredictionError(f"a phase must be a whole number within ±1e9, got {phase}")
         return row
 
+    def forecast(self, prediction: Floats) -> float:
+        """The middle as the model gave it, before it was corrected."""
+        return prediction[3]
+
     @property
     def forms(self) -> tuple[tuple[str, ...], ...]:
         """The names of the columns in which predictions come; a phase may be left out."""

@@ -7,6 +7,7 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Seasonal    and from a table with a cell for each phase of a season
     Arranges    columns of predictions in several forms
     Explains    what it has learnt, for people
+    Forecasts   the forecast inside a prediction that it has read
     Remembers   a memory of any size: the window of past scores
     Draws       a chance for each prediction
     Sides       a set for each risk
@@ -33,10 +34,10 @@ from setpoint.errors import LabelError, PredictionError
 from setpoint.parts import Capability
 
 __all__ = [
-    "Arranges", "Columns", "Draws", "Explains", "Family", "Learns", "Measured", "NeverEmpty",
-    "Pixels", "Remembers", "Scalar", "Seasonal", "ShareOfOne", "Shares", "Shows", "Sides",
-    "Supports", "Taped", "by_name", "describe", "finite_label", "floats", "never_empty", "seasonal",
-    "size_of",
+    "Arranges", "Columns", "Draws", "Explains", "Family", "Forecasts", "Learns", "Measured",
+    "NeverEmpty", "Pixels", "Remembers", "Scalar", "Seasonal", "ShareOfOne", "Shares", "Shows",
+    "Sides", "Supports", "Taped", "by_name", "describe", "finite_label", "floats", "never_empty",
+    "seasonal", "size_of",
 ]  # fmt: skip
 
 Floats = tuple[float, ...]
@@ -159,6 +160,13 @@ class Explains(Protocol, metaclass=Capability):
     """A family that learns and can say what: `learnt(state)` is a named tuple of numbers."""
 
     def learnt(self, state: Any) -> Any: ...
+
+
+@runtime_checkable
+class Forecasts(Protocol, metaclass=Capability):
+    """A family whose predictions say one number: `forecast(prediction)`, as the model gave it."""
+
+    def forecast(self, prediction: Any) -> float: ...
 
 
 @runtime_checkable

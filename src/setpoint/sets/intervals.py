@@ -239,6 +239,11 @@ class _Ends:
         """1: λ is in units of y."""
         return 1.0
 
+    def forecast(self, prediction: Any) -> float:
+        """The number in the middle of a prediction, as the model gave it."""
+        centre: float = prediction[0]
+        return centre
+
 
 def _unpacked(prediction: Any, names: tuple[str, ...]) -> tuple[Any, ...] | None:
     """The parts of a prediction in the order of their names; None if there are not so many."""
@@ -297,6 +302,10 @@ class Widen(_Ends):
         if not widen_sound((lower, upper)):
             raise PredictionError(f"a prediction must not be NaN, got {(lower, upper)}")
         return lower, upper
+
+    def forecast(self, prediction: tuple[float, float]) -> float:
+        """The middle of both ends."""
+        return 0.5 * (prediction[0] + prediction[1])
 
     @staticmethod
     def _point(prediction: Any) -> float:

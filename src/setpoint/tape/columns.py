@@ -233,6 +233,26 @@ def frame_columns(
     frame: Any, wanted: Iterable[Any], where: str = "the frame"
 ) -> dict[Any, np.ndarray]:
     """Columns of a data frame of any make, or of a mapping from names to arrays."""
+    frame, names = _opened(frame)
+    check_columns(wanted, names, where)
+    return {name: column(frame[name], f"column {name!r}") for name in wanted}
+
+
+def usual_prediction(frame: Any) -> tuple[str, ...]:
+    """The columns that a prediction has where nobody named them, as far as a frame has them."""
+    _, names = _opened(frame)
+    for usual in (("lower", "upper"), ("prediction",)):
+        if all(name in names for name in usual):
+            return usual
+    shown = ", ".join(map(repr, names[:20])) + (", …" if len(names) > 20 else "")
+    raise TapeError(
+        "the frame has neither 'lower' and 'upper' nor 'prediction': name the columns of a "
+        f"prediction by prediction=; its columns are {shown or 'none'}"
+    )
+
+
+def _opened(frame: Any) -> tuple[Any, list[Any]]:
+    """A frame whose columns can be taken by name, and these names."""
     if not isinstance(frame, Mapping) and not hasattr(frame, "__len__"):
         if hasattr(frame, "__arrow_c_stream__"):
             frame = _arrow("pyarrow").table(frame)
@@ -248,8 +268,7 @@ def frame_columns(
             "a frame must be a data frame (pandas, polars, Arrow) or a mapping from names to "
             f"arrays, got a {type(frame).__name__}"
         )
-    check_columns(wanted, list(names), where)
-    return {name: column(frame[name], f"column {name!r}") for name in wanted}
+    return frame, list(names)
 
 
 def _arrow(module: str) -> Any:

@@ -34,6 +34,7 @@ from setpoint.tape.columns import (
     segment,
     several,
     times,
+    usual_prediction,
     wholes,
 )
 from setpoint.tape.files import read_tape, write_tape
@@ -236,7 +237,7 @@ class Tape:
     def from_frame(
         cls,
         frame: Any,
-        prediction: str | Sequence[str] = ("lower", "upper"),
+        prediction: str | Sequence[str] | None = None,
         target: str = "y",
         *,
         id: str | None = None,
@@ -251,7 +252,9 @@ class Tape:
         """A tape from columns of a data frame: pandas, polars, Arrow or a mapping of arrays.
 
         Every argument but the first and last names columns of the frame; `delay` may be a number.
+        By default a prediction is the columns lower and upper, or the column prediction.
         """
+        prediction = usual_prediction(frame) if prediction is None else prediction
         keys = _named(id=id, time=time, group=group, horizon=horizon, delay=delay, known=known)
         plan = Plan(several(prediction), target, keys, several(extras))
         columns = frame_columns(frame, plan.kinds())
