@@ -22,6 +22,8 @@ from setpoint.errors import (
 __all__ = ["Batch", "Id", "Info", "Receipt", "Receipts", "checked_id", "checked_ids"]
 
 Id = int | str | tuple[int | str, ...]
+"""What a prediction may be called: a whole number, text, or a tuple of them."""
+
 Array = np.ndarray[Any, Any]
 
 _REMEMBERED = 10_000

@@ -53,22 +53,23 @@ def metrics(trace: Trace, *, window: int = 250) -> dict[str, Any]:
 
     Returns
     -------
-    A dict with, among others,
+    dict
+        Among others it has:
 
-    - `level`, `risk`, `bound_lower`, `bound_upper`, `status`, `verdict`: what was asked of the
-      first risk, what came out, between what the guarantee says it lies, and whether that holds:
-      a word of `guarantee.Status`, of several streams the weakest, and a sentence;
-    - `risks`: the same for each risk, with its worst windows in `windows`, the coverage `asked` if
-      it is about that, and in `budget` the most that can be lost too much, in its `unit`; where a
-      trace goes on from a saved state, the guarantee is about `certified_risk`, with
-      `earlier_labels` in it;
-    - `coverage`, `mean_length`, `msl`, …: as in `setpoint.metrics.Summary`;
-    - `groups`: coverage and risk by group or weekday, or None;
-    - `usefulness`: whether the sets were of use, as in `setpoint.metrics.Usefulness`, or None;
-    - `streams`: how many there are, and in `worst_streams` up to twenty, those with useless or
-      poor sets first, then the highest risk;
-    - `learnt`: what a learning family has learnt on the only stream, or None;
-    - `certificate`: that of the only stream, or None.
+        - `level`, `risk`, `bound_lower`, `bound_upper`, `status`, `verdict`: what was asked of the
+          first risk, what came out, between what the guarantee says it lies, and whether that
+          holds: a word of `guarantee.Status`, of several streams the weakest, and a sentence;
+        - `risks`: the same for each risk, with its worst windows in `windows`, the coverage
+          `asked` if it is about that, and in `budget` the most that can be lost too much, in its
+          `unit`; where a trace goes on from a saved state, the guarantee is about
+          `certified_risk`, with `earlier_labels` in it;
+        - `coverage`, `mean_length`, `msl`, …: as in `setpoint.metrics.Summary`;
+        - `groups`: coverage and risk by group or weekday, or None;
+        - `usefulness`: whether the sets were of use, as in `setpoint.metrics.Usefulness`, or None;
+        - `streams`: how many there are, and in `worst_streams` up to twenty, those with useless or
+          poor sets first, then the highest risk;
+        - `learnt`: what a learning family has learnt on the only stream, or None;
+        - `certificate`: that of the only stream, or None.
 
     Examples
     --------
