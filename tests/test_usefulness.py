@@ -209,4 +209,4 @@ def test_one_useless_stream_of_a_few_takes_the_green_away():
     wide = np.repeat(np.where(many, 3.0 * np.ptp(y), 1.7), 100)
     verdict = usefulness(middle - wide, middle + wide, y, middle, offsets=np.arange(0, 20_001, 100))
     assert verdict.use is Use.USEFUL  # it is said, and one of 200 does not decide
-    assert verdict.words.endswith("those of 1 of 200 streams are useless")
+    assert verdict.words.endswith("those of 1 of 200 series are useless")

@@ -43,7 +43,11 @@ _COLOURS = {
     "worst": ("rgba(184,57,14,0.14)", "rgba(255,143,99,0.2)"),
 }
 LIGHT = {name: day for name, (day, _) in _COLOURS.items()}
+"""The colours of a light page, by name."""
+
 NIGHT = dict(_COLOURS.values())
+"""The colours of a dark page, by those of a light one."""
+
 SERIES = ("line", "second", "third", "miss")
 """The colours of several curves in one plot."""
 

@@ -57,27 +57,29 @@ def metrics(trace: Trace, *, window: int = 250, before: Trace | None = None) -> 
 
     Returns
     -------
-    A dict with, among others,
+    dict
+        Among others it has:
 
-    - `level`, `risk`, `bound_lower`, `bound_upper`, `status`, `verdict`: what was asked of the
-      first risk, what came out, between what the guarantee says it lies, and whether that holds:
-      a word of `guarantee.Status`, of several streams the weakest, and a sentence;
-    - `risks`: the same for each risk, with its worst windows in `windows`; if it is about coverage,
-      what was `asked`, the `coverage`, and between what it is guaranteed to lie, `coverage_low` and
-      `coverage_high`; in `budget` the most that any stream can lose too much, in its `unit`, and in
-      `budget_all` the most that all can together; where a trace goes on from a saved state, the
-      guarantee is about `certified_risk`, with `earlier_labels` in it;
-    - `coverage`, `mean_length`, `msl`, …: as in `setpoint.metrics.Summary`; one full set makes
-      `mean_length`, `winkler` and `pinball` None, and `mean_finite_length`,
-      `mean_finite_winkler` and `mean_finite_pinball` are those of the intervals with two ends;
-    - `groups`: coverage and risk by group or weekday, or None;
-    - `usefulness`: whether the sets were of use, as in `setpoint.metrics.Usefulness`, or None;
-    - `streams`: how many there are, and in `worst_streams` up to twenty, those with useless or
-      poor sets first, then the highest risk;
-    - `before`: the numbers of the sets that there were before, and in `lengths` the mean finite
-      length of each of `worst_streams`, or None;
-    - `learnt`: what a learning family has learnt on the only stream, or None;
-    - `certificate`: that of the only stream, or None.
+        - `level`, `risk`, `bound_lower`, `bound_upper`, `status`, `verdict`: what was asked of the
+          first risk, what came out, between what the guarantee says it lies, and whether that
+          holds: a word of `guarantee.Status`, of several streams the weakest, and a sentence;
+        - `risks`: the same for each risk, with its worst windows in `windows`; if it is about
+          coverage, what was `asked`, the `coverage`, and between what it is guaranteed to lie,
+          `coverage_low` and `coverage_high`; in `budget` the most that any stream can lose too
+          much, in its `unit`, and in `budget_all` the most that all can together; where a trace
+          goes on from a saved state, the guarantee is about `certified_risk`, with `earlier_labels`
+          in it;
+        - `coverage`, `mean_length`, `msl`, …: as in `setpoint.metrics.Summary`; one full set makes
+          `mean_length`, `winkler` and `pinball` None, and `mean_finite_length`,
+          `mean_finite_winkler` and `mean_finite_pinball` are those of the intervals with two ends;
+        - `groups`: coverage and risk by group or weekday, or None;
+        - `usefulness`: whether the sets were of use, as in `setpoint.metrics.Usefulness`, or None;
+        - `streams`: how many there are, and in `worst_streams` up to twenty, those with useless or
+          poor sets first, then the highest risk;
+        - `before`: the numbers of the sets that there were before, and in `lengths` the mean finite
+          length of each of `worst_streams`, or None;
+        - `learnt`: what a learning family has learnt on the only stream, or None;
+        - `certificate`: that of the only stream, or None.
 
     Examples
     --------

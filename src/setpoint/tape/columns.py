@@ -380,6 +380,7 @@ class Ragged:
 
 
 Column = np.ndarray | Ragged
+"""A column of a tape: an array, or rows of unequal length."""
 
 
 def several(names: str | Sequence[str]) -> tuple[str, ...]:

@@ -40,20 +40,14 @@ from setpoint.tape.columns import (
 )
 
 __all__ = [
-    "SUFFIXES",
-    "File",
-    "is_csv",
-    "is_json",
-    "read",
-    "read_tape",
-    "suffix_of",
-    "write",
+    "SUFFIXES", "File", "is_csv", "is_json", "read", "read_tape", "suffix_of", "write",
     "write_tape",
-]
+]  # fmt: skip
 
 SUFFIXES = (
     ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather", ".jsonl", ".jsonl.gz", ".ndjson",
 )  # fmt: skip
+"""How the names of files of rows may end."""
 _INSTEAD = {
     (".xlsx", ".xls", ".ods"): "a spreadsheet: save its sheet as CSV, or give jobs a data frame",
     (".json",): "JSON: write one object in each line, and call the file .jsonl",
