@@ -37,6 +37,7 @@ __all__ = [
     "segment",
     "several",
     "times",
+    "usual_prediction",
     "wholes",
 ]
 
