@@ -128,7 +128,7 @@ $(STAMPS)/docs: pyproject.toml $(STAMPS)/venv
 	@touch $@
 
 $(STAMPS)/release: pyproject.toml $(STAMPS)/venv
-	$(PIP) '.[release]'
+	$(PIP) --editable '.[release]'
 	@touch $@
 
 # Apart from .venv: the oldest versions that pyproject.toml allows.

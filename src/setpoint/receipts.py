@@ -101,6 +101,8 @@ def checked_id(id: Any, what: str = "an id") -> Id:
     >>> checked_id((np.int64(3), "north"))
     (3, 'north')
     """
+    if type(id) is int or type(id) is str:
+        return id
     if isinstance(id, str):
         return str(id)
     if isinstance(id, tuple) and id and not any(isinstance(part, tuple) for part in id):
