@@ -255,7 +255,7 @@ def test_the_metrics_file_repeats_the_numbers_of_the_trace(
     held, y = world(1000), np.array(world(1000)["y"])[100:]
     assert told["coverage"] == found.trace.covered.mean()
     low, high = np.array(held["low"])[100:], np.array(held["high"])[100:]
-    assert told["as_given"]["coverage"] == ((low <= y) & (y <= high)).mean()
+    assert told["before"]["coverage"] == ((low <= y) & (y <= high)).mean()
     assert told["job"]["columns"] == {"target": "y", "lower": "low", "upper": "high"}
     assert sum(row["chosen"] for row in told["tried"]) == 1
 
