@@ -1,8 +1,8 @@
 """Keyed streams on Spark: rows for each second of processor time of the whole process tree.
 
 Wall time says little on a busy machine, so every figure counts the processor time of
-Python, the JVM and its Python workers. The start of a query and its first batch, which starts the
-workers and compiles, are left out.
+Python, the JVM and its Python workers. The start of a query and its first batches, which start the
+workers and compile, are left out.
 """
 
 import json
@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,13 +31,7 @@ KEYS = int(os.environ.get("SETPOINT_KEYS", 1_000_000))
 """The largest number of keys; fewer make it shorter."""
 RULES = {"paper's rule": PAPER, "sp.intervals": sp.intervals()}
 SCHEMA = "key bigint, time bigint, id bigint, lower double, upper double, y double"
-COLUMNS: dict[str, Any] = {
-    "key": "key",
-    "time": "time",
-    "y": "y",
-    "lower": "lower",
-    "upper": "upper",
-}
+COLUMNS = keyed.Columns("key", "time", "y", "lower", "upper")
 
 
 def session(**settings: str) -> Any:
@@ -123,14 +118,21 @@ def delayed(keys: int, delay: int, batch: int) -> dict[str, np.ndarray]:
 
 
 def stream(
-    spark: Any, controller: sp.Controller, make: Any, batches: int, *, warm: int = 1, **options: Any
+    spark: Any,
+    controller: sp.Controller,
+    make: Any,
+    batches: int,
+    *,
+    warm: int = 2,
+    columns: Any = COLUMNS,
+    **options: Any,
 ) -> tuple[float, float, float]:
     """Rows per second of processor time, bytes of state, seconds of wall time a batch."""
     with scratch() as folder:
         counts = [write(folder / "in", number, make(number)) for number in range(warm + batches)]
         source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
         frame = source.parquet(str(folder / "in"))
-        out = keyed.calibrate_stream(frame, controller, **{**COLUMNS, **options})
+        out = keyed.calibrate_stream(frame, controller, columns, **options)
         writer = out.writeStream.format("parquet").trigger(availableNow=True)
         writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
         query = writer.start(str(folder / "out"))
@@ -166,7 +168,7 @@ def table(spark: Any, controller: sp.Controller, keys: int, each: int) -> float:
     with scratch() as folder:
         count = write(folder / "in", 0, dense(keys, each, 0))
         rows = spark.read.schema(SCHEMA).parquet(str(folder / "in"))
-        out = keyed.backtest(rows, controller, **COLUMNS, buckets=buckets_of(keys))
+        out = keyed.backtest(rows, controller, COLUMNS, buckets=buckets_of(keys))
         before = 0.0
         for _ in range(2):  # the first starts the workers
             before = processor_time()
@@ -194,7 +196,7 @@ def one_machine(controller: sp.Controller, keys: int, steps: int = 8) -> tuple[f
 
 
 def buckets_of(keys: int) -> int:
-    return max(16, keys // 4000)
+    return max(4, keys // 16_000)
 
 
 class Report:
@@ -213,6 +215,21 @@ class Report:
         print(f"{name:<44}{keys:>10,}{rate:>12,.0f}{more}", flush=True)
 
 
+def billion(lines: list[dict[str, Any]], keys: int = 10**9, seconds: int = 3600) -> Iterator[str]:
+    """What a row of each of so many keys every hour asks for, by the figures of the largest run."""
+    for rule in RULES:
+        of_rule = [line for line in lines if line["what"] == f"stream, {rule}"]
+        largest = max(of_rule, key=lambda line: line["keys"])
+        state = keys * largest["bytes"] / 1e9
+        cores = 1.5 * keys / seconds / largest["rate"]
+        yield (
+            f"{keys:,} keys, a row each in {seconds:,} s, {rule}: {cores:.1f} cores, "
+            f"{keys // 16_000:,} buckets, {state:,.0f} GB of state, rewritten at "
+            f"{state * 1e3 / seconds:,.0f} MB/s, {keys * 40 / 1e9:,.0f} GB shuffled at "
+            f"{keys * 40 / 1e6 / seconds:,.0f} MB/s"
+        )
+
+
 def main() -> None:
     """Prints every figure, each beside one machine's in the same run."""
     spark, report = session(), Report()
@@ -225,19 +242,21 @@ def main() -> None:
                 if keys > KEYS:
                     continue
                 make, count = partial(dense, keys, each), buckets_of(keys)
-                report(f"stream, {rule}", keys, *stream(spark, controller, make, 2, buckets=count))
+                report(f"stream, {rule}", keys, *stream(spark, controller, make, 4, buckets=count))
                 report(f"backtest, {rule}", keys, table(spark, controller, keys, max(each, 2)))
             few = partial(sparse, KEYS, 0.01)
-            figures = stream(spark, controller, few, 2, buckets=buckets_of(KEYS) * 8)
+            figures = stream(spark, controller, few, 4, buckets=buckets_of(KEYS))
             report(f"stream, 1 % of keys a batch, {rule}", KEYS, *figures)
             keys = min(KEYS, 20_000)
             figures = stream(
-                spark, controller, partial(delayed, keys, 48), 2, warm=5, id="id", expire=96,
+                spark, controller, partial(delayed, keys, 48), 2, warm=5,
+                columns=replace(COLUMNS, id="id"), expire=96,
                 buckets=16,
             )  # fmt: skip
             report(f"stream, labels 48 rows late, {rule}", keys, *figures)
-        each_key = stream(spark, PAPER, partial(dense, 10_000, 2), 1, buckets=2**31 - 1)
+        each_key = stream(spark, PAPER, partial(dense, 10_000, 2), 1, warm=1, buckets=2**31 - 1)
         report("stream, one group for each key, paper's rule", 10_000, *each_key)
     finally:
         spark.stop()
+    print(*billion(report.lines), sep="\n")
     print(json.dumps({"spark": report.lines}))

@@ -56,7 +56,7 @@ def session() -> Any:
 
 def main(folder: Path) -> None:
     """Writes the forecasts if there are none, runs a query, and looks at its state."""
-    from setpoint.spark import calibrate_stream, read_state, total
+    from setpoint.spark import Columns, calibrate_stream, read_state, total
 
     if not (folder / "forecasts").exists():
         write_forecasts(folder / "forecasts")
@@ -67,11 +67,7 @@ def main(folder: Path) -> None:
     sets = calibrate_stream(
         rows.parquet(str(folder / "forecasts")),
         sp.intervals(coverage=0.9),
-        key="meter",
-        time="hour",
-        lower="low",
-        upper="high",
-        y="use",
+        Columns(key="meter", time="hour", lower="low", upper="high", y="use"),
         buckets=16,
         checkpoint=checkpoint,
     )

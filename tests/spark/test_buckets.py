@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import setpoint as sp
 from setpoint.bulk.vectors import layout_of, pack_rest
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
+from setpoint.spark import buckets
 from setpoint.spark.buckets import VERSION
 from setpoint.spark.work import STATUSES, Work
 
@@ -303,6 +305,55 @@ def test_another_controller_version_or_number_of_buckets_is_refused() -> None:
         Work(PAPER, 8).step_many(zlib.compress(blob), table())
     with pytest.raises(StateError, match="damaged"):
         Work(PAPER, 8).step_many(blob[: len(blob) // 2], table())
+
+
+def test_a_bucket_of_an_older_version_is_read_through_those_that_follow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    columns, work = table(), Work(PAPER, 8)
+    blob, _ = run(work, taken(columns, columns["time"] < 30), 30)
+    later = taken(columns, columns["time"] >= 30)
+    expected, _ = work.step_many(blob, later)
+
+    def upgrade(header: Any, arrays: Any) -> Any:
+        return header, {**arrays, "last": arrays["last"] + 0}
+
+    monkeypatch.setattr(buckets, "VERSION", VERSION + 1)
+    with pytest.raises(StateError, match=f"has version {VERSION}, this setpoint reads version"):
+        work.step_many(blob, later)
+    monkeypatch.setitem(buckets.UPGRADES, VERSION, upgrade)
+    again, _ = work.step_many(blob, later)
+    assert again[2] == VERSION + 1
+    assert states(work, again) == states(work, expected)
+
+
+def test_keys_of_one_bucket_become_those_of_others_with_all_that_waits() -> None:
+    columns, work = events(), Work(PAPER, expire=9)
+    half = columns["time"] < 30
+    bucket = work.unpack(run(work, taken(columns, half), 7)[0])
+    parts = [work.unpack(None), work.unpack(None)]
+    blocks = [
+        [records[start:end].tobytes() for start, end in pairwise(ends)]
+        for records, ends in bucket.blocks()
+    ]
+    for place, key in enumerate(bucket.keys):
+        part = parts[key % 2].joined(np.array([key]), bucket.clock, *([b[place]] for b in blocks))
+        parts[key % 2] = part
+    assert sum(len(part.waiting.id) for part in parts) == len(bucket.waiting.id) > 0
+    whole = work.step(bucket, taken(columns, ~half))[0].states(PAPER)
+    for number, part in enumerate(parts):
+        mine = ~half & (columns["key"] % 2 == number)
+        for key, state in work.step(part, taken(columns, mine))[0].states(PAPER).items():
+            assert plain(PAPER, state) == plain(PAPER, whole[key])
+
+
+def test_of_rows_that_contradict_each_other_the_same_one_counts_however_they_come() -> None:
+    columns, work = events(), Work(PAPER, expire=100)
+    other = {**columns, "y": columns["y"] + 1.0, "lower": columns["lower"] - 0.5}
+    both = {name: np.concatenate([columns[name], other[name]]) for name in columns}
+    orders = (np.random.default_rng(seed).permutation(len(both["time"])) for seed in range(3))
+    first, *rest = (states(work, work.step_many(None, taken(both, order))[0]) for order in orders)
+    assert all(state == first for state in rest)
 
 
 @pytest.mark.parametrize(

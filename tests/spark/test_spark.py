@@ -1,7 +1,9 @@
 """Queries on a real local Spark: the numbers of `replay`, and bad input refused."""
 
+import importlib
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,18 @@ import setpoint as sp
 from setpoint import spark as keyed
 from setpoint.bulk.vectors import layout_of, pack_rest
 from setpoint.errors import InputError, StateError
+from setpoint.metrics.usefulness import of_streams
 from tests.spark import queries
-from tests.spark.queries import CONTROLLER, ENDS, KEYS, STEPS, source, table, taken, write_batches
+from tests.spark.queries import (
+    COLUMNS,
+    CONTROLLER,
+    KEYS,
+    STEPS,
+    source,
+    table,
+    taken,
+    write_batches,
+)
 
 pytest.importorskip("pyspark")
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]  # PySpark's own, on pandas 3
@@ -33,7 +45,7 @@ def plain(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plain")
     write_batches(folder / "in", table())
     frame = source(spark, folder / "in")
-    queries.run(keyed.calibrate_stream(frame, CONTROLLER, key="meter", **ENDS, buckets=8), folder)
+    queries.run(keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, buckets=8), folder)
     return folder
 
 
@@ -117,9 +129,8 @@ def test_a_query_goes_on_from_states_and_from_another_number_of_buckets(
     expected = trace_of(columns)
     fleet = sp.Fleet(CONTROLLER, 0)
     fleet.add(list(first.states), list(first.states.values()))
-    initial = {key: fleet.state(key) for key in fleet.ids}
     out = keyed.calibrate_stream(
-        frame, CONTROLLER, key="meter", **ENDS, buckets=5, initial=initial,
+        frame, CONTROLLER, COLUMNS, buckets=5, initial=fleet,
         checkpoint=str(tmp_path / "checkpoint"),
     )  # fmt: skip
     queries.run(out, tmp_path)
@@ -129,15 +140,25 @@ def test_a_query_goes_on_from_states_and_from_another_number_of_buckets(
     # Over again, with the buckets of one query as the beginning of another.
     late = {**columns, "hour": columns["hour"] + np.timedelta64(30, "D")}
     queries.write(tmp_path / "more", 0, late)
-    table_of = keyed.read_state(spark, str(tmp_path / "checkpoint"), numbers=True)
+    before = str(tmp_path / "checkpoint")
     out = keyed.calibrate_stream(
-        source(spark, tmp_path / "more"), CONTROLLER, key="meter", **ENDS, buckets=3,
-        initial=table_of,
-    )  # fmt: skip
+        source(spark, tmp_path / "more"), CONTROLLER, COLUMNS, buckets=3, initial=before
+    )
     queries.run(out, tmp_path, "2")
     twice = {name: np.concatenate([columns[name], late[name]]) for name in columns}
     found = rows_of(spark.read.parquet(str(tmp_path / "out2")), "hour", "meter")
     assert np.array_equal(found["lower"], trace_of(twice).lower[KEYS * STEPS :])
+    with pytest.raises(StateError, match="another controller"):
+        keyed.calibrate_stream(frame, sp.intervals(0.8), COLUMNS, initial=before)
+    # What waits in a fleet or a stream has no time at which it would expire.
+    stream = sp.Stream(CONTROLLER)
+    stream.predict((0.0, 1.0))
+    fleet.predict((np.zeros(KEYS), np.ones(KEYS)))
+    for initial, words in ((fleet, f"fleet awaits {KEYS} labels"), ({3: stream}, "stream 3 await")):
+        with pytest.raises(InputError, match=words):
+            keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, initial=initial)
+    stream.update(0.5)
+    keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, initial={3: stream})
 
 
 KEY_TYPES = {
@@ -160,8 +181,8 @@ def test_keys_of_every_type_come_back_as_they_were(spark: Any, plain: Path) -> N
     for name, expression in KEY_TYPES.items():
         key: Any = expression if name in ("name", "two") else "k"
         frame = base if key != "k" else base.selectExpr("*", f"{expression} as k")
-        columns = {**ENDS, "time": "day_of"}
-        out = keyed.backtest(frame, CONTROLLER, key=key, **columns, buckets=4)
+        columns = replace(COLUMNS, key=key, time="day_of")
+        out = keyed.backtest(frame, CONTROLLER, columns, buckets=4)
         names = [key] if isinstance(key, str) else key
         assert dict(out.dtypes).items() >= {n: dict(frame.dtypes)[n] for n in names}.items()
         both = frame.join(out.drop("use"), [*names, "day_of"])
@@ -179,7 +200,7 @@ def test_late_labels_of_another_stream_give_what_replay_gives(spark: Any, tmp_pa
     schema = {"meter": "meter", "hour": "hour", "number": "cast(number as string) as number"}
     frame = frame.withColumn("number", frame["number"].cast("string"))
     out = keyed.calibrate_stream(
-        frame, CONTROLLER, key="meter", **ENDS, id="number", buckets=4,
+        frame, CONTROLLER, replace(COLUMNS, id="number"), buckets=4,
         labels=answers.selectExpr(*schema.values(), "use"), expire=timedelta(hours=40),
     )  # fmt: skip
     queries.run(out, tmp_path)
@@ -190,9 +211,31 @@ def test_late_labels_of_another_stream_give_what_replay_gives(spark: Any, tmp_pa
     assert np.array_equal(shown["upper"], trace.upper)
     answered = rows_of(found.where("status = 'answered'"), "made", "meter")
     assert np.array_equal(answered["loss"].astype(float), trace.losses[0][in_time], True)
-    state = rows_of(keyed.read_state(spark, str(tmp_path / "checkpoint")), "meter")
+    before = str(tmp_path / "checkpoint")
+    state = rows_of(keyed.read_state(spark, before), "meter")
     waiting = np.bincount(columns["meter"][~in_time], minlength=KEYS)
     assert state["pending"].tolist() == waiting.tolist()
+    # States are without what waits; another query takes it over.
+    with pytest.raises(StateError, match=f"{waiting.sum()} predictions in .* wait for labels"):
+        keyed.states(spark, before)
+    _, states = keyed.states(spark, before, drop=True)
+    assert [states[key].dropped for key in range(KEYS)] == waiting.tolist()
+    queries.write(tmp_path / "rest", 0, taken(late, ~in_time))
+    frame = source(spark, tmp_path / "rest").selectExpr(
+        "* except (number, low, high)", "double(null) low", "double(null) high",
+        "cast(number as string) number",
+    )  # fmt: skip
+    out = keyed.calibrate_stream(
+        frame, CONTROLLER, replace(COLUMNS, id="number"), buckets=7, initial=before,
+        expire=timedelta(hours=40),
+    )  # fmt: skip
+    queries.run(out, tmp_path, "2")
+    last = rows_of(spark.read.parquet(str(tmp_path / "out2")), "made", "meter")
+    assert set(last["status"]) == {"answered"}
+    assert np.array_equal(last["loss"].astype(float), trace.losses[0][~in_time], True)
+    _, states = keyed.states(spark, str(tmp_path / "checkpoint2"))
+    wanted = {key: numbers(CONTROLLER, trace.states[key]) for key in range(KEYS)}
+    assert {key: numbers(CONTROLLER, state) for key, state in states.items()} == wanted
     # The same by a table with the times at which labels became known.
     base = spark.read.parquet(str(tmp_path / "in")).drop("use")
     truth = spark.createDataFrame([
@@ -201,7 +244,7 @@ def test_late_labels_of_another_stream_give_what_replay_gives(spark: Any, tmp_pa
     ], "meter bigint, number bigint, use double")  # fmt: skip
     rows = base.join(truth, ["meter", "number"])
     rows = rows.selectExpr("*", f"hour + interval {delay} hours as told")
-    out = keyed.backtest(rows, CONTROLLER, key="meter", **ENDS, known="told", buckets=4)
+    out = keyed.backtest(rows, CONTROLLER, replace(COLUMNS, known="told"), buckets=4)
     shown = rows_of(out.where("status = 'shown'"), "hour", "meter")
     assert np.array_equal(shown["lower"], trace.lower)
     judged = rows_of(out.where("status = 'answered'"), "made", "meter")
@@ -210,18 +253,24 @@ def test_late_labels_of_another_stream_give_what_replay_gives(spark: Any, tmp_pa
 
 def test_tables_are_summed_up_by_key_and_tuned_on_a_sample(spark: Any, plain: Path) -> None:
     base = spark.read.parquet(str(plain / "in"))
-    columns = {"key": "meter", **ENDS}
-    found = rows_of(keyed.backtest(base, CONTROLLER, **columns, keys=True), "meter")
+    found = rows_of(keyed.backtest(base, CONTROLLER, COLUMNS, keys=True), "meter")
     expected = rows_of(keyed.read_state(spark, str(plain / "checkpoint")), "meter")
     assert found.equals(expected[found.columns])
     out = spark.read.parquet(str(plain / "out"))
-    verdicts = rows_of(keyed.usefulness(out, key="meter", time="hour", y="use"), "meter")
+    uses = keyed.usefulness(out, COLUMNS)
+    verdicts = rows_of(uses, "meter")
     trace = trace_of(table())
+    order = np.lexsort((table()["number"], table()["meter"]))
+    wanted = of_streams(
+        trace.lower[order], trace.upper[order], trace.tape.y[order],
+        offsets=np.arange(KEYS + 1) * STEPS,
+    )  # fmt: skip
+    assert keyed.verdict(uses) == wanted.together()
     mine = trace.tape.rows(7)
     wanted = sp.metrics.usefulness(trace.lower[mine], trace.upper[mine], trace.tape.y[mine])
     assert verdicts["use"][7] == str(wanted.use)
     assert verdicts["rows"][7] == wanted.rows
-    tape = keyed.sample(base, CONTROLLER, **columns, keys=6, seed=1)
+    tape = keyed.sample(base, CONTROLLER, COLUMNS, keys=6, seed=1)
     assert len(tape.streams) == 6
     mine = tape.rows(tape.streams[0])
     assert np.array_equal(tape.y[mine], table()["use"][table()["meter"] == tape.streams[0]], True)
@@ -244,7 +293,8 @@ def test_a_listener_keeps_the_metrics_of_the_service(
     spark.streams.addListener(watch)
     try:
         frame = source(spark, plain / "in")
-        out = keyed.calibrate_stream(frame, CONTROLLER, key="meter", **ENDS, buckets=4)
+        columns = replace(COLUMNS, key=["name", "meter"])
+        out = keyed.calibrate_stream(frame, CONTROLLER, columns, buckets=4)
         query = queries.run(out, tmp_path)
         spark._jsc.sc().listenerBus().waitUntilEmpty()
         trace, stream = trace_of(table()), {"stream": str(query.id)}
@@ -255,6 +305,10 @@ def test_a_listener_keeps_the_metrics_of_the_service(
         assert mean == pytest.approx(np.nanmean(trace.losses))
         assert value("setpoint_transactions_total") == queries.BATCHES
         assert value("setpoint_events_refused_total") == 0
+        _, states = keyed.states(spark, str(tmp_path / "checkpoint"))
+        found = {key: numbers(CONTROLLER, state) for key, state in states.items()}
+        wanted = {key: numbers(CONTROLLER, trace.states[key]) for key in range(KEYS)}
+        assert found == {(f"plant/{key}", key): wanted[key] for key in wanted}
     finally:
         spark.streams.removeListener(watch)
 
@@ -287,7 +341,7 @@ def test_a_bad_row_is_one_error_before_any_row_is_written(
         frame = frame.selectExpr(
             "* except (" + column + ")", f"coalesce({column}, double('{value}')) as {column}"
         )
-    out = keyed.calibrate_stream(frame, CONTROLLER, key="meter", **ENDS, buckets=4)
+    out = keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, buckets=4)
     with pytest.raises(StreamingQueryException, match=words):
         queries.run(out, tmp_path)
     assert not list((tmp_path / "out").glob("*.parquet"))
@@ -297,24 +351,24 @@ def test_wrong_columns_and_options_are_refused_before_a_query_starts(
     spark: Any, plain: Path
 ) -> None:
     frame = source(spark, plain / "in")
-    for options, words in (
-        ({"key": "metre"}, "there is no column 'metre'"),
-        ({"key": "meter", "y": "name"}, "'name' must hold numbers, got string"),
-        ({"key": "meter", "time": "low"}, "'low' must hold timestamps, dates or whole numbers"),
-        ({"key": "meter", "lower": None}, "needs the columns lower, upper"),
-        ({"key": "meter", "id": "number"}, "expire must say how long"),
-        ({"key": "meter", "idle": 5}, "idle must be a timedelta"),
-        ({"key": "meter", "buckets": 0}, "buckets must be"),
-        ({"key": []}, "must be different columns"),
+    for columns, options, words in (
+        ({"key": "metre"}, {}, "there is no column 'metre'"),
+        ({"y": "name"}, {}, "'name' must hold numbers, got string"),
+        ({"time": "low"}, {}, "'low' must hold timestamps, dates or whole numbers"),
+        ({"lower": None}, {}, "needs the columns lower, upper"),
+        ({"id": "number"}, {}, "expire must say how long"),
+        ({"known": "hour"}, {}, "known is for tables"),
+        ({"key": []}, {}, "must be different columns"),
+        ({}, {"idle": 5}, "idle must be a timedelta"),
+        ({}, {"buckets": 0}, "buckets must be"),
+        ({}, {"initial": 5}, "initial must be a checkpoint, a Fleet or states by key, got 5"),
     ):
         with pytest.raises(InputError, match=words):
-            keyed.calibrate_stream(frame, CONTROLLER, **{**ENDS, **options})
+            keyed.calibrate_stream(frame, CONTROLLER, replace(COLUMNS, **columns), **options)
     with pytest.raises(InputError, match="not a scalar rule"):
-        keyed.calibrate_stream(frame, sp.label_sets(), key="meter", **ENDS)
+        keyed.calibrate_stream(frame, sp.label_sets(), COLUMNS)
     with pytest.raises(InputError, match="for tables use backtest"):
-        keyed.calibrate_stream(
-            spark.read.parquet(str(plain / "in")), CONTROLLER, key="meter", **ENDS
-        )
+        keyed.calibrate_stream(spark.read.parquet(str(plain / "in")), CONTROLLER, COLUMNS)
     with pytest.raises(StateError, match="no state in"):
         keyed.read_state(spark, str(plain / "in"))
 
@@ -325,26 +379,39 @@ def test_another_controller_or_number_of_buckets_is_refused(
     from pyspark.errors import StreamingQueryException
 
     frame, checkpoint = source(spark, plain / "in"), str(plain / "checkpoint")
-    usual: dict[str, Any] = {"key": "meter", **ENDS}
     for controller, buckets, words in (
         (sp.intervals(0.8), 8, "another controller"),
         (CONTROLLER, 16, "written with 8 buckets, got 16"),
     ):
         with pytest.raises(StateError, match=words):
             keyed.calibrate_stream(
-                frame, controller, **usual, buckets=buckets, checkpoint=checkpoint
+                frame, controller, COLUMNS, buckets=buckets, checkpoint=checkpoint
             )
     with pytest.raises(StateError, match="written for the columns"):
         keyed.calibrate_stream(
-            frame, CONTROLLER, **{**usual, "key": "name"}, buckets=8, checkpoint=checkpoint
+            frame, CONTROLLER, replace(COLUMNS, key="name"), buckets=8, checkpoint=checkpoint
         )
     # Without the checkpoint named, the first bucket that is met says so.
     shutil.copytree(plain, tmp_path / "copy")
     queries.write(tmp_path / "copy" / "in", 9, table())
     files = sorted((tmp_path / "copy" / "out").glob("*.parquet"))
     out = keyed.calibrate_stream(
-        source(spark, tmp_path / "copy" / "in"), sp.intervals(0.8), **usual, buckets=8
+        source(spark, tmp_path / "copy" / "in"), sp.intervals(0.8), COLUMNS, buckets=8
     )
-    with pytest.raises(StreamingQueryException):
+    with pytest.raises(StreamingQueryException, match="belongs to another controller"):
         queries.run(out, tmp_path / "copy")
     assert sorted((tmp_path / "copy" / "out").glob("*.parquet")) == files
+
+
+def test_the_example_goes_from_a_folder_of_files_to_a_query(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last test: the example stops the session."""
+    folder = Path(__file__).resolve().parents[2] / "examples" / "spark"
+    monkeypatch.syspath_prepend(str(folder))
+    example = importlib.import_module("meters")
+    monkeypatch.setattr(example, "METERS", 50)
+    monkeypatch.setattr(example, "DAYS", 2)
+    example.main(tmp_path)
+    assert list((tmp_path / "sets").glob("*.parquet"))
+    assert "judged       | 2400" in capsys.readouterr().out

@@ -4,9 +4,9 @@ Nothing here knows an engine. Two letters, the version, a header in JSON, then p
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,12 +14,22 @@ from setpoint.bulk.states import States
 from setpoint.controller import Controller
 from setpoint.errors import StateError
 
-__all__ = ["VERSION", "Bucket", "Ids", "Receipts", "header_of", "matches", "pack", "unpack"]
+__all__ = [
+    "UPGRADES", "VERSION", "Bucket", "Ids", "Receipts", "header_of", "joined", "matches", "pack",
+    "taken", "unpack",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
+Arrays = dict[str, Array]
 
 VERSION = 1
 """The version of the packed form, its third byte."""
+
+UPGRADES: dict[int, Callable[[dict[str, Any], Arrays], tuple[dict[str, Any], Arrays]]] = {}
+"""How the header and arrays of a version become those of the next; none is old yet.
+
+A bucket of an older version is read through all that follow, and written anew when rows touch it.
+"""
 
 _MAGIC = b"sp"
 
@@ -36,10 +46,6 @@ class Receipts(NamedTuple):
     leader: Array
     reading: Array
 
-    def taken(self, which: Array) -> "Receipts":
-        """Some of them."""
-        return Receipts(*(array[..., which] for array in self))
-
 
 class Ids(NamedTuple):
     """Ids by key; with a label where it came before its prediction."""
@@ -49,14 +55,25 @@ class Ids(NamedTuple):
     time: Array
     y: Array
 
-    def taken(self, which: Array) -> "Ids":
-        """Some of them."""
-        return Ids(*(array[which] for array in self))
 
-    def joined(self, place: Array, id: Array, time: Array, y: Array) -> "Ids":
-        """These and others."""
-        both = zip(self, (place, id, time, y), strict=True)
-        return Ids(*(np.append(mine, other) for mine, other in both))
+Table = TypeVar("Table", bound=Receipts | Ids)
+
+
+def taken(table: Table, which: Array) -> Table:
+    """Some of what waits."""
+    return type(table)(*(array[..., which] for array in table))
+
+
+def joined(table: Table, other: Table) -> Table:
+    """What waits in two tables, the second behind the first."""
+    pairs = zip(table, other, strict=True)
+    return type(table)(*(np.concatenate(pair, axis=-1) for pair in pairs))
+
+
+def _record(table: Receipts | Ids) -> np.dtype[Any]:
+    """One row of a table, but for whose it is."""
+    columns = list(table._asdict().items())[1:]
+    return np.dtype([(name, array.dtype, array.shape[:-1]) for name, array in columns])
 
 
 @dataclass
@@ -104,6 +121,43 @@ class Bucket:
         """The states of all keys, each made when it is asked for."""
         return States(controller, self.keys.tolist(), self.vectors, self.rest)
 
+    @property
+    def _tables(self) -> tuple[Any, ...]:
+        return self.waiting, self.early, self.closed
+
+    def blocks(self) -> Iterator[tuple[Array, Array]]:
+        """States, what waits, is early and is closed: rows by key, and where each key's end."""
+        count = len(self.keys)
+        parts = np.ascontiguousarray(self.vectors), np.ascontiguousarray(self.rest), self.last
+        numbers = np.vstack([part.view(np.int64) for part in parts])
+        yield numbers.T.reshape(-1), len(numbers) * np.arange(count + 1)
+        for table in self._tables:
+            rows = taken(table, np.argsort(table.place, kind="stable"))
+            records = np.empty(len(rows.place), _record(table))
+            for name in records.dtype.names or ():
+                records[name] = getattr(rows, name).T
+            yield records, np.append(0, np.cumsum(np.bincount(rows.place, minlength=count)))
+
+    def joined(self, keys: Array, clock: int, states: Sequence[bytes], *tables: Any) -> "Bucket":
+        """The bucket with other keys, of which `blocks` gave the bytes."""
+        numbers = np.frombuffer(b"".join(states), np.int64).reshape(len(keys), -1).T
+        vectors, rest = (np.ascontiguousarray(part).view(np.float64) for part in (
+            numbers[: len(self.vectors)], numbers[len(self.vectors) : -1]
+        ))  # fmt: skip
+        both: list[Any] = []
+        for table, blocks in zip(self._tables, tables, strict=True):
+            records = np.frombuffer(b"".join(blocks), _record(table))
+            counts = [len(block) // records.dtype.itemsize for block in blocks]
+            place = np.repeat(len(self.keys) + np.arange(len(keys)), counts)
+            columns = (records[name].T for name in records.dtype.names or ())
+            both.append(joined(table, type(table)(place, *columns)))
+        stored = self.keys if len(self.keys) else self.keys.astype(keys.dtype)
+        return Bucket(
+            np.append(stored, keys), np.hstack([self.vectors, vectors]),
+            np.hstack([self.rest, rest]), np.append(self.last, numbers[-1]),
+            max(self.clock, clock), *both,
+        )  # fmt: skip
+
     def without(self, gone: Array) -> "Bucket":
         """The bucket without the keys in some places."""
         if not len(gone):
@@ -113,7 +167,7 @@ class Bucket:
         place = np.cumsum(keep) - 1
 
         def moved(table: Any) -> Any:
-            part = table.taken(keep[table.place])
+            part = taken(table, keep[table.place])
             return part._replace(place=place[part.place])
 
         return Bucket(
@@ -139,8 +193,11 @@ def pack(bucket: Bucket, header: Mapping[str, Any]) -> bytes:
     text = json.dumps(whole, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     head = _MAGIC + bytes([VERSION, 0]) + len(text).to_bytes(4, "little") + text
-    bodies = [array.tobytes() for array in parts.values()]
-    return b"".join([head, *(body + b"\0" * (-len(body) % 8) for body in bodies)])
+    bodies: list[Any] = [head]
+    for array in parts.values():  # views, not copies: buckets are large
+        bodies += [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data]
+        bodies += [b"\0" * (-array.nbytes % 8)]
+    return b"".join(bodies)
 
 
 def _folded(name: str, bucket: Bucket) -> dict[str, Array]:
@@ -152,49 +209,56 @@ def _folded(name: str, bucket: Bucket) -> dict[str, Array]:
 
 
 def _unfolded(name: str, arrays: Mapping[str, Array], keys: int) -> Array:
-    whole = np.repeat(arrays[f"{name}.first"], keys, axis=1)
-    whole[arrays[f"{name}.rows"]] = arrays[name]
+    first, differ = arrays[f"{name}.first"], arrays[f"{name}.rows"]
+    whole = np.empty((len(first), keys))
+    whole[differ], whole[~differ] = arrays[name], first[~differ]
     return whole
 
 
 def header_of(blob: bytes) -> dict[str, Any]:
-    """What some bytes say of themselves before their arrays."""
+    """What some bytes say of themselves."""
+    return _read(blob)[0]
+
+
+def _read(blob: bytes) -> tuple[dict[str, Any], Arrays]:
+    """The header and the arrays in some bytes, as this version has them."""
     if blob[:2] != _MAGIC:
         raise StateError("these bytes are not the state of a bucket")
-    if blob[2] != VERSION:
+    if blob[2] > VERSION or any(old not in UPGRADES for old in range(blob[2], VERSION)):
         raise StateError(
-            f"the state of a bucket has version {blob[2]}, this setpoint reads version {VERSION}: "
-            "read it with the setpoint that wrote it, and begin a query from what it read"
+            f"the state of a bucket has version {blob[2]}, this setpoint reads version {VERSION}"
         )
-    header: dict[str, Any] = json.loads(bytes(blob[8 : _body(blob)]))
-    return header
-
-
-def _body(blob: bytes) -> int:
-    return 8 + int.from_bytes(blob[4:8], "little")
+    start = 8 + int.from_bytes(blob[4:8], "little")
+    try:
+        header: dict[str, Any] = json.loads(bytes(blob[8:start]))
+        arrays: Arrays = {}
+        for name, kind, shape in header["arrays"]:
+            arrays[name] = np.frombuffer(blob, kind, int(np.prod(shape)), start).reshape(shape)
+            start += arrays[name].nbytes + -arrays[name].nbytes % 8
+    except (ValueError, KeyError, TypeError) as error:
+        raise StateError(f"the state of a bucket is damaged: {error}") from error
+    for old in range(blob[2], VERSION):
+        header, arrays = UPGRADES[old](header, arrays)
+    return header, arrays
 
 
 def unpack(blob: bytes, empty: Bucket) -> tuple[Bucket, dict[str, Any]]:
     """The bucket and the header in some bytes; `empty` has what is not there."""
-    header, start = header_of(blob), _body(blob)
+    header, arrays = _read(blob)
+
+    def table(name: str, absent: Any) -> Any:
+        parts = (arrays[f"{name}.{part}"] for part in absent._fields)
+        return type(absent)(*parts) if f"{name}.id" in arrays else absent
+
     try:
-        arrays = {}
-        for name, kind, shape in header["arrays"]:
-            arrays[name] = np.frombuffer(blob, kind, int(np.prod(shape)), start).reshape(shape)
-            start += arrays[name].nbytes + -arrays[name].nbytes % 8
         keys = arrays["keys"] if "keys" in arrays else _texts(arrays["words"], arrays["lengths"])
-
-        def table(name: str, absent: Any) -> Any:
-            parts = (arrays[f"{name}.{part}"] for part in absent._fields)
-            return type(absent)(*parts) if f"{name}.id" in arrays else absent
-
         bucket = Bucket(
             keys, _unfolded("vectors", arrays, len(keys)), _unfolded("rest", arrays, len(keys)),
             arrays["last"], header["clock"],
             table("waiting", empty.waiting), table("early", empty.early),
             table("closed", empty.closed),
         )  # fmt: skip
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError) as error:
         raise StateError(f"the state of a bucket is damaged: {error}") from error
     return bucket, header
 

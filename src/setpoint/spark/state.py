@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 
 from setpoint import spec
+from setpoint.bulk.vectors import REST
 from setpoint.controller import Controller, State
 from setpoint.errors import StateError
 from setpoint.guarantee import certify
 from setpoint.spark.buckets import Bucket
-from setpoint.spark.stream import METRICS, Rows, first_header, state_rows
+from setpoint.spark.rows import Rows
+from setpoint.spark.stream import METRICS, first_header, state_rows
 from setpoint.spark.work import STATUSES, Work
 
 __all__ = ["key_schema", "key_table", "listener", "named", "read_state", "states", "total"]
@@ -22,10 +24,10 @@ _COLUMNS = (
     "most double, certificate string, pending bigint, missing bigint, expired bigint, "
     "full bigint, empty bigint, last bigint"
 )
-_NUMBERS = ", vectors array<double>, rest array<double>"
+_DROPPED = REST.index("dropped") - len(REST)
 
 
-def read_state(spark: Any, checkpoint: str, *, numbers: bool = False) -> Frame:
+def read_state(spark: Any, checkpoint: str) -> Frame:
     """The state of every key in the checkpoint of a query, one row for each key and risk.
 
     `account` is the sum of (loss − level), `most` what is guaranteed of it, `certificate` whether
@@ -38,18 +40,15 @@ def read_state(spark: Any, checkpoint: str, *, numbers: bool = False) -> Frame:
         A session.
     checkpoint
         The checkpoint of a query, which may be running: the last batch that ended is read.
-    numbers
-        Whether to add the numbers of each state, of which `calibrate_stream(initial=…)` can begin
-        with another number of buckets or on another checkpoint.
     """
     work, rows = _work(spark, checkpoint)
 
     def tables(frames: Iterator[Any]) -> Iterator[Any]:
         for frame in frames:
             for blob in frame["blob"]:
-                yield key_table(work, work.unpack(bytes(blob)), numbers)
+                yield key_table(work, work.unpack(bytes(blob)))
 
-    table = state_rows(spark, checkpoint).mapInPandas(tables, key_schema(rows, numbers))
+    table = state_rows(spark, checkpoint).mapInPandas(tables, key_schema(rows))
     return named(rows, table)
 
 
@@ -67,10 +66,9 @@ def _work(spark: Any, checkpoint: str) -> tuple[Work, Rows]:
     return Work(controller, header["buckets"], about=header["about"]), rows
 
 
-def key_schema(rows: Rows, numbers: bool = False) -> str:
+def key_schema(rows: Rows) -> str:
     """The columns of `key_table`."""
-    kind = "bigint" if rows.is_whole else "string"
-    return f"key {kind}, {_COLUMNS}{_NUMBERS if numbers else ''}"
+    return f"key {'bigint' if rows.is_whole else 'string'}, {_COLUMNS}"
 
 
 def named(rows: Rows, table: Frame) -> Frame:
@@ -83,7 +81,7 @@ def named(rows: Rows, table: Frame) -> Frame:
     return table.select(*rows.key_columns(), *others, last)
 
 
-def key_table(work: Work, bucket: Bucket, numbers: bool = False) -> Any:
+def key_table(work: Work, bucket: Bucket) -> Any:
     """One row for each key and risk of a bucket."""
     import pandas as pd
 
@@ -98,10 +96,8 @@ def key_table(work: Work, bucket: Bucket, numbers: bool = False) -> Any:
                 key, number, risk.level, risk.theta, risk.judged, risk.mean, account,
                 np.nan if most is None else most, str(risk.status), waiting[place], state.missing,
                 state.expired, state.full, state.empty, int(bucket.last[place]),
-                *([bucket.vectors[:, place].tolist(), bucket.rest[:, place].tolist()]
-                  if numbers else []),
             ))  # fmt: skip
-    parts = f"key x, {_COLUMNS}{_NUMBERS if numbers else ''}".split(", ")
+    parts = f"key x, {_COLUMNS}".split(", ")
     return pd.DataFrame(listed, columns=[part.split()[0] for part in parts])
 
 
@@ -126,29 +122,42 @@ def total(table: Frame) -> Frame:
     return together.withColumn("mean", mean).orderBy("risk")
 
 
-def states(spark: Any, checkpoint: str) -> tuple[Controller, dict[Any, State]]:
+def states(
+    spark: Any, checkpoint: str, *, drop: bool = False
+) -> tuple[Controller, dict[Any, State]]:
     """The controller of a query and the state of every key, on this machine.
 
-    What a key awaits is given up and counted as dropped, as by `Fleet.retire`. A key of several
-    columns is a tuple. `fleet.add(states, list(states.values()))` puts them into a fleet, and
-    `store.stream(str(key), controller, state=state)` one of them into a store.
+    A key of several columns is a tuple. `fleet.add(states, list(states.values()))` puts them into
+    a fleet, and `store.stream(str(key), controller, state=state)` one of them into a store.
+
+    Parameters
+    ----------
+    spark, checkpoint
+        As for `read_state`.
+    drop
+        A state is without the predictions that wait for labels, so a query that awaits some is
+        refused. With `drop` they are given up and counted as dropped, as by `Fleet.retire`.
     """
     work, rows = _work(spark, checkpoint)
-    found: dict[Any, State] = {}
+    keyed: dict[Any, State] = {}
+    pending = 0
     for row in state_rows(spark, checkpoint).toLocalIterator():
         bucket = work.unpack(bytes(row.blob))
-        waiting = np.bincount(bucket.waiting.place, minlength=len(bucket.keys)).tolist()
-        for awaited, (key, state) in zip(
-            waiting, bucket.states(work.controller).items(), strict=True
-        ):
-            state.dropped += awaited
-            found[key] = state
+        waiting = np.bincount(bucket.waiting.place, minlength=len(bucket.keys))
+        pending += int(waiting.sum())
+        bucket.rest[_DROPPED] += waiting
+        keyed.update(bucket.states(work.controller))
+    if pending and not drop:
+        raise StateError(
+            f"{pending:,} predictions in {checkpoint} wait for labels, and states are without "
+            "them: give them up with drop=True, or begin another query with initial=checkpoint"
+        )
     if not rows.is_whole and (len(rows.key) > 1 or rows.key[0][1] != "string"):
-        table = spark.createDataFrame([(key,) for key in found], "key string")
+        table = spark.createDataFrame([(key,) for key in keyed], "key string")
         keys = [tuple(row) for row in table.select(*rows.key_columns()).collect()]
         plain = [key if len(key) > 1 else key[0] for key in keys]
-        found = dict(zip(plain, found.values(), strict=True))
-    return work.controller, found
+        keyed = dict(zip(plain, keyed.values(), strict=True))
+    return work.controller, keyed
 
 
 def listener(registry: Any = None) -> Any:
@@ -189,7 +198,7 @@ def listener(registry: Any = None) -> Any:
     refused = Counter("setpoint_events_refused", "Events that changed nothing", registry=where)
     batches = Counter("setpoint_transactions", "Batches", registry=where)
     seconds = Counter("setpoint_transaction_seconds", "Seconds spent in batches", registry=where)
-    sums: dict[str, list[float]] = {}
+    sums: dict[tuple[str, str], float] = {}
 
     class Progress(StreamingQueryListener):  # type: ignore[misc]
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802
@@ -207,8 +216,8 @@ def listener(registry: Any = None) -> Any:
             if counts is None:
                 return
             query = progress.name or str(progress.id)
-            total = sums.setdefault(query, [0.0, 0.0])
-            total[0], total[1] = total[0] + counts["judged"], total[1] + counts["loss"]
+            for name, value in counts.asDict().items():
+                sums[query, name] = sums.get((query, name), 0.0) + value
             gauges["predictions"].labels(query).inc(counts["shown"])
             gauges["labels"].labels(query).inc(counts["judged"])
             if counts["finite"]:
@@ -216,8 +225,9 @@ def listener(registry: Any = None) -> Any:
             if counts["judged"]:
                 covered = 1.0 - counts["missed"] / counts["judged"]
                 coverage.labels(query, "batch").set(covered)
-            if total[0]:
-                loss.labels(query, "0").set(total[1] / total[0])
+            names = [name for name in counts.asDict() if name.startswith("loss")]
+            for risk, name in enumerate(names if sums[query, "judged"] else ()):
+                loss.labels(query, str(risk)).set(sums[query, name] / sums[query, "judged"])
             for kind in ("full", "empty"):
                 saturated.labels(query, kind).inc(counts[kind])
             events.inc(sum(counts[name] for name in STATUSES))

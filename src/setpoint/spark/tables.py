@@ -1,6 +1,7 @@
 """Tables of many keys: backtests, usefulness, and controllers tuned on a sample of keys."""
 
-from collections.abc import Mapping, Sequence
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -13,13 +14,13 @@ from setpoint.bulk.tune import Tuned, with_options
 from setpoint.bulk.tune import tune as tune_tape
 from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.metrics.usefulness import Streams, of_streams
+from setpoint.metrics.usefulness import Streams, Usefulness, of_streams
+from setpoint.spark.rows import Columns, Rows
 from setpoint.spark.state import key_schema, key_table, named
-from setpoint.spark.stream import Rows
 from setpoint.spark.work import Work
 from setpoint.tape import Tape
 
-__all__ = ["backtest", "sample", "tune", "usefulness"]
+__all__ = ["backtest", "sample", "tune", "usefulness", "verdict"]
 
 Frame = Any
 _ROW = "setpoint_row"
@@ -27,20 +28,7 @@ _FOREVER = 2**62
 
 
 def backtest(
-    df: Frame,
-    controller: Controller,
-    *,
-    key: str | Sequence[str],
-    time: str,
-    y: str,
-    lower: str | None = None,
-    upper: str | None = None,
-    point: str | None = None,
-    spread: Sequence[str] = (),
-    phase: str | None = None,
-    known: str | None = None,
-    keys: bool = False,
-    buckets: int = 256,
+    df: Frame, controller: Controller, columns: Columns, *, keys: bool = False, buckets: int = 256
 ) -> Frame:
     """What a stream of the rows of a table would have given, in the order of time.
 
@@ -48,36 +36,31 @@ def backtest(
     ----------
     df
         A table.
-    controller, key, time, y, lower, upper, point, spread, phase
+    controller, columns
         As for `calibrate_stream`.
-    known
-        The column with the time at which each label became known. A row then comes back twice:
-        when its set was shown, and when its label answered. Without it a label is known before
-        the next row.
     keys
         Whether to return one row for each key, as `read_state` has it, instead of the rows.
     buckets
         How many buckets keys are spread over. The rows of one bucket are in memory at once.
     """
-    rows = Rows.of(
-        df, controller, key=key, time=time, y=y, lower=lower, upper=upper, point=point,
-        spread=spread, phase=phase, id=None,
-    )  # fmt: skip
+    rows = Rows.of(df, controller, columns)
     if df.isStreaming:
         raise InputError("backtest takes a table; for streaming data frames use calibrate_stream")
-    events = rows.events(df)
-    if known is not None:
-        rows, events = _by_known(df, rows, known)
+    if columns.id is not None:
+        raise InputError("id is for streams: in a table known says when each label became known")
+    known = columns.known
+    rows, events = (rows, rows.events(df)) if known is None else _by_known(df, rows, known)
     work = Work(controller, buckets, "refuse", None if known is None else _FOREVER)
-    grouped = rows.placed(rows.checked(events), buckets).groupBy("bucket")
 
     def run(frame: Any) -> Any:
-        bucket, outputs = work.step(work.unpack(None), rows.columns(frame))
-        return key_table(work, bucket) if keys else rows.answer(frame, outputs)
+        events = rows.unpacked(frame)
+        bucket, outputs = work.step(work.unpack(None), rows.columns(events))
+        return key_table(work, bucket) if keys else rows.answer(events, outputs)
 
+    groups = rows.packed(events, buckets)
     if keys:
-        return named(rows, grouped.applyInPandas(run, key_schema(rows)))
-    results = rows.results(grouped.applyInPandas(run, rows.schema))
+        return named(rows, groups.applyInPandas(run, key_schema(rows)))
+    results = rows.results(groups.applyInPandas(run, rows.schema))
     return results if known is None else results.drop(_ROW)
 
 
@@ -93,16 +76,14 @@ def _by_known(df: Frame, rows: Rows, known: str) -> tuple[Rows, Frame]:
         )
     rows = replace(rows, id=(_ROW, "bigint"))
     numbered = df.withColumn(_ROW, rows.whole_time())
-    later = replace(rows, time=(known, rows.time[1])).labels(numbered)
+    later = replace(rows, time=(known, rows.time[1])).events(numbered, labels=True)
     return rows, rows.events(numbered.withColumn(rows.y, fn.lit(None).cast("double"))).union(later)
 
 
 def usefulness(
     table: Frame,
+    columns: Columns,
     *,
-    key: str | Sequence[str],
-    time: str,
-    y: str,
     confidence_level: float = 0.9,
     buckets: int = 256,
 ) -> Frame:
@@ -112,8 +93,9 @@ def usefulness(
     ----------
     table
         What `backtest` returned or a query wrote.
-    key, time, y
-        As in the call that made it. Rows are taken in the order in which their sets were made.
+    columns
+        As in the call that made it; key, time and y are used. Rows are taken in the order in which
+        their sets were made.
     confidence_level
         The coverage that was asked for.
     buckets
@@ -121,9 +103,8 @@ def usefulness(
     """
     from pyspark.sql import functions as fn
 
-    types = dict(table.dtypes)
-    names = (key,) if isinstance(key, str) else tuple(key)
-    rows = Rows(tuple((n, types[n]) for n in names), (time, types[time]), y, None, (), 1)
+    types, time, y = dict(table.dtypes), columns.time, columns.y
+    rows = Rows(tuple((n, types[n]) for n in columns.keys), (time, types[time]), y, None, (), 1)
     judged = table.where(fn.col("covered").isNotNull())
     ends = [fn.col(name) for name in ("made", "lower", "upper")]
     plain = judged.select(rows.code().alias("key"), *ends, fn.col(f"`{y}`").alias("y"))
@@ -138,54 +119,40 @@ def usefulness(
             lower, upper, label, confidence_level=confidence_level,
             offsets=np.append(starts, len(frame)),
         )  # fmt: skip
-        parts = [
-            Streams(*(values[place : place + 1] for values in found)).together()  # type: ignore[arg-type]
-            for place in range(len(keys))
-        ]
-        columns = {name: getattr(found, name) for name in ("score", "width", "share")}
-        return pd.DataFrame({
-            "key": keys, "use": [str(part.use) for part in parts], "rows": found.rows,
-            **columns, "full": found.full, "empty": found.empty,
-        })  # fmt: skip
+        uses = [str(found.verdict(place).use) for place in range(len(keys))]
+        return pd.DataFrame({"key": keys, "use": uses, **found._asdict()})
 
     kind = "bigint" if rows.is_whole else "string"
     schema = (
-        f"key {kind}, use string, rows bigint, score double, width double, share double, "
-        "full double, empty double"
+        f"key {kind}, use string, score double, width double, share double, full double, "
+        "empty double, rows bigint, diverged bigint"
     )
     out = rows.placed(plain, buckets).groupBy("bucket").applyInPandas(verdicts, schema)
     return out.select(*rows.key_columns(), *out.columns[1:])
 
 
+def verdict(table: Frame) -> Usefulness:
+    """How useful the sets of all keys were together, from the table of `usefulness`."""
+    frame = table.select(*Streams._fields).toPandas()
+    return Streams(*(frame[name].to_numpy() for name in Streams._fields)).together()
+
+
 def sample(
-    df: Frame,
-    controller: Controller,
-    *,
-    key: str | Sequence[str],
-    time: str,
-    y: str,
-    lower: str | None = None,
-    upper: str | None = None,
-    point: str | None = None,
-    spread: Sequence[str] = (),
-    phase: str | None = None,
-    keys: int = 200,
-    seed: int = 0,
+    df: Frame, controller: Controller, columns: Columns, *, keys: int = 200, seed: int = 0
 ) -> Tape:
     """All rows of some keys of a table as a tape; the same seed takes the same keys."""
     from pyspark.sql import functions as fn
 
-    rows = Rows.of(
-        df, controller, key=key, time=time, y=y, lower=lower, upper=upper, point=point,
-        spread=spread, phase=phase, id=None,
-    )  # fmt: skip
+    if columns.id is not None or columns.known is not None:
+        raise InputError("a sample takes each label as known before the next row: leave out known")
+    rows = Rows.of(df, controller, columns)
     events = rows.checked(rows.events(df))
     names = events.select("key").distinct().orderBy(fn.xxhash64("key", fn.lit(seed)), "key")
     chosen = events.join(fn.broadcast(names.limit(whole(keys, "keys", 1))), "key")
     frame = chosen.toPandas().sort_values(["key", "time"], kind="stable")
-    columns = rows.columns(frame)
-    prediction = {name: columns[name] for name, _ in rows.prediction}
-    return Tape.from_arrays(prediction, columns["y"], id=columns["key"], time=columns["time"])
+    arrays = rows.columns({name: frame[name].to_numpy() for name in frame})
+    prediction = {name: arrays[name] for name, _ in rows.prediction}
+    return Tape.from_arrays(prediction, arrays["y"], id=arrays["key"], time=arrays["time"])
 
 
 def tune(
@@ -231,7 +198,17 @@ def tune(
 
         results = Parallel(n_jobs=-1)(delayed(tried)(part) for part in cuts)
     else:
-        results = spark.sparkContext.parallelize(cuts, len(cuts)).map(tried).collect()
+        import pandas as pd
+
+        def try_all(frames: Iterable[Any]) -> Iterator[Any]:
+            for frame in frames:
+                listed = [pickle.dumps(tried(cuts[part])) for part in frame["part"]]
+                yield pd.DataFrame({"part": frame["part"], "result": listed})
+
+        grid = spark.createDataFrame([(part,) for part in range(len(cuts))], "part int")
+        grid = grid.repartitionByRange(len(cuts), "part")
+        rows = grid.mapInPandas(try_all, "part int, result binary").orderBy("part").collect()
+        results = [pickle.loads(row.result) for row in rows]
     values = np.concatenate([values for values, _ in results])
     columns = {name: np.concatenate([c[name] for _, c in results]) for name in results[0][1]}
     table = Sweep(tuple(controllers), columns)

@@ -16,7 +16,7 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.laws import Law, check_thetas
 from setpoint.sets.family import Arranges
-from setpoint.spark.buckets import Bucket, Receipts, matches, pack, unpack
+from setpoint.spark.buckets import Bucket, Ids, Receipts, joined, matches, pack, taken, unpack
 
 __all__ = ["NEVER", "STATUSES", "Work", "check_header", "form_of"]
 
@@ -141,7 +141,7 @@ class Work:
         return self.pack(bucket), outputs
 
     def step(self, bucket: Bucket, columns: Mapping[str, Any]) -> tuple[Bucket, dict[str, Array]]:
-        """As `step_many`, with a bucket that is unpacked."""
+        """As `step_many`, with a bucket that is unpacked, and not to be used again."""
         batch = _Batch(self, bucket, columns)
         batch.sort_out()
         batch.run()
@@ -239,10 +239,13 @@ class _Batch:
             found[known] = pd.Index(stored).get_indexer(pd.Index(uniques[known]))
         new = found < 0
         found[new] = len(old.keys) + np.arange(new.sum())
-        self.keys = np.concatenate([stored, uniques[new]]) if new.any() else stored
-        vectors, rest = work._begin
-        self.vectors = np.hstack([old.vectors, np.repeat(vectors, new.sum(), axis=1)])
-        self.rest = np.hstack([old.rest, np.repeat(rest, new.sum(), axis=1)])
+        self.keys, self.vectors, self.rest = stored, old.vectors, old.rest
+        if new.any():
+            self.keys = np.concatenate([stored, uniques[new]])
+            self.vectors, self.rest = (
+                np.hstack([numbers, np.repeat(begin, new.sum(), axis=1)])
+                for numbers, begin in zip((old.vectors, old.rest), work._begin, strict=True)
+            )
         self.last = np.append(old.last, np.full(new.sum(), NEVER))
         self.clock = max([old.clock, *([int(self.time.max())] if len(self.time) else [])])
         places: Array = found[codes]
@@ -256,6 +259,8 @@ class _Batch:
         count, held = len(self.time), len(waiting.id)
         self.status = np.full(count, _SHOWN, np.int8)
         order = np.lexsort((self.id, self.time, self.place))
+        if self._doubled(order):  # a batch that runs again must choose the same row
+            order = np.lexsort((*self.columns, self.y, self.id, self.time, self.place))
         asking = order[self.asks[order]]
         self._refuse(asking)
         asking = asking[self.status[asking] == _SHOWN]
@@ -308,6 +313,12 @@ class _Batch:
         self._order(asking, slots, labels, times, ranks, rows)
         self.open[drops] = False
         self.dropped = drops
+
+    def _doubled(self, order: Array) -> bool:
+        """Whether some rows tell of the same key, time and id."""
+        names = [self.place, self.time] if self.given is None else [self.place, self.time, self.id]
+        again = [np.diff(name[order]) == 0 for name in names]
+        return bool(np.logical_and.reduce(again).any())
 
     def _refuse(self, asking: Array) -> None:
         """Marks the predictions that are late, or came before."""
@@ -421,20 +432,20 @@ class _Batch:
         )  # fmt: skip
         bucket = replace(
             old, keys=self.keys, vectors=self.vectors, rest=self.rest, last=self.last,
-            clock=self.clock, waiting=receipts.taken(waits),
+            clock=self.clock, waiting=taken(receipts, waits),
         )  # fmt: skip
         if self.given is not None and work.expire is not None:
             early = np.flatnonzero(self.status == _EARLY)
-            labels = self.place[early], self.id[early], self.time[early], self.y[early]
-            joined = old.early.taken(self.early_left).joined(*labels)
-            bucket.early = joined.taken(joined.time + work.expire >= self.clock)
-            closed = ~waits
-            ids = (self.owner[closed], self.slot_id[closed], self.made[closed])
-            joined = old.closed.joined(*ids, np.zeros(closed.sum()))
-            newest = joined.time >= self.last[joined.place]
+            labels = Ids(self.place[early], self.id[early], self.time[early], self.y[early])
+            both = joined(taken(old.early, self.early_left), labels)
+            bucket.early = taken(both, both.time + work.expire >= self.clock)
+            over = np.flatnonzero(~waits)
+            ended = self.owner[over], self.slot_id[over], self.made[over], np.zeros(len(over))
+            both = joined(old.closed, Ids(*ended))
+            newest = both.time >= self.last[both.place]
             if work.late == "accept":
-                newest |= joined.time + work.expire >= self.clock
-            bucket.closed = joined.taken(newest)
+                newest |= both.time + work.expire >= self.clock
+            bucket.closed = taken(both, newest)
         if work.idle is not None:
             bucket = bucket.without(
                 np.flatnonzero((bucket.last != NEVER) & (bucket.last < self.clock - work.idle))

@@ -1,0 +1,410 @@
+"""Which column of a data frame is what, and how rows go to Python and back.
+
+PySpark hands the rows of a group to a stateful function one by one, as objects. So rows are packed
+before they are shuffled: all of a bucket in one value of bytes.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
+from operator import and_, or_
+from typing import Any
+
+import numpy as np
+
+from setpoint._check import whole
+from setpoint.controller import Controller
+from setpoint.errors import InputError
+from setpoint.spark.work import STATUSES, form_of
+
+__all__ = ["Columns", "Rows", "binaries", "grouped"]
+
+Array = np.ndarray[Any, Any]
+Frame = Any
+Kinds = tuple[tuple[str, str], ...]
+
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_NUMBERS = (*_WHOLE, "float", "double", "decimal")
+_TIMES = ("timestamp", "timestamp_ntz", "date")
+_NAMES = ("lower", "upper", "lam", "loss", "covered", "made", "status")
+_NTZ = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+_PIECE = 2**24
+"""How many bytes of rows are packed at once."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column of a data frame is what.
+
+    Parameters
+    ----------
+    key
+        The column, or columns, that say which series a row belongs to.
+    time
+        When it was: a timestamp, a date or a whole number. Rows run in its order.
+    y
+        The labels. Without `id`, null says that there is none.
+    lower, upper, point, spread
+        The prediction, as in `jobs.Columns`; `spread` has a centre and two spreads around it.
+    phase
+        The phase, for families with a season.
+    id
+        Which prediction of its key a row of a stream is about. With it labels may come apart from
+        their predictions: a row without prediction is a label, one without y waits for it, and one
+        without either says that no label will come.
+    known
+        When each label of a table became known. A row of a backtest then comes back twice: when
+        its set was shown, and when its label answered. Without it a label is known before the
+        next row.
+    """
+
+    key: str | Sequence[str]
+    time: str
+    y: str
+    lower: str | None = None
+    upper: str | None = None
+    point: str | None = None
+    spread: Sequence[str] = ()
+    phase: str | None = None
+    id: str | None = None
+    known: str | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of the key."""
+        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which column of a data frame is what, and how it goes to Python and back.
+
+    In Python keys are whole numbers or texts: keys of other types, and of several columns, become
+    JSON. Times are whole numbers: microseconds, days, or what they were. `id` and `key` have their
+    types beside their names.
+    """
+
+    key: Kinds
+    time: tuple[str, str]
+    y: str
+    id: tuple[str, str] | None
+    prediction: Kinds
+    risks: int
+
+    @classmethod
+    def of(cls, df: Frame, controller: Controller, columns: Columns) -> "Rows":
+        """The columns of a data frame; raises an error where one is not there or of no use."""
+        if not isinstance(controller, Controller):
+            raise InputError(f"calibration needs a Controller, got {controller!r}")
+        types, point = dict(df.dtypes), columns.point
+        ends = {"lower": point or columns.lower, "upper": point or columns.upper}
+        ends["phase"] = columns.phase
+        given = {name: column for name, column in ends.items() if column is not None}
+        given |= dict(zip(("centre", "low", "high"), columns.spread, strict=False))
+        form = form_of(controller, given)
+        if set(given) != set(form) or (point and (columns.lower or columns.upper)):
+            raise InputError(f"give one kind of prediction, {', '.join(form)}, got {given}")
+        keys, time, y, id = columns.keys, columns.time, columns.y, columns.id
+        names = (*keys, time) if id is None else (*keys, time, id)
+        if not keys or len({*names, y}) < len(names) + 1:
+            raise InputError(f"key, time, id and y must be different columns, got {(*names, y)}")
+        for name in (*names, y, *given.values()):
+            if name not in types:
+                raise InputError(f"there is no column {name!r}; there are {', '.join(types)}")
+        for name in (*names, y):
+            if name in _NAMES:
+                raise InputError(f"a column called {name!r} is in the results: rename yours")
+        _check_types(types, (y, *given.values()), _NUMBERS, "numbers")
+        _check_types(types, (time,), (*_TIMES, *_WHOLE), "timestamps, dates or whole numbers")
+        simple = (*_NUMBERS, *_TIMES, "string", "boolean", "binary", "char", "varchar")
+        _check_types(types, [name for name in names if name != time], simple, "plain values")
+        return cls(
+            tuple((name, types[name]) for name in keys),
+            (time, types[time]),
+            y,
+            None if id is None else (id, types[id]),
+            tuple((name, given[name]) for name in form),
+            len(controller.risks),
+        )
+
+    @property
+    def text(self) -> str:
+        """What the state depends on: the types of keys, times and ids."""
+        return json.dumps({"key": self.key, "time": self.time, "id": self.id and self.id[1]})
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether keys are whole numbers in Python."""
+        return _is_whole(self.key)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What goes to Python as text; ids beside the whole numbers that stand for them."""
+        id = self.id is not None and not _is_whole((self.id,))
+        return (*(() if self.is_whole else ("key",)), *(("id_text",) if id else ()))
+
+    @property
+    def record(self) -> np.dtype[Any]:
+        """A row as it is packed; of a text, the number of its bytes."""
+        whole = ["key", "time", *([] if self.id is None else ["id"])]
+        whole += [name for name in self.texts if name != "key"]
+        numbers = [*(f"p{place}" for place in range(len(self.prediction))), "y"]
+        return np.dtype([*((name, "<i8") for name in whole), *((name, "<f8") for name in numbers)])
+
+    @property
+    def schema(self) -> str:
+        """What comes back from Python."""
+        id = "" if self.id is None else "id string, " if "id_text" in self.texts else "id bigint, "
+        made = "" if self.id is None else "made bigint, "
+        losses = "".join(f", loss{risk} double" for risk in range(self.risks))
+        return (
+            f"key {'bigint' if self.is_whole else 'string'}, time bigint, {id}y double, "
+            f"lower double, upper double, lam double, {made}status tinyint{losses}"
+        )
+
+    def span(self, value: Any, name: str) -> int | None:
+        """A length of time in the units of Python."""
+        if value is None:
+            return None
+        if not self.time[1].startswith("timestamp"):
+            return whole(value, name, 1)
+        if not isinstance(value, timedelta):
+            raise InputError(f"{name} must be a timedelta, as time is a timestamp; got {value!r}")
+        return whole(value // timedelta(microseconds=1), name, 1)
+
+    # To Python
+
+    def events(self, df: Frame, *, labels: bool = False) -> Frame:
+        """Rows as Python takes them; of labels that come apart, without a prediction."""
+        from pyspark.sql import functions as fn
+
+        columns = [_coded(self.key).alias("key"), self.whole_time().alias("time")]
+        if self.id is not None:
+            id = fn.col(f"`{self.id[0]}`")
+            texts = "id_text" in self.texts
+            columns += [(fn.xxhash64(id) if texts else id.cast("bigint")).alias("id")]
+            columns += [_coded((self.id,)).alias("id_text")] if texts else []
+        for place, (_, name) in enumerate(self.prediction):
+            value = fn.lit(None) if labels else fn.col(f"`{name}`")
+            columns.append(value.cast("double").alias(f"p{place}"))
+        return df.select(*columns, fn.col(f"`{self.y}`").cast("double").alias("y"))
+
+    def code(self) -> Any:
+        """The key as one column, null if any part of it is."""
+        return _coded(self.key)
+
+    def whole_time(self, column: str | None = None) -> Any:
+        """A time as a whole number."""
+        from pyspark.sql import functions as fn
+
+        name, kind = f"`{column or self.time[0]}`", self.time[1]
+        if kind == "timestamp_ntz":
+            return fn.expr(f"timestampdiff(MICROSECOND, {_NTZ}, {name})")
+        how = {"timestamp": fn.unix_micros, "date": fn.unix_date}.get(kind)
+        return fn.col(name).cast("bigint") if how is None else how(fn.col(name)).cast("bigint")
+
+    def checked(self, events: Frame) -> Frame:
+        """The events; one that no stream could take fails, before anything is shuffled."""
+        from pyspark.sql import functions as fn
+
+        key, y = fn.col("key"), fn.col("y")
+        columns = [fn.col(f"p{place}") for place in range(len(self.prediction))]
+        given = ", ".join(dict.fromkeys(column for _, column in self.prediction))
+        nothing = reduce(and_, [column.isNull() for column in columns])
+        some = reduce(or_, [column.isNull() for column in columns])
+        reasons = {
+            f"{', '.join(name for name, _ in self.key)} must not be null in a key": key.isNull(),
+            f"{self.time[0]} must not be null": fn.col("time").isNull(),
+            f"{given} must not be NaN": reduce(or_, [fn.isnan(column) for column in columns]),
+            f"{self.y} must be finite": fn.abs(y) == fn.lit(float("inf")),
+        }
+        if self.id is None:
+            reasons[f"{given} must not be null"] = some
+        else:
+            reasons[f"{self.id[0]} must not be null"] = fn.col("id").isNull()
+            reasons[f"{given} must be null together"] = some & ~nothing
+        wrong: Any = fn
+        for reason, is_so in reasons.items():
+            told = fn.concat(fn.lit("setpoint: key "), key.cast("string"), fn.lit(f": {reason}"))
+            told = fn.coalesce(told, fn.lit(f"setpoint: {reason}"))
+            wrong = wrong.when(is_so, fn.raise_error(told))
+        return events.withColumn("key", wrong.otherwise(key))
+
+    def placed(self, frame: Frame, buckets: int) -> Frame:
+        """Rows with the bucket of their key."""
+        from pyspark.sql import functions as fn
+
+        return frame.withColumn("bucket", fn.pmod(fn.xxhash64("key"), fn.lit(buckets)).cast("int"))
+
+    def packed(self, events: Frame, buckets: int) -> Any:
+        """Checked events by bucket, all rows of a piece of a partition in one value of bytes."""
+        texts = "".join(f", {name} binary" for name in self.texts)
+        rows = self.placed(self.checked(events), buckets)
+        return rows.mapInArrow(self._pieces, f"bucket int, rows binary{texts}").groupBy("bucket")
+
+    def _pieces(self, batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        parts, size = [], 0
+        for batch in batches:
+            parts.append(batch)
+            size += batch.nbytes
+            if size >= _PIECE:
+                yield self._piece(pa.Table.from_batches(parts))
+                parts, size = [], 0
+        if size:
+            yield self._piece(pa.Table.from_batches(parts))
+
+    def _piece(self, table: Any) -> Any:
+        import pyarrow as pa
+
+        bucket = table["bucket"].to_numpy()
+        order = np.argsort(bucket, kind="stable")
+        numbers, starts = np.unique(bucket[order], return_index=True)
+        ends = np.append(starts, len(order))
+        records, columns = np.empty(len(order), self.record), {}
+        for name in self.record.names or ():
+            if name not in self.texts:
+                records[name] = table[name].to_numpy()[order]
+                continue
+            text = table[name].combine_chunks().cast(pa.large_binary()).take(order)
+            offsets = np.frombuffer(text.buffers()[1], np.int64, len(order) + 1)
+            records[name] = np.diff(offsets)
+            columns[name] = binaries(text.buffers()[2], offsets[ends])
+        columns = {"bucket": pa.array(numbers), "rows": grouped(records, ends), **columns}
+        return pa.RecordBatch.from_pydict(columns)
+
+    def unpacked(self, frame: Any) -> dict[str, Array]:
+        """The events in the pieces of a bucket, by column."""
+        import pyarrow as pa
+
+        records = np.frombuffer(b"".join(frame["rows"]), self.record)
+        columns = {name: np.ascontiguousarray(records[name]) for name in self.record.names or ()}
+        for name in self.texts:
+            ends = np.append(0, np.cumsum(columns[name]))
+            buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(frame[name]))]
+            text = pa.Array.from_buffers(pa.large_string(), len(records), buffers)
+            columns[name] = text.to_numpy(zero_copy_only=False)
+        return columns
+
+    def columns(self, events: Mapping[str, Array]) -> dict[str, Array]:
+        """Events by the names that `Work.step_many` has for their columns."""
+        named = {name: events[f"p{place}"] for place, (name, _) in enumerate(self.prediction)}
+        names = ("key", "time", "y") if self.id is None else ("key", "time", "y", "id")
+        return named | {name: events[name] for name in names}
+
+    def answer(self, events: Mapping[str, Array], outputs: Mapping[str, Any]) -> Any:
+        """What became of events, as `schema` has it."""
+        import pandas as pd
+
+        names = ["lower", "upper", "lam", "status"]
+        results = {name: events[name] for name in ("key", "time", "y")}
+        if self.id is not None:
+            results |= {"id": events["id_text" if "id_text" in self.texts else "id"]}
+            names.append("made")
+        results |= {name: outputs[name] for name in names}
+        results |= {f"loss{risk}": losses for risk, losses in enumerate(outputs["loss"])}
+        return pd.DataFrame(results, copy=False)
+
+    # From Python
+
+    def key_columns(self) -> list[Any]:
+        """The columns of the key as they were."""
+        return _decoded("key", self.key)
+
+    def time_column(self, name: str, alias: str) -> Any:
+        """A time as it was."""
+        from pyspark.sql import functions as fn
+
+        kind = self.time[1]
+        if kind == "timestamp_ntz":
+            return fn.expr(f"timestampadd(MICROSECOND, {name}, {_NTZ})").alias(alias)
+        how = {"timestamp": fn.timestamp_micros, "date": fn.date_from_unix_date}.get(kind)
+        column = fn.col(name)
+        back = (
+            column.cast(kind)
+            if how is None
+            else how(column.cast("int" if kind == "date" else "bigint"))
+        )
+        return back.alias(alias)
+
+    def results(self, out: Frame) -> Frame:
+        """What came back from Python, with the names and types of the user."""
+        from pyspark.sql import functions as fn
+
+        y, lower, upper = (fn.col(name) for name in ("y", "lower", "upper"))
+        status = fn.element_at(fn.array(*map(fn.lit, STATUSES)), fn.col("status").cast("int") + 1)
+        judged = y.isNotNull() & lower.isNotNull()
+        losses = [fn.col(f"loss{risk}") for risk in range(self.risks)]
+        names = ["loss"] if self.risks == 1 else [f"loss_{risk}" for risk in range(self.risks)]
+        return out.select(
+            *self.key_columns(),
+            self.time_column("time", self.time[0]),
+            *([] if self.id is None else _decoded("id", (self.id,))),
+            lower, upper, fn.col("lam"), y.alias(self.y),
+            fn.when(judged, (lower <= y) & (y <= upper)).alias("covered"),
+            *(loss.alias(name) for loss, name in zip(losses, names, strict=True)),
+            self.time_column("time" if self.id is None else "made", "made"),
+            status.alias("status"),
+        )  # fmt: skip
+
+
+def grouped(records: Array, ends: Array) -> Any:
+    """Rows of numbers as one value of bytes for each group, which begin and end where `ends` say.
+
+    >>> [len(group) for group in grouped(np.arange(5.0), np.array([0, 2, 2, 5])).to_pylist()]
+    [16, 0, 24]
+    """
+    return binaries(np.ascontiguousarray(records).view(np.uint8), ends * records.dtype.itemsize)
+
+
+def binaries(data: Any, ends: Array) -> Any:
+    """A column of bytes, cut out of all of them."""
+    import pyarrow as pa
+
+    buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(ends) - 1, buffers)
+
+
+def _is_whole(columns: Kinds) -> bool:
+    return len(columns) == 1 and columns[0][1] in _WHOLE
+
+
+def _coded(columns: Kinds) -> Any:
+    """Columns as one whole number or text, null if any of them is."""
+    from pyspark.sql import functions as fn
+
+    values = [fn.col(f"`{name}`") for name, _ in columns]
+    if _is_whole(columns):
+        return values[0].cast("bigint")
+    if len(columns) == 1 and columns[0][1] == "string":
+        return values[0]
+    how = {"binary": fn.base64, "timestamp": fn.unix_micros}
+    pairs = zip(values, (how.get(kind) for _, kind in columns), strict=True)
+    texts = [(value if code is None else code(value)).cast("string") for value, code in pairs]
+    known = reduce(and_, [value.isNotNull() for value in values])
+    return fn.when(known, fn.to_json(fn.array(*texts)))
+
+
+def _decoded(name: str, columns: Kinds) -> list[Any]:
+    """The columns that were made one, as they were."""
+    from pyspark.sql import functions as fn
+
+    if _is_whole(columns) or (len(columns) == 1 and columns[0][1] == "string"):
+        return [fn.col(name).cast(columns[0][1]).alias(columns[0][0])]
+    texts = fn.from_json(fn.col(name), "array<string>")
+    how = {"binary": fn.unbase64, "timestamp": lambda t: fn.timestamp_micros(t.cast("bigint"))}
+    return [
+        how.get(kind, lambda text, kind=kind: text.cast(kind))(texts[place]).alias(column)
+        for place, (column, kind) in enumerate(columns)
+    ]
+
+
+def _check_types(
+    types: Mapping[str, str], names: Iterable[str], allowed: Sequence[str], what: str
+) -> None:
+    for name in names:
+        if types[name].partition("(")[0] not in allowed:
+            raise InputError(f"the column {name!r} must hold {what}, got {types[name]}")
