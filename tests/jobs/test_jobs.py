@@ -14,7 +14,7 @@ import pytest
 import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import InputError
-from setpoint.jobs.columns import features as find
+from setpoint.jobs.features import features as find
 from setpoint.jobs.rows import read
 from setpoint.tape.cells import calendar
 from setpoint.tape.files import write

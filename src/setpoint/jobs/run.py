@@ -11,8 +11,9 @@ from setpoint._check import positive
 from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError
 from setpoint.jobs.calibrate import calibrated
-from setpoint.jobs.columns import Columns, Features, check_keys, tape_of, unused
-from setpoint.jobs.columns import features as features_of
+from setpoint.jobs.columns import Columns, check_keys, tape_of, unused
+from setpoint.jobs.features import Features
+from setpoint.jobs.features import features as features_of
 from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
