@@ -4,16 +4,25 @@
 PYTHON ?= python3
 TORCH  := 2.13.0
 
+# What `make minimum` runs: the core, its files, its loops, its frames, its commands.
+OLDEST := tests/test_stream.py tests/test_sets.py tests/test_labels.py tests/test_losses.py \
+	tests/test_replay.py tests/test_fleet.py tests/test_tape.py tests/test_files.py \
+	tests/test_notebooks.py tests/cli/test_pages.py::test_the_tutorial_does_what_it_says tests/models/test_sklearn.py
+
+# numpy 1 takes a boolean for a whole number.
+NEWER  := --deselect tests/test_fleet.py::test_ids_come_in_arrays_and_never_as_one_string
+
 VENV   := .venv
 PY     := $(VENV)/bin/python
 PIP    := $(PY) -m pip install --quiet --disable-pip-version-check
 STAMPS := $(VENV)/stamps
 SPARK  := .venv-spark
+LOWEST := .venv-lowest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one pip at a time in .venv
-.PHONY: help demo test service-test faults slow spark lint bench clean
+.PHONY: help demo test service-test faults slow spark lint docs release-check minimum bench clean
 
 help:
 	@echo "make demo    calibrate a drifting stream, print the certificate, write a report"
@@ -23,6 +32,9 @@ help:
 	@echo "make slow    run the long laws, left out of make test"
 	@echo "make spark   run the tests that start a local Spark; needs Java 17"
 	@echo "make lint    check style, types and import layers"
+	@echo "make docs    build the site into site/, check its links, look at it in a browser"
+	@echo "make release-check   build the package and try it in empty environments"
+	@echo "make minimum  run a part of the tests with the oldest libraries allowed"
 	@echo "make bench   time live steps, bulk work, models and commands"
 	@echo "make clean   remove .venv, caches and builds"
 
@@ -50,6 +62,20 @@ lint: $(STAMPS)/lint
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
 
+# Warnings are errors, and nothing is asked of a network. The notice is about a mkdocs that is not used.
+docs: $(STAMPS)/docs
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
+	$(PY) -m pytest -m site tests/test_site_browser.py $(ARGS)
+
+release-check: $(STAMPS)/release
+	rm -rf dist
+	$(PY) -m build --outdir dist .
+	$(PY) -m twine check --strict dist/*
+	$(PY) -m tests.release dist
+
+minimum: $(STAMPS)/minimum
+	$(LOWEST)/bin/python -m pytest -W default $(OLDEST) $(NEWER) $(ARGS)
+
 bench: $(STAMPS)/test
 	$(PY) -m benchmarks live
 	$(PY) -m benchmarks bulk
@@ -62,7 +88,7 @@ bench: $(STAMPS)/test
 	$(PY) -m benchmarks service
 
 clean:
-	rm -rf $(VENV) $(SPARK) build dist paper/build paper/dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(SPARK) $(LOWEST) build dist site paper/build paper/dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMPS)/venv:
@@ -95,6 +121,22 @@ $(STAMPS)/service: pyproject.toml $(STAMPS)/venv
 $(STAMPS)/lint: pyproject.toml paper/pyproject.toml $(STAMPS)/venv
 	$(PIP) --editable '.[lint]'
 	$(PIP) --no-deps --editable ./paper
+	@touch $@
+
+$(STAMPS)/docs: pyproject.toml $(STAMPS)/venv
+	$(PIP) --editable '.[docs,test]'
+	@touch $@
+
+$(STAMPS)/release: pyproject.toml $(STAMPS)/venv
+	$(PIP) --editable '.[release]'
+	@touch $@
+
+# Apart from .venv: the oldest versions that pyproject.toml allows.
+$(STAMPS)/minimum: pyproject.toml tests/lowest.py $(STAMPS)/venv
+	$(PYTHON) -m venv $(LOWEST)
+	$(PY) -m tests.lowest fast data plots cli sklearn > $(LOWEST)/requirements.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(LOWEST)/requirements.txt pytest hypothesis polars
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
 # Apart from .venv: half a gigabyte that no other test needs.

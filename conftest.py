@@ -27,6 +27,8 @@ os.environ.setdefault(
     "SETPOINT_CACHE", str(Path(__file__).resolve().parent / ".pytest_cache" / "kernels")
 )
 
+collect_ignore = ["docs/sessions.py"]  # a part of the site, which needs the extra `docs`
+
 _BESIDE_THE_PROJECT = Path(__file__).resolve().parents[1] / "shared" / "data"
 
 

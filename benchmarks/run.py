@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 import setpoint as sp
-from setpoint.jobs.columns import features, tape_of
+from setpoint.jobs.columns import tape_of
+from setpoint.jobs.features import features
 from setpoint.jobs.rows import read
 from setpoint.jobs.run import clock_of
 from setpoint.models.forecast import AUTO, forecast

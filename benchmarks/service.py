@@ -1,22 +1,25 @@
 """The service at work: requests a second beside a bare echo, batches beside the store itself.
 
-`python -m benchmarks service` measures, in one run on this machine: events a second of the store
-and of `setpoint stream` on SQLite, with the memory as it goes; over HTTP, batches of 100 and single
-requests, the latter beside an endpoint of the same server that only returns what it was sent; the
-latency at half of the highest load; the processor time of each, which a busy machine disturbs
-less; and four workers on PostgreSQL. SETPOINT_EVENTS makes it smaller or larger.
+`python -m benchmarks service` measures, in one run on this machine, within a few minutes: a million
+events through `setpoint stream` on SQLite, with the memory as it goes; how soon `setpoint serve`
+answers; over HTTP, batches of 100 beside the store's own rate, and single requests beside an
+endpoint of the same server that only returns what it was sent; the latency at half of the highest
+load; and one and four workers on PostgreSQL. The processor time of each stands beside it, which a
+busy machine disturbs less. SETPOINT_EVENTS makes it smaller or larger.
 """
 
 import json
 import multiprocessing
 import os
+import resource
 import selectors
 import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any
+from urllib.request import urlopen
 
 import setpoint as sp
 from benchmarks.cli import _CONTROLLER, lines, stream
@@ -24,6 +27,7 @@ from benchmarks.store import stored
 from setpoint.service.app import Limits, Service, serve
 from setpoint.service.tokens import Tokens
 from tests import postgres
+from tests.serving import Serving
 
 EVENTS = int(os.environ.get("SETPOINT_EVENTS", 1_000_000))
 _CONNECTIONS = 64
@@ -42,12 +46,8 @@ def echo(port: int) -> None:
         value = msgspec.json.decode(await request.body())
         return Response(msgspec.json.encode(value), media_type="application/json")
 
-    app = Starlette(
-        routes=[
-            Route(f"/v1/streams/{{name}}/{verb}", answer, methods=["POST"])
-            for verb in ("predict", "label")
-        ]
-    )
+    place = "/v1/streams/{name}/{verb}"
+    app = Starlette(routes=[Route(place, answer, methods=["POST"])])
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="error", access_log=False)
 
 
@@ -69,6 +69,7 @@ class Load:
         self.port, self.request, self.wrong = port, request, 0
         self.turns = first  # two turns belong together, and go over one connection
         self.second: dict[Any, int] = {}
+        self.sockets: list[socket.socket] = []
 
     def _next(self, one: Any) -> bytes:
         turn = self.second.pop(one, None)
@@ -81,13 +82,13 @@ class Load:
 
     def run(self, seconds: float, rate: float | None = None) -> dict[str, Any]:
         """Requests a second for some time, and their latencies; `rate` keeps to a given load."""
+        while len(self.sockets) < _CONNECTIONS:
+            self.sockets.append(socket.create_connection(("127.0.0.1", self.port)))
+            self.sockets[-1].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         watch = selectors.DefaultSelector()
-        idle, begun, took = [], {}, []
-        for _ in range(_CONNECTIONS):
-            one = socket.create_connection(("127.0.0.1", self.port))
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        idle, begun, took = list(self.sockets), {}, []
+        for one in idle:
             watch.register(one, selectors.EVENT_READ, bytearray())
-            idle.append(one)
         start = time.perf_counter()
         due, now = start, start
         while now < start + seconds or begun:
@@ -113,8 +114,7 @@ class Load:
                 data.clear()
                 took.append(time.perf_counter() - begun.pop(one))
                 idle.append(one)
-        for key in list(watch.get_map().values()):
-            key.fileobj.close()  # type: ignore[union-attr]
+        watch.close()
         took.sort()
         return {
             "per_second": len(took) / seconds, "wrong": self.wrong,
@@ -150,31 +150,58 @@ def process(function: Callable[..., None], *values: Any) -> Any:
 
 
 def http(folder: Path, seconds: float) -> dict[str, Any]:
-    """Requests a second of the echo and of the service, single and in batches."""
+    """Requests a second of the echo and of the service, single and in batches.
+
+    The echo and the service are measured in turn, several times, so that a machine that slows
+    down does so for both.
+    """
     results: dict[str, Any] = {}
+    ports = [postgres.free_port() for _ in "12"]
+    workers = [process(echo, ports[0]), process(service, ports[1], f"{folder}/http.sqlite")]
+    loads = [Load(port, _single) for port in ports]
 
-    def measure(name: str, worker: Any, load: Load, rate: float | None = None) -> None:
-        before = _processor(worker.pid)
-        results[name] = load.run(seconds, rate)
-        spent = _processor(worker.pid) - before
-        results[name]["cpu_us"] = 1e6 * spent / (seconds * results[name]["per_second"])
+    def measure(name: str, place: int, load: Load, rate: float | None = None) -> None:
+        before = _processor(workers[place].pid)
+        result = load.run(seconds / 3, rate)
+        spent = _processor(workers[place].pid) - before
+        result["cpu_us"] = 3e6 * spent / (seconds * result["per_second"])
+        results.setdefault(name, []).append(result)
 
-    port = postgres.free_port()
-    worker = process(echo, port)
-    load = Load(port, _single)
-    load.run(0.5)
-    measure("echo", worker, load)
-    worker.terminate()
-    port = postgres.free_port()
-    worker = process(service, port, f"{folder}/single.sqlite")
-    load = Load(port, _single)
-    load.run(0.5)
-    measure("single", worker, load)
-    measure("half", worker, load, results["single"]["per_second"] / 2)
-    measure("batches", worker, Load(port, _hundred, 10_000_000))
-    worker.terminate()
-    worker.join()
-    return results
+    for load in loads:
+        load.run(0.5)
+    for _ in range(3):
+        measure("echo", 0, loads[0])
+        measure("single", 1, loads[1])
+    rate = median(results["single"], "per_second") / 2
+    many = Load(ports[1], _hundred, 10_000_000)
+    for _ in range(3):
+        measure("half", 1, loads[1], rate)
+        measure("batches", 1, many)
+    for worker in workers:
+        worker.terminate()
+        worker.join()
+    assert not any(result["wrong"] for runs in results.values() for result in runs)
+    return {
+        name: {key: median(runs, key) for key in runs[0] if key != "wrong"}
+        for name, runs in results.items()
+    }
+
+
+def median(results: list[dict[str, float]], key: str) -> float:
+    """The one in the middle of several results."""
+    return sorted(result[key] for result in results)[len(results) // 2]
+
+
+def start(folder: Path) -> dict[str, float]:
+    """How soon `setpoint serve` answers after its start, and the processor time that it takes."""
+    took, spent = [], []
+    for number in range(3):
+        began = time.perf_counter()
+        with Serving("--store", f"{folder}/start{number}.sqlite") as serving:
+            urlopen(f"{serving.url}/ready").close()
+            took.append(time.perf_counter() - began)
+            spent.append(_processor(serving.process.pid))
+    return {"seconds": min(took), "cpu_seconds": min(spent)}
 
 
 def _processor(pid: int) -> float:
@@ -216,51 +243,70 @@ def workers(address: str, count: int, number: int) -> float:
 
 def main() -> None:
     """Measures, and prints a table and one line of JSON."""
-    seconds = max(1.0, min(10.0, EVENTS / 100_000))
+    seconds = max(1.5, min(12.0, EVENTS / 80_000))
     with TemporaryDirectory() as folder:
-        own = stored(Path(folder) / "store.sqlite", EVENTS, 1)
+        own = stored(Path(folder) / "store.sqlite", max(EVENTS // 4, 20_000), 1)
+        before = _children()
         piped = stream(Path(folder), EVENTS, 1)
+        piped["cpu_us"] = 1e6 * (_children() - before) / EVENTS
+        began = start(Path(folder))
         asked = http(Path(folder), seconds)
+    rate, echoes = own["events_per_second"], asked["echo"]
     memory = ", ".join(f"{value / 1e6:.0f}" for value in piped["memory_after"].values())
-    rate, single = own["events_per_second"], asked["single"]["per_second"]
-    batches = 100 * asked["batches"]["per_second"]
-    print(f"{EVENTS:,} events on SQLite, all on the disk")
-    print(f"  the store, batches of 1,000    {rate:>10,.0f} events a second")
-    print(f"  setpoint stream                {piped['lines_per_second']:>10,.0f} lines a second")
-    print(f"                                 memory {memory} MB as it goes")
+    _row("the store, batches of 1,000", rate, "events", own["cpu_us"], "")
+    _row("setpoint stream", piped["lines_per_second"], "lines", piped["cpu_us"], "")
+    print(f"  memory as {EVENTS:,} lines go      {memory} MB")
+    print(f"  setpoint serve answers after   {began['seconds']:10.2f} s, "
+          f"{began['cpu_seconds']:.2f} s of processor time")  # fmt: skip
     print(f"over HTTP, {_CONNECTIONS} connections")
-    share = 100 * batches / rate
-    print(
-        f"  batches of 100                 {batches:>10,.0f} events a second, {share:.0f} % of it"
-    )
-    print(
-        f"  a bare echo                    {asked['echo']['per_second']:>10,.0f} requests a second"
-    )
-    share = 100 * single / asked["echo"]["per_second"]
-    print(
-        f"  predict and label, one by one  {single:>10,.0f} requests a second, {share:.0f} % of it"
-    )
-    spent = {name: asked[name]["cpu_us"] for name in ("echo", "single", "batches")}
-    share = 100 * spent["echo"] / spent["single"]
-    print(
-        f"  processor time                 {spent['echo']:.0f} µs an echo, {spent['single']:.0f} "
-        f"µs a request ({share:.0f} %), {spent['batches'] / 100:.1f} µs an event of a batch"
-    )
+    batches, cpu = 100 * asked["batches"]["per_second"], asked["batches"]["cpu_us"] / 100
+    _row("batches of 100", batches, "events", cpu, _share("the store", batches / rate, own, cpu))
+    _row("a bare echo", echoes["per_second"], "requests", echoes["cpu_us"], "")
+    single, cpu = asked["single"]["per_second"], asked["single"]["cpu_us"]
+    share = _share("the echo", single / echoes["per_second"], echoes, cpu)
+    _row("predict and label, one by one", single, "requests", cpu, share)
     half = asked["half"]
-    print(
-        f"  at half of that load           p50 {half['p50_ms']:.1f} ms, p99 {half['p99_ms']:.1f} ms"
-    )
+    print(f"  at half of that load           p50 {half['p50_ms']:.1f} ms, p99 {half['p99_ms']:.1f}"
+          f" ms; fsync of this disk {1e3 * _fsync():.1f} ms")  # fmt: skip
     shared: dict[int, float] = {}
     if postgres.binaries() is None:
         print("no PostgreSQL on this machine")
     else:
         with postgres.running() as server:
             for number in (1, 4):
-                count = max(EVENTS // 5, 20_000)
+                count = max(EVENTS // 8, 20_000)
                 shared[number] = workers(server.new(f"of{number}"), count, number)
-                name = f"PostgreSQL, workers: {number}"
-                print(f"  {name:<31}{shared[number]:>10,.0f} events a second")
-    print(json.dumps({"store": own, "stream": piped, "http": asked, "postgres": shared}))
+                print(f"  PostgreSQL, {number} of them at work   {shared[number]:>10,.0f} events a "
+                      f"second, {100 * shared[number] / rate:.0f} % of SQLite")  # fmt: skip
+    print(json.dumps({"store": own, "stream": piped, "start": began, "http": asked,
+                      "postgres": shared}))  # fmt: skip
+
+
+def _row(name: str, rate: float, of: str, cpu: float, share: str) -> None:
+    print(f"  {name:<31}{rate:>10,.0f} {of} a second, {cpu:.1f} µs of processor time{share}")
+
+
+def _share(what: str, rate: float, other: dict[str, float], cpu: float) -> str:
+    """Ratios to something: of the rate, and of the processor time."""
+    return f"; {100 * rate:.0f} % of {what}, {100 * other['cpu_us'] / cpu:.0f} % by processor"
+
+
+def _children() -> float:
+    """The seconds of processor time of all processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _fsync() -> float:
+    """The seconds that one small write to the disk takes here, the median of some."""
+    took = []
+    with NamedTemporaryFile(buffering=0) as file:
+        for _ in range(51):
+            begin = time.perf_counter()
+            file.write(bytes(4096))
+            os.fsync(file.fileno())
+            took.append(time.perf_counter() - begin)
+    return sorted(took)[25]
 
 
 if __name__ == "__main__":

@@ -229,7 +229,7 @@ def _dying(database: Any, point: int) -> None:
 
         return run
 
-    for name in ("_ask", "_each", "_open", "_end"):
+    for name in ("_ask", "_each", "_insert", "_close_rows", "_open", "_end"):
         setattr(database, name, counted(getattr(database, name)))
 
 
@@ -319,6 +319,7 @@ def disk_full(where: str, rounds: int, seed: int) -> int:
                         sender.step(over(client))
                     except httpx.TransportError:
                         count += 1
+                        assert client.get("/ready").status_code == 503
                         break
                 while limit == 1 << 40 and not sender.finished:
                     sender.step(over(client))
@@ -355,7 +356,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("scenes", nargs="*", help="by default all of them")
     options = parser.parse_args(words)
-    each, seed = max(options.kills // 4, 1), options.seed
+    each, seed = -(-options.kills // 3), options.seed  # three scenes kill
     with tempfile.TemporaryDirectory() as folder, _server() as server:
         numbers = iter(range(10**9))
 

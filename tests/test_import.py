@@ -124,8 +124,13 @@ def test_types_are_shipped() -> None:
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert setpoint.__version__ == project["version"] == metadata.version("setpoint")
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert settings["project"]["dynamic"] == ["version"]
+    source = ROOT / settings["tool"]["hatch"]["version"]["path"]
+    assert f'__version__ = "{setpoint.__version__}"' in source.read_text(encoding="utf-8")
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {setpoint.__version__}\n" in citation
+    assert metadata.version("setpoint") == setpoint.__version__
 
 
 def test_the_core_depends_on_numpy_alone() -> None:

@@ -358,3 +358,25 @@ def test_a_lone_line_is_answered_at_once(tmp_path: Path) -> None:
     assert shown == {"line": 1, "stream": None, "id": 0, "lower": 3.0, "upper": 3.0}
     assert answer == {"line": 2, "id": 0, "loss": 1.0, "covered": False}
     assert asked["certificate"]["risks"][0]["judged"] == 1
+
+
+def test_a_quick_encoder_writes_what_the_standard_library_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("msgspec", reason="needs msgspec")
+    from setpoint.store import live
+
+    numbers = [0.1 + 0.2, -0.0, 5e-324, 1.7e308, 1e22, 123456789.123456789, 3, 10**25, -(10**300)]
+    sent: list[dict[str, Any]] = [
+        {"id": n, "prediction": [number, number], "y": 0.5} for n, number in enumerate(numbers)
+    ]
+    sent += [{"id": "a", "prediction": 7.5}, {"id": "b", "prediction": {"lower": 1, "upper": 2.5}}]
+    kept = []
+    for folder in ("quick", "slow"):
+        with sp.Store(tmp_path / folder, CONTROLLER) as store:
+            answers = store.apply(sent)
+            rows = [{**row, "made": 0, "closed": 0} for row in store.history()]
+            kept.append((answers, repr(rows), repr(list(store.read().pending.items()))))
+        monkeypatch.setattr(live, "_quick", lambda: None)
+    assert kept[0] == kept[1]
+    assert len([answer for answer in kept[0][0] if "error" not in answer]) >= 9

@@ -119,7 +119,7 @@ def test_a_model_that_diverges_is_named_with_its_row_and_a_steady_offset_is_not(
     verdict = usefulness(trace.lower, trace.upper, y, wild)
     assert verdict.use in (Use.POOR, Use.USELESS)
     assert 1000 <= verdict.diverged < 1300
-    assert f"the model diverged: from row {verdict.diverged:,} on" in str(verdict)
+    assert f"the model diverged: from about row {verdict.diverged:,} on" in str(verdict)
     shifted = usefulness(y - 2.0, y + 2.0, y, middle + 1e6)
     assert shifted.diverged is None
 
@@ -146,7 +146,8 @@ def test_sets_of_labels_are_held_against_the_frequent_labels():
     useful = label_usefulness(np.ones(100), labels, 3)
     assert useful.share == pytest.approx(0.5)  # labels 0 and 1 cover 95 %, label 0 alone 80 %
     assert str(useful) == (
-        "useful: a set holds 1.00 of 3 labels on average; without a model 2 would do"
+        "useful: over 100 labels a set holds 1.00 of 3 classes on average; without a model 2 "
+        "would do"
     )
     assert label_usefulness(np.full(100, 2.0), labels, 3).use is Use.USELESS
     assert label_usefulness(np.full(100, 1.9), labels, 3).use is Use.POOR
@@ -201,11 +202,11 @@ def test_one_useless_stream_of_a_few_takes_the_green_away():
     assert streams.trouble.tolist() == [0, 0, 2]
     verdict = streams.together()
     assert verdict.use in (Use.POOR, Use.USELESS)
-    assert verdict.words.endswith("those of 1 of 3 streams are useless")
+    assert verdict.words.endswith("those of 1 of 3 series are useless")
     assert streams.verdict(0).use is Use.USEFUL
     many = np.concatenate([np.zeros(199), [1]])
     y, middle = np.tile(y[:100], 200), np.tile(middle[:100], 200)
     wide = np.repeat(np.where(many, 3.0 * np.ptp(y), 1.7), 100)
     verdict = usefulness(middle - wide, middle + wide, y, middle, offsets=np.arange(0, 20_001, 100))
     assert verdict.use is Use.USEFUL  # it is said, and one of 200 does not decide
-    assert verdict.words.endswith("those of 1 of 200 streams are useless")
+    assert verdict.words.endswith("those of 1 of 200 series are useless")

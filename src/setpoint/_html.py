@@ -1,9 +1,19 @@
-"""What notebooks show of results: text and small tables, as HTML."""
+"""What people are shown of results: numbers as they write them, text and tables as HTML."""
 
 from collections.abc import Iterable
 from html import escape
 
-__all__ = ["preformatted", "table"]
+__all__ = ["amount", "preformatted", "table"]
+
+
+def amount(value: float) -> str:
+    """A number as people write it: four digits that count, all those before the point.
+
+    >>> [amount(value) for value in (17412.6, -1234567.0, 12.3456, 0.0034072, 3e-7, 1e22)]
+    ['17,413', '−1,234,567', '12.35', '0.003407', '3e−07', '1e+22']
+    """
+    text = f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
+    return text.replace("-", "−")
 
 
 def preformatted(text: object) -> str:

@@ -114,7 +114,9 @@ class Watch:
         return [] if self.window is None else [Sum(self.window, each) for each in losses]
 
     def _saturation(self, lam: float) -> list[Alarm]:
-        now, alarms = "full" if lam == inf else "empty" if lam == -inf else "", []
+        now, alarms = "full" if lam == inf else "empty" if lam == -inf else "", list[Alarm]()
+        if not (now or any(self.saturation.values())):
+            return alarms
         for kind, left in self.saturation.items():
             if kind == now and not left:
                 alarms.append(Alarm(kind, self.step))

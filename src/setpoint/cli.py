@@ -68,6 +68,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+"""The commands, as typer has them."""
 
 
 def _version(asked: bool) -> None:

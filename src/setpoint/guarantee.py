@@ -25,7 +25,10 @@ from setpoint.losses import Declaration, Limits, Misses, declaration
 from setpoint.steps import Claim, Premise, Within
 from setpoint.stretches import Saturates
 
-__all__ = ["Certificate", "Premise", "RiskCertificate", "Status", "asked_of", "certify", "pooled"]
+__all__ = [
+    "Certificate", "Premise", "RiskCertificate", "Status", "asked_of", "certify", "pooled",
+    "theta_bounds",
+]  # fmt: skip
 
 
 class Status(StrEnum):
@@ -386,10 +389,7 @@ def _within(controller: Controller, index: int, state: State) -> Within:
     """The surroundings of one risk, in terms of its excess."""
     risk, values = controller.risks[index], state.risks[index]
     promise = declaration(risk.loss)
-    low, high = controller.bounds[index]
-    if isinstance(controller.stretch, Saturates):
-        ends = controller.stretch.limits(state.stretch)
-        low, high = max(low, ends[0]), min(high, ends[1])
+    low, high = theta_bounds(controller, state, index)
 
     def surroundings(most: float) -> Within:
         fall, rise = promise.low - risk.level, most - risk.level
@@ -471,6 +471,15 @@ def _certify(
         counted=claim.counted,
         asked=asked_of(risk),
     )
+
+
+def theta_bounds(controller: Controller, state: State, index: int) -> tuple[float, float]:
+    """Where the θ of a risk may lie: within its bounds, and where sets are not full or empty."""
+    low, high = controller.bounds[index]
+    if isinstance(controller.stretch, Saturates):
+        ends = controller.stretch.limits(state.stretch)
+        low, high = max(low, ends[0]), min(high, ends[1])
+    return low, high
 
 
 def asked_of(risk: Risk) -> float | None:

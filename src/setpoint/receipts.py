@@ -22,6 +22,8 @@ from setpoint.errors import (
 __all__ = ["Batch", "Id", "Info", "Receipt", "Receipts", "checked_id", "checked_ids"]
 
 Id = int | str | tuple[int | str, ...]
+"""What a prediction may be called: a whole number, text, or a tuple of them."""
+
 Array = np.ndarray[Any, Any]
 
 _REMEMBERED = 10_000
@@ -99,6 +101,8 @@ def checked_id(id: Any, what: str = "an id") -> Id:
     >>> checked_id((np.int64(3), "north"))
     (3, 'north')
     """
+    if type(id) is int or type(id) is str:
+        return id
     if isinstance(id, str):
         return str(id)
     if isinstance(id, tuple) and id and not any(isinstance(part, tuple) for part in id):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from setpoint._html import table
+from setpoint._html import amount, table
 from setpoint.controller import Controller, State
 from setpoint.guarantee import RiskCertificate, asked_of, certify
 from setpoint.metrics.usefulness import Use, Usefulness, usefulness
@@ -81,8 +81,8 @@ class StreamSummary(_Table):
     learnt
         What a learning family has learnt, by name; empty for others.
     usefulness
-        Whether the last intervals were of use, beside the last label and a quantile of its
-        changes; None for other sets and other losses.
+        Whether the intervals of these last labels were of use, beside a rolling quantile of the
+        forecast's errors; None for other sets and other losses.
     """
 
     risks: tuple[RiskCertificate, ...]
@@ -145,11 +145,12 @@ class StreamSummary(_Table):
             else:
                 lines.append(("guarantee", str(risk.status)))
         if self.width is not None and self.recent:
-            width = "infinite" if self.width != self.width else f"{self.width:.4g}"
+            width = "infinite" if self.width != self.width else amount(self.width)
             full = f", {100.0 * self.full:.1f} % of them full" if self.full else ""
             lines.append(("mean width", f"{width} over the last {self.recent}{full}"))
         if self.usefulness is not None and self.usefulness.use is not Use.TOO_EARLY:
-            lines.append(("of use?", str(self.usefulness)))
+            use = self.usefulness
+            lines.append(("of use?", f"{use.use} (the last {self.recent} labels): {use.words}"))
         if told(self.learnt):
             lines.append(("learnt", ", ".join(told(self.learnt).values())))
         return lines

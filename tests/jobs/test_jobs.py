@@ -14,7 +14,7 @@ import pytest
 import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import InputError
-from setpoint.jobs.columns import features as find
+from setpoint.jobs.features import features as find
 from setpoint.jobs.rows import read
 from setpoint.tape.cells import calendar
 from setpoint.tape.files import write
@@ -255,7 +255,7 @@ def test_the_metrics_file_repeats_the_numbers_of_the_trace(
     held, y = world(1000), np.array(world(1000)["y"])[100:]
     assert told["coverage"] == found.trace.covered.mean()
     low, high = np.array(held["low"])[100:], np.array(held["high"])[100:]
-    assert told["as_given"]["coverage"] == ((low <= y) & (y <= high)).mean()
+    assert told["before"]["coverage"] == ((low <= y) & (y <= high)).mean()
     assert told["job"]["columns"] == {"target": "y", "lower": "low", "upper": "high"}
     assert sum(row["chosen"] for row in told["tried"]) == 1
 

@@ -9,7 +9,8 @@ import pytest
 
 from setpoint import jobs
 from setpoint.errors import DataError, InputError
-from setpoint.jobs.columns import features, tape_of
+from setpoint.jobs.columns import tape_of
+from setpoint.jobs.features import features
 from setpoint.jobs.rows import read
 
 Table = Callable[[Path, Mapping[str, Sequence[Any]]], Path]

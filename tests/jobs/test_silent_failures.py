@@ -120,8 +120,8 @@ def test_a_model_that_diverged_is_named_and_nothing_is_green(tmp_path: Path) -> 
         written(tmp_path / "a.csv", {"point": point, "y": y}), jobs.Columns("y", point="point")
     )
     said = str(outcome)
-    assert "the model diverged: from row " in said
+    assert "the model diverged: from about row " in said
     assert outcome.metrics()["usefulness"]["use"] in ("poor", "useless")
     page = outcome.write(tmp_path / "out")["report.html"].read_text("utf-8")
-    assert "the model diverged: from row " in page
+    assert "the model diverged: from about row " in page
     assert "verdict good" not in page

@@ -99,7 +99,7 @@ def test_the_page_draws_everything_and_stays_quiet(browser: Any, pages: Path, na
 
 def read(text: str) -> float:
     """The number that a person reads."""
-    plain = text.replace(",", "").replace("−", "-")
+    plain = text.replace(",", "").replace("−", "-").replace(" points", "%")
     return float(plain.removesuffix("%")) / (100.0 if plain.endswith("%") else 1.0)
 
 
@@ -118,8 +118,9 @@ def test_the_numbers_are_those_of_the_metrics_file(browser: Any, pages: Path, na
              each => [each.dataset.metric, each.getAttribute("value"), each.textContent]);"""
     )
     names = {metric for metric, *_ in shown}
-    assert {"risks.0.asked", "risks.0.risk", "risks.0.bound_upper", "risks.0.verdict"} <= names
-    assert {"coverage", "longest_streak", "risks.0.worst_window", "median_length"} <= names
+    assert {"risks.0.asked", "risks.0.coverage", "risks.0.coverage_low", "risks.0.verdict"} <= names
+    assert {"coverage", "longest_streak", "risks.0.worst_window"} <= names
+    assert {"median_length", "usefulness.width"} & names
     for metric, value, text in shown:
         expected = looked_up(found, metric)
         if value is None:
@@ -168,19 +169,19 @@ def test_choosing_a_stream_redraws_the_figures(browser: Any, pages: Path) -> Non
     def last() -> float:
         got = browser.execute_script(
             "const drawn = document.getElementById('risk-0')._fullData;"
-            "return Array.from(drawn.find(each => each.name === 'risk so far').y).pop();"
+            "return Array.from(drawn.find(each => each.name === 'coverage so far').y).pop();"
         )
         return float(got)
 
     found = json.loads((pages / "several.json").read_text(encoding="utf-8"))
-    assert last() == pytest.approx(found["risk"], abs=1e-6)
+    assert last() == pytest.approx(1.0 - found["risk"], abs=1e-6)
     choice = Select(browser.find_element(By.ID, "stream"))
     assert len(choice.options) == 4
     choice.select_by_index(3)
     third = found["worst_streams"][2]
-    assert last() == pytest.approx(third["risk"], abs=1e-6)
+    assert last() == pytest.approx(third["coverage"], abs=1e-6)
     caption = browser.find_element(By.ID, "intervals-caption").text
-    assert caption.startswith(f"This is stream {third['id']}.")
+    assert caption.startswith(f"This is series {third['id']}.")
 
 
 def test_names_that_are_markup_are_shown_letter_for_letter(
@@ -298,6 +299,23 @@ def test_on_a_phone_no_button_lies_on_a_legend_and_no_words_beside_the_page(
     assert over == []
     assert cut == 0
     assert browser.execute_script("return document.querySelectorAll('.legend').length") > 2
+
+
+def test_on_a_phone_the_tables_that_matter_need_no_scrolling(
+    browser: Any, tmp_path_factory: pytest.TempPathFactory, several: Trace
+) -> None:
+    folder = tmp_path_factory.mktemp("phone")
+    numbers = report.metrics(several, before=several)
+    numbers["before"] |= {"name": "rolling quantile", "words": "The same."}
+    page = report.write(several, folder / "a.html", metrics=numbers)
+    show(browser, page, width=390, anew=True)
+    right = browser.execute_script(
+        """const tables = ["before-said", "windows-said-0"].map(
+             id => document.querySelector(`[aria-labelledby="${id}"]`));
+           return tables.map(table => Math.max(...[...table.querySelectorAll("td")].map(
+             cell => cell.getBoundingClientRect().right)));"""
+    )
+    assert max(right) <= 390
 
 
 def test_it_prints_in_ink_on_white_paper(browser: Any, pages: Path) -> None:

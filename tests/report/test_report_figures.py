@@ -33,23 +33,26 @@ def test_the_running_risk_and_its_band_follow_a_loop(several: Trace) -> None:
     figure = report.risk_over_time(several, "north")
     rows = np.flatnonzero(several.tape.id == "north")
     total, count = 0.0, 0
-    line, high = [], []
+    line, low = [], []
     for row in rows:
         if not math.isnan(several.losses[0, row]):
             total, count = total + several.losses[0, row], count + 1
-            line.append(total / count)
-            high.append(min(0.1 + (10.0 + 0.05 * 0.9) / 0.05 / count, 1.0))
-    assert np.allclose(named(figure, "risk so far").y, line, atol=1e-6)
-    upper, _ = (each for each in figure.data if each.name == "guaranteed")
-    assert np.allclose(upper.y, high, atol=1e-6)
+            line.append(1.0 - total / count)
+            low.append(max(0.9 - (10.0 + 0.05 * 0.9) / 0.05 / count, 0.0))
+    assert np.allclose(named(figure, "coverage so far").y, line, atol=1e-6)
+    _, lower = (each for each in figure.data if each.name == "guaranteed")
+    assert np.allclose(lower.y, low, atol=1e-6)
 
 
 def test_the_risk_of_several_streams_stays_in_the_sum_of_their_bounds(several: Trace) -> None:
     figure = report.risk_over_time(several)
     upper, lower = (each.y for each in figure.data if each.name == "guaranteed")
-    line = named(figure, "risk so far")
-    assert line.y[-1] == pytest.approx(report.metrics(several)["risk"], abs=1e-6)
-    assert upper[-1] == pytest.approx(report.metrics(several)["bound_upper"], abs=1e-6)
+    line = named(figure, "coverage so far")
+    (risk,) = report.metrics(several)["risks"]
+    assert line.y[-1] == pytest.approx(1.0 - risk["risk"], abs=1e-6)
+    assert line.y[-1] == pytest.approx(risk["coverage"], abs=1e-6)
+    assert lower[-1] == pytest.approx(1.0 - risk["bound_upper"], abs=1e-6)
+    assert lower[-1] == pytest.approx(risk["coverage_low"], abs=1e-6)
     assert ((lower <= line.y) & (line.y <= upper)).all()
     # By step: each stream's first row comes before any stream's second.
     assert line.x[:3].tolist() == [0, 0, 0]
@@ -59,8 +62,8 @@ def test_a_trace_that_goes_on_is_drawn_from_where_it_stood(single: Trace) -> Non
     earlier = replay(single.controller, single.tape[:2_000])
     after = replay(single.controller, single.tape[2_000:], earlier.state)
     figure = report.risk_over_time(after)
-    whole = np.nanmean(single.losses[0])
-    assert named(figure, "risk so far").y[-1] == pytest.approx(whole, abs=1e-6)
+    whole = 1.0 - np.nanmean(single.losses[0])
+    assert named(figure, "coverage so far").y[-1] == pytest.approx(whole, abs=1e-6)
     assert "earlier labels are counted" in figure.layout.meta["caption"]
 
 
@@ -132,10 +135,10 @@ def test_long_traces_keep_every_peak_in_few_points() -> None:
     theta = report.theta(trace).data[0].y
     assert len(theta) < 3_000
     assert theta.max() == pytest.approx(trace.theta.max())
-    worst = report.metrics(trace)["risks"][0]["windows"][0]["risk"]
+    worst = report.metrics(trace)["risks"][0]["windows"][0]["coverage"]
     drawn = named(report.windows(trace), "window").y
     assert np.isclose(drawn, worst, atol=1e-6).any()
-    assert len(named(report.risk_over_time(trace), "risk so far").y) < 3_000
+    assert len(named(report.risk_over_time(trace), "coverage so far").y) < 3_000
 
 
 def test_lengths_are_those_of_a_loop(labelled: Trace) -> None:
@@ -175,7 +178,7 @@ def test_several_risks_and_nested_levels_are_drawn() -> None:
     assert np.allclose(outer.y, [each.parts[1].upper for each in trace.shown])
     for index, level in enumerate((0.2, 0.05)):
         told = report.risk_over_time(trace, risk=index).layout.meta["caption"]
-        assert f"the level asked for, {level:g}" in told
+        assert f"what was asked for, {100 * (1 - level):.2f} %" in told
         assert report.metrics(trace)["risks"][index]["level"] == level
     assert [each.name for each in report.theta(trace).data][:2] == [
         "θ of Miscoverage at 0.2",

@@ -108,7 +108,7 @@ def test_several_streams_have_the_weakest_status_and_a_verdict_that_counts() -> 
         replay(controller, Tape.from_arrays(ends, y, id=np.repeat(["long", "short"], rows)))
     )
     assert numbers["status"] == Status.SAYS_NOTHING_YET
-    assert numbers["verdict"] == ("says nothing yet for 1 of 2 streams; holds for 1 of 2 streams")
+    assert numbers["verdict"] == ("says nothing yet for 1 of 2 series; holds for 1 of 2 series")
     assert {each["id"]: each["status"] for each in numbers["worst_streams"]} == {
         "long": Status.HOLDS, "short": Status.SAYS_NOTHING_YET
     }  # fmt: skip
@@ -195,4 +195,6 @@ def test_real_traffic_with_repeated_times(shared_data: Path, tmp_path: Path) -> 
     assert days == {day: names.count(day) for day in days}
     assert sum(days.values()) == 2_500
     page = report.write(trace, tmp_path / "traffic.html", metrics=found)
-    assert f">{found['risk']:.4g}</data>" in page.read_text(encoding="utf-8")
+    assert f">{100 * found['coverage']:.2f}\N{NO-BREAK SPACE}%</data>" in page.read_text(
+        encoding="utf-8"
+    )

@@ -167,8 +167,8 @@ def test_the_table_of_windows_says_what_happened_there(single: Trace, tmp_path: 
         path = report.write(single, tmp_path / "page.html", metrics=found)
         text = path.read_text(encoding="utf-8")
         listed = len(found["risks"][0]["windows"])
-        assert f"The {listed} windows of {window} labels furthest from the level" in text
-        assert f"Worst {window} labels: mean loss off by" in text
+        assert f"The {listed} stretches of {window} labels furthest from a coverage of 90 %" in text
+        assert f"Worst {window} labels: coverage off by" in text
         worst = found["risks"][0]["windows"][0]
         rows = np.arange(worst["start"], worst["stop"] + 1)
         tape = single.tape
@@ -198,8 +198,9 @@ def test_sections_that_would_be_empty_are_left_out(tmp_path: Path) -> None:
     for name, y in (("held", [1.0] * 30), ("blind", [np.nan] * 30), ("missed", [99.0] * 30)):
         path = report.write(replay(controller, Tape.from_arrays(ends, y)), tmp_path / "a.html")
         told[name] = sections(path.read_text(encoding="utf-8"))
-    useful = "Are the sets of use?"
-    every = ["Worst times", "Intervals and misses", "Worst windows", "Lengths", "Risk over time"]
+    useful, lately = "Are the intervals of use?", "Coverage of the last 30 labels"
+    every = ["Worst times", "Intervals and misses", lately, "Widths over time",
+             "Coverage over time"]  # fmt: skip
     behind = ["θ and λ", "Certificate", "Configuration"]
     assert told["missed"] == [useful, *every, "Streaks of misses", *behind]
     assert told["held"] == [useful, *every, *behind]
@@ -237,11 +238,14 @@ def test_a_page_leads_with_coverage_and_a_budget_in_misses(tmp_path: Path) -> No
     file.write_text("\n".join(["low,high,load", *lines]))
     outcome = sp.jobs.calibrate(file, sp.jobs.Columns("load", lower="low", upper="high"))
     text = outcome.write(tmp_path / "out")["report.html"].read_text("utf-8")
-    covered = f"{outcome.trace.coverage:.2%} of 400 labels lay in their sets; 90 % was asked for."
+    covered = (
+        f"{100 * outcome.trace.coverage:.2f} % of 400 labels lay in their intervals; 90 % was "
+        "asked for."
+    )
     assert f"{covered} At no time can there be more than 10.9 misses above 10 %" in text
-    assert sections(text)[:3] == ["Before and after", "Are the sets of use?", "Worst times"]
+    assert sections(text)[:3] == ["Before and after", "Are the intervals of use?", "Worst times"]
     assert outcome.given is not None
-    assert f">{outcome.given.coverage:.2%}</data>" in text
+    assert f">{100 * outcome.given.coverage:.2f}\N{NO-BREAK SPACE}%</data>" in text
     learnt = outcome.metrics()["learnt"]
     assert learnt["bias"] == pytest.approx(3.0, abs=0.5)
     assert f"<li>labels lie {learnt['bias']:+.4g} from the forecast</li>" in text

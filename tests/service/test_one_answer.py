@@ -16,7 +16,7 @@ pytest.importorskip("httpx", reason="needs httpx: pip install 'setpoint[service]
 pytest.importorskip("starlette", reason="needs starlette: pip install 'setpoint[service]'")
 pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'setpoint[data]'")
 
-from tests.serving import Serving  # noqa: E402
+from tests.serving import Serving
 
 pytestmark = pytest.mark.service
 ROWS = 300
@@ -34,11 +34,9 @@ def events(forecast: np.ndarray, y: np.ndarray, delay: int) -> list[dict[str, An
 
 def ends(answers: list[dict[str, Any]]) -> np.ndarray:
     """The sets among the answers; the first is the whole line, which JSON has no number for."""
-    sets = [answer for answer in answers if "lower" in answer]
-    return np.array([
-        [-np.inf if a["lower"] is None else a["lower"], np.inf if a["upper"] is None else a["upper"]]
-        for a in sets
-    ])  # fmt: skip
+    sets = [(answer["lower"], answer["upper"]) for answer in answers if "lower" in answer]
+    open_ends = np.array([-np.inf, np.inf])
+    return np.where(np.equal(sets, None), open_ends, np.array(sets, np.float64))
 
 
 @pytest.mark.parametrize("delay", [0, 23])

@@ -211,6 +211,26 @@ def test_the_page_fits_a_phone(browser: Any, serving: Serving) -> None:
         browser.set_window_size(1200, 900)
 
 
+def test_the_page_of_a_stream_of_labels_shows_which_ones_are_in_its_sets(
+    browser: Any, tmp_path: Path
+) -> None:
+    with Serving("--store", str(tmp_path / "a")) as serving, serving.client() as client:
+        client.create("<i>animals</i>", preset="label_sets")
+        sizes = []
+        for number, y in enumerate([0, 1, 2, 1, 0]):
+            shown = client.predict("<i>animals</i>", [0.5, 0.3, 0.2], number)
+            sizes.append(len(shown["labels"]))
+            client.label("<i>animals</i>", y, number)
+        with quiet(browser):
+            browser.get(f"{serving.url}/#{quote('<i>animals</i>')}")
+            wait(browser, "document.querySelectorAll('#chart circle').length === 5")
+            bars = browser.execute_script("return document.querySelectorAll('#chart .set').length")
+            assert bars == sum(sizes)
+            browser.find_element("link text", "← all streams").click()
+            wait(browser, "document.querySelectorAll('#rows tr').length === 1")
+            wait(browser, "getComputedStyle(document.getElementById('stream')).display === 'none'")
+
+
 def test_with_tokens_the_page_asks_for_one(browser: Any, tmp_path: Path) -> None:
     environment = {"SETPOINT_TOKENS": "all:admin:s3cret-token"}
     with Serving("--store", str(tmp_path / "a"), environment=environment) as serving:

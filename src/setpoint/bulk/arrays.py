@@ -14,6 +14,7 @@ __all__ = [
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
+"""Any numpy array."""
 
 
 class Intervals(NamedTuple):

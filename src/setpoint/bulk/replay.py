@@ -181,6 +181,20 @@ class Trace:
             )  # fmt: skip
         return None
 
+    def baseline(self) -> tuple[Array, Array] | None:
+        """The ends that a spreadsheet would give, as in `setpoint.metrics.rolling_quantile`.
+
+        None where there is no forecast of one number, or the sets are no intervals.
+        """
+        tape, middle = self.tape, None if self.shown else _middle(self.controller, self.tape)
+        if middle is None:
+            return None
+        ends = metrics.rolling_quantile(
+            *map(tape.by_stream, (tape.y, middle)), offsets=tape.segments.offsets,
+            confidence_level=nominal(self.controller), delay=_delays(tape),
+        )  # fmt: skip
+        return tape.by_row(ends[0]), tape.by_row(ends[1])
+
     def _size_summary(self, shown: tuple[Any, ...], options: Any) -> metrics.Summary:
         sizes = np.array([size_of(set_shown) for set_shown in shown], dtype=np.float64)
         sizes, lam = map(self.tape.by_stream, (sizes, self.lam))

@@ -33,7 +33,10 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
+"""Any numpy array."""
+
 Start = State | Mapping[Hashable, State] | None
+"""Where a run begins: one state for all streams, one for each key, or none."""
 
 LENGTHS = ("mean_length", "mean_finite_length")
 """The metrics that nothing is known of where a set does not tell how large it is."""

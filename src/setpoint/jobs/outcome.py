@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from setpoint import metrics
-from setpoint._html import preformatted
+from setpoint._html import amount, preformatted
 from setpoint.bulk.replay import Trace, nominal
 from setpoint.controller import Controller
 from setpoint.errors import InputError
@@ -22,6 +22,7 @@ from setpoint.jobs.job import Job
 from setpoint.jobs.rows import Rows
 from setpoint.jobs.tune import Choice, finite_or_none
 from setpoint.losses import Miscoverage, MiscoverageCounter
+from setpoint.sets import LabelSet
 from setpoint.sets.family import Scalar, Sides
 from setpoint.tape.files import is_json, write
 
@@ -34,12 +35,21 @@ _ROWS = (
     ("mean streak of misses", "msl", 1.0, ".2f"),
     ("longest streak of misses", "longest_streak", 1.0, ".0f"),
     ("worst {window} labels, {off}", "worst_window", 100.0, ".1f"),
-    ("mean length", "mean_finite_length", 1.0, ".4g"),
-    ("median length", "median_length", 1.0, ".4g"),
+    ("mean width{finite}", "mean_finite_length", 1.0, ""),
+    ("median width", "median_length", 1.0, ""),
+    ("mean width, rolling quantile = 1", "width", 1.0, ".2f"),
     ("full sets, %", "full", 100.0, ".2f"),
     ("empty sets, %", "empty", 100.0, ".2f"),
 )
 _NOTHING = "–"
+
+
+class Before(NamedTuple):
+    """What there was without setpoint: its name, what it is in words, and its sets."""
+
+    name: str
+    words: str
+    trace: Trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +84,48 @@ class Outcome:
     features: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    @cached_property
+    @property
     def given(self) -> metrics.Summary | None:
         """The predictions as they came, judged on the same rows and as the first risk judges.
 
         Of several series, streaks and windows are those within a series.
         """
-        return None if self.ends is None else _judged(self.trace, *self.ends)
+        before = None if self.ends is None else self.before
+        return None if before is None else before.trace.summary()
+
+    @cached_property
+    def before(self) -> Before | None:
+        """The predictions as they came; of those that were no sets, what one would plainly do."""
+        trace = self.trace
+        if self.ends is not None:
+            name = "the model alone" if self.job.model is not None else "as given"
+            return Before(name, "The same rows, judged in the same way.", _alone(trace, self.ends))
+        ends = trace.baseline()
+        if ends is not None:
+            asked = f"{100.0 * nominal(trace.controller):.6g} %"
+            words = (
+                f"The forecast alone has no interval{self._off()}. Before is what a spreadsheet "
+                f"would give: the forecast plus and minus the {asked} quantile of its last 300 "
+                "errors known by then, without limits until 30 are known."
+            )
+            return Before("rolling quantile", words, _alone(trace, ends))
+        if trace.shown and isinstance(trace.shown[0], LabelSet):
+            top = np.argmax(np.stack(list(map(np.asarray, trace.tape.prediction))), axis=0)
+            words = "Before is the likeliest class alone, on the same rows."
+            # As an interval of length 1 it holds its class and no other.
+            alone = _alone(trace, (top - 0.5, top + 0.5))
+            return Before("likeliest class", words, alone)
+        return None
+
+    def _off(self) -> str:
+        """How far off a forecast is; of several series each would have its own."""
+        trace = self.trace
+        if len(trace.states) > 1 or not trace.observed.any():
+            return ""
+        middle = np.asarray(trace.tape.prediction[0], np.float64)
+        return (
+            f" and is off by {amount(float(np.nanmean(np.abs(trace.tape.y - middle))))} on average"
+        )
 
     @property
     def repeat(self) -> str | None:
@@ -106,9 +151,12 @@ class Outcome:
             "added": dict(self.names),
             "repeat": self.repeat,
         }
+        before = self.before
+        numbers = report.metrics(self.trace, before=None if before is None else before.trace)
+        if before is not None:
+            numbers["before"] |= {"name": before.name, "words": before.words}
         return {
-            **report.metrics(self.trace),
-            "as_given": None if self.given is None else finite_or_none(self.given.as_dict()),
+            **numbers,
             "tried": [finite_or_none(row._asdict()) for row in self.choice.tried],
             "notes": list(self.notes),
             "job": job,
@@ -116,12 +164,11 @@ class Outcome:
 
     def __str__(self) -> str:
         numbers = self.metrics()
-        alone = "the model alone" if self.job.model is not None else "as given"
         lines = [self._head(numbers), _headline(self.trace, numbers), ""]
         if numbers["usefulness"] is not None:
             use = numbers["usefulness"]
             lines.insert(2, f"{use['use']}: {use['words']}")
-        lines += _beside(self.trace.controller, self.given, numbers, alone)
+        lines += _beside(self.trace.controller, numbers)
         lines.append("")
         if len(self.trace.states) == 1:
             lines.append(str(self.trace.certificate()))
@@ -206,19 +253,18 @@ class Outcome:
         }
 
 
-def _judged(trace: Trace, lower: Array, upper: Array) -> metrics.Summary:
-    """Every metric of other ends than the trace's, on its labels and under its first risk."""
-    tape, loss = trace.tape, trace.controller.risks[0].loss
+def _alone(trace: Trace, ends: tuple[Array, Array]) -> Trace:
+    """Other ends than the trace's, on its labels and judged by its first risk."""
+    (lower, upper), tape, loss = ends, trace.tape, trace.controller.risks[0].loss
     hits = metrics.covered(lower, upper, tape.y)
     losses = 1.0 - hits
     if isinstance(loss, MiscoverageCounter):
         streams = np.split(tape.by_stream(hits), tape.segments.offsets[1:-1])
         counters = np.concatenate([metrics.miscoverage_counter(part) for part in streams])
         losses = tape.by_row(np.minimum(counters, loss.cap or np.inf))
-    alone = replace(
+    return replace(
         trace, lower=lower, upper=upper, shown=None, covered=hits == 1.0, losses=losses[None]
     )
-    return alone.summary()
 
 
 def _is_whole(controller: Controller) -> bool:
@@ -273,56 +319,78 @@ def _promise(certified: list[RiskCertificate], streams: int) -> str:
     return f"never more than {most:.4g} {first.unit[1]} too many{each} is guaranteed"
 
 
-def _beside(
-    controller: Controller,
-    given: metrics.Summary | None,
-    numbers: Mapping[str, Any],
-    alone: str,
-) -> list[str]:
-    """The predictions as given beside the sets that were held."""
+def _beside(controller: Controller, numbers: Mapping[str, Any]) -> list[str]:
+    """What there was before beside the sets that were held.
+
+    Widths of several series may have unlike units: of all together only their ratio is told.
+    """
+    before = numbers["before"] or {}
     width, first = 36, numbers["risks"][0]
     shares = isinstance(controller.risks[0].loss, Miscoverage)
     off = "points off" if shares else "mean loss off by"
     worst = first["windows"]
     window = worst[0]["labels"] if worst else numbers["window"]  # fewer where there are fewer
-    lines = [f"{'':<{width}}" + (f"{alone:>17}" if given else "") + f"{'with setpoint':>16}"]
+    several = numbers["streams"] > 1 and numbers["sets"] == "intervals"
+    finite = numbers["mean_length"], before.get("mean_length", 0.0)
+    lines = [f"{'':<{width}}{before.get('name', ''):>17}{'with setpoint':>16}"]
     for title, name, scale, form in _ROWS:
         if name == "worst_window" and _is_whole(controller):
             continue  # each side has its own
-        value = first[name] if name == "worst_window" else numbers[name]
-        before = None if given is None else getattr(given, name)
+        if name in ("mean_finite_length", "median_length", "width") and several != (
+            name == "width"
+        ):
+            continue
+        now, then = numbers, before
+        if name == "worst_window":
+            now = first
+        elif name == "width":
+            now, then = (source.get("usefulness") or {} for source in (numbers, before))
+        value, earlier = now.get(name), then.get(name)
         if name == "worst_window" and not shares:
             scale, form = 1.0, ".3g"
-        cells = [_cell(before, scale, form), _cell(value, scale, form)]
+        cells = [_cell(earlier, scale, form), _cell(value, scale, form)]
         if set(cells) == {_NOTHING}:
             continue
         if numbers["sets"] != "intervals":
-            title = title.replace("length", "size")
-        left = "" if given is None else f"{cells[0]:>17}"
-        lines.append(f"{title.format(window=window, off=off):<{width}}{left}{cells[1]:>16}")
+            title = title.replace("width", "size")
+        title = title.format(window=window, off=off, finite=" of finite sets" * (None in finite))
+        lines.append(f"{title:<{width}}{cells[0] if before else '':>17}{cells[1]:>16}")
     return lines
 
 
 def _cell(value: float | None, scale: float, form: str) -> str:
-    return _NOTHING if value is None or not np.isfinite(value) else format(scale * value, form)
+    if value is None or not np.isfinite(value):
+        return _NOTHING
+    return format(scale * value, form) if form else amount(value)
 
 
 def _streams(numbers: Mapping[str, Any]) -> list[str]:
     """All series together, and those with the most trouble."""
     low, high = (_cell(numbers[f"bound_{side}"], 1, ".4g") for side in ("lower", "upper"))
-    name, level = numbers["risks"][0]["name"], numbers["level"]
+    first, worst = numbers["risks"][0], numbers["worst_streams"][:5]
+    shares = first["asked"] is not None
+    told = f"mean loss {numbers['risk']:.4g}, guaranteed between {low} and {high}"
+    if shares:
+        told = f"coverage {100 * first['coverage']:.2f} %"
+        if first["coverage_low"] is not None:
+            told += f", at least {100 * first['coverage_low']:.2f} % is guaranteed"
+    if first["budget_all"] is not None:
+        told += f", never more than {first['budget_all']:,.4g} {first['unit']} too many in all"
     lines = [
-        f"{name} at level {level:g}, all series: {numbers['verdict']}",
-        f"  mean loss {numbers['risk']:.4g}, guaranteed between {low} and {high}",
+        f"{first['name']} at level {numbers['level']:g}, all series: {numbers['verdict']}",
+        f"  {told}",
         "  the series by trouble:",
     ]
-    worst = numbers["worst_streams"][:5]
     width = max(len(str(row["id"])) for row in worst)
-    lines += [
-        f"    {row['id']!s:<{width}}{row['risk']:>10.4f} over {row['labels']:,} labels "
-        f"({row['verdict']}{_of_use(row)})"
-        for row in worst
-    ]
+    size = "mean width" if numbers["sets"] == "intervals" else "mean size"
+    for row in worst:
+        risk = f"{100 * (1 - row['risk']):>9.2f} %" if shares else f"{row['risk']:>11.4f}"
+        length = row["mean_finite_length"]
+        wide = "" if length is None else f", {size} {amount(length)}"
+        lines.append(
+            f"    {row['id']!s:<{width}}{risk} over {row['labels']:,} labels{wide} "
+            f"({row['verdict']}{_of_use(row)})"
+        )
     return lines
 
 

@@ -80,9 +80,9 @@ class Rows:
         """The names of the columns."""
         return list(self.table.column_names)
 
-    def place(self, row: int) -> str:
+    def place(self, row: int, *, header: bool = True) -> str:
         """Where a row is, as an editor shows the file."""
-        return self.file.place(row)
+        return self.file.place(row, header=header)
 
     def column(self, name: str, role: str) -> Any:
         """A column by its name; `role` is the option that asks for it."""

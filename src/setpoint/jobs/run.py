@@ -11,8 +11,9 @@ from setpoint._check import positive
 from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError
 from setpoint.jobs.calibrate import calibrated
-from setpoint.jobs.columns import Columns, Features, check_keys, tape_of, unused
-from setpoint.jobs.columns import features as features_of
+from setpoint.jobs.columns import Columns, check_keys, tape_of, unused
+from setpoint.jobs.features import Features
+from setpoint.jobs.features import features as features_of
 from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
@@ -221,22 +222,31 @@ def _told(
     rows: Rows,
 ) -> list[str]:
     """What there is to say of the models; few rows, for finding one reads the file."""
-    notes = []
+    notes, header = [], iter([True])  # which line is the first is said once
+
+    def place(row: int) -> str:
+        return rows.place(row, header=next(header, False))
+
+    share = weights.get(model, 1.0)
+    if model in ("seasonal", "drift") and share < 0.5:
+        notes.append(
+            f"no season was found for {1.0 - share:.0%} of the rows: there the forecast is the "
+            "last label"
+        )
     if model == "auto":
         shares = sorted(weights.items(), key=lambda item: -item[1])
         parts = [f"{name} {share:.0%}" for name, share in shares]
         notes.append(f"the forecast is a mixture, on average of {', '.join(parts)}")
     for name, times in absences.items():
         some = [
-            f"at {rows.place(start)}, left out"
-            + ("" if stop is None else f" until {rows.place(stop)}")
+            f"at {place(start)}, left out" + ("" if stop is None else f" until {place(stop)}")
             for start, stop in times[:_TOLD]
         ]
         more = f"; and {len(times) - _TOLD:,} more times" if len(times) > _TOLD else ""
         notes.append(f"{name} diverged {'; '.join(some)}{more}")
     for name, row in stopped.items():
         notes.append(
-            f"{name} learnt nothing more from {rows.place(row)} on: its {seconds:g} seconds were "
+            f"{name} learnt nothing more from {place(row)} on: its {seconds:g} seconds were "
             "over (--budget gives more)"
         )
     return notes

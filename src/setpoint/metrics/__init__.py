@@ -22,12 +22,18 @@ from setpoint.metrics.arrays import (
 )
 from setpoint.metrics.deviations import GroupCoverage, delta_coverage, noise_floor
 from setpoint.metrics.summaries import Running, Summary, size_summary, summary
-from setpoint.metrics.usefulness import Use, Usefulness, label_usefulness, usefulness
+from setpoint.metrics.usefulness import (
+    Use,
+    Usefulness,
+    label_usefulness,
+    rolling_quantile,
+    usefulness,
+)
 
 __all__ = [
     "GroupCoverage", "Running", "Summary", "Use", "Usefulness", "coverage", "covered",
     "delta_coverage", "false_negatives", "label_usefulness", "labels_covered", "lengths", "mc",
     "mean_finite_length", "mean_length",
-    "miscoverage_counter", "msl", "noise_floor", "pinball", "risk", "set_sizes", "size_summary",
-    "streaks", "summary", "usefulness",
+    "miscoverage_counter", "msl", "noise_floor", "pinball", "risk", "rolling_quantile", "set_sizes",
+    "size_summary", "streaks", "summary", "usefulness",
 ]  # fmt: skip

@@ -151,13 +151,12 @@ def size_summary(
     ----------
     size
         How large each set is: the number of labels, the mean width over the pixels of an image.
+        Other parameters are those of `summary`; `pinball` and `winkler` are NaN.
     covered
         1 (or True) where the set did its duty, 0 where not, NaN where not observed. For an image
         whose loss is a share of pixels, say `losses <= level`.
     full, empty
         Which sets are full and empty; if not given, those of size +inf and of size 0.
-
-    The other parameters are those of `summary`; `pinball` and `winkler` are NaN.
 
     Examples
     --------

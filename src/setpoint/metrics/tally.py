@@ -139,6 +139,7 @@ class Tally(NamedTuple):
 
 
 NOTHING = Tally(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+"""The tally of no step."""
 
 
 def measure(

@@ -5,6 +5,7 @@ a quantile of its latest errors, and with the range of y. Sets of labels are com
 frequent labels that would do without any model. Nothing here has a unit.
 """
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from itertools import product
@@ -18,7 +19,10 @@ from setpoint._check import confidence, whole
 from setpoint.errors import InputError
 from setpoint.metrics.tally import Floats, Places, column, ends, observed, offsets_of
 
-__all__ = ["Streams", "Use", "Usefulness", "label_usefulness", "of_streams", "usefulness"]
+__all__ = [
+    "Streams", "Use", "Usefulness", "label_usefulness", "of_streams", "rolling_quantile",
+    "usefulness",
+]  # fmt: skip
 
 _BLOCK = 25
 """A baseline is made anew after so many rows."""
@@ -60,8 +64,8 @@ class Usefulness:
     rows
         How many rows were compared.
     diverged
-        The row from which the forecast's errors scatter by more than the range of y, counted from
-        0; None where they do not.
+        About the row from which the forecast's errors scatter by more than the range of y, counted
+        from 0; None where they do not.
     words
         The verdict as a sentence.
 
@@ -69,7 +73,7 @@ class Usefulness:
     --------
     >>> y = np.sin(np.arange(400.0))
     >>> print(usefulness(y - 0.1, y + 0.1, y, np.zeros(400)))  # doctest: +ELLIPSIS
-    useful: the sets take up 10.0 % of the range of y, and score 0.10 times a rolling quantile ...
+    useful: over 350 labels the sets take up 10.0 % of the range of y, and score 0.10 times a ...
     """
 
     use: Use
@@ -167,7 +171,7 @@ class Streams(NamedTuple):
         if not several or not bad or verdict.use is Use.TOO_EARLY:
             return verdict
         use = Use.POOR if verdict.use is Use.USEFUL and bad > 0.01 * len(self.rows) else verdict.use
-        words = f"{verdict.words}; those of {bad:,} of {len(self.rows):,} streams are useless"
+        words = f"{verdict.words}; those of {bad:,} of {len(self.rows):,} series are useless"
         return replace(verdict, use=use, words=words)
 
     @property
@@ -199,18 +203,11 @@ def of_streams(
     low, high = ends(lower, upper)
     labels = observed(y, "y", len(low))
     asked = confidence(confidence_level)
-    whole(window, "window", _LEAST)
-    starts = offsets_of(offsets, len(low))
     forecast = None if middle is None else column(middle, "middle", len(low))
-    seen = np.flatnonzero(labels == labels)
-    places = np.searchsorted(seen, starts)  # where each stream begins among observed rows
+    seen, begins, counts, delays = _seen(labels, offsets, delay)
     if len(seen) < len(labels):
         low, high, labels = low[seen], high[seen], labels[seen]
         forecast = None if forecast is None else forecast[seen]
-    begins, counts = places[:-1], np.diff(places)
-    delays = np.broadcast_to(np.asarray(delay), len(counts))
-    if delays.dtype.kind not in "iu" or (delays < 0).any():
-        raise InputError(f"delay must be a whole number of at least 0, got {delay!r}")
     if forecast is None:
         forecast = np.concatenate([labels[:1], labels[:-1]])
         forecast[begins[counts > 0]] = labels[begins[counts > 0]]
@@ -222,22 +219,11 @@ def of_streams(
         spans[some] = tops - np.minimum.reduceat(labels, begins[some])
     widths, plain, scores, plain_scores, full, empty, rows = np.zeros((7, len(counts)))
     diverged = np.full(len(counts), -1)
-    blocks = -(-int(counts.max(initial=0)) // _BLOCK)
     tail = 2.0 / (1.0 - asked)
-    chosen = range(0, blocks, -(-blocks // _MOST_BLOCKS) or 1)
-    for block, late in product(chosen, np.unique(delays).tolist()):
-        first = block * _BLOCK
-        size = min(first - late, window)
-        which = np.flatnonzero((counts > first) & (delays == late))
-        if size < _LEAST or not len(which):
-            continue
-        past = errors[begins[which, None] + np.arange(first - late - size, first - late)]
-        rank = min(ceil(asked * (size + 1)), size) - 1
-        radius = np.partition(np.abs(past), rank, axis=1)[:, rank]
+    blocks = _blocks(errors, begins, counts, delays, asked, window, _MOST_BLOCKS)
+    for first, late, which, past, radius in blocks:
         # What the sets of this block and the baseline come to.
-        here = begins[which, None] + np.arange(first, first + _BLOCK)
-        inside = here < (begins + counts)[which, None]
-        here = np.where(inside, here, begins[which, None])
+        here, inside = _rows(first, begins[which], counts[which])
         bottom, top, truth, off = low[here], high[here], labels[here], np.abs(errors[here])
         void = bottom > top
         wide = np.where(void, 0.0, top - bottom)
@@ -258,13 +244,92 @@ def of_streams(
         if len(suspects):
             recent, span = past[suspects, -_RECENT:], spans[which[suspects]]
             scatter = np.median(np.abs(recent - np.median(recent, axis=1, keepdims=True)), axis=1)
-            wild = which[suspects[(scatter > span) & (span > 0.0)]]
-            diverged[wild] = seen[begins[wild] + first - late - min(size, _RECENT)]
+            wild = (scatter > span) & (span > 0.0)
+            # The first error that is large: the others cannot scatter by so much.
+            begun = (np.abs(recent[wild]) > span[wild, None] / 2.0).argmax(axis=1)
+            start, series = first - late - recent.shape[1], which[suspects[wild]]
+            diverged[series] = seen[begins[series] + start + begun]
     with np.errstate(invalid="ignore", divide="ignore"):
         return Streams(
             scores / plain_scores, widths / plain, widths / (rows * spans), full / rows,
             empty / rows, rows.astype(np.int64), diverged,
         )  # fmt: skip
+
+
+def rolling_quantile(
+    y: ArrayLike,
+    middle: ArrayLike,
+    *,
+    confidence_level: float = 0.9,
+    offsets: ArrayLike | None = None,
+    window: int = 300,
+    delay: ArrayLike = 0,
+) -> tuple[Floats, Floats]:
+    """The ends that a spreadsheet would give: a forecast ± a quantile of its latest known errors.
+
+    It is the baseline of `usefulness`, with its parameters. The quantile is taken anew every 25
+    labels; the interval is the whole line until 30 errors are known, and where there is no label.
+
+    Examples
+    --------
+    >>> lower, upper = rolling_quantile([1.0, -1.0] * 30, [0.0] * 60)
+    >>> lower[[0, 59]].tolist(), upper[[0, 59]].tolist()
+    ([-inf, -1.0], [inf, 1.0])
+    """
+    labels = observed(y, "y")
+    forecast = column(middle, "middle", len(labels))
+    seen, begins, counts, delays = _seen(labels, offsets, delay)
+    errors, radii = (labels - forecast)[seen], np.full(len(seen), inf)
+    asked = confidence(confidence_level)
+    for first, _, which, _, radius in _blocks(errors, begins, counts, delays, asked, window):
+        here, inside = _rows(first, begins[which], counts[which])
+        radii[here[inside]] = np.repeat(radius, inside.sum(axis=1))
+    radius = np.full(len(labels), inf)
+    radius[seen] = radii
+    return forecast - radius, forecast + radius
+
+
+def _seen(labels: Floats, offsets: ArrayLike | None, delay: ArrayLike) -> tuple[Any, ...]:
+    """The rows with labels; where each stream begins among them, how many it has, its delay."""
+    seen = np.flatnonzero(labels == labels)
+    places = np.searchsorted(seen, offsets_of(offsets, len(labels)))
+    begins, counts = places[:-1], np.diff(places)
+    delays = np.broadcast_to(np.asarray(delay), len(counts))
+    if delays.dtype.kind not in "iu" or (delays < 0).any():
+        raise InputError(f"delay must be a whole number of at least 0, got {delay!r}")
+    return seen, begins, counts, delays
+
+
+def _blocks(
+    errors: Floats,
+    begins: Places,
+    counts: Places,
+    delays: Places,
+    asked: float,
+    window: int,
+    most: int | None = None,
+) -> Iterator[tuple[int, int, Places, Floats, Floats]]:
+    """Blocks of rows that share a baseline, `most` of them at the most: the first row of each, the
+    delay, the streams that have it, their past errors and the quantile of these."""
+    whole(window, "window", _LEAST)
+    blocks = -(-int(counts.max(initial=0)) // _BLOCK)
+    chosen = range(0, blocks, -(-blocks // (most or blocks or 1)) or 1)
+    for block, late in product(chosen, np.unique(delays).tolist()):
+        first = block * _BLOCK
+        size = min(first - late, window)
+        which = np.flatnonzero((counts > first) & (delays == late))
+        if size < _LEAST or not len(which):
+            continue
+        past = errors[begins[which, None] + np.arange(first - late - size, first - late)]
+        rank = min(ceil(asked * (size + 1)), size) - 1
+        yield first, late, which, past, np.partition(np.abs(past), rank, axis=1)[:, rank]
+
+
+def _rows(first: int, begins: Places, counts: Places) -> tuple[Places, Any]:
+    """The rows of a block, one line for each stream, and which of them there are."""
+    here = begins[:, None] + np.arange(first, first + _BLOCK)
+    inside = here < (begins + counts)[:, None]
+    return np.where(inside, here, begins[:, None]), inside
 
 
 def _poor(score: Any, share: Any, full: Any, empty: Any) -> Any:
@@ -286,7 +351,11 @@ def _verdict(
     parts = []
     if share == share:
         size = f"{share:.1%}".replace("%", " %") if share < 10.0 else f"{share:.2g} times"
-        parts.append(f"the sets take up {size} of the range of y".replace("times of", "times"))
+        parts.append(
+            f"over {rows:,} labels the sets take up {size} of the range of y".replace(
+                "times of", "times"
+            )
+        )
     if score == score:
         parts.append(
             f"and score {score:.2f} times a rolling quantile of past errors (Winkler; below 1 is "
@@ -303,9 +372,9 @@ def _verdict(
     if empty > _POOR_EMPTY:
         words += f"; {empty:.1%} of them are empty".replace("%", " %")
     if diverged is not None:
-        who = f"the model diverged: from row {diverged:,} on its errors"
+        who = f"the model diverged: from about row {diverged:,} on its errors"
         if streams > 1:
-            who = f"the models of {wild:,} of {streams:,} streams diverged: their errors"
+            who = f"the models of {wild:,} of {streams:,} series diverged: their errors"
         words += f"; {who} scatter by more than the whole range of y"
     return use, *means, rows, diverged, words
 
@@ -327,7 +396,7 @@ def label_usefulness(
     Examples
     --------
     >>> print(label_usefulness([1.0] * 60, [0.0, 1.0, 2.0] * 20, 3))
-    useful: a set holds 1.00 of 3 labels on average; without a model 3 would do
+    useful: over 60 labels a set holds 1.00 of 3 classes on average; without a model 3 would do
     """
     whole(classes, "classes", 1)
     truth = observed(labels, "labels")
@@ -348,7 +417,8 @@ def label_usefulness(
     )
     share = mean / enough
     words = (
-        f"a set holds {mean:.2f} of {classes} labels on average; without a model {enough} would do"
+        f"over {rows:,} labels a set holds {mean:.2f} of {classes} classes on average; without a "
+        f"model {enough} would do"
     )
     use = Use.USEFUL if share < _POOR_SHARE else Use.POOR if share < 1.0 else Use.USELESS
     if empty > _POOR_FULL:

@@ -60,7 +60,7 @@ class View:
         """Which stream it is, to go behind a title; nothing where that goes without saying."""
         if self.several or len(self.trace.states) == 1:
             return ""
-        return f", stream {self.streams[0]}"
+        return f", series {self.streams[0]}"
 
     @property
     def hits(self) -> Array:
@@ -277,6 +277,11 @@ class Risks(NamedTuple):
     labels: int
     earlier: int
 
+    def covered(self) -> "Risks":
+        """The same as coverage, where the risk is the share of labels missed."""
+        low, high = (None if side is None else 1.0 - side for side in (self.high, self.low))
+        return self._replace(risk=1.0 - self.risk, low=low, high=high, level=1.0 - self.level)
+
 
 def risks(view: View, risk: int) -> Risks:
     """The running risk of a view.
@@ -343,7 +348,7 @@ def _by_certificate(
     return certificates, first[seen], count[seen], np.bincount(numbers, losses)[seen]
 
 
-def risk_range(curve: Risks) -> list[float]:
+def risk_range(curve: Risks, *, share: bool = False) -> list[float]:
     """Room for the line once it has settled, the level, and the band where that is not too much."""
     settled = curve.risk[len(curve.risk) // 20 :]
     away = float(np.abs(settled - curve.level).max(initial=0.02 * abs(curve.level)))
@@ -353,8 +358,10 @@ def risk_range(curve: Risks) -> list[float]:
         if side is not None and len(side)
     ]
     away = 1.15 * max(away, min(max(at_end, default=0.0), 6.0 * away)) or 0.05
-    low = curve.level - away
-    return [max(low, -0.02 * away) if low < 0.0 <= curve.level else low, curve.level + away]
+    low, high = curve.level - away, curve.level + away
+    if low < 0.0 <= curve.level:
+        low = max(low, -0.02 * away)
+    return [low, min(high, 1.0 + 0.02 * away) if share else high]
 
 
 class Band(NamedTuple):
@@ -465,7 +472,8 @@ class Lengths(NamedTuple):
     """How large the sets are: each (`low` and `high` None), or the middle and 10–90 % of bunches.
 
     The middle is the median of lengths, and the mean of sizes, which are small whole numbers.
-    `infinite` of the sets have no finite length and are left out.
+    `infinite` of the sets have no finite length and are left out. Lengths of several streams are
+    multiples of the median of their stream.
     """
 
     x: Array
@@ -480,6 +488,10 @@ def lengths(view: View) -> Lengths:
     """The lengths or sizes along a view."""
     sizes = view.sizes
     infinite = int(np.isinf(sizes).sum())
+    if view.several and shows_intervals(view.trace):
+        usual, numbers = _medians(view.trace), stream_numbers(view.trace)[view.rows]
+        sizes = np.divide(sizes, usual[numbers], out=np.full(len(sizes), nan),
+                          where=usual[numbers] > 0.0)  # fmt: skip
     if len(sizes) <= 2 * _BINS:
         return Lengths(view.x, np.where(np.isinf(sizes), nan, sizes), None, None, 1, infinite)
     together = max(-(-len(sizes) // _BINS), _LEAST)
@@ -494,6 +506,15 @@ def lengths(view: View) -> Lengths:
                 table[place, 1] = bunch.mean()
     low, middle, high = table.T
     return Lengths(view.x[np.array(begin)], middle, low, high, together, infinite)
+
+
+def _medians(trace: Trace) -> Array:
+    """The median finite length of each stream; NaN where there is none."""
+    every = np.arange(len(trace.lam))
+    sizes = View(trace, every, every, "row", ()).sizes
+    parts = np.split(trace.tape.by_stream(sizes), trace.tape.segments.offsets[1:-1])
+    finite = (part[np.isfinite(part)] for part in parts)
+    return np.array([np.median(part) if len(part) else nan for part in finite])
 
 
 class Window(NamedTuple):
@@ -512,6 +533,11 @@ class Rolling(NamedTuple):
     window: int
     level: float
     worst: list[Window]
+
+    def covered(self) -> "Rolling":
+        """The same as coverage, where the risk is the share of labels missed."""
+        worst = [window._replace(risk=1.0 - window.risk) for window in self.worst]
+        return self._replace(risk=1.0 - self.risk, level=1.0 - self.level, worst=worst)
 
 
 def rolling(view: View, risk: int, window: int, count: int = 5) -> Rolling:

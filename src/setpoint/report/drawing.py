@@ -8,7 +8,8 @@ import numpy as np
 from setpoint.bulk.replay import Trace
 from setpoint.bulk.rows import Ends
 from setpoint.errors import InputError
-from setpoint.guarantee import Certificate
+from setpoint.guarantee import Certificate, asked_of
+from setpoint.report import words
 from setpoint.report.figures import LIGHT, add_band, blank, intervals, line_of, titled
 from setpoint.sets.family import size_of
 from setpoint.stream import Stream
@@ -41,7 +42,8 @@ def _last(stream: Stream) -> Any:
         y = np.array([y for _, y in recent], np.float64)
         ends = np.array([(shown.lower, shown.upper) for shown, _ in recent])
         lower, upper = np.where(np.isfinite(ends) & (ends[:, :1] <= ends[:, 1:]), ends, np.nan).T
-        add_band(figure, x, lower, upper, "set", edge=0.8)
+        name = words.interval(asked_of(stream.controller.risks[0]))
+        add_band(figure, x, lower, upper, name, edge=0.8)
         figure.add_scatter(x=x, y=y, mode="lines+markers", name="label", line=line_of("ink", 1.1))
         missed, height, axis = (y < ends[:, 0]) | (y > ends[:, 1]), y, "label"
     else:

@@ -43,7 +43,11 @@ _COLOURS = {
     "worst": ("rgba(184,57,14,0.14)", "rgba(255,143,99,0.2)"),
 }
 LIGHT = {name: day for name, (day, _) in _COLOURS.items()}
+"""The colours of a light page, by name."""
+
 NIGHT = dict(_COLOURS.values())
+"""The colours of a dark page, by those of a light one."""
+
 SERIES = ("line", "second", "third", "miss")
 """The colours of several curves in one plot."""
 
@@ -70,30 +74,41 @@ def _add_line(figure: Any, points: tuple[Array, ...], name: str, line: Any, row:
 
 
 def risk_over_time(trace: Trace, stream: Hashable = None, *, risk: int = 0) -> Any:
-    """The mean loss up to each label, with the guarantee as a band."""
+    """The coverage up to each label, with the guarantee as a band.
+
+    Where the risk is not about coverage, its mean loss instead.
+    """
     figure, view = blank(), view_of(trace, stream)
     curve = curves.risks(view, risk)
     promise = declaration(trace.controller.risks[risk].loss)
+    share = asked_of(trace.controller.risks[risk]) is not None
+    what = "coverage" if share else "mean loss"
+    curve = curve.covered() if share else curve
     if curve.high is not None or curve.low is not None:
         most = 2.0 * float(max(curve.risk.max(initial=0.0), curve.level))
         most = promise.high if promise.high < inf else most
         low = np.full(len(curve.risk), promise.low) if curve.low is None else curve.low
         high = np.full(len(curve.risk), most) if curve.high is None else curve.high
         add_band(figure, _places(curve.x), low, high, "guaranteed")
-    _add_line(figure, (curve.x, curve.risk), "risk so far", line_of("line"))
+    _add_line(figure, (curve.x, curve.risk), f"{what} so far", line_of("line"))
     _add_level(figure, curve.level)
-    figure.update_yaxes(range=curves.risk_range(curve))
-    caption = words.of_risk(view, curve, trace.controller.risks[risk].name)
-    return titled(figure, view, "Risk over time", caption, x=view.axis, y="mean loss so far")
+    figure.update_yaxes(range=curves.risk_range(curve, share=share))
+    caption = words.of_risk(view, curve, trace.controller.risks[risk].name, share=share)
+    title = f"{what.capitalize()} over time"
+    titled(figure, view, title, caption, x=view.axis, y=f"{what} so far")
+    return _in_percent(figure) if share else figure
 
 
 def windows(trace: Trace, stream: Hashable = None, *, risk: int = 0, window: int = 250) -> Any:
-    """The mean loss over sliding windows, with the worst ones shaded."""
+    """The coverage, or the mean loss, over sliding windows, with the worst ones shaded."""
     figure = blank()
     if stream is None and len(trace.states) > 1:
         stream = worst_window_stream(trace, curves.summary_of(trace, risk, window))
     view = view_of(trace, stream, alone=True, risk=risk)
     rolling = curves.rolling(view, risk, window)
+    share = asked_of(trace.controller.risks[risk]) is not None
+    what = "coverage" if share else "mean loss"
+    rolling = rolling.covered() if share else rolling
     shaded = rolling.worst[: 3 if len(view.rows) > 12 * rolling.window else 1]
     for worst in shaded:
         figure.add_vrect(
@@ -106,10 +121,11 @@ def windows(trace: Trace, stream: Hashable = None, *, risk: int = 0, window: int
     _add_line(figure, curves.broken(rolling.x, rolling.risk), "window", line_of("line"))
     _add_level(figure, rolling.level)
     promise = declaration(trace.controller.risks[risk].loss)
-    caption = words.of_windows(rolling, len(shaded), promise)
-    titled(figure, view, "Worst windows", caption, x=view.axis, y="mean loss in window")
+    caption = words.of_windows(rolling, len(shaded), promise, share=share)
+    title = f"{what.capitalize()} of the last {rolling.window:,} labels"
+    titled(figure, view, title, caption, x=view.axis, y=what)
     figure.update_layout(meta={**figure.layout.meta, "shaded": len(shaded)})
-    return figure
+    return _in_percent(figure) if share else figure
 
 
 def streaks(trace: Trace, stream: Hashable = None) -> Any:
@@ -189,12 +205,14 @@ def draw_groups(trace: Trace, stream: Hashable = None) -> Any:
         name=what,
         marker={"color": LIGHT["line"], "size": 10},
         customdata=labels,
-        hovertemplate="%{y:.4f} of %{customdata:,} labels<extra></extra>",
+        hovertemplate="%{y} of %{customdata:,} labels<extra></extra>",
     )
     _add_level(figure, table.goal)
     by = "day of the week" if table.by == "weekday" else "group"
     caption = words.of_groups(table, len(kept))
     titled(figure, view, f"By {by}", caption, x="", y=what)
+    if table.coverage:
+        _in_percent(figure)
     figure.update_xaxes(type="category")
     figure.update_layout(bargap=0.5)
     return figure
@@ -222,7 +240,7 @@ def intervals(
     if rows.bands:
         title, axis, height = "Intervals and misses", target, view.trace.tape.y[view.rows]
         asked = asked_of(trace.controller.risks[0])
-        name = "set" if asked is None else f"{100.0 * asked:.6g} % interval"
+        name = words.interval(asked)
         _add_sets(figure, rows, name, plotly_text(target))
     else:
         title, axis, height = "Set sizes and misses", "size", view.sizes
@@ -314,18 +332,22 @@ def theta(trace: Trace, stream: Hashable = None) -> Any:
 
 
 def lengths(trace: Trace, stream: Hashable = None) -> Any:
-    """The lengths of the intervals, or the sizes of other sets, over time."""
+    """The lengths of the intervals, or the sizes of other sets, over time.
+
+    Of several streams together, lengths are multiples of the median of their stream.
+    """
     figure, view = blank(), view_of(trace, stream)
     curve = curves.lengths(view)
-    what, middle = ("length", "median") if shows_intervals(trace) else ("size", "mean")
-    title = "Lengths" if what == "length" else "Set sizes over time"
+    what, middle = ("width", "median") if shows_intervals(trace) else ("size", "mean")
+    title = "Widths over time" if what == "width" else "Set sizes over time"
+    unit = ", median of the series = 1" if view.several and what == "width" else ""
     if curve.low is not None and curve.high is not None:
         x, low, high = curves.broken(curve.x, curve.low, curve.high)
         add_band(figure, _places(x), low, high, "10 to 90 %")
     name = what if curve.low is None else middle
     _add_line(figure, curves.broken(curve.x, curve.middle), name, line_of("line", 1.6))
-    caption = words.of_lengths(curve, what, middle)
-    return titled(figure, view, title, caption, x=view.axis, y=what)
+    caption = words.of_lengths(curve, what, middle, several=bool(unit))
+    return titled(figure, view, title, caption, x=view.axis, y=f"{what}{unit}")
 
 
 # How they look
@@ -358,7 +380,7 @@ def titled(
     """
     name = "" if view is None else view.name
     if view is not None and name:
-        caption = f"This is stream {view.streams[0]}. {caption}"
+        caption = f"This is series {view.streams[0]}. {caption}"
     muted = {"color": LIGHT["muted"], "size": 12}
     axis: dict[str, Any] = {
         "gridcolor": LIGHT["grid"],
@@ -391,6 +413,11 @@ def titled(
     beside = {"font": muted, "text": y} if y else {"font": muted}
     figure.update_yaxes(hoverformat=".5~g", title=beside, **axis)
     return figure
+
+
+def _in_percent(figure: Any) -> Any:
+    """The figure with shares on its vertical axis written as percentages."""
+    return figure.update_yaxes(tickformat=".4~%", hoverformat=".2%")
 
 
 def _thin(values: Array) -> Array:

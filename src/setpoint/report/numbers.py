@@ -15,9 +15,9 @@ from setpoint import _check
 from setpoint import metrics as measures
 from setpoint._files import put
 from setpoint.bulk.replay import Trace, nominal
-from setpoint.guarantee import RiskCertificate, Status
+from setpoint.guarantee import RiskCertificate, Status, asked_of
 from setpoint.losses import Counts, declaration
-from setpoint.metrics import Summary
+from setpoint.metrics import Summary, tally
 from setpoint.metrics.deviations import coded
 from setpoint.parts import trusted
 from setpoint.report import curves
@@ -25,7 +25,9 @@ from setpoint.report.curves import Array, View, by_stream, shows_intervals, stre
 from setpoint.summary import learnt_in
 from setpoint.tape.cells import weekday
 
-__all__ = ["Group", "Grouped", "grouped", "metrics", "worst_window_stream", "write_metrics"]
+__all__ = [
+    "Group", "Grouped", "grouped", "metrics", "worst_window_stream", "write_metrics",
+]  # fmt: skip
 
 _MOST_STREAMS = 20
 _HEADLINE = ("level", "risk", "bound_lower", "bound_upper", "status", "verdict")
@@ -38,7 +40,7 @@ _WEAKEST_FIRST = (
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-def metrics(trace: Trace, *, window: int = 250) -> dict[str, Any]:
+def metrics(trace: Trace, *, window: int = 250, before: Trace | None = None) -> dict[str, Any]:
     """Every number of a report, as dicts, lists, words and finite numbers.
 
     What is not a finite number, such as a mean over nothing or an infinite length, is None: JSON
@@ -50,25 +52,34 @@ def metrics(trace: Trace, *, window: int = 250) -> dict[str, Any]:
         What `setpoint.replay` returned.
     window
         Labels in a sliding window.
+    before
+        The same rows with the sets that there were before, to be judged in the same way.
 
     Returns
     -------
-    A dict with, among others,
+    dict
+        Among others it has:
 
-    - `level`, `risk`, `bound_lower`, `bound_upper`, `status`, `verdict`: what was asked of the
-      first risk, what came out, between what the guarantee says it lies, and whether that holds:
-      a word of `guarantee.Status`, of several streams the weakest, and a sentence;
-    - `risks`: the same for each risk, with its worst windows in `windows`, the coverage `asked` if
-      it is about that, and in `budget` the most that can be lost too much, in its `unit`; where a
-      trace goes on from a saved state, the guarantee is about `certified_risk`, with
-      `earlier_labels` in it;
-    - `coverage`, `mean_length`, `msl`, …: as in `setpoint.metrics.Summary`;
-    - `groups`: coverage and risk by group or weekday, or None;
-    - `usefulness`: whether the sets were of use, as in `setpoint.metrics.Usefulness`, or None;
-    - `streams`: how many there are, and in `worst_streams` up to twenty, those with useless or
-      poor sets first, then the highest risk;
-    - `learnt`: what a learning family has learnt on the only stream, or None;
-    - `certificate`: that of the only stream, or None.
+        - `level`, `risk`, `bound_lower`, `bound_upper`, `status`, `verdict`: what was asked of the
+          first risk, what came out, between what the guarantee says it lies, and whether that
+          holds: a word of `guarantee.Status`, of several streams the weakest, and a sentence;
+        - `risks`: the same for each risk, with its worst windows in `windows`; if it is about
+          coverage, what was `asked`, the `coverage`, and between what it is guaranteed to lie,
+          `coverage_low` and `coverage_high`; in `budget` the most that any stream can lose too
+          much, in its `unit`, and in `budget_all` the most that all can together; where a trace
+          goes on from a saved state, the guarantee is about `certified_risk`, with `earlier_labels`
+          in it;
+        - `coverage`, `mean_length`, `msl`, …: as in `setpoint.metrics.Summary`; one full set makes
+          `mean_length`, `winkler` and `pinball` None, and `mean_finite_length`,
+          `mean_finite_winkler` and `mean_finite_pinball` are those of the intervals with two ends;
+        - `groups`: coverage and risk by group or weekday, or None;
+        - `usefulness`: whether the sets were of use, as in `setpoint.metrics.Usefulness`, or None;
+        - `streams`: how many there are, and in `worst_streams` up to twenty, those with useless or
+          poor sets first, then the highest risk;
+        - `before`: the numbers of the sets that there were before, and in `lengths` the mean finite
+          length of each of `worst_streams`, or None;
+        - `learnt`: what a learning family has learnt on the only stream, or None;
+        - `certificate`: that of the only stream, or None.
 
     Examples
     --------
@@ -103,6 +114,8 @@ def metrics(trace: Trace, *, window: int = 250) -> dict[str, Any]:
         "last_time": _time(every, -1),
         "risks": risks,
         **{name: of_the_first[name] for name in of_the_first if name not in _OF_RISKS + _OF_GROUPS},
+        **_finite_scores(trace),
+        "before": None if before is None else _before(trace, before, window),
         "groups": _groups(every),
         "worst_streams": _streams(trace) if every.several else [],
         "usefulness": None if use is None else use.as_dict(),
@@ -131,12 +144,13 @@ def _risk(
     def last(side: Array | None) -> float | None:
         return float(side[-1]) if side is not None and len(side) else None
 
+    low, high = last(curve.low), last(curve.high)
     return {
         "name": first.name,
         "level": summary.level,
         "risk": summary.risk,
-        "bound_lower": last(curve.low),
-        "bound_upper": last(curve.high),
+        "bound_lower": low,
+        "bound_upper": high,
         "status": min((c.status for c, _ in certificates), key=_WEAKEST_FIRST.index),
         "verdict": _verdict(certificates),
         "low": promise.low,
@@ -145,7 +159,11 @@ def _risk(
         "earlier_labels": curve.earlier,
         "certified_risk": last(curve.risk),
         "asked": first.asked,
+        "coverage": _held(first, summary.risk),
+        "coverage_low": _held(first, high),
+        "coverage_high": _held(first, low),
         "budget": _budget(certificates),
+        "budget_all": _budget(certificates, together=True),
         "unit": first.unit[1],
         "worst_window": summary.worst_window,
         "rms_window": summary.rms_window,
@@ -154,11 +172,45 @@ def _risk(
     }
 
 
-def _budget(certificates: list[tuple[RiskCertificate, int]]) -> float | None:
-    """The most that any stream can lose beyond what was asked, where that is told as a count."""
-    ends = [risk.constant_upper if risk.counted else None for risk, _ in certificates]
-    known = [end for end in ends if end is not None]
-    return max(known) if len(known) == len(ends) else None
+def _held(risk: RiskCertificate, mean: float | None) -> float | None:
+    """The coverage that a mean loss is, where it is the share of labels missed."""
+    return None if mean is None or risk.asked is None else 1.0 - mean
+
+
+def _budget(
+    certificates: list[tuple[RiskCertificate, int]], *, together: bool = False
+) -> float | None:
+    """The most that any stream can lose beyond what was asked, where that is told as a count.
+
+    What all of them can lose together is the sum.
+    """
+    ends = [(risk.constant_upper if risk.counted else None, many) for risk, many in certificates]
+    known = [end * (many if together else 1) for end, many in ends if end is not None]
+    if len(known) < len(ends):
+        return None
+    return sum(known) if together else max(known)
+
+
+def _before(trace: Trace, before: Trace, window: int) -> dict[str, Any]:
+    """The numbers of the sets that there were before."""
+    scores: dict[str, Any] = {**before.summary(window=window).as_dict(), **_finite_scores(before)}
+    use = before.usefulness() if trace.shown is None else None
+    several = len(trace.states) > 1
+    if use is None:  # the sets of `trace` have no ends
+        scores |= {name: None for name in scores if name.endswith(("winkler", "pinball"))}
+    lengths = by_stream(before).length[_by_trouble(trace)].tolist() if several else []
+    return {**scores, "usefulness": None if use is None else use.as_dict(), "lengths": lengths}
+
+
+def _finite_scores(trace: Trace) -> dict[str, float]:
+    """The scores of the intervals that have two finite ends: one without makes a mean infinite."""
+    kept = np.zeros(0, dtype=np.int64)
+    if trace.shown is None:
+        finite = np.isfinite(trace.lower) & np.isfinite(trace.upper)
+        kept = np.flatnonzero(finite & trace.observed)
+    steps = tally.measure_rows(trace.lower[kept], trace.upper[kept], trace.tape.y[kept])
+    scores = tally.derived(tally.tally_of(steps), (1.0 - nominal(trace.controller)) / 2.0)
+    return {f"mean_finite_{name}": float(scores[name]) for name in ("winkler", "pinball")}
 
 
 def _verdict(certificates: list[tuple[RiskCertificate, int]]) -> str:
@@ -172,7 +224,7 @@ def _verdict(certificates: list[tuple[RiskCertificate, int]]) -> str:
     if len(counts) == 1:
         return str(next(iter(counts)))
     return "; ".join(
-        f"{status} for {counts[status]:,} of {counts.total():,} streams"
+        f"{status} for {counts[status]:,} of {counts.total():,} series"
         for status in _WEAKEST_FIRST
         if status in counts
     )
@@ -192,6 +244,7 @@ def _windows(trace: Trace, index: int, summary: Summary) -> list[dict[str, Any]]
     stream = worst_window_stream(trace, summary)
     view = view_of(trace, stream, alone=True)
     rolling = curves.rolling(view, index, summary.window)
+    asked = asked_of(trace.controller.risks[index])
     return [
         {
             "stream": stream,
@@ -201,6 +254,7 @@ def _windows(trace: Trace, index: int, summary: Summary) -> list[dict[str, Any]]
             "to": _time(view, window.stop),
             "labels": rolling.window,
             "risk": window.risk,
+            "coverage": None if asked is None else 1.0 - window.risk,
             **_happened(view, window),
         }
         for window in rolling.worst
@@ -238,11 +292,17 @@ def _happened(view: View, window: curves.Window) -> dict[str, Any]:
     return told
 
 
+def _by_trouble(trace: Trace) -> list[int]:
+    """The places of the streams with the most trouble."""
+    uses = trace.uses
+    return by_stream(trace).worst_first(None if uses is None else uses.trouble)[:_MOST_STREAMS]
+
+
 def _streams(trace: Trace) -> list[dict[str, Any]]:
     streams, uses = by_stream(trace), trace.uses
     level = trace.controller.risks[0].level
     rows = []
-    for place in streams.worst_first(None if uses is None else uses.trouble)[:_MOST_STREAMS]:
+    for place in _by_trouble(trace):
         certificate = trace.certificate(streams.ids[place]).risks[0]
         rows.append(
             {

@@ -17,6 +17,7 @@ from setpoint import spec
 from setpoint._files import put
 from setpoint.bulk.replay import Trace
 from setpoint.errors import SpecError
+from setpoint.guarantee import Status
 from setpoint.report import figures, words
 from setpoint.report.figures import NIGHT, library
 from setpoint.report.numbers import metrics as numbers_of
@@ -106,9 +107,9 @@ def _views(trace: Trace, numbers: Mapping[str, Any]) -> dict[str, dict[str, str]
     """The figures of each view, by its label: all streams together, and the worst by themselves."""
     if numbers["streams"] == 1:
         return {"": _drawn(trace, None, numbers)}
-    views = {"all streams together": _drawn(trace, None, numbers)}
+    views = {"all series together": _drawn(trace, None, numbers)}
     for stream in numbers["worst_streams"][:_MOST_VIEWS]:
-        views[f"stream {stream['id']}"] = _drawn(trace, stream["id"], numbers)
+        views[f"series {stream['id']}"] = _drawn(trace, stream["id"], numbers)
     return views
 
 
@@ -201,14 +202,19 @@ def _plot(name: str, heading: str, layout: Mapping[str, Any], more: str) -> str:
 # Words and tables
 
 
-def _number(numbers: Mapping[str, Any], name: str, form: str = ".4g") -> str:
-    """A number of the metrics, marked with its name there and its full value."""
+def _number(numbers: Mapping[str, Any], name: str, form: str = "") -> str:
+    """A number of the metrics, marked with its name there and its full value.
+
+    Without a form it is written as people write amounts.
+    """
     value: Any = numbers
     for part in name.split("."):
         value = value[int(part)] if isinstance(value, list) else value[part]
     if isinstance(value, str):
         return f'<span data-metric="{name}">{escape(value)}</span>'
-    text = "unknown" if value is None else format(value, form).replace("-", "−")
+    text = "unknown"
+    if value is not None:
+        text = words.written(value, form)
     return f'<data data-metric="{name}" value="{json.dumps(value)}">{text}</data>'
 
 
@@ -246,79 +252,67 @@ def _header(numbers: Mapping[str, Any], title: str) -> str:
         else:
             lines.append(f'<p class="lede">{escape(words.outcome(numbers))}</p>')
         lines += _risk(numbers, risk, f"risks.{index}")
-    size = "length" if numbers["sets"] == "intervals" else "size"
-    finite = "" if numbers["mean_length"] is not None else ", finite ones"
-    worst = min(numbers["window"], max(numbers["steps"], 1))
-    entries = {
-        "Coverage": _number(numbers, "coverage", ".2%"),
-        f"Mean {size}{finite}": _number(numbers, "mean_finite_length"),
-        f"Median {size}": _number(numbers, "median_length"),
-        "Longest streak": _number(numbers, "longest_streak", ","),
-        "Mean streak (MSL)": _number(numbers, "msl"),
-        f"Worst {worst:,} labels: mean loss off by": _number(numbers, "risks.0.worst_window"),
-    }
-    return "\n".join([*lines, _entries(entries, "headline more"), "</header>"])
+    if not numbers.get("before"):  # else they stand beside what there was
+        entries = {title: _number(numbers, *now) for title, now, _ in words.beside(numbers)}
+        lines.append(_entries(entries, "headline more"))
+    return "\n".join([*lines, "</header>"])
 
 
 def _risk(numbers: Mapping[str, Any], risk: Mapping[str, Any], place: str) -> list[str]:
     """What was asked of one risk, what came out and what is guaranteed."""
-    low, high = (_number(numbers, f"{place}.{end}") for end in ("bound_lower", "bound_upper"))
-    if risk["bound_lower"] is None:
-        bound = "none" if risk["bound_upper"] is None else f"at most {high}"
-    else:
-        bound = f"at least {low}" if risk["bound_upper"] is None else f"{low} to {high}"
-    if risk["budget"] is not None:
-        most = _number(numbers, f"{place}.budget")
-        bound = f"at most {most} {escape(risk['unit'])} too many, at any time"
-    asked = {"Level asked": _number(numbers, f"{place}.level")}
     if risk["asked"] is not None:
-        asked = {"Coverage asked": _number(numbers, f"{place}.asked", ".4g")}
+        names, form = ("coverage", "asked", "coverage_low", "coverage_high"), ".2%"
+        titles = ("Coverage", "Asked")
+    else:
+        names, form = ("risk", "level", "bound_lower", "bound_upper"), ""
+        titles = ("Mean loss", "Asked")
+    came_out, asked, low, high = (_number(numbers, f"{place}.{name}", form) for name in names)
+    if risk["asked"] is not None:
+        asked = _number(numbers, f"{place}.asked", "whole")
+    if risk[names[2]] is None:
+        bound = "none" if risk[names[3]] is None else f"at most {high}"
+    else:
+        bound = f"at least {low}" if risk[names[3]] is None else f"{low} to {high}"
+    if risk["budget"] is not None:
+        most, every = (_number(numbers, f"{place}.{name}") for name in ("budget", "budget_all"))
+        several = f" in a series, and {every} in all" if numbers["streams"] > 1 else ""
+        bound += f"; never more than {most} {escape(risk['unit'])} too many{several}"
     entries = {
-        **asked,
-        "Realised risk": _number(numbers, f"{place}.risk"),
-        "Guaranteed": bound,
+        titles[0]: came_out,
+        titles[1]: asked,
+        "Guaranteed, whatever the data": bound,
         "The guarantee": _number(numbers, f"{place}.verdict"),
     }
     mood = words.both(risk["status"], numbers["usefulness"])
-    wide = {"Guaranteed": "wide", "The guarantee": f"wide verdict {mood}"}
+    if risk["status"] == Status.HOLDS_FROM_ABOVE:
+        entries["The guarantee"] += " <small>(too many misses are ruled out)</small>"
+    wide = {"Guaranteed, whatever the data": "wide", "The guarantee": f"wide verdict {mood}"}
     lines = [_entries(entries, "headline", wide)]
     if risk["earlier_labels"]:
         lines.append(
             '<p class="note">The trace goes on from a saved state. The guarantee is about '
             f"the {_number(numbers, f'{place}.earlier_labels', ',')} earlier labels too: over "
-            f"all of them the risk is {_number(numbers, f'{place}.certified_risk')}.</p>"
+            f"all of them the mean loss is {_number(numbers, f'{place}.certified_risk')}.</p>"
         )
     return lines
 
 
-_BESIDE = {
-    "coverage": ("Coverage", ".2%"),
-    "longest_streak": ("Longest streak of misses", ","),
-    "msl": ("Mean streak of misses", ".3g"),
-    "mean_finite_length": ("Mean length", ".4g"),
-    "median_length": ("Median length", ".4g"),
-    "full": ("Full sets", ".2%"),
-    "empty": ("Empty sets", ".2%"),
-}
-
-
 def _before(numbers: Mapping[str, Any]) -> str:
-    """The sets as they were given, or as the model made them, beside those that were shown."""
-    if not numbers.get("as_given"):
+    """The sets that there were without setpoint beside those that were shown."""
+    before = numbers.get("before")
+    if not before:
         return ""
     rows = [
-        f"<tr><td>{title}</td>"
-        f'<td class="number">{_number(numbers, f"as_given.{name}", form)}</td>'
-        f'<td class="number">{_number(numbers, name, form)}</td></tr>'
-        for name, (title, form) in _BESIDE.items()
-        if numbers[name] is not None or numbers["as_given"][name] is not None
+        f'<tr><td class="title">{title}</td>'
+        f'<td class="number">{_number(numbers, f"before.{then[0]}", then[1])}</td>'
+        f'<td class="number">{_number(numbers, *now)}</td></tr>'
+        for title, now, then in words.beside(numbers)
     ]
-    alone = "The model alone" if numbers["job"].get("model") else "As given"
-    table = _table(("", alone, "With setpoint"), rows, ("",), "before-said")
+    heads = ("", escape(before["name"].capitalize()), "With setpoint")
     return (
         "<section>\n<h2>Before and after</h2>\n"
-        f'<p class="note" id="before-said">The same rows, judged in the same way.</p>\n{table}'
-        "</section>"
+        f'<p class="note" id="before-said">{escape(before["words"])}</p>\n'
+        f"{_table(heads, rows, ('',), 'before-said')}</section>"
     )
 
 
@@ -336,22 +330,30 @@ def _learnt(numbers: Mapping[str, Any]) -> str:
 
 
 def _streams(numbers: Mapping[str, Any]) -> str:
+    """The series, those with the most trouble first."""
     if not numbers["worst_streams"]:
         return ""
     shown, every = len(numbers["worst_streams"]), numbers["streams"]
-    caption = f"All {every:,} streams" if shown == every else f"{shown} of {every:,} streams"
-    forms = {
-        "labels": ",",
-        "risk": ".4f",
-        "excess": "+.4f",
-        "coverage": ".2%",
-        "mean_finite_length": ".4g",
+    caption = f"All {every:,} series" if shown == every else f"{shown} of {every:,} series"
+    shares = numbers["risks"][0]["asked"] is not None
+    size = "width" if numbers["sets"] == "intervals" else "size"
+    columns = {
+        "Labels": ("worst_streams.{}.labels", ","),
+        "Coverage": ("worst_streams.{}.coverage", ".2%"),
+        "Mean loss": ("worst_streams.{}.risk", ".4f"),
+        "Above the level": ("worst_streams.{}.excess", "+.4f"),
+        f"Mean {size}, before": ("before.lengths.{}", ""),
+        f"Mean {size}": ("worst_streams.{}.mean_finite_length", ""),
     }
+    if shares:
+        del columns["Mean loss"], columns["Above the level"]
+    if not numbers.get("before"):
+        del columns[f"Mean {size}, before"]
     rows = []
     for index, stream in enumerate(numbers["worst_streams"]):
         cells = (
-            f'<td class="number">{_number(numbers, f"worst_streams.{index}.{name}", form)}</td>'
-            for name, form in forms.items()
+            f'<td class="number">{_number(numbers, name.format(index), form)}</td>'
+            for name, form in columns.values()
         )
         rows.append(
             f"<tr><td>{escape(str(stream['id']))}</td>{''.join(cells)}"
@@ -359,17 +361,17 @@ def _streams(numbers: Mapping[str, Any]) -> str:
             + ("" if stream["usefulness"] is None else _use(stream["usefulness"]))
             + "</tr>"
         )
-    heads: tuple[str, ...] = (
-        "Stream", "Labels", "Risk", "Above the level", "Coverage", "Mean size", "The guarantee",
-    )  # fmt: skip
+    heads: tuple[str, ...] = ("Series", *columns, "The guarantee")
     if numbers["worst_streams"][0]["usefulness"] is not None:
         heads = (*heads, "Of use?")
-    table = _table(heads, rows, ("Stream", "The guarantee", "Of use?"), "streams-said")
+    table = _table(heads, rows, ("Series", "The guarantee", "Of use?"), "streams-said")
+    sets = words.of_sets(numbers)
+    worst = "the lowest coverage" if shares else "the highest mean loss"
+    units = " Widths are in the units of each series." if size == "width" else ""
     return (
-        "<section>\n<h2>Streams</h2>\n"
-        f'<p class="note" id="streams-said">{caption}, by trouble: useless and poor '
-        "sets first, then the highest risk.</p>\n"
-        f"{table}</section>"
+        "<section>\n<h2>Series by trouble</h2>\n"
+        f'<p class="note" id="streams-said">{caption}: first those with useless and poor {sets}, '
+        f"then {worst}.{units}</p>\n{table}</section>"
     )
 
 
@@ -384,7 +386,7 @@ def _useful(numbers: Mapping[str, Any]) -> str:
         return ""
     mood = words.mood(numbers["usefulness"]["use"])
     return (
-        "<section>\n<h2>Are the sets of use?</h2>\n"
+        f"<section>\n<h2>Are the {words.of_sets(numbers)} of use?</h2>\n"
         f'<p class="use {mood}">{escape(words.use(numbers["usefulness"]))}</p>\n</section>'
     )
 
@@ -395,27 +397,34 @@ def _worst(numbers: Mapping[str, Any], index: int) -> str:
     windows = risk["windows"]
     if not windows:
         return ""
-    rows = []
+    shares, rows = risk["asked"] is not None, []
     for place, window in enumerate(windows):
         ends = [f"row {window[end]:,}" for end in ("start", "stop")]
         if window["from"] is not None:
             ends = [str(window[end]).replace("T", " ") for end in ("from", "to")]
-        mean = _number(numbers, f"risks.{index}.windows.{place}.risk", ".4f")
+        name, form = ("coverage", ".1%") if shares else ("risk", ".4f")
+        mean = _number(numbers, f"risks.{index}.windows.{place}.{name}", form)
+        distance = window["risk"] - risk["level"]
         rows.append(
             f"<tr><td>{escape(ends[0])}</td><td>{escape(ends[1])}</td>"
             f'<td class="number">{mean}</td>'
-            f'<td class="number">{words.signed(window["risk"] - risk["level"], ".4f")}</td>'
+            f'<td class="number">{words.off(-distance if shares else distance, shares)}</td>'
             f'<td class="words">{escape(words.of_window(window, words.target(numbers)))}</td></tr>'
         )
-    of = f" of stream {escape(str(windows[0]['stream']))}" if numbers["streams"] > 1 else ""
+    of = f" of series {escape(str(windows[0]['stream']))}" if numbers["streams"] > 1 else ""
     which = f": {escape(risk['name'])}" if len(numbers["risks"]) > 1 else ""
-    heads = ("From", "To", "Mean loss", "Off by", "What happened there")
+    heads = ("From", "To", "Coverage" if shares else "Mean loss", "Off by", "What happened there")
     said = f"windows-said-{index}"
+    goal = f"a coverage of {100.0 * risk['asked']:.6g} %" if shares else "the level"
+    units = (
+        ""
+        if shares
+        else (f" Mean loss and distance are in units of the loss ({escape(words.range_of(risk))}).")
+    )
     return (
         f'<section>\n<h2>Worst times{which}</h2>\n<p class="note" id="{said}">'
-        f"The {len(rows)} windows of {windows[0]['labels']:,} labels{of} furthest from the level, "
-        "without overlap. "
-        f"Mean loss and distance are in units of the loss ({escape(words.range_of(risk))}).</p>\n"
+        f"The {len(rows)} stretches of {windows[0]['labels']:,} labels{of} furthest from {goal}, "
+        f"without overlap.{units}</p>\n"
         f"{_table(heads, rows, ('From', 'To', 'What happened there'), said)}</section>"
     )
 
@@ -443,7 +452,7 @@ def _certificate(trace: Trace, numbers: Mapping[str, Any]) -> str:
     if numbers["streams"] == 1:
         return _section("Certificate", "", str(trace.certificate()))
     worst = numbers["worst_streams"][0]["id"]
-    note = f"Of stream {escape(str(worst))}, the one with the highest risk."
+    note = f"Of series {escape(str(worst))}, the one with the most trouble."
     return _section("Certificate", note, str(trace.certificate(worst)))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from setpoint._files import put
 from setpoint.bulk.replay import Trace
 from setpoint.errors import InputError
+from setpoint.guarantee import asked_of
 from setpoint.report import curves, words
 from setpoint.report.curves import View, view_of
 from setpoint.report.figures import LIGHT, library
@@ -19,11 +20,8 @@ __all__ = ["picture"]
 
 _DPI = 110
 _ROWS = 300
-_BESIDE = (
-    ("coverage", "coverage", "{:.1%}"),
-    ("longest streak of misses", "longest_streak", "{:,}"),
-    ("mean length", "mean_finite_length", "{:.4g}"),
-)
+_TOLD = ("Coverage", "Worst", "Longest", "Mean width", "Mean size")
+"""The rows of the table on a slide begin so."""
 # matplotlib signs its files with its version and the time, which would change them each time.
 _UNSIGNED: dict[str, dict[str, None]] = {
     ".png": {"Software": None},
@@ -83,27 +81,34 @@ def _words(panel: Any, numbers: Mapping[str, Any], title: str) -> None:
     panel.set_axis_off()
     lines = [words.outcome(numbers)]
     if numbers["usefulness"] is not None:
-        lines.append(f"The sets are {words.use(numbers['usefulness'])}.")
+        lines.append(f"The {words.of_sets(numbers)} are {words.use(numbers['usefulness'])}.")
     paragraphs = "\n\n".join(fill(_text(line), 48) for line in lines)
     ink = {"color": LIGHT["ink"], "va": "top", "transform": panel.transAxes}
     panel.text(0.0, 1.0, fill(_text(title), 34), fontsize=17, **ink)
     panel.text(0.0, 0.86, paragraphs, fontsize=11.5, linespacing=1.4, **ink)
-    before = numbers.get("as_given") or {}
+    before = numbers.get("before")
+    rows = [row for row in words.beside(numbers) if row[0].startswith(_TOLD)]
     cells = [
-        [form.format(source[name]) if source.get(name) is not None else "–"
-         for source in ((before, numbers) if before else (numbers,))]
-        for _, name, form in _BESIDE
-    ]  # fmt: skip
-    heads = ["as given", "with setpoint"] if before else ["with setpoint"]
+        ([_cell(before, *then)] if before else []) + [_cell(numbers, *now)] for _, now, then in rows
+    ]
+    heads = ([before["name"]] if before else []) + ["with setpoint"]
+    titles = [fill(_text(title), 30) for title, *_ in rows]
     table = panel.table(
-        cells, rowLabels=[name for name, *_ in _BESIDE], colLabels=heads, edges="horizontal",
-        bbox=(0.4, 0.22, 0.6, 0.26),
-    )  # fmt: skip
+        cells, rowLabels=titles, colLabels=heads, edges="horizontal", bbox=(0.42, 0.1, 0.58, 0.34)
+    )
     table.auto_set_font_size(False)
     table.set_fontsize(10.5)
     for cell in table.get_celld().values():
         cell.set_edgecolor(LIGHT["grid"])
         cell.get_text().set_color(LIGHT["ink"])
+
+
+def _cell(numbers: Mapping[str, Any], name: str, form: str) -> str:
+    """A number by its name, as people write it."""
+    value: Any = numbers
+    for part in name.split("."):
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    return "–" if value is None else words.written(value, form)
 
 
 def _text(text: str) -> str:
@@ -128,11 +133,12 @@ def _rows(panel: Any, view: View, target: str) -> str:
         low, high = curves.finite_range(rows.y, *(end for band in rows.bands for end in band))
         for place, band in enumerate(rows.bands):
             ends = curves.broken(rows.x, *curves.closed(band, low - 1.0, high + 1.0))
-            label = None if place else "set"
+            label = None if place else words.interval(asked_of(view.trace.controller.risks[0]))
             panel.fill_between(*ends, color=_shade("fill"), linewidth=0, label=label)
         line = curves.broken(rows.at, rows.y)
         panel.plot(*line, color=LIGHT["ink"], linewidth=0.9, label=_text(target))
         panel.set_ylim(low, high)
+        panel.set_ylabel(_text(target), fontsize=9, color=LIGHT["muted"])
     else:
         height = view.sizes
         panel.step(view.x, height, color=LIGHT["line"], linewidth=1.0, where="post", label="size")
@@ -142,10 +148,13 @@ def _rows(panel: Any, view: View, target: str) -> str:
 
 
 def _rolling(panel: Any, view: View, window: int) -> str:
-    rolling = curves.rolling(view, 0, window)
+    rolling, what = curves.rolling(view, 0, window), "Mean loss"
+    if asked_of(view.trace.controller.risks[0]) is not None:
+        rolling, what = rolling.covered(), "Coverage"
+        panel.yaxis.set_major_formatter(library("matplotlib.ticker").PercentFormatter(1.0))
     for worst in rolling.worst[:3]:
         panel.axvspan(view.x[worst.start], view.x[worst.stop], color=_shade("worst"), linewidth=0)
     line = curves.broken(rolling.x, rolling.risk)
     panel.plot(*line, color=LIGHT["line"], linewidth=1.1)
     _add_level(panel, rolling.level)
-    return f"Mean loss of the last {rolling.window:,} labels{view.name}, worst windows shaded"
+    return f"{what} of the last {rolling.window:,} labels{view.name}, worst times shaded"

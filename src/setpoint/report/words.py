@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from setpoint.guarantee import Status
+from setpoint._html import amount
+from setpoint.guarantee import Status, theta_bounds
 from setpoint.losses import Declaration
 from setpoint.metrics import Use
 from setpoint.report import curves
@@ -17,9 +18,9 @@ from setpoint.report.curves import View, shows_intervals
 from setpoint.report.numbers import Grouped
 
 __all__ = [
-    "about", "both", "mood", "of_groups", "of_lengths", "of_risk", "of_rows", "of_streaks",
-    "of_theta", "of_window", "of_windows", "origin", "outcome", "promise", "range_of", "signed",
-    "target", "use",
+    "about", "beside", "both", "interval", "mood", "of_groups", "of_lengths", "of_risk", "of_rows",
+    "of_sets", "of_streaks", "of_theta", "of_window", "of_windows", "off", "origin", "outcome",
+    "percent", "promise", "range_of", "signed", "target", "use", "written",
 ]  # fmt: skip
 
 _MOODS: dict[str, str] = {
@@ -39,6 +40,35 @@ def both(status: str, usefulness: Mapping[str, Any] | None) -> str:
     return "bad" if "bad" in moods else "open" if "open" in moods else "good"
 
 
+def interval(asked: float | None) -> str:
+    """What an interval is called: after the coverage asked for, if it is about that."""
+    return "interval" if asked is None else f"{100.0 * asked:.6g} % interval"
+
+
+def percent(share: float, digits: int = 2) -> str:
+    """A share in percent."""
+    return f"{100.0 * share:.{digits}f} %"
+
+
+def written(value: float, form: str) -> str:
+    """A number in a table: a share in percent or points, an amount without a form."""
+    if form == "whole":
+        return f"{100.0 * value:.6g}\N{NO-BREAK SPACE}%"
+    if form == "points":
+        return f"{100.0 * value:.1f} points"
+    text = format(value, form).replace("-", "−") if form else amount(value)
+    return text.replace("%", "\N{NO-BREAK SPACE}%")
+
+
+def _value(value: float, share: bool) -> str:
+    return percent(value) if share else f"{value:.4g}"
+
+
+def off(distance: float, share: bool) -> str:
+    """How far a mean loss, or a coverage, is from what was asked."""
+    return f"{signed(100.0 * distance, '.1f')} points" if share else signed(distance, ".4g")
+
+
 def signed(value: float, form: str) -> str:
     """A number with its sign, as people write it."""
     return format(value, f"+{form}").replace("-", "−")
@@ -47,12 +77,13 @@ def signed(value: float, form: str) -> str:
 # Captions
 
 
-def of_risk(view: View, curve: curves.Risks, name: str) -> str:
-    """The caption of the risk over time."""
-    mean = f"{curve.risk[-1]:.4g}" if curve.labels else "unknown, there being no label"
+def of_risk(view: View, curve: curves.Risks, name: str, *, share: bool) -> str:
+    """The caption of the risk over time; `share` where it is told as coverage."""
+    mean = _value(curve.risk[-1], share) if curve.labels else "unknown, there being no label"
     caption = (
-        f"The line is the mean loss ({name}) of all labels up to that point; at the end it is "
-        f"{mean}. The dashed line is the level asked for, {curve.level:g}. "
+        f"The line is the {'coverage' if share else f'mean loss ({name})'} of all labels up to "
+        f"that point; at the end it is {mean}. The dashed line is what was asked for, "
+        f"{_value(curve.level, share)}. "
     )
     sides = [side for side in (curve.low, curve.high) if side is not None]
     if sides and curve.labels:
@@ -63,7 +94,7 @@ def of_risk(view: View, curve: curves.Risks, name: str) -> str:
         if len(sides) == 1:
             caption += " Here it binds from one side only."
         if view.several:
-            caption += " Over several streams the bounds of the streams add up."
+            caption += " Over several series the misses that each of them may have add up."
     else:
         caption += "There is no band, because nothing is guaranteed here; the certificate says why."
     if curve.earlier:
@@ -74,27 +105,28 @@ def of_risk(view: View, curve: curves.Risks, name: str) -> str:
     return caption
 
 
-def of_windows(rolling: curves.Rolling, shaded: int, promise: Declaration) -> str:
+def of_windows(rolling: curves.Rolling, shaded: int, promise: Declaration, *, share: bool) -> str:
     """The caption of the worst windows."""
     if not rolling.window:
         return "There are no labels, so there are no windows."
     level = rolling.level
     caption = (
-        f"The line is the mean loss of the last {rolling.window:,} labels, the dashed line the "
-        f"level asked for, {level:g}."
+        f"The line is the {'coverage' if share else 'mean loss'} of the last "
+        f"{rolling.window:,} labels, the dashed line what was asked for, {_value(level, share)}."
     )
     if rolling.worst:
         which = f"{shaded} windows" if shaded > 1 else "window"
         mean = rolling.worst[0].risk
         caption += (
-            f" Shaded: the {which} furthest from it; the worst has a mean of {mean:.4g}, "
-            f"{signed(mean - level, '.4g')} from the level."
+            f" Shaded: the {which} furthest from it; the worst has {_value(mean, share)}, "
+            f"{off(mean - level, share)} from it."
         )
     if (promise.low, promise.high) == (0.0, 1.0) and 0.0 < level < 1.0:
         noise = sqrt(level * (1.0 - level) / rolling.window)
         caption += (
-            f" Independent losses of 0 and 1 would stray by about ±{2.0 * noise:.2g} (two standard "
-            "deviations) in a window of this length."
+            " By chance alone it would stray by about "
+            f"±{f'{200.0 * noise:.2g} points' if share else f'{2.0 * noise:.2g}'} (two standard "
+            "deviations) in so many labels."
         )
     return caption
 
@@ -105,8 +137,8 @@ def of_streaks(count: int, longest: int, missed: float) -> str:
         return "Nothing was missed, so there are no streaks."
     return (
         f"Each bar counts the runs of so many misses in a row; there were {count:,} in all and "
-        f"the longest had {longest:,}. Grey is what independent misses with the same rate, "
-        f"{missed:.2%}, would give."
+        f"the longest had {longest:,}. Grey is what chance would give: independent misses with "
+        f"the same rate, {percent(missed)}."
     )
 
 
@@ -130,8 +162,8 @@ def of_rows(view: View, rows: curves.Rows, first_look: int) -> str:
     count = len(view.rows)
     if rows.bands:
         caption = (
-            "The band is the set that was shown before the label was known, the thin line the "
-            "label. A cross is a miss: the label lay outside its set. "
+            "The band is the interval that was shown before the label was known, the thin line "
+            "the label. A cross is a miss: the label lay outside its interval. "
         )
     else:
         caption = (
@@ -169,31 +201,40 @@ def of_theta(view: View, *, same: bool) -> str:
         if same
         else "λ, by which the sets grow, is what the stretching function makes of it.",
     ]
-    for risk, (low, high), values in zip(controller.risks, controller.bounds, thetas, strict=True):
+    state, bounded = view.trace.states[view.streams[0]], False
+    for index, (risk, values) in enumerate(zip(controller.risks, thetas, strict=True)):
         which = f"θ of {risk.name}" if len(thetas) > 1 else "θ"
+        low, high = theta_bounds(controller, state, index)
+        span = f"{which} went from {amount(values.min())} to {amount(values.max())}"
         if low == -inf and high == inf:
-            sentences.append(f"{which} has no bounds, so there is no safeguard.")
+            sentences.append(f"{span} and has no bounds, so there is no safeguard.")
+        elif low == -inf:
+            sentences.append(
+                f"{span}; it has no bound below, and from {amount(high)} on sets are full."
+            )
         else:
-            span = f"from {values.min():.4g} to {values.max():.4g}"
-            ends = f"{low:g} and {high:g}"
-            sentences.append(f"{which} went {span}, its bounds are {ends}.".replace("-", "−"))
+            sentences.append(f"{span}, its bounds are {amount(low)} and {amount(high)}.")
+        bounded = bounded or high < inf
     times = int(np.isinf(view.lam).sum())
     acted = f"The safeguard acted {times:,} times." if times else "The safeguard never acted."
-    return " ".join([*sentences, acted])
+    return " ".join([*sentences, acted] if bounded else sentences)
 
 
-def of_lengths(curve: curves.Lengths, what: str, middle: str) -> str:
-    """The caption of the lengths or sizes."""
-    caption = f"The {what} of each set."
+def of_lengths(curve: curves.Lengths, what: str, middle: str, *, several: bool) -> str:
+    """The caption of the widths or sizes."""
+    sets = "interval" if what == "width" else "set"
+    caption = f"The {what} of each {sets}."
     if curve.low is not None:
         caption = (
             f"The line is the {middle} {what} of each {curve.together:,} rows in a row, the band "
             "holds the middle 80 % of them."
         )
+    if several:
+        caption += " Series may have unlike units: each width is a multiple of its series' median."
     if curve.infinite:
-        caption += f" {curve.infinite:,} sets have no finite {what} and are left out."
+        caption += f" {curve.infinite:,} {sets}s have no finite {what} and are left out."
     if np.isnan(curve.middle).all():
-        caption += " None of these sets has a finite one." if curve.infinite else " They have none."
+        caption += " None has a finite one." if curve.infinite else " They have none."
     return caption
 
 
@@ -211,14 +252,14 @@ def about(numbers: Mapping[str, Any]) -> str:
     if job.get("model"):
         parts.append(f"model {job['model']}")
     if numbers["streams"] > 1:
-        parts.append(f"{numbers['streams']:,} streams")
+        parts.append(f"{numbers['streams']:,} series")
     if numbers["missing"]:
         parts.append(f"{numbers['missing']:,} without a label")
     if numbers["first_time"] is not None:
         parts.append(f"{numbers['first_time']} to {numbers['last_time']}".replace("T", " "))
     full, empty = numbers["full"], numbers["empty"]
     if full or empty:
-        parts.append(f"{full or 0:.2%} full sets, {empty or 0:.2%} empty")
+        parts.append(f"{percent(full or 0)} full {of_sets(numbers)}, {percent(empty or 0)} empty")
     return " · ".join(parts)
 
 
@@ -227,11 +268,11 @@ def outcome(numbers: Mapping[str, Any]) -> str:
     risk = numbers["risks"][0]
     if risk["risk"] is None:
         return "There was no label to judge a set by, so there is no risk to report."
-    streams = f" in {numbers['streams']:,} streams" if numbers["streams"] > 1 else ""
+    streams = f" in {numbers['streams']:,} series" if numbers["streams"] > 1 else ""
     if risk["asked"] is not None:
         sentence = (
-            f"{1.0 - risk['risk']:.2%} of {risk['labels']:,} labels{streams} lay in their sets; "
-            f"{100.0 * risk['asked']:.6g} % was asked for."
+            f"{percent(risk['coverage'])} of {risk['labels']:,} labels{streams} lay in their "
+            f"{of_sets(numbers)}; {100.0 * risk['asked']:.6g} % was asked for."
         )
     else:
         sentence = (
@@ -239,10 +280,48 @@ def outcome(numbers: Mapping[str, Any]) -> str:
             f"came out over {risk['labels']:,} labels{streams}."
         )
     if risk["budget"] is not None:
-        return f"{sentence} {promise(risk)[0].upper()}{promise(risk)[1:]}, whatever the data."
+        return f"{sentence} {promise(risk, numbers['streams'])}, whatever the data."
     if mood(risk["status"]) == "good" and not risk["earlier_labels"]:
         sentence += " That is within the guarantee, which needs no assumption about the data."
     return sentence
+
+
+def of_sets(numbers: Mapping[str, Any]) -> str:
+    """What the sets are called."""
+    return "intervals" if numbers["sets"] == "intervals" else "sets"
+
+
+def beside(numbers: Mapping[str, Any]) -> list[tuple[str, tuple[str, str], tuple[str, str]]]:
+    """Titles, and the names and forms of the numbers after and before.
+
+    Widths of several series may have unlike units: of all together only their ratio is told.
+    """
+    size = "width" if numbers["sets"] == "intervals" else "size"
+    everything = "without limits" if size == "width" else "all classes"
+    finite = numbers["mean_length"], (numbers.get("before") or numbers)["mean_length"]
+    worst = min(numbers["window"], max(numbers["steps"], 1))
+    if numbers["risks"][0]["asked"] is not None:
+        distance, form = "coverage off by", "points"
+    else:
+        distance, form = "mean loss off by", ".3g"
+    rows = {
+        "Coverage": ("coverage", ".2%"),
+        f"Worst {worst:,} labels: {distance}": ("worst_window", form),
+        "Longest streak of misses": ("longest_streak", ","),
+        "Mean streak of misses": ("msl", ".3g"),
+        f"Mean {size}{', finite ones' if None in finite else ''}": ("mean_finite_length", ""),
+        f"Median {size}": ("median_length", ""),
+        f"Full {of_sets(numbers)} ({everything})": ("full", ".2%"),
+        f"Empty {of_sets(numbers)}": ("empty", ".2%"),
+    }
+    if numbers["streams"] > 1 and size == "width":
+        rows = {title: row for title, row in rows.items() if size not in title}
+        if numbers["usefulness"] is not None:
+            rows["Mean width (rolling quantile of past errors: 1)"] = ("usefulness.width", ".2f")
+    return [
+        (title, (f"risks.0.{name}" if name == "worst_window" else name, form), (name, form))
+        for title, (name, form) in rows.items()
+    ]
 
 
 def target(numbers: Mapping[str, Any]) -> str:
@@ -258,15 +337,15 @@ def of_window(window: Mapping[str, Any], target: str) -> str:
         return "nothing was missed"
     if window["above"] is None:
         return sentence
-    sentence += f"; {window['above']:,} above their sets, {window['below']:,} below"
+    sentence += f"; {window['above']:,} above their intervals, {window['below']:,} below"
     largest = window["largest"]
     if largest is None:
         return sentence
     place = f"row {largest['row']:,}"
     if largest["time"] is not None:
         place += f", {largest['time']}".replace("T", " ")
-    y, low, high = (f"{largest[name]:.4g}".replace("-", "−") for name in ("y", "lower", "upper"))
-    return f"{sentence}; furthest off: {target} {y}, set {low} to {high} ({place})"
+    y, low, high = (amount(largest[name]) for name in ("y", "lower", "upper"))
+    return f"{sentence}; furthest off: {target} {y}, interval {low} to {high} ({place})"
 
 
 def use(usefulness: Mapping[str, Any]) -> str:
@@ -274,12 +353,16 @@ def use(usefulness: Mapping[str, Any]) -> str:
     return f"{usefulness['use']}: {usefulness['words']}"
 
 
-def promise(risk: Mapping[str, Any]) -> str:
-    """What a budget guarantees, in units of the loss."""
+def promise(risk: Mapping[str, Any], streams: int = 1) -> str:
+    """What a budget guarantees, in units of the loss: of one series, or of each and of all."""
     level = f"{risk['level']:.4g} a label"
     if risk["asked"] is not None:
         level = f"{100.0 * risk['level']:.6g} %"
-    return f"at no time can there be more than {risk['budget']:.4g} {risk['unit']} above {level}"
+    most = f"more than {risk['budget']:,.4g} {risk['unit']} above {level}"
+    if streams == 1:
+        return f"At no time can there be {most}"
+    every = f"{risk['budget_all']:,.4g} in all {streams:,} together"
+    return f"At no time can there be {most} in any one series, nor more than {every}"
 
 
 def range_of(risk: Mapping[str, Any]) -> str:
@@ -306,6 +389,7 @@ def origin(numbers: Mapping[str, Any]) -> dict[str, str]:
         "Asked": _asked(job.get("goal", {})),
         "Burn-in": _burn_in(numbers, job),
         "Chosen": _chosen(numbers),
+        "Notes": ". ".join(note[:1].upper() + note[1:] for note in numbers.get("notes") or ()),
     }
     return {name: str(value) for name, value in entries.items() if value}
 

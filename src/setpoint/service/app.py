@@ -1,6 +1,7 @@
 """The service itself: an ASGI application in front of a store."""
 
 import asyncio
+import logging
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -14,11 +15,9 @@ from urllib.parse import unquote
 
 import msgspec
 import uvicorn
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Router
 
 import setpoint
 from setpoint import errors, presets, spec
@@ -49,15 +48,21 @@ _STATUS: dict[type[Exception], int] = {
     errors.SpecError: 422,
     InputError: 422,
 }
+_JSON, _LINES = b"application/json", b"application/x-ndjson"
+_PLAIN_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff", "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }  # fmt: skip
-_FILES = {"page.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
+_FILES = {"/": "page.html", "/page.js": "page.js", "/page.css": "page.css"}
+_ONE = "/v1/streams/"
+_FAILED = 5.0  # for so many seconds after a write that failed it is not ready
 _SHARED = 1000  # events that a page may be behind before it is told so
 _encode = msgspec.json.Encoder(enc_hook=str).encode
+_log = logging.getLogger("setpoint")
+_Answering = Callable[[Request], Awaitable[Response]]
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -75,13 +80,13 @@ class Limits(msgspec.Struct, frozen=True):
 class Refusal(Exception):
     """A request that is refused: its status, and why."""
 
-    def __init__(self, status: int, detail: str, kind: str = "about:blank") -> None:
+    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(detail)
-        self.status, self.detail, self.kind = status, detail, kind
+        self.status, self.detail, self.headers = status, detail, headers or {}
 
 
 class Service:
-    """Streams behind HTTP; `app` is the ASGI application.
+    """Streams behind HTTP, as an ASGI application.
 
     Parameters
     ----------
@@ -105,19 +110,16 @@ class Service:
         self.pages: dict[str, set[asyncio.Queue[bytes]]] = {}
         self.followers = 0
         self._threads = ThreadPoolExecutor(1, "setpoint-reader")
-        self.app = Starlette(
-            routes=list(self._routes()),
-            lifespan=self._life,
-            exception_handlers={
-                HTTPException: self._refused, Refusal: self._refused, SetpointError: self._failed,
-                ClientDisconnect: self._left, Exception: self._broken,
-            },
-        )  # fmt: skip
-
-        self.app.router.redirect_slashes = False  # it would send a client where its Host says
+        self._places: dict[str, dict[str, tuple[Operation, _Answering]]] = {}
+        for operation, answer in (*self.operations(), *self._pages()):
+            methods = self._places.setdefault(operation.path, {})
+            methods[operation.method] = operation, answer
+            if operation.method == "GET":
+                methods["HEAD"] = operation, answer
+        self._router = Router(lifespan=self._life)
 
     @asynccontextmanager
-    async def _life(self, _: Starlette) -> AsyncIterator[None]:
+    async def _life(self, _: Any) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
         self.store = await loop.run_in_executor(self._threads, self.opened)
         self.reader = await loop.run_in_executor(self._threads, self.opened)
@@ -134,24 +136,81 @@ class Service:
         self.store.close()
         self.reader.close()
 
+    # A request, from its path to its answer
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answers a request; a name in its path may hold a slash, written as %2F."""
-        if scope["type"] == "http":
-            scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
-        await self.app(scope, receive, send)
+        """Answers a request, as ASGI has it."""
+        if scope["type"] != "http":
+            await self._router(scope, receive, send)
+            return
+        response = await self._answer(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        began = time.perf_counter()
+        try:
+            operation, answer = self._place(request.scope)
+            self._admit(dict(request.scope["headers"]), operation)
+            response = await answer(request)
+        except Refusal as error:
+            return _problem(error.status, error.detail, "Refused", error.headers)
+        except SetpointError as error:
+            return _problem(_status(type(error)), str(error)[:1000], type(error).__name__)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except Exception:
+            _log.exception("a request failed")
+            self.metrics.broken()
+            return _problem(500, "something went wrong; the log has more", "Error")
+        self.metrics.took(operation.name, time.perf_counter() - began)
+        return response
+
+    def _place(self, scope: Any) -> tuple[Operation, _Answering]:
+        """What is asked for; a name in the path may hold a slash, written as %2F."""
+        path = scope["raw_path"].decode("latin-1")
+        if path.startswith(_ONE):
+            name, slash, rest = path[len(_ONE) :].partition("/")
+            scope["path_params"] = {"name": name}
+            path = f"{_ONE}{{name}}{slash}{rest}" if name else ""
+        methods = self._places.get(path)
+        if methods is None:
+            raise Refusal(404, "there is nothing at this path: see /openapi.json")
+        if scope["method"] not in methods:
+            allowed = ", ".join(methods)
+            raise Refusal(405, f"this path knows {allowed}", {"allow": allowed})
+        return methods[scope["method"]]
+
+    def _admit(self, headers: dict[bytes, bytes], operation: Operation) -> None:
+        """Refuses those who may not, before anything of the request is read."""
+        if self.tokens and operation.scope:
+            kind, _, secret = headers.get(b"authorization", b"").partition(b" ")
+            allowed = self.tokens.allows(secret, operation.scope)
+            if kind.lower() != b"bearer" or allowed is None:
+                raise Refusal(401, "this needs a bearer token that the service knows")
+            if not allowed:
+                raise Refusal(403, f"this needs a token with the scope {operation.scope}")
+        elif not self.tokens and not _loopback(headers.get(b"host", b"").decode("latin-1")):
+            raise Refusal(403, "without tokens only localhost is served")  # a page of elsewhere
+        if operation.body is not None:
+            kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+            if kind != _JSON and not (operation.lines and kind == _LINES):
+                known = "application/json" + " or application/x-ndjson" * operation.lines
+                raise Refusal(
+                    415, f"the content type must be {known}, got {kind.decode('latin-1')!r}"
+                )
 
     # Operations: what can be asked, by whom
 
-    def operations(self) -> list[tuple[Operation, Callable[[Request], Awaitable[Response]]]]:
+    def operations(self) -> list[tuple[Operation, _Answering]]:
         """Everything that can be asked, and what answers it."""
         one, all_ = "/v1/streams/{name}", "/v1/streams"
         events = list[api.Event], list[api.Answer]
         text = "text/plain"
         return [
             (Operation("predict", "POST", f"{one}/predict", "write", "The set for a prediction",
-                       api.Prediction, api.Answer), partial(self.single, {"id", "prediction"})),
+                       api.Prediction, api.Answer), partial(self.single, "prediction")),
             (Operation("label", "POST", f"{one}/label", "write", "The loss of a label",
-                       api.Label, api.Answer), partial(self.single, {"id", "y"})),
+                       api.Label, api.Answer), partial(self.single, "y")),
             (Operation("health", "GET", "/health", "", "Whether the service is up", None,
                        api.Health), self.health),
             (Operation("ready", "GET", "/ready", "", "Whether it can take events in", None,
@@ -171,7 +230,7 @@ class Service:
             (Operation("change", "PATCH", one, "admin", "Changes what a stream holds",
                        api.Alteration, api.Summary), self.change),
             (Operation("drop", "POST", f"{one}/drop", "write", "Gives a prediction up",
-                       api.Drop, api.Answer), partial(self.single, {"id"})),
+                       api.Drop, api.Answer), partial(self.single, "drop")),
             (Operation("stream_events", "POST", f"{one}/events", "write", "Events of a stream",
                        *events, lines=True), self.events),
             (Operation("certificate", "GET", f"{one}/certificate", "read",
@@ -183,69 +242,38 @@ class Service:
                        kind="text/event-stream"), self.live),
         ]  # fmt: skip
 
-    def _routes(self) -> Iterator[Route]:
-        operations = self.operations()
-        document = _encode(api.document([operation for operation, _ in operations]))
-        for operation, answer in operations:
-            guarded = partial(self._guarded, operation, answer)
-            yield Route(operation.path, guarded, methods=[operation.method])
-        yield Route("/openapi.json", partial(self._fixed, document))
-        for file, kind in _FILES.items():
-            path = "/" if file == "page.html" else f"/{file}"
-            yield Route(path, partial(self._file, Path(__file__).parent / file, kind))
-
-    async def _guarded(
-        self, operation: Operation, answer: Callable[[Request], Awaitable[Response]],
-        request: Request,
-    ) -> Response:  # fmt: skip
-        began = time.perf_counter()
-        self._admit(request, operation)
-        response = await answer(request)
-        self.metrics.took(operation.name, time.perf_counter() - began)
-        return response
-
-    def _admit(self, request: Request, operation: Operation) -> None:
-        """Refuses those who may not, before anything of the request is read."""
-        headers = request.headers
-        if self.tokens and operation.scope:
-            kind, _, secret = headers.get("authorization", "").partition(" ")
-            allowed = self.tokens.allows(secret, operation.scope)
-            if kind.lower() != "bearer" or allowed is None:
-                raise Refusal(401, "this needs a bearer token that the service knows")
-            if not allowed:
-                raise Refusal(403, f"this needs a token with the scope {operation.scope}")
-        elif not self.tokens and not _loopback(headers.get("host", "")):
-            raise Refusal(403, "without tokens only localhost is served")  # a page of elsewhere
-        if operation.body is not None:
-            kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-            known = ["application/json", *(["application/x-ndjson"] if operation.lines else [])]
-            if kind not in known:
-                raise Refusal(415, f"the content type must be {' or '.join(known)}, got {kind!r}")
+    def _pages(self) -> Iterator[tuple[Operation, _Answering]]:
+        document = _encode(api.document([operation for operation, _ in self.operations()]))
+        openapi = Operation("openapi", "GET", "/openapi.json", "", "This document")
+        yield openapi, partial(self._fixed, document)
+        for path, file in _FILES.items():
+            place = Path(__file__).parent / file
+            yield Operation("page", "GET", path, "", "The live page"), partial(self._file, place)
 
     # Events
 
-    async def single(self, keys: set[str], request: Request) -> Response:
+    async def single(self, verb: str, request: Request) -> Response:
         """One prediction, label or drop."""
         value = event(await self._body(request))
-        if isinstance(value, Unread):
+        if type(value) is Unread:
             raise Refusal(400, value.reason)
-        if not isinstance(value, dict) or not value.keys() <= keys:
-            raise Refusal(422, f"the body must be an object with {', '.join(sorted(keys))}")
-        missing = keys - value.keys() - {"id"}
-        if missing:
-            raise Refusal(422, f"the body needs {', '.join(missing)}")
-        if len(keys) == 1:
+        needs = () if verb == "drop" else (verb,)
+        if type(value) is not dict or not value.keys() <= {"id", *needs}:
+            raise Refusal(422, f"the body must be an object with {', '.join(('id', *needs))}")
+        if verb == "drop":
             value["drop"] = True
+        elif verb not in value:
+            raise Refusal(422, f"the body needs {verb}")
         (answer,) = await self.worker.apply([value], _name(request))
         if "error" in answer:
             kind = getattr(errors, answer["kind"])
-            return self._problem(_status(kind), answer["error"], answer["kind"])
+            return _problem(_status(kind), answer["error"], answer["kind"])
         return _Json(line(answer))
 
     async def events(self, request: Request) -> Response:
         """Many events, as a list or as lines; answers in the same order, in the same form."""
         body = await self._body(request)
-        lines = request.headers["content-type"].lower().startswith("application/x-ndjson")
+        lines = dict(request.scope["headers"])[b"content-type"].lower().startswith(_LINES)
         events: Any = array(body) if not lines else None
         if lines:
             events = [event(part) for part in body.split(b"\n") if part.strip()]
@@ -255,17 +283,16 @@ class Service:
             raise Refusal(
                 413, f"a batch may have {self.limits.batch:,} events, got {len(events):,}"
             )
-        name = _name(request) if "name" in request.path_params else ""
+        name = _name(request) if "path_params" in request.scope else ""
         for one in events:
             if isinstance(one, dict) and name and one.get("stream", name) != name:
                 raise Refusal(422, "an event of this batch names another stream: use /v1/events")
         if not name:
             events = [_named(one) for one in events]
         answers = await self.worker.apply(events, name) if events else []
-        parts = [line(answer) for answer in answers]
         if lines:
-            return _Json(b"".join([part + b"\n" for part in parts]), "application/x-ndjson")
-        return _Json(b"[" + b",".join(parts) + b"]")
+            return _Json(b"".join([line(answer) + b"\n" for answer in answers]), _LINES)
+        return _Json(line(answers))
 
     def _seen(self, stream: str, events: Sequence[Any], answers: list[dict[str, Any]]) -> None:
         """Shows the pages that look on what was taken in."""
@@ -382,19 +409,20 @@ class Service:
         return _Json(_encode(api.Health("ok")))
 
     async def ready(self, _: Request) -> Response:
-        """Whether events can be taken in now."""
-        if self.stopping():
-            return _Json(_encode(api.Health("stopping")), status=503)
+        """Whether events can be taken in now, as far as the last seconds tell."""
+        status: Any = "stopping" if self.stopping() else "ok"
         try:
             await asyncio.wait_for(self._look(self.reader.alarms, 1), 5.0)
         except (SetpointError, TimeoutError):
-            return _Json(_encode(api.Health("no database")), status=503)
-        return _Json(_encode(api.Health("ok")))
+            status = "no database"
+        if time.monotonic() < self.worker.failed + _FAILED:
+            status = "no database"
+        return _Json(_encode(api.Health(status)), status=200 if status == "ok" else 503)
 
     async def scrape(self, _: Request) -> Response:
         """Metrics in the words of Prometheus."""
         text = await self._look(self.metrics.text)
-        return _Json(text, "text/plain; version=0.0.4; charset=utf-8")
+        return _Json(text, b"text/plain; version=0.0.4; charset=utf-8")
 
     def _rows(self, name: str | None = None) -> list[dict[str, Any]]:
         """An overview of every stream or one, those in trouble first."""
@@ -419,18 +447,22 @@ class Service:
     async def _fixed(self, content: bytes, _: Request) -> Response:
         return _Json(content)
 
-    async def _file(self, path: Path, kind: str, _: Request) -> Response:
-        return FileResponse(path, headers=_HEADERS, media_type=kind)
+    async def _file(self, path: Path, _: Request) -> Response:
+        return FileResponse(path, headers=_HEADERS)
 
-    # What comes in and what goes wrong
+    # What comes in
 
     async def _body(self, request: Request) -> bytes:
-        most, size, chunks = self.limits.body, 0, []
-        async for chunk in request.stream():
-            size += len(chunk)
-            if size > most:
-                raise Refusal(413, f"a body may have {most:,} bytes")
-            chunks.append(chunk)
+        left, chunks, more = self.limits.body, [], True
+        while more:
+            message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            chunks.append(message.get("body", b""))
+            more = message.get("more_body", False)
+            left -= len(chunks[-1])
+            if left < 0:
+                raise Refusal(413, f"a body may have {self.limits.body:,} bytes")
         return b"".join(chunks)
 
     def _read(self, body: bytes, kind: Any) -> Any:
@@ -452,28 +484,6 @@ class Service:
         if value < least or (name == "limit" and value > 10_000):
             raise Refusal(422, f"{name} must be a whole number from {least}, got {text[:50]!r}")
         return value
-
-    def _problem(self, status: int, detail: str, kind: str) -> Response:
-        problem = api.Problem(f"urn:setpoint:{kind}", kind, status, detail)
-        headers = {"www-authenticate": "Bearer"} if status == 401 else {}
-        if status in (429, 503):
-            headers["retry-after"] = "1"
-        return _Json(_encode(problem), "application/problem+json", status, headers)
-
-    async def _refused(self, _: Request, error: Any) -> Response:
-        if isinstance(error, Refusal):
-            return self._problem(error.status, error.detail, "Refused")
-        return self._problem(error.status_code, error.detail, "Refused")
-
-    async def _failed(self, _: Request, error: Any) -> Response:
-        return self._problem(_status(type(error)), str(error)[:1000], type(error).__name__)
-
-    async def _left(self, _: Request, error: Any) -> Response:
-        return Response(status_code=400)
-
-    async def _broken(self, _: Request, error: Any) -> Response:
-        self.metrics.broken()
-        return self._problem(500, "something went wrong; the log has more", "Error")
 
 
 def serve(
@@ -510,17 +520,27 @@ class _Json(Response):
     """A response whose content is bytes already, with the headers of every response."""
 
     def __init__(
-        self, content: bytes, kind: str = "application/json", status: int = 200,
+        self, content: bytes, kind: bytes = _JSON, status: int = 200,
         headers: dict[str, str] | None = None,
     ) -> None:  # fmt: skip
         self.status_code, self.body, self.background = status, content, None
         self.raw_headers = [
-            (b"content-length", str(len(content)).encode()), (b"content-type", kind.encode()),
-            *_RAW, *((name.encode(), value.encode()) for name, value in (headers or {}).items()),
+            (b"content-length", b"%d" % len(content)), (b"content-type", kind), *_PLAIN_HEADERS,
         ]  # fmt: skip
+        if headers:
+            self.raw_headers += [(name.encode(), value.encode()) for name, value in headers.items()]
 
 
-_RAW = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+def _problem(
+    status: int, detail: str, kind: str, headers: dict[str, str] | None = None
+) -> Response:
+    problem = api.Problem(f"urn:setpoint:{kind}", kind, status, detail)
+    headers = dict(headers or {})
+    if status == 401:
+        headers["www-authenticate"] = "Bearer"
+    elif status in (429, 503):
+        headers["retry-after"] = "1"
+    return _Json(_encode(problem), b"application/problem+json", status, headers)
 
 
 def _summary(stream: "setpoint.Stream") -> dict[str, Any]:
@@ -530,8 +550,13 @@ def _summary(stream: "setpoint.Stream") -> dict[str, Any]:
 
 
 def _name(request: Request) -> str:
+    return _decoded(request.scope["path_params"]["name"])
+
+
+@lru_cache(10_000)
+def _decoded(name: str) -> str:
     try:
-        return name_of(unquote(request.path_params["name"], errors="strict"))
+        return name_of(unquote(name, errors="strict"))
     except UnicodeDecodeError:
         raise Refusal(400, "the name of a stream must be text in UTF-8") from None
 

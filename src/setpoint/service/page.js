@@ -66,11 +66,15 @@ function show(rows) {
 
 function alarms(items) {
   $("alarms").replaceChildren(...items.map((alarm) => {
-    const li = document.createElement("li");
-    const at = new Date(1000 * alarm.at).toLocaleString();
-    li.textContent = `${at} ${alarm.stream}: ${KINDS[alarm.kind] || alarm.kind}, label ${alarm.step}`;
+    const li = document.createElement("li"), link = document.createElement("a");
+    link.textContent = alarm.stream;
+    link.href = `#${encodeURIComponent(alarm.stream)}`;
+    const at = document.createElement("time");
+    at.textContent = new Date(1000 * alarm.at).toLocaleString();
+    li.append(link, `: ${KINDS[alarm.kind] || alarm.kind}, at label ${alarm.step} `, at);
     return li;
   }));
+  $("calm").hidden = items.length > 0;
 }
 
 async function list() {
@@ -96,28 +100,43 @@ function part(kind, values, type) {
   return node;
 }
 
+// Labels have no order of their own: each gets a row, in the order of their names.
+function rows() {
+  if (!points.some((p) => p.labels)) return null;
+  const every = points.flatMap((p) => [...(p.labels || []), p.y]);
+  return [...new Set(every.filter((v) => v !== null && v !== undefined).map(String))].sort();
+}
+
 function draw() {
   const svg = $("chart"), width = svg.clientWidth || 600, height = svg.clientHeight || 256;
-  const ends = points.flatMap((p) => [p.lower, p.upper, p.y]).filter(Number.isFinite);
+  const kinds = rows();
+  const ends = kinds ? kinds.map((_, i) => i)
+    : points.flatMap((p) => [p.lower, p.upper, p.y]).filter(Number.isFinite);
   const low = Math.min(...ends), high = Math.max(...ends), span = high - low || 1;
-  const x = (i) => 45 + ((i + 0.5) * (width - 55)) / Math.max(points.length, 20);
+  const x = (i) => 55 + ((i + 0.5) * (width - 60)) / Math.max(points.length, 20);
   const y = (v) => 10 + ((high - v) / span) * (height - 20);
+  const place = (v) => (kinds ? kinds.indexOf(String(v)) : v);
+  const thick = Math.max(2, Math.min(8, (width - 60) / points.length - 3));
   const nodes = [];
-  points.forEach((p, i) => {
-    if (p.lower !== undefined && !p.empty) {
-      const top = Number.isFinite(p.upper) ? y(p.upper) : 0;
-      const end = Number.isFinite(p.lower) ? y(p.lower) : height;
-      nodes.push(part("line", { x1: x(i), x2: x(i), y1: top, y2: end, "stroke-width": 3 }, "set"));
-    }
-    if (Number.isFinite(p.y)) {
-      nodes.push(part("circle", { cx: x(i), cy: y(p.y), r: 3 }, p.covered ? "hit" : "miss"));
-    }
-  });
-  for (const v of ends.length ? [low, high] : []) {
+  const bar = (i, top, end) => nodes.push(part("line",
+    { x1: x(i), x2: x(i), y1: top, y2: end, "stroke-width": thick }, "set"));
+  for (const v of !ends.length ? [] : kinds && kinds.length <= 12 ? ends : [low, high]) {
+    nodes.push(part("line", { x1: 50, x2: width, y1: y(v), y2: y(v) }, "grid"));
     const text = part("text", { x: 0, y: y(v) + 4 });
-    text.textContent = number(v);
+    text.textContent = kinds ? kinds[v].slice(0, 7) : number(v);
     nodes.push(text);
   }
+  points.forEach((p, i) => {
+    for (const label of p.labels || []) bar(i, y(place(label)) - 5, y(place(label)) + 5);
+    if (p.lower !== undefined && !p.empty) {
+      bar(i, Number.isFinite(p.upper) ? y(p.upper) : 0,
+        Number.isFinite(p.lower) ? y(p.lower) : height);
+    }
+    if (p.y !== null && p.y !== undefined && Number.isFinite(place(p.y))) {
+      const dot = { cx: x(i), cy: y(place(p.y)), r: 3 };
+      nodes.push(part("circle", dot, p.covered ? "hit" : "miss"));
+    }
+  });
   svg.replaceChildren(...nodes);
 }
 
@@ -132,7 +151,7 @@ function arrived(data) {
   const { event, answer } = JSON.parse(data);
   const row = { id: answer.id };
   if ("prediction" in event) Object.assign(row, { lower: answer.lower, upper: answer.upper,
-    empty: answer.empty });
+    empty: answer.empty, labels: answer.labels });
   if ("y" in event) Object.assign(row, { y: event.y, covered: answer.covered });
   if (!answer.repeated) put(row);
   note(event, answer);
@@ -172,7 +191,7 @@ async function watch(name) {
       await details(name);
       const past = await ask(`${path(name)}/history?limit=${MOST}`);
       past.forEach((p) => put({ id: p.id, lower: p.shown.lower, upper: p.shown.upper,
-        empty: p.shown.empty, y: p.y, covered: p.covered }));
+        empty: p.shown.empty, labels: p.shown.labels, y: p.y, covered: p.covered }));
       draw();
       await events(name, stop.signal);
     } catch (error) {

@@ -49,7 +49,7 @@ class Tokens:
         The file has a table for each name: scope = "write", then token = "…" or its sha256 = "…",
         and expires = 2027-01-31 if it ends. SETPOINT_TOKENS has words: name:scope:token.
 
-        >>> Tokens.read(None, {"SETPOINT_TOKENS": "grafana:read:s3cret"}).allows("s3cret", "read")
+        >>> Tokens.read(None, {"SETPOINT_TOKENS": "grafana:read:s3cret"}).allows(b"s3cret", "read")
         True
         """
         tables: dict[str, Any] = {}
@@ -64,13 +64,13 @@ class Tokens:
             tables[name] = {"scope": scope, "token": token}
         return cls([_token(name, table) for name, table in tables.items()])
 
-    def allows(self, secret: str, scope: str) -> bool | None:
+    def allows(self, secret: bytes, scope: str) -> bool | None:
         """Whether a token allows something; None if it is not known or has ended.
 
         Every token is compared, and each in the same time, so that nothing is told by how long
         it takes.
         """
-        digest, now = sha256(secret.encode()).digest(), time.time()
+        digest, now = sha256(secret).digest(), time.time()
         allowed = None
         for token in self.tokens:
             same = hmac.compare_digest(digest, token.digest)

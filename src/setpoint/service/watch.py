@@ -5,12 +5,19 @@ import hmac
 import json
 import logging
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from itertools import accumulate
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, Counter, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 
 from setpoint.errors import SetpointError
 from setpoint.service.work import Worker
@@ -69,11 +76,7 @@ class Metrics:
         self.rows, self.most = rows, most
         self.worker: Worker | None = None
         self.registry = CollectorRegistry()
-        self._requests = Histogram(
-            "setpoint_request_seconds", "How long requests took", ["operation"],
-            registry=self.registry, buckets=_BUCKETS,
-        )  # fmt: skip
-        self._children: dict[str, Any] = {}
+        self._took: dict[str, list[float]] = {}  # how many in each bucket, then their sum
         self._refused = Counter(
             "setpoint_events_refused", "Events answered by an error", registry=self.registry
         )
@@ -82,10 +85,11 @@ class Metrics:
 
     def took(self, operation: str, seconds: float) -> None:
         """Notes how long a request took."""
-        child = self._children.get(operation)
-        if child is None:
-            child = self._children[operation] = self._requests.labels(operation)
-        child.observe(seconds)
+        counts = self._took.get(operation)
+        if counts is None:
+            counts = self._took[operation] = [0] * (len(_BUCKETS) + 2)
+        counts[bisect_left(_BUCKETS, seconds)] += 1
+        counts[-1] += seconds
 
     def count(self, answers: Iterable[dict[str, Any]]) -> None:
         """Notes which events were refused."""
@@ -107,6 +111,13 @@ class Metrics:
 
     def collect(self) -> Iterator[Metric]:
         """The metrics of now; the registry asks for them."""
+        took = HistogramMetricFamily(
+            "setpoint_request_seconds", "How long requests took", labels=["operation"]
+        )
+        for operation, (*counts, total) in list(self._took.items()):
+            ends = [*map(str, _BUCKETS), "+Inf"]
+            took.add_metric([operation], list(zip(ends, accumulate(counts), strict=True)), total)
+        yield took
         worker = self.worker
         if worker is not None:
             yield CounterMetricFamily("setpoint_events", "Events taken in", worker.events)
@@ -193,19 +204,25 @@ class Webhooks:
         import httpx  # for those who have webhooks
 
         async with httpx.AsyncClient(timeout=10.0) as client:
-            left: dict[int, dict[str, Any]] = {}
+            left: dict[int, tuple[dict[str, Any], list[str]]] = {}  # alarms, and who is to hear
+            pause = self.seconds
             while True:
                 try:
-                    left |= {alarm["number"]: alarm for alarm in await look(self.store.untold)}
-                    for number, alarm in list(left.items()):
-                        if await self._tell(client, alarm):
+                    for alarm in await look(self.store.untold):
+                        left.setdefault(alarm["number"], (alarm, list(self.addresses)))
+                    for number, (alarm, addresses) in list(left.items()):
+                        for address in list(addresses):
+                            if await self._tell(client, address, alarm):
+                                addresses.remove(address)
+                        if not addresses:
                             await look(self.store.told, [alarm])
                             del left[number]
                 except SetpointError as error:
                     _log.warning("alarms wait: %s", error)
-                await asyncio.sleep(self.seconds)
+                pause = min(2.0 * pause, 30.0) if left else self.seconds
+                await asyncio.sleep(pause)
 
-    async def _tell(self, client: Any, alarm: dict[str, Any]) -> bool:
+    async def _tell(self, client: Any, address: str, alarm: dict[str, Any]) -> bool:
         import httpx
 
         body = json.dumps(alarm).encode()
@@ -215,12 +232,9 @@ class Webhooks:
             "x-setpoint-delivery": str(alarm["number"]),
             "x-setpoint-signature": f"sha256={signature}",
         }
-        told = True
-        for address in self.addresses:
-            try:
-                response = await client.post(address, content=body, headers=headers)
-                told &= response.status_code < 300
-            except httpx.HTTPError as error:
-                _log.warning("an alarm could not be told: %s", type(error).__name__)
-                told = False
-        return told
+        try:
+            response = await client.post(address, content=body, headers=headers)
+            return bool(response.is_success)
+        except httpx.HTTPError as error:
+            _log.warning("an alarm could not be told: %s", type(error).__name__)
+            return False

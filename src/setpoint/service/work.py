@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
+from math import inf
 from queue import SimpleQueue
 from typing import Any
 
@@ -56,6 +57,7 @@ class Worker:
         self.waiting = 0  # events that were not answered yet
         self.batches = self.events = 0
         self.seconds = 0.0  # spent in transactions
+        self.failed = -inf  # when the database last refused to write
         self._queue: SimpleQueue[_Task | None] = SimpleQueue()
         self._closing = False
         self._loop = asyncio.get_running_loop()
@@ -126,6 +128,8 @@ class Worker:
                 return
             for task in tasks:
                 task.error = error
+            if isinstance(error, WriteError):
+                self.failed = time.monotonic()
         self.batches += 1
         self.events += size
         self.seconds += time.perf_counter() - began

@@ -289,11 +289,12 @@ class Corrected(_Ends):
 
     def read(self, prediction: Any) -> Floats:
         """The prediction as its ends, within ±1e150, and its phase if there is a season."""
-        if type(prediction) is tuple and len(prediction) == 2:
+        kind = type(prediction)
+        if (kind is tuple or kind is list) and len(prediction) == 2:
             lower, upper = prediction
             plain = type(lower) is float and type(upper) is float
             if plain and -1e150 < lower < 1e150 and -1e150 < upper < 1e150:
-                return (lower, upper, nan) if self.period else prediction
+                return (lower, upper, nan) if self.period else (lower, upper)
         phase: Any = nan
         if type(prediction) is Phased:
             prediction, phase = prediction.prediction, prediction.phase

@@ -289,10 +289,11 @@ class Widen(_Ends):
 
     def read(self, prediction: Any) -> tuple[float, float]:
         """The prediction as a pair of floats that nobody else can change."""
-        if type(prediction) is tuple and len(prediction) == 2:
-            lower, upper = prediction
-            if type(lower) is float and type(upper) is float and widen_sound(prediction):
-                return prediction
+        kind = type(prediction)
+        if (kind is tuple or kind is list) and len(prediction) == 2:
+            lower, upper = pair = prediction if kind is tuple else (prediction[0], prediction[1])
+            if type(lower) is float and type(upper) is float and widen_sound(pair):
+                return pair
         parts = _unpacked(prediction, self.columns)
         if parts is None:
             point = self._point(prediction)

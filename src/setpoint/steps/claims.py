@@ -13,6 +13,7 @@ __all__ = [
 ]  # fmt: skip
 
 Memory = tuple[float, ...]
+"""What a rule remembers from one step to the next."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,16 +246,22 @@ class Tables(ABC):
             return list(map(Row._make, rows))
 
     def commit(self, changes: Sequence[Change]) -> None:
-        work: dict[str, list[Any]] = {_MADE: [], _CLOSED: [], _FORGET: [], _ALARM: []}
+        made: list[Any] = []
+        closed: list[Any] = []
+        work: dict[str, list[Any]] = {_FORGET: [], _ALARM: []}
         with self._said():
             try:
                 for change in sorted(changes):  # in one order everywhere, so that none waits twice
                     self._keys[change.name] = key = self._own(change)
-                    work[_MADE] += [(key, *row) for row in change.made]
-                    work[_CLOSED] += [(*row[4:], key, row.number) for row in change.closed]
+                    made += [(key, *row) for row in change.made]
+                    closed += [(*row[4:], key, row.number) for row in change.closed]
                     if change.forget >= 0:
                         work[_FORGET].append((key, change.forget))
                     work[_ALARM] += [(change.name, text, change.time) for text in change.alarms]
+                if made:
+                    self._insert(made)
+                if closed:
+                    self._close_rows(closed)
                 for statement, rows in work.items():
                     if rows:
                         self._each(statement, rows)
@@ -263,6 +269,14 @@ class Tables(ABC):
             except BaseException:
                 self.rollback()
                 raise
+
+    def _insert(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Writes new predictions: the key of the stream, then a row."""
+        self._each(_MADE, rows)
+
+    def _close_rows(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Writes what became of predictions: y and what follows it, then stream and number."""
+        self._each(_CLOSED, rows)
 
     def rollback(self) -> None:
         with self._said():

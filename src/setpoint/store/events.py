@@ -64,6 +64,8 @@ def checked(event: Any, stream: str = "") -> tuple[str, Id | None]:
 def name_of(value: Any) -> str:
     """The name of a stream: text, or a whole number as text."""
     name = str(_id(value, "the name of a stream"))
+    if name in (".", ".."):
+        raise InputError(f"the name of a stream must not be . or .., got {name}: no path holds it")
     if not name.isprintable() and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in name):
         raise InputError(f"the name of a stream must be whole characters, got {quoted(value)}")
     return name
@@ -130,6 +132,8 @@ def described(shown: Any) -> dict[str, Any]:
     """A set in JSON's own types: an end that is open is null, and so are those of an empty set."""
     if isinstance(shown, (Interval, SidedInterval)):
         lower, upper = shown.lower, shown.upper
+        if -inf < lower <= upper < inf:
+            return {"lower": lower, "upper": upper}
         answer: dict[str, Any] = {
             "lower": lower if isfinite(lower) else None,
             "upper": upper if isfinite(upper) else None,

@@ -38,8 +38,8 @@ def serve(store: Store, source: BinaryIO, sink: BinaryIO) -> None:
         sink.flush()
 
 
-def line(answer: dict[str, Any]) -> bytes:
-    """An answer as JSON."""
+def line(answer: dict[str, Any] | list[dict[str, Any]]) -> bytes:
+    """An answer as JSON, or a list of them."""
     if _encode is not None:
         try:
             return bytes(_encode(answer))

@@ -1,10 +1,12 @@
 """A stream in memory while it is stored: what a batch does to it, and what is written of that."""
 
-import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from json import JSONEncoder, loads
 from math import inf, isfinite
 from typing import Any
+
+import numpy as np
 
 from setpoint import errors, spec
 from setpoint._check import is_missing
@@ -25,10 +27,8 @@ encode = JSONEncoder(check_circular=False).encode
 
 _WIDTH = 0.05  # the weight of the last width in the mean of widths
 _RECENT = 1000  # of how many labels it is remembered whether they were covered
-_NUMBERS = r"-?\d[-+.e\d]*"
-_PLAIN = re.compile(
-    rf"\[(?:{_NUMBERS}(?:, )?)*\]\|\({_NUMBERS}(?:, {_NUMBERS})+\)(?:\|{_NUMBERS})+"
-)
+_FLOATS = {float}
+_NUMBERS = {float, int}
 
 
 class Live:
@@ -49,8 +49,7 @@ class Live:
         self.skips = settings["missing"] == "skip"
         self.time = 0.0  # of the batch
         self.predictions = self.serial = self.forgotten = 0  # serial: above every number as an id
-        self.numbers: dict[Id, int] = {}  # of the rows that wait, and when they were made
-        self.since: dict[Id, float] = {}
+        self.waiting: dict[Id, tuple[Row, Any]] = {}  # oldest first, each with its set
         self.recent, self.known = 0, 0  # the last labels, a bit for each: whether it was covered
         self.width: float | None = None
         self.peak, self.labels = 0, 0  # when the limits were worked out
@@ -67,15 +66,23 @@ class Live:
 
     def _restore(self, saved: Saved) -> None:
         try:
-            content, settings = from_text(saved.state), self.settings
-            self.numbers = {id_from(row.id): row.number for row in saved.waiting}
-            self.since = {id: row.made for id, row in zip(self.numbers, saved.waiting, strict=True)}
-            receipts = [from_text(row.receipt)[1:] for row in saved.waiting]
-            content["missing"] = settings["missing"]
+            content, settings = loads(saved.state), self.settings
+            receipts = [(id_from(row.id), *from_text(row.receipt)[1:]) for row in saved.waiting]
+            self.waiting = {
+                id: (row, shown)
+                for (id, _, shown, _, _), row in zip(receipts, saved.waiting, strict=True)
+            }
+            content["missing"], content["last"] = settings["missing"], None
             content["receipts"] |= {
                 "max_pending": settings["max_pending"], "overflow": settings["overflow"],
-                "waiting": [(id, *rest) for id, rest in zip(self.numbers, receipts, strict=True)],
+                "waiting": receipts, "alone": False, "closed": [],
             }  # fmt: skip
+            content["risks"] = list(map(_memories, content["risks"]))
+            content["counts"] = _memories(content["counts"])
+            content["counts"]["terms"] = self.stream.controller.terms
+            for array in ("cells", "window"):
+                if content[array] is not None:
+                    content[array] = np.array(content[array])
             content["watch"] = self._watch(content["watch"])
             self.stream.restore(content)
             overview = loads(saved.overview)
@@ -95,7 +102,7 @@ class Live:
             levels = [risk.level for risk in self.stream.controller.risks]
             return Watch(levels, window, tolerance).content()
         losses = [list(map(float, part)) for part in saved["losses"]]  # of "0" and "1", or a list
-        return {**saved, "losses": losses}
+        return {**saved, "losses": losses, "limits": tuple(saved["limits"])}
 
     def _alarm(self, alarm: Alarm) -> None:
         self.alarms.append(encode(alarm._asdict()))
@@ -103,43 +110,41 @@ class Live:
     def settle(self) -> None:
         """Begins a batch."""
         self.dirty, self.changes, self.begun = False, False, self.predictions
-        self.stored: dict[str, Row] = {}
-        self.changed: dict[str, Row] = {}
-        self.alarms = []
+        self.stored: dict[Id, Row] = {}
+        self.changed: dict[Id, Row] = {}
+        self.alarms, self.hits = [], list[bool]()
         self.steps: list[tuple[Callable[..., Any], Id | None, Any]] = []
 
     # What an event does: the id, what is to be answered, and whether it was so before.
 
     def predict(self, id: Id | None, prediction: Any) -> tuple[Id, Any, bool]:
         """Shows a set; a prediction that is known is answered as before."""
-        text = "" if id is None else id_text(id)
-        if text and (row := self.row(text)) is not None and id is not None:
+        if id is not None and (row := self.row(id)) is not None:
             before, _, shown, _, _ = from_text(row.receipt)
             if before != prediction:
-                raise InputError(f"another prediction was made under the id {text}: use an id once")
+                raise InputError(
+                    f"another prediction was made under the id {row.id}: use an id once"
+                )
             return id, shown, True
-        numbers, now = self.numbers, self.time
-        full = len(numbers) >= self.settings["max_pending"]
+        full = len(self.waiting) >= self.settings["max_pending"]
         receipt = self.stream.issue(prediction, id)
+        name, shown = receipt.id, receipt.shown
         self.steps.append((Live.predict, id, prediction))
         self.dirty = True
         if full:
-            self._end(next(iter(numbers)), "expired")
-        name = receipt.id
-        text = text or id_text(name)
-        self.changed[text] = Row(self.predictions, text, _text(prediction, receipt), now)
-        numbers[name], self.since[name] = self.predictions, now
+            self._end(next(iter(self.waiting)), "expired")
+        row = Row(self.predictions, id_text(name), _text(prediction, receipt), self.time)
+        self.changed[name], self.waiting[name] = row, (row, shown)
         self.predictions += 1
-        shown = receipt.shown
         if type(shown) is Interval and 0.0 <= (width := shown.upper - shown.lower) < inf:
             self.width = width if self.width is None else self.width + _WIDTH * (width - self.width)
         return name, shown, False
 
     def update(self, id: Id | None, y: Any) -> tuple[Id, tuple[Any, bool | None], bool]:
         """Takes in a label: its loss, and whether it was covered."""
-        if (row := self.closed(id)) is not None and id is not None:
-            return id, _updated(row, y), True
-        name, _, shown, _, _ = self.stream.receipt(id)
+        name, row, shown = self._known(id)
+        if row.ended is not None:
+            return name, _updated(row, y), True
         covered, missing = None, self.skips and is_missing(y)
         if missing:
             pass
@@ -149,45 +154,46 @@ class Live:
             # Asked first: whatever it raises, θ has not moved.
             covered = bool(shown.contains(self.stream.controller.sets.label(y)))
         loss = self.stream.update(y, name)
-        self.steps.append((Live.update, id, y))
+        self.steps.append((Live.update, name, y))
         self.dirty = True
         self._end(name, "missing" if missing else "answered", _json(y), _json(loss), covered)
         if covered is not None:
-            self.recent = (self.recent << 1 | covered) & _ALL
-            self.known += self.known < _RECENT
+            self.hits.append(covered)
         return name, (loss, covered), False
 
     def drop(self, id: Id | None, _: None = None) -> tuple[Id, None, bool]:
         """Gives a prediction up."""
-        if (row := self.closed(id)) is not None and id is not None:
-            if row.y is not None:
-                raise errors.AnsweredReceipt(f"the prediction under {row.id} already has its label")
-            return id, None, True
-        name = self.stream.receipt(id).id
+        name, row, _ = self._known(id)
+        if row.y is not None:
+            raise errors.AnsweredReceipt(f"the prediction under {row.id} already has its label")
+        if row.ended is not None:
+            return name, None, True
         self.stream.drop(name)
-        self.steps.append((Live.drop, id, None))
+        self.steps.append((Live.drop, name, None))
         self.dirty = True
         self._end(name, "dropped")
         return name, None, False
 
-    def row(self, text: str) -> Row | None:
+    def row(self, id: Id) -> Row | None:
         """What is known of an id in this batch."""
-        return self.changed.get(text) or self.stored.get(text)
+        waits = self.waiting.get(id)
+        return waits[0] if waits else self.changed.get(id) or self.stored.get(id)
 
-    def closed(self, id: Id | None) -> Row | None:
-        """What became of a prediction that does not wait."""
-        return None if id is None or id in self.numbers else self.row(id_text(id))
+    def _known(self, id: Id | None) -> tuple[Id, Row, Any]:
+        """The id, the row and the set of a prediction, of the only one that waits without an id."""
+        if id not in self.waiting:
+            if id is not None and (row := self.row(id)) is not None:
+                return id, row, None
+            id = self.stream.receipt(id).id
+        return id, *self.waiting[id]
 
     def _end(
         self, id: Id, how: str, y: str | None = None, loss: str | None = None,
         covered: bool | None = None,
     ) -> None:  # fmt: skip
-        text, number = id_text(id), self.numbers.pop(id)
-        made = self.since.pop(id)
-        row = self.row(text)
-        receipt = "" if row is None else row.receipt
+        number, text, receipt, made, *_ = self.waiting.pop(id)[0]
         hit = None if covered is None else int(covered)
-        self.changed[text] = Row(number, text, receipt, made, y, loss, hit, how, self.time)
+        self.changed[id] = Row(number, text, receipt, made, y, loss, hit, how, self.time)
 
     def modify(self, risk: int, options: dict[str, Any]) -> bool:
         """Changes the level, the step or the bounds of a risk; False if they are so already."""
@@ -205,11 +211,16 @@ class Live:
         """What is to be written of the batch."""
         self.stream.hand_over()  # the database remembers what is closed
         content = self.stream.content(waiting=False)  # they have rows of their own
-        content["last"] = None
+        bits = int("".join(["1" if hit else "0" for hit in self.hits]) or "0", 2)
+        self.recent = (self.recent << len(self.hits) | bits) & ((1 << _RECENT) - 1)
+        self.known = min(self.known + len(self.hits), _RECENT)
         overview = encode(self._overview(content))
         if (watch := content["watch"]) is not None:
             watch["losses"] = [_digits(losses) for losses in watch["losses"]]
         self.serial = content["receipts"]["serial"]
+        for name in ("missing", "last"):
+            del content[name]
+        del content["counts"]["terms"]  # those of the controller
         rows, begun = self.changed.values(), self.begun
         history = self.settings["history"]
         forget = self.predictions - history - 1
@@ -219,7 +230,7 @@ class Live:
             forget = -1
         written = spec.to_toml(self.stream.controller) if not self.epoch or self.changes else ""
         return Change(
-            self.name, self.epoch, written, to_text(content), overview, self.predictions,
+            self.name, self.epoch, written, _state(content), overview, self.predictions,
             [row for row in rows if row.number >= begun],
             [row for row in rows if row.number < begun], forget, self.alarms, self.time,
         )  # fmt: skip
@@ -242,8 +253,8 @@ class Live:
             self.limits = [risk.constant_upper for risk in certificates]
             self.status = [str(risk.status) for risk in certificates]
         return {
-            "predictions": self.predictions, "waiting": len(self.numbers),
-            "oldest": next(iter(self.since.values()), None), "at": self.time,
+            "predictions": self.predictions, "waiting": len(self.waiting),
+            "oldest": next((row.made for row, _ in self.waiting.values()), None), "at": self.time,
             "labels": labels, "levels": levels,
             "losses": [r["total"] / r["judged"] if r["judged"] else None for r in risks],
             "accounts": [
@@ -258,9 +269,6 @@ class Live:
         }  # fmt: skip
 
 
-_ALL = (1 << _RECENT) - 1
-
-
 def _share(bits: int, count: int) -> float | None:
     """The share of ones in the last bits."""
     return (bits & ((1 << count) - 1)).bit_count() / count if count else None
@@ -268,22 +276,50 @@ def _share(bits: int, count: int) -> float | None:
 
 def _digits(losses: list[float]) -> Any:
     """Losses that are all 0 or 1 as one word, which is written ten times as fast."""
-    if all(loss == 0.0 or loss == 1.0 for loss in losses):
+    if {0.0, 1.0}.issuperset(losses):
         return "".join(["1" if loss else "0" for loss in losses])
     return losses
+
+
+_state = JSONEncoder(check_circular=False, default=np.ndarray.tolist).encode
+
+
+def _memories(values: dict[str, Any]) -> dict[str, Any]:
+    """A part of a state as it was: its memories are tuples, which JSON does not know."""
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+
+
+@cache
+def _quick() -> Any:
+    """An encoder that is several times as fast, where there is one; None otherwise."""
+    try:
+        from msgspec.json import Encoder
+    except ImportError:
+        return None
+    return Encoder().encode
 
 
 def _text(prediction: Any, receipt: Receipt) -> str:
     """A prediction and its receipt as `to_text` gives them; plain intervals take a short way."""
     _, reading, shown, lam, leader = receipt
-    if type(shown) is Interval and type(reading) is tuple:
-        text = f"{prediction!r}|{reading!r}|{shown.lower!r}|{shown.upper!r}|{lam!r}"
-        if _PLAIN.fullmatch(text):
-            first, second, lower, upper, lam = text.split("|")
-            return (
-                f'{{"$tuple": [{first}, {{"$tuple": [{second[1:-1]}]}}, '
-                f'{{"$interval": [{lower}, {upper}]}}, {lam}, {leader}]}}'
-            )
+    quick = _quick()
+    if (
+        quick is not None
+        and type(shown) is Interval
+        and type(lam) is float
+        and type(reading) is tuple
+        and type(prediction) is list
+        and _FLOATS.issuperset(map(type, reading))
+        and _NUMBERS.issuperset(map(type, prediction))
+    ):
+        lower, upper = shown.lower, shown.upper
+        try:
+            if isfinite(sum(prediction, sum(reading, lower + upper + lam))):
+                ends = {"$interval": (lower, upper)}
+                value = {"$tuple": (prediction, {"$tuple": reading}, ends, lam, leader)}
+                return quick(value).decode()  # type: ignore[no-any-return]
+        except OverflowError:  # a long number
+            pass
     return to_text((prediction, *receipt[1:]))
 
 

@@ -28,6 +28,11 @@ _SESSION = (
     "-c idle_in_transaction_session_timeout={0} -c lock_timeout={0} -c statement_timeout={1} "
     "-c synchronous_commit=on"
 )
+_CLOSE_ALL = """UPDATE predictions AS p
+SET y = v.y, loss = v.loss, covered = v.covered, ended = v.ended, closed = v.closed
+FROM unnest(?::text[], ?::text[], ?::integer[], ?::text[], ?::float8[], ?::bigint[], ?::bigint[])
+    AS v (y, loss, covered, ended, closed, stream, number)
+WHERE p.stream = v.stream AND p.number = v.number"""
 
 
 class PostgreSQL(Tables):
@@ -112,6 +117,16 @@ class PostgreSQL(Tables):
     def _each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         with self._live.cursor() as cursor:
             cursor.executemany(_worded(statement), rows)
+
+    def _insert(self, rows: Sequence[Sequence[Any]]) -> None:
+        fields = "stream, number, id, receipt, made, y, loss, covered, ended, closed"
+        statement = f"COPY predictions ({fields}) FROM STDIN"
+        with self._live.cursor() as cursor, cursor.copy(_worded(statement)) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+    def _close_rows(self, rows: Sequence[Sequence[Any]]) -> None:
+        self._ask(_CLOSE_ALL, list(map(list, zip(*rows, strict=True))))
 
     @property
     def _live(self) -> psycopg.Connection[Any]:

@@ -16,7 +16,7 @@ from setpoint._state_file import from_text
 from setpoint.controller import Controller, State
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver
 from setpoint.guarantee import Certificate
-from setpoint.receipts import Id
+from setpoint.receipts import Id, checked_id
 from setpoint.store.database import Database, Notice, Row, SQLite
 from setpoint.store.events import (
     checked,
@@ -180,15 +180,20 @@ class Store:
                     continue
             if id is None or (type(id) is int and id >= live.serial):
                 continue
-            if "prediction" in event or id not in live.numbers:
-                live.stored[id_text(id)] = _WANTED
+            if id not in live.waiting:
+                live.stored[id] = _WANTED
         for live in self._batch.values():
-            rows = self._database.find(live.name, live.stored) if live.stored else []
-            live.stored = {row.id: row for row in rows}
+            if live.stored:
+                self._fill(live, live.stored)
+
+    def _fill(self, live: Live, ids: Iterable[Id]) -> None:
+        """Gets what the database knows of some ids."""
+        rows = self._database.find(live.name, map(id_text, ids))
+        live.stored = {id_from(row.id): row for row in rows}
 
     def _answer(self, event: Any, name: str, id: Id | None, refusal: Any) -> dict[str, Any]:
         answer: dict[str, Any] = {}
-        if isinstance(event, Mapping):
+        if type(event) is dict or isinstance(event, Mapping):
             if "stream" in event:
                 answer["stream"] = event["stream"]
             if "id" in event:
@@ -433,8 +438,7 @@ class StoredStream:
         with self._store._transaction([self.name]):
             live = self._store._begun(self.name, new=False)
             if id is not None:
-                rows = self._store._database.find(self.name, [id_text(id)])
-                live.stored = {row.id: row for row in rows}
+                self._store._fill(live, [checked_id(id)])
             yield live
 
     def predict(self, prediction: Any, id: Id | None = None) -> Any:

@@ -37,6 +37,7 @@ __all__ = [
     "segment",
     "several",
     "times",
+    "usual_prediction",
     "wholes",
 ]
 
@@ -380,6 +381,7 @@ class Ragged:
 
 
 Column = np.ndarray | Ragged
+"""A column of a tape: an array, or rows of unequal length."""
 
 
 def several(names: str | Sequence[str]) -> tuple[str, ...]:

@@ -40,20 +40,14 @@ from setpoint.tape.columns import (
 )
 
 __all__ = [
-    "SUFFIXES",
-    "File",
-    "is_csv",
-    "is_json",
-    "read",
-    "read_tape",
-    "suffix_of",
-    "write",
+    "SUFFIXES", "File", "is_csv", "is_json", "read", "read_tape", "suffix_of", "write",
     "write_tape",
-]
+]  # fmt: skip
 
 SUFFIXES = (
     ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather", ".jsonl", ".jsonl.gz", ".ndjson",
 )  # fmt: skip
+"""How the names of files of rows may end."""
 _INSTEAD = {
     (".xlsx", ".xls", ".ods"): "a spreadsheet: save its sheet as CSV, or give jobs a data frame",
     (".json",): "JSON: write one object in each line, and call the file .jsonl",
@@ -110,8 +104,11 @@ class File:
     suffix: str
     delimiter: str = ","
 
-    def place(self, row: int) -> str:
-        """Where a row is, as an editor shows the file; a Parquet file has rows and no lines."""
+    def place(self, row: int, *, header: bool = True) -> str:
+        """Where a row is, as an editor shows the file; a Parquet file has rows and no lines.
+
+        `header` says which line of a CSV is counted as the first.
+        """
         if self.suffix == ".parquet":
             return f"row {row + 1:,}"
         with _text(self.path) as lines:
@@ -123,7 +120,7 @@ class File:
             line = row + 2
             with suppress(csv.Error):  # a cell may be longer than the reader takes
                 line = next(islice(numbers, row + 1, None), line)
-        return f"line {line:,} (the header is line 1)"
+        return f"line {line:,}{' (the header is line 1)' if header else ''}"
 
 
 def read(path: _Path, columns: Sequence[str] | None = None, *, empty: bool = False) -> File:

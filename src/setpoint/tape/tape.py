@@ -43,6 +43,7 @@ from setpoint.tape.schedule import Schedule, scheduled, steady
 __all__ = ["USUAL", "Segments", "Tape", "TapeNotice"]
 
 USUAL = {1: ("prediction",), 2: ("lower", "upper"), 3: ("centre", "low", "high")}
+"""The names of columns that came without names, by how many there are."""
 
 
 class TapeNotice(UserWarning):

@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 Memory = tuple[float, ...]
+"""What a part remembers from one step to the next."""
 
 
 class ConformanceError(SetpointError, AssertionError):
@@ -221,12 +222,16 @@ LAMS = (
     *(-1e300, -1e6, -30.0, -8.0, -2.0, -1.0, -0.99, -0.75, -0.5, -0.25, -0.1, -1e-6),
     *(0.0, 0.5, 1.0, 2.0, 8.0, 30.0, 1e6, 1e300),
 )
+"""Values of λ to try."""
 
 IDS = (0, 7, "tomorrow")
+"""Ids to try."""
 
 LEVELS = (0.0, 0.05, 0.5, 0.95, 1.0)
+"""Levels to try."""
 
 ROUNDING = 1e-9
+"""How far two numbers may be apart that should be equal."""
 
 Sample = tuple[Any, Sequence[Any]]
 """A prediction, and the labels to try with it."""

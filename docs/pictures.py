@@ -1,0 +1,138 @@
+"""The pictures of the site, made by the library: `python docs/pictures.py` writes them.
+
+The picture of the home page shows one stream with the intervals of a model that stands still and
+with those of setpoint. The build of the site calls `REPORTS` for the live pages of the gallery.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import setpoint as sp
+
+IMAGES = Path(__file__).resolve().parent / "images"
+ROWS, SHOWN = 600, 240
+COLOURS = {
+    "light": {"ink": "#1c2b2e", "grey": "#7b8a8d", "band": "#1d7580", "miss": "#c0421c"},
+    "dark": {"ink": "#e4ecee", "grey": "#93a3a6", "band": "#59b8c4", "miss": "#ff8f63"},
+}
+WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 960, 380, 12, 80, 44
+
+
+def wandering(rows: int = ROWS, seed: int = 4) -> tuple[sp.Tape, np.ndarray]:
+    """A forecast of a level that wanders off, as a tape, and the labels."""
+    world = np.random.default_rng(seed)
+    time = np.arange(rows)
+    noise = np.where((time > rows - 130) & (time < rows - 60), 2.4, 1.0)
+    level = 40.0 + 5.0 * np.sin(time / 21.0) + np.where(time > rows - 170, 7.0, 0.0)
+    y = level + noise * world.normal(size=rows)
+    said = 40.0 + 5.0 * np.sin(time / 21.0)
+    return sp.Tape.from_arrays({"lower": said - 1.6, "upper": said + 1.6}, y), y
+
+
+def home(theme: str) -> str:
+    """The picture of the home page as SVG; it draws itself once, from left to right."""
+    ink, grey, band, miss = COLOURS[theme].values()
+    tape, y = wandering()
+    trace = sp.replay(sp.intervals(coverage=0.9), tape)
+    last = slice(ROWS - SHOWN, ROWS)
+    given = np.column_stack(tape.prediction)[last]
+    lower, upper, labels = trace.lower[last], trace.upper[last], y[last]
+    low, high = min(lower.min(), labels.min()) - 0.5, max(upper.max(), labels.max()) + 0.5
+    across = LEFT + (WIDTH - 2 * LEFT) * np.arange(SHOWN) / (SHOWN - 1)
+
+    def down(values: Any) -> Any:
+        return TOP + (HEIGHT - TOP - BOTTOM) * (high - np.asarray(values)) / (high - low)
+
+    def path(values: Any, turned: bool = False) -> str:
+        points = zip(across, down(values), strict=True)
+        listed = [f"{x:.1f},{each:.1f}" for x, each in points]
+        return " ".join(listed[::-1] if turned else listed)
+
+    inside = (lower <= labels) & (labels <= upper)
+    before = float(np.mean((given[:, 0] <= labels) & (labels <= given[:, 1])))
+    dots = "".join(
+        f'<circle cx="{x:.1f}" cy="{each:.1f}" r="{1.7 if hit else 3.2}" '
+        f'fill="{ink if hit else miss}"/>'
+        for x, each, hit in zip(across, down(labels), inside, strict=True)
+    )
+    ours = f"with setpoint: {100 * inside.mean():.0f} % of the labels inside; asked 90 %"
+    theirs = f"- - the model alone: {100 * before:.0f} %"
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">
+<title>Intervals that follow the world: a jump, then rough weather, and coverage comes back</title>
+<style>
+text {{ font: 17px system-ui, sans-serif; }}
+@media (max-width: 600px) {{ text {{ font-size: 28px; }} }}
+#front {{ animation: draw 5s linear both; }}
+@keyframes draw {{ from {{ clip-path: inset(0 100% 0 0); }} to {{ clip-path: inset(0 0 0 0); }} }}
+@media (prefers-reduced-motion: reduce) {{ #front {{ animation: none; }} }}
+</style>
+<text x="{LEFT}" y="28" fill="{band}">{ours}</text>
+<text x="{LEFT}" y="64" fill="{grey}">{theirs}</text>
+<text x="{WIDTH - LEFT}" y="64" fill="{miss}" text-anchor="end">● a miss</text>
+<g id="front">
+<polygon points="{path(upper)} {path(lower, True)}" fill="{band}" fill-opacity="0.3"/>
+<polyline points="{path(upper)}" fill="none" stroke="{band}"/>
+<polyline points="{path(lower)}" fill="none" stroke="{band}"/>
+<g fill="none" stroke="{grey}" stroke-dasharray="5 4" stroke-width="1.3">
+<polyline points="{path(given[:, 0])}"/><polyline points="{path(given[:, 1])}"/></g>
+{dots}</g>
+<text x="{LEFT}" y="{HEIGHT - 12}" fill="{grey}">the last {SHOWN} of {ROWS} labels, in time →</text>
+</svg>
+"""
+
+
+def drifting(path: Path) -> None:
+    """The report of a stream that jumps and grows rough."""
+    from setpoint import report
+
+    tape, y = wandering(4_000)
+    hours = np.datetime64("2026-01-01T00:00") + np.arange(4_000) * np.timedelta64(1, "h")
+    ends = dict(zip(("lower", "upper"), tape.prediction, strict=True))
+    tape = sp.Tape.from_arrays(ends, y, time=hours)
+    report.write(sp.replay(sp.intervals(coverage=0.9), tape), path, title="A level that wanders")
+
+
+def forty(path: Path) -> None:
+    """The report of forty series in one tape."""
+    from setpoint import report
+
+    world = np.random.default_rng(7)
+    shops, days = 40, 300
+    size = np.repeat(world.lognormal(3.0, 0.8, shops), days)
+    y = size * (1.0 + 0.15 * world.standard_t(4, size=shops * days))
+    ids = np.repeat([f"shop {each:02d}" for each in range(1, shops + 1)], days)
+    tape = sp.Tape.from_arrays({"prediction": size}, y, id=ids)
+    report.write(sp.replay(sp.intervals(coverage=0.9), tape), path, title="Forty shops")
+
+
+def classes(path: Path) -> None:
+    """The report of label sets of a classifier that grows worse."""
+    from setpoint import report
+
+    world = np.random.default_rng(11)
+    rows, kinds = 3_000, 5
+    y = world.integers(0, kinds, rows)
+    sure = np.where(np.arange(rows) < 1_500, 3.0, 1.4)
+    scores = world.normal(size=(rows, kinds)) + sure[:, None] * np.eye(kinds)[y]
+    chance = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    tape = sp.Tape.from_arrays({f"p{each}": chance[:, each] for each in range(kinds)}, y)
+    report.write(sp.replay(sp.label_sets(coverage=0.9), tape), path, title="A classifier that ages")
+
+
+REPORTS: dict[str, Callable[[Path], None]] = {
+    "drifting": drifting, "forty": forty, "classes": classes,
+}  # fmt: skip
+"""The live pages of the gallery."""
+
+
+def main() -> None:
+    """Writes the picture of the home page, for light and for dark."""
+    for theme in COLOURS:
+        (IMAGES / f"home-{theme}.svg").write_text(home(theme), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""What a model sees of each row: numbers, calendars and words, and none that is known too late."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from setpoint.errors import DataError
+from setpoint.jobs.rows import Rows
+from setpoint.tape import Tape
+from setpoint.tape.cells import calendar
+
+__all__ = ["WORDS", "Features", "features"]
+
+Array = np.ndarray[Any, Any]
+
+WORDS = 30
+"""A column of text with more distinct values is left out."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """What a model sees of each row of a tape: finite numbers, and what each column of them is.
+
+    `columns` are those of the file that they are made of, `left_out` the others, with the reason.
+    Of those `lagged` the model sees the last value that is known when the label of a row is not.
+    """
+
+    values: Array
+    names: tuple[str, ...]
+    columns: tuple[str, ...]
+    left_out: dict[str, str]
+    lagged: tuple[str, ...] = ()
+
+
+def features(
+    rows: Rows,
+    tape: Tape,
+    target: str,
+    *,
+    time: str | None = None,
+    id: str | None = None,
+    only: Sequence[str] = (),
+    without: Sequence[str] = (),
+    known_ahead: Sequence[str] = (),
+    delay: int = 0,
+) -> Features:
+    """What a model sees: numbers, the calendar of dates, and words with few values.
+
+    A missing number is taken to be the last one before it in its series. Of the time the calendar
+    is taken and nothing else: a trend is the model's matter. A number that tells much of the label
+    of its own row, and is not said to be known ahead, is taken from the last row whose label is
+    known. A column that counts the rows is left out unless it is asked for.
+    """
+    asked = {"--features": only, "--without": without, "--known-ahead": known_ahead}
+    for option, names in asked.items():
+        for name in names:
+            rows.column(name, option)
+    wanted = [name for name in (only or rows.names) if name not in (target, id, *without)]
+    parts = {name: _feature(rows, name, name == time) for name in wanted}
+    timely = () if time is None else rows.parts(time)
+    for name in set(wanted) - {*only, *known_ahead, *timely}:
+        part = parts[name]
+        if isinstance(part, dict) and name in part and _counts(part[name], tape):
+            parts[name] = "counts the rows"
+    left_out = {name: part for name, part in parts.items() if isinstance(part, str)}
+    if only and left_out:
+        name, why = next(iter(left_out.items()))
+        raise DataError(f"--features must be numbers, dates or few words, and {name!r} {why}")
+    columns: dict[str, Array] = {}
+    for part in parts.values():
+        columns |= {} if isinstance(part, str) else part
+    values = np.empty((len(rows), len(columns)))
+    for place, column in enumerate(columns.values()):
+        values[:, place] = _carried(column[tape.places], tape)
+    names = tuple(columns)
+    doubtful = [place for place, name in enumerate(names) if name in {*parts} - {*known_ahead}]
+    late = _telling(values, doubtful, tape)
+    for place in late:
+        values[:, place] = _before(values[:, place], tape, 1 + delay)
+    used = tuple(name for name in parts if name not in left_out)
+    return Features(values, names, used, left_out, tuple(names[place] for place in late))
+
+
+def _counts(numbers: Array, tape: Tape) -> bool:
+    """Whether a column counts the rows of the file or of each series, some of which may be gone.
+
+    It goes one way by whole steps, and most of them are alike.
+    """
+    within = np.diff(tape.by_stream(numbers[tape.places]))
+    within = np.delete(within, tape.segments.offsets[1:-1] - 1)
+    for steps in (np.diff(numbers), within):
+        if len(steps) < 2 or not ((steps > 0.0).all() or (steps < 0.0).all()):
+            continue
+        usual = np.median(steps)
+        if (steps % usual == 0.0).all() and (steps == usual).mean() > 0.5:
+            return True
+    return False
+
+
+_TELLING, _TELLING_TOGETHER, _LITTLE = 0.3, 0.5, 0.1
+"""What share of the surprise in y a column may explain, or all of them, before they count as known
+too late; and how little is left then."""
+_LOOKED_AT = 5_000
+
+
+def _telling(values: Array, columns: Sequence[int], tape: Tape) -> list[int]:
+    """Which columns explain much of what the rows before leave open in the label of their row.
+
+    By themselves or together, as the parts of a sum do. Only the first half of each series is
+    looked at, so that late labels change nothing early.
+    """
+    offsets = tape.segments.offsets
+    lengths = np.diff(offsets)
+    place = np.arange(len(values)) - np.repeat(offsets[:-1], lengths)
+    early = (place > 0) & (place < np.repeat(lengths, lengths) // 2)
+    y = tape.by_stream(tape.y)
+    rows = np.flatnonzero(early & ~np.isnan(y) & ~np.isnan(np.roll(y, 1)))[:_LOOKED_AT]
+    if len(rows) < 20:
+        return []
+    telling, others, surprises = [], [], []
+    for place in columns:
+        column = tape.by_stream(values[:, place])
+        past = np.column_stack([np.ones(len(rows)), y[rows - 1], column[rows - 1]])
+        both = np.column_stack([y[rows], column[rows]])
+        scale = np.abs(past).max(axis=0)
+        past /= np.where(scale > 0.0, scale, 1.0)
+        surprise = both - past @ np.linalg.lstsq(past, both, rcond=None)[0]
+        if (np.abs(surprise).max(axis=0) <= 1e-9 * np.abs(both).max(axis=0)).any():
+            continue
+        ranks = surprise.argsort(axis=0).argsort(axis=0)
+        if max(float(np.corrcoef(pair.T)[0, 1]) ** 2 for pair in (surprise, ranks)) > _TELLING:
+            telling.append(place)
+        else:
+            others.append(place)
+            surprises.append(surprise)
+    if len(rows) > 20 * len(others):
+        telling += [others[place] for place in _telling_together(surprises)]
+    return sorted(telling)
+
+
+def _telling_together(surprises: Sequence[Array]) -> list[int]:
+    """Which columns tell much together, of pairs of a surprise in y and one in a column.
+
+    If all of them do, one after the other goes until the rest tells little.
+    """
+    if len(surprises) < 2:
+        return []
+    label = np.mean([pair[:, 0] for pair in surprises], axis=0)
+    table = np.corrcoef(np.column_stack([label, *(pair[:, 1] for pair in surprises)]).T)
+
+    def explained(places: list[int]) -> float:
+        at = [place + 1 for place in places]
+        among, with_y = table[np.ix_(at, at)], table[at, 0]
+        return float(with_y @ np.linalg.lstsq(among, with_y, rcond=1e-9)[0])
+
+    left, gone = list(range(len(surprises))), []
+    if explained(left) <= _TELLING_TOGETHER:
+        return []
+    while left and explained(left) > _LITTLE:
+        without = [explained([other for other in left if other != place]) for place in left]
+        gone.append(left.pop(int(np.argmin(without))))
+    return gone
+
+
+def _before(values: Array, tape: Tape, rows: int) -> Array:
+    """A column as it was so many rows before in its series, 0 where there were none."""
+    offsets = tape.segments.offsets
+    first = np.repeat(offsets[:-1], np.diff(offsets))
+    places = np.maximum(np.arange(len(values)) - rows, first)
+    before = tape.by_stream(values)[places]
+    early = np.arange(len(values)) - rows < first
+    return tape.by_row(np.where(early, 0.0, before))
+
+
+def _feature(rows: Rows, name: str, is_time: bool) -> dict[str, Array] | str:
+    """The features of one column, or why there are none."""
+    moments = rows.times(name, "--time") if is_time else rows.moments(name)
+    if moments is not None and moments.dtype.kind == "M":
+        return {f"{name} {part}": column for part, column in calendar(moments).items()}
+    if is_time:
+        return "is the time, in numbers that have no calendar"
+    if not rows.is_text(name):
+        try:
+            numbers = rows.numbers(name, "a feature")
+        except DataError:
+            return f"holds {rows.table[name].type}"
+        numbers = np.where(np.isinf(numbers), np.nan, numbers)
+        return "is empty" if np.isnan(numbers).all() else {name: numbers}
+    words, codes = rows.words(name, "a feature")
+    if len(words) > WORDS:
+        many = f"holds {len(words):,} different words, and at most {WORDS} become features"
+        return rows.no_dates(name) or many
+    return {f"{name} = {word}": (codes == i).astype(np.float64) for i, word in enumerate(words)}
+
+
+def _carried(values: Array, tape: Tape) -> Array:
+    """Missing numbers replaced by the last one before them in their series, else by 0."""
+    if not np.isnan(values).any():
+        return values
+    offsets = tape.segments.offsets
+    column = tape.by_stream(values)
+    known = np.where(np.isnan(column), -1, np.arange(len(column)))
+    last = np.maximum.accumulate(known)
+    there = last >= np.repeat(offsets[:-1], np.diff(offsets))
+    return tape.by_row(np.where(there, column[np.maximum(last, 0)], 0.0))
