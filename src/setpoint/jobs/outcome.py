@@ -26,7 +26,7 @@ from setpoint.sets import LabelSet
 from setpoint.sets.family import Scalar, Sides
 from setpoint.tape.files import is_json, write
 
-__all__ = ["Outcome"]
+__all__ = ["Before", "Outcome"]
 
 Array = np.ndarray[Any, Any]
 
