@@ -257,7 +257,7 @@ class Stream:
             seen.add(name)
             if not (self._skips and is_missing(y)):
                 self._sets.label(y)
-        return self._attempt(lambda: {id: self.update(y, id) for id, y in pairs})
+        return self.attempt(lambda: {id: self.update(y, id) for id, y in pairs})
 
     def predict_many(
         self, predictions: Iterable[Any], ids: Iterable[Id] | None = None
@@ -271,9 +271,9 @@ class Stream:
         if len(names) != len(listed):
             raise InputError(f"got {len(listed):,} predictions and {len(names):,} ids")
         pairs = zip(listed, names, strict=True)
-        return self._attempt(lambda: [self.predict(prediction, id) for prediction, id in pairs])
+        return self.attempt(lambda: [self.predict(prediction, id) for prediction, id in pairs])
 
-    def _attempt(self, work: Callable[[], T]) -> T:
+    def attempt(self, work: Callable[[], T]) -> T:
         """What several calls give; if one of them fails, the stream is as before them all."""
         before = self._state.copy(), self._receipts.copy(), self._last, self._recent.copy()
         watched = None if self._watch is None else self._watch.content()

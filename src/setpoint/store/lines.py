@@ -2,6 +2,7 @@
 
 import codecs
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -52,8 +53,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object, each of whose keys comes once."""
     value = dict(pairs)
     if len(value) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        counts = Counter(key for key, _ in pairs)
+        twice = next(key for key, count in counts.items() if count > 1)
         raise InputError(f"an object must have each key once, got {json.dumps(twice)} twice")
     return value
 

@@ -1,10 +1,11 @@
 """A stream in memory while it is stored: what a batch does to it, and what is written of that."""
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cache
 from json import JSONEncoder, loads
 from math import inf, isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +30,7 @@ _WIDTH = 0.05  # the weight of the last width in the mean of widths
 _RECENT = 1000  # of how many labels it is remembered whether they were covered
 _FLOATS = {float}
 _NUMBERS = {float, int}
+T = TypeVar("T")
 
 
 class Live:
@@ -110,6 +112,7 @@ class Live:
     def settle(self) -> None:
         """Begins a batch."""
         self.dirty, self.changes, self.begun = False, False, self.predictions
+        self.undone = False  # whether an event was refused after its first step
         self.stored: dict[Id, Row] = {}
         self.changed: dict[Id, Row] = {}
         self.alarms, self.hits = [], list[bool]()
@@ -173,6 +176,15 @@ class Live:
         self.dirty = True
         self._end(name, "dropped")
         return name, None, False
+
+    def attempt(self, work: Callable[[], T]) -> T:
+        """What the steps of one event give; if one fails, none of them was done."""
+        before = {k: copy(v) if isinstance(v, dict | list) else v for k, v in vars(self).items()}
+        try:
+            return self.stream.attempt(work)
+        except BaseException:
+            vars(self).update(before)
+            raise
 
     def row(self, id: Id) -> Row | None:
         """What is known of an id in this batch."""

@@ -200,40 +200,31 @@ class Store:
                 answer["id"] = event["id"]
         if refusal is not None:
             return answer | _refused(refusal)
-        live, named = self._batch[name], len(answer)
-        steps, repeated = len(live.steps), False
+        live = self._batch[name]
+        steps, noted = len(live.steps), len(live.alarms)
         try:
-            if "prediction" in event:
-                id, shown, repeated = live.predict(id, plain(event["prediction"], "a prediction"))
-                answer["id"] = id
-                answer.update(described(shown))
-            if "y" in event:
-                noted = len(live.alarms)
-                id, (loss, covered), repeated = live.update(id, _label(event["y"]))
-                answer["id"], answer["loss"] = id, list(loss) if type(loss) is tuple else loss
-                if covered is not None:
-                    answer["covered"] = covered
-                if len(live.alarms) > noted:
-                    answer["alarms"] = list(map(loads, live.alarms[noted:]))
-            if event.get("drop"):
-                id, _, repeated = live.drop(id)
-                answer["id"], answer["dropped"] = id, True
-            if event.get("certificate"):
-                answer["certificate"] = live.stream.certificate().as_dict()
-            if repeated:
-                answer["repeated"] = True
-            return answer
+            if live.undone and len(event.keys() - {"stream", "id"}) > 1:
+                done = live.attempt(lambda: _done(live, event, id))
+            else:
+                done = _done(live, event, id)
         except (SetpointError, RecursionError) as error:
             if len(live.steps) > steps:
                 self._undo(live, steps)
-            return dict(list(answer.items())[:named]) | _refused(error)
+            return answer | _refused(error)
+        if len(live.alarms) > noted:
+            done["alarms"] = list(map(loads, live.alarms[noted:]))
+        return answer | done
 
     def _undo(self, live: Live, steps: int) -> None:
-        """Brings a stream back to where it was after some steps of the batch."""
+        """Brings a stream back to where it was after some steps of the batch.
+
+        That takes as long as the batch, so from then on such steps are attempted.
+        """
         before = self._loaded(live.name) or self._new(live.name, live.stream.controller)
         before.stored, before.time = live.stored, live.time
         for step, id, value in live.steps[:steps]:
             step(before, id, value)
+        before.undone = True
         self._live[live.name] = self._batch[live.name] = before
 
     # Streams
@@ -478,6 +469,28 @@ class StoredStream:
         """What is guaranteed of this stream, and whether the premises hold."""
         with self._live() as live:
             return live.stream.certificate()
+
+
+def _done(live: Live, event: Mapping[str, Any], id: Id | None) -> dict[str, Any]:
+    """Does what an event asks for; what is answered."""
+    answer: dict[str, Any] = {}
+    repeated = False
+    if "prediction" in event:
+        id, shown, repeated = live.predict(id, plain(event["prediction"], "a prediction"))
+        answer = {"id": id, **described(shown)}
+    if "y" in event:
+        id, (loss, covered), repeated = live.update(id, _label(event["y"]))
+        answer["id"], answer["loss"] = id, list(loss) if type(loss) is tuple else loss
+        if covered is not None:
+            answer["covered"] = covered
+    if event.get("drop"):
+        id, _, repeated = live.drop(id)
+        answer["id"], answer["dropped"] = id, True
+    if event.get("certificate"):
+        answer["certificate"] = live.stream.certificate().as_dict()
+    if repeated:
+        answer["repeated"] = True
+    return answer
 
 
 _WANTED = Row(-1, "", "", 0.0)
