@@ -241,6 +241,16 @@ def test_settings_and_controllers_are_kept_and_guarded(tmp_path: Path) -> None:
         store.apply([])
 
 
+def test_a_setting_that_cannot_be_is_refused_and_not_kept(tmp_path: Path) -> None:
+    for name in ("max_pending", "history", "window", "tolerance"):
+        with pytest.raises(InputError, match=name):
+            sp.Store(tmp_path, CONTROLLER, **{name: 0})
+    for name in ("overflow", "missing"):
+        with pytest.raises(InputError, match=name):
+            sp.Store(tmp_path, CONTROLLER, **{name: ""})
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_history_is_kept_as_long_as_is_asked(tmp_path: Path) -> None:
     with sp.Store(tmp_path, CONTROLLER, history=100) as store:
         store.apply([{"id": "late", "prediction": [0, 1]}])

@@ -105,12 +105,14 @@ class Store:
     ) -> None:
         given: dict[str, Any] = {
             "controller": None if controller is None else _toml(controller),
-            "max_pending": max_pending and whole(max_pending, "max_pending", 1),
-            "overflow": overflow and choice(overflow, "overflow", ("refuse", "expire")),
-            "missing": missing and choice(missing, "missing", ("raise", "skip")),
-            "history": history and whole(history, "history", 1),
-            "window": window and whole(window, "window", 1),
-            "tolerance": tolerance and positive(tolerance, "tolerance"),
+            "max_pending": None if max_pending is None else whole(max_pending, "max_pending", 1),
+            "overflow": None
+            if overflow is None
+            else choice(overflow, "overflow", ("refuse", "expire")),
+            "missing": None if missing is None else choice(missing, "missing", ("raise", "skip")),
+            "history": None if history is None else whole(history, "history", 1),
+            "window": None if window is None else whole(window, "window", 1),
+            "tolerance": None if tolerance is None else positive(tolerance, "tolerance"),
         }
         given = {name: value for name, value in given.items() if value is not None}
         self._database = path if isinstance(path, Database) else _database(path)
