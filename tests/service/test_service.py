@@ -19,12 +19,14 @@ from urllib.parse import quote
 import pytest
 
 import setpoint as sp
+from setpoint.errors import InputError
 from tests.stored import CONTROLLER, events, reference, same
 
 httpx = pytest.importorskip("httpx", reason="needs httpx: pip install 'setpoint[service]'")
 pytest.importorskip("starlette", reason="needs starlette: pip install 'setpoint[service]'")
 
 from setpoint.client import AsyncClient, ServiceError  # noqa: E402
+from setpoint.service.tokens import Tokens  # noqa: E402
 from tests.serving import Serving  # noqa: E402
 
 pytestmark = pytest.mark.service
@@ -254,6 +256,25 @@ def test_tokens_allow_what_their_scope_says(tmp_path: Path) -> None:
         assert ask(serving, "GET", "/health").status_code == 200
         _, said = serving.stop()
         assert "secret" not in said
+
+
+@pytest.mark.parametrize("word", ["hunter2secret", "app:hunter2secret", "a:read:s3cret1 hunter2"])
+def test_a_word_that_is_no_token_is_named_by_its_place_and_not_shown(word: str) -> None:
+    with pytest.raises(InputError, match=f"word {len(word.split())} is none") as told:
+        Tokens.read(None, {"SETPOINT_TOKENS": word})
+    assert "hunter2" not in str(told.value)
+
+
+def test_tokens_that_are_given_but_empty_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "tokens.toml"
+    file.write_text("# none yet\n")
+    for path, environment in ((file, {}), (None, {"SETPOINT_TOKENS": " "}), (file, {"A": "b"})):
+        with pytest.raises(InputError, match="holds no token"):
+            Tokens.read(path, environment)
+    assert Tokens.read(file, {"SETPOINT_TOKENS": "app:write:s3cret:1"}).allows(b"s3cret:1", "write")
+    assert not Tokens.read(None, {})
+    with pytest.raises(AssertionError, match="holds no token"):
+        Serving("--store", str(tmp_path / "a"), "--tokens", str(file))
 
 
 def test_without_tokens_only_this_machine_is_served(tmp_path: Path, serving: Serving) -> None:

@@ -47,21 +47,31 @@ class Tokens:
         """The tokens of a TOML file and of SETPOINT_TOKENS.
 
         The file has a table for each name: scope = "write", then token = "…" or its sha256 = "…",
-        and expires = 2027-01-31 if it ends. SETPOINT_TOKENS has words: name:scope:token.
+        and expires = 2027-01-31 if it ends. SETPOINT_TOKENS has words: name:scope:token. One that
+        is given but empty is refused: without any token everyone is let in.
 
         >>> Tokens.read(None, {"SETPOINT_TOKENS": "grafana:read:s3cret"}).allows(b"s3cret", "read")
         True
         """
         tables: dict[str, Any] = {}
+        words = environment.get("SETPOINT_TOKENS")
         if file is not None:
             try:
                 tables = tomllib.loads(file.read_text("utf-8"))
             except tomllib.TOMLDecodeError as error:
                 raise InputError(f"{file} is no TOML: {error}") from None
-        for word in environment.get("SETPOINT_TOKENS", "").split():
-            name, _, rest = word.partition(":")
-            scope, _, token = rest.partition(":")
-            tables[name] = {"scope": scope, "token": token}
+        for place, word in enumerate((words or "").split(), 1):
+            name, *rest = word.split(":", 2)
+            if len(rest) < 2:  # it may be a token: it is not shown
+                raise InputError(
+                    f"SETPOINT_TOKENS must have words as name:scope:token, word {place} is none"
+                )
+            tables[name] = {"scope": rest[0], "token": rest[1]}
+        if not tables and (file is not None or words is not None):
+            raise InputError(
+                f"{file or 'SETPOINT_TOKENS'} holds no token: give one, or leave it out to serve "
+                "this machine without tokens"
+            )
         return cls([_token(name, table) for name, table in tables.items()])
 
     def allows(self, secret: bytes, scope: str) -> bool | None:
