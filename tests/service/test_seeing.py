@@ -3,8 +3,10 @@
 import json
 import random
 import re
+import resource
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,6 +82,36 @@ def test_metrics_say_how_each_stream_does_and_no_more_than_the_cap(serving: Serv
     told = {key for key in found if key.startswith("setpoint_stream_labels")}
     assert len(told) == 4  # the worst off, of five
     assert next(iter(rows)) == "wild"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the limits of a running process")
+def test_a_full_disk_and_refused_requests_are_counted_and_not_as_events(tmp_path: Path) -> None:
+    with Serving("--store", str(tmp_path / "a.sqlite"), "--max-batch", "50") as serving:
+        sent = [{"id": n, "prediction": [0, 1]} for n in range(50)]
+        url = f"{serving.url}/v1/streams/a/events"
+        with serving.client() as client:
+            client.create("a")
+            client.predict("a", [0, 1], "x")
+        before = samples(serving)
+        assert before[of("answers_total", operation="stream_events", status="503")] == 0
+        unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        full = (1, resource.RLIM_INFINITY)
+        resource.prlimit(serving.process.pid, resource.RLIMIT_FSIZE, full)
+        assert httpx.post(url, json=sent).status_code == 503
+        found = samples(serving)
+        assert found[of("answers_total", operation="stream_events", status="503")] == 1
+        for name in ("events_total", "transactions_total"):
+            assert found[of(name)] == before[of(name)]
+        resource.prlimit(serving.process.pid, resource.RLIMIT_FSIZE, unlimited)
+        assert httpx.post(url, json=sent * 2).status_code == 413
+        assert httpx.post(url, json=sent).status_code == 200
+        assert httpx.get(f"{serving.url}/nowhere").status_code == 404
+        found = samples(serving)
+        for operation, status in (("stream_events", 413), ("stream_events", 200), ("none", 404)):
+            key = of("answers_total", operation=operation, status=str(status))
+            assert found[key] == 1
+        assert found[of("events_total")] == before[of("events_total")] + 50
+        assert found[of("transactions_total")] == before[of("transactions_total")] + 1
 
 
 def test_the_rules_and_the_dashboard_ask_for_metrics_that_there_are(serving: Serving) -> None:

@@ -114,6 +114,8 @@ class Service:
         for operation, answer in (*self.operations(), *self._pages()):
             methods = self._places.setdefault(operation.path, {})
             methods[operation.method] = operation, answer
+            for status in (429, 500, 503):  # the first one is to be seen as an increase
+                self.metrics.answered(operation.name, status, 0)
             if operation.method == "GET":
                 methods["HEAD"] = operation, answer
         self._router = Router(lifespan=self._life)
@@ -147,22 +149,23 @@ class Service:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        began = time.perf_counter()
+        began, name = time.perf_counter(), "none"
         try:
             operation, answer = self._place(request.scope)
+            name = operation.name
             self._admit(dict(request.scope["headers"]), operation)
             response = await answer(request)
+            self.metrics.took(name, time.perf_counter() - began)
         except Refusal as error:
-            return _problem(error.status, error.detail, "Refused", error.headers)
+            response = _problem(error.status, error.detail, "Refused", error.headers)
         except SetpointError as error:
-            return _problem(_status(type(error)), str(error)[:1000], type(error).__name__)
+            response = _problem(_status(type(error)), str(error)[:1000], type(error).__name__)
         except ClientDisconnect:
-            return Response(status_code=400)
+            response = Response(status_code=400)
         except Exception:
             _log.exception("a request failed")
-            self.metrics.broken()
-            return _problem(500, "something went wrong; the log has more", "Error")
-        self.metrics.took(operation.name, time.perf_counter() - began)
+            response = _problem(500, "something went wrong; the log has more", "Error")
+        self.metrics.answered(name, response.status_code)
         return response
 
     def _place(self, scope: Any) -> tuple[Operation, _Answering]:

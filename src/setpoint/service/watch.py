@@ -80,7 +80,7 @@ class Metrics:
         self._refused = Counter(
             "setpoint_events_refused", "Events answered by an error", registry=self.registry
         )
-        self._broken = Counter("setpoint_failures", "Answers with 500", registry=self.registry)
+        self._answered: dict[tuple[str, int], int] = {}
         self.registry.register(self)
 
     def took(self, operation: str, seconds: float) -> None:
@@ -97,9 +97,9 @@ class Metrics:
             if "error" in answer:
                 self._refused.inc()
 
-    def broken(self) -> None:
-        """Notes a fault of the service's own."""
-        self._broken.inc()
+    def answered(self, operation: str, status: int, count: int = 1) -> None:
+        """Notes an answer by its status; a count of 0 lets its series begin there."""
+        self._answered[operation, status] = self._answered.get((operation, status), 0) + count
 
     def text(self) -> bytes:
         """Everything, in the words of Prometheus."""
@@ -118,6 +118,12 @@ class Metrics:
             ends = [*map(str, _BUCKETS), "+Inf"]
             took.add_metric([operation], list(zip(ends, accumulate(counts), strict=True)), total)
         yield took
+        answers = CounterMetricFamily(
+            "setpoint_answers", "Answers by their status", labels=["operation", "status"]
+        )
+        for (operation, status), count in list(self._answered.items()):
+            answers.add_metric([operation, str(status)], count)
+        yield answers
         worker = self.worker
         if worker is not None:
             yield CounterMetricFamily("setpoint_events", "Events taken in", worker.events)

@@ -130,8 +130,9 @@ class Worker:
                 task.error = error
             if isinstance(error, WriteError):
                 self.failed = time.monotonic()
-        self.batches += 1
-        self.events += size
+        else:
+            self.batches += 1
+            self.events += size
         self.seconds += time.perf_counter() - began
         self._loop.call_soon_threadsafe(self._deliver, tasks)
 
