@@ -296,6 +296,23 @@ def test_every_kind_of_set_goes_in_and_comes_out(tmp_path: Path) -> None:
                 assert shown | told == shown
 
 
+def test_an_overview_says_which_coverage_is_asked_for(tmp_path: Path) -> None:
+    size = sp.Risk(sp.losses.SetSize(), 0.3, sp.steps.Fixed(0.5))
+    for number, (controller, asked) in enumerate(
+        [
+            (CONTROLLER, 0.9),
+            (sp.Controller(sp.sets.TwoSided(), [RISK, RISK]), 0.8),  # either side may miss a tenth
+            (sp.Controller(sp.sets.Threshold(), size), None),
+        ]
+    ):
+        with sp.Store(tmp_path / f"{number}.db") as store:
+            stream = store.stream("a", controller)
+            assert store.overviews()["a"]["asked"] == asked
+            if asked is not None:
+                stream.change(level=0.3)
+                assert store.overviews()["a"]["asked"] == round(asked - 0.2, 12)
+
+
 def test_a_file_that_is_no_store_is_told(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no database" * 100)
     with sqlite3.connect(tmp_path / "other") as other:

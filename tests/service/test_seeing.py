@@ -124,6 +124,51 @@ def test_the_rules_and_the_dashboard_ask_for_metrics_that_there_are(serving: Ser
         assert set(re.findall(r"setpoint_\w+", expression)) <= names, expression
 
 
+RULES = """
+rule_files: [alerts.yaml]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - { series: 'setpoint_stream_coverage{stream="low",window="1000"}', values: "0.7x30" }
+      - { series: 'setpoint_stream_coverage{stream="sides",window="1000"}', values: "0.8x30" }
+      - { series: 'setpoint_stream_coverage{stream="young",window="1000"}', values: "0x30" }
+      - { series: 'setpoint_stream_coverage{stream="size",window="1000"}', values: "0x30" }
+      - { series: 'setpoint_stream_asked{stream="low"}', values: "0.9x30" }
+      - { series: 'setpoint_stream_asked{stream="sides"}', values: "0.8x30" }
+      - { series: 'setpoint_stream_asked{stream="young"}', values: "0.9x30" }
+      - { series: 'setpoint_stream_labels{stream="low"}', values: "500x30" }
+      - { series: 'setpoint_stream_labels{stream="sides"}', values: "500x30" }
+      - { series: 'setpoint_stream_labels{stream="young"}', values: "1x30" }
+      - { series: 'setpoint_stream_labels{stream="size"}', values: "500x30" }
+      - { series: 'setpoint_answers_total{operation="events",status="503"}', values: "0 0 1+0x30" }
+      - { series: 'setpoint_answers_total{operation="events",status="429"}', values: "0x30" }
+      - { series: 'setpoint_answers_total{operation="ready",status="503"}', values: "0+9x30" }
+    alert_rule_test:
+      - eval_time: 20m
+        alertname: SetpointCoverageLow
+        exp_alerts: [{ exp_labels: { severity: page, stream: low } }]
+      - eval_time: 5m
+        alertname: SetpointRefusesEvents
+        exp_alerts: [{ exp_labels: { severity: page, status: "503" } }]
+"""
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's prometheus")
+def test_rules_fire_for_low_coverage_and_refused_events_and_not_for_young_streams(
+    tmp_path: Path,
+) -> None:
+    rules = yaml.safe_load((DEPLOY / "alerts.yaml").read_text())
+    for group in rules["groups"]:
+        for rule in group["rules"]:
+            rule.pop("annotations")
+    (tmp_path / "alerts.yaml").write_text(yaml.safe_dump(rules))
+    (tmp_path / "rules.yaml").write_text(RULES)
+    command = ["promtool", "test", "rules", "rules.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's prometheus")
 def test_prometheus_scrapes_the_service_and_its_rules_fire(
     serving: Serving, tmp_path: Path
@@ -227,6 +272,36 @@ def test_the_page_of_a_stream_shows_sets_and_labels_as_they_come(
         client.label(name, 50.0, id)
         wait(browser, f"document.querySelectorAll('#chart .miss').length === {before + 1}")
         assert "fresh" in wait(browser, "document.getElementById('events').textContent")
+
+
+def test_an_answer_that_comes_late_is_not_shown_in_the_chart_of_another_stream(
+    browser: Any, serving: Serving
+) -> None:
+    with quiet(browser), serving.client() as client:
+        browser.get(f"{serving.url}/#söndag")
+        browser.refresh()
+        wait(browser, "document.querySelectorAll('#chart .hit').length > 30")
+        browser.execute_script("""
+            const soon = window.fetch;
+            window.asked = window.late = 0;
+            window.fetch = async (place, ...rest) => {
+              if (!String(place).includes("/calm/history")) return soon(place, ...rest);
+              window.asked += 1;
+              await new Promise((done) => setTimeout(done, 3000));
+              const answer = await soon(place, ...rest);
+              window.late += 1;
+              return answer;
+            };
+            location.hash = "calm";
+        """)
+        wait(browser, "window.asked")
+        browser.execute_script("location.hash = 'wild'")
+        wait(browser, "points.length >= 60")
+        assert browser.execute_script("return window.late") == 0
+        wait(browser, "window.late")
+        time.sleep(0.5)
+        labels = [row["y"] for row in client.history("wild", limit=120)]
+        assert browser.execute_script("return points.map((point) => point.y)") == labels
 
 
 def test_the_page_fits_a_phone(browser: Any, serving: Serving) -> None:

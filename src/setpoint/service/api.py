@@ -94,7 +94,8 @@ class Alteration(Struct, forbid_unknown_fields=True):
 class Summary(Struct):
     """How a stream does.
 
-    `coverage` is that of the last 100 and of the last 1,000 labels; an account is the sum of
+    `coverage` is that of the last 100 and of the last 1,000 labels, `asked` the one asked for,
+    null where the risks are about something else; an account is the sum of
     loss − level of a risk, and its limit what the guarantee lets it reach; `trouble` is 0 where
     all is well, 1 and more where someone should look.
     """
@@ -106,6 +107,7 @@ class Summary(Struct):
     oldest: float | None
     at: float
     levels: list[float]
+    asked: float | None
     losses: list[float | None]
     accounts: list[float]
     limits: list[float | None]

@@ -56,7 +56,7 @@ function show(rows) {
     first.append(link, reason);
     const limit = row.limits[0] === null ? "" : ` of ${number(row.limits[0])}`;
     tr.append(first, cell(percent(row.coverage[0]), "last 100"),
-      cell(percent(row.coverage[1]), "last 1,000"), cell(percent(1 - row.levels[0]), "asked"),
+      cell(percent(row.coverage[1]), "last 1,000"), cell(percent(row.asked), "asked"),
       cell(number(row.accounts[0]) + limit, "account"), cell(row.waiting, "waiting"),
       cell(number(row.width), "width"));
     return tr;
@@ -160,9 +160,11 @@ function arrived(data) {
 
 async function details(name) {
   const row = await ask(path(name));
+  const certificate = await ask(`${path(name)}/certificate`);
+  if (open !== name) return;
   $("alarm").textContent = row.trouble >= 1 ? why(row) : "";
   $("summary").textContent = row.summary.text;
-  $("certificate").textContent = (await ask(`${path(name)}/certificate`)).text;
+  $("certificate").textContent = certificate.text;
 }
 
 async function events(name, signal) {
@@ -189,7 +191,9 @@ async function watch(name) {
   while (!stop.signal.aborted) {
     try {
       await details(name);
+      if (stop.signal.aborted) return;
       const past = await ask(`${path(name)}/history?limit=${MOST}`);
+      if (stop.signal.aborted) return;
       past.forEach((p) => put({ id: p.id, lower: p.shown.lower, upper: p.shown.upper,
         empty: p.shown.empty, labels: p.shown.labels, y: p.y, covered: p.covered }));
       draw();

@@ -31,6 +31,7 @@ _STREAM = {  # of each stream: the name of a metric, what it says, and where it 
     "predictions": "Predictions so far",
     "labels": "Labels so far",
     "waiting": "Predictions that wait for their label",
+    "asked": "The coverage that is asked for",
     "width": "The mean width of the last intervals",
     "trouble": "0 where all is well, 1 and more where someone should look",
 }

@@ -15,8 +15,10 @@ from setpoint._state_file import from_text, to_text
 from setpoint.alarms import Alarm, Watch
 from setpoint.controller import Controller
 from setpoint.errors import InputError, SetpointError, StateError
+from setpoint.guarantee import asked_of
 from setpoint.receipts import Id, Receipt
 from setpoint.sets import Interval
+from setpoint.sets.family import Sides
 from setpoint.store.database import Change, Row, Saved
 from setpoint.store.events import Contains, flag, id_from, id_text, quoted
 from setpoint.stream import Stream
@@ -54,6 +56,7 @@ class Live:
         self.waiting: dict[Id, tuple[Row, Any]] = {}  # oldest first, each with its set
         self.recent, self.known = 0, 0  # the last labels, a bit for each: whether it was covered
         self.width: float | None = None
+        self.asked = _asked(controller)
         self.peak, self.labels = 0, 0  # when the limits were worked out
         self.limits: list[float | None] = []
         self.status: list[str] = []
@@ -214,6 +217,7 @@ class Live:
         if held and all(getattr(held, name) == value for name, value in options.items()):
             return False
         self.stream.change(risk=risk, **options)
+        self.asked = _asked(self.stream.controller)
         self.changes = self.dirty = True
         return True
 
@@ -251,7 +255,7 @@ class Live:
         """What a list of streams says of this one, as plain values.
 
         An account is Σ(loss − level) of a risk, its limit what the guarantee lets it reach;
-        `coverage` is that of the last 100 and of the last 1,000 labels.
+        `coverage` is that of the last 100 and of the last 1,000 labels, `asked` the one asked for.
         """
         risks, counts, watch = content["risks"], content["counts"], content["watch"]
         levels = [risk.level for risk in self.stream.controller.risks]
@@ -267,7 +271,7 @@ class Live:
         return {
             "predictions": self.predictions, "waiting": len(self.waiting),
             "oldest": next((row.made for row, _ in self.waiting.values()), None), "at": self.time,
-            "labels": labels, "levels": levels,
+            "labels": labels, "levels": levels, "asked": self.asked,
             "losses": [r["total"] / r["judged"] if r["judged"] else None for r in risks],
             "accounts": [
                 risk["total"] - risk["judged"] * level
@@ -279,6 +283,17 @@ class Live:
             "coverage": [_share(self.recent, min(self.known, n)) for n in (100, _RECENT)],
             "recent": f"{self.recent:x}", "known": self.known, "width": self.width, "alarm": alarm,
         }  # fmt: skip
+
+
+def _asked(controller: Controller) -> float | None:
+    """The coverage that is asked for; None where the risks are about something else."""
+    shares, sets = [asked_of(risk) for risk in controller.risks], controller.sets
+    if not isinstance(sets, Sides):
+        return shares[0]
+    if None in shares or not all(map(sets.alone, range(len(shares)))):
+        return None
+    missed = sum(risk.level for risk in controller.risks)  # a label may miss either side
+    return max(0.0, round(1.0 - missed, 12))
 
 
 def _share(bits: int, count: int) -> float | None:
