@@ -3,13 +3,11 @@
 import asyncio
 import hmac
 import json
-import os
 import random
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -45,13 +43,14 @@ def ask(serving: Serving, method: str, path: str, **options: Any) -> Any:
 
 def test_it_answers_within_two_seconds_of_start(tmp_path: Path) -> None:
     seconds = []
-    for number in range(3):
+    for number in range(5):  # the quickest: others may have the processor
+        began = time.monotonic()
         with Serving("--store", str(tmp_path / f"{number}.sqlite")) as serving:
             assert ask(serving, "GET", "/ready").json()["status"] == "ok"
-            # Its own seconds, not those in which others have the processor.
-            fields = Path(f"/proc/{serving.process.pid}/stat").read_text().rsplit(")")[1].split()
-            seconds.append((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
-    assert min(seconds) < 2.0
+            seconds.append(time.monotonic() - began)
+        if seconds[-1] < 2.0:
+            return
+    raise AssertionError(f"it took {seconds} seconds")
 
 
 def test_a_stream_lives_through_all_of_its_operations(serving: Serving) -> None:
@@ -161,24 +160,34 @@ def test_requests_in_flight_are_answered_before_it_stops(tmp_path: Path) -> None
             client.create("a")
         answers: list[Any] = []
 
-        def send(number: int) -> None:
-            batch = [{"id": f"{number}-{n}", "prediction": [0, 1]} for n in range(300)]
-            with suppress(httpx.TransportError):
+        def send(name: str) -> bool:
+            batch = [{"id": f"{name}-{n}", "prediction": [0, 1]} for n in range(30)]
+            try:
                 answers.append(ask(serving, "POST", "/v1/streams/a/events", json=batch))
+            except httpx.TransportError:  # nobody took it
+                return False
+            return bool(answers[-1].status_code == 200)
 
-        threads = [threading.Thread(target=send, args=[n]) for n in range(8)]
+        def keep(number: int) -> None:
+            for turn in range(1000):
+                if not send(f"{number}-{turn}"):
+                    return
+
+        threads = [threading.Thread(target=keep, args=[n]) for n in range(8)]
         for thread in threads:
             thread.start()
-        time.sleep(0.05)
+        until = time.monotonic() + 30
+        while len(answers) < 8 and time.monotonic() < until:
+            time.sleep(0.01)
         status, said = serving.stop()
         for thread in threads:
             thread.join()
     assert (status, said) == (0, "")
     with sp.Store(tmp_path / "a.sqlite") as store:
         known = set(store.read("a").pending)
-        for answer in answers:
-            if answer.status_code == 200:
-                assert {row["id"] for row in answer.json()} <= known
+    told = [answer.json() for answer in answers if answer.status_code == 200]
+    assert len(told) >= 8
+    assert {row["id"] for rows in told for row in rows if "error" not in row} == known
 
 
 def test_too_much_at_once_is_refused_with_429_and_nothing_else(tmp_path: Path) -> None:
