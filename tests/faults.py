@@ -189,7 +189,7 @@ def _lines(part: Sent, sink: Any, source: Any) -> list[dict[str, Any]]:
 
 
 def every_write(seed: int, fresh: Callable[[], str]) -> int:
-    """kill -9 before every statement that the database is given, each in a database of its own."""
+    """kill -9 before and after every statement, each time in a database of its own."""
     sent, count = events(10, seed), 0
     while True:
         place, told = fresh(), os.pipe()
@@ -209,7 +209,7 @@ def every_write(seed: int, fresh: Callable[[], str]) -> int:
         done = answered.count(b".")
         with opened(place) as store:
             known = store.apply(sent[:done])
-            assert all(answer["repeated"] for answer in known), f"lost at statement {count + 1}"
+            assert all(answer["repeated"] for answer in known), f"lost at moment {count + 1}"
             assert not [a for a in store.apply(sent[done:]) if "error" in a]
             same(store, reference(sent))
         if answered.endswith(b"!"):
@@ -218,15 +218,20 @@ def every_write(seed: int, fresh: Callable[[], str]) -> int:
 
 
 def _dying(database: Any, point: int) -> None:
-    """Lets a process die before a statement."""
+    """Lets a process die before or after a statement."""
     left = [point]
+
+    def moment() -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
 
     def counted(method: Callable[..., Any]) -> Callable[..., Any]:
         def run(*values: Any, **options: Any) -> Any:
-            left[0] -= 1
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return method(*values, **options)
+            moment()
+            result = method(*values, **options)
+            moment()
+            return result
 
         return run
 
