@@ -124,6 +124,13 @@ def test_the_rules_and_the_dashboard_ask_for_metrics_that_there_are(serving: Ser
         assert set(re.findall(r"setpoint_\w+", expression)) <= names, expression
 
 
+def test_no_password_stands_on_a_command_line() -> None:
+    for name, service in yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"].items():
+        words = " ".join(service.get("command", []))
+        assert "PASSWORD" not in words, name
+        assert not re.search(r"//[^@/]*:[^@/]*@", words), name
+
+
 RULES = """
 rule_files: [alerts.yaml]
 evaluation_interval: 1m
