@@ -69,6 +69,15 @@ def test_what_is_sent_again_is_answered_as_the_first_time(tmp_path: Path, reopen
         assert list(store.read().pending) == [1, str(2**80)]
 
 
+def test_a_label_sent_again_does_not_tell_its_alarms_again(tmp_path: Path) -> None:
+    sent = [{"id": n, "prediction": [0, 1], "y": 99.0} for n in range(20)]
+    with sp.Store(tmp_path, CONTROLLER, window=10, tolerance=0.1) as store:
+        first = store.apply(sent)
+        again = store.apply(sent)
+        assert len(store.alarms()) == sum(len(answer.pop("alarms", [])) for answer in first) > 0
+    assert again == [{**answer, "repeated": True} for answer in first]
+
+
 @pytest.mark.parametrize("reopened", [False, True])
 def test_another_event_under_a_known_id_is_refused_in_words(tmp_path: Path, reopened: bool) -> None:
     store = sp.Store(tmp_path, CONTROLLER)

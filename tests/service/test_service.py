@@ -120,6 +120,13 @@ def test_batches_are_answered_in_order_each_event_for_itself(serving: Serving, l
     }  # fmt: skip
 
 
+def test_lines_are_counted_before_they_are_read(serving: Serving) -> None:
+    headers = {"content-type": "application/x-ndjson"}
+    began = time.monotonic()
+    answer = ask(serving, "POST", "/v1/events", content=b"{\n" * (4 << 20), headers=headers)
+    assert (answer.status_code, time.monotonic() - began < 8.0) == (413, True)
+
+
 def test_what_many_clients_send_at_once_is_what_a_stream_would_have_taken_in(
     tmp_path: Path,
 ) -> None:

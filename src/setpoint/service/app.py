@@ -277,15 +277,12 @@ class Service:
         """Many events, as a list or as lines; answers in the same order, in the same form."""
         body = await self._body(request)
         lines = dict(request.scope["headers"])[b"content-type"].lower().startswith(_LINES)
-        events: Any = array(body) if not lines else None
-        if lines:
-            events = [event(part) for part in body.split(b"\n") if part.strip()]
-        elif isinstance(events, Unread):
-            raise Refusal(400, events.reason)
-        if len(events) > self.limits.batch:
-            raise Refusal(
-                413, f"a batch may have {self.limits.batch:,} events, got {len(events):,}"
-            )
+        parts = [part for part in body.split(b"\n") if part.strip()] if lines else array(body)
+        if isinstance(parts, Unread):
+            raise Refusal(400, parts.reason)
+        if len(parts) > self.limits.batch:
+            raise Refusal(413, f"a batch may have {self.limits.batch:,} events, got {len(parts):,}")
+        events: list[Any] = list(map(event, parts)) if lines else parts
         name = _name(request) if "path_params" in request.scope else ""
         for one in events:
             if isinstance(one, dict) and name and one.get("stream", name) != name:
