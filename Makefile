@@ -27,7 +27,7 @@ LOWEST := .venv-lowest
 help:
 	@echo "make demo    calibrate a drifting stream, print the certificate, write a report"
 	@echo "make test    run the tests of the library and of the paper's project"
-	@echo "make service-test   test the service with real servers and a browser"
+	@echo "make service-test   test the service and the report with real servers and a browser"
 	@echo "make faults  kill, cut and fill it up: nothing may be lost (KILLS=2000)"
 	@echo "make slow    run the long laws, left out of make test"
 	@echo "make spark   run the tests that start a local Spark; needs Java 17"
@@ -48,7 +48,7 @@ slow: $(STAMPS)/test
 	HYPOTHESIS_PROFILE=long $(PY) -m pytest -n auto --dist worksteal -m slow $(ARGS)
 
 service-test: $(STAMPS)/service
-	$(PY) -m pytest -m service tests/service $(ARGS)
+	$(PY) -m pytest -m service tests/service tests/report $(ARGS)
 
 faults: $(STAMPS)/service
 	$(PY) -m tests.faults --kills $(or $(KILLS),2000) $(ARGS)
@@ -114,7 +114,7 @@ $(STAMPS)/test: pyproject.toml paper/pyproject.toml $(STAMPS)/torch-$(TORCH)
 	@touch $@
 
 $(STAMPS)/service: pyproject.toml $(STAMPS)/venv
-	$(PIP) --editable '.[test,service-test]'
+	$(PIP) --editable '.[test,service-test,plots,data,cli,fast]'
 	@touch $@
 
 # The checks read the sources of the paper's project; they need none of its libraries.

@@ -19,9 +19,12 @@ from tests.browser import CHROMIUM, DRIVER, running
 
 selenium = pytest.importorskip("selenium", reason="needs selenium to drive a browser")
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver on the path"
-)
+pytestmark = [
+    pytest.mark.service,
+    pytest.mark.skipif(
+        CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver on the path"
+    ),
+]
 
 PLOTS = ["intervals", "windows-0", "lengths", "risk-0", "streaks", "groups", "theta"]
 

@@ -15,6 +15,7 @@ from setpoint.spark import buckets
 from setpoint.spark.buckets import VERSION
 from setpoint.spark.work import STATUSES, Work
 
+pytestmark = pytest.mark.spark
 PAPER = sp.Controller(
     sp.sets.Widen(),
     sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-20.0, 20.0)),

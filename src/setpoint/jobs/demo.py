@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from setpoint import metrics
 from setpoint.bulk.replay import Trace
+from setpoint.jobs.columns import Columns
 from setpoint.jobs.job import Goal, Job
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.tune import Choice
@@ -211,7 +212,9 @@ def demo(seed: int = 0) -> Demo:
         controller, tape, lower, upper, None, lam, losses == 0.0, theta[None], losses[None],
         {None: stream.state},
     )  # fmt: skip
-    job = Job("demo", goal=Goal(level=LEVEL), seed=seed, model=MODEL, title=TITLE)
+    columns = Columns("demand", "lower", "upper", time="time")
+    goal = Goal(level=LEVEL)
+    job = Job("demo", columns=columns, goal=goal, seed=seed, model=MODEL, title=TITLE)
     choice, alone = Choice(controller), tuple(ends[BURN_IN:].T)
     outcome = Outcome(job, trace, choice, alone, burn_in=BURN_IN, burn_in_each=BURN_IN)
     return Demo(known, ends, outcome)
