@@ -347,8 +347,12 @@ def test_keys_of_one_bucket_become_those_of_others_with_all_that_waits() -> None
             assert plain(PAPER, state) == plain(PAPER, whole[key])
 
 
-def test_of_rows_that_contradict_each_other_the_same_one_counts_however_they_come() -> None:
-    columns, work = events(), Work(PAPER, expire=100)
+@pytest.mark.parametrize(
+    ("columns", "work"), [(events(), Work(PAPER, expire=100)), (table(), Work(PAPER))]
+)
+def test_of_rows_that_contradict_each_other_the_same_one_counts_however_they_come(
+    columns: Columns, work: Work
+) -> None:
     other = {**columns, "y": columns["y"] + 1.0, "lower": columns["lower"] - 0.5}
     both = {name: np.concatenate([columns[name], other[name]]) for name in columns}
     orders = (np.random.default_rng(seed).permutation(len(both["time"])) for seed in range(3))

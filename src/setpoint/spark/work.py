@@ -185,8 +185,8 @@ class _Batch:
             self.columns = work.controller.sets.arranged(form, read)  # type: ignore[attr-defined]
         self.given = columns.get("id")
         count = len(self.time)
-        ids = np.arange(count) if self.given is None else np.asarray(self.given, np.int64)
-        self.id: Array = ids
+        ids = np.zeros(count) if self.given is None else np.asarray(self.given)
+        self.id: Array = ids.astype(np.int64)
         if self.given is not None and work.expire is None:
             raise InputError("where rows have ids, expire must say how long a prediction waits")
         self.asks = np.ones(count, bool)
