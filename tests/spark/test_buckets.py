@@ -202,6 +202,29 @@ def test_a_label_that_comes_before_its_prediction_waits_for_it() -> None:
     stream.predict((0.0, 1.0))
     stream.update(3.0)
     assert states(work, blob)[1] == plain(PAPER, stream.state)
+    assert STATUSES[outputs["status"][0]] == "shown"
+    assert (outputs["y"][0], outputs["loss"][0, 0]) == (3.0, 1.0)
+
+
+def test_a_label_that_came_first_runs_at_its_own_time_and_expires_by_it() -> None:
+    rows = {"key": [1, 1], "id": [5, 6], "time": [10, 12], "lower": [0.0] * 2, "upper": [1.0] * 2}
+    rows["y"] = [np.nan] * 2
+    label = {"key": [1], "id": [5], "time": [15], "lower": [np.nan], "upper": [np.nan], "y": [3.0]}
+    work = Work(PAPER, expire=5)
+    blob, outputs = work.step_many(work.step_many(None, label)[0], rows)
+    stream = sp.Stream(PAPER)
+    shown = [stream.predict((0.0, 1.0), id) for id in (5, 6)]
+    assert outputs["upper"].tolist() == [each.upper for each in shown]
+    stream.update(3.0, 5)
+    assert states(work, blob)[1] == plain(PAPER, stream.state)
+    assert same(outputs["loss"][0], [1.0, np.nan])
+    assert same(outputs["y"], [3.0, np.nan])
+    work = Work(PAPER, expire=4)
+    blob, outputs = work.step_many(work.step_many(None, label)[0], rows)
+    bucket = work.unpack(blob)
+    assert np.isnan(outputs["loss"]).all()
+    assert (bucket.waiting.id.tolist(), bucket.early.id.tolist()) == ([6], [])
+    assert bucket.states(PAPER)[1].expired == 1
 
 
 def test_labels_that_become_known_late_give_what_replay_gives_to_the_bit() -> None:

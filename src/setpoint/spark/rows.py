@@ -299,8 +299,8 @@ class Rows:
         """What became of events, as `schema` has it."""
         import pandas as pd
 
-        names = ["lower", "upper", "lam", "status"]
-        results = {name: events[name] for name in ("key", "time", "y")}
+        names = ["y", "lower", "upper", "lam", "status"]
+        results = {name: events[name] for name in ("key", "time")}
         if self.id is not None:
             results |= {"id": events["id_text" if "id_text" in self.texts else "id"]}
             names.append("made")

@@ -270,7 +270,7 @@ class _Batch:
         owner = np.concatenate([waiting.place, self.place[asking]])
         self.owner, self.made = owner, made
         self.slot_id = np.concatenate([waiting.id, self.id[asking]])
-        # A label that comes with its prediction runs right after it, as does one that came before.
+        # A label that comes with its prediction runs right after it.
         direct = asking if self.given is None else asking[self.labelled[asking]]
         slots, labels = [self.slot[direct]], [self.y[direct]]
         times, ranks, rows = [self.time[direct]], [np.full(len(direct), _ASK)], [direct]
@@ -282,22 +282,23 @@ class _Batch:
             self.early_left = found < 0
             answers = np.flatnonzero(found >= 0)
             answers = answers[self.open[found[answers]]]
-            here = found[answers]
-            self.open[here] = False
-            slots.append(here)
-            labels.append(old.early.y[answers])
-            times.append(made[here])
-            ranks.append(np.full(len(here), _ASK))
-            rows.append(np.full(len(here), -1))
+            in_time = old.early.time[answers] - made[found[answers]] <= (work.expire or 0)
+            answers = answers[in_time]
+            came_first = found[answers]
+            self.open[came_first] = False
             alone, here = self._answers(order)
             self.open[here] = False
-            after = self.time[alone] <= made[here]
-            slots.append(here)
-            labels.append(self.y[alone])
-            times.append(np.maximum(self.time[alone], made[here]))
-            ranks.append(np.where(after & (here >= held), _ASK, _LABEL))
-            rows.append(alone)
             self.slot[alone] = here
+            for slot, known, y, row in (
+                (came_first, old.early.time[answers], old.early.y[answers],
+                 asking[came_first - held]),
+                (here, self.time[alone], self.y[alone], alone),
+            ):  # fmt: skip
+                slots.append(slot)
+                labels.append(y)
+                times.append(np.maximum(known, made[slot]))
+                ranks.append(np.where((known <= made[slot]) & (slot >= held), _ASK, _LABEL))
+                rows.append(row)
         # What waited too long is given up at its time, if its key has a later event.
         drops = np.empty(0, np.int64)
         if work.expire is not None:
@@ -458,13 +459,15 @@ class _Batch:
         losses = np.full((len(self.losses), len(self.time)), np.nan)
         mine = ~self.asked & (self.rows >= 0)
         losses[:, self.rows[mine]] = self.losses[:, mine]
+        y = self.y.copy()  # with the labels that came before their predictions
+        y[self.rows[mine]] = self.labels[mine]
         found = {"lower": self.lower, "upper": self.upper, "lam": self.lam}
         outputs = {name: np.full(len(seen), np.nan) for name in found}
         for name, values in found.items():
             outputs[name][seen] = values[self.slot[seen]]
         made = self.time.copy()
         made[seen] = self.made[self.slot[seen]]
-        return {**outputs, "loss": losses, "made": made, "status": self.status}
+        return {**outputs, "y": y, "loss": losses, "made": made, "status": self.status}
 
 
 def form_of(controller: Controller, names: Iterable[str]) -> tuple[str, ...]:
