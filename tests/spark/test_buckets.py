@@ -257,9 +257,40 @@ def test_duplicates_by_id_change_nothing(every: int, late: str) -> None:
         again, _ = work.step_many(again, taken(columns, np.concatenate([rows, rows[::2]])))
         again, repeated = work.step_many(again, taken(columns, rows))
         doubled.append(repeated["status"])
-    assert {STATUSES[code] for code in np.concatenate(doubled)} <= {"duplicate", "late", "early"}
+    assert {STATUSES[code] for code in np.concatenate(doubled)} == {"duplicate"}
     assert states(work, again) == states(work, blob)
     assert same(np.sort(work.unpack(again).waiting.id), np.sort(work.unpack(blob).waiting.id))
+
+
+@pytest.mark.parametrize("late", ["refuse", "accept"])
+def test_a_label_that_comes_again_or_too_late_is_known_as_such(late: str) -> None:
+    work = Work(PAPER, expire=5, late=late)
+
+    def rows(time: int, ids: list[int], y: float = np.nan, end: float = np.nan) -> Columns:
+        many = {"lower": end, "upper": end, "y": y, "key": 1, "time": time}
+        return {**{name: np.full(len(ids), value) for name, value in many.items()}, "id": ids}
+
+    def statuses(blob: bytes | None, columns: Columns) -> tuple[bytes, list[str]]:
+        blob, outputs = work.step_many(blob, columns)
+        return blob, [STATUSES[code] for code in outputs["status"]]
+
+    blob, _ = statuses(None, rows(10, [5, 6], end=0.0))
+    blob, _ = statuses(blob, rows(12, [7], end=0.0))
+    blob, found = statuses(blob, rows(13, [5], y=3.0))
+    assert found == ["answered"]
+    blob, found = statuses(blob, rows(14, [5, 9], y=3.0))
+    assert found == ["duplicate", "early"]
+    blob, _ = statuses(blob, rows(16, [8], end=0.0))  # now 6 is given up
+    blob, found = statuses(blob, rows(15, [6], y=3.0))
+    assert found == ["expired"]
+    blob, found = statuses(blob, rows(17, [6], y=3.0))
+    assert found == ["expired"]
+    blob, found = statuses(blob, rows(17, [6, 7], end=0.0))
+    assert found == ["duplicate", "duplicate"]
+    assert work.unpack(blob).early.id.tolist() == [9]
+    blob, _ = statuses(blob, rows(40, [10], y=1.0, end=0.0))
+    bucket = work.unpack(blob)
+    assert bucket.closed.id.tolist() == [10]  # nothing is known for ever
 
 
 def test_without_ids_a_key_has_one_row_for_each_time() -> None:

@@ -356,10 +356,14 @@ class _Batch:
             again = ~self.open[found] | (first != np.arange(len(alone)))
             status[~too_late & again] = _DUPLICATE
         unseen = slot < 0
-        closed = matches(old.closed.place, old.closed.id, place, id) >= 0
+        closed = matches(old.closed.place, old.closed.id, place, id)
         before = matches(old.early.place, old.early.id, place, id) >= 0
         before |= matches(place, id, place, id) != np.arange(len(alone))
-        status[unseen] = np.where((closed | before)[unseen], _DUPLICATE, _EARLY)
+        status[unseen] = np.where(before[unseen], _DUPLICATE, _EARLY)
+        over = np.flatnonzero(unseen & (closed >= 0))
+        ended = taken(old.closed, closed[over])
+        too_late = (ended.y > 0) | (self.time[alone[over]] - ended.time > (work.expire or 0))
+        status[over] = np.where(too_late, _EXPIRED, _DUPLICATE)
         status[unseen & ~self.labelled[alone]] = _UNKNOWN
         self.status[alone] = status
         answers = status == _ANSWERED
@@ -425,6 +429,8 @@ class _Batch:
         waits = self.open.copy()
         if work.expire is not None:
             gone = waits & (self.made + work.expire < self.clock)
+            given_up = gone.astype(np.float64)
+            given_up[self.dropped] = 1.0
             np.add.at(self.rest[_GIVEN_UP], self.owner[gone], 1.0)
             waits &= ~gone
         receipts = Receipts(
@@ -441,12 +447,12 @@ class _Batch:
             both = joined(taken(old.early, self.early_left), labels)
             bucket.early = taken(both, both.time + work.expire >= self.clock)
             over = np.flatnonzero(~waits)
-            ended = self.owner[over], self.slot_id[over], self.made[over], np.zeros(len(over))
-            both = joined(old.closed, Ids(*ended))
-            newest = both.time >= self.last[both.place]
-            if work.late == "accept":
-                newest |= both.time + work.expire >= self.clock
-            bucket.closed = taken(both, newest)
+            ended = Ids(self.owner[over], self.slot_id[over], self.made[over], given_up[over])
+            both = joined(old.closed, ended)
+            # What was given up is known for as long again, for the labels that come too late.
+            until = np.where(both.y > 0, self.clock - work.expire, self.clock)
+            known = (both.time >= self.last[both.place]) | (both.time + work.expire >= until)
+            bucket.closed = taken(both, known)
         if work.idle is not None:
             bucket = bucket.without(
                 np.flatnonzero((bucket.last != NEVER) & (bucket.last < self.clock - work.idle))
