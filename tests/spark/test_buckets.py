@@ -306,9 +306,10 @@ def test_without_ids_a_key_has_one_row_for_each_time() -> None:
 
 def test_an_old_row_is_refused_or_taken_as_the_newest() -> None:
     columns = table()
+    columns["id"] = columns["time"]
     first, last = columns["time"] >= 30, columns["time"] < 30
     for late, status in (("refuse", "late"), ("accept", "shown")):
-        work = Work(PAPER, late=late)
+        work = Work(PAPER, late=late, expire=100)
         blob, _ = work.step_many(None, taken(columns, first))
         before = states(work, blob)
         blob, outputs = work.step_many(blob, taken(columns, last))
@@ -435,6 +436,8 @@ def test_options_are_checked() -> None:
         Work(PAPER, late="maybe")
     with pytest.raises(InputError, match="expire must say how long"):
         Work(PAPER).step_many(None, events())
+    with pytest.raises(InputError, match="late='accept' needs ids"):
+        Work(PAPER, late="accept").step_many(None, table())
     with pytest.raises(InputError, match="not a scalar rule"):
         Work(sp.label_sets())
     blob, _ = run(Work(PAPER), table(), 30)

@@ -357,6 +357,7 @@ def test_wrong_columns_and_options_are_refused_before_a_query_starts(
         ({"time": "low"}, {}, "'low' must hold timestamps, dates or whole numbers"),
         ({"lower": None}, {}, "needs the columns lower, upper"),
         ({"id": "number"}, {}, "expire must say how long"),
+        ({}, {"late": "accept"}, "late='accept' needs id"),
         ({"known": "hour"}, {}, "known is for tables"),
         ({"key": []}, {}, "must be different columns"),
         ({}, {"idle": 5}, "idle must be a timedelta"),

@@ -74,7 +74,8 @@ def calibrate_stream(
     buckets
         How many buckets keys are spread over. Fixed when a query begins.
     late
-        What becomes of a prediction older than the last one of its key: "refuse" or "accept".
+        What becomes of a prediction older than the last one of its key: "refuse", or, with `id`,
+        "accept" as the newest.
     expire
         How long a prediction waits for its label; needed with `id`. A time span where time is a
         timestamp, else a whole number in its units.
@@ -96,6 +97,8 @@ def calibrate_stream(
         raise InputError("with id, expire must say how long a prediction waits for its label")
     if columns.id is None and labels is not None:
         raise InputError("labels apart from predictions need id, which says what they are about")
+    if columns.id is None and late == "accept":
+        raise InputError("late='accept' needs id: without it a row that comes again counts twice")
     work = Work(
         controller, buckets, late, rows.span(expire, "expire"), rows.span(idle, "idle"), rows.text
     )

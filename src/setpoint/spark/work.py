@@ -48,7 +48,7 @@ class Work:
         How many buckets there are; kept in each, so that another number is refused.
     late
         What becomes of a prediction that is older than the last one of its key: "refuse", or
-        "accept" it as the newest.
+        "accept" it as the newest, which needs ids.
     expire
         How long a prediction waits for its label, in units of time; needed where rows have ids.
     idle
@@ -189,6 +189,8 @@ class _Batch:
         self.id: Array = ids.astype(np.int64)
         if self.given is not None and work.expire is None:
             raise InputError("where rows have ids, expire must say how long a prediction waits")
+        if self.given is None and work.late == "accept":
+            raise InputError("late='accept' needs ids: without them an old row may count twice")
         self.asks = np.ones(count, bool)
         if self.given is not None:
             self.asks = ~np.logical_and.reduce([np.isnan(column) for column in read])
