@@ -45,7 +45,10 @@ def plain(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plain")
     write_batches(folder / "in", table())
     frame = source(spark, folder / "in")
-    queries.run(keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, buckets=8), folder)
+    out = keyed.calibrate_stream(
+        frame, CONTROLLER, COLUMNS, buckets=8, checkpoint=str(folder / "checkpoint")
+    )
+    queries.run(out, folder)
     return folder
 
 
@@ -142,23 +145,25 @@ def test_a_query_goes_on_from_states_and_from_another_number_of_buckets(
     queries.write(tmp_path / "more", 0, late)
     before = str(tmp_path / "checkpoint")
     out = keyed.calibrate_stream(
-        source(spark, tmp_path / "more"), CONTROLLER, COLUMNS, buckets=3, initial=before
-    )
+        source(spark, tmp_path / "more"), CONTROLLER, COLUMNS, buckets=3, initial=before,
+        checkpoint=str(tmp_path / "checkpoint2"),
+    )  # fmt: skip
     queries.run(out, tmp_path, "2")
     twice = {name: np.concatenate([columns[name], late[name]]) for name in columns}
     found = rows_of(spark.read.parquet(str(tmp_path / "out2")), "hour", "meter")
     assert np.array_equal(found["lower"], trace_of(twice).lower[KEYS * STEPS :])
+    new = str(tmp_path / "new")
     with pytest.raises(StateError, match="another controller"):
-        keyed.calibrate_stream(frame, sp.intervals(0.8), COLUMNS, initial=before)
+        keyed.calibrate_stream(frame, sp.intervals(0.8), COLUMNS, initial=before, checkpoint=new)
     # What waits in a fleet or a stream has no time at which it would expire.
     stream = sp.Stream(CONTROLLER)
     stream.predict((0.0, 1.0))
     fleet.predict((np.zeros(KEYS), np.ones(KEYS)))
     for initial, words in ((fleet, f"fleet awaits {KEYS} labels"), ({3: stream}, "stream 3 await")):
         with pytest.raises(InputError, match=words):
-            keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, initial=initial)
+            keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, initial=initial, checkpoint=new)
     stream.update(0.5)
-    keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, initial={3: stream})
+    keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, initial={3: stream}, checkpoint=new)
 
 
 KEY_TYPES = {
@@ -202,6 +207,7 @@ def test_late_labels_of_another_stream_give_what_replay_gives(spark: Any, tmp_pa
     out = keyed.calibrate_stream(
         frame, CONTROLLER, replace(COLUMNS, id="number"), buckets=4,
         labels=answers.selectExpr(*schema.values(), "use"), expire=timedelta(hours=40),
+        checkpoint=str(tmp_path / "checkpoint"),
     )  # fmt: skip
     queries.run(out, tmp_path)
     found = spark.read.parquet(str(tmp_path / "out"))
@@ -227,7 +233,7 @@ def test_late_labels_of_another_stream_give_what_replay_gives(spark: Any, tmp_pa
     )  # fmt: skip
     out = keyed.calibrate_stream(
         frame, CONTROLLER, replace(COLUMNS, id="number"), buckets=7, initial=before,
-        expire=timedelta(hours=40),
+        expire=timedelta(hours=40), checkpoint=str(tmp_path / "checkpoint2"),
     )  # fmt: skip
     queries.run(out, tmp_path, "2")
     last = rows_of(spark.read.parquet(str(tmp_path / "out2")), "made", "meter")
@@ -294,7 +300,9 @@ def test_a_listener_keeps_the_metrics_of_the_service(
     try:
         frame = source(spark, plain / "in")
         columns = replace(COLUMNS, key=["name", "meter"])
-        out = keyed.calibrate_stream(frame, CONTROLLER, columns, buckets=4)
+        out = keyed.calibrate_stream(
+            frame, CONTROLLER, columns, buckets=4, checkpoint=str(tmp_path / "checkpoint")
+        )
         query = queries.run(out, tmp_path)
         spark._jsc.sc().listenerBus().waitUntilEmpty()
         trace, stream = trace_of(table()), {"stream": str(query.id)}
@@ -341,7 +349,9 @@ def test_a_bad_row_is_one_error_before_any_row_is_written(
         frame = frame.selectExpr(
             "* except (" + column + ")", f"coalesce({column}, double('{value}')) as {column}"
         )
-    out = keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, buckets=4)
+    out = keyed.calibrate_stream(
+        frame, CONTROLLER, COLUMNS, buckets=4, checkpoint=str(tmp_path / "checkpoint")
+    )
     with pytest.raises(StreamingQueryException, match=words):
         queries.run(out, tmp_path)
     assert not list((tmp_path / "out").glob("*.parquet"))
@@ -350,7 +360,7 @@ def test_a_bad_row_is_one_error_before_any_row_is_written(
 def test_wrong_columns_and_options_are_refused_before_a_query_starts(
     spark: Any, plain: Path
 ) -> None:
-    frame = source(spark, plain / "in")
+    frame, new = source(spark, plain / "in"), {"checkpoint": str(plain / "new")}
     for columns, options, words in (
         ({"key": "metre"}, {}, "there is no column 'metre'"),
         ({"y": "name"}, {}, "'name' must hold numbers, got string"),
@@ -365,11 +375,13 @@ def test_wrong_columns_and_options_are_refused_before_a_query_starts(
         ({}, {"initial": 5}, "initial must be a checkpoint, a Fleet or states by key, got 5"),
     ):
         with pytest.raises(InputError, match=words):
-            keyed.calibrate_stream(frame, CONTROLLER, replace(COLUMNS, **columns), **options)
+            keyed.calibrate_stream(frame, CONTROLLER, replace(COLUMNS, **columns), **new, **options)
     with pytest.raises(InputError, match="not a scalar rule"):
-        keyed.calibrate_stream(frame, sp.label_sets(), COLUMNS)
+        keyed.calibrate_stream(frame, sp.label_sets(), COLUMNS, **new)
     with pytest.raises(InputError, match="for tables use backtest"):
-        keyed.calibrate_stream(spark.read.parquet(str(plain / "in")), CONTROLLER, COLUMNS)
+        keyed.calibrate_stream(spark.read.parquet(str(plain / "in")), CONTROLLER, COLUMNS, **new)
+    with pytest.raises(TypeError, match="checkpoint"):
+        keyed.calibrate_stream(frame, CONTROLLER, COLUMNS)
     with pytest.raises(StateError, match="no state in"):
         keyed.read_state(spark, str(plain / "in"))
 
@@ -392,13 +404,15 @@ def test_another_controller_or_number_of_buckets_is_refused(
         keyed.calibrate_stream(
             frame, CONTROLLER, replace(COLUMNS, key="name"), buckets=8, checkpoint=checkpoint
         )
-    # Without the checkpoint named, the first bucket that is met says so: here in a batch run again.
+    # Where another checkpoint is named, the first bucket that is met says so: in a batch run again.
     shutil.copytree(plain, tmp_path / "copy")
     for log in ("checkpoint/commits", "out/_spark_metadata"):
         for path in (tmp_path / "copy" / log).glob(f"*{queries.BATCHES - 1}*"):
             path.unlink()
     files = sorted((tmp_path / "copy" / "out").glob("*.parquet"))
-    out = keyed.calibrate_stream(frame, sp.intervals(0.8), COLUMNS, buckets=8)
+    out = keyed.calibrate_stream(
+        frame, sp.intervals(0.8), COLUMNS, buckets=8, checkpoint=str(tmp_path / "new")
+    )
     with pytest.raises(StreamingQueryException, match="belongs to another controller"):
         queries.run(out, tmp_path / "copy")
     assert sorted((tmp_path / "copy" / "out").glob("*.parquet")) == files

@@ -47,12 +47,12 @@ def calibrate_stream(
     controller: Controller,
     columns: Columns,
     *,
+    checkpoint: str,
     labels: Frame = None,
     buckets: int = 256,
     late: str = "refuse",
     expire: timedelta | int | None = None,
     idle: timedelta | int | None = None,
-    checkpoint: str | None = None,
     initial: str | Fleet | Mapping[Any, State | Stream] | None = None,
 ) -> Frame:
     """The sets and losses of a streaming data frame, each key held by itself.
@@ -69,6 +69,9 @@ def calibrate_stream(
         Any that a `Fleet` runs.
     columns
         Which column is what.
+    checkpoint
+        The checkpoint that the query will have. What is fixed is kept in it, and another
+        controller or number of buckets is refused here, before the query starts.
     labels
         Another streaming data frame with the columns of key, time, id and y, if labels are there.
     buckets
@@ -81,9 +84,6 @@ def calibrate_stream(
         timestamp, else a whole number in its units.
     idle
         A key without a prediction for longer than this is forgotten.
-    checkpoint
-        The checkpoint that the query will have. What is fixed is kept in it, and another
-        controller or number of buckets is refused here, before the query starts.
     initial
         Where to begin: the checkpoint of another query, with all that waits there, a fleet, or
         states or streams by key; used by the first batch of a new checkpoint only.
@@ -103,7 +103,7 @@ def calibrate_stream(
         controller, buckets, late, rows.span(expire, "expire"), rows.span(idle, "idle"), rows.text
     )
     spark = df.sparkSession
-    header = None if checkpoint is None else first_header(spark, checkpoint)
+    header = first_header(spark, checkpoint)
     if header is not None:
         check_header(header, work.header)
     events = rows.events(df)
