@@ -362,6 +362,14 @@ def test_another_controller_version_or_number_of_buckets_is_refused() -> None:
         Work(PAPER, 8).step_many(blob[: len(blob) // 2], table())
 
 
+def test_a_controller_that_was_written_in_fewer_words_is_the_same() -> None:
+    work, columns = Work(PAPER, 8), table()
+    work.header["controller"] = work.header["controller"].replace('unjudged = "skip"\n', "")
+    assert work.header != Work(PAPER, 8).header
+    blob, _ = run(work, columns, 30)
+    assert states(Work(PAPER, 8), blob) == states(work, blob)
+
+
 def test_a_bucket_of_an_older_version_is_read_through_those_that_follow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
