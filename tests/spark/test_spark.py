@@ -16,6 +16,8 @@ from setpoint import spark as keyed
 from setpoint.bulk.vectors import layout_of, pack_rest
 from setpoint.errors import InputError, StateError
 from setpoint.metrics.usefulness import of_streams
+from setpoint.spark.rows import Rows
+from setpoint.spark.stream import _counts
 from tests.spark import queries
 from tests.spark.queries import (
     COLUMNS,
@@ -319,6 +321,41 @@ def test_a_listener_keeps_the_metrics_of_the_service(
         assert found == {(f"plant/{key}", key): wanted[key] for key in wanted}
     finally:
         spark.streams.removeListener(watch)
+
+
+def test_a_label_whose_time_is_null_becomes_known_after_the_last_row(
+    spark: Any, plain: Path
+) -> None:
+    columns = table()
+    known = columns["hour"] + np.timedelta64(5 * 3600, "s")
+    known[columns["number"] % 7 == 3] = np.datetime64("NaT")
+    base = spark.read.parquet(str(plain / "in"))
+    told = "case when number % 7 <> 3 then hour + interval 5 hours end as told"
+    rows = base.selectExpr("*", told)
+    out = keyed.backtest(rows, CONTROLLER, replace(COLUMNS, known="told"), buckets=4)
+    trace = trace_of(columns, time=columns["hour"], known=known)
+    shown = rows_of(out.where("status = 'shown'"), "made", "meter")
+    assert np.array_equal(shown["lower"], trace.lower)
+    answered = rows_of(out.where("status = 'answered'"), "made", "meter")
+    assert np.array_equal(answered["loss"].astype(float), trace.losses[0], True)
+    assert np.array_equal(answered["hour"].isna(), np.isnat(known))
+
+
+def test_keys_without_a_label_have_no_mean(spark: Any, plain: Path) -> None:
+    base = spark.read.parquet(str(plain / "in")).selectExpr("* except (use)", "double('NaN') use")
+    (sums,) = keyed.total(keyed.backtest(base, CONTROLLER, COLUMNS, keys=True)).collect()
+    assert (sums["keys"], sums.judged, sums.mean) == (KEYS, 0, None)
+
+
+def test_a_full_set_counts_once_when_its_label_comes(spark: Any) -> None:
+    rows = Rows((("k", "bigint"),), ("t", "bigint"), "y", None, (), 1)
+    shown = [("shown", end * np.inf, None) for end in (1.0, -1.0, 1.0)]
+    answered = [("answered", end * np.inf, 0.0) for end in (1.0, -1.0)]
+    names = "status string, lam double, loss double"
+    frame = spark.createDataFrame(shown + answered, names)
+    frame = frame.selectExpr("*", "-lam as lower", "lam as upper", "loss = 0 as covered")
+    counts = frame.agg(*_counts(rows)).first()
+    assert (counts["shown"], counts["full"], counts["empty"]) == (3, 1, 1)
 
 
 def changed(column: str, value: Any) -> dict[str, Any]:

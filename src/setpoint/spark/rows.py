@@ -45,7 +45,7 @@ class Columns:
     time
         When it was: a timestamp, a date or a whole number. Rows run in its order.
     y
-        The labels. Without `id`, null says that there is none.
+        The labels. Null or NaN says that there is none.
     lower, upper, point, spread
         The prediction, as in `jobs.Columns`; `spread` has a centre and two spreads around it.
     phase
@@ -56,8 +56,8 @@ class Columns:
         without either says that no label will come.
     known
         When each label of a table became known. A row of a backtest then comes back twice: when
-        its set was shown, and when its label answered. Without it a label is known before the
-        next row.
+        its set was shown, and when its label answered. Null says after the last row. Without
+        it a label is known before the next row.
     """
 
     key: str | Sequence[str]

@@ -163,14 +163,15 @@ def _counts(rows: Rows) -> list[Any]:
     names = ["loss"] if rows.risks == 1 else [f"loss_{risk}" for risk in range(rows.risks)]
     sums = [fn.coalesce(fn.sum(name), fn.lit(0.0)) for name in names]
     status, width = fn.col("status"), fn.col("upper") - fn.col("lower")
+    judged = fn.col(names[0]).isNotNull()
     finite = (status == "shown") & (fn.abs(width) < float("inf"))
     return [
         *(fn.count_if(status == name).alias(name) for name in STATUSES),
         fn.count(names[0]).alias("judged"),
         *(loss.alias(f"loss{risk}") for risk, loss in enumerate(sums)),
         fn.count_if(~fn.col("covered")).alias("missed"),
-        fn.count_if(fn.col("lam") == float("inf")).alias("full"),
-        fn.count_if(fn.col("lam") == -float("inf")).alias("empty"),
+        fn.count_if(judged & (fn.col("lam") == float("inf"))).alias("full"),
+        fn.count_if(judged & (fn.col("lam") == -float("inf"))).alias("empty"),
         fn.count_if(finite).alias("finite"),
         fn.coalesce(fn.sum(fn.when(finite, width)), fn.lit(0.0)).alias("width"),
     ]
