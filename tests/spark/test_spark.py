@@ -423,6 +423,44 @@ def test_wrong_columns_and_options_are_refused_before_a_query_starts(
         keyed.read_state(spark, str(plain / "in"))
 
 
+def test_labels_that_would_not_find_their_predictions_are_refused(spark: Any, plain: Path) -> None:
+    frame = source(spark, plain / "in")
+    columns, options = replace(COLUMNS, id="number"), {"checkpoint": str(plain / "new")}
+    options["expire"] = timedelta(hours=4)
+    for labels, words in (
+        (frame.selectExpr("* except (number)", "string(number) number"), "'number' of labels must"),
+        (frame.selectExpr("* except (meter)", "int(meter) meter"), "type bigint, .* got int"),
+        (frame.selectExpr("* except (hour)", "date(hour) hour"), "type timestamp, .* got date"),
+        (frame.drop("number"), "'number' of labels must .* got nothing"),
+        (frame.selectExpr("* except (use)", "string(use) use"), "'use' must hold numbers"),
+        (frame.drop("use"), "'use' must hold numbers, got nothing"),
+        (spark.read.parquet(str(plain / "in")), "labels must be a streaming data frame"),
+    ):
+        with pytest.raises(InputError, match=words):
+            keyed.calibrate_stream(frame, CONTROLLER, columns, labels=labels, **options)
+
+
+def test_times_without_a_zone_are_as_they_are_in_any_zone(spark: Any) -> None:
+    times = ["1969-12-31 23:59:59.5", "2024-03-10 01:30:00", "2024-03-10 02:30:00.000001",
+             "2024-03-10 03:30:00", "2024-11-03 01:30:00"]  # fmt: skip
+    rows = ", ".join(f"(1, timestamp_ntz'{time}', 0d, 1d, 2d)" for time in times)
+    columns = keyed.Columns("k", "t", "y", "low", "high")
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        frame = spark.sql(f"select * from values {rows} as rows(k, t, low, high, y)")
+        out = keyed.backtest(frame, CONTROLLER, columns, buckets=2)
+        found = out.selectExpr("string(t)", "status", "upper").orderBy("t").collect()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    assert [(row.t, row.status) for row in found] == [(time, "shown") for time in times]
+    ones = np.ones(len(times))
+    trace = trace_of(
+        {"low": 0.0 * ones, "high": ones, "use": 2.0 * ones, "meter": ones.astype(int)}
+    )
+    assert [row.upper for row in found] == trace.upper.tolist()
+
+
 def test_another_controller_or_number_of_buckets_is_refused(
     spark: Any, plain: Path, tmp_path: Path
 ) -> None:

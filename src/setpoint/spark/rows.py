@@ -129,6 +129,19 @@ class Rows:
             len(controller.risks),
         )
 
+    def check_labels(self, labels: Frame) -> None:
+        """Raises an error where labels that come apart would not find their predictions."""
+        types = {self.y: "nothing", **dict(labels.dtypes)}
+        for name, kind in (*self.key, self.time, *([] if self.id is None else [self.id])):
+            if types.get(name) != kind:
+                raise InputError(
+                    f"the column {name!r} of labels must be of type {kind}, as that of "
+                    f"predictions, got {types.get(name, 'nothing')}"
+                )
+        _check_types(types, (self.y,), _NUMBERS, "numbers")
+        if not labels.isStreaming:
+            raise InputError("labels must be a streaming data frame, as predictions are")
+
     @property
     def text(self) -> str:
         """What the state depends on: the types of keys, times and ids."""
@@ -201,7 +214,12 @@ class Rows:
 
         name, kind = f"`{column or self.time[0]}`", self.time[1]
         if kind == "timestamp_ntz":
-            return fn.expr(f"timestampdiff(MICROSECOND, {_NTZ}, {name})")
+            # Not `timestampdiff`, which would go through the zone of the session.
+            return fn.expr(
+                f"unix_date(cast({name} as date)) * 86400000000L + hour({name}) * 3600000000L "
+                f"+ minute({name}) * 60000000L "
+                f"+ cast(extract(second from {name}) * 1000000 as bigint)"
+            )
         how = {"timestamp": fn.unix_micros, "date": fn.unix_date}.get(kind)
         return fn.col(name).cast("bigint") if how is None else how(fn.col(name)).cast("bigint")
 

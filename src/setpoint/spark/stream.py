@@ -97,6 +97,8 @@ def calibrate_stream(
         raise InputError("with id, expire must say how long a prediction waits for its label")
     if columns.id is None and labels is not None:
         raise InputError("labels apart from predictions need id, which says what they are about")
+    if labels is not None:
+        rows.check_labels(labels)
     if columns.id is None and late == "accept":
         raise InputError("late='accept' needs id: without it a row that comes again counts twice")
     work = Work(
