@@ -13,7 +13,7 @@ from setpoint.bulk.vectors import layout_of, pack_rest
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.spark import buckets
 from setpoint.spark.buckets import VERSION
-from setpoint.spark.work import STATUSES, Work
+from setpoint.spark.work import NEVER, STATUSES, Work
 
 PAPER = sp.Controller(
     sp.sets.Widen(),
@@ -204,6 +204,24 @@ def test_a_label_that_comes_before_its_prediction_waits_for_it() -> None:
     assert states(work, blob)[1] == plain(PAPER, stream.state)
     assert STATUSES[outputs["status"][0]] == "shown"
     assert (outputs["y"][0], outputs["loss"][0, 0]) == (3.0, 1.0)
+
+
+def test_a_key_that_only_stray_labels_made_is_forgotten_with_them() -> None:
+    work = Work(PAPER, expire=5)
+    stray = {"key": [1], "id": [5], "time": [10], "lower": [np.nan], "upper": [np.nan], "y": [3.0]}
+    blob, _ = work.step_many(None, stray)
+    assert work.unpack(blob).keys.tolist() == [1]
+    ask = {**stray, "key": [2], "time": [20], "lower": [0.0], "upper": [1.0]}
+    bucket = work.unpack(work.step_many(blob, ask)[0])
+    assert bucket.keys.tolist() == [2]
+    given = work.unpack(work.step_many(None, {**ask, "key": [3], "time": [9]})[0])
+    given.last = np.array([NEVER])  # a state to begin with, that had no prediction here
+    assert work.step(given, ask)[0].keys.tolist() == [3, 2]
+    for key in (1, "one"):
+        blob, outputs = work.step_many(None, {**stray, "key": [key], "y": [np.nan]})
+        assert STATUSES[outputs["status"][0]] == "unknown"
+        assert len(work.unpack(blob).keys) == 0
+        assert work.unpack(work.step_many(blob, {**ask, "key": [key]})[0]).keys.tolist() == [key]
 
 
 def test_a_label_that_came_first_runs_at_its_own_time_and_expires_by_it() -> None:

@@ -460,7 +460,15 @@ class _Batch:
             bucket = bucket.without(
                 np.flatnonzero((bucket.last != NEVER) & (bucket.last < self.clock - work.idle))
             )
-        return bucket
+        return bucket.without(self._strays(bucket))
+
+    def _strays(self, bucket: Bucket) -> Array:
+        """The keys that only labels made, none of which waits any more."""
+        strays = np.setdiff1d(np.flatnonzero(bucket.last == NEVER), bucket.early.place)
+        pairs = zip((bucket.vectors, bucket.rest), self.work._begin, strict=True)
+        bits = [(part[:, strays].view(np.int64), begin.view(np.int64)) for part, begin in pairs]
+        as_begun = [(part == begin).all(axis=0) for part, begin in bits]
+        return strays[np.logical_and.reduce(as_begun)]
 
     def outputs(self) -> dict[str, Array]:
         """What became of each row: its set, and its loss where its label counted."""
