@@ -132,15 +132,16 @@ def stream(
         counts = [write(folder / "in", number, make(number)) for number in range(warm + batches)]
         source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
         frame = source.parquet(str(folder / "in"))
-        out = keyed.calibrate_stream(frame, controller, columns, **options)
+        checkpoint = str(folder / "checkpoint")
+        out = keyed.calibrate_stream(frame, controller, columns, checkpoint=checkpoint, **options)
         writer = out.writeStream.format("parquet").trigger(availableNow=True)
-        writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+        writer = writer.option("checkpointLocation", checkpoint)
         query = writer.start(str(folder / "out"))
         before, begin = at_commit(query, folder, warm - 1)
         after, end = at_commit(query, folder, warm + batches - 1)
         query.awaitTermination()
         blobs = spark.read.format("statestore").option("stateVarName", "bucket")
-        size = blobs.load(str(folder / "checkpoint")).selectExpr("sum(length(value.blob))").first()
+        size = blobs.load(checkpoint).selectExpr("sum(length(value.blob))").first()
         return sum(counts[warm:]) / (after - before), size[0], (end - begin) / batches
 
 

@@ -110,7 +110,9 @@ def run(out: Any, folder: Path, name: str = "") -> Any:
 def main(folder: Path, master: str) -> None:
     spark = session(master)
     frame = source(spark, folder / "in")
-    out = keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, buckets=8)
+    out = keyed.calibrate_stream(
+        frame, CONTROLLER, COLUMNS, buckets=8, checkpoint=str(folder / "checkpoint")
+    )
     run(out, folder)
     spark.stop()
 

@@ -13,7 +13,7 @@ from setpoint.bulk.vectors import layout_of, pack_rest
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.spark import buckets
 from setpoint.spark.buckets import VERSION
-from setpoint.spark.work import STATUSES, Work
+from setpoint.spark.work import NEVER, STATUSES, Work
 
 pytestmark = pytest.mark.spark
 PAPER = sp.Controller(
@@ -203,6 +203,47 @@ def test_a_label_that_comes_before_its_prediction_waits_for_it() -> None:
     stream.predict((0.0, 1.0))
     stream.update(3.0)
     assert states(work, blob)[1] == plain(PAPER, stream.state)
+    assert STATUSES[outputs["status"][0]] == "shown"
+    assert (outputs["y"][0], outputs["loss"][0, 0]) == (3.0, 1.0)
+
+
+def test_a_key_that_only_stray_labels_made_is_forgotten_with_them() -> None:
+    work = Work(PAPER, expire=5)
+    stray = {"key": [1], "id": [5], "time": [10], "lower": [np.nan], "upper": [np.nan], "y": [3.0]}
+    blob, _ = work.step_many(None, stray)
+    assert work.unpack(blob).keys.tolist() == [1]
+    ask = {**stray, "key": [2], "time": [20], "lower": [0.0], "upper": [1.0]}
+    bucket = work.unpack(work.step_many(blob, ask)[0])
+    assert bucket.keys.tolist() == [2]
+    given = work.unpack(work.step_many(None, {**ask, "key": [3], "time": [9]})[0])
+    given.last = np.array([NEVER])  # a state to begin with, that had no prediction here
+    assert work.step(given, ask)[0].keys.tolist() == [3, 2]
+    for key in (1, "one"):
+        blob, outputs = work.step_many(None, {**stray, "key": [key], "y": [np.nan]})
+        assert STATUSES[outputs["status"][0]] == "unknown"
+        assert len(work.unpack(blob).keys) == 0
+        assert work.unpack(work.step_many(blob, {**ask, "key": [key]})[0]).keys.tolist() == [key]
+
+
+def test_a_label_that_came_first_runs_at_its_own_time_and_expires_by_it() -> None:
+    rows = {"key": [1, 1], "id": [5, 6], "time": [10, 12], "lower": [0.0] * 2, "upper": [1.0] * 2}
+    rows["y"] = [np.nan] * 2
+    label = {"key": [1], "id": [5], "time": [15], "lower": [np.nan], "upper": [np.nan], "y": [3.0]}
+    work = Work(PAPER, expire=5)
+    blob, outputs = work.step_many(work.step_many(None, label)[0], rows)
+    stream = sp.Stream(PAPER)
+    shown = [stream.predict((0.0, 1.0), id) for id in (5, 6)]
+    assert outputs["upper"].tolist() == [each.upper for each in shown]
+    stream.update(3.0, 5)
+    assert states(work, blob)[1] == plain(PAPER, stream.state)
+    assert same(outputs["loss"][0], [1.0, np.nan])
+    assert same(outputs["y"], [3.0, np.nan])
+    work = Work(PAPER, expire=4)
+    blob, outputs = work.step_many(work.step_many(None, label)[0], rows)
+    bucket = work.unpack(blob)
+    assert np.isnan(outputs["loss"]).all()
+    assert (bucket.waiting.id.tolist(), bucket.early.id.tolist()) == ([6], [])
+    assert bucket.states(PAPER)[1].expired == 1
 
 
 def test_labels_that_become_known_late_give_what_replay_gives_to_the_bit() -> None:
@@ -235,9 +276,40 @@ def test_duplicates_by_id_change_nothing(every: int, late: str) -> None:
         again, _ = work.step_many(again, taken(columns, np.concatenate([rows, rows[::2]])))
         again, repeated = work.step_many(again, taken(columns, rows))
         doubled.append(repeated["status"])
-    assert {STATUSES[code] for code in np.concatenate(doubled)} <= {"duplicate", "late", "early"}
+    assert {STATUSES[code] for code in np.concatenate(doubled)} == {"duplicate"}
     assert states(work, again) == states(work, blob)
     assert same(np.sort(work.unpack(again).waiting.id), np.sort(work.unpack(blob).waiting.id))
+
+
+@pytest.mark.parametrize("late", ["refuse", "accept"])
+def test_a_label_that_comes_again_or_too_late_is_known_as_such(late: str) -> None:
+    work = Work(PAPER, expire=5, late=late)
+
+    def rows(time: int, ids: list[int], y: float = np.nan, end: float = np.nan) -> Columns:
+        many = {"lower": end, "upper": end, "y": y, "key": 1, "time": time}
+        return {**{name: np.full(len(ids), value) for name, value in many.items()}, "id": ids}
+
+    def statuses(blob: bytes | None, columns: Columns) -> tuple[bytes, list[str]]:
+        blob, outputs = work.step_many(blob, columns)
+        return blob, [STATUSES[code] for code in outputs["status"]]
+
+    blob, _ = statuses(None, rows(10, [5, 6], end=0.0))
+    blob, _ = statuses(blob, rows(12, [7], end=0.0))
+    blob, found = statuses(blob, rows(13, [5], y=3.0))
+    assert found == ["answered"]
+    blob, found = statuses(blob, rows(14, [5, 9], y=3.0))
+    assert found == ["duplicate", "early"]
+    blob, _ = statuses(blob, rows(16, [8], end=0.0))  # now 6 is given up
+    blob, found = statuses(blob, rows(15, [6], y=3.0))
+    assert found == ["expired"]
+    blob, found = statuses(blob, rows(17, [6], y=3.0))
+    assert found == ["expired"]
+    blob, found = statuses(blob, rows(17, [6, 7], end=0.0))
+    assert found == ["duplicate", "duplicate"]
+    assert work.unpack(blob).early.id.tolist() == [9]
+    blob, _ = statuses(blob, rows(40, [10], y=1.0, end=0.0))
+    bucket = work.unpack(blob)
+    assert bucket.closed.id.tolist() == [10]  # nothing is known for ever
 
 
 def test_without_ids_a_key_has_one_row_for_each_time() -> None:
@@ -253,9 +325,10 @@ def test_without_ids_a_key_has_one_row_for_each_time() -> None:
 
 def test_an_old_row_is_refused_or_taken_as_the_newest() -> None:
     columns = table()
+    columns["id"] = columns["time"]
     first, last = columns["time"] >= 30, columns["time"] < 30
     for late, status in (("refuse", "late"), ("accept", "shown")):
-        work = Work(PAPER, late=late)
+        work = Work(PAPER, late=late, expire=100)
         blob, _ = work.step_many(None, taken(columns, first))
         before = states(work, blob)
         blob, outputs = work.step_many(blob, taken(columns, last))
@@ -308,6 +381,14 @@ def test_another_controller_version_or_number_of_buckets_is_refused() -> None:
         Work(PAPER, 8).step_many(blob[: len(blob) // 2], table())
 
 
+def test_a_controller_that_was_written_in_fewer_words_is_the_same() -> None:
+    work, columns = Work(PAPER, 8), table()
+    work.header["controller"] = work.header["controller"].replace('unjudged = "skip"\n', "")
+    assert work.header != Work(PAPER, 8).header
+    blob, _ = run(work, columns, 30)
+    assert states(Work(PAPER, 8), blob) == states(work, blob)
+
+
 def test_a_bucket_of_an_older_version_is_read_through_those_that_follow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -348,8 +429,12 @@ def test_keys_of_one_bucket_become_those_of_others_with_all_that_waits() -> None
             assert plain(PAPER, state) == plain(PAPER, whole[key])
 
 
-def test_of_rows_that_contradict_each_other_the_same_one_counts_however_they_come() -> None:
-    columns, work = events(), Work(PAPER, expire=100)
+@pytest.mark.parametrize(
+    ("columns", "work"), [(events(), Work(PAPER, expire=100)), (table(), Work(PAPER))]
+)
+def test_of_rows_that_contradict_each_other_the_same_one_counts_however_they_come(
+    columns: Columns, work: Work
+) -> None:
     other = {**columns, "y": columns["y"] + 1.0, "lower": columns["lower"] - 0.5}
     both = {name: np.concatenate([columns[name], other[name]]) for name in columns}
     orders = (np.random.default_rng(seed).permutation(len(both["time"])) for seed in range(3))
@@ -378,6 +463,8 @@ def test_options_are_checked() -> None:
         Work(PAPER, late="maybe")
     with pytest.raises(InputError, match="expire must say how long"):
         Work(PAPER).step_many(None, events())
+    with pytest.raises(InputError, match="late='accept' needs ids"):
+        Work(PAPER, late="accept").step_many(None, table())
     with pytest.raises(InputError, match="not a scalar rule"):
         Work(sp.label_sets())
     blob, _ = run(Work(PAPER), table(), 30)

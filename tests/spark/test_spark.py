@@ -16,6 +16,8 @@ from setpoint import spark as keyed
 from setpoint.bulk.vectors import layout_of, pack_rest
 from setpoint.errors import InputError, StateError
 from setpoint.metrics.usefulness import of_streams
+from setpoint.spark.rows import Rows
+from setpoint.spark.stream import _counts
 from tests.spark import queries
 from tests.spark.queries import (
     COLUMNS,
@@ -45,7 +47,10 @@ def plain(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plain")
     write_batches(folder / "in", table())
     frame = source(spark, folder / "in")
-    queries.run(keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, buckets=8), folder)
+    out = keyed.calibrate_stream(
+        frame, CONTROLLER, COLUMNS, buckets=8, checkpoint=str(folder / "checkpoint")
+    )
+    queries.run(out, folder)
     return folder
 
 
@@ -142,23 +147,25 @@ def test_a_query_goes_on_from_states_and_from_another_number_of_buckets(
     queries.write(tmp_path / "more", 0, late)
     before = str(tmp_path / "checkpoint")
     out = keyed.calibrate_stream(
-        source(spark, tmp_path / "more"), CONTROLLER, COLUMNS, buckets=3, initial=before
-    )
+        source(spark, tmp_path / "more"), CONTROLLER, COLUMNS, buckets=3, initial=before,
+        checkpoint=str(tmp_path / "checkpoint2"),
+    )  # fmt: skip
     queries.run(out, tmp_path, "2")
     twice = {name: np.concatenate([columns[name], late[name]]) for name in columns}
     found = rows_of(spark.read.parquet(str(tmp_path / "out2")), "hour", "meter")
     assert np.array_equal(found["lower"], trace_of(twice).lower[KEYS * STEPS :])
+    new = str(tmp_path / "new")
     with pytest.raises(StateError, match="another controller"):
-        keyed.calibrate_stream(frame, sp.intervals(0.8), COLUMNS, initial=before)
+        keyed.calibrate_stream(frame, sp.intervals(0.8), COLUMNS, initial=before, checkpoint=new)
     # What waits in a fleet or a stream has no time at which it would expire.
     stream = sp.Stream(CONTROLLER)
     stream.predict((0.0, 1.0))
     fleet.predict((np.zeros(KEYS), np.ones(KEYS)))
     for initial, words in ((fleet, f"fleet awaits {KEYS} labels"), ({3: stream}, "stream 3 await")):
         with pytest.raises(InputError, match=words):
-            keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, initial=initial)
+            keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, initial=initial, checkpoint=new)
     stream.update(0.5)
-    keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, initial={3: stream})
+    keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, initial={3: stream}, checkpoint=new)
 
 
 KEY_TYPES = {
@@ -202,6 +209,7 @@ def test_late_labels_of_another_stream_give_what_replay_gives(spark: Any, tmp_pa
     out = keyed.calibrate_stream(
         frame, CONTROLLER, replace(COLUMNS, id="number"), buckets=4,
         labels=answers.selectExpr(*schema.values(), "use"), expire=timedelta(hours=40),
+        checkpoint=str(tmp_path / "checkpoint"),
     )  # fmt: skip
     queries.run(out, tmp_path)
     found = spark.read.parquet(str(tmp_path / "out"))
@@ -227,7 +235,7 @@ def test_late_labels_of_another_stream_give_what_replay_gives(spark: Any, tmp_pa
     )  # fmt: skip
     out = keyed.calibrate_stream(
         frame, CONTROLLER, replace(COLUMNS, id="number"), buckets=7, initial=before,
-        expire=timedelta(hours=40),
+        expire=timedelta(hours=40), checkpoint=str(tmp_path / "checkpoint2"),
     )  # fmt: skip
     queries.run(out, tmp_path, "2")
     last = rows_of(spark.read.parquet(str(tmp_path / "out2")), "made", "meter")
@@ -294,7 +302,9 @@ def test_a_listener_keeps_the_metrics_of_the_service(
     try:
         frame = source(spark, plain / "in")
         columns = replace(COLUMNS, key=["name", "meter"])
-        out = keyed.calibrate_stream(frame, CONTROLLER, columns, buckets=4)
+        out = keyed.calibrate_stream(
+            frame, CONTROLLER, columns, buckets=4, checkpoint=str(tmp_path / "checkpoint")
+        )
         query = queries.run(out, tmp_path)
         spark._jsc.sc().listenerBus().waitUntilEmpty()
         trace, stream = trace_of(table()), {"stream": str(query.id)}
@@ -311,6 +321,41 @@ def test_a_listener_keeps_the_metrics_of_the_service(
         assert found == {(f"plant/{key}", key): wanted[key] for key in wanted}
     finally:
         spark.streams.removeListener(watch)
+
+
+def test_a_label_whose_time_is_null_becomes_known_after_the_last_row(
+    spark: Any, plain: Path
+) -> None:
+    columns = table()
+    known = columns["hour"] + np.timedelta64(5 * 3600, "s")
+    known[columns["number"] % 7 == 3] = np.datetime64("NaT")
+    base = spark.read.parquet(str(plain / "in"))
+    told = "case when number % 7 <> 3 then hour + interval 5 hours end as told"
+    rows = base.selectExpr("*", told)
+    out = keyed.backtest(rows, CONTROLLER, replace(COLUMNS, known="told"), buckets=4)
+    trace = trace_of(columns, time=columns["hour"], known=known)
+    shown = rows_of(out.where("status = 'shown'"), "made", "meter")
+    assert np.array_equal(shown["lower"], trace.lower)
+    answered = rows_of(out.where("status = 'answered'"), "made", "meter")
+    assert np.array_equal(answered["loss"].astype(float), trace.losses[0], True)
+    assert np.array_equal(answered["hour"].isna(), np.isnat(known))
+
+
+def test_keys_without_a_label_have_no_mean(spark: Any, plain: Path) -> None:
+    base = spark.read.parquet(str(plain / "in")).selectExpr("* except (use)", "double('NaN') use")
+    (sums,) = keyed.total(keyed.backtest(base, CONTROLLER, COLUMNS, keys=True)).collect()
+    assert (sums["keys"], sums.judged, sums.mean) == (KEYS, 0, None)
+
+
+def test_a_full_set_counts_once_when_its_label_comes(spark: Any) -> None:
+    rows = Rows((("k", "bigint"),), ("t", "bigint"), "y", None, (), 1)
+    shown = [("shown", end * np.inf, None) for end in (1.0, -1.0, 1.0)]
+    answered = [("answered", end * np.inf, 0.0) for end in (1.0, -1.0)]
+    names = "status string, lam double, loss double"
+    frame = spark.createDataFrame(shown + answered, names)
+    frame = frame.selectExpr("*", "-lam as lower", "lam as upper", "loss = 0 as covered")
+    counts = frame.agg(*_counts(rows)).first()
+    assert (counts["shown"], counts["full"], counts["empty"]) == (3, 1, 1)
 
 
 def changed(column: str, value: Any) -> dict[str, Any]:
@@ -341,7 +386,9 @@ def test_a_bad_row_is_one_error_before_any_row_is_written(
         frame = frame.selectExpr(
             "* except (" + column + ")", f"coalesce({column}, double('{value}')) as {column}"
         )
-    out = keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, buckets=4)
+    out = keyed.calibrate_stream(
+        frame, CONTROLLER, COLUMNS, buckets=4, checkpoint=str(tmp_path / "checkpoint")
+    )
     with pytest.raises(StreamingQueryException, match=words):
         queries.run(out, tmp_path)
     assert not list((tmp_path / "out").glob("*.parquet"))
@@ -350,13 +397,14 @@ def test_a_bad_row_is_one_error_before_any_row_is_written(
 def test_wrong_columns_and_options_are_refused_before_a_query_starts(
     spark: Any, plain: Path
 ) -> None:
-    frame = source(spark, plain / "in")
+    frame, new = source(spark, plain / "in"), {"checkpoint": str(plain / "new")}
     for columns, options, words in (
         ({"key": "metre"}, {}, "there is no column 'metre'"),
         ({"y": "name"}, {}, "'name' must hold numbers, got string"),
         ({"time": "low"}, {}, "'low' must hold timestamps, dates or whole numbers"),
         ({"lower": None}, {}, "needs the columns lower, upper"),
         ({"id": "number"}, {}, "expire must say how long"),
+        ({}, {"late": "accept"}, "late='accept' needs id"),
         ({"known": "hour"}, {}, "known is for tables"),
         ({"key": []}, {}, "must be different columns"),
         ({}, {"idle": 5}, "idle must be a timedelta"),
@@ -364,13 +412,53 @@ def test_wrong_columns_and_options_are_refused_before_a_query_starts(
         ({}, {"initial": 5}, "initial must be a checkpoint, a Fleet or states by key, got 5"),
     ):
         with pytest.raises(InputError, match=words):
-            keyed.calibrate_stream(frame, CONTROLLER, replace(COLUMNS, **columns), **options)
+            keyed.calibrate_stream(frame, CONTROLLER, replace(COLUMNS, **columns), **new, **options)
     with pytest.raises(InputError, match="not a scalar rule"):
-        keyed.calibrate_stream(frame, sp.label_sets(), COLUMNS)
+        keyed.calibrate_stream(frame, sp.label_sets(), COLUMNS, **new)
     with pytest.raises(InputError, match="for tables use backtest"):
-        keyed.calibrate_stream(spark.read.parquet(str(plain / "in")), CONTROLLER, COLUMNS)
+        keyed.calibrate_stream(spark.read.parquet(str(plain / "in")), CONTROLLER, COLUMNS, **new)
+    with pytest.raises(TypeError, match="checkpoint"):
+        keyed.calibrate_stream(frame, CONTROLLER, COLUMNS)
     with pytest.raises(StateError, match="no state in"):
         keyed.read_state(spark, str(plain / "in"))
+
+
+def test_labels_that_would_not_find_their_predictions_are_refused(spark: Any, plain: Path) -> None:
+    frame = source(spark, plain / "in")
+    columns, options = replace(COLUMNS, id="number"), {"checkpoint": str(plain / "new")}
+    options["expire"] = timedelta(hours=4)
+    for labels, words in (
+        (frame.selectExpr("* except (number)", "string(number) number"), "'number' of labels must"),
+        (frame.selectExpr("* except (meter)", "int(meter) meter"), "type bigint, .* got int"),
+        (frame.selectExpr("* except (hour)", "date(hour) hour"), "type timestamp, .* got date"),
+        (frame.drop("number"), "'number' of labels must .* got nothing"),
+        (frame.selectExpr("* except (use)", "string(use) use"), "'use' must hold numbers"),
+        (frame.drop("use"), "'use' must hold numbers, got nothing"),
+        (spark.read.parquet(str(plain / "in")), "labels must be a streaming data frame"),
+    ):
+        with pytest.raises(InputError, match=words):
+            keyed.calibrate_stream(frame, CONTROLLER, columns, labels=labels, **options)
+
+
+def test_times_without_a_zone_are_as_they_are_in_any_zone(spark: Any) -> None:
+    times = ["1969-12-31 23:59:59.5", "2024-03-10 01:30:00", "2024-03-10 02:30:00.000001",
+             "2024-03-10 03:30:00", "2024-11-03 01:30:00"]  # fmt: skip
+    rows = ", ".join(f"(1, timestamp_ntz'{time}', 0d, 1d, 2d)" for time in times)
+    columns = keyed.Columns("k", "t", "y", "low", "high")
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        frame = spark.sql(f"select * from values {rows} as rows(k, t, low, high, y)")
+        out = keyed.backtest(frame, CONTROLLER, columns, buckets=2)
+        found = out.selectExpr("string(t)", "status", "upper").orderBy("t").collect()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    assert [(row.t, row.status) for row in found] == [(time, "shown") for time in times]
+    ones = np.ones(len(times))
+    trace = trace_of(
+        {"low": 0.0 * ones, "high": ones, "use": 2.0 * ones, "meter": ones.astype(int)}
+    )
+    assert [row.upper for row in found] == trace.upper.tolist()
 
 
 def test_another_controller_or_number_of_buckets_is_refused(
@@ -391,13 +479,15 @@ def test_another_controller_or_number_of_buckets_is_refused(
         keyed.calibrate_stream(
             frame, CONTROLLER, replace(COLUMNS, key="name"), buckets=8, checkpoint=checkpoint
         )
-    # Without the checkpoint named, the first bucket that is met says so: here in a batch run again.
+    # Where another checkpoint is named, the first bucket that is met says so: in a batch run again.
     shutil.copytree(plain, tmp_path / "copy")
     for log in ("checkpoint/commits", "out/_spark_metadata"):
         for path in (tmp_path / "copy" / log).glob(f"*{queries.BATCHES - 1}*"):
             path.unlink()
     files = sorted((tmp_path / "copy" / "out").glob("*.parquet"))
-    out = keyed.calibrate_stream(frame, sp.intervals(0.8), COLUMNS, buckets=8)
+    out = keyed.calibrate_stream(
+        frame, sp.intervals(0.8), COLUMNS, buckets=8, checkpoint=str(tmp_path / "new")
+    )
     with pytest.raises(StreamingQueryException, match="belongs to another controller"):
         queries.run(out, tmp_path / "copy")
     assert sorted((tmp_path / "copy" / "out").glob("*.parquet")) == files

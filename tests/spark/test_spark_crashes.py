@@ -168,7 +168,9 @@ def test_a_batch_that_runs_again_gives_the_same_rows(rows: Path) -> None:
 
     for _ in range(2):
         frame = queries.source(spark, rows / "in")
-        out = keyed.calibrate_stream(frame, CONTROLLER, queries.COLUMNS, buckets=8)
+        out = keyed.calibrate_stream(
+            frame, CONTROLLER, queries.COLUMNS, buckets=8, checkpoint=str(rows / "checkpoint")
+        )
         writer = out.writeStream.foreachBatch(take).trigger(availableNow=True)
         writer = writer.option("checkpointLocation", str(rows / "checkpoint"))
         writer.start().awaitTermination()

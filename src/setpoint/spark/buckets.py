@@ -48,7 +48,7 @@ class Receipts(NamedTuple):
 
 
 class Ids(NamedTuple):
-    """Ids by key; with a label where it came before its prediction."""
+    """Ids by key, each with a time and a number: the label, or whether it expired."""
 
     place: Array
     id: Array
@@ -95,7 +95,7 @@ class Bucket:
     early
         Labels without a prediction.
     closed
-        Ids that may come again and are to change nothing.
+        Ids that may come again and are to change nothing; `y` is 1 where no label came in time.
     """
 
     keys: Array

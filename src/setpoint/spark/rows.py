@@ -45,7 +45,7 @@ class Columns:
     time
         When it was: a timestamp, a date or a whole number. Rows run in its order.
     y
-        The labels. Without `id`, null says that there is none.
+        The labels. Null or NaN says that there is none.
     lower, upper, point, spread
         The prediction, as in `jobs.Columns`; `spread` has a centre and two spreads around it.
     phase
@@ -56,8 +56,8 @@ class Columns:
         without either says that no label will come.
     known
         When each label of a table became known. A row of a backtest then comes back twice: when
-        its set was shown, and when its label answered. Without it a label is known before the
-        next row.
+        its set was shown, and when its label answered. Null says after the last row. Without
+        it a label is known before the next row.
     """
 
     key: str | Sequence[str]
@@ -128,6 +128,19 @@ class Rows:
             tuple((name, given[name]) for name in form),
             len(controller.risks),
         )
+
+    def check_labels(self, labels: Frame) -> None:
+        """Raises an error where labels that come apart would not find their predictions."""
+        types = {self.y: "nothing", **dict(labels.dtypes)}
+        for name, kind in (*self.key, self.time, *([] if self.id is None else [self.id])):
+            if types.get(name) != kind:
+                raise InputError(
+                    f"the column {name!r} of labels must be of type {kind}, as that of "
+                    f"predictions, got {types.get(name, 'nothing')}"
+                )
+        _check_types(types, (self.y,), _NUMBERS, "numbers")
+        if not labels.isStreaming:
+            raise InputError("labels must be a streaming data frame, as predictions are")
 
     @property
     def text(self) -> str:
@@ -201,7 +214,12 @@ class Rows:
 
         name, kind = f"`{column or self.time[0]}`", self.time[1]
         if kind == "timestamp_ntz":
-            return fn.expr(f"timestampdiff(MICROSECOND, {_NTZ}, {name})")
+            # Not `timestampdiff`, which would go through the zone of the session.
+            return fn.expr(
+                f"unix_date(cast({name} as date)) * 86400000000L + hour({name}) * 3600000000L "
+                f"+ minute({name}) * 60000000L "
+                f"+ cast(extract(second from {name}) * 1000000 as bigint)"
+            )
         how = {"timestamp": fn.unix_micros, "date": fn.unix_date}.get(kind)
         return fn.col(name).cast("bigint") if how is None else how(fn.col(name)).cast("bigint")
 
@@ -299,8 +317,8 @@ class Rows:
         """What became of events, as `schema` has it."""
         import pandas as pd
 
-        names = ["lower", "upper", "lam", "status"]
-        results = {name: events[name] for name in ("key", "time", "y")}
+        names = ["y", "lower", "upper", "lam", "status"]
+        results = {name: events[name] for name in ("key", "time")}
         if self.id is not None:
             results |= {"id": events["id_text" if "id_text" in self.texts else "id"]}
             names.append("made")

@@ -118,7 +118,7 @@ def total(table: Frame) -> Frame:
         fn.max("largest").alias("largest"),
         said.alias("certificates"),
     )
-    mean = fn.col("level") + fn.col("account") / fn.col("judged")
+    mean = fn.col("level") + fn.try_divide("account", "judged")
     return together.withColumn("mean", mean).orderBy("risk")
 
 

@@ -47,12 +47,12 @@ def calibrate_stream(
     controller: Controller,
     columns: Columns,
     *,
+    checkpoint: str,
     labels: Frame = None,
     buckets: int = 256,
     late: str = "refuse",
     expire: timedelta | int | None = None,
     idle: timedelta | int | None = None,
-    checkpoint: str | None = None,
     initial: str | Fleet | Mapping[Any, State | Stream] | None = None,
 ) -> Frame:
     """The sets and losses of a streaming data frame, each key held by itself.
@@ -69,20 +69,21 @@ def calibrate_stream(
         Any that a `Fleet` runs.
     columns
         Which column is what.
+    checkpoint
+        The checkpoint that the query will have. What is fixed is kept in it, and another
+        controller or number of buckets is refused here, before the query starts.
     labels
         Another streaming data frame with the columns of key, time, id and y, if labels are there.
     buckets
         How many buckets keys are spread over. Fixed when a query begins.
     late
-        What becomes of a prediction older than the last one of its key: "refuse" or "accept".
+        What becomes of a prediction older than the last one of its key: "refuse", or, with `id`,
+        "accept" as the newest.
     expire
         How long a prediction waits for its label; needed with `id`. A time span where time is a
         timestamp, else a whole number in its units.
     idle
         A key without a prediction for longer than this is forgotten.
-    checkpoint
-        The checkpoint that the query will have. What is fixed is kept in it, and another
-        controller or number of buckets is refused here, before the query starts.
     initial
         Where to begin: the checkpoint of another query, with all that waits there, a fleet, or
         states or streams by key; used by the first batch of a new checkpoint only.
@@ -96,11 +97,15 @@ def calibrate_stream(
         raise InputError("with id, expire must say how long a prediction waits for its label")
     if columns.id is None and labels is not None:
         raise InputError("labels apart from predictions need id, which says what they are about")
+    if labels is not None:
+        rows.check_labels(labels)
+    if columns.id is None and late == "accept":
+        raise InputError("late='accept' needs id: without it a row that comes again counts twice")
     work = Work(
         controller, buckets, late, rows.span(expire, "expire"), rows.span(idle, "idle"), rows.text
     )
     spark = df.sparkSession
-    header = None if checkpoint is None else first_header(spark, checkpoint)
+    header = first_header(spark, checkpoint)
     if header is not None:
         check_header(header, work.header)
     events = rows.events(df)
@@ -160,14 +165,15 @@ def _counts(rows: Rows) -> list[Any]:
     names = ["loss"] if rows.risks == 1 else [f"loss_{risk}" for risk in range(rows.risks)]
     sums = [fn.coalesce(fn.sum(name), fn.lit(0.0)) for name in names]
     status, width = fn.col("status"), fn.col("upper") - fn.col("lower")
+    judged = fn.col(names[0]).isNotNull()
     finite = (status == "shown") & (fn.abs(width) < float("inf"))
     return [
         *(fn.count_if(status == name).alias(name) for name in STATUSES),
         fn.count(names[0]).alias("judged"),
         *(loss.alias(f"loss{risk}") for risk, loss in enumerate(sums)),
         fn.count_if(~fn.col("covered")).alias("missed"),
-        fn.count_if(fn.col("lam") == float("inf")).alias("full"),
-        fn.count_if(fn.col("lam") == -float("inf")).alias("empty"),
+        fn.count_if(judged & (fn.col("lam") == float("inf"))).alias("full"),
+        fn.count_if(judged & (fn.col("lam") == -float("inf"))).alias("empty"),
         fn.count_if(finite).alias("finite"),
         fn.coalesce(fn.sum(fn.when(finite, width)), fn.lit(0.0)).alias("width"),
     ]

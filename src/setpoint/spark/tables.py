@@ -24,7 +24,7 @@ __all__ = ["backtest", "sample", "tune", "usefulness", "verdict"]
 
 Frame = Any
 _ROW = "setpoint_row"
-_FOREVER = 2**62
+_FOREVER, _AFTER_ALL = 2**62, 2**61
 
 
 def backtest(
@@ -43,6 +43,8 @@ def backtest(
     buckets
         How many buckets keys are spread over. The rows of one bucket are in memory at once.
     """
+    from pyspark.sql import functions as fn
+
     rows = Rows.of(df, controller, columns)
     if df.isStreaming:
         raise InputError("backtest takes a table; for streaming data frames use calibrate_stream")
@@ -60,8 +62,11 @@ def backtest(
     groups = rows.packed(events, buckets)
     if keys:
         return named(rows, groups.applyInPandas(run, key_schema(rows)))
-    results = rows.results(groups.applyInPandas(run, rows.schema))
-    return results if known is None else results.drop(_ROW)
+    out = groups.applyInPandas(run, rows.schema)
+    if known is None:
+        return rows.results(out)
+    out = out.withColumn("time", fn.nullif("time", fn.lit(_AFTER_ALL)))
+    return rows.results(out).drop(_ROW)
 
 
 def _by_known(df: Frame, rows: Rows, known: str) -> tuple[Rows, Frame]:
@@ -77,6 +82,7 @@ def _by_known(df: Frame, rows: Rows, known: str) -> tuple[Rows, Frame]:
     rows = replace(rows, id=(_ROW, "bigint"))
     numbered = df.withColumn(_ROW, rows.whole_time())
     later = replace(rows, time=(known, rows.time[1])).events(numbered, labels=True)
+    later = later.withColumn("time", fn.coalesce("time", fn.lit(_AFTER_ALL)))
     return rows, rows.events(numbered.withColumn(rows.y, fn.lit(None).cast("double"))).union(later)
 
 

@@ -48,7 +48,7 @@ class Work:
         How many buckets there are; kept in each, so that another number is refused.
     late
         What becomes of a prediction that is older than the last one of its key: "refuse", or
-        "accept" it as the newest.
+        "accept" it as the newest, which needs ids.
     expire
         How long a prediction waits for its label, in units of time; needed where rows have ids.
     idle
@@ -155,8 +155,9 @@ def check_header(header: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
             f"the state was written with {header['buckets']:,} buckets, got "
             f"{wanted['buckets']:,}: the number is fixed when a query begins"
         )
-    if header["controller"] != wanted["controller"]:
-        texts = (each["controller"].splitlines() for each in (header, wanted))
+    given = [each["controller"] for each in (header, wanted)]
+    if given[0] != given[1] and spec.from_toml(given[0]) != spec.from_toml(given[1]):
+        texts = (text.splitlines() for text in given)
         pairs = (pair for pair in zip(*texts, strict=False) if pair[0] != pair[1])
         mine, other = next(pairs, ("more", "less"))
         raise StateError(
@@ -185,10 +186,12 @@ class _Batch:
             self.columns = work.controller.sets.arranged(form, read)  # type: ignore[attr-defined]
         self.given = columns.get("id")
         count = len(self.time)
-        ids = np.arange(count) if self.given is None else np.asarray(self.given, np.int64)
-        self.id: Array = ids
+        ids = np.zeros(count) if self.given is None else np.asarray(self.given)
+        self.id: Array = ids.astype(np.int64)
         if self.given is not None and work.expire is None:
             raise InputError("where rows have ids, expire must say how long a prediction waits")
+        if self.given is None and work.late == "accept":
+            raise InputError("late='accept' needs ids: without them an old row may count twice")
         self.asks = np.ones(count, bool)
         if self.given is not None:
             self.asks = ~np.logical_and.reduce([np.isnan(column) for column in read])
@@ -270,7 +273,7 @@ class _Batch:
         owner = np.concatenate([waiting.place, self.place[asking]])
         self.owner, self.made = owner, made
         self.slot_id = np.concatenate([waiting.id, self.id[asking]])
-        # A label that comes with its prediction runs right after it, as does one that came before.
+        # A label that comes with its prediction runs right after it.
         direct = asking if self.given is None else asking[self.labelled[asking]]
         slots, labels = [self.slot[direct]], [self.y[direct]]
         times, ranks, rows = [self.time[direct]], [np.full(len(direct), _ASK)], [direct]
@@ -282,22 +285,23 @@ class _Batch:
             self.early_left = found < 0
             answers = np.flatnonzero(found >= 0)
             answers = answers[self.open[found[answers]]]
-            here = found[answers]
-            self.open[here] = False
-            slots.append(here)
-            labels.append(old.early.y[answers])
-            times.append(made[here])
-            ranks.append(np.full(len(here), _ASK))
-            rows.append(np.full(len(here), -1))
+            in_time = old.early.time[answers] - made[found[answers]] <= (work.expire or 0)
+            answers = answers[in_time]
+            came_first = found[answers]
+            self.open[came_first] = False
             alone, here = self._answers(order)
             self.open[here] = False
-            after = self.time[alone] <= made[here]
-            slots.append(here)
-            labels.append(self.y[alone])
-            times.append(np.maximum(self.time[alone], made[here]))
-            ranks.append(np.where(after & (here >= held), _ASK, _LABEL))
-            rows.append(alone)
             self.slot[alone] = here
+            for slot, known, y, row in (
+                (came_first, old.early.time[answers], old.early.y[answers],
+                 asking[came_first - held]),
+                (here, self.time[alone], self.y[alone], alone),
+            ):  # fmt: skip
+                slots.append(slot)
+                labels.append(y)
+                times.append(np.maximum(known, made[slot]))
+                ranks.append(np.where((known <= made[slot]) & (slot >= held), _ASK, _LABEL))
+                rows.append(row)
         # What waited too long is given up at its time, if its key has a later event.
         drops = np.empty(0, np.int64)
         if work.expire is not None:
@@ -355,10 +359,14 @@ class _Batch:
             again = ~self.open[found] | (first != np.arange(len(alone)))
             status[~too_late & again] = _DUPLICATE
         unseen = slot < 0
-        closed = matches(old.closed.place, old.closed.id, place, id) >= 0
+        closed = matches(old.closed.place, old.closed.id, place, id)
         before = matches(old.early.place, old.early.id, place, id) >= 0
         before |= matches(place, id, place, id) != np.arange(len(alone))
-        status[unseen] = np.where((closed | before)[unseen], _DUPLICATE, _EARLY)
+        status[unseen] = np.where(before[unseen], _DUPLICATE, _EARLY)
+        over = np.flatnonzero(unseen & (closed >= 0))
+        ended = taken(old.closed, closed[over])
+        too_late = (ended.y > 0) | (self.time[alone[over]] - ended.time > (work.expire or 0))
+        status[over] = np.where(too_late, _EXPIRED, _DUPLICATE)
         status[unseen & ~self.labelled[alone]] = _UNKNOWN
         self.status[alone] = status
         answers = status == _ANSWERED
@@ -424,6 +432,8 @@ class _Batch:
         waits = self.open.copy()
         if work.expire is not None:
             gone = waits & (self.made + work.expire < self.clock)
+            given_up = gone.astype(np.float64)
+            given_up[self.dropped] = 1.0
             np.add.at(self.rest[_GIVEN_UP], self.owner[gone], 1.0)
             waits &= ~gone
         receipts = Receipts(
@@ -440,17 +450,25 @@ class _Batch:
             both = joined(taken(old.early, self.early_left), labels)
             bucket.early = taken(both, both.time + work.expire >= self.clock)
             over = np.flatnonzero(~waits)
-            ended = self.owner[over], self.slot_id[over], self.made[over], np.zeros(len(over))
-            both = joined(old.closed, Ids(*ended))
-            newest = both.time >= self.last[both.place]
-            if work.late == "accept":
-                newest |= both.time + work.expire >= self.clock
-            bucket.closed = taken(both, newest)
+            ended = Ids(self.owner[over], self.slot_id[over], self.made[over], given_up[over])
+            both = joined(old.closed, ended)
+            # What was given up is known for as long again, for the labels that come too late.
+            until = np.where(both.y > 0, self.clock - work.expire, self.clock)
+            known = (both.time >= self.last[both.place]) | (both.time + work.expire >= until)
+            bucket.closed = taken(both, known)
         if work.idle is not None:
             bucket = bucket.without(
                 np.flatnonzero((bucket.last != NEVER) & (bucket.last < self.clock - work.idle))
             )
-        return bucket
+        return bucket.without(self._strays(bucket))
+
+    def _strays(self, bucket: Bucket) -> Array:
+        """The keys that only labels made, none of which waits any more."""
+        strays = np.setdiff1d(np.flatnonzero(bucket.last == NEVER), bucket.early.place)
+        pairs = zip((bucket.vectors, bucket.rest), self.work._begin, strict=True)
+        bits = [(part[:, strays].view(np.int64), begin.view(np.int64)) for part, begin in pairs]
+        as_begun = [(part == begin).all(axis=0) for part, begin in bits]
+        return strays[np.logical_and.reduce(as_begun)]
 
     def outputs(self) -> dict[str, Array]:
         """What became of each row: its set, and its loss where its label counted."""
@@ -458,13 +476,15 @@ class _Batch:
         losses = np.full((len(self.losses), len(self.time)), np.nan)
         mine = ~self.asked & (self.rows >= 0)
         losses[:, self.rows[mine]] = self.losses[:, mine]
+        y = self.y.copy()  # with the labels that came before their predictions
+        y[self.rows[mine]] = self.labels[mine]
         found = {"lower": self.lower, "upper": self.upper, "lam": self.lam}
         outputs = {name: np.full(len(seen), np.nan) for name in found}
         for name, values in found.items():
             outputs[name][seen] = values[self.slot[seen]]
         made = self.time.copy()
         made[seen] = self.made[self.slot[seen]]
-        return {**outputs, "loss": losses, "made": made, "status": self.status}
+        return {**outputs, "y": y, "loss": losses, "made": made, "status": self.status}
 
 
 def form_of(controller: Controller, names: Iterable[str]) -> tuple[str, ...]:
