@@ -581,9 +581,9 @@ class _Shared(Stream):
 
 
 for _name in (
-    "predict", "update", "issue", "peek", "read", "update_many", "predict_many", "drop", "receipt",
-    "pending", "closed", "hand_over", "state", "theta", "lam", "info", "certificate", "recent",
-    "summary", "coverage", "change", "content", "restore",
+    "predict", "update", "issue", "peek", "read", "update_many", "predict_many", "attempt", "drop",
+    "receipt", "pending", "closed", "hand_over", "state", "theta", "lam", "info", "certificate",
+    "recent", "summary", "coverage", "change", "content", "restore",
 ):  # fmt: skip
     setattr(_Shared, _name, _locked(_name))
 
