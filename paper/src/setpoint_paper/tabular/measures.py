@@ -76,6 +76,11 @@ class Row:
     delta_modulo: float = nan
     farthest: float = nan
 
+    @property
+    def switched(self) -> str:
+        """The training of a tape with one step switched, which `method` names; else nothing."""
+        return self.method.partition("; ")[2]
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:
