@@ -20,7 +20,7 @@ from setpoint._check import choice, whole
 from setpoint.errors import DataError, InputError
 from setpoint.stream import Stream
 from setpoint.tape import Tape
-from setpoint_paper.datasets import Dataset
+from setpoint_paper.datasets import Dataset, true_quantiles
 from setpoint_paper.models.lstm import LSTMSettings, QuantileLSTM
 from setpoint_paper.tabular.figures import draw
 from setpoint_paper.tabular.measures import Row
@@ -334,7 +334,8 @@ def _judge(recipe: Recipe, cache: Path, training: str) -> tuple[list[Row], tuple
     _ready_to_time()
     worked, began = time.process_time(), time.perf_counter()
     if recipe.dataset == "synthetic":
-        rows = step_sizes(tape, STUDIED, recipe.seed, protocol)
+        truth = true_quantiles(len(tape), seed=recipe.seed)
+        rows = step_sizes(tape, STUDIED, recipe.seed, protocol, truth)
     elif training in SWITCHED:
         methods = ("none_coded", "error_coded")
         rows = [
