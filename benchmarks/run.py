@@ -1,7 +1,7 @@
 """`setpoint run` beside the simplest forecasts, on five tabular data sets and two files of River.
 
-Every forecast is a whole job, `setpoint run --model NAME`, with the same self-adjusting intervals on
-top, so coverage is about equal. The width of `auto` is told as a share of the narrowest of the
+Every forecast is a whole job, `setpoint run --model NAME`, with the same self-adjusting intervals
+on top, so coverage is about equal. The width of `auto` is told as a share of the narrowest of the
 three simple ones, and so is its interval score (width plus 2/level times what is missed by).
 Seconds are those of processor time for the whole job, from the table to the calibrated rows. The
 data sets are read from the folder that SETPOINT_DATA names.
