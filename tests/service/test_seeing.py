@@ -124,6 +124,14 @@ def test_the_rules_and_the_dashboard_ask_for_metrics_that_there_are(serving: Ser
         assert set(re.findall(r"setpoint_\w+", expression)) <= names, expression
 
 
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's prometheus")
+def test_metrics_are_named_as_prometheus_asks(serving: Serving) -> None:
+    text = httpx.get(f"{serving.url}/metrics").text
+    command = ["promtool", "check", "metrics"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_no_password_stands_on_a_command_line() -> None:
     for name, service in yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"].items():
         words = " ".join(service.get("command", []))
@@ -271,7 +279,7 @@ def test_the_page_of_a_stream_shows_sets_and_labels_as_they_come(
         wait(browser, "document.querySelectorAll('#chart .hit').length > 30")
         assert wait(browser, "document.getElementById('name').textContent") == name
         assert "Miscoverage" in wait(browser, "document.getElementById('certificate').textContent")
-        assert "labels" in wait(browser, "document.getElementById('summary').textContent")
+        assert "of use?" in wait(browser, "document.getElementById('summary').textContent")
         wait(browser, "document.getElementById('state').textContent === 'live'")
         before = browser.execute_script("return document.querySelectorAll('#chart .miss').length")
         id = f"fresh {name}"

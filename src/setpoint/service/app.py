@@ -19,7 +19,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Router
 
-import setpoint
 from setpoint import errors, presets, spec
 from setpoint.errors import InputError, SetpointError, UnknownStream
 from setpoint.service import api
@@ -352,7 +351,9 @@ class Service:
         row = await self._known(name)
         stream = await self._look(self.reader.read, name)
         text = spec.to_toml(stream.controller)
-        return _Json(_encode({**row, "controller": text, "summary": _summary(stream)}))
+        summary = await self._look(self.reader.summary, name)
+        told = {"text": str(summary), **summary.as_dict()}
+        return _Json(_encode({**row, "controller": text, "summary": told}))
 
     async def certificate(self, request: Request) -> Response:
         """What is guaranteed of a stream."""
@@ -541,12 +542,6 @@ def _problem(
     elif status in (429, 503):
         headers["retry-after"] = "1"
     return _Json(_encode(problem), b"application/problem+json", status, headers)
-
-
-def _summary(stream: "setpoint.Stream") -> dict[str, Any]:
-    """What a person reads of a stream: the one place for it, in answers and on the page."""
-    summary = stream.summary()
-    return {"text": str(summary), **summary.as_dict()}
 
 
 def _name(request: Request) -> str:
