@@ -377,6 +377,9 @@ TRICKS = {
     b"GET /health\x00 HTTP/1.1\r\nhost: localhost\r\n\r\n": {400},
     b"POST /v1/streams HTTP/1.1\r\nhost: localhost\r\nx-http-method-override: GET\r\n"
     b"content-length: 0\r\n\r\n": {405},
+    b"HEAD /health HTTP/1.1\r\nhost: localhost\r\n\r\n": {200},
+    b"POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    b"content-length: 2\r\nexpect: 100-continue\r\n\r\n": {100},
     b"FOO /health HTTP/1.1\r\nhost: localhost\r\n\r\n": {400, 405},
     b"GET /page.css/../../app.py HTTP/1.1\r\nhost: localhost\r\n\r\n": {404},
     b"GET /%2e%2e/app.py HTTP/1.1\r\nhost: localhost\r\n\r\n": {404},
