@@ -64,7 +64,7 @@ def draw(results: Results, out: Path, stem: str = "tabular") -> dict[Path, str]:
         "stretchings-mc": stretchings_under_mc,
         "pinball-by-gamma": pinball_by_gamma,
     }
-    if any(row.method == "none_coded" for row in results.rows):
+    if results.random and any(row.method == "none_coded" for row in results.rows):
         drawn["as-printed"] = as_printed
     if results.study:
         drawn["gamma"] = step_sizes
