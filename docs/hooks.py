@@ -1,8 +1,8 @@
 """What the site has beyond the pages of this folder; `make docs` builds it, mkdocs calls this.
 
-The API is made from the `__all__` of every public module, read from the sources. The paper's pages,
-the changelog and the examples are taken from where they lie. Links between files of the repository
-become links of the site, and a name set as code leads to its place in the API.
+The API is made from the `__all__` of every public module, read from the sources. Notebooks are run.
+The paper's pages, the changelog and the examples are taken from where they lie. Links between files
+of the repository become links of the site, and a name set as code leads to its place in the API.
 """
 
 import ast
@@ -16,6 +16,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS))
+import cells  # noqa: E402
+import pictures  # noqa: E402
+from check_links import dead  # noqa: E402
+
 ROOT = DOCS.parent
 SOURCES = ROOT / "src"
 
@@ -151,6 +156,7 @@ def _places() -> dict[Path, str]:
     found = {path.resolve(): place for place, path in elsewhere().items()}
     found |= {path: path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*") if path.is_file()}
     found |= {path: f"examples/{path.stem}.md" for path in _examples()}
+    found |= {path: f"notebooks/{path.stem}.md" for path in cells.scripts()}
     return found | {ROOT / "README.md": "index.md"}
 
 
@@ -169,9 +175,6 @@ def example(path: Path) -> str:
 
 def reports() -> Iterator[tuple[str, bytes]]:
     """The reports of the gallery, made by the library from streams whose law is known."""
-    sys.path.insert(0, str(DOCS))
-    import pictures
-
     with tempfile.TemporaryDirectory() as folder:
         for name, write in pictures.REPORTS.items():
             path = Path(folder) / f"{name}.html"
@@ -183,10 +186,13 @@ def reports() -> Iterator[tuple[str, bytes]]:
 
 
 def on_config(config: Any) -> Any:
-    """Puts the pages of the API into the navigation."""
+    """Puts the notebooks and the pages of the API into the navigation."""
+    found = [{cells.title(path): f"notebooks/{path.stem}.md"} for path in cells.scripts()]
     for part in config.nav:
         if "API" in part:
             part["API"] = contents()
+        if "Gallery" in part:
+            part["Gallery"] += found
     return config
 
 
@@ -206,7 +212,7 @@ def on_files(files: Any, config: Any) -> Any:
             add(f"{PurePosixPath(place).parent}/{link}", picture.read_bytes())
     for path in _examples():
         add(f"examples/{path.stem}.md", example(path))
-    for place, page in reports():
+    for place, page in (*reports(), *cells.pages()):
         add(place, page)
     for place in ("LICENSE", "CITATION.cff"):
         add(place, (ROOT / place).read_bytes())
@@ -263,9 +269,6 @@ def on_page_content(html: str, **_: Any) -> str:
 def on_post_build(config: Any) -> None:
     """No link of the site is dead, and nothing is asked of another host."""
     from mkdocs.exceptions import PluginError
-
-    sys.path.insert(0, str(DOCS))
-    from check_links import dead
 
     found = dead(Path(config.site_dir))
     if found:
