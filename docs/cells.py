@@ -55,13 +55,15 @@ def executed(path: Path) -> Any:
     """A notebook after a run in a folder of its own."""
     import jupytext
     import nbformat
+    from jupyter_client import AsyncKernelManager
     from nbclient import NotebookClient
 
     notebook = jupytext.read(path)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(STYLE))
     with tempfile.TemporaryDirectory() as folder:
         where = {"metadata": {"path": folder}}
-        NotebookClient(notebook, timeout=300, kernel_name="python3", resources=where).execute()
+        kernel = AsyncKernelManager(kernel_name="python3", transport="ipc")
+        NotebookClient(notebook, km=kernel, timeout=300, resources=where).execute()
     del notebook.cells[0]
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # when it ran
