@@ -13,14 +13,14 @@ FOLDER = Path(__file__).resolve().parent / "notebooks"
 
 STYLE = """
 %config InlineBackend.figure_formats = ["svg"]
-%config InlineBackend.print_figure_kwargs = {"bbox_inches": "tight", "transparent": True}
 import matplotlib
 from cycler import cycler
 grey = "#7b8a8d"
 matplotlib.rcParams |= {name: grey for name in (
     "text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")}
 matplotlib.rcParams |= {"axes.spines.top": False, "axes.spines.right": False,
-    "legend.frameon": False, "svg.hashsalt": "setpoint",
+    "legend.frameon": False, "figure.facecolor": "none", "axes.facecolor": "none",
+    "svg.hashsalt": "setpoint",
     "axes.prop_cycle": cycler(color=["#2b93a0", "#d2703a", "#8a6fb0"])}
 """
 """The first cell, not shown: pictures that can be read on a light page and on a dark one."""
@@ -55,21 +55,22 @@ def executed(path: Path) -> Any:
     """A notebook after a run in a folder of its own."""
     import jupytext
     import nbformat
-    from jupyter_client import AsyncKernelManager
     from nbclient import NotebookClient
 
     notebook = jupytext.read(path)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(STYLE))
     with tempfile.TemporaryDirectory() as folder:
         where = {"metadata": {"path": folder}}
-        kernel = AsyncKernelManager(kernel_name="python3", transport="ipc")
-        NotebookClient(notebook, km=kernel, timeout=300, resources=where).execute()
+        NotebookClient(
+            notebook, kernel_name="python3", timeout=600, startup_timeout=600, resources=where,
+            extra_arguments=["--log-level=ERROR"],
+        ).execute()  # fmt: skip
     del notebook.cells[0]
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # when it ran
         for output in cell.get("outputs", ()):
-            if output.get("name") == "stderr":
-                raise ValueError(f"{path.name} warns: {output.text}")
+            if output.get("name") == "stderr" or output.output_type == "error":
+                raise ValueError(f"{path.name} warns: {output.get('text') or output.evalue}")
     return notebook
 
 
