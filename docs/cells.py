@@ -27,8 +27,9 @@ matplotlib.rcParams |= {"axes.spines.top": False, "axes.spines.right": False,
 
 
 def scripts() -> list[Path]:
-    """Every notebook; they are Python files with cells."""
-    return sorted(FOLDER.glob("*.py"))
+    """Every notebook in the order of the gallery; they are Python files with cells."""
+    gallery = FOLDER.with_name("gallery.md").read_text("utf-8")
+    return [FOLDER / name for name in re.findall(r"\(notebooks/(\w+\.py)\)", gallery)]
 
 
 def title(path: Path) -> str:

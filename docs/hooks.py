@@ -70,6 +70,22 @@ def origin(module: str, name: str) -> str:
     return f"{module}.{name}"
 
 
+def words(place: str) -> str:
+    """The docstring of what is written at a place: a class, a function or a constant."""
+    module, _, name = place.rpartition(".")
+    body = modules()[module].body
+    for node, after in zip(body, [*body[1:], None], strict=True):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if node.name == name:
+                return ast.get_docstring(node) or ""
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(each, ast.Name) and each.id == name for each in targets):
+                told = after.value if isinstance(after, ast.Expr) else None
+                return str(told.value) if isinstance(told, ast.Constant) else ""
+    raise ValueError(f"{place} is exported and written nowhere")
+
+
 @cache
 def homes() -> dict[str, str]:
     """Every public name by the place where it is written: the shortest name it is reached by."""
@@ -112,13 +128,19 @@ def _page(top: str, inner: list[str]) -> str:
     for module in (top, *inner):
         names = exported(module)
         own = [name for name in names if homes().get(origin(module, name)) == f"{module}.{name}"]
-        words = ast.get_docstring(modules()[module]) or ""
-        words = re.sub(r"(?<=\n\n)(>>> .*?)(?=\n\n|\Z)", r"```pycon\n\1\n```", words, flags=re.S)
-        lines += [f"{'#' if module == top else '##'} {module} {{#{module}}}", "", words, ""]
+        text = ast.get_docstring(modules()[module]) or ""
+        text = re.sub(r"(?<=\n\n)(>>> .*?)(?=\n\n|\Z)", r"```pycon\n\1\n```", text, flags=re.S)
+        lines += [f"{'#' if module == top else '##'} {module} {{#{module}}}", "", text, ""]
         elsewhere = [name for name in names if name not in own]
         if module == top and elsewhere:
             listed = ", ".join(f"[`{name}`][{links()[f'{module}.{name}']}]" for name in elsewhere)
             lines += [f"Elsewhere in this reference: {listed}.", ""]
+        if len(own) > 3:
+            lines += ["| name | what |", "|---|---|"]
+            for name in own:
+                first = words(origin(module, name)).partition("\n\n")[0].replace("\n", " ")
+                lines += [f"| [`{name}`][{module}.{name}] | {first.replace('|', '&#124;')} |"]
+            lines += [""]
         level = 2 if module == top else 3
         for name in own:
             lines += [f"::: {module}.{name}", f"    options: {{heading_level: {level}}}", ""]
