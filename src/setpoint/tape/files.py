@@ -341,12 +341,9 @@ def _needs_quotes(column: Any, delimiter: str) -> bool:
     if not is_text(column):
         return False
     signs = [sign.encode() for sign in ('"', delimiter, "\n", "\r")]
-    for chunk in column.chunks:
-        text = getattr(chunk, "dictionary", chunk).buffers()[-1]
-        data = b"" if text is None else text.to_pybytes()
-        if any(sign in data for sign in signs):
-            return True
-    return False
+    texts = (getattr(chunk, "dictionary", chunk).buffers()[-1] for chunk in column.chunks)
+    pieces = (text[at : at + _BATCH] for text in texts if text for at in range(0, text.size, _BATCH))
+    return any(sign in piece.to_pybytes() for piece in pieces for sign in signs)
 
 
 def _fitted(table: Any, suffix: str) -> Any:
