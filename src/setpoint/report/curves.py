@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from setpoint import metrics
+from setpoint._html import named
 from setpoint.bulk.replay import Trace
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate
@@ -60,7 +61,7 @@ class View:
         """Which stream it is, to go behind a title; nothing where that goes without saying."""
         if self.several or len(self.trace.states) == 1:
             return ""
-        return f", series {self.streams[0]}"
+        return f", series {named(self.streams[0])}"
 
     @property
     def hits(self) -> Array:
