@@ -28,6 +28,7 @@ os.environ.setdefault(
 )
 
 collect_ignore = ["docs/sessions.py"]  # a part of the site, which needs the extra `docs`
+collect_ignore_glob = ["docs/notebooks/*.py"]  # tests/test_notebook_pages.py runs them
 
 _BESIDE_THE_PROJECT = Path(__file__).resolve().parents[1] / "shared" / "data"
 
