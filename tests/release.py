@@ -11,8 +11,8 @@ import tempfile
 import venv
 from pathlib import Path
 
-HEAVY = {"images", "spark", "torch"}
-"""Extras of hundreds of megabytes; `make test` and `make spark` run them."""
+HEAVY = {"darts", "images", "mapie", "nixtla", "skforecast", "sktime", "spark", "torch"}
+"""Extras of hundreds of megabytes; `make test`, `make spark` and `make neighbours` run them."""
 
 _STREAM = """
 import setpoint as sp
