@@ -10,8 +10,11 @@ import pytest
 from setpoint.errors import InputError
 from setpoint.models.nixtla import Intervals
 
-statsforecast = pytest.importorskip("statsforecast")
+pytest.importorskip("statsforecast")
 pytestmark = pytest.mark.neighbours
+
+from statsforecast import StatsForecast  # noqa: E402
+from statsforecast.models import Naive, SeasonalNaive  # noqa: E402
 
 DAYS, H = 220, 3
 TIMES = pd.date_range("2024-01-01", periods=DAYS)
@@ -27,8 +30,8 @@ def frame(rows: Any = slice(None)) -> Any:
 
 
 def naive() -> Any:
-    models = [statsforecast.models.Naive(), statsforecast.models.SeasonalNaive(7)]
-    return statsforecast.StatsForecast(models=models, freq="D")
+    models = [Naive(), SeasonalNaive(7)]
+    return StatsForecast(models=models, freq="D")
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +119,7 @@ def test_frames_of_every_kind_give_the_same_numbers(cv: Any, kind: str) -> None:
 def test_polars_goes_all_the_way() -> None:
     polars = pytest.importorskip("polars")
     df = polars.from_pandas(frame())
-    model = statsforecast.StatsForecast(models=[statsforecast.models.Naive()], freq="1d")
+    model = StatsForecast(models=[Naive()], freq="1d")
     past = df.filter(polars.col("ds") < TIMES[200])
     cv = model.cross_validation(df=past, h=H, n_windows=100, step_size=1)
     intervals = Intervals(level=[90]).fit(cv)

@@ -119,7 +119,7 @@ def test_a_gap_makes_labels_later() -> None:
     _, past = backtesting_forecaster(forecaster(), y, folds(gap=2), **QUIET)
     intervals = Intervals(0.8, gap=2).fit(past, y)
     assert intervals.certificate(H + 2).risks[0].judged > 100
-    assert intervals.certificate(H + 2).most_waiting == H + 2
+    assert intervals.certificate(H + 2).pending == H + 2
 
 
 def test_a_frame_without_folds_is_refused(backtest: Any) -> None:

@@ -15,7 +15,6 @@ pytestmark = [
 ]
 
 from sktime.datasets import load_airline  # noqa: E402
-from sktime.forecasting.model_selection import temporal_train_test_split  # noqa: E402
 from sktime.forecasting.naive import NaiveForecaster  # noqa: E402
 from sktime.forecasting.trend import TrendForecaster  # noqa: E402
 from sktime.utils.estimator_checks import check_estimator  # noqa: E402
@@ -81,9 +80,8 @@ def test_every_horizon_holds_its_coverage_as_time_goes_on() -> None:
 
 def test_names_levels_and_quantiles_are_sktimes() -> None:
     y = load_airline()
-    train, _ = temporal_train_test_split(y, test_size=12)
     model = IntervalForecaster(NaiveForecaster(sp=12), initial_window=60)
-    model.fit(train, fh=range(1, 4))
+    model.fit(y[:-12], fh=range(1, 4))
     ends = model.predict_interval(coverage=[0.9, 0.5])
     name = ends.columns[0][0]
     assert ends.columns.to_list() == [

@@ -111,12 +111,13 @@ class IntervalForecaster(BaseForecaster):
         return self.forecaster_.predict(fh=fh, X=X)
 
     def _predict_interval(self, fh: Any, X: Any, coverage: list[float]) -> Any:
-        point = self.forecaster_.predict(fh=fh, X=X)
-        steps, rising = self._steps(fh), sorted(set(coverage))
-        ends = self._intervals(steps, np.asarray(point, dtype=np.float64), rising)
-        ends = ends[:, :, [rising.index(each) for each in coverage]].transpose(0, 2, 1)
-        names = pd.MultiIndex.from_product([self._get_varnames(), coverage, ["lower", "upper"]])
-        return pd.DataFrame(ends.reshape(len(point), -1), index=point.index, columns=names)
+        both = [(each, side) for each in coverage for side in (0, 1)]
+        levels = [coverage, ["lower", "upper"]]
+        return self._frame(fh, X, both, levels)
+
+    def _predict_quantiles(self, fh: Any, X: Any, alpha: list[float]) -> Any:
+        ends = [(round(abs(1.0 - 2.0 * each), 12), int(each > 0.5)) for each in alpha]
+        return self._frame(fh, X, ends, [alpha])
 
     def _update(self, y: Any, X: Any = None, update_params: bool = True) -> Self:
         steps = self._steps(self.fh, self.forecaster_.cutoff)
@@ -142,6 +143,15 @@ class IntervalForecaster(BaseForecaster):
         ]
 
     # Forecasts and labels
+
+    def _frame(self, fh: Any, X: Any, ends: list[tuple[float, int]], levels: list[Any]) -> Any:
+        """Ends, each by its coverage and side, as a frame with these levels of names."""
+        point = self.forecaster_.predict(fh=fh, X=X)
+        rising = sorted({coverage for coverage, _ in ends})
+        shown = self._intervals(self._steps(fh), np.asarray(point, dtype=np.float64), rising)
+        columns = [shown[:, side, rising.index(coverage)] for coverage, side in ends]
+        names = pd.MultiIndex.from_product([self._get_varnames(), *levels])
+        return pd.DataFrame(np.column_stack(columns), index=point.index, columns=names)
 
     def _steps(self, fh: Any, cutoff: Any = None) -> Any:
         """How many steps ahead of a cutoff, by default the last one."""
@@ -184,7 +194,7 @@ class IntervalForecaster(BaseForecaster):
         inside = [each for each in coverages if 0.0 < each < 1.0]
         rows = self.past_.joined(_rows(self.rows_, steps, points).taken(steps > 0))
         shown, _ = replayed(rows, inside, self.controller or presets.intervals)
-        ends = np.full((len(points), 2, len(coverages)), np.nan)
+        ends = np.empty((len(points), 2, len(coverages)))
         ends[:, 0], ends[:, 1] = -np.inf, np.inf
         among = [place for place, each in enumerate(coverages) if each in inside]
         ends[np.ix_(steps > 0, [0, 1], among)] = shown[len(self.past_.y) :]
