@@ -31,14 +31,22 @@ def test_every_claim_stands_on_the_page_in_the_order_of_the_paper(folder: Path) 
     assert path == folder.parent / "README.md"
     text = path.read_text("utf-8")
     rows = [line.split("|") for line in text.splitlines() if line.startswith("|")]
-    claims = [row[2].strip() for row in rows]
+    claims = [row[3].strip() for row in rows]
     for claim in (*CLAIMS, *DEPTH):
         assert claim.text in claims
     assert "threshold sets have unbalanced coverage, cumulative sets are better" in claims
-    sections = [row[1].strip() for row in rows if row[2].strip() in {c.text for c in CLAIMS}]
+    sections = [row[2].strip() for row in rows if row[3].strip() in {c.text for c in CLAIMS}]
     assert [_place(each) for each in sections] == sorted(_place(each) for each in sections)
     assert all(_place(claim.where) < len(ORDER) for claim in (*CLAIMS, *DEPTH))
+    assert max(map(len, text.splitlines())) < 190
     assert "so far, with 2 seeds" in text
+    # By its number each claim has its margins, with an interval each.
+    (number,) = [row[1].strip() for row in rows if row[3].strip() == CLAIMS[1].text]
+    details = text.partition(f"**{number}. Error adaptive stretching gives narrower")[2]
+    details = " ".join(details.partition(f"**{int(number) + 1}. ")[0].split())
+    assert "The margin: how much shorter." in details
+    assert "With γ by test, so far, with 2 seeds: does not hold here (0 of 2)." in details
+    assert details.count("[−") >= 4
     assert "## What the printed numbers hide" in text
 
 

@@ -34,7 +34,7 @@ STRIDE = 100
 
 _ARITHMETIC = 1
 """Raised when the same settings give other numbers: it makes older files unknown."""
-_TAPES = 4
+_TAPES = 5
 """The same for tapes alone, which the heuristics make of the maps."""
 _ROAD_FRAMES = 500
 _TAUGHT = 0.75
