@@ -271,7 +271,7 @@ def compare(
     >>> y = np.random.default_rng(0).normal(size=1000) * np.repeat([1.0, 3.0], 500)
     >>> ends = np.tile([-1.64, 1.64], (1000, 1))  # right at first, then the world turns
     >>> compare(ends, y, 0.9)["coverage"].round(2).to_list()
-    [0.64, 0.9]
+    [0.69, 0.9]
     """
     try:
         import pandas as pd

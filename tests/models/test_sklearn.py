@@ -632,9 +632,9 @@ def test_weights_go_through_other_routers() -> None:
     weights = np.random.default_rng(0).uniform(0.1, 2.0, 200)
     inner = SGDClassifier(loss="log_loss", random_state=0)
     made = SetClassifier(weighted(inner), initial=100)
-    pipeline = make_pipeline(StandardScaler(), made)
-    pipeline.fit(X, labels, sample_weight=weights)
-    plain = make_pipeline(StandardScaler(), made).fit(X, labels)
+    scaler = StandardScaler().set_fit_request(sample_weight=False)
+    pipeline = make_pipeline(scaler, made).fit(X, labels, sample_weight=weights)
+    plain = make_pipeline(scaler, clone(made)).fit(X, labels)
     assert not np.allclose(pipeline.predict_proba(X), plain.predict_proba(X))
     scores = cross_validate(
         made, X, labels, params={"sample_weight": weights}, cv=2, error_score="raise"
