@@ -29,6 +29,7 @@ os.environ.setdefault(
 )
 
 collect_ignore = ["docs/sessions.py"]  # a part of the site, which needs the extra `docs`
+collect_ignore_glob = ["docs/notebooks/*.py"]  # tests/test_notebook_pages.py runs them
 
 # Adapters and their pages need the library that they are for; `make neighbours` has them all.
 for library, paths in {
