@@ -2,8 +2,9 @@
 
 Row t is forecast from the labels up to row t − 1 − delay and from the features of row t. Whatever
 depends on such rows alone is worked out in blocks, so that long series take seconds. Each candidate
-gives two ends. A mixture of them is handed on, in which a candidate weighs the more, the smaller
-its recent interval score is; one that diverges weighs nothing.
+gives two ends, which are corrected as self-adjusting intervals are. A mixture of them is handed on,
+in which a candidate weighs the more, the smaller its recent interval score is; one that diverges
+weighs nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
