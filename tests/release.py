@@ -15,8 +15,8 @@ from time import perf_counter
 
 from tests import new_user
 
-HEAVY = {"images", "spark", "torch"}
-"""Extras of hundreds of megabytes; `make test` and `make spark` run them."""
+HEAVY = {"darts", "images", "mapie", "nixtla", "skforecast", "sktime", "spark", "torch"}
+"""Extras of hundreds of megabytes; `make test`, `make spark` and `make neighbours` run them."""
 
 _STREAM = """
 import setpoint as sp
