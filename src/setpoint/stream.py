@@ -330,8 +330,10 @@ class Stream:
     def hand_over(self) -> dict[Id, str]:
         """How the predictions under the ids remembered ended; the stream forgets them.
 
-        For those who keep a memory of their own, which is to be asked from then on.
+        It forgets its last labels too (`recent`). For those who keep a memory of their own, which
+        is to be asked from then on.
         """
+        self._recent.clear()
         return self._receipts.hand_over()
 
     # What it knows

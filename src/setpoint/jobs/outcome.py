@@ -304,7 +304,7 @@ def _headline(trace: Trace, numbers: Mapping[str, Any]) -> str:
     alike = {id(certificate): certificate for certificate in trace.certificates}
     certified = [certificate.risks[0] for certificate in alike.values()]
     if all(risk.counted and risk.constant_upper is not None for risk in certified):
-        return f"{sentence}, and {_promise(certified, len(trace.states))}, whatever the data"
+        return f"{sentence}. Whatever the data do, {_promise(certified, len(trace.states))}"
     statuses = {risk.status for risk in certified}
     if statuses == {Status.SAYS_NOTHING_YET} or vacuous:
         return f"{sentence}, and nothing is guaranteed yet: there are too few labels"
@@ -318,7 +318,7 @@ def _promise(certified: list[RiskCertificate], streams: int) -> str:
     first = certified[0]
     most = max(risk.constant_upper or 0.0 for risk in certified)
     each = "" if streams == 1 else " in each series"
-    return f"never more than {most:.4g} {first.unit[1]} too many{each} is guaranteed"
+    return f"there are never more than {most:.4g} {first.unit[1]} too many{each}"
 
 
 def _beside(controller: Controller, numbers: Mapping[str, Any]) -> list[str]:
