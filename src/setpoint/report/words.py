@@ -365,8 +365,8 @@ def learnt(numbers: Mapping[str, Any]) -> list[str]:
     ]
     if known["given"] > 0.005:
         sentences.append(
-            f"They are made by {known['given']:.0%} of the ends as they were given, and for the "
-            "rest of what was learnt.".replace("%", " %", 1)
+            f"The ends that the model gave count for {100.0 * known['given']:.0f} %, and for the "
+            "rest what was learnt."
         )
     if known["period"]:
         sentences.append(
