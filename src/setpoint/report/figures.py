@@ -1,7 +1,7 @@
 """The figures of a report: functions from a trace to a plotly figure.
 
 `stream` names one of several streams. If none is named, a figure is of all streams together, or,
-where it can show only one, of the one with the highest risk. A figure's caption is
+where it can show only one, of the one with the most trouble. A figure's caption is
 `figure.layout.meta["caption"]`. Below the figures is how they look, which other pictures share.
 """
 

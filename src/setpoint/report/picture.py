@@ -46,7 +46,7 @@ def picture(
     browser nor a display.
 
     The parameters are those of `write`. `stream` is the id of a stream; of several, the numbers
-    are those of all together and the curves those of the one with the highest risk, if none is
+    are those of all together and the curves those of the one with the most trouble, if none is
     named.
     """
     kind = Path(path).suffix.lower()
