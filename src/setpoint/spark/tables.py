@@ -45,12 +45,7 @@ def backtest(
     """
     from pyspark.sql import functions as fn
 
-    rows = Rows.of(df, controller, columns)
-    if df.isStreaming:
-        raise InputError("backtest takes a table; for streaming data frames use calibrate_stream")
-    if columns.id is not None:
-        raise InputError("id is for streams: in a table known says when each label became known")
-    known = columns.known
+    rows, known = _rows_of_table(df, controller, columns), columns.known
     rows, events = (rows, rows.events(df)) if known is None else _by_known(df, rows, known)
     work = Work(controller, buckets, "refuse", None if known is None else _FOREVER)
 
@@ -69,16 +64,25 @@ def backtest(
     return rows.results(out).drop(_ROW)
 
 
+def _rows_of_table(df: Frame, controller: Controller, columns: Columns) -> Rows:
+    rows, known = Rows.of(df, controller, columns), columns.known
+    if df.isStreaming:
+        raise InputError("a table is needed; for streaming data frames use calibrate_stream")
+    if columns.id is not None:
+        raise InputError("id is for streams: in a table known says when each label became known")
+    kind = dict(df.dtypes).get(known or rows.time[0])
+    if kind != rows.time[1]:
+        raise InputError(
+            f"the column {known!r} must be of the type of {rows.time[0]!r}, {rows.time[1]}, "
+            f"got {kind}"
+        )
+    return rows
+
+
 def _by_known(df: Frame, rows: Rows, known: str) -> tuple[Rows, Frame]:
     """Predictions at their times, and labels at the times at which they became known."""
     from pyspark.sql import functions as fn
 
-    types = dict(df.dtypes)
-    if types.get(known) != rows.time[1]:
-        raise InputError(
-            f"the column {known!r} must be of the type of {rows.time[0]!r}, {rows.time[1]}, got "
-            f"{types.get(known)}"
-        )
     rows = replace(rows, id=(_ROW, "bigint"))
     numbered = df.withColumn(_ROW, rows.whole_time())
     later = replace(rows, time=(known, rows.time[1])).events(numbered, labels=True)
@@ -149,16 +153,17 @@ def sample(
     """All rows of some keys of a table as a tape; the same seed takes the same keys."""
     from pyspark.sql import functions as fn
 
-    if columns.id is not None or columns.known is not None:
-        raise InputError("a sample takes each label as known before the next row: leave out known")
-    rows = Rows.of(df, controller, columns)
-    events = rows.checked(rows.events(df))
+    rows = _rows_of_table(df, controller, columns)
+    events = rows.checked(rows.events(df, known=columns.known))
     names = events.select("key").distinct().orderBy(fn.xxhash64("key", fn.lit(seed)), "key")
     chosen = events.join(fn.broadcast(names.limit(whole(keys, "keys", 1))), "key")
     frame = chosen.toPandas().sort_values(["key", "time"], kind="stable")
     arrays = rows.columns({name: frame[name].to_numpy() for name in frame})
     prediction = {name: arrays[name] for name, _ in rows.prediction}
-    return Tape.from_arrays(prediction, arrays["y"], id=arrays["key"], time=arrays["time"])
+    return Tape.from_arrays(
+        prediction, arrays["y"], id=arrays["key"], time=arrays["time"],
+        known=None if columns.known is None else frame["known"].to_numpy(),
+    )  # fmt: skip
 
 
 def tune(
