@@ -43,6 +43,7 @@ def session(**settings: str) -> Any:
     usual = {
         "spark.driver.memory": "3g", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false", "spark.sql.shuffle.partitions": "4",
+        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     }  # fmt: skip
     for name, value in {**usual, **keyed.SETTINGS, **settings}.items():
         builder = builder.config(name, value)

@@ -70,11 +70,10 @@ def _rows_of_table(df: Frame, controller: Controller, columns: Columns) -> Rows:
         raise InputError("a table is needed; for streaming data frames use calibrate_stream")
     if columns.id is not None:
         raise InputError("id is for streams: in a table known says when each label became known")
-    kind = dict(df.dtypes).get(known or rows.time[0])
-    if kind != rows.time[1]:
+    (time, kind), types = rows.time, dict(df.dtypes)
+    if known is not None and types.get(known) != kind:
         raise InputError(
-            f"the column {known!r} must be of the type of {rows.time[0]!r}, {rows.time[1]}, "
-            f"got {kind}"
+            f"the column {known!r} must be of the type of {time!r}, {kind}, got {types.get(known)}"
         )
     return rows
 
@@ -189,10 +188,10 @@ def tune(
     parts
         How many parts the grid is cut into.
     """
-    settings = [()] if not isinstance(space, Mapping) else list(product(*space.values()))
-    named_space = space if isinstance(space, Mapping) else {}
+    choices = space if isinstance(space, Mapping) else {}
+    settings = [dict(zip(choices, each, strict=True)) for each in product(*choices.values())]
     controllers = (
-        [with_options(controller, dict(zip(space, each, strict=True))) for each in settings]
+        [with_options(controller, setting) for setting in settings]
         if isinstance(space, Mapping)
         else list(space)
     )
@@ -223,11 +222,8 @@ def tune(
     values = np.concatenate([values for values, _ in results])
     columns = {name: np.concatenate([c[name] for _, c in results]) for name in results[0][1]}
     table = Sweep(tuple(controllers), columns)
-    first = values if values.ndim == 1 else values[:, 0]
+    options = {name: np.array([each[name] for each in settings], object) for name in choices}
     best = int(np.lexsort(np.atleast_2d(values.T)[::-1])[0])
-    options = {
-        name: np.array([each[i] for each in settings], object) for i, name in enumerate(named_space)
-    }
-    if not np.isfinite(first[best]):
-        return Tuned(controller, None, options, values, table)
-    return Tuned(controllers[best], best, options, values, table)
+    if values[best].flat[0] < np.inf:
+        return Tuned(controllers[best], best, options, values, table)
+    return Tuned(controller, None, options, values, table)
