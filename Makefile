@@ -9,6 +9,13 @@ OLDEST := tests/test_stream.py tests/test_sets.py tests/test_labels.py tests/tes
 	tests/test_replay.py tests/test_fleet.py tests/test_tape.py tests/test_files.py \
 	tests/test_notebooks.py tests/cli/test_pages.py::test_the_tutorial_does_what_it_says tests/models/test_sklearn.py
 
+# What `make neighbours` runs: the adapters, their pages and their doctests.
+EVERY := tests/test_import.py::test_all_of_a_module_equals_its_public_names
+NEIGHBOURS := tests/neighbours docs/from-nixtla.md docs/from-darts.md docs/from-sktime.md \
+	docs/from-skforecast.md docs/from-mapie.md $(addprefix src/setpoint/models/,horizons.py \
+	nixtla.py darts.py sktime.py skforecast.py) \
+	$(patsubst %,'$(EVERY)[setpoint.models.%]',darts sktime)
+
 # numpy 1 takes a boolean for a whole number.
 NEWER  := --deselect tests/test_fleet.py::test_ids_come_in_arrays_and_never_as_one_string
 
@@ -17,12 +24,13 @@ PY     := $(VENV)/bin/python
 PIP    := $(PY) -m pip install --quiet --disable-pip-version-check
 STAMPS := $(VENV)/stamps
 SPARK  := .venv-spark
+BESIDE := .venv-neighbours
 LOWEST := .venv-lowest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one pip at a time in .venv
-.PHONY: help demo test service-test faults slow spark lint docs release-check minimum bench clean
+.PHONY: help demo test service-test faults slow spark neighbours lint docs release-check minimum bench clean
 
 help:
 	@echo "make demo    calibrate a drifting stream, print the certificate, write a report"
@@ -31,6 +39,7 @@ help:
 	@echo "make faults  kill, cut and fill it up: nothing may be lost (KILLS=2000)"
 	@echo "make slow    run the long laws, left out of make test"
 	@echo "make spark   run the tests that start a local Spark; needs Java 17"
+	@echo "make neighbours   test the adapters with Nixtla, darts, sktime, skforecast and MAPIE (1 GB)"
 	@echo "make lint    check style, types and import layers"
 	@echo "make docs    build the site into site/, check its links, look at it in a browser"
 	@echo "make release-check   build the package and try it in empty environments"
@@ -55,6 +64,10 @@ faults: $(STAMPS)/service
 
 spark: $(STAMPS)/spark
 	$(SPARK)/bin/python -m pytest -m spark tests/spark $(ARGS)
+
+# Their libraries warn of their own changes, so warnings are no errors here.
+neighbours: $(STAMPS)/neighbours
+	$(BESIDE)/bin/python -m pytest -W default -m "neighbours or not neighbours" $(NEIGHBOURS) $(ARGS)
 
 lint: $(STAMPS)/lint
 	$(PY) -m ruff check .
@@ -88,7 +101,7 @@ bench: $(STAMPS)/test
 	$(PY) -m benchmarks service
 
 clean:
-	rm -rf $(VENV) $(SPARK) $(LOWEST) build dist site paper/build paper/dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(SPARK) $(BESIDE) $(LOWEST) build dist site paper/build paper/dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMPS)/venv:
@@ -143,4 +156,10 @@ $(STAMPS)/minimum: pyproject.toml tests/lowest.py $(STAMPS)/venv
 $(STAMPS)/spark: pyproject.toml $(STAMPS)/venv
 	$(PYTHON) -m venv $(SPARK)
 	$(SPARK)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]' pytest hypothesis
+	@touch $@
+
+# Apart from .venv: a gigabyte of libraries that no other test needs.
+$(STAMPS)/neighbours: pyproject.toml $(STAMPS)/venv
+	$(PYTHON) -m venv $(BESIDE)
+	$(BESIDE)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[nixtla,darts,sktime,skforecast,mapie,test]'
 	@touch $@

@@ -1,6 +1,7 @@
 """What the tests of both projects share: hypothesis profiles, machine code and real data."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,17 @@ os.environ.setdefault(
 )
 
 collect_ignore = ["docs/sessions.py"]  # a part of the site, which needs the extra `docs`
+collect_ignore_glob = ["docs/notebooks/*.py"]  # tests/test_notebook_pages.py runs them
+
+# Adapters and their pages need the library that they are for; `make neighbours` has them all.
+for library, paths in {
+    "darts": ["src/setpoint/models/darts.py", "docs/from-darts.md"],
+    "sktime": ["src/setpoint/models/sktime.py", "docs/from-sktime.md"],
+    "statsforecast": ["docs/from-nixtla.md"],
+    "skforecast": ["docs/from-skforecast.md"],
+    "mapie": ["docs/from-mapie.md"],
+}.items():
+    collect_ignore += [] if find_spec(library) else paths
 
 _BESIDE_THE_PROJECT = Path(__file__).resolve().parents[1] / "shared" / "data"
 

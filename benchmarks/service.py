@@ -48,7 +48,9 @@ def echo(port: int) -> None:
 
     place = "/v1/streams/{name}/{verb}"
     app = Starlette(routes=[Route(place, answer, methods=["POST"])])
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="error", access_log=False)
+    uvicorn.run(
+        app, host="127.0.0.1", port=port, log_level="error", access_log=False, timeout_keep_alive=30
+    )
 
 
 def service(port: int, path: str) -> None:
@@ -102,7 +104,10 @@ class Load:
             for key, _ in watch.select(pause if begun or rate else 0.0):
                 one: Any = key.fileobj
                 data: bytearray = key.data
-                data += one.recv(1 << 16)
+                part = one.recv(1 << 16)
+                if not part:
+                    raise SystemExit("the server closed a connection")
+                data += part
                 head = data.find(b"\r\n\r\n")
                 if head < 0:
                     continue

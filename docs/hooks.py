@@ -1,8 +1,8 @@
 """What the site has beyond the pages of this folder; `make docs` builds it, mkdocs calls this.
 
-The API is made from the `__all__` of every public module, read from the sources. The paper's pages,
-the changelog and the examples are taken from where they lie. Links between files of the repository
-become links of the site, and a name set as code leads to its place in the API.
+The API is made from the `__all__` of every public module, read from the sources. Notebooks are run.
+The paper's pages, the changelog and the examples are taken from where they lie. Links between files
+of the repository become links of the site, and a name set as code leads to its place in the API.
 """
 
 import ast
@@ -16,6 +16,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS))
+import cells  # noqa: E402
+import pictures  # noqa: E402
+from check_links import dead  # noqa: E402
+
 ROOT = DOCS.parent
 SOURCES = ROOT / "src"
 
@@ -65,6 +70,22 @@ def origin(module: str, name: str) -> str:
     return f"{module}.{name}"
 
 
+def words(place: str) -> str:
+    """The docstring of what is written at a place: a class, a function or a constant."""
+    module, _, name = place.rpartition(".")
+    body = modules()[module].body
+    for node, after in zip(body, [*body[1:], None], strict=True):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if node.name == name:
+                return ast.get_docstring(node) or ""
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(each, ast.Name) and each.id == name for each in targets):
+                told = after.value if isinstance(after, ast.Expr) else None
+                return str(told.value) if isinstance(told, ast.Constant) else ""
+    raise ValueError(f"{place} is exported and written nowhere")
+
+
 @cache
 def homes() -> dict[str, str]:
     """Every public name by the place where it is written: the shortest name it is reached by."""
@@ -107,13 +128,19 @@ def _page(top: str, inner: list[str]) -> str:
     for module in (top, *inner):
         names = exported(module)
         own = [name for name in names if homes().get(origin(module, name)) == f"{module}.{name}"]
-        words = ast.get_docstring(modules()[module]) or ""
-        words = re.sub(r"(?<=\n\n)(>>> .*?)(?=\n\n|\Z)", r"```pycon\n\1\n```", words, flags=re.S)
-        lines += [f"{'#' if module == top else '##'} {module} {{#{module}}}", "", words, ""]
+        text = ast.get_docstring(modules()[module]) or ""
+        text = re.sub(r"(?<=\n\n)(>>> .*?)(?=\n\n|\Z)", r"```pycon\n\1\n```", text, flags=re.S)
+        lines += [f"{'#' if module == top else '##'} {module} {{#{module}}}", "", text, ""]
         elsewhere = [name for name in names if name not in own]
         if module == top and elsewhere:
             listed = ", ".join(f"[`{name}`][{links()[f'{module}.{name}']}]" for name in elsewhere)
             lines += [f"Elsewhere in this reference: {listed}.", ""]
+        if len(own) > 3:
+            lines += ["| name | what |", "|---|---|"]
+            for name in own:
+                first = words(origin(module, name)).partition("\n\n")[0].replace("\n", " ")
+                lines += [f"| [`{name}`][{module}.{name}] | {first.replace('|', '&#124;')} |"]
+            lines += [""]
         level = 2 if module == top else 3
         for name in own:
             lines += [f"::: {module}.{name}", f"    options: {{heading_level: {level}}}", ""]
@@ -151,6 +178,7 @@ def _places() -> dict[Path, str]:
     found = {path.resolve(): place for place, path in elsewhere().items()}
     found |= {path: path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*") if path.is_file()}
     found |= {path: f"examples/{path.stem}.md" for path in _examples()}
+    found |= {path: f"notebooks/{path.stem}.md" for path in cells.scripts()}
     return found | {ROOT / "README.md": "index.md"}
 
 
@@ -169,9 +197,6 @@ def example(path: Path) -> str:
 
 def reports() -> Iterator[tuple[str, bytes]]:
     """The reports of the gallery, made by the library from streams whose law is known."""
-    sys.path.insert(0, str(DOCS))
-    import pictures
-
     with tempfile.TemporaryDirectory() as folder:
         for name, write in pictures.REPORTS.items():
             path = Path(folder) / f"{name}.html"
@@ -183,10 +208,13 @@ def reports() -> Iterator[tuple[str, bytes]]:
 
 
 def on_config(config: Any) -> Any:
-    """Puts the pages of the API into the navigation."""
+    """Puts the notebooks and the pages of the API into the navigation."""
+    found = [{cells.title(path): f"notebooks/{path.stem}.md"} for path in cells.scripts()]
     for part in config.nav:
         if "API" in part:
             part["API"] = contents()
+        if "Gallery" in part:
+            part["Gallery"] += found
     return config
 
 
@@ -206,7 +234,7 @@ def on_files(files: Any, config: Any) -> Any:
             add(f"{PurePosixPath(place).parent}/{link}", picture.read_bytes())
     for path in _examples():
         add(f"examples/{path.stem}.md", example(path))
-    for place, page in reports():
+    for place, page in (*reports(), *cells.pages()):
         add(place, page)
     for place in ("LICENSE", "CITATION.cff"):
         add(place, (ROOT / place).read_bytes())
@@ -263,9 +291,6 @@ def on_page_content(html: str, **_: Any) -> str:
 def on_post_build(config: Any) -> None:
     """No link of the site is dead, and nothing is asked of another host."""
     from mkdocs.exceptions import PluginError
-
-    sys.path.insert(0, str(DOCS))
-    from check_links import dead
 
     found = dead(Path(config.site_dir))
     if found:

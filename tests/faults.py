@@ -33,6 +33,7 @@ from tests.stored import CONTROLLER, events, reference, same
 __all__ = ["main"]
 
 Sent = list[dict[str, Any]]
+_MOST = 12  # events in a batch, and one more
 
 
 def opened(where: str) -> sp.Store:
@@ -86,10 +87,14 @@ def up(client: httpx.Client) -> bool:
 
 
 class Client:
-    """Sends events in order; knows how many were acknowledged, and sends those again at times."""
+    """Sends events in order; knows how many were acknowledged, and sends those again at times.
 
-    def __init__(self, sent: Sent, seed: int) -> None:
+    `twice` is how often it sends everything two times more, as if no answer had come.
+    """
+
+    def __init__(self, sent: Sent, seed: int, twice: float = 0.2) -> None:
         self.sent, self.done, self.world, self.last = sent, 0, random.Random(seed), 0
+        self.twice = twice
 
     @property
     def finished(self) -> bool:
@@ -100,12 +105,25 @@ class Client:
         if self.done and self.world.random() < 0.3:
             for answer in send(self.sent[self.last : self.done]):
                 assert answer.get("repeated"), f"lost: {answer}"
-        part = self.sent[self.done : self.done + self.world.randrange(1, 12)]
+        part = self.sent[self.done : self.done + self.world.randrange(1, _MOST)]
         answers = send(part)
         assert not [a for a in answers if "error" in a], [a for a in answers if "error" in a][:1]
         self.last, self.done = self.done, self.done + len(part)
-        if self.world.random() < 0.2:  # everything twice
-            assert all(answer["repeated"] for answer in send(part))
+        if self.world.random() < self.twice:
+            first = [_said(answer) for answer in answers]
+            for again in (send(part), send(part)):
+                assert [_said(answer) for answer in again] == first
+                assert all(answer["repeated"] for answer in again)
+
+    def end(self) -> None:
+        """Leaves out what was never sent."""
+        self.sent = self.sent[: self.done + _MOST]
+
+
+def _said(answer: dict[str, Any]) -> dict[str, Any]:
+    """What is the same each time an event is answered."""
+    once = ("repeated", "alarms", "line")
+    return {key: value for key, value in answer.items() if key not in once}
 
 
 def over(client: httpx.Client) -> Callable[[Sent], list[dict[str, Any]]]:
@@ -127,9 +145,9 @@ def check(where: str, sent: Sent) -> None:
 # Scenes: each gives how often something went wrong
 
 
-def service_kills(where: str, kills: int, seed: int) -> int:
+def service_kills(where: str, kills: int, seed: int, twice: float = 0.2) -> int:
     """kill -9 of the service at random moments."""
-    sender, count = Client(events(60 * kills + 300, seed), seed), 0
+    sender, count = Client(events(200 * kills + 300, seed), seed, twice), 0
     port, world = postgres.free_port(), random.Random(seed)
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
         while not sender.finished:
@@ -142,15 +160,18 @@ def service_kills(where: str, kills: int, seed: int) -> int:
                 except httpx.TransportError:
                     assert other is not None
                     count += 1
+                    if count == kills:
+                        sender.end()
                 if other is not None:
                     os.waitpid(other, 0)
+    assert count == kills, "all events were sent before the last kill"
     check(where, sender.sent)
     return count
 
 
 def stream_kills(where: str, kills: int, seed: int) -> int:
     """kill -9 of a process that reads lines, at random moments."""
-    sender, count, world = Client(events(40 * kills + 300, seed), seed), 0, random.Random(seed)
+    sender, count, world = Client(events(200 * kills + 300, seed), seed), 0, random.Random(seed)
     while not sender.finished:
         ours, theirs = os.pipe(), os.pipe()
 
@@ -169,8 +190,11 @@ def stream_kills(where: str, kills: int, seed: int) -> int:
                 except (BrokenPipeError, EOFError):
                     assert other is not None
                     count += 1
+                    if count == kills:
+                        sender.end()
                 if other is not None:
                     os.waitpid(other, 0)
+    assert count == kills, "all events were sent before the last kill"
     check(where, sender.sent)
     return count
 
@@ -380,6 +404,7 @@ def main(words: list[str]) -> int:
             "stream killed, SQLite": lambda: stream_kills(file(), each, seed),
             "killed at every write, SQLite": lambda: every_write(seed, file),
             "disk full": lambda: disk_full(file(), 8, seed),
+            "everything sent three times": lambda: service_kills(file(), small, seed, 1.0),
             "clock moved": lambda: clock_moved(file(), small, seed),
             "two workers, SQLite": lambda: two_workers(file(), small, seed),
         }

@@ -1,7 +1,8 @@
 """A wheel tried as users meet it: `python -m tests.release dist` installs it in empty environments.
 
 First the core alone, then each light extra. In each an import and a step of what the extra is for
-must run, and the typed client must pass a strict type checker.
+must run, and the typed client must pass a strict type checker. Last comes a new user, who installs
+what the front page says and tries a file of an own; the seconds that this took are printed.
 """
 
 import shutil
@@ -10,9 +11,12 @@ import sys
 import tempfile
 import venv
 from pathlib import Path
+from time import perf_counter
 
-HEAVY = {"images", "spark", "torch"}
-"""Extras of hundreds of megabytes; `make test` and `make spark` run them."""
+from tests import new_user
+
+HEAVY = {"darts", "images", "mapie", "nixtla", "skforecast", "sktime", "spark", "torch"}
+"""Extras of hundreds of megabytes; `make test`, `make spark` and `make neighbours` run them."""
 
 _STREAM = """
 import setpoint as sp
@@ -76,11 +80,7 @@ def main(dist: Path) -> None:
     for extra, step in STEPS.items():
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            venv.create(folder / "venv", with_pip=True)
-            python = folder / "venv" / "bin" / "python"
-            what = f"{wheel}[{extra}]" if extra else str(wheel)
-            install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", what]
-            subprocess.run([python, *install], check=True)
+            python = installed(folder, wheel, extra)
             subprocess.run([python, "-W", "error", "-c", step], check=True, cwd=folder)
             if not extra:
                 shutil.copy(client, folder / "client.py")
@@ -89,6 +89,22 @@ def main(dist: Path) -> None:
                 subprocess.run(checked, check=True, cwd=folder)
                 subprocess.run([python, "client.py"], check=True, cwd=folder)
             print(f"setpoint{f'[{extra}]' if extra else ''}: installs and runs", flush=True)
+    for way in (new_user.on_the_command_line, new_user.in_a_notebook):
+        with tempfile.TemporaryDirectory() as name:
+            begin = perf_counter()
+            way(Path(name), str(installed(Path(name), wheel, "cli,data,plots,fast")))
+            took = perf_counter() - begin
+            print(f"a new user {way.__name__.replace('_', ' ')}: {took:.0f} s", flush=True)
+
+
+def installed(folder: Path, wheel: Path, extra: str) -> Path:
+    """The Python of a new environment that has the wheel with some extras, and nothing else."""
+    venv.create(folder / "venv", with_pip=True)
+    python = folder / "venv" / "bin" / "python"
+    what = f"{wheel}[{extra}]" if extra else str(wheel)
+    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", what]
+    subprocess.run([python, *install], check=True)
+    return python
 
 
 if __name__ == "__main__":

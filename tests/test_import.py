@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -16,14 +17,18 @@ import setpoint
 
 ROOT = Path(__file__).resolve().parents[1]
 OPTIONAL = (
-    "PIL", "cv2", "hypothesis", "matplotlib", "numba", "pandas", "plotly", "pooch", "pyarrow",
-    "pytest", "rich", "river", "scipy", "skimage", "sklearn", "torch", "typer",
+    "PIL", "cv2", "darts", "hypothesis", "mapie", "matplotlib", "mlforecast", "numba", "pandas",
+    "plotly", "polars", "pooch", "pyarrow", "pytest", "rich", "river", "scipy", "skforecast",
+    "skimage", "sklearn", "sktime", "statsforecast", "torch", "typer",
 )  # fmt: skip
 
+ABSENT = {f"setpoint.models.{name}" for name in ("darts", "sktime") if not find_spec(name)}
+"""Modules whose library is not here: `make neighbours` has it, and names them to these tests."""
 MODULES = sorted(
     found.name
     for found in pkgutil.walk_packages(setpoint.__path__, "setpoint.")
     if not any(part.startswith("_") for part in found.name.split("."))
+    if found.name not in ABSENT
 )
 
 

@@ -19,6 +19,54 @@ def drawn(seed: int = 0) -> tuple[list[tuple[float, float]], list[float]]:
     return [(-1.0 + 0.1 * x, 1.0) for x in y.tolist()], y.tolist()
 
 
+# Predictions in columns
+
+
+def test_many_predictions_may_be_the_rows_of_a_frame() -> None:
+    pandas = pytest.importorskip("pandas")
+    predictions, labels = drawn()
+    lower, upper = map(list, zip(*predictions, strict=True))
+    frame = pandas.DataFrame({"lower": lower, "upper": upper})
+    wanted = sp.Stream(sp.intervals()).predict_many(predictions)
+    assert sp.Stream(sp.intervals()).predict_many(frame) == wanted
+    assert sp.Stream(sp.intervals()).predict_many({"lower": lower, "upper": upper}) == wanted
+    points = sp.Stream(sp.intervals()).predict_many(frame[["lower"]])
+    assert points == sp.Stream(sp.intervals()).predict_many(lower)
+    open_risk = sp.Controller(sp.sets.Widen(), sp.Risk(sp.losses.Miscoverage(), 0.1))
+    ready = sp.burn_in(open_risk, predictions, labels)
+    assert sp.burn_in(open_risk, frame, labels) == ready
+    assert sp.burn_in(open_risk, (np.array(lower), np.array(upper)), labels) == ready
+    with pytest.raises(InputError, match="got 2 predictions and 300 labels"):
+        sp.burn_in(open_risk, (np.array(lower), np.array(upper[1:])), labels)
+
+
+def test_a_fleet_takes_plain_numbers_as_point_forecasts() -> None:
+    listed, array = (sp.Fleet(sp.intervals(), ["a", "b"]) for _ in range(2))
+    for point in ([1.0, 2.0], [1.5, 2.5], [1.0, 3.0]):
+        shown, wanted = listed.predict(point), array.predict(np.array(point))
+        assert np.array_equal(shown.upper, wanted.upper)
+        listed.update([1.0, 2.5])
+        array.update([1.0, 2.5])
+
+
+def test_a_stream_gives_its_last_labels_as_a_frame() -> None:
+    pytest.importorskip("pandas")
+    stream = sp.Stream(sp.intervals())
+    assert len(stream.to_frame()) == 0
+    for prediction, y in zip(*drawn(), strict=True):
+        stream.predict(prediction)
+        stream.update(y)
+    frame = stream.to_frame()
+    assert frame["y"].tolist() == drawn()[1][-250:]
+    outside = (frame["y"] < frame["lower"]) | (frame["y"] > frame["upper"])
+    assert (outside == (frame["loss"] == 1.0)).all()
+    assert outside.any()
+    labels = sp.Stream(sp.label_sets())
+    shown = labels.predict({"a": 0.9, "b": 0.1})
+    labels.update("a")
+    assert labels.to_frame().to_dict("records") == [{"y": "a", "shown": shown, "loss": 0.0}]
+
+
 # predict_many
 
 
@@ -139,6 +187,11 @@ def test_a_trace_a_stream_and_a_certificate_draw_themselves() -> None:
     parts = {part.name: part for part in stream.certificate().plot().data}
     assert parts["level"].y == (0.1,)
     assert parts["mean loss"].y == (stream.certificate().risks[0].mean,)
+    said = stream.certificate().summary()
+    assert said == (
+        f"Miscoverage: {100 * stream.coverage:.1f} % of the labels lay in their sets; asked 90 % "
+        "(300 labels); holds from above"
+    )
     with pytest.raises(InputError, match="a plot is of"):
         report.plot(3)  # type: ignore[arg-type]
 

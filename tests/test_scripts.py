@@ -20,18 +20,6 @@ def test_the_demo_ends_with_a_certificate_that_holds(capsys: pytest.CaptureFixtu
     assert "at most 24 awaited at once; 0 not observed" in printed
 
 
-def test_the_example_of_a_day_ahead_prints_the_table_of_its_page(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    runpy.run_path(str(ROOT / "examples" / "day_ahead.py"), run_name="__main__")
-    printed = capsys.readouterr().out
-    table = printed.split("\n\n")[0]
-    assert len(table.splitlines()) == 4
-    assert table in (ROOT / "docs" / "horizons.md").read_text(encoding="utf-8")
-    assert "the live stream showed the intervals of the replay, to the bit: True" in printed
-    assert "at most 48 awaited at once" in printed
-
-
 @pytest.mark.parametrize("name", KNOWN)
 def test_every_known_benchmark_can_be_called(name: str) -> None:
     assert callable(importlib.import_module(f"benchmarks.{name}").main)

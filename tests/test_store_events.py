@@ -301,6 +301,7 @@ def test_every_kind_of_set_goes_in_and_comes_out(tmp_path: Path) -> None:
                 loss = plain.update(y, id)
                 assert answer["loss"] == (list(loss) if isinstance(loss, tuple) else loss)
                 assert store.read().theta == plain.theta
+                assert str(store.summary()) == str(plain.summary())
             if id == 0:
                 assert shown | told == shown
 
@@ -386,6 +387,7 @@ BAD = {
     b'{"id": ' + b"9" * 2000 + b', "y": 1}': "an id that is a number may have 900 digits",
     b'{"id": 1, "y": 1' + b"0" * 400 + b"}": "a label must be one number, got 1000",
     b'{"id": "' + b"x" * 2000 + b'", "y": 1}': "an id may have 200 characters, got 2,000: ",
+    b'{"id": [' + b"9999, " * 1000 + b'1], "y": 1}': "an id may have 2,500 characters as JSON",
     b'{"stream": "none", "id": 1, "y": 1}': 'there is no stream "none"',
 }
 

@@ -55,7 +55,9 @@ def test_how_an_id_ended_is_known_until_it_is_handed_over() -> None:
     assert held.closed("new") is None
     with pytest.raises(InputError, match="an id must be a whole number, a string or a tuple"):
         held.closed(1.5)  # type: ignore[arg-type]
+    assert held.recent
     assert held.hand_over() == ends
+    assert held.recent == ()
     assert [held.closed(id) for id in ends] == [None] * 4
     assert held.hand_over() == {}
     assert list(held.pending) == [10, 11, 12]

@@ -28,7 +28,7 @@ from setpoint_paper.depth.runs import (
     controller,
     judge,
 )
-from setpoint_paper.depth.tapes import make, read
+from setpoint_paper.depth.tapes import _units, make, read
 from setpoint_paper.models import StoredPredictions
 
 PLAN = Plan(frames=60, epochs=1, residual_epochs=1)
@@ -255,9 +255,22 @@ def test_the_centre_is_judged_in_both_geometries(cache: Path) -> None:
             inside.sum() * row.centre_length + (~inside).sum() * row.other_length
         ) / inside.size
         assert parts == pytest.approx(row.length, rel=0.2)  # sky is not judged
+        # The last column: judged pixel i of frame i of the test part alone
+        assert np.isnan(frames.units[: frames.validation, -1]).all()
+        one = frames.units[frames.validation :, -1] * lam
+        assert row.pixel_length == pytest.approx(one.mean())
         found[geometry] = inside.sum()
     assert found["authors"] / found["text"] == pytest.approx(448 / 188, rel=0.1)
     assert isnan(_pixel_delta(np.full((3, 2, 2), np.nan, np.float16), np.ones(3)))
+
+
+def test_the_authors_length_is_that_of_one_judged_pixel() -> None:
+    low, judged = np.arange(12.0).reshape(3, 4), np.ones((3, 4), bool)
+    judged[0, 1] = False
+    spread = sp.predictions.PixelSpread(np.zeros((3, 4)), low, 10.0 * low, judged)
+    # Of the judged pixels 0, 2, 3, 4, … the third is number 3; there is no twelfth.
+    assert _units(spread, judged, 2)[-1] == 33.0
+    assert all(isnan(_units(spread, judged, number)[-1]) for number in (-1, 11))
 
 
 def test_extremes_and_worst_windows_are_those_of_all_windows() -> None:
@@ -395,6 +408,14 @@ def test_the_whole_experiment_leaves_a_report_and_goes_fast_the_second_time(
     assert repr(again) == repr(rows)
     assert {each: each.stat().st_mtime_ns for each in cache.iterdir()} == before
     assert "Everything, with figures" in capsys.readouterr().out
+    # Where the tapes are elsewhere, rows and figures are kept.
+    table, empty = (tmp_path / "depth.csv").read_bytes(), tmp_path / "empty"
+    reproduce(**options, out=tmp_path, cache=empty)  # type: ignore[arg-type]
+    assert not empty.exists()
+    assert (tmp_path / "depth.csv").read_bytes() == table
+    assert (tmp_path / "depth.md").read_text("utf-8").split() == text.split()
+    with pytest.raises(InputError, match="no tape that is asked for is finished"):
+        reproduce(**options, out=empty, cache=empty, ready=True)  # type: ignore[arg-type]
 
 
 def test_questions_that_mean_nothing_are_refused(tmp_path: Path) -> None:

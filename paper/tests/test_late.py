@@ -44,6 +44,20 @@ def test_every_way_is_measured_and_the_claim_without_a_delay_is_that_of_a_replay
     assert np.array_equal(*same), "without a delay there is one choice"
 
 
+def test_a_season_is_found_in_the_first_errors_and_used_from_there_on() -> None:
+    hours = np.arange(600)
+    noise = np.random.default_rng(0).normal(0.0, 0.1, len(hours))
+    point, y = np.zeros(len(hours)), np.sin(2.0 * np.pi * hours / 12) + noise
+    one = Series("a", "dev", "late", point - 1.0, point + 1.0, y, 3)
+    found, plain = lateness.WAYS["default, period found"](one), lateness.WAYS["default"](one)
+    told = lateness.WAYS["default, period"](replace(one, period=12))
+    assert np.array_equal(found, told), "60 rows show a season of 12, and no judged row is older"
+    assert np.mean(found[1] - found[0]) < 0.8 * np.mean(plain[1] - plain[0])
+    flat = replace(one, y=noise)
+    assert np.array_equal(lateness.WAYS["default, period found"](flat),
+                          lateness.WAYS["default"](flat))  # fmt: skip
+
+
 def test_the_page_has_a_table_for_the_data_and_for_the_streams_of_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

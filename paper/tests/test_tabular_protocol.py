@@ -366,6 +366,11 @@ def test_a_larger_step_makes_longer_intervals_and_shorter_streaks(tape, monkeypa
     small, large = step_sizes(tape, (0.01, 3.0), 0, SMALL)
     assert large.length > small.length
     assert large.msl < small.msl
+    assert isnan(small.away)
+    # With a step too small to move anything the ends are the model's own.
+    truth = np.column_stack(tape.prediction) + np.array([3.0, -1.0])
+    (still,) = step_sizes(tape, (1e-12,), 0, SMALL, truth)
+    assert still.away == pytest.approx(2.0)
 
 
 def test_constant_labels_have_a_scale():

@@ -9,6 +9,7 @@ import pytest
 import typer
 
 from setpoint.errors import DataError, InputError
+from setpoint.tape import Tape
 from setpoint_paper.cli import app
 from setpoint_paper.datasets import Dataset, names
 from setpoint_paper.pages import Verdict, decided, interval
@@ -16,9 +17,12 @@ from setpoint_paper.tabular import claims, figures, tables
 from setpoint_paper.tabular.authors import CODED
 from setpoint_paper.tabular.claims import CLAIMS, SETTINGS, decide, so_far, study_verdicts
 from setpoint_paper.tabular.experiment import (
+    _JUDGING,
     DATASETS,
     _command,
+    _earlier,
     _factor,
+    _gathered,
     _note,
     _stem,
     protocol_of,
@@ -28,10 +32,11 @@ from setpoint_paper.tabular.experiment import (
 from setpoint_paper.tabular.measures import Row
 from setpoint_paper.tabular.methods import CLIPPED, METHODS
 from setpoint_paper.tabular.printed import COLUMNS, CURVES, PRINTED, printed
-from setpoint_paper.tabular.results import Results, load, store
+from setpoint_paper.tabular.results import Results, load, store, stored_tapes
 from setpoint_paper.tabular.tables import brief, report, seeds_of, table
 from setpoint_paper.tabular.tapes import Recipe
 from setpoint_paper.tabular.training import SWITCHED, TRAININGS, recipe, schedule
+from setpoint_paper.work import screen
 
 BLANK = Row(
     dataset="power", seed=0, risk="coverage", method="none", gamma=0.1, beta_score=nan,
@@ -144,6 +149,9 @@ def test_lengths_are_scaled_by_one_mean_for_all_methods():
     # Their code has a mean of its own: 19 to 24, and 29 with cal
     coded = (19 + 20 + 21 + 22 + 23 + 24 + 29) / 7 + 1
     assert results.median("power", "error_coded", "scaled_length") == pytest.approx(23 / coded)
+    # Beside ours their calibration with cal is over the mean of ours.
+    assert results.median("power", "cal_coded", "shared_length") == pytest.approx(30 / usual)
+    assert results.median("power", "none", "shared_length") == pytest.approx(11 / usual)
     # Nobody printed calibration with cal under control of MC: the six alone there
     assert results.median("power", "none", "scaled_length", "mc") == pytest.approx(11 / 13.5)
     assert results.median("power", "cal", "scaled_length", "mc") == pytest.approx(18 / 13.5)
@@ -385,6 +393,8 @@ def test_figures_name_what_they_draw():
     levels = [line.get_ydata()[0] for line in made_of.axes[1].lines if len(line.get_ydata()) == 2]
     assert 800 / 9 in levels
     assert 90.0 in levels
+    cals = [text.get_text() for text in figures.against_cal(results).legends[0].get_texts()]
+    assert cals[:2] == ["calibration with cal", "calibration with cal, their code"]
     ticks = [label.get_text() for label in made_of.axes[0].get_xticklabels()]
     assert ticks == ["power", "wind\n(stand-in)"]
 
@@ -433,7 +443,8 @@ def test_each_step_of_the_protocol_is_switched_alone():
     assert changed == [["batch"], ["scale_rows"], ["raw_zeros"]]
     plan = list(schedule(20))
     assert len(plan) == len(set(plan))
-    assert [one.seed for one in plan[:25]] == [seed for seed in range(5) for _ in range(5)]
+    assert [one.seed for one in plan[:10]] == [0] * 5 + [1] * 5
+    assert plan[10:25] == [recipe(each, name, 0) for each in SWITCHED for name in DATASETS]
     assert sum(one == recipe("printed", one.dataset, one.seed) for one in plan) == 100
 
 
@@ -469,6 +480,42 @@ def test_reproduce_says_what_it_takes(options, message, tmp_path):
 def test_without_a_finished_tape_there_is_nothing_to_calibrate(shared_data, tmp_path):
     with pytest.raises(InputError, match="no tape of wind is finished in"):
         reproduce(datasets=("wind",), seeds=1, ready=True, out=tmp_path, cache=tmp_path)
+
+
+def test_rows_of_tapes_that_are_elsewhere_are_kept_and_joined(shared_data, tmp_path, capsys):
+    stored = [recipe("printed", "wind", seed).name for seed in (0, 2)]
+    about = {"judging": _JUDGING, "tapes": [*stored, "wind-lstm-seed1-0"], "cost": [11.0, 0.01]}
+    begun = made(("wind",), seeds=3)
+    store(Results(begun.rows, (), {**begun.about, **about}), tmp_path)
+    begun = _earlier(tmp_path, "tabular")
+    switched = recipe(SWITCHED[2], "wind", 0)
+    noise = np.random.default_rng(0).standard_normal(8_300)
+    Tape.from_arrays([noise - 1.0, noise + 1.0], noise[::-1]).write(switched.path(tmp_path))
+
+    def again(seeds, earlier):
+        plan = [(recipe("printed", "wind", seed), "printed") for seed in range(seeds)]
+        return _gathered([*plan, (switched, SWITCHED[2])], tmp_path, earlier, 1, screen())
+
+    results = again(3, begun)
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"2 are not in {tmp_path} and their rows are kept; 1 are of other seeds" in told
+    assert repr(results.of_tape("wind", 0, "printed")) == repr(begun.of_tape("wind", 0, "printed"))
+    assert {row.seed for row in results.rows} == {0, 2}
+    fresh = results.of_tape("wind", 0, SWITCHED[2])
+    assert {row.method for row in fresh} == {
+        f"{each}_coded; {SWITCHED[2]}" for each in ("none", "error")
+    }
+    assert results.about["tapes"] == sorted([*stored, switched.name])
+    # Where no tape is at hand any more all is as it was; with fewer seeds, only theirs are there.
+    switched.path(tmp_path).unlink()
+    assert repr(again(3, results).rows) == repr(results.rows)
+    assert again(3, results).about["cost"] == results.about["cost"]
+    assert {row.seed for row in again(1, results).rows} == {0}
+    assert stored_tapes(tmp_path) == set(about["tapes"])
+    # Rows that other code made are not kept.
+    store(Results(results.rows, (), {**results.about, "judging": -1}), tmp_path)
+    with pytest.raises(InputError, match="no tape of wind is finished"):
+        again(3, _earlier(tmp_path, "tabular"))
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Mapping
 from operator import index
 from typing import Any
 from warnings import warn
@@ -9,8 +10,8 @@ from warnings import warn
 from setpoint.errors import InputError, SetpointError
 
 __all__ = [
-    "choice", "confidence", "doubt_level", "finite", "interval", "is_missing", "number", "positive",
-    "whole",
+    "choice", "confidence", "doubt_level", "finite", "interval", "is_missing", "number",
+    "one_by_one", "positive", "whole",
 ]  # fmt: skip
 
 
@@ -57,7 +58,8 @@ def confidence(value: Any, name: str = "confidence_level") -> float:
     """A level of confidence, strictly between 0 and 1."""
     got = finite(value, name)
     if not 0.0 < got < 1.0:
-        raise InputError(f"{name} must lie strictly between 0 and 1, got {got}")
+        hint = f": write {got:g} % as {got / 100.0:g}" if 1.0 < got < 100.0 else ""
+        raise InputError(f"{name} must lie strictly between 0 and 1, got {got}{hint}")
     return got
 
 
@@ -122,3 +124,20 @@ def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return str(value)
+
+
+def one_by_one(predictions: Any, count: int | None = None) -> list[Any]:
+    """Predictions as a list: any sequence of them, or the rows of a data frame.
+
+    Where `count` says how many there are, columns of that length, such as (lower, upper), will do.
+    """
+    if hasattr(predictions, "columns") and hasattr(predictions, "to_numpy"):
+        rows = predictions.to_numpy()
+        predictions = rows[:, 0] if rows.shape[1] == 1 else rows
+    elif isinstance(predictions, Mapping):
+        predictions = zip(*predictions.values(), strict=True)
+    listed = list(predictions)
+    in_columns = count is not None and len(listed) in (2, 3) and len(listed) != count
+    if in_columns and all(getattr(column, "shape", (0,)) == (count,) for column in listed):
+        listed = list(zip(*listed, strict=True))
+    return listed

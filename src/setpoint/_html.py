@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 from html import escape
+from typing import Any
 
-__all__ = ["amount", "preformatted", "table"]
+__all__ = ["amount", "named", "preformatted", "table"]
 
 
 def amount(value: float) -> str:
@@ -14,6 +15,16 @@ def amount(value: float) -> str:
     """
     text = f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
     return text.replace("-", "−")
+
+
+def named(key: Any) -> str:
+    """What a series is called: its id, with its horizon if it has one.
+
+    >>> named(("north", 3)), named("north"), named(None)
+    ('north/3', 'north', '')
+    """
+    parts = key if isinstance(key, tuple | list) else () if key is None else (key,)
+    return "/".join(map(str, parts))
 
 
 def preformatted(text: object) -> str:

@@ -50,7 +50,11 @@ ModelName = StrEnum(
 FileKind = StrEnum("FileKind", ["csv", "parquet", "jsonl"])
 
 File = Annotated[
-    Path, Argument(help="A .csv, .parquet, .feather or .jsonl file; .gz too.", show_default=False)
+    Path,
+    Argument(
+        help="A .csv, .parquet, .feather or .jsonl file; .gz too. - is a CSV on standard input.",
+        show_default=False,
+    ),
 ]
 Target = Annotated[str, Option(help="The column of what came out; empty where it is not known.")]
 Lower = Annotated[
@@ -79,7 +83,11 @@ Id = Annotated[
     str | None, Option(help="The column that tells series apart; each is held by itself.")
 ]
 Group = Annotated[
-    str | None, Option(help="A column for coverage by group; by default the weekday.")
+    str | None,
+    Option(
+        help="A column for coverage by group in the report, by default the weekday; --id holds "
+        "each by itself."
+    ),
 ]
 Delay = Annotated[
     int, Option(metavar="ROWS", help="How many rows late labels become known; 0 by default.")

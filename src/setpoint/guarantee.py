@@ -269,6 +269,14 @@ class Certificate:
         plain["risks"] = [risk.as_dict() for risk in self.risks]
         return plain
 
+    def summary(self) -> str:
+        """A line for each risk: what came out, what was asked, and whether the guarantee holds.
+
+        The text of the whole certificate is `str(certificate)`.
+        """
+        said = [(risk, next(iter(risk.words().values()), "no label yet")) for risk in self.risks]
+        return "\n".join(f"{risk.name}: {words}; {risk.verdict}" for risk, words in said)
+
     def plot(self) -> Any:
         """A plotly figure of each mean loss within its guarantee; it needs the extra `plots`."""
         from setpoint.report import plot

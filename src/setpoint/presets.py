@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from setpoint._check import confidence, is_missing, number, positive, whole
+from setpoint._check import confidence, is_missing, number, one_by_one, positive, whole
 from setpoint.controller import Controller, Risk, State, cells_of, memory_of
 from setpoint.errors import InputError
 from setpoint.losses import Calms, Keeps, Miscoverage, Misses, declaration
@@ -345,7 +345,8 @@ def burn_in(
     controller
         Its risks may lack `step`, `start` and `bounds`, its stretch `low` and `high`.
     predictions, y
-        One prediction and one label for each past step, in order of time.
+        One prediction and one label for each past step, in order of time. Predictions may be the
+        rows of a data frame, or columns, such as a pair (lower, upper) of arrays.
     reach
         The bounds of θ correspond to sets widened by `reach` times the range of y; the paper
         suggests 100.
@@ -366,7 +367,8 @@ def burn_in(
     Feldman et al. 2023, appendix C, on the bounds m and M, the initial θ and the clip bounds.
     """
     reach, follow = positive(reach, "reach"), positive(follow, "follow")
-    forecasts, labels = list(predictions), list(y)
+    labels = list(y)
+    forecasts = one_by_one(predictions, len(labels))
     if len(forecasts) != len(labels):
         raise InputError(f"got {len(forecasts):,} predictions and {len(labels):,} labels")
     sets = controller.sets

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from functools import wraps
+from importlib import import_module
 from math import inf
 from typing import Any, TypeVar
 
 import numpy as np
 
 from setpoint import _state_file, spec
-from setpoint._check import choice, interval, is_missing, whole
+from setpoint._check import choice, interval, is_missing, one_by_one, whole
 from setpoint.alarms import Alarm, Watch
 from setpoint.controller import (
     Controller,
@@ -28,6 +29,7 @@ from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecErro
 from setpoint.guarantee import Certificate, certify
 from setpoint.laws import Laws, aim_one, learn_one, prepared, turned
 from setpoint.receipts import Id, Info, Receipt, Receipts, checked_id
+from setpoint.sets import Interval
 from setpoint.sets.family import Draws, Learns, Measured
 from setpoint.summary import RECENT, Recent, StreamSummary, summarise
 
@@ -110,7 +112,10 @@ class Stream:
         state: State | None = None,
     ) -> None:
         if not isinstance(controller, Controller):
-            raise InputError(f"a stream runs a Controller, got {controller!r}")
+            raise InputError(
+                "a stream runs a Controller, such as setpoint.intervals(coverage=0.9); got "
+                f"{controller!r}"
+            )
         if on_alarm is not None and not callable(on_alarm):
             raise InputError(f"on_alarm must be callable, got {on_alarm!r}")
         if on_alarm is None and not (window is None and tolerance is None):
@@ -264,9 +269,10 @@ class Stream:
     ) -> list[Any]:
         """The sets for several predictions, as `predict` gives them in turn: all of them, or none.
 
-        `ids` has one for each, such as (day, hour); without it they wait under generated numbers.
+        They may be the rows of a data frame. `ids` has one for each, such as (day, hour); without
+        it they wait under generated numbers.
         """
-        listed = list(predictions)
+        listed = one_by_one(predictions)
         names = [None] * len(listed) if ids is None else list(ids)
         if len(names) != len(listed):
             raise InputError(f"got {len(listed):,} predictions and {len(names):,} ids")
@@ -324,8 +330,10 @@ class Stream:
     def hand_over(self) -> dict[Id, str]:
         """How the predictions under the ids remembered ended; the stream forgets them.
 
-        For those who keep a memory of their own, which is to be asked from then on.
+        It forgets its last labels too (`recent`). For those who keep a memory of their own, which
+        is to be asked from then on.
         """
+        self._recent.clear()
         return self._receipts.hand_over()
 
     # What it knows
@@ -379,6 +387,15 @@ class Stream:
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
+
+    def to_frame(self) -> Any:
+        """A pandas frame of up to 250 last labels: each with its set and its loss."""
+        rows = []
+        for shown, loss, y in self.recent:
+            ends = isinstance(shown, Interval)
+            parts = {"lower": shown.lower, "upper": shown.upper} if ends else {"shown": shown}
+            rows.append({"y": y, **parts, "loss": loss})
+        return import_module("pandas").DataFrame(rows)
 
     def plot(self) -> Any:
         """A plotly figure of the last labels and their sets; it needs the extra `plots`."""

@@ -125,13 +125,35 @@ def test_a_feather_file_is_read(tmp_path: Path, table: Table) -> None:
     [
         ("a.xlsx", "a.xlsx is a spreadsheet: save its sheet as CSV"),
         ("a.json", "call the file .jsonl"),
-        ("-", "- is standard input, and rows are read from files: write them to one"),
         ("a.doc", "a file of rows ends in .csv"),
     ],
 )
 def test_another_kind_of_file_is_refused_with_what_to_do(name: str, said: str) -> None:
     with pytest.raises(DataError, match=said):
         jobs.calibrate(name, jobs.Columns("y", point="p"))
+
+
+def test_rows_come_from_standard_input(
+    tmp_path: Path, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = jobs.Columns("y", point="p")
+    file = table(tmp_path / "a.csv", BASE)
+    wanted = jobs.calibrate(file, columns)
+    with file.open() as lines:
+        monkeypatch.setattr(sys, "stdin", lines)
+        outcome = jobs.calibrate("-", columns)
+    np.testing.assert_array_equal(outcome.trace.upper, wanted.trace.upper)
+    with pytest.raises(InputError, match="needs the folder to write to: name it by --out"):
+        outcome.write()
+    written = outcome.write(tmp_path / "out", report=False)
+    same = wanted.write(tmp_path / "same", report=False)
+    assert written["rows.csv"].read_text() == same["rows.csv"].read_text()
+    odd = tmp_path / "odd.csv"
+    odd.write_text("p,y\n1,2\nx,2\n")
+    with odd.open() as lines:
+        monkeypatch.setattr(sys, "stdin", lines)
+        with pytest.raises(DataError, match="of standard input holds 'x' in row 2"):
+            jobs.calibrate("-", columns)
 
 
 def test_a_mistyped_option_is_refused_before_anything_heavy_is_loaded() -> None:

@@ -103,6 +103,35 @@ def test_horizons_in_long_and_wide_files_are_the_same_series(tmp_path: Path) -> 
     assert np.array_equal(same.added["lower"][1::2], outcome.added["lower_h24"])
 
 
+def test_a_panel_of_several_horizons_has_names_from_the_file_to_the_live_stream(
+    tmp_path: Path,
+) -> None:
+    columns = made()
+    count = len(columns["load"])
+    panel = {name: np.tile(np.repeat(values, 2), 2) for name, values in columns.items()}
+    panel |= {"ahead": np.tile([1, 3], 2 * count), "site": np.repeat(["north", "south"], 2 * count)}
+    path = written(tmp_path, panel)
+    named = jobs.Columns("load", "low", "high", id="site", horizon="ahead")
+    outcome = jobs.calibrate(path, named)
+    alone = shown_live(columns, np.arange(count) + 3)
+    assert np.array_equal(outcome.added["lower"][2 * count + 1 :: 2], alone[:, 0])
+    files = outcome.write(tmp_path / "out")
+    assert "    south/3 " in str(outcome)
+    page = files["report.html"].read_text(encoding="utf-8")
+    assert all(f"<td>{site}/{h}</td>" in page for site in ("north", "south") for h in (1, 3))
+    told = jobs.inspect(tmp_path / "out")
+    assert told.only("south/3").certificates == {
+        ("south", 3): outcome.trace.certificate(("south", 3))
+    }
+    with sp.Store(tmp_path / "live.sqlite") as store:
+        assert jobs.hand_over(tmp_path / "out", store) == [
+            "north/1",
+            "north/3",
+            "south/1",
+            "south/3",
+        ]
+
+
 def test_a_season_is_found_and_gaps_do_not_shift_it(tmp_path: Path) -> None:
     path = written(tmp_path, made())
     found = jobs.calibrate(path, jobs.Columns("load", "low", "high", period="auto"), burn_in=150)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
+from math import inf, log1p
 from typing import Any
 
 import pytest
@@ -271,6 +271,29 @@ def test_mean_without_anti_windup_says_that_it_holds_a_sum_only() -> None:
         (first, _) = opposed(combine).certificate().risks
         warned = any("weighted sum" in premise.text for premise in first.premises)
         assert warned == (combine.anti_windup is None)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.05, 0.95), st.floats(0.01, 3.0)), min_size=2, max_size=2),
+    st.lists(st.floats(-1.0, 1.0), min_size=1, max_size=150),
+)
+def test_the_bare_mean_of_two_stretched_risks_bounds_their_weighted_sum(
+    parts: list[tuple[float, float]], labels: list[float]
+) -> None:
+    # Both losses are 0 where λ > 2, and 1 where λ < 0; θ begins at 0, as λ does.
+    def far(shown: Any, y: float) -> float:
+        return float(not 2.0 * abs(y) <= shown.upper)
+
+    losses = (Miscoverage(), Custom(far))
+    held = [sp.Risk(loss, r, Fixed(g), 0.0) for loss, (r, g) in zip(losses, parts, strict=True)]
+    made = sp.Controller(sp.sets.Widen(), held, sp.stretches.Exponential(), Mean())
+    stream = sp.Stream(made)
+    above, below = (sum(g * end(r) for r, g in parts) for end in (lambda r: 1.0 - r, lambda r: r))
+    for y in labels:
+        stream.predict((0.0, 0.0))
+        stream.update(y)
+        # θ began at 0, so the sum of both is that of γ(l − r) so far.
+        assert -below - 1e-9 <= sum(stream.theta) <= 2.0 * log1p(2.0) + above + 1e-9
 
 
 @given(several(lopsided=True), adversaries(), habits(), st.integers(1, 150))

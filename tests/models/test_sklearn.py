@@ -3,6 +3,7 @@
 import pickle
 import re
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -570,3 +572,79 @@ def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert re.search(r"^all +rows +1000–5000 +\S+%, length +\S+ +(89\.\d|90\.\d)%", printed, re.M)
     assert "1. Miscoverage at level 0.1: holds" in printed
+
+
+# Metadata
+
+
+@pytest.fixture
+def routing() -> Iterator[None]:
+    with config_context(enable_metadata_routing=True):
+        yield
+
+
+def weighted(estimator: Any) -> Any:
+    estimator = estimator.set_fit_request(sample_weight=True)
+    return estimator.set_partial_fit_request(sample_weight=True)
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("in_pipeline", [False, True])
+def test_weights_reach_what_learns_row_by_row(in_pipeline: bool) -> None:
+    X, y = regression(300)
+    weights = np.random.default_rng(0).uniform(0.1, 2.0, 300)
+    inner = weighted(SGDRegressor(random_state=0))
+    inner = make_pipeline(FunctionTransformer(), inner) if in_pipeline else inner
+    made = IntervalRegressor(inner, initial=100)
+    made.fit(X[:200], y[:200], sample_weight=weights[:200])
+    made.partial_fit(X[200:], y[200:], sample_weight=weights[200:])
+    model = SGDRegressor(random_state=0).fit(X[:100], y[:100], sample_weight=weights[:100])
+    for row in range(100, 300):
+        model.partial_fit(X[[row]], y[[row]], sample_weight=weights[[row]])
+    np.testing.assert_allclose(made.predict(X), model.predict(X))
+    assert not np.allclose(
+        made.predict(X), IntervalRegressor(inner, initial=100).fit(X, y).predict(X)
+    )
+
+
+@pytest.mark.usefixtures("routing")
+def test_weights_are_kept_for_the_next_fit() -> None:
+    X, y = regression(200)
+    weights = np.random.default_rng(0).uniform(0.1, 2.0, 200)
+    ridge = Ridge().set_fit_request(sample_weight=True)
+    made = IntervalRegressor(ridge, initial=100, refit=50, window=80)
+    made.fit(X[:160], y[:160], sample_weight=weights[:160])
+    made.partial_fit(X[160:], y[160:], sample_weight=weights[160:])  # 40 rows: not yet
+    np.testing.assert_allclose(
+        made.predict(X), Ridge().fit(X[80:160], y[80:160], weights[80:160]).predict(X)
+    )
+    made.partial_fit(X[:10], y[:10], sample_weight=weights[:10])  # the 50th
+    rows = np.r_[130:200, 0:10]
+    np.testing.assert_allclose(
+        made.predict(X), Ridge().fit(X[rows], y[rows], weights[rows]).predict(X)
+    )
+
+
+@pytest.mark.usefixtures("routing")
+def test_weights_go_through_other_routers() -> None:
+    X, y = regression(200)
+    labels = (y > 0).astype(int)
+    weights = np.random.default_rng(0).uniform(0.1, 2.0, 200)
+    inner = SGDClassifier(loss="log_loss", random_state=0)
+    made = SetClassifier(weighted(inner), initial=100)
+    scaler = StandardScaler().set_fit_request(sample_weight=False)
+    pipeline = make_pipeline(scaler, made).fit(X, labels, sample_weight=weights)
+    plain = make_pipeline(scaler, clone(made)).fit(X, labels)
+    assert not np.allclose(pipeline.predict_proba(X), plain.predict_proba(X))
+    scores = cross_validate(
+        made, X, labels, params={"sample_weight": weights}, cv=2, error_score="raise"
+    )
+    assert len(scores["test_score"]) == 2
+    with pytest.raises(UnsetMetadataPassedError):
+        SetClassifier(SGDClassifier(loss="log_loss")).fit(X, labels, sample_weight=weights)
+
+
+def test_metadata_without_routing_is_refused_in_a_sentence() -> None:
+    X, y = regression(100)
+    with pytest.raises(InputError, match=r"\['sample_weight'\] can be passed on with metadata"):
+        IntervalRegressor(Ridge()).fit(X, y, sample_weight=np.ones(100))

@@ -64,7 +64,7 @@ def test_a_guarantee_of_several_series_is_of_each_and_of_their_sum(
     )
     assert "never more than 10.9 misses too many in a series, and 32.7 in all" in panel_page
     terminal = str(panel)
-    assert "never more than 10.9 misses too many in each series is guaranteed" in terminal
+    assert "there are never more than 10.9 misses too many in each series" in terminal
     assert "never more than 32.7 misses too many in all" in terminal
     low = f"{100 * risk['coverage_low']:.2f} %"
     assert f"at least {low} is guaranteed" in terminal

@@ -1,6 +1,7 @@
 """A store on a real PostgreSQL: the same answers, one owner at a time, whatever is cut."""
 
 import os
+import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -43,6 +44,10 @@ def test_names_and_ids_may_be_any_text(address: str) -> None:
     with sp.Store(address, CONTROLLER) as store:
         sent = [{"stream": name, "id": name, "prediction": [0, 1]} for name in names]
         sent += [{"stream": "a", "id": "\0\ud800", "prediction": [0, 1]}]
+        world = random.Random(1)  # what cannot be packed takes the most room in an index
+        long = "".join(chr(world.randrange(0x10000, 0x20000)) for _ in range(200))
+        numbers = [world.randrange(10**890) for _ in range(2)] + [world.randrange(10**690)]
+        sent += [{"stream": "a", "id": id, "prediction": [0, 1]} for id in (long, numbers)]
         assert not errors(store.apply(sent))
         assert sorted(store.names) == sorted([*names, "a"])
         (refused,) = store.apply([{"stream": "a\0", "id": 1, "prediction": [0, 1]}])

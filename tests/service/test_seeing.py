@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,6 +25,8 @@ yaml = pytest.importorskip("yaml", reason="needs pyyaml")
 httpx = pytest.importorskip("httpx", reason="needs httpx: pip install 'setpoint[service]'")
 pytest.importorskip("starlette", reason="needs starlette: pip install 'setpoint[service]'")
 
+from setpoint.service.app import Limits, Service  # noqa: E402
+from setpoint.service.tokens import Tokens  # noqa: E402
 from tests.postgres import free_port  # noqa: E402
 from tests.serving import Serving  # noqa: E402
 
@@ -84,6 +87,24 @@ def test_metrics_say_how_each_stream_does_and_no_more_than_the_cap(serving: Serv
     assert next(iter(rows)) == "wild"
 
 
+def test_a_list_that_takes_long_is_made_once_for_all_who_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(lambda: sp.Store(tmp_path, CONTROLLER), Tokens([]), Limits())
+    with sp.Store(tmp_path, CONTROLLER) as service.reader:
+        service.reader.stream("first")
+        assert len(service.metrics.rows()) == 1
+        service.reader.stream("second")
+        assert len(service.metrics.rows()) == 2  # few streams are looked at each time
+        ticks = count()
+        monkeypatch.setattr(time, "thread_time", lambda: 0.2 * next(ticks))
+        assert len(service.metrics.rows()) == 2
+        service.reader.stream("third")
+        assert len(service.metrics.rows()) == 2
+        time.sleep(2.1)
+        assert len(service.metrics.rows()) == 3
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the limits of a running process")
 def test_a_full_disk_and_refused_requests_are_counted_and_not_as_events(tmp_path: Path) -> None:
     with Serving("--store", str(tmp_path / "a.sqlite"), "--max-batch", "50") as serving:
@@ -122,6 +143,14 @@ def test_the_rules_and_the_dashboard_ask_for_metrics_that_there_are(serving: Ser
     asked += [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
     for expression in asked:
         assert set(re.findall(r"setpoint_\w+", expression)) <= names, expression
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's prometheus")
+def test_metrics_are_named_as_prometheus_asks(serving: Serving) -> None:
+    text = httpx.get(f"{serving.url}/metrics").text
+    command = ["promtool", "check", "metrics"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_no_password_stands_on_a_command_line() -> None:
@@ -271,7 +300,7 @@ def test_the_page_of_a_stream_shows_sets_and_labels_as_they_come(
         wait(browser, "document.querySelectorAll('#chart .hit').length > 30")
         assert wait(browser, "document.getElementById('name').textContent") == name
         assert "Miscoverage" in wait(browser, "document.getElementById('certificate').textContent")
-        assert "labels" in wait(browser, "document.getElementById('summary').textContent")
+        assert "mean width" in wait(browser, "document.getElementById('summary').textContent")
         wait(browser, "document.getElementById('state').textContent === 'live'")
         before = browser.execute_script("return document.querySelectorAll('#chart .miss').length")
         id = f"fresh {name}"

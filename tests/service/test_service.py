@@ -41,13 +41,21 @@ def ask(serving: Serving, method: str, path: str, **options: Any) -> Any:
     return httpx.request(method, serving.url + path, timeout=30, **options)
 
 
+def queued(process: int) -> float:
+    """The seconds that a process has waited for a processor, where Linux tells."""
+    try:
+        return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
+    except OSError:
+        return 0.0
+
+
 def test_it_answers_within_two_seconds_of_start(tmp_path: Path) -> None:
     seconds = []
-    for number in range(5):  # the quickest: others may have the processor
+    for number in range(5):  # the quickest: others may have the disk
         began = time.monotonic()
         with Serving("--store", str(tmp_path / f"{number}.sqlite")) as serving:
             assert ask(serving, "GET", "/ready").json()["status"] == "ok"
-            seconds.append(time.monotonic() - began)
+            seconds.append(time.monotonic() - began - queued(serving.process.pid))
         if seconds[-1] < 2.0:
             return
     raise AssertionError(f"it took {seconds} seconds")
@@ -84,7 +92,7 @@ def test_a_stream_lives_through_all_of_its_operations(serving: Serving) -> None:
         assert len(client.certificate("demand")["earlier"]) == 1
         row = client.show("demand")
         assert (row["predictions"], row["labels"], row["waiting"]) == (3, 0, 0)
-        assert "labels" in row["summary"]["text"]
+        assert row["summary"]["recent"] == 2
         assert [row["name"] for row in client.streams("eman")] == ["demand"]
 
 
@@ -428,21 +436,27 @@ def test_an_alarm_is_told_to_a_webhook_once_an_episode_and_signed(tmp_path: Path
     hook = HTTPServer(("127.0.0.1", 0), Hook)
     threading.Thread(target=hook.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{hook.server_address[1]}/alarm"
-    words = ("--store", str(tmp_path / "a.sqlite"), "--webhook", address, "--window", "20")
+    hanging = socket.create_server(("127.0.0.1", 0))  # it never answers, and holds up no other
+    words = ("--store", str(tmp_path / "a.sqlite"), "--window", "20")
+    for place in (f"http://127.0.0.1:{hanging.getsockname()[1]}", address):
+        words += ("--webhook", place)
     words += ("--webhook", address.replace("/alarm", "/other"))
     secret = {"SETPOINT_WEBHOOK_SECRET": "key"}
     with Serving(*words, environment=secret) as serving, serving.client() as client:
-        client.create("a", toml=sp.spec.to_toml(CONTROLLER))
         misses = [{"id": n, "prediction": [0, 1], "y": 10.0 + 9 * n} for n in range(100)]
-        client.events(misses, "a")
+        for name in "ab":
+            client.create(name, toml=sp.spec.to_toml(CONTROLLER))
+            client.events(misses, name)
         assert client.streams()[0]["alarm"] in ("window", "full")
         alarms = client.alarms()
+        assert len(alarms) > 1
         until = time.monotonic() + 20
         while len(told) < len(alarms) + 1 and time.monotonic() < until:
             time.sleep(0.1)
         time.sleep(2.0)
     hook.shutdown()
     hook.server_close()
+    hanging.close()
     assert len(told) == len(alarms) + 1
     assert len(others) == len(alarms)  # it does not hear again what only the other one missed
     numbers = [headers["x-setpoint-delivery"] for headers, _ in told]
@@ -450,4 +464,4 @@ def test_an_alarm_is_told_to_a_webhook_once_an_episode_and_signed(tmp_path: Path
     for headers, body in told:
         signature = hmac.new(b"key", body, sha256).hexdigest()
         assert headers["x-setpoint-signature"] == f"sha256={signature}"
-        assert json.loads(body)["stream"] == "a"
+        assert json.loads(body)["stream"] in ("a", "b")

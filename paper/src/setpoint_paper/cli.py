@@ -29,6 +29,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+Ready = Annotated[
+    bool, typer.Option("--ready", help="Use the tapes that are finished and make no others.")
+]
 Out = Annotated[Path, typer.Option("--out", help="The folder for tables and figures.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Something smaller, in a minute or two.")]
 
@@ -63,9 +66,7 @@ def tabular(
     ] = "text",
     jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
     quick: Quick = False,
-    ready: Annotated[
-        bool, typer.Option("--ready", help="Use the tapes that are finished and make no others.")
-    ] = False,
+    ready: Ready = False,
     out: Out = Path("results"),
 ) -> None:
     """The regression experiments: coverage, streaks and lengths of every stretching function."""
@@ -86,15 +87,21 @@ def tabular(
 @app.command()
 def tapes(
     seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 20,
+    out: Out = Path("results"),
 ) -> None:
-    """Makes the tapes of all pages, in the order of their use; goes on where it was stopped."""
+    """Makes the tapes of all pages, in the order of their use; goes on where it was stopped.
+
+    A tape whose rows stand in the results in --out is not made again.
+    """
     import time
 
+    from setpoint_paper.tabular.results import stored_tapes
     from setpoint_paper.tabular.tapes import make
     from setpoint_paper.tabular.training import schedule
     from setpoint_paper.work import folder_of
 
-    place, plan = folder_of(), list(schedule(seeds))
+    place, stored = folder_of(), stored_tapes(out)
+    plan = [recipe for recipe in schedule(seeds) if recipe.name not in stored]
     for number, recipe in enumerate(plan, 1):
         began, ready = time.perf_counter(), recipe.path(place).is_file()
         if not ready:
@@ -184,7 +191,7 @@ def everything(
         labels.reproduce(quick=True, out=out)
         images.reproduce(clips=("road",), models=("network",), quick=True, jobs=jobs, out=out)
     else:
-        tapes()
+        tapes(20, out)
         rows.reproduce(seeds=20, training="printed", jobs=jobs, out=out)
         rows.reproduce(jobs=jobs, out=out)
         labels.reproduce(out=out)
@@ -242,6 +249,7 @@ def depth(
     ] = None,
     jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
     quick: Quick = False,
+    ready: Ready = False,
     kitti: Annotated[
         Path | None,
         typer.Option(help="The folder of KITTI's drives: the paper's protocol instead of clips."),
@@ -287,6 +295,7 @@ def depth(
         frames=frames,
         jobs=jobs,
         quick=quick,
+        ready=ready,
         out=out,
     )
 

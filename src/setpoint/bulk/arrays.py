@@ -78,6 +78,8 @@ def by_column(
         names = set(prediction if isinstance(prediction, Mapping) else prediction.columns)
         form = next((form for form in forms if set(form) <= names), ())
         return form, [prediction[name] for name in form] if form else None
+    if isinstance(prediction, list) and not any(map(np.ndim, prediction)):
+        prediction = np.asarray(prediction)  # plain numbers, one for each stream
     if isinstance(prediction, tuple | list):
         form = next((form for form in unnamed if len(form) == len(prediction)), ())
         return form, list(prediction) if form else None

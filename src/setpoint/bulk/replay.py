@@ -250,7 +250,8 @@ class Trace:
         if stream not in self.states:
             raise InputError(
                 f"the trace has {len(self.states):,} streams, {listed(self.states)}: "
-                f"a certificate is about one of them, got {stream!r}"
+                f"a certificate is about one of them, got {stream!r}; setpoint.guarantee.pooled "
+                "sums up those of trace.certificates"
             )
         return certify(self.controller, self.states[stream])
 

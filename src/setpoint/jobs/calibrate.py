@@ -78,8 +78,7 @@ def calibrate(
         check_work(config.controller, "calibrate", one_set=True)
     rows = read(source)
     if columns is None:
-        ends = "lower" in rows.names
-        columns = Columns("y", "lower", "upper") if ends else Columns("y", point="prediction")
+        columns = _usual(rows)
     columns, time_notes = timed(rows, columns)
     family = columns.family(rows, goal.support)
     if config is not None:
@@ -87,6 +86,21 @@ def calibrate(
     tape, notes = read_tape(rows, columns)
     job = Job("calibrate", rows.source, columns, goal, config, burn_in)
     return calibrated(job, rows, tape, family, notes=(*time_notes, *notes))
+
+
+def _usual(rows: Rows) -> Columns:
+    """The columns of rows that nobody named."""
+    for names, columns in (
+        (("y", "lower", "upper"), Columns("y", "lower", "upper")),
+        (("y", "prediction"), Columns("y", point="prediction")),
+    ):
+        if set(names) <= set(rows.names):
+            return columns
+    raise InputError(
+        f"{rows.path} has neither y, lower and upper nor y and prediction: name its columns by "
+        "Columns('target', lower='…', upper='…') or Columns('target', point='…'); it has "
+        f"{', '.join(map(repr, rows.names[:15]))}"
+    )
 
 
 def calibrated(

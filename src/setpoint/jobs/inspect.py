@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from setpoint import _state_file, spec
+from setpoint._html import named
 from setpoint.bulk.fleet import Fleet
 from setpoint.bulk.replay import Trace
 from setpoint.bulk.states import States
@@ -88,7 +89,7 @@ class Inspected:
             "kind": self.kind,
             "controller": spec.to_toml(self.controller),
             "streams": {
-                "" if name is None else str(name): certificate.as_dict()
+                named(name): certificate.as_dict()
                 for name, certificate in self.certificates.items()
             },
         }
@@ -96,20 +97,20 @@ class Inspected:
     def __str__(self) -> str:
         if len(self.certificates) == 1:
             ((name, certificate),) = self.certificates.items()
-            head = f"{self.kind}{'' if name in (None, '') else f', stream {name!r}'}"
+            head = f"{self.kind}{'' if name in (None, '') else f', stream {named(name)!r}'}"
             return f"{head}\n{certificate}"
         what = "" if self.kind == KIND else f"{self.kind} of "
         lines = [f"{what}{len(self.certificates):,} streams", ""]
         if self.together:
             lines = [self.together, ""]
         shown = list(self.certificates.items())[:_MOST]
-        width = max([len("stream"), *(len(str(name)) for name, _ in shown)])
+        width = max([len("stream"), *(len(named(name)) for name, _ in shown)])
         lines.append(f"  {'stream':<{width}}{'labels':>12}{'mean loss':>11}{'level':>8}  verdict")
         for name, certificate in shown:
             for risk in certificate.risks:
                 mean = f"{risk.mean:.4f}" if risk.judged else "–"
                 lines.append(
-                    f"  {name!s:<{width}}{risk.judged:>12,}{mean:>11}{risk.level:>8.4g}  "
+                    f"  {named(name):<{width}}{risk.judged:>12,}{mean:>11}{risk.level:>8.4g}  "
                     f"{risk.verdict}"
                 )
         if len(self.certificates) > _MOST:
@@ -119,9 +120,9 @@ class Inspected:
     def only(self, name: str) -> "Inspected":
         """One stream by its name."""
         for key, certificate in self.certificates.items():
-            if str(key) == name:
+            if named(key) == name:
                 return Inspected(self.kind, self.controller, {key: certificate})
-        known = ", ".join(repr(str(key)) for key in list(self.certificates)[:5])
+        known = ", ".join(repr(named(key)) for key in list(self.certificates)[:5])
         more = ", …" if len(self.certificates) > 5 else ""
         raise InputError(f"there is no stream {name!r}; there are {known or 'none'}{more}")
 
@@ -196,8 +197,7 @@ def hand_over(path: str | os.PathLike[str], store: Store) -> list[str]:
     """
     names, known = [], set(store.names)
     for id, stream in streams(path).items():
-        parts = id if isinstance(id, tuple) else () if id is None else (id,)
-        name = "/".join(map(str, parts))
+        name = named(id)
         if name not in known:
             store.stream(name, stream.controller, state=stream.state)
         names.append(name)

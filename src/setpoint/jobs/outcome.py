@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setpoint import metrics
-from setpoint._html import amount, preformatted
+from setpoint._html import amount, named, preformatted
 from setpoint.bulk.replay import Trace, nominal
 from setpoint.controller import Controller
 from setpoint.errors import InputError
@@ -216,7 +216,9 @@ class Outcome:
         """
         if folder is None:
             if self.job.file is None:
-                raise InputError("a job without a file needs the folder to write to")
+                raise InputError(
+                    "a job without a file needs the folder to write to: name it by --out"
+                )
             folder = folder_for(self.job.file)
         numbers = self.metrics()
         with results(folder, self.job.file) as stage:
@@ -302,7 +304,7 @@ def _headline(trace: Trace, numbers: Mapping[str, Any]) -> str:
     alike = {id(certificate): certificate for certificate in trace.certificates}
     certified = [certificate.risks[0] for certificate in alike.values()]
     if all(risk.counted and risk.constant_upper is not None for risk in certified):
-        return f"{sentence}, and {_promise(certified, len(trace.states))}, whatever the data"
+        return f"{sentence}. Whatever the data do, {_promise(certified, len(trace.states))}"
     statuses = {risk.status for risk in certified}
     if statuses == {Status.SAYS_NOTHING_YET} or vacuous:
         return f"{sentence}, and nothing is guaranteed yet: there are too few labels"
@@ -316,7 +318,7 @@ def _promise(certified: list[RiskCertificate], streams: int) -> str:
     first = certified[0]
     most = max(risk.constant_upper or 0.0 for risk in certified)
     each = "" if streams == 1 else " in each series"
-    return f"never more than {most:.4g} {first.unit[1]} too many{each} is guaranteed"
+    return f"there are never more than {most:.4g} {first.unit[1]} too many{each}"
 
 
 def _beside(controller: Controller, numbers: Mapping[str, Any]) -> list[str]:
@@ -381,14 +383,14 @@ def _streams(numbers: Mapping[str, Any]) -> list[str]:
         f"  {told}",
         "  the series by trouble:",
     ]
-    width = max(len(str(row["id"])) for row in worst)
+    width = max(len(named(row["id"])) for row in worst)
     size = "mean width" if numbers["sets"] == "intervals" else "mean size"
     for row in worst:
         risk = f"{100 * (1 - row['risk']):>9.2f} %" if shares else f"{row['risk']:>11.4f}"
         length = row["mean_finite_length"]
         wide = "" if length is None else f", {size} {amount(length)}"
         lines.append(
-            f"    {row['id']!s:<{width}}{risk} over {row['labels']:,} labels{wide} "
+            f"    {named(row['id']):<{width}}{risk} over {row['labels']:,} labels{wide} "
             f"({row['verdict']}{_of_use(row)})"
         )
     return lines

@@ -131,13 +131,14 @@ def phased(tape: Tape) -> Tape:
     columns = dict(zip(tape.names, map(np.asarray, tape.prediction), strict=True))
     if "prediction" in columns:
         columns["point"] = columns.pop("prediction")
-    return tape.with_prediction({**columns, "phase": steps.astype(np.float64)})
+    return tape.with_prediction({**columns, "phase": steps})
 
 
-def _steps(tape: Tape) -> Array:
-    """How many steps of time each row is after the first; a step is the usual one in a stream."""
+def _steps(tape: Tape, rows: Any = slice(None)) -> Array:
+    """How many steps of time each of the rows is after the first; a step is the usual one."""
     moments = _moments(tape.time)
-    return np.asarray(np.rint((moments - moments.min()) / _spacing(tape, moments)))
+    some = moments[rows]
+    return np.asarray(np.rint((some - some.min()) / _spacing(tape, moments)))
 
 
 def _moments(time: Any) -> Array:
@@ -147,25 +148,27 @@ def _moments(time: Any) -> Array:
 
 
 def _spacing(tape: Tape, moments: Array) -> float:
-    """The usual distance of two rows of a stream in time, 1 if there is none."""
-    gaps = np.diff(np.asarray(tape.by_stream(moments)))
-    inside = np.ones(len(gaps), dtype=bool)
-    inside[tape.segments.offsets[1:-1] - 1] = False
-    gaps = gaps[inside & (gaps > 0)]
+    """The usual distance in time of two rows of the longest stream, 1 if there is none."""
+    gaps = np.diff(moments[_longest(tape)])
+    gaps = gaps[gaps > 0]
     return float(np.median(gaps)) if len(gaps) else 1.0
+
+
+def _longest(tape: Tape) -> Array:
+    """The rows of the longest stream."""
+    return tape.rows(tape.streams[int(np.diff(tape.segments.offsets).argmax())])
 
 
 def season(tape: Tape) -> int:
     """The season of the errors of a tape in steps of time; 0 if they have none."""
-    named = dict(zip(tape.names, map(np.asarray, tape.prediction), strict=True))
-    named.pop("phase", None)
-    errors = tape.y - np.mean(list(named.values()), axis=0)
-    longest = int(np.diff(tape.segments.offsets).argmax())
-    rows = tape.rows(tape.streams[longest])
-    steps = np.arange(len(rows)) if tape.time is None else _steps(tape)[rows].astype(np.int64)
-    steps = steps - steps[0]
+    rows = _longest(tape)
+    named = zip(tape.names, map(np.asarray, tape.prediction), strict=True)
+    middle = np.mean([column[rows] for name, column in named if name != "phase"], axis=0)
+    errors = tape.y[rows] - middle
+    steps = np.arange(len(rows)) if tape.time is None else _steps(tape, rows)
     if steps[-1] >= 20 * len(rows):
         return 0  # the times have no step
+    steps = steps.astype(np.int64)
     values = np.full(int(steps[-1]) + 1, np.nan)
-    values[steps] = np.where(np.isfinite(errors[rows]), errors[rows], np.nan)
+    values[steps] = np.where(np.isfinite(errors), errors, np.nan)
     return find_period(values)

@@ -73,7 +73,7 @@ class Usefulness:
     --------
     >>> y = np.sin(np.arange(400.0))
     >>> print(usefulness(y - 0.1, y + 0.1, y, np.zeros(400)))  # doctest: +ELLIPSIS
-    useful: over 350 labels the sets take up 10.0 % of the range of y, and score 0.10 times a ...
+    useful: over 350 labels the sets take up 10.0 % of the range of y, and their Winkler ...
     """
 
     use: Use
@@ -358,8 +358,8 @@ def _verdict(
         )
     if score == score:
         parts.append(
-            f"and score {score:.2f} times a rolling quantile of past errors (Winkler; below 1 is "
-            "better)"
+            f"and their Winkler score is {score:.2f} times that of a rolling quantile of past "
+            "errors (below 1 is better)"
         )
     words = ", ".join(parts) or "y and the forecast never move"
     use = Use.USEFUL

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
 from math import ceil, isfinite
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from setpoint.predictions import Probabilities
 from setpoint.stream import Stream
 
 try:
+    from sklearn import get_config
     from sklearn.base import (
         BaseEstimator,
         ClassifierMixin,
@@ -36,6 +37,7 @@ try:
     from sklearn.exceptions import NotFittedError
     from sklearn.pipeline import Pipeline
     from sklearn.utils import check_array, column_or_1d, get_tags
+    from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 except ImportError as error:
@@ -81,6 +83,49 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
         """What is guaranteed of the rows judged so far, and whether the premises hold."""
         check_is_fitted(self, "stream_")
         return self.stream_.certificate()
+
+    # Metadata
+
+    def get_metadata_routing(self) -> Any:
+        """Where metadata such as `sample_weight` goes: to the estimators that are wrapped.
+
+        An estimator must ask for it by `set_fit_request`, and by `set_partial_fit_request` if it
+        learns row by row; in a pipeline that is the last step.
+        """
+        router = MetadataRouter(owner=type(self).__name__)
+        for name in self._wrapped:
+            estimator, fits, learns = getattr(self, name), MethodMapping(), MethodMapping()
+            for caller in ("fit", "partial_fit"):
+                fits.add(caller=caller, callee="fit")
+                learns.add(caller=caller, callee="partial_fit")
+            router.add(method_mapping=fits, **{name: estimator})
+            if _has_partial_fit(estimator):
+                router.add(method_mapping=learns, **{f"{name}_rows": _last(estimator)})
+        return router
+
+    def _routed(self, caller: str, X: Any, metadata: dict[str, Any]) -> "_Rows":
+        """Rows with what each estimator asked for of the metadata."""
+        names = self._wrapped
+        if not metadata:
+            return _Rows(X, ({},) * len(names), ({},) * len(names))
+        if not get_config()["enable_metadata_routing"]:
+            raise InputError(
+                f"{sorted(metadata)} can be passed on with metadata routing alone: "
+                "sklearn.set_config(enable_metadata_routing=True)"
+            )
+        routed = process_routing(self, caller, **metadata)
+        by_rows = [routed.get(f"{name}_rows", {"partial_fit": {}}) for name in names]
+        return _Rows(
+            X,
+            tuple([_columns(routed[name]["fit"]) for name in names]),
+            tuple([_columns(asked["partial_fit"]) for asked in by_rows]),
+        )
+
+    @property
+    def _wrapped(self) -> list[str]:
+        """The names of the estimators that are wrapped."""
+        names = ("estimator", "lower", "upper")
+        return [name for name in names if getattr(self, name, None) is not None]
 
     # Sets
 
@@ -137,9 +182,9 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
             raise InputError(f"initial must be a share from 0 to 1, or whole, got {share}")
         return ceil(share * rows)
 
-    def _begin(self, X: Any, y: Any, first: int, *, by_rows: bool) -> Self:
+    def _begin(self, X: "_Rows", y: Any, first: int, *, by_rows: bool) -> Self:
         """Learns the first rows, at once or by `partial_fit`, then the others one by one."""
-        head, labels = _rows(X, 0, first), y[:first]
+        head, labels = X.cut(0, first), y[:first]
         if first:
             (self._learn if by_rows else self._fit)(head, labels)
         elif not self._ready and not self._learns:
@@ -149,32 +194,32 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
             )
         if not self._learns:
             self._keep(head, labels)
-        self._follow(_rows(X, first, len(y)), y[first:])
+        self._follow(X.cut(first, len(y)), y[first:])
         if not self._learns and first < len(y):
             start = 0 if self.window is None else max(len(y) - self.window, 0)
-            self._fit(_rows(X, start, len(y)), y[start:])
+            self._fit(X.cut(start, len(y)), y[start:])
             self._since = 0
         return self
 
-    def _fit(self, X: Any, y: Any) -> None:
-        for estimator in self._fitted:
-            estimator.fit(X, y)
+    def _fit(self, X: "_Rows", y: Any) -> None:
+        for estimator, metadata in zip(self._fitted, X.fit, strict=True):
+            estimator.fit(X.X, y, **metadata)
         self._ready = True
 
-    def _learn(self, X: Any, y: Any) -> None:
-        for estimator in self._fitted:
-            _partial_fit(estimator, X, y, self._options)
+    def _learn(self, X: "_Rows", y: Any) -> None:
+        for estimator, metadata in zip(self._fitted, X.partial_fit, strict=True):
+            _partial_fit(estimator, X.X, y, self._options | metadata)
         self._ready = True
 
-    def _follow(self, X: Any, y: Any) -> Self:
+    def _follow(self, X: "_Rows", y: Any) -> Self:
         """Predicts, judges and learns row by row."""
         shown: list[Any] = []
         start = 0
         while start < len(y):
             stop = min(start + self._ahead(len(y)), len(y))
-            rows, labels = _rows(X, start, stop), y[start:stop]
+            rows, labels = X.cut(start, stop), y[start:stop]
             if self._ready:
-                shown += map(self._show, self._outputs(rows), labels)
+                shown += map(self._show, self._outputs(rows.X), labels)
             if self._learns:
                 self._learn(rows, labels)
             else:
@@ -193,14 +238,14 @@ class _Online(MetaEstimatorMixin, BaseEstimator):
             return self.chunk
         return rows if self.refit is None else max(self.refit - self._since, 1)
 
-    def _keep(self, X: Any, y: Any) -> None:
+    def _keep(self, X: "_Rows", y: Any) -> None:
         """Remembers the last rows, if the estimators are fitted anew to them."""
         if self.refit is None or self.window is None or not len(y):
             return
         if self._past is not None:
-            X, y = _stack(self._past[0], X), np.concatenate([self._past[1], y])
+            X, y = self._past[0].joined(X), np.concatenate([self._past[1], y])
         start = max(len(y) - self.window, 0)
-        self._past = _rows(X, start, len(y)), y[start:]
+        self._past = X.cut(start, len(y)), y[start:]
 
     # Input
 
@@ -298,18 +343,19 @@ class IntervalRegressor(RegressorMixin, _Online):
     upper: Any = None
     memory: Fading | Recent | None = None
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
         """Begins anew: fits the first rows, then predicts and learns the others one by one."""
-        return self._anew(X, y, by_rows=False)
+        return self._anew(X, y, "fit", metadata)
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any, **metadata: Any) -> Self:
         """Predicts and learns rows one by one.
 
         The first call of all begins as `fit` does, with the share `initial` of its rows.
         """
         if not hasattr(self, "stream_"):
-            return self._anew(X, y, by_rows=True)
-        return self._follow(*self._numbers(X, y, reset=False))
+            return self._anew(X, y, "partial_fit", metadata)
+        X, y = self._numbers(X, y, reset=False)
+        return self._follow(self._routed("partial_fit", X, metadata), y)
 
     def predict(self, X: Any) -> Floats:
         """The estimator's own forecast."""
@@ -328,8 +374,9 @@ class IntervalRegressor(RegressorMixin, _Online):
         X, y = self._input(X, y, reset=reset)
         return X, check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
 
-    def _anew(self, X: Any, y: Any, *, by_rows: bool) -> Self:
+    def _anew(self, X: Any, y: Any, caller: str, metadata: dict[str, Any]) -> Self:
         X, y = self._numbers(X, y, reset=True)
+        rows = self._routed(caller, X, metadata)
         if (self.lower is None) != (self.upper is None):
             raise InputError("lower and upper must be given together, got only one of them")
         ends = () if self.lower is None else (self.lower, self.upper)
@@ -339,7 +386,8 @@ class IntervalRegressor(RegressorMixin, _Online):
         self._handover = handover(controller)
         self._shape = self._handover.shape
         self.residuals_ = Residuals(self.memory)
-        return self._begin(X, y, self._first(len(y)), by_rows=by_rows and self._learns)
+        by_rows = caller == "partial_fit" and self._learns
+        return self._begin(rows, y, self._first(len(y)), by_rows=by_rows)
 
     def _outputs(self, X: Any) -> Iterator[tuple[float, ...]]:
         columns = [np.asarray(model.predict(X), dtype=np.float64) for model in self._fitted]
@@ -400,15 +448,16 @@ class SetClassifier(ClassifierMixin, _Online):
 
     _dtype: ClassVar[type] = np.bool_
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, **metadata: Any) -> Self:
         """Begins anew: fits the first rows, then predicts and learns the others one by one."""
         X, y = self._labels(X, y, reset=True)
+        rows = self._routed("fit", X, metadata)
         first = self._anew(y, np.unique(y))
         # `fit` would not hear of the classes still to come; `partial_fit` is told.
         to_come = first > 0 and len(np.unique(y[:first])) < len(self.classes_)
-        return self._begin(X, y, first, by_rows=to_come and self._learns)
+        return self._begin(rows, y, first, by_rows=to_come and self._learns)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, **metadata: Any) -> Self:
         """Predicts and learns rows one by one.
 
         The first call of all needs `classes`, and begins as `fit` does, with the share `initial`
@@ -417,11 +466,12 @@ class SetClassifier(ClassifierMixin, _Online):
         if not hasattr(self, "stream_"):
             if classes is None:
                 if not _has_partial_fit(self.estimator):
-                    return self.fit(X, y)
+                    return self.fit(X, y, **metadata)
                 raise InputError("classes must be passed on the first call to partial_fit.")
             X, y = self._labels(X, y, reset=True)
+            rows = self._routed("partial_fit", X, metadata)
             first = self._anew(y, np.unique(classes))
-            return self._begin(X, y, first, by_rows=self._learns)
+            return self._begin(rows, y, first, by_rows=self._learns)
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise InputError(
                 f"classes must be those of the first call, {self.classes_.tolist()}, "
@@ -429,7 +479,7 @@ class SetClassifier(ClassifierMixin, _Online):
             )
         X, y = self._labels(X, y, reset=False)
         self._check_known(y)
-        return self._follow(X, y)
+        return self._follow(self._routed("partial_fit", X, metadata), y)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The estimator's own label."""
@@ -510,7 +560,42 @@ def _sliceable(X: Any) -> Any:
     return X if hasattr(X, "slice") and hasattr(X, "columns") else np.asarray(X)
 
 
-def _rows(X: Any, start: int, stop: int) -> Any:
+Metadata = tuple[dict[str, Any], ...]
+
+
+class _Rows(NamedTuple):
+    """Rows of X, and the metadata of them for `fit` and `partial_fit` of each estimator."""
+
+    X: Any
+    fit: Metadata
+    partial_fit: Metadata
+
+    def cut(self, start: int, stop: int) -> "_Rows":
+        """Some of the rows."""
+        fit, partial_fit = (
+            tuple([{name: _cut(v, start, stop) for name, v in each.items()} for each in metadata])
+            for metadata in (self.fit, self.partial_fit)
+        )
+        return _Rows(_cut(self.X, start, stop), fit, partial_fit)
+
+    def joined(self, more: "_Rows") -> "_Rows":
+        """These rows, and then others; metadata that only some of them have are left out."""
+        fit, partial_fit = (
+            tuple([
+                {name: _stack(old[name], new[name]) for name in old.keys() & new.keys()}
+                for old, new in zip(first, second, strict=True)
+            ])
+            for first, second in ((self.fit, more.fit), (self.partial_fit, more.partial_fit))
+        )  # fmt: skip
+        return _Rows(_stack(self.X, more.X), fit, partial_fit)
+
+
+def _columns(metadata: Any) -> dict[str, Any]:
+    """Metadata with one entry a row, which can be cut."""
+    return {name: _sliceable(values) for name, values in metadata.items() if values is not None}
+
+
+def _cut(X: Any, start: int, stop: int) -> Any:
     return X.iloc[start:stop] if hasattr(X, "iloc") else X[start:stop]
 
 
@@ -532,11 +617,14 @@ def _is_fitted(estimator: Any) -> bool:
     return True
 
 
+def _last(estimator: Any) -> Any:
+    """What learns: the last step of a pipeline, or the estimator itself."""
+    return _last(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
+
+
 def _has_partial_fit(estimator: Any) -> bool:
     """Whether it learns row by row; a pipeline does if its last step does."""
-    if isinstance(estimator, Pipeline):
-        return _has_partial_fit(estimator.steps[-1][1])
-    return hasattr(estimator, "partial_fit")
+    return hasattr(_last(estimator), "partial_fit")
 
 
 def _partial_fit(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> None:

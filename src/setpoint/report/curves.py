@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from setpoint import metrics
+from setpoint._html import named
 from setpoint.bulk.replay import Trace
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate
@@ -60,7 +61,7 @@ class View:
         """Which stream it is, to go behind a title; nothing where that goes without saying."""
         if self.several or len(self.trace.states) == 1:
             return ""
-        return f", series {self.streams[0]}"
+        return f", series {named(self.streams[0])}"
 
     @property
     def hits(self) -> Array:
@@ -200,14 +201,13 @@ def _by_stream(trace: Trace, risk: int) -> Streams:
     every = View(trace, rows, rows, "row", tuple(trace.states))
 
     def means(values: Array) -> tuple[Array, Array]:
-        known = ~np.isnan(values)
-        counts = np.bincount(numbers[known], minlength=count)
-        totals = np.bincount(numbers[known], values[known], count)
+        known = np.isfinite(values)
+        counts = np.bincount(numbers, known, count)
+        totals = np.bincount(numbers, np.where(known, values, 0.0), count)
         return np.divide(totals, counts, out=np.full(count, nan), where=counts > 0), counts
 
     risks, labels = means(every.losses(risk))
-    sizes = every.sizes
-    length, _ = means(np.where(np.isfinite(sizes), sizes, nan))
+    length, _ = means(every.sizes)
     return Streams(list(trace.tape.streams), labels, risks, means(every.hits)[0], length)
 
 
@@ -289,6 +289,12 @@ def risks(view: View, risk: int) -> Risks:
     Σ(l − r) of a stream stays within constants; over several streams the constants add up, each
     from the first label of its stream on.
     """
+    key = ("risks", risk, None if view.several else view.streams, len(view.rows))
+    told: Risks = _once(view.trace, key, lambda: _risks(view, risk))
+    return told
+
+
+def _risks(view: View, risk: int) -> Risks:
     trace = view.trace
     losses = view.losses(risk)
     judged = np.flatnonzero(~np.isnan(losses))
@@ -323,7 +329,8 @@ def risks(view: View, risk: int) -> Risks:
     def edge(side: Array | None) -> Array | None:
         if side is None:
             return None
-        return np.clip(level + np.cumsum(side) / labels, promise.low, promise.high)[drawn]
+        ends = level + np.cumsum(side)[drawn] / labels[drawn]
+        return np.clip(ends, promise.low, promise.high)
 
     x = view.x[judged[drawn]]
     return Risks(x, running[drawn], edge(low), edge(high), level, len(judged), earlier)
@@ -511,10 +518,17 @@ def lengths(view: View) -> Lengths:
 def _medians(trace: Trace) -> Array:
     """The median finite length of each stream; NaN where there is none."""
     every = np.arange(len(trace.lam))
-    sizes = View(trace, every, every, "row", ()).sizes
-    parts = np.split(trace.tape.by_stream(sizes), trace.tape.segments.offsets[1:-1])
-    finite = (part[np.isfinite(part)] for part in parts)
-    return np.array([np.median(part) if len(part) else nan for part in finite])
+    sizes = trace.tape.by_stream(View(trace, every, every, "row", ()).sizes)
+    begins, counts = trace.tape.segments.offsets[:-1], np.diff(trace.tape.segments.offsets)
+    medians = np.full(len(counts), nan)
+    for count in np.unique(counts[counts > 0]).tolist():  # streams of one length in one table
+        which = np.flatnonzero(counts == count)
+        table = np.sort(sizes[begins[which, None] + np.arange(count)], axis=1)
+        finite = np.isfinite(table).sum(axis=1)  # the others are sorted behind them
+        which, table, finite = which[finite > 0], table[finite > 0], finite[finite > 0]
+        pair = np.take_along_axis(table, np.stack([(finite - 1) // 2, finite // 2], 1), axis=1)
+        medians[which] = pair.mean(axis=1)
+    return medians
 
 
 class Window(NamedTuple):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from setpoint._html import named
 from setpoint.bulk.replay import Trace
 from setpoint.errors import InputError
 from setpoint.guarantee import asked_of
@@ -380,7 +381,7 @@ def titled(
     """
     name = "" if view is None else view.name
     if view is not None and name:
-        caption = f"This is series {view.streams[0]}. {caption}"
+        caption = f"This is series {named(view.streams[0])}. {caption}"
     muted = {"color": LIGHT["muted"], "size": 12}
     axis: dict[str, Any] = {
         "gridcolor": LIGHT["grid"],

@@ -114,7 +114,7 @@ def metrics(trace: Trace, *, window: int = 250, before: Trace | None = None) -> 
         "last_time": _time(every, -1),
         "risks": risks,
         **{name: of_the_first[name] for name in of_the_first if name not in _OF_RISKS + _OF_GROUPS},
-        **_finite_scores(trace),
+        **_finite_scores(trace, summaries[0]),
         "before": None if before is None else _before(trace, before, window),
         "groups": _groups(every),
         "worst_streams": _streams(trace) if every.several else [],
@@ -193,23 +193,27 @@ def _budget(
 
 def _before(trace: Trace, before: Trace, window: int) -> dict[str, Any]:
     """The numbers of the sets that there were before."""
-    scores: dict[str, Any] = {**before.summary(window=window).as_dict(), **_finite_scores(before)}
+    summary = before.summary(window=window)
+    scores: dict[str, Any] = {**summary.as_dict(), **_finite_scores(before, summary)}
     use = before.usefulness() if trace.shown is None else None
     several = len(trace.states) > 1
     if use is None:  # the sets of `trace` have no ends
         scores |= {name: None for name in scores if name.endswith(("winkler", "pinball"))}
-    lengths = by_stream(before).length[_by_trouble(trace)].tolist() if several else []
+    ids = [trace.tape.streams[place] for place in _by_trouble(trace)] if several else []
+    lengths = [measures.mean_finite_length(view_of(before, id).sizes) for id in ids]
     return {**scores, "usefulness": None if use is None else use.as_dict(), "lengths": lengths}
 
 
-def _finite_scores(trace: Trace) -> dict[str, float]:
+def _finite_scores(trace: Trace, summary: Summary) -> dict[str, float]:
     """The scores of the intervals that have two finite ends: one without makes a mean infinite."""
-    kept = np.zeros(0, dtype=np.int64)
-    if trace.shown is None:
-        finite = np.isfinite(trace.lower) & np.isfinite(trace.upper)
-        kept = np.flatnonzero(finite & trace.observed)
-    steps = tally.measure_rows(trace.lower[kept], trace.upper[kept], trace.tape.y[kept])
-    scores = tally.derived(tally.tally_of(steps), (1.0 - nominal(trace.controller)) / 2.0)
+    scores: Mapping[str, Any] = summary.as_dict()
+    if not (isfinite(summary.mean_length) and summary.empty == 0.0):
+        kept = np.zeros(0, dtype=np.int64)
+        if trace.shown is None:
+            finite = np.isfinite(trace.lower) & np.isfinite(trace.upper)
+            kept = np.flatnonzero(finite & trace.observed)
+        steps = tally.measure_rows(trace.lower[kept], trace.upper[kept], trace.tape.y[kept])
+        scores = tally.derived(tally.tally_of(steps), (1.0 - nominal(trace.controller)) / 2.0)
     return {f"mean_finite_{name}": float(scores[name]) for name in ("winkler", "pinball")}
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from setpoint import spec
 from setpoint._files import put
+from setpoint._html import named
 from setpoint.bulk.replay import Trace
 from setpoint.errors import SpecError
 from setpoint.guarantee import Status
@@ -109,8 +110,14 @@ def _views(trace: Trace, numbers: Mapping[str, Any]) -> dict[str, dict[str, str]
         return {"": _drawn(trace, None, numbers)}
     views = {"all series together": _drawn(trace, None, numbers)}
     for stream in numbers["worst_streams"][:_MOST_VIEWS]:
-        views[f"series {stream['id']}"] = _drawn(trace, stream["id"], numbers)
+        id = stream["id"]
+        views[f"series {named(id)}"] = _drawn(trace, _key(id), numbers)
     return views
+
+
+def _key(id: Any) -> Any:
+    """The key of a stream from what the numbers have of it: a tuple is a list there."""
+    return tuple(id) if isinstance(id, list) else id
 
 
 def _drawn(trace: Trace, stream: Hashable, numbers: Mapping[str, Any]) -> dict[str, str]:
@@ -356,7 +363,7 @@ def _streams(numbers: Mapping[str, Any]) -> str:
             for name, form in columns.values()
         )
         rows.append(
-            f"<tr><td>{escape(str(stream['id']))}</td>{''.join(cells)}"
+            f"<tr><td>{escape(named(stream['id']))}</td>{''.join(cells)}"
             f'<td class="{words.mood(stream["status"])}">{escape(stream["verdict"])}</td>'
             + ("" if stream["usefulness"] is None else _use(stream["usefulness"]))
             + "</tr>"
@@ -411,7 +418,7 @@ def _worst(numbers: Mapping[str, Any], index: int) -> str:
             f'<td class="number">{words.off(-distance if shares else distance, shares)}</td>'
             f'<td class="words">{escape(words.of_window(window, words.target(numbers)))}</td></tr>'
         )
-    of = f" of series {escape(str(windows[0]['stream']))}" if numbers["streams"] > 1 else ""
+    of = f" of series {escape(named(windows[0]['stream']))}" if numbers["streams"] > 1 else ""
     which = f": {escape(risk['name'])}" if len(numbers["risks"]) > 1 else ""
     heads = ("From", "To", "Coverage" if shares else "Mean loss", "Off by", "What happened there")
     said = f"windows-said-{index}"
@@ -452,8 +459,8 @@ def _certificate(trace: Trace, numbers: Mapping[str, Any]) -> str:
     if numbers["streams"] == 1:
         return _section("Certificate", "", str(trace.certificate()))
     worst = numbers["worst_streams"][0]["id"]
-    note = f"Of series {escape(str(worst))}, the one with the most trouble."
-    return _section("Certificate", note, str(trace.certificate(worst)))
+    note = f"Of series {escape(named(worst))}, the one with the most trouble."
+    return _section("Certificate", note, str(trace.certificate(_key(worst))))
 
 
 def _configuration(trace: Trace) -> str:

@@ -19,7 +19,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Router
 
-import setpoint
 from setpoint import errors, presets, spec
 from setpoint.errors import InputError, SetpointError, UnknownStream
 from setpoint.service import api
@@ -59,6 +58,7 @@ _HEADERS = {
 _FILES = {"/": "page.html", "/page.js": "page.js", "/page.css": "page.css"}
 _ONE = "/v1/streams/"
 _FAILED = 5.0  # for so many seconds after a write that failed it is not ready
+_LONG = 0.05  # seconds of the processor for a list of all streams
 _SHARED = 1000  # events that a page may be behind before it is told so
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 _log = logging.getLogger("setpoint")
@@ -109,6 +109,8 @@ class Service:
         self.metrics = Metrics(self._rows, limits.metrics)
         self.pages: dict[str, set[asyncio.Queue[bytes]]] = {}
         self.followers = 0
+        self._kept: list[dict[str, Any]] = []
+        self._fresh = 0.0  # until when they are
         self._threads = ThreadPoolExecutor(1, "setpoint-reader")
         self._places: dict[str, dict[str, tuple[Operation, _Answering]]] = {}
         for operation, answer in (*self.operations(), *self._pages()):
@@ -352,7 +354,9 @@ class Service:
         row = await self._known(name)
         stream = await self._look(self.reader.read, name)
         text = spec.to_toml(stream.controller)
-        return _Json(_encode({**row, "controller": text, "summary": _summary(stream)}))
+        summary = await self._look(self.reader.summary, name)
+        told = {"text": str(summary), **summary.as_dict()}
+        return _Json(_encode({**row, "controller": text, "summary": told}))
 
     async def certificate(self, request: Request) -> Response:
         """What is guaranteed of a stream."""
@@ -425,12 +429,22 @@ class Service:
         return _Json(text, b"text/plain; version=0.0.4; charset=utf-8")
 
     def _rows(self, name: str | None = None) -> list[dict[str, Any]]:
-        """An overview of every stream or one, those in trouble first."""
-        rows = []
+        """An overview of every stream or one, those in trouble first.
+
+        Where there are many streams it serves everyone who asks for a while: ten times as long as
+        it took, so that pages that look on leave the processor to the events.
+        """
+        if name is None and time.monotonic() < self._fresh:
+            return self._kept
+        began, rows = time.thread_time(), []
         for other, row in self.reader.overviews(name).items():
             del row["recent"], row["known"]
             rows.append({"name": other, **row, "trouble": trouble(row)})
-        return sorted(rows, key=lambda row: (-row["trouble"], row["name"]))
+        rows.sort(key=lambda row: (-row["trouble"], row["name"]))
+        took = time.thread_time() - began
+        if took > _LONG and name is None:
+            self._kept, self._fresh = rows, time.monotonic() + 10.0 * took
+        return rows
 
     async def _known(self, name: str) -> dict[str, Any]:
         """The overview of a stream that exists."""
@@ -541,12 +555,6 @@ def _problem(
     elif status in (429, 503):
         headers["retry-after"] = "1"
     return _Json(_encode(problem), b"application/problem+json", status, headers)
-
-
-def _summary(stream: "setpoint.Stream") -> dict[str, Any]:
-    """What a person reads of a stream: the one place for it, in answers and on the page."""
-    summary = stream.summary()
-    return {"text": str(summary), **summary.as_dict()}
 
 
 def _name(request: Request) -> str:

@@ -135,7 +135,7 @@ class Metrics:
         rows = self.rows()
         yield GaugeMetricFamily("setpoint_streams", "Streams in the store", len(rows))
         waiting = sum(row["waiting"] for row in rows)
-        yield GaugeMetricFamily("setpoint_waiting_total", "Predictions that wait, of all", waiting)
+        yield GaugeMetricFamily("setpoint_waiting", "Predictions that wait, of all", waiting)
         alarmed = sum(bool(row["alarm"]) for row in rows)
         yield GaugeMetricFamily("setpoint_streams_alarmed", "Streams in an alarm", alarmed)
         yield from _of_streams(rows[: self.most])
@@ -210,24 +210,35 @@ class Webhooks:
         """Tells alarms until it is cancelled; `look` runs what uses the store."""
         import httpx  # for those who have webhooks
 
-        async with httpx.AsyncClient(timeout=10.0) as client:
-            left: dict[int, tuple[dict[str, Any], list[str]]] = {}  # alarms, and who is to hear
-            pause = self.seconds
+        left: dict[int, dict[str, Any]] = {}  # alarms that somebody is still to hear
+        queues: list[list[dict[str, Any]]] = [[] for _ in self.addresses]
+        async with httpx.AsyncClient(timeout=10.0) as client, asyncio.TaskGroup() as tasks:
+            for address, queue in zip(self.addresses, queues, strict=True):
+                tasks.create_task(self._serve(client, address, queue))
             while True:
                 try:
                     for alarm in await look(self.store.untold):
-                        left.setdefault(alarm["number"], (alarm, list(self.addresses)))
-                    for number, (alarm, addresses) in list(left.items()):
-                        for address in list(addresses):
-                            if await self._tell(client, address, alarm):
-                                addresses.remove(address)
-                        if not addresses:
-                            await look(self.store.told, [alarm])
-                            del left[number]
+                        if left.setdefault(alarm["number"], alarm) is alarm:
+                            for queue in queues:
+                                queue.append(alarm)
+                    waiting = {alarm["number"] for queue in queues for alarm in queue}
+                    if heard := left.keys() - waiting:
+                        await look(self.store.told, [left[number] for number in heard])
+                        left = {number: left[number] for number in waiting}
                 except SetpointError as error:
                     _log.warning("alarms wait: %s", error)
-                pause = min(2.0 * pause, 30.0) if left else self.seconds
-                await asyncio.sleep(pause)
+                await asyncio.sleep(self.seconds)
+
+    async def _serve(self, client: Any, address: str, queue: list[dict[str, Any]]) -> None:
+        """Tells one address what is in its queue, so that one that hangs holds up no other."""
+        pause = self.seconds
+        while True:
+            if queue and await self._tell(client, address, queue[0]):
+                del queue[0]
+                pause = self.seconds
+                continue
+            pause = min(2.0 * pause, 30.0) if queue else self.seconds
+            await asyncio.sleep(pause)
 
     async def _tell(self, client: Any, address: str, alarm: dict[str, Any]) -> bool:
         import httpx
@@ -242,6 +253,6 @@ class Webhooks:
         try:
             response = await client.post(address, content=body, headers=headers)
             return bool(response.is_success)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             _log.warning("an alarm could not be told: %s", type(error).__name__)
             return False

@@ -7,6 +7,7 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -39,9 +40,12 @@ CREATE TABLE alarms (
 """The tables, in the words of SQLite."""
 
 _ROW = "number, id, receipt, made, y, loss, covered, ended, closed"
-_MADE = f"INSERT INTO predictions (stream, {_ROW}) VALUES (?{', ?' * 9})"
-_CLOSED = """UPDATE predictions SET y = ?, loss = ?, covered = ?, ended = ?, closed = ?
-WHERE stream = ? AND number = ?"""
+_MADE = f"INSERT INTO predictions (stream, {_ROW}) VALUES ", ""
+_CLOSED = (
+    "UPDATE predictions SET y = v.column1, loss = v.column2, covered = v.column3, "
+    "ended = v.column4, closed = v.column5 FROM (VALUES ",
+    ") AS v WHERE stream = v.column6 AND number = v.column7",
+)
 _FORGET = "DELETE FROM predictions WHERE stream = ? AND number <= ? AND ended IS NOT NULL"
 _ALARM = "INSERT INTO alarms (stream, alarm, made, due) VALUES (?, ?, ?, 0)"
 _NOTICE = "key, stream, alarm, made"
@@ -116,7 +120,8 @@ class Database(Protocol):
     `rollback` ends it with nothing written.
 
     `find` gives the predictions under some ids, as far as they are known, `history` those after a
-    number, `overviews` the names and overviews of all streams or one, `alarms` the last ones.
+    number, `answered` the last ones that were answered, `overviews` the names and overviews of
+    all streams or one, `alarms` the last ones.
     `take` lends alarms that were not told yet, for some seconds; `told` says that they were.
     """
 
@@ -129,6 +134,7 @@ class Database(Protocol):
     def commit(self, changes: Sequence[Change]) -> None: ...
     def rollback(self) -> None: ...
     def history(self, name: str, after: int, most: int) -> list[Row]: ...
+    def answered(self, name: str, most: int) -> list[Row]: ...
     def overviews(self, name: str | None = None) -> list[tuple[str, str]]: ...
     def alarms(self, most: int) -> list[Notice]: ...
     def take(self, now: float, seconds: float) -> list[Notice]: ...
@@ -155,6 +161,14 @@ class Tables(ABC):
     @abstractmethod
     def _each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Runs a statement for every row."""
+
+    @abstractmethod
+    def _insert(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Writes new predictions: the key of the stream, then a row."""
+
+    @abstractmethod
+    def _close_rows(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Writes what became of predictions: y and what follows it, then stream and number."""
 
     @abstractmethod
     def _open(self, *, reads: bool = False) -> None:
@@ -270,14 +284,6 @@ class Tables(ABC):
                 self.rollback()
                 raise
 
-    def _insert(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Writes new predictions: the key of the stream, then a row."""
-        self._each(_MADE, rows)
-
-    def _close_rows(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Writes what became of predictions: y and what follows it, then stream and number."""
-        self._each(_CLOSED, rows)
-
     def rollback(self) -> None:
         with self._said():
             self._end("ROLLBACK")
@@ -311,6 +317,15 @@ class Tables(ABC):
                 [after, name, most],
             )
             return list(map(Row._make, rows))
+
+    def answered(self, name: str, most: int) -> list[Row]:
+        with self._transaction(reads=True):
+            rows = self._ask(
+                f"SELECT {_ROW} FROM predictions WHERE ended = 'answered' AND stream = "
+                "(SELECT key FROM streams WHERE name = ?) ORDER BY number DESC LIMIT ?",
+                [name, most],
+            )
+            return list(map(Row._make, reversed(rows)))
 
     def overviews(self, name: str | None = None) -> list[tuple[str, str]]:
         with self._transaction(reads=True):
@@ -385,6 +400,24 @@ class SQLite(Tables):
 
     def _each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         self._database.executemany(statement, rows)
+
+    def _insert(self, rows: Sequence[Sequence[Any]]) -> None:
+        self._together(*_MADE, rows)
+
+    def _close_rows(self, rows: Sequence[Sequence[Any]]) -> None:
+        self._together(*_CLOSED, rows)
+
+    def _together(self, start: str, end: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Runs a statement on many rows at once.
+
+        Row by row a busy thread would take the interpreter after each, and this one would wait.
+        """
+        place, marks = 0, f"(?{', ?' * (len(rows[0]) - 1)})"
+        while place < len(rows):
+            count = 1 << min((len(rows) - place).bit_length() - 1, 8)  # few, so each is known
+            values = chain.from_iterable(rows[place : place + count])
+            self._ask(f"{start}{', '.join([marks] * count)}{end}", list(values))
+            place += count
 
     def _open(self, *, reads: bool = False) -> None:
         self._database.execute("BEGIN DEFERRED" if reads else "BEGIN IMMEDIATE")

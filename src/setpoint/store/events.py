@@ -20,6 +20,7 @@ __all__ = [
     "described",
     "flag",
     "id_from",
+    "id_of",
     "id_text",
     "name_of",
     "plain",
@@ -31,7 +32,7 @@ _KEYS = ("stream", "id", *_VERBS)
 _FLAGS = ("drop", "certificate")
 _ALLOWED = frozenset(_KEYS)
 _PLAIN = frozenset((float, int, str))
-_LONGEST, _MOST_BITS, _SMALL = 200, 3000, 1 << 63
+_LONGEST, _MOST_BITS, _MOST_TEXT, _SMALL = 200, 3000, 2500, 1 << 63
 
 
 class Unread(NamedTuple):
@@ -58,7 +59,7 @@ def checked(event: Any, stream: str = "") -> tuple[str, Id | None]:
     if not ("prediction" in event or "y" in event or event.get("drop") or event.get("certificate")):
         raise InputError(f"an event needs one of {', '.join(_VERBS)}, got {quoted(event)}")
     name, id = event.get("stream"), event.get("id")
-    return stream if name is None else name_of(name), None if id is None else _id_of(id)
+    return stream if name is None else name_of(name), None if id is None else id_of(id)
 
 
 def name_of(value: Any) -> str:
@@ -71,13 +72,16 @@ def name_of(value: Any) -> str:
     return name
 
 
-def _id_of(value: Any) -> Id:
+def id_of(value: Any) -> Id:
     """An id: text, a whole number, or a list of them, which is a tuple in Python."""
     if type(value) is not list and type(value) is not tuple:
         return _id(value, "an id")
     if not value:
         raise InputError("an id that is a list must have a part, got []")
-    return tuple([_id(part, "a part of an id") for part in value])
+    id = tuple([_id(part, "a part of an id") for part in value])
+    if len(id_text(id)) > _MOST_TEXT:  # PostgreSQL has no room for more in an index
+        raise InputError(f"an id may have {_MOST_TEXT:,} characters as JSON, got {quoted(value)}")
+    return id
 
 
 def _id(value: Any, what: str) -> int | str:

@@ -16,13 +16,14 @@ from setpoint._state_file import from_text
 from setpoint.controller import Controller, State
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver
 from setpoint.guarantee import Certificate
-from setpoint.receipts import Id, checked_id
+from setpoint.receipts import Id
 from setpoint.store.database import Database, Notice, Row, SQLite
 from setpoint.store.events import (
     checked,
     described,
     flag,
     id_from,
+    id_of,
     id_text,
     name_of,
     plain,
@@ -30,6 +31,7 @@ from setpoint.store.events import (
 )
 from setpoint.store.live import Live, encode
 from setpoint.stream import Stream
+from setpoint.summary import RECENT, StreamSummary, summarise
 
 __all__ = ["Store", "StoredStream"]
 
@@ -278,6 +280,17 @@ class Store:
             raise _unknown(name)
         return live.stream
 
+    def summary(self, name: str = "") -> StreamSummary:
+        """How a stream is doing, with the width and the use of its last sets in the database."""
+        with self._used():
+            stream, rows = self.read(name), self._database.answered(name, RECENT)
+        recent, waiting = [], len(stream.pending)
+        for row in rows:
+            _, reading, shown, _, _ = from_text(row.receipt)
+            label = stream.controller.sets.label(loads(row.y or "null"))
+            recent.append((shown, loads(row.loss or "null"), label, reading, waiting))
+        return summarise(stream.controller, stream.state, waiting=waiting, recent=recent)
+
     def history(
         self, name: str = "", after: int = -1, most: int | None = None
     ) -> Iterator[dict[str, Any]]:
@@ -431,7 +444,7 @@ class StoredStream:
         with self._store._transaction([self.name]):
             live = self._store._begun(self.name, new=False)
             if id is not None:
-                self._store._fill(live, [checked_id(id)])
+                self._store._fill(live, [id_of(id)])
             yield live
 
     def predict(self, prediction: Any, id: Id | None = None) -> Any:

@@ -32,6 +32,7 @@ __all__ = [
     "is_id",
     "number_keys",
     "numbers",
+    "opened",
     "refuse",
     "repeated_times",
     "segment",
@@ -234,14 +235,14 @@ def frame_columns(
     frame: Any, wanted: Iterable[Any], where: str = "the frame"
 ) -> dict[Any, np.ndarray]:
     """Columns of a data frame of any make, or of a mapping from names to arrays."""
-    frame, names = _opened(frame)
+    frame, names = opened(frame)
     check_columns(wanted, names, where)
     return {name: column(frame[name], f"column {name!r}") for name in wanted}
 
 
 def usual_prediction(frame: Any) -> tuple[str, ...]:
     """The columns that a prediction has where nobody named them, as far as a frame has them."""
-    _, names = _opened(frame)
+    _, names = opened(frame)
     for usual in (("lower", "upper"), ("prediction",)):
         if all(name in names for name in usual):
             return usual
@@ -252,7 +253,7 @@ def usual_prediction(frame: Any) -> tuple[str, ...]:
     )
 
 
-def _opened(frame: Any) -> tuple[Any, list[Any]]:
+def opened(frame: Any) -> tuple[Any, list[Any]]:
     """A frame whose columns can be taken by name, and these names."""
     if not isinstance(frame, Mapping) and not hasattr(frame, "__len__"):
         if hasattr(frame, "__arrow_c_stream__"):

@@ -9,17 +9,20 @@ import gzip
 import io
 import json
 import os
+import shutil
+import sys
 import zipfile
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
 from itertools import islice
 from math import isfinite
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, cast
 
 import numpy as np
@@ -51,7 +54,6 @@ SUFFIXES = (
 _INSTEAD = {
     (".xlsx", ".xls", ".ods"): "a spreadsheet: save its sheet as CSV, or give jobs a data frame",
     (".json",): "JSON: write one object in each line, and call the file .jsonl",
-    ("-",): "standard input, and rows are read from files: write them to one",
 }
 _Path = str | os.PathLike[str]
 _EMPTY = "is empty: it needs a row for each prediction and its outcome"
@@ -109,7 +111,7 @@ class File:
 
         `header` says which line of a CSV is counted as the first.
         """
-        if self.suffix == ".parquet":
+        if self.suffix == ".parquet" or self.path.suffix == "":
             return f"row {row + 1:,}"
         with _text(self.path) as lines:
             numbers: Iterator[int]
@@ -126,8 +128,15 @@ class File:
 def read(path: _Path, columns: Sequence[str] | None = None, *, empty: bool = False) -> File:
     """The rows of a CSV, Parquet or JSON Lines file; compressed by gzip if it ends in .gz.
 
-    `columns` are those to read, by default all; `empty` allows a file without rows.
+    "-" is a CSV on standard input. `columns` are those to read, by default all; `empty` allows a
+    file without rows.
     """
+    if os.fspath(path) == "-":
+        with TemporaryDirectory() as folder:
+            copy = Path(folder) / "stdin.csv"
+            with copy.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            return replace(read(copy, columns, empty=empty), path=Path("standard input"))
     where, suffix = Path(path), suffix_of(path)
     pa = arrow()
     if not where.exists():
@@ -341,12 +350,9 @@ def _needs_quotes(column: Any, delimiter: str) -> bool:
     if not is_text(column):
         return False
     signs = [sign.encode() for sign in ('"', delimiter, "\n", "\r")]
-    for chunk in column.chunks:
-        text = getattr(chunk, "dictionary", chunk).buffers()[-1]
-        data = b"" if text is None else text.to_pybytes()
-        if any(sign in data for sign in signs):
-            return True
-    return False
+    texts = (getattr(chunk, "dictionary", chunk).buffers()[-1] for chunk in column.chunks)
+    parts = (text[at : at + _BATCH] for text in texts if text for at in range(0, len(text), _BATCH))
+    return any(sign in part.to_pybytes() for part in parts for sign in signs)
 
 
 def _fitted(table: Any, suffix: str) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint.metrics import streaks as streaks_of
+from setpoint.presets import find_period
 from setpoint_paper.comparison.measures import measure
 from setpoint_paper.comparison.rules import RULES, fixed
 from setpoint_paper.comparison.streams import BURN_IN, Series, ahead, read
@@ -42,8 +43,20 @@ def _without_delay(series: Series) -> Ends:
     return fixed(series, two_sided=False, past=False, chosen_for=replace(series, delay=0))
 
 
+def _found(series: Series) -> Ends:
+    """The default with the season that the first errors show, from the rows on that show it."""
+    seen = min(max(len(series.y) // 10, 50), 1000)  # as many as `calibrate --period auto` takes
+    errors = (series.y - series.point)[: seen - series.delay]
+    period, plain = find_period(errors), _RULES["default"](series)
+    seasonal = _RULES["default, period"](replace(series, period=period)) if period else plain
+    later = np.arange(len(plain[0])) >= seen - BURN_IN
+    lower, upper = (np.where(later, b, a) for a, b in zip(plain, seasonal, strict=True))
+    return lower, upper
+
+
 WAYS: dict[str, Callable[[Series], Ends]] = {
     "default": _RULES["default"],
+    "default, period found": _found,
     "default, period": _RULES["default, period"],
     "labels taken as known at once": _at_once,
     "γ chosen as if known at once": _without_delay,

@@ -13,7 +13,15 @@ from setpoint_paper.datasets.kitti_drives import KITTI_DRIVES, kitti
 from setpoint_paper.datasets.labelled import gas_drift, outdoor, power_supply, yeast
 from setpoint_paper.datasets.rgbd_folders import rgbd_folder
 from setpoint_paper.datasets.road_clip import road
-from setpoint_paper.datasets.tabular import energy, power, prices, synthetic, traffic, wind
+from setpoint_paper.datasets.tabular import (
+    energy,
+    power,
+    prices,
+    synthetic,
+    traffic,
+    true_quantiles,
+    wind,
+)
 from setpoint_paper.datasets.values import Dataset, LabelDataset, MultiLabelDataset
 
 __all__ = [
@@ -48,6 +56,7 @@ __all__ = [
     "synthetic",
     "table",
     "traffic",
+    "true_quantiles",
     "wind",
     "yeast",
 ]

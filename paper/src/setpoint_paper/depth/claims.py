@@ -178,7 +178,7 @@ CLAIMS = (
         _lengths("registered", "previous", "constant", "magnitude"),
     ),
     Claim(
-        "3.3, fig. 8",
+        "3.3, fig. 11",
         "control of the coverage of the centre does not control its failures",
         "registered, the coverage of the centre held at 80 %: its failures less 10 %, in points",
         lambda ask: 100.0 * (ask("registered", "centre_failure", "centre") - CENTRE),

@@ -84,13 +84,16 @@ class Row:
         The certificate's verdict; empty where it is not a risk.
     kept
         Whether every window of every risk kept its bound: True where there is none to keep.
-    centre_length, other_length
-        The mean length of the centre, and of all else.
+    centre_length, other_length, pixel_length
+        The mean length of the centre, of all else, and of the one pixel a frame that the authors'
+        code takes.
     pixel_delta
         How far the coverage of a pixel over time is from 80 %, the mean over pixels: as in the
         authors' code, over those judged more than 50 times.
     poor_50, poor_70
         The share of frames whose centre is covered to no more than 50 and 70 %.
+    tape
+        The name of the tape.
     """
 
     clip: str
@@ -125,9 +128,11 @@ class Row:
     geometry: str = "text"
     centre_length: float = nan
     other_length: float = nan
+    pixel_length: float = nan
     pixel_delta: float = nan
     poor_50: float = nan
     poor_70: float = nan
+    tape: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,9 +196,10 @@ def judge(
         _told(trace, place, loss, level)
         for place, loss, level in zip(asked, losses, (IMAGE, CENTRE), strict=True)
     )
-    inside, outside = (
+    first_column = 2 * tuple(GEOMETRIES).index(geometry)
+    inside, outside, one_pixel = (
         _mean(_finite(trace.lam * frames.units[:, column])[tested])
-        for column in range(2 * tuple(GEOMETRIES).index(geometry), 2 * len(GEOMETRIES))[:2]
+        for column in (first_column, first_column + 1, -1)
     )
     clip, model, heuristic, seed = names
     row = Row(
@@ -229,6 +235,7 @@ def judge(
         geometry=geometry,
         centre_length=inside,
         other_length=outside,
+        pixel_length=one_pixel,
         pixel_delta=_pixel_delta(frames.pixels, trace.lam[tested]),
         poor_50=_mean(np.where(np.isnan(centre), nan, centre <= 0.5)[tested]),
         poor_70=_mean(np.where(np.isnan(centre), nan, centre <= 0.7)[tested]),

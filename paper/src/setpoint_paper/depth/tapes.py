@@ -90,7 +90,8 @@ class Frames:
         The mean absolute error of each frame's estimate, in metres.
     units
         What λ is multiplied by to be the mean length of a frame's centre, and of all else: two
-        columns for each geometry.
+        columns for each geometry. A last column is for what the authors' code has as the length:
+        that of judged pixel i of frame i of the test part.
     pixels
         The critical value of every pixel of the test part, in float16; NaN where it is not judged.
     shown
@@ -206,7 +207,7 @@ def reduced(
         kept.add(PixelSpread(spread.centre, spread.low, spread.high, judged), truth)
         gap = np.abs(spread.centre - truth)[judged]
         errors.append(float(gap.mean()) if gap.size else np.nan)
-        lengths.append(_units(spread, judged))
+        lengths.append(_units(spread, judged, number - parts.test.start))
         if number in parts.test:
             pixels.append(_pixels(spread, truth, judged))
         if number == chosen:
@@ -231,8 +232,8 @@ def reduced(
     return kept, extra
 
 
-def _units(spread: PixelSpread, judged: np.ndarray) -> list[float]:
-    """The mean of both scales over the centre of each geometry, and over all else."""
+def _units(spread: PixelSpread, judged: np.ndarray, number: int) -> list[float]:
+    """The mean of both scales over the centre of each geometry, over all else, of one pixel."""
     both = np.asarray(spread.low) + np.asarray(spread.high)
     found = []
     for region in GEOMETRIES.values():
@@ -242,7 +243,8 @@ def _units(spread: PixelSpread, judged: np.ndarray) -> list[float]:
             float(both[part].mean()) if part.any() else np.nan
             for part in (inside & judged, ~inside & judged)
         ]
-    return found
+    known = 0 <= number < int(judged.sum())
+    return [*found, float(both[judged][number]) if known else np.nan]
 
 
 def _pixels(spread: PixelSpread, truth: np.ndarray, judged: np.ndarray) -> np.ndarray:

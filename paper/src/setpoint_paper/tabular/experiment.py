@@ -12,14 +12,15 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from setpoint._check import choice, whole
-from setpoint.errors import InputError
+from setpoint.errors import DataError, InputError
 from setpoint.stream import Stream
 from setpoint.tape import Tape
-from setpoint_paper.datasets import Dataset
+from setpoint_paper.datasets import Dataset, true_quantiles
 from setpoint_paper.models.lstm import LSTMSettings, QuantileLSTM
 from setpoint_paper.tabular.figures import draw
 from setpoint_paper.tabular.measures import Row
@@ -35,6 +36,9 @@ __all__ = ["DATASETS", "STUDIED", "cost", "protocol_of", "redraw", "reproduce"]
 
 _AUTHORS_SCALE_ROWS = 8_000
 _CHOICES = ("text", "printed")
+_JUDGING = 1
+"""Raised when a method gives other numbers on the same tape: rows that were stored before are then
+not kept."""
 
 STUDIED = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.35, 1.0, 3.5, 10.0)
 """The step sizes of the study of γ, in standard deviations of y: the paper's and far beyond."""
@@ -55,7 +59,8 @@ def reproduce(
     """Runs the experiments, prints their report and stores it with its figures.
 
     Tapes are kept and found again by their content, so a run that was stopped goes on where it
-    was, and a second run only calibrates.
+    was, and a second run only calibrates. Rows that stand in `out` are kept where their tape is
+    not at hand and would be the same, so seeds can be added from any machine.
 
     Parameters
     ----------
@@ -96,56 +101,70 @@ def reproduce(
             "runs once a data set; --seeds and --training"
             f"{', like --model,' if quick else ''} change nothing.",
         )
-    place, folder = folder_of(cache), Path(out)
+    folder, stem = Path(out), _stem(model, training)
     if model == "linear":
-        training, recipes = "text", [Recipe(name, model) for name in (*datasets, "synthetic")]
+        plan = [(Recipe(name, model), "text") for name in (*datasets, "synthetic")]
     else:
         studied = ("synthetic",) if training == "text" else ()
-        recipes = [
-            recipe(training, name, seed) for seed in range(count) for name in (*datasets, *studied)
-        ]
-    if not ready:
-        make_all(recipes, place, jobs, console)
-    found = [recipe for recipe in recipes if recipe.path(place).is_file()]
-    if not any(recipe.dataset != "synthetic" for recipe in found):
-        raise InputError(f"no tape of {', '.join(datasets)} is finished in {place}")
-    judged = each(
-        _judge, [(recipe, place, training) for recipe in found], jobs, console, "calibrating"
-    )
-    if training == "printed":
-        switched = [
-            (other, place, name)
-            for name in SWITCHED
+        plan = [
+            (recipe(training, name, seed), training)
             for seed in range(count)
-            for data in datasets
-            if (other := recipe(name, data, seed)).path(place).is_file()
+            for name in (*datasets, *studied)
         ]
-        judged_switched = each(_judge_switched, switched, jobs, console, "one step switched")
-    else:
-        judged_switched = []
-    rows, study, seconds = [], [], []
-    for one, (tape_rows, took) in zip(found, judged, strict=True):
-        if one.dataset == "synthetic":
-            study += tape_rows
-        else:
-            rows += tape_rows
-            seconds.append(took)
-    rows += [row for tape_rows in judged_switched for row in tape_rows]
-    order = {name: number for number, name in enumerate(datasets)}
-    rows.sort(key=lambda row: (order[row.dataset], row.seed))
-    study.sort(key=lambda row: (row.seed, row.gamma))
-    used = {recipe.dataset: recipe.data() for recipe in found if recipe.dataset in order}
-    chosen = TRAININGS[training]
-    results = Results(
-        tuple(rows),
-        tuple(study),
+    needed = [one for one, _ in plan]
+    if training == "printed" and model == "lstm":
+        plan += [
+            (recipe(switched, name, seed), switched)
+            for switched in SWITCHED
+            for seed in range(count)
+            for name in datasets
+        ]
+    earlier, place = _earlier(folder, stem), folder_of(cache)
+    if not ready:
+        stored = set(earlier.about["tapes"])
+        make_all([one for one in needed if one.name not in stored], place, jobs, console)
+    results = _gathered(plan, place, earlier, jobs, console)
+    results.about["command"] = _command(datasets, count, model, training, quick, folder, ready)
+    results.about["asked"] = count if model == "lstm" else None
+    store(results, folder, stem)
+    return redraw(folder, stem)
+
+
+def _gathered(
+    plan: Sequence[tuple[Recipe, str]], cache: Path, earlier: Results, jobs: int, console: Any
+) -> Results:
+    """The rows of every tape at hand, judged anew, and earlier ones of those that are not.
+
+    The plan has recipes with their trainings; the training of the first is that of the page.
+    """
+    (first, training), stored = plan[0], set(earlier.about["tapes"])
+    found = [(one, name) for one, name in plan if one.path(cache).is_file()]
+    kept = [(one, name) for one, name in plan if one.name in stored and (one, name) not in found]
+    datasets = dict.fromkeys(one.dataset for one, _ in plan if one.dataset != "synthetic")
+    used = {one.dataset: one.data() for one, name in (*found, *kept) if name == training}
+    used.pop("synthetic", None)
+    if not used:
+        raise InputError(f"no tape of {', '.join(datasets)} is finished in {cache}")
+    if stored:
+        gone = len(stored - {one.name for one, _ in plan})
+        say(
+            console,
+            f"Of the tapes whose rows are stored, {len(kept)} are not in {cache} and their rows "
+            f"are kept; {gone} are of other seeds, data or settings and their rows go.",
+        )
+    judged = each(_judge, [(one, cache, name) for one, name in found], jobs, console, "calibrating")
+    rows = [row for tape_rows, _ in judged for row in tape_rows]
+    rows += [row for one, name in kept for row in earlier.of_tape(one.dataset, one.seed, name)]
+    order = {name: number for number, name in enumerate((*datasets, "synthetic"))}
+    rows.sort(key=lambda row: (order[row.dataset], row.seed, row.switched))
+    chosen, online = TRAININGS[training], first.model == "lstm"
+    spent = cost(found[0][0], cache) if online and found else earlier.about["cost"]
+    return Results(
+        tuple(row for row in rows if row.dataset != "synthetic"),
+        tuple(row for row in rows if row.dataset == "synthetic"),
         {
-            "command": _command(datasets, count, model, training, quick, folder, ready),
-            "model": f"quantile LSTM, batch {chosen.batch}"
-            if model == "lstm"
-            else "linear quantiles",
-            "training": _SAID[training] if model == "lstm" else "",
-            "asked": count if model == "lstm" else None,
+            "model": f"quantile LSTM, batch {chosen.batch}" if online else "linear quantiles",
+            "training": _SAID[training] if online else "",
             "scale_rows": chosen.scale_rows,
             "units": {name: data.unit for name, data in used.items()},
             "notes": {
@@ -154,13 +173,29 @@ def reproduce(
             "gamma_factor": {
                 name: _factor(data.y, chosen.rows_for(name)) for name, data in used.items()
             },
-            "seconds": [[round(value, 2) for value in pair] for pair in seconds],
-            "cost": cost(found[0], place) if model == "lstm" else None,
+            "seconds": [
+                [round(value, 2) for value in took]
+                for (one, name), (_, took) in zip(found, judged, strict=True)
+                if name == training and one.dataset != "synthetic"
+            ]
+            or earlier.about["seconds"],
+            "cost": spent,
+            "judging": _JUDGING,
+            # Tapes of the linear model are made anew, within a minute.
+            "tapes": sorted(one.name for one, _ in (*found, *kept)) if online else [],
         },
     )
-    stem = _stem(model, training)
-    store(results, folder, stem)
-    return redraw(folder, stem)
+
+
+def _earlier(folder: Path, stem: str) -> Results:
+    """The results in a folder whose rows may be kept; none if other code made them."""
+    try:
+        found = load(folder, stem)
+    except DataError:
+        found = Results((), ())
+    if found.about.get("judging") == _JUDGING:
+        return found
+    return Results((), (), {"tapes": [], "seconds": [], "cost": None})
 
 
 _SAID = {
@@ -287,25 +322,26 @@ def _ready_to_time() -> None:
     calibrate(short, "", 0, brief)
 
 
-def _judge_switched(recipe: Recipe, cache: Path, training: str) -> list[Row]:
-    """Their code without stretching and with error adaptive on a tape with one step switched."""
-    tape = read(recipe, cache)
-    assert tape is not None  # only finished tapes are asked for
-    protocol = protocol_of(training, recipe.dataset)
-    methods = ("none_coded", "error_coded")
-    rows = coded(tape, recipe.dataset, recipe.seed, "coverage", protocol, methods)
-    return [replace(row, method=f"{row.method}; {training}") for row in rows]
-
-
 def _judge(recipe: Recipe, cache: Path, training: str) -> tuple[list[Row], tuple[float, float]]:
-    """A tape under every method, or under the studied γ; seconds of processor and clock."""
+    """A tape under every method, or under the studied γ; seconds of processor and clock.
+
+    Where one step of the printed training is switched: their code without stretching and with error
+    adaptive alone.
+    """
     tape = read(recipe, cache)
     assert tape is not None  # only finished tapes are asked for
     protocol = protocol_of(training, recipe.dataset)
     _ready_to_time()
     worked, began = time.process_time(), time.perf_counter()
     if recipe.dataset == "synthetic":
-        rows = step_sizes(tape, STUDIED, recipe.seed, protocol)
+        truth = true_quantiles(len(tape), seed=recipe.seed)
+        rows = step_sizes(tape, STUDIED, recipe.seed, protocol, truth)
+    elif training in SWITCHED:
+        methods = ("none_coded", "error_coded")
+        rows = [
+            replace(row, method=f"{row.method}; {training}")
+            for row in coded(tape, recipe.dataset, recipe.seed, "coverage", protocol, methods)
+        ]
     else:
         rows = calibrate(tape, recipe.dataset, recipe.seed, protocol)
     return rows, (time.process_time() - worked, time.perf_counter() - began)

@@ -42,7 +42,9 @@ class Row:
 
     Then, of the rows judged, the largest distance of the coverage of `WINDOW` rows in a row from
     90 %, the longest streak of misses, and ΔCoverage by index modulo 7, as behind the printed
-    figures; and of the whole run the largest |θ|. A method without a step size has γ = 0.
+    figures; and of the whole run the largest |θ|. Of synthetic data, of the rows judged, how far
+    the ends are from the true quantiles, the mean over both (`away`). A method without a step size
+    has γ = 0.
     """
 
     dataset: str
@@ -75,6 +77,12 @@ class Row:
     longest: float = nan
     delta_modulo: float = nan
     farthest: float = nan
+    away: float = nan
+
+    @property
+    def switched(self) -> str:
+        """The training of a tape with one step switched, which `method` names; else nothing."""
+        return self.method.partition("; ")[2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,10 @@ pinball losses are told in the unit of y.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import inf
+from dataclasses import dataclass, replace
+from math import inf, nan
+
+import numpy as np
 
 from setpoint import metrics
 from setpoint.bulk.replay import replay
@@ -124,17 +126,32 @@ def coded(
 
 
 def step_sizes(
-    tape: Tape, gammas: tuple[float, ...], seed: int, protocol: Protocol | None = None
+    tape: Tape,
+    gammas: tuple[float, ...],
+    seed: int,
+    protocol: Protocol | None = None,
+    truth: np.ndarray | None = None,
 ) -> list[Row]:
-    """Rolling RC without stretching under many step sizes: the appendix's study of γ."""
+    """Rolling RC without stretching under many step sizes: the appendix's study of γ.
+
+    `truth` are the true quantiles of each row, where they are known: ends are compared with them.
+    """
     told = Protocol() if protocol is None else protocol
     scale = Scale.of(tape.y[: told.scale_rows])
     standard = scale.standard(tape)
     part, seen = standard[told.begin :], Seen.before(standard.y, told.begin)
-    return [
-        judged(
-            replay(controller("none", "coverage", gamma, told, 1.0), part),
-            "synthetic", seed, "coverage", "none", told, scale, seen,
-        )
-        for gamma in gammas
-    ]  # fmt: skip
+
+    def away(lower: np.ndarray, upper: np.ndarray) -> float:
+        if truth is None:
+            return nan
+        low, high = finite_ends(lower, upper, part, seen)
+        ends = scale.centre + scale.spread * np.column_stack([low, high])
+        judged_rows = slice(told.tuned - told.begin, None)
+        return float(np.abs(ends - truth[told.begin :])[judged_rows].mean())
+
+    rows = []
+    for gamma in gammas:
+        trace = replay(controller("none", "coverage", gamma, told, 1.0), part)
+        row = judged(trace, "synthetic", seed, "coverage", "none", told, scale, seen)
+        rows.append(replace(row, away=away(trace.lower, trace.upper)))
+    return rows

@@ -15,8 +15,9 @@ from setpoint._check import choice
 from setpoint.errors import DataError
 from setpoint_paper.tabular.measures import Row
 from setpoint_paper.tabular.methods import STRETCHES
+from setpoint_paper.tabular.training import SWITCHED
 
-__all__ = ["ENOUGH", "SCALED_BY", "SELECTIONS", "Results", "load", "store"]
+__all__ = ["ENOUGH", "SCALED_BY", "SELECTIONS", "Results", "load", "store", "stored_tapes"]
 
 ENOUGH = 20
 """The paper's number of seeds: with fewer, a verdict is one so far."""
@@ -45,8 +46,8 @@ class Results:
         The study of γ on the synthetic stream.
     about
         What ran: the command, the model, how many seeds were asked for (None if the model has
-        none), the rows that scale, seconds a tape, and by data set units, notes and what a printed
-        γ is to be multiplied by to be in the unit of ours.
+        none), the rows that scale, seconds a tape, the names of the tapes, and by data set units,
+        notes and what a printed γ is to be multiplied by to be in the unit of ours.
     """
 
     rows: tuple[Row, ...]
@@ -68,7 +69,16 @@ class Results:
 
     def seeds(self, dataset: str) -> int:
         """How many tapes of a data set there are."""
-        return len({row.seed for row in self.rows if row.dataset == dataset})
+        return len({row.seed for row in self.rows if row.dataset == dataset and not row.switched})
+
+    def of_tape(self, dataset: str, seed: int, training: str) -> list[Row]:
+        """The rows of one tape; those of a training with one step switched say so."""
+        return [
+            row
+            for row in (*self.rows, *self.study)
+            if (row.dataset, row.seed) == (dataset, seed)
+            and row.switched == (training if training in SWITCHED else "")
+        ]
 
     def called(self, dataset: str, *, unit: bool = False) -> str:
         """A data set by its name, with its unit if asked, and as a stand-in if it is one."""
@@ -112,12 +122,14 @@ class Results:
         """A metric of each seed; `scaled_length` is the length over a mean one.
 
         That mean is one number for all methods on a data set under a risk and a selection: over
-        the seeds and the methods of `SCALED_BY`, those of the authors' code for one of these.
+        the seeds and the methods of `SCALED_BY`, those of the authors' code for one of these. For
+        `shared_length` it is that of ours for all.
         """
         rows = self.chosen(dataset, method, risk, by)
-        if metric != "scaled_length":
+        if metric not in ("scaled_length", "shared_length"):
             return [float(getattr(row, metric)) for row in rows]
-        form = "_coded" if method.endswith("_coded") else ""
+        own = metric == "scaled_length" and method.endswith("_coded")
+        form = "_coded" if own else ""
         usual = fmean(
             row.length
             for each in SCALED_BY[risk]
@@ -170,6 +182,15 @@ def load(out: Path, stem: str = "tabular") -> Results:
         tuple(_read(study.read_text(encoding="utf-8"))),
         json.loads(about.read_text(encoding="utf-8")),
     )
+
+
+def stored_tapes(out: Path) -> set[str]:
+    """The names of the tapes whose rows stand in the results of a folder."""
+    return {
+        name
+        for path in out.glob("tabular*.json")
+        for name in json.loads(path.read_text(encoding="utf-8")).get("tapes", ())
+    }
 
 
 def _written(rows: Iterable[Row]) -> str:

@@ -140,10 +140,15 @@ class Recipe:
         known.update(np.ascontiguousarray(data.y).tobytes())
         return known.hexdigest()[:16]
 
+    @property
+    def name(self) -> str:
+        """What the tape is called: by its data set, model, seed and digest."""
+        seed = f"-seed{self.seed}" if self.model == "lstm" else ""
+        return f"{self.dataset}-{self.model}{seed}-{self.digest()}"
+
     def path(self, cache: Path) -> Path:
         """The file of the finished tape."""
-        seed = f"-seed{self.seed}" if self.model == "lstm" else ""
-        return cache / f"{self.dataset}-{self.model}{seed}-{self.digest()}.npz"
+        return cache / f"{self.name}.npz"
 
 
 @lru_cache(maxsize=32)

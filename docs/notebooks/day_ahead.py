@@ -1,0 +1,88 @@
+# %% [markdown]
+# # Intervals for the day ahead
+#
+# **The question.** Every half hour you forecast the demand at the same time tomorrow. The label, the true value, is
+# known a day later. Until then 47 other forecasts are shown. Your backtest says 90 % and narrow intervals. Will the
+# live system have them too?
+#
+# We make half-hourly demand with a daily wave and slow weather, wilder in a storm. The forecast says: tomorrow will be
+# as today.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import setpoint as sp
+
+DAY, DAYS = 48, 120
+random = np.random.default_rng(0)
+step = np.arange(DAY * DAYS)
+wave = np.sin(2.0 * np.pi * step / DAY) + 0.4 * np.sin(4.0 * np.pi * step / DAY)
+storm = np.where((step > 60 * DAY) & (step < 70 * DAY), 2.0, 1.0)
+weather, slow = 0.0, np.empty(len(step))
+for row, shock in enumerate(storm * random.normal(0.0, 0.25, len(step))):
+    slow[row] = weather = 0.985 * weather + shock
+demand = 30.0 + 8.0 * wave + slow + random.normal(0.0, 0.15, len(step))
+
+forecast, label = demand[:-DAY], demand[DAY:]
+tape = sp.Tape.from_arrays({"prediction": forecast}, label)
+
+# %% [markdown]
+# ## Say when labels are known
+#
+# The same rows are replayed three times. First as if every label came at once: this is what a backtest without the delay
+# claims, and no live system can reach it. Then with the delay. Then with the delay and the season of a day.
+
+# %%
+late = DAY - 1
+ways = {
+    "labels taken as known at once": (sp.intervals(coverage=0.9), 0),
+    "labels a day late": (sp.intervals(coverage=0.9), late),
+    "labels a day late, period a day": (sp.intervals(coverage=0.9, period=DAY), late),
+}
+traces = {name: sp.replay(each, tape, delay=delay) for name, (each, delay) in ways.items()}
+print(f"{'':34}coverage   length   longest streak   worst 250")
+for name, trace in traces.items():
+    told = trace.summary()
+    print(
+        f"{name:34}{told.coverage:8.1%}{told.mean_finite_length:9.2f}"
+        f"{told.longest_streak:17d}{told.worst_window:12.3f}"
+    )
+
+# %% [markdown]
+# *Worst 250* is how far the coverage of 250 rows in a row was from 90 %, at worst. When the weather is wrong it is wrong
+# for hours, and none of these labels is known before the next day. So long streaks of misses cannot be avoided, and a
+# backtest that hides them is of no use. The picture shows the first days of the storm.
+
+# %%
+rows = slice(59 * DAY, 64 * DAY)
+figure, axes = plt.subplots(figsize=(8, 3))
+for name, colour in (("labels a day late", "C0"), ("labels taken as known at once", "C1")):
+    trace = traces[name]
+    axes.fill_between(
+        step[rows] / DAY, trace.lower[rows], trace.upper[rows], alpha=0.35, color=colour, label=name
+    )
+axes.plot(step[rows] / DAY, label[rows], ".", markersize=2, color="grey", label="demand")
+axes.set(xlabel="day", ylabel="GW")
+axes.legend(loc="upper left")
+plt.show()
+
+# %% [markdown]
+# ## Live is the same
+#
+# A live stream is told each label when it is known, by its id. It shows the intervals of the replay, bit for bit.
+
+# %%
+stream = sp.Stream(sp.intervals(coverage=0.9))
+same = True
+for row, point in enumerate(forecast):
+    if row > late:
+        stream.update(label[row - 1 - late], id=row - 1 - late)
+    shown = stream.predict(point, id=row)
+    held = traces["labels a day late"]
+    same &= tuple(shown) == (held.lower[row], held.upper[row])
+print(f"the live stream showed the intervals of the replay, to the bit: {same}\n")
+print(stream.certificate())
+
+# %% [markdown]
+# Next: the guide on [horizons](../horizons.md), with measurements on real data and with files.

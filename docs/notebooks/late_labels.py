@@ -1,0 +1,90 @@
+# %% [markdown]
+# # Labels that come late, or never
+#
+# **The question.** A parcel service promises a time of arrival. Whether the promise was good is known when the parcel
+# arrives: hours later, in any order, and for lost parcels never. How do intervals learn from that?
+#
+# We make ten thousand parcels. One is sent every minute, and the roads are slow in the second half.
+
+# %%
+import heapq
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import setpoint as sp
+
+world = np.random.default_rng(5)
+parcels = 10_000
+guess = world.gamma(4.0, 30.0, parcels)  # what the model says, in minutes
+slow = np.where(np.arange(parcels) > parcels // 2, 1.5, 1.0)
+took = guess * slow * world.lognormal(0.0, 0.25, parcels)
+lost = world.random(parcels) < 0.02
+
+# %% [markdown]
+# ## Predict now, answer later
+#
+# Each prediction has an id. A label names the id, and is judged on the interval that was *shown* for it. A parcel that
+# has not arrived after 24 hours counts as lost, and is dropped.
+
+# %%
+stream = sp.Stream(sp.intervals(coverage=0.9, support=(0.0, float("inf"))))
+shown, hits = np.empty((parcels, 2)), np.full(parcels, np.nan)
+news: list[tuple[float, int]] = []  # (minute, parcel): when something becomes known of it
+
+for minute in range(parcels):
+    while news and news[0][0] <= minute:
+        _, parcel = heapq.heappop(news)
+        if lost[parcel]:
+            stream.drop(id=parcel)
+        else:
+            hits[parcel] = 1.0 - stream.update(took[parcel], id=parcel)
+    shown[minute] = stream.predict(guess[minute], id=minute)
+    heapq.heappush(news, (minute + (1_440.0 if lost[minute] else took[minute]), minute))
+
+stream.summary()
+
+# %% [markdown]
+# Coverage of the last 500 parcels that arrived. It falls when the roads become slow. The news of that come hours later,
+# with the parcels; then it comes back.
+
+# %%
+arrived = hits[~np.isnan(hits)]
+rolling = np.convolve(arrived, np.ones(500) / 500, mode="valid")
+figure, axes = plt.subplots(figsize=(8, 2.8))
+axes.plot(np.flatnonzero(~np.isnan(hits))[499:], rolling)
+axes.axhline(0.9, linestyle=":", color="grey")
+axes.axvline(parcels // 2, linestyle=":", color="grey")
+axes.set(xlabel="parcel", ylabel="coverage of the last 500")
+plt.show()
+
+# %% [markdown]
+# ## What it costs
+#
+# The guarantee knows how many labels were awaited at once. The more there are, the more misses can pile up before the
+# first of them is known. The certificate counts dropped parcels too. It says nothing of their labels, because nobody
+# ever saw them.
+
+# %%
+certificate = stream.certificate()
+print(f"at most {certificate.waiting} awaited at once, {certificate.dropped} dropped")
+print(f"never more than {certificate.risks[0].constant_upper:.1f} misses too many")
+
+# %% [markdown]
+# ## The same from a file
+#
+# You have a table with the time at which each label became known? Then the whole history is one call. The replay takes
+# each label in at its time, and gives the same intervals as the live loop. A lost parcel has no label; what is known of
+# it, after 24 hours, is that none will come.
+
+# %%
+send = np.arange(parcels, dtype=float)
+known = send + np.where(lost, 1_440.0, took)
+label = np.where(lost, np.nan, took)
+tape = sp.Tape.from_arrays({"prediction": guess}, label, time=send, known=known)
+trace = sp.replay(sp.intervals(coverage=0.9, support=(0.0, float("inf"))), tape)
+same = np.array_equal(trace.lower, shown[:, 0]) and np.array_equal(trace.upper, shown[:, 1])
+print(f"coverage {trace.coverage:.1%}; the intervals of the live loop, to the bit: {same}")
+
+# %% [markdown]
+# Next: the guide on [late labels](../late-labels.md), and on [horizons](../horizons.md) for forecasts of several steps.

@@ -1,0 +1,283 @@
+"""Forecasts of many series, several steps ahead: one stream for each series and horizon.
+
+A label h steps ahead is known h steps later. So every horizon of every series is a stream, told
+its label when its time comes. Past forecasts (a backtest, cross-validation) are replayed first;
+then forecasts are shown and labels told, by the time they are for. The adapters to forecasting
+libraries turn their frames and series into `Forecasts` and back.
+"""
+
+from collections.abc import Callable, Iterable
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from setpoint import presets
+from setpoint._check import confidence
+from setpoint.bulk.fleet import Fleet, Intervals
+from setpoint.bulk.replay import Trace, replay
+from setpoint.controller import Controller
+from setpoint.errors import InputError
+from setpoint.guarantee import Certificate
+from setpoint.tape import Tape
+from setpoint.tape.columns import times
+
+__all__ = ["Forecasts", "Horizons", "clock", "nested", "ranks", "replayed"]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+_MOST = 1000  # how many times of forecasts may wait at once; a series can end without a word
+
+
+class Forecasts(NamedTuple):
+    """Forecasts and their labels in columns, a row each.
+
+    `series` names the series, `horizon` is how many steps ahead the forecast looks, `made` when it
+    was made and `due` the time it is for, on one clock. `lower` and `upper` are its ends: (n,), or
+    (n, k) with a column for each of k coverages; a point forecast is both. `y` is the label.
+    """
+
+    series: Array
+    horizon: Array
+    made: Array
+    due: Array
+    lower: Floats
+    upper: Floats
+    y: Floats
+
+    @property
+    def finite(self) -> Array:
+        """The rows that say something: all their ends are numbers."""
+        ends = np.column_stack([self.lower, self.upper])
+        return np.flatnonzero(np.isfinite(ends).all(axis=1))
+
+    def joined(self, more: "Forecasts") -> "Forecasts":
+        """These rows, and then others."""
+        return Forecasts(*map(np.concatenate, zip(self, more, strict=True)))
+
+    def taken(self, rows: Any) -> "Forecasts":
+        """Some of the rows, in an order."""
+        return Forecasts(*(column[rows] for column in self))
+
+
+def replayed(
+    forecasts: Forecasts,
+    coverages: Iterable[float],
+    controller: Callable[[float], Controller] = presets.intervals,
+) -> tuple[Floats, list[Trace]]:
+    """Past forecasts with the intervals that would have been shown, and a trace for each coverage.
+
+    Every label is taken in when its time has come. The intervals are (n, 2, k), those of a higher
+    coverage never within those of a lower one. A forecast that is not finite is not judged, and
+    its interval is the whole line.
+
+    >>> import numpy as np
+    >>> made, point = np.arange(4), np.zeros(4)
+    >>> rows = Forecasts(np.full(4, "a"), np.full(4, 2), made, made + 2, point, point, point + 1)
+    >>> ends, (trace,) = replayed(rows, [0.9])
+    >>> ends[:, :, 0].tolist()  # the first label is known when the third forecast is made
+    [[-inf, inf], [-inf, inf], [-1.12..., 1.12...], [-1.10..., 1.10...]]
+    """
+    coverages = list(coverages)
+    rows = forecasts.finite
+    rows = rows[np.argsort(forecasts.made[rows], kind="stable")]
+    past = forecasts.taken(rows)
+    shown = _whole_lines(len(forecasts.due), len(coverages))
+    traces = []
+    for place, coverage in enumerate(coverages):
+        ends = _of_coverage(past.lower, place), _of_coverage(past.upper, place)
+        tape = Tape.from_arrays(
+            ends, past.y, id=past.series, horizon=past.horizon, time=past.made,
+            known=past.due,
+        )  # fmt: skip
+        traces.append(replay(controller(coverage), tape))
+        shown[rows, 0, place], shown[rows, 1, place] = traces[-1].lower, traces[-1].upper
+    return nested(shown), traces
+
+
+class Horizons:
+    """Intervals of many series and horizons, at one coverage or several.
+
+    Parameters
+    ----------
+    coverages
+        The shares of labels that the intervals are to hold.
+    controller
+        What makes a controller of a coverage. `partial(sp.intervals, support=(0.0, inf))` keeps
+        ends from falling below zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> made, horizon = np.repeat(np.arange(300), 2), np.tile([1, 2], 300)
+    >>> y = np.cumsum(rng.normal(size=303))  # a random walk; the forecast is the last label
+    >>> past = Forecasts(np.full(600, "a"), horizon, made, made + horizon, y[made], y[made],
+    ...                  y[made + horizon])  # fmt: skip
+    >>> intervals = Horizons([0.9])
+    >>> lower, upper = intervals.fit(past)[:, :, 0].T
+    >>> round(float(np.mean((lower <= past.y) & (past.y <= upper))), 2)
+    0.9
+    >>> last, unknown = y[[300, 300]], np.full(2, np.nan)
+    >>> now = Forecasts(past.series[:2], horizon[:2], made[:2] + 300, made[:2] + 300 + horizon[:2],
+    ...                 last, last, unknown)  # fmt: skip
+    >>> one, two = intervals.predict(now)[:, :, 0]
+    >>> bool(two[1] - two[0] > one[1] - one[0])
+    True
+    >>> intervals.update(["a"], [301], y[[301]])  # the other goes on waiting
+    >>> intervals.certificate("a", 2).waiting
+    1
+    """
+
+    def __init__(
+        self,
+        coverages: Iterable[float] = (0.9,),
+        controller: Callable[[float], Controller] = presets.intervals,
+    ) -> None:
+        self.coverages = tuple(confidence(each, "coverage") for each in coverages)
+        if list(self.coverages) != sorted(set(self.coverages)) or not self.coverages:
+            raise InputError(f"coverages must rise, got {self.coverages}")
+        self._controller = controller
+        self._begin()
+
+    def _begin(self) -> None:
+        self._fleets = [Fleet(self._controller(each), 0) for each in self.coverages]
+        self._shown: dict[tuple[Any, int], tuple[Any, ...]] = {}
+        self._waiting: dict[int, dict[tuple[Any, Any], tuple[Any, int]]] = {}
+        self._serial = 0
+
+    def fit(self, past: Forecasts) -> Floats:
+        """Begins anew with past forecasts: their intervals, (n, 2, k), as `replayed` has them."""
+        self._begin()
+        shown, traces = replayed(past, self.coverages, self._controller)
+        for fleet, trace in zip(self._fleets, traces, strict=True):
+            fleet.add(list(trace.states), trace.states)  # type: ignore[arg-type]
+        return shown
+
+    def predict(self, forecasts: Forecasts) -> Floats:
+        """The intervals as they are now, (n, 2, k).
+
+        They wait for their labels from the next `update` on. Asked again before it, a stream is
+        judged by what it showed last. A forecast that is not finite is not judged.
+        """
+        rows = forecasts.finite
+        some = forecasts.taken(rows)
+        streams = list(zip(some.series.tolist(), some.horizon.tolist(), strict=True))
+        shown = _whole_lines(len(forecasts.due), len(self.coverages))
+        for place, fleet in enumerate(self._fleets):
+            ends = _opened(copy(fleet), streams, some.lower, some.upper, place)
+            shown[rows, 0, place], shown[rows, 1, place] = ends.lower, ends.upper
+        columns = (some.due.tolist(), some.lower.tolist(), some.upper.tolist())
+        self._shown.update(zip(streams, zip(*columns, strict=True), strict=True))
+        return nested(shown)
+
+    def update(self, series: Any, time: Any, y: Any) -> None:
+        """Labels by their series and time; those of which no forecast was shown are passed over.
+
+        NaN says that there is no label: its forecasts are closed without being judged.
+        """
+        columns = (np.asarray(series).tolist(), np.asarray(time).tolist(), np.asarray(y).tolist())
+        self._open()
+        labels = {(name, when): label for name, when, label in zip(*columns, strict=True)}
+        for batch, streams in list(self._waiting.items()):
+            answers = {streams.pop(key): label for key, label in labels.items() if key in streams}
+            if answers:
+                for fleet in self._fleets:
+                    fleet.update(answers, batch=batch)
+            if not streams:
+                del self._waiting[batch]
+
+    def _open(self) -> None:
+        """What was shown begins to wait."""
+        if not self._shown:
+            return
+        streams = list(self._shown)
+        due, lower, upper = map(list, zip(*self._shown.values(), strict=True))
+        for place, fleet in enumerate(self._fleets):
+            _opened(fleet, streams, np.array(lower), np.array(upper), place, self._serial)
+        names = (name for name, _ in streams)
+        self._waiting[self._serial] = dict(zip(zip(names, due, strict=True), streams, strict=True))
+        self._serial += 1
+        self._shown = {}
+        if len(self._waiting) >= _MOST:
+            oldest = next(iter(self._waiting))
+            del self._waiting[oldest]
+            for fleet in self._fleets:
+                fleet.drop(oldest)
+
+    def __copy__(self) -> "Horizons":
+        other = Horizons(self.coverages, self._controller)
+        other._fleets, other._serial = [*map(copy, self._fleets)], self._serial
+        other._shown = dict(self._shown)
+        other._waiting = {batch: dict(streams) for batch, streams in self._waiting.items()}
+        return other
+
+    def certificate(self, series: Any, horizon: int, coverage: float | None = None) -> Certificate:
+        """What is guaranteed of one series at one horizon, by default at the highest coverage."""
+        place = -1 if coverage is None else self.coverages.index(coverage)
+        return self._fleets[place].certificate((series, horizon))
+
+
+def clock(values: Any) -> Array:
+    """Times as numbers that compare: dates in nanoseconds, whole numbers as they are.
+
+    >>> clock(["2024-01-01", "2024-01-02"]).tolist()
+    [1704067200000000000, 1704153600000000000]
+    """
+    column = times(values)
+    return column.astype("datetime64[ns]").astype(np.int64) if column.dtype.kind == "M" else column
+
+
+def ranks(order: Array, *groups: Array) -> Array:
+    """The place of each row within its group, from 1, by `order`.
+
+    >>> ranks(np.array([20, 10, 30]), np.array(["a", "a", "b"])).tolist()
+    [2, 1, 1]
+    """
+    codes = [np.unique(group, return_inverse=True)[1].ravel() for group in groups]
+    sort = np.lexsort((order, *codes))
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.any([np.diff(code[sort]) != 0 for code in codes], axis=0)
+    starts = np.flatnonzero(new)
+    found = np.empty(len(order), dtype=np.int64)
+    found[sort] = np.arange(1, len(order) + 1) - starts[np.cumsum(new) - 1]
+    return found
+
+
+def _of_coverage(ends: Floats, place: int) -> Floats:
+    """The ends that belong to one of the coverages."""
+    return ends if ends.ndim == 1 else ends[:, place]
+
+
+def _opened(
+    fleet: Fleet,
+    streams: list[Any],
+    lower: Floats,
+    upper: Floats,
+    place: int,
+    batch: int | None = None,
+) -> Intervals:
+    """The sets of some streams, which then wait; those that are new begin."""
+    there = set(fleet.ids)
+    fleet.add([stream for stream in streams if stream not in there])
+    ends = _of_coverage(lower, place), _of_coverage(upper, place)
+    return fleet.predict(ends, streams, batch=batch)
+
+
+def _whole_lines(rows: int, coverages: int) -> Floats:
+    """Intervals that say nothing."""
+    ends = np.array([-np.inf, np.inf])[None, :, None]
+    return np.tile(ends, (rows, 1, coverages))
+
+
+def nested(shown: Floats) -> Floats:
+    """Each interval together with those of lower coverages, which come before it.
+
+    >>> nested(np.array([[[0.0, 1.0], [2.0, 3.0]]])).tolist()
+    [[[0.0, 0.0], [2.0, 3.0]]]
+    """
+    shown[:, 0] = np.minimum.accumulate(shown[:, 0], axis=-1)
+    shown[:, 1] = np.maximum.accumulate(shown[:, 1], axis=-1)
+    return shown

@@ -1,0 +1,152 @@
+"""Nixtla's frames with intervals that hold their coverage: StatsForecast, MLForecast and others.
+
+Frames go in and frames come out: pandas, polars or Arrow, with unique_id, ds, cutoff and y. Nothing
+of Nixtla's is imported, so whatever writes such frames will do.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Self
+
+import numpy as np
+
+from setpoint import presets
+from setpoint.controller import Controller
+from setpoint.errors import InputError
+from setpoint.guarantee import Certificate
+from setpoint.interop import add_columns, level_columns
+from setpoint.models.horizons import Array, Floats, Forecasts, Horizons, clock, ranks
+from setpoint.tape.columns import frame_columns, numbers, opened
+
+__all__ = ["Intervals"]
+
+_ENDS = re.compile(r"-(lo|hi)-[\d.]+$")
+
+
+class Intervals:
+    """Intervals for the forecasts of every model, series and horizon in a frame.
+
+    `fit` takes the frame of `cross_validation`. `predict` adds columns such as Naive-lo-90 and
+    Naive-hi-90 to the frame of a forecast. `update` takes the new rows of y. Each model, series and
+    horizon is a stream of its own, told its labels when they were known: a label h steps ahead
+    comes h steps after the cutoff.
+
+    Where a frame has the columns of a level already, they are corrected; else the intervals go
+    around the point forecast. A cross-validation and the forecasts after it must be alike in this.
+
+    Parameters
+    ----------
+    level
+        The coverages in per cent, as in `level=[80, 90]`.
+    id_col, time_col, target_col
+        The columns of the series, the time and the label.
+    controller
+        What makes a controller of a coverage; see `setpoint.models.horizons.Horizons`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> days = pd.date_range("2024-01-01", periods=101)
+    >>> y = np.sin(np.arange(101.0))
+    >>> cv = pd.DataFrame({"unique_id": "a", "ds": days[1:], "cutoff": days[:-1], "y": y[1:],
+    ...                    "Naive": y[:-1]})  # fmt: skip
+    >>> intervals = Intervals(level=[80, 90]).fit(cv)
+    >>> tomorrow = pd.DataFrame({"unique_id": ["a"], "ds": days[-1:] + days.freq, "Naive": y[-1:]})
+    >>> intervals.predict(tomorrow).columns.to_list()[3:]
+    ['Naive-lo-90', 'Naive-lo-80', 'Naive-hi-80', 'Naive-hi-90']
+    """
+
+    def __init__(
+        self,
+        level: Iterable[float] = (80, 90),
+        *,
+        id_col: str = "unique_id",
+        time_col: str = "ds",
+        target_col: str = "y",
+        controller: Callable[[float], Controller] = presets.intervals,
+    ) -> None:
+        self.level = tuple(sorted(level))
+        self._keys = (id_col, time_col)
+        self._target = target_col
+        self._controller = controller
+        self._streams: dict[str, Horizons] = {}
+        self._corrects: dict[str, bool] = {}
+
+    def fit(self, cv: Any) -> Self:
+        """Begins anew with the frame of a cross-validation."""
+        self.fit_predict(cv)
+        return self
+
+    def fit_predict(self, cv: Any) -> Any:
+        """Begins anew, and gives the frame back with the intervals that would have been shown."""
+        self._streams, self._corrects = {}, {}
+        cutoff, target = frame_columns(cv, ["cutoff", self._target]).values()
+        labels = numbers(target, self._target)
+        return self._shown(cv, Horizons.fit, clock(cutoff), labels)
+
+    def predict(self, forecast: Any) -> Any:
+        """The frame of a forecast with the intervals of every model.
+
+        They wait for their labels from the next `update` on; asked again before it, the last
+        answer counts. A series that is new begins with the whole line.
+        """
+        return self._shown(forecast, Horizons.predict)
+
+    def update(self, df: Any) -> Self:
+        """New labels, in rows of id, time and target; rows nothing waits for are passed over."""
+        series, time, target = frame_columns(df, [*self._keys, self._target]).values()
+        for streams in self._streams.values():
+            streams.update(series, clock(time), numbers(target, self._target))
+        return self
+
+    def certificate(
+        self, model: str, series: Any, horizon: int, level: float | None = None
+    ) -> Certificate:
+        """What is guaranteed of one stream, by default at the highest level."""
+        coverage = None if level is None else level / 100
+        return self._streams[model].certificate(series, horizon, coverage)
+
+    def _shown(
+        self,
+        frame: Any,
+        show: Callable[[Horizons, Forecasts], Floats],
+        made: Array | None = None,
+        y: Array | None = None,
+    ) -> Any:
+        """The frame with the intervals of every model in it."""
+        series, time = frame_columns(frame, self._keys).values()
+        due = clock(time)
+        horizon = ranks(due, series) if made is None else ranks(due, series, made)
+        made, y = due if made is None else made, np.full(len(due), np.nan) if y is None else y
+        _, names = opened(frame)
+        columns: dict[str, Floats] = {}
+        for model in names:
+            if model in (*self._keys, self._target, "cutoff") or _ENDS.search(model):
+                continue
+            if model not in self._streams:
+                self._streams[model] = Horizons(
+                    [each / 100 for each in self.level], self._controller
+                )
+            ends = self._ends(frame, names, model)
+            shown = show(self._streams[model], Forecasts(series, horizon, made, due, *ends, y))
+            levels = zip(self._streams[model].coverages, np.moveaxis(shown, 2, 0), strict=True)
+            columns |= level_columns(model, dict(levels))
+        if not columns:
+            raise InputError(f"a frame needs the column of a model, got only {names}")
+        return add_columns(frame, columns)
+
+    def _ends(self, frame: Any, names: list[str], model: str) -> tuple[Floats, Floats]:
+        """The ends of a model at every level, or its point forecasts twice."""
+        wanted = [f"{model}-{end}-{level:g}" for end in ("lo", "hi") for level in self.level]
+        corrects = all(name in names for name in wanted)
+        if self._corrects.setdefault(model, corrects) != corrects:
+            raise InputError(
+                f"the frame before had intervals of {model} at every level, or had none; this "
+                "frame is not like it"
+            )
+        columns = frame_columns(frame, wanted if corrects else [model])
+        ends = np.column_stack([numbers(values, name) for name, values in columns.items()])
+        if not corrects:
+            return ends[:, 0], ends[:, 0]
+        return ends[:, : len(self.level)], ends[:, len(self.level) :]

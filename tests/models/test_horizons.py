@@ -1,0 +1,175 @@
+"""Series by horizons: labels count when they are known, and live is replay to the bit."""
+
+import pickle
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint.errors import InputError
+from setpoint.models.horizons import Forecasts, Horizons, clock, nested, ranks, replayed
+
+ROWS, STEPS = 120, 3
+
+
+def walks(count: int = 2) -> Any:
+    return np.cumsum(np.random.default_rng(3).normal(size=(count, ROWS + STEPS + 1)), axis=1)
+
+
+def at(row: int, y: Any) -> Forecasts:
+    """What is forecast at one time, by the last label: every series, every horizon."""
+    series, horizon = np.repeat(np.arange(len(y)), STEPS), np.tile(np.arange(1, STEPS + 1), len(y))
+    made = np.full(len(series), row)
+    point = y[series, row]
+    return Forecasts(series, horizon, made, row + horizon, point, point, y[series, row + horizon])
+
+
+def history(y: Any, rows: Any = range(ROWS)) -> Forecasts:
+    first, *others = (at(row, y) for row in rows)
+    for more in others:
+        first = first.joined(more)
+    return first
+
+
+def live(intervals: Horizons, y: Any, rows: Any = range(ROWS)) -> list[Any]:
+    """Shown at each time, after the labels of that time were told."""
+    shown = []
+    for row in rows:
+        intervals.update(np.arange(len(y)), np.full(len(y), row), y[:, row])
+        shown.append(intervals.predict(at(row, y)))
+    return shown
+
+
+def test_live_intervals_are_those_of_a_replay_to_the_bit() -> None:
+    y = walks()
+    ends, traces = replayed(history(y), [0.8, 0.9])
+    np.testing.assert_array_equal(np.concatenate(live(Horizons([0.8, 0.9]), y)), ends)
+    assert np.isfinite(ends[-1]).all()
+    assert set(traces[0].states) == {(series, h) for series in (0, 1) for h in (1, 2, 3)}
+
+
+def test_a_label_says_nothing_about_forecasts_made_before_it_is_known() -> None:
+    y = walks()
+    before, _ = replayed(history(y), [0.9])
+    turned = history(y)
+    late = turned.due >= 60
+    after, _ = replayed(turned._replace(y=np.where(late, turned.y + 100.0, turned.y)), [0.9])
+    early = turned.made < 60
+    np.testing.assert_array_equal(before[early], after[early])
+    assert (before[~early] != after[~early]).any()
+
+
+def test_horizons_far_ahead_are_wider_and_all_hold_their_coverage() -> None:
+    past = history(walks(4))
+    shown = Horizons([0.8]).fit(past)[:, :, 0]
+    settled = past.made >= 30
+    widths = [np.median(np.ptp(shown[settled & (past.horizon == h)], axis=1)) for h in (1, 2, 3)]
+    assert widths == sorted(widths)
+    inside = (shown[:, 0] <= past.y) & (past.y <= shown[:, 1])
+    assert inside.mean() == pytest.approx(0.8, abs=0.05)
+
+
+def test_a_fitted_past_goes_on_live() -> None:
+    y = walks()
+    intervals = Horizons([0.9])
+    intervals.fit(history(y, range(80)))  # its last label is known at 82
+    fitted = live(intervals, y, range(83, ROWS))
+    alone = live(Horizons([0.9]), y, range(83, ROWS))
+    assert np.isfinite(fitted[0]).all()
+    assert np.isinf(alone[0]).all()
+    assert intervals.certificate(1, 3).waiting == 2
+
+
+def test_asked_twice_the_last_answer_is_judged_and_nothing_else_changes() -> None:
+    y = walks(1)
+    once, twice = Horizons([0.9]), Horizons([0.9])
+    for row in range(40):
+        far = at(row, y)
+        twice.predict(far._replace(lower=far.lower + 50.0, upper=far.upper + 50.0))
+        for intervals in (once, twice):
+            intervals.predict(far)
+            intervals.update([0], [row + 1], y[:, row + 1])
+    np.testing.assert_array_equal(once.predict(at(40, y)), twice.predict(at(40, y)))
+
+
+def test_a_copy_and_a_pickle_go_on_to_the_bit() -> None:
+    y = walks()
+    intervals = Horizons([0.8, 0.9], partial(sp.intervals, support=(-99.0, 99.0)))
+    live(intervals, y, range(50))
+    kept = pickle.loads(pickle.dumps(intervals))
+    shown = live(intervals, y, range(50, 70))
+    np.testing.assert_array_equal(shown, live(kept, y, range(50, 70)))
+    assert np.min(shown) >= -99.0
+
+
+def test_forecasts_that_are_not_finite_are_not_judged() -> None:
+    y = walks(1)
+    past = history(y)
+    holes = past.made % 7 == 0
+    missing = past._replace(
+        lower=np.where(holes, np.nan, past.lower), upper=np.where(holes, np.nan, past.upper)
+    )
+    intervals = Horizons([0.9])
+    shown = intervals.fit(missing)
+    assert np.isinf(shown[holes]).all()
+    assert intervals.certificate(0, 1).risks[0].judged == np.sum(~holes & (past.horizon == 1))
+    now = at(ROWS, y)
+    ends = intervals.predict(now._replace(lower=now.lower * [1, np.nan, 1]))
+    assert np.isinf(ends).any(axis=(1, 2)).tolist() == [False, True, False]
+
+
+def test_labels_that_never_come_are_given_up_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("setpoint.models.horizons._MOST", 5)
+    y = walks(1)
+    intervals = Horizons([0.9])
+    for row in range(20):
+        intervals.predict(at(row, y))
+        intervals.update([0], [-1], [0.0])  # of a time that nothing was shown for
+    assert intervals.certificate(0, 1).waiting == 4
+    assert intervals.certificate(0, 1).dropped == 16
+
+
+def test_a_label_that_is_missing_closes_its_forecasts() -> None:
+    y = walks(1)
+    intervals = Horizons([0.9])
+    for row in range(10):
+        intervals.predict(at(row, y))
+        intervals.update([0], [row + 1], [np.nan])
+    assert intervals.certificate(0, 1).risks[0].judged == 0
+    assert intervals.certificate(0, 1).waiting == 0
+
+
+def test_higher_coverage_is_never_within_lower_coverage() -> None:
+    shown = Horizons([0.5, 0.8, 0.9]).fit(history(walks()))
+    assert (shown[:, 0, 1:] <= shown[:, 0, :-1]).all()
+    assert (shown[:, 1, 1:] >= shown[:, 1, :-1]).all()
+    np.testing.assert_array_equal(
+        nested(np.array([[[0.0, 1.0], [3.0, 2.0]]])), [[[0.0, 0.0], [3.0, 3.0]]]
+    )
+
+
+def test_ends_may_differ_by_coverage() -> None:
+    y = walks(1)
+    past = history(y)
+    spread = np.array([1.0, 3.0])
+    ends = past._replace(lower=past.lower[:, None] - spread, upper=past.upper[:, None] + spread)
+    both = Horizons([0.5, 0.9]).fit(ends)
+    alone = Horizons([0.9]).fit(past._replace(lower=past.lower - 3.0, upper=past.upper + 3.0))
+    wider = both[:, 0, 1] == both[:, 0, 0]
+    np.testing.assert_array_equal(both[~wider, 0, 1], alone[~wider, 0, 0])
+
+
+def test_clocks_and_ranks() -> None:
+    days = np.array(["2024-01-02", "2024-01-01"], "datetime64[D]")
+    assert np.diff(clock(days)) == -86_400 * 10**9
+    assert clock([3, 1]).tolist() == [3, 1]
+    found = ranks(np.array([5, 4, 5, 4]), np.array(["b", "b", "a", "a"]), np.array([1, 1, 1, 2]))
+    assert found.tolist() == [2, 1, 1, 1]
+
+
+@pytest.mark.parametrize("coverages", [(), (0.9, 0.8), (0.9, 0.9), (90,)])
+def test_coverages_must_rise_and_be_shares(coverages: Any) -> None:
+    with pytest.raises(InputError, match="coverage"):
+        Horizons(coverages)

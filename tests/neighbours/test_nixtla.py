@@ -1,0 +1,159 @@
+"""Frames of StatsForecast and MLForecast, in and out, with the libraries themselves."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from setpoint.errors import InputError
+from setpoint.models.nixtla import Intervals
+
+pytest.importorskip("statsforecast")
+pytestmark = pytest.mark.neighbours
+
+from statsforecast import StatsForecast  # noqa: E402
+from statsforecast.models import Naive, SeasonalNaive  # noqa: E402
+
+DAYS, H = 220, 3
+TIMES = pd.date_range("2024-01-01", periods=DAYS)
+
+
+def frame(rows: Any = slice(None)) -> Any:
+    rng = np.random.default_rng(0)
+    parts = [
+        pd.DataFrame({"unique_id": name, "ds": TIMES, "y": scale * rng.normal(size=DAYS).cumsum()})
+        for name, scale in (("shop", 1.0), ("store", 50.0))
+    ]
+    return pd.concat([part[rows] for part in parts], ignore_index=True)
+
+
+def naive() -> Any:
+    models = [Naive(), SeasonalNaive(7)]
+    return StatsForecast(models=models, freq="D")
+
+
+@pytest.fixture(scope="module")
+def cv() -> Any:
+    return naive().cross_validation(df=frame(slice(0, 200)), h=H, n_windows=150, step_size=1)
+
+
+def coverage(shown: Any, model: str, level: int) -> float:
+    inside = (shown[f"{model}-lo-{level}"] <= shown.y) & (shown.y <= shown[f"{model}-hi-{level}"])
+    return float(inside.mean())
+
+
+def test_every_model_series_and_horizon_holds_its_level(cv: Any) -> None:
+    shown = Intervals(level=[80, 90]).fit_predict(cv)
+    assert list(shown.columns) == [
+        *cv.columns,
+        *("Naive-lo-90", "Naive-lo-80", "Naive-hi-80", "Naive-hi-90"),
+        *(f"SeasonalNaive-{end}" for end in ("lo-90", "lo-80", "hi-80", "hi-90")),
+    ]
+    horizon = shown.groupby(["unique_id", "cutoff"]).ds.rank().astype(int)
+    for model in ("Naive", "SeasonalNaive"):
+        for level in (80, 90):
+            for _, rows in shown.groupby(["unique_id", horizon]):
+                assert coverage(rows, model, level) == pytest.approx(level / 100, abs=0.06)
+
+
+def test_past_and_live_know_only_labels_up_to_the_cutoff(cv: Any) -> None:
+    shown = Intervals(level=[90]).fit_predict(cv)
+    half = cv.cutoff.sort_values().iloc[len(cv) // 2]
+    known = cv[cv.ds <= half]  # what anybody knew then
+    early = Intervals(level=[90]).fit(known)
+    then = cv[cv.cutoff == half]
+    live = early.predict(then.drop(columns=["cutoff", "y"]))
+    past = shown[shown.cutoff == half]
+    one = past.ds == past.ds.min()  # one step ahead nothing waits, so they are the same
+    np.testing.assert_array_equal(past["Naive-lo-90"][one], live["Naive-lo-90"][one.to_numpy()])
+
+
+def test_live_forecasts_are_judged_when_their_labels_come(cv: Any) -> None:
+    intervals, model = Intervals(level=[80, 90]).fit(cv), naive()
+    judged = intervals.certificate("Naive", "store", H).risks[0].judged
+    hits = []
+    for day in range(200, DAYS):
+        shown = intervals.predict(model.forecast(df=frame(slice(0, day)), h=H))
+        new = frame(slice(day, day + 1))
+        first = shown.groupby("unique_id").head(1).reset_index(drop=True)
+        hits.append((first["Naive-lo-90"] <= new.y) & (new.y <= first["Naive-hi-90"]))
+        intervals.update(new)
+    certificate = intervals.certificate("Naive", "store", H)
+    assert certificate.risks[0].judged == judged + (DAYS - 200) - (H - 1)
+    assert certificate.waiting == H - 1
+    assert np.mean(hits) > 0.75
+    assert (first["Naive-hi-90"] - first["Naive-lo-90"]).iloc[1] > 10.0  # in the units of each
+
+
+def test_mlforecast_moves_on_without_being_fitted_again() -> None:
+    mlforecast = pytest.importorskip("mlforecast")
+    from sklearn.linear_model import LinearRegression
+
+    model = mlforecast.MLForecast({"line": LinearRegression()}, freq="D", lags=[1, 7])
+    past = frame(slice(0, 200))
+    cv = model.cross_validation(past, h=H, n_windows=100, step_size=1, refit=False)
+    intervals = Intervals(level=[90]).fit(cv)
+    model.fit(past)
+    for day in range(200, 205):
+        shown = intervals.predict(model.predict(H))
+        new = frame(slice(day, day + 1))
+        model.update(new)
+        intervals.update(new)
+    assert np.isfinite(shown["line-lo-90"]).all()
+    assert shown.ds.min() == TIMES[204]
+
+
+@pytest.mark.parametrize("kind", ["polars", "arrow"])
+def test_frames_of_every_kind_give_the_same_numbers(cv: Any, kind: str) -> None:
+    polars = pytest.importorskip("polars")
+    other = polars.from_pandas(cv)
+    other = other.to_arrow() if kind == "arrow" else other
+    wanted, found = (Intervals(level=[80, 90]).fit_predict(each) for each in (cv, other))
+    assert type(found) is type(other)
+    for name in wanted.columns[len(cv.columns) :]:
+        np.testing.assert_array_equal(np.asarray(found[name]), wanted[name])
+
+
+def test_polars_goes_all_the_way() -> None:
+    polars = pytest.importorskip("polars")
+    df = polars.from_pandas(frame())
+    model = StatsForecast(models=[Naive()], freq="1d")
+    past = df.filter(polars.col("ds") < TIMES[200])
+    cv = model.cross_validation(df=past, h=H, n_windows=100, step_size=1)
+    intervals = Intervals(level=[90]).fit(cv)
+    shown = intervals.predict(model.forecast(df=past, h=H))
+    intervals.update(df.filter(polars.col("ds") == TIMES[200]))
+    assert isinstance(shown, polars.DataFrame)
+    assert shown["Naive-lo-90"].is_finite().all()
+    assert intervals.certificate("Naive", "shop", 2).waiting == 1
+
+
+def test_intervals_of_the_model_are_corrected() -> None:
+    model = naive()
+    df = frame(slice(0, 150))
+    cv = model.cross_validation(df=df, h=2, n_windows=100, step_size=1, level=[80, 90])
+    own = cv.assign(**{"Naive-lo-90": cv["Naive"] - 0.1, "Naive-hi-90": cv["Naive"] + 0.1})
+    intervals = Intervals(level=[80, 90])
+    shown = intervals.fit_predict(own)
+    assert list(shown.columns) == list(cv.columns)
+    assert coverage(own, "Naive", 90) < 0.2
+    assert coverage(shown, "Naive", 90) == pytest.approx(0.9, abs=0.04)
+    with pytest.raises(InputError, match="not like it"):
+        intervals.predict(model.forecast(df=df, h=2))
+
+
+def test_a_pickle_goes_on(cv: Any) -> None:
+    intervals = Intervals(level=[90]).fit(cv)
+    forecast = naive().forecast(df=frame(slice(0, 200)), h=H)
+    wanted = intervals.predict(forecast)
+    again = pickle.loads(pickle.dumps(intervals))
+    pd.testing.assert_frame_equal(again.predict(forecast), wanted)
+
+
+def test_frames_without_models_or_columns_are_refused(cv: Any) -> None:
+    with pytest.raises(InputError, match="needs the column of a model"):
+        Intervals().fit(cv[["unique_id", "ds", "cutoff", "y"]])
+    with pytest.raises(InputError, match="no column 'cutoff'"):
+        Intervals().fit(cv.drop(columns="cutoff"))

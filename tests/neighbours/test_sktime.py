@@ -1,0 +1,118 @@
+"""sktime forecasters wrapped: its own checks pass, and labels count when they are known."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import setpoint as sp
+
+pytest.importorskip("sktime")
+pytestmark = [
+    pytest.mark.neighbours,
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning"),
+]
+
+from sktime.datasets import load_airline  # noqa: E402
+from sktime.forecasting.naive import NaiveForecaster  # noqa: E402
+from sktime.forecasting.trend import TrendForecaster  # noqa: E402
+from sktime.utils.estimator_checks import check_estimator  # noqa: E402
+
+from setpoint.models.sktime import IntervalForecaster  # noqa: E402
+
+H = 3
+
+
+def walk(count: int = 260) -> Any:
+    times = pd.period_range("2004-01", periods=count, freq="M")
+    return pd.Series(np.random.default_rng(0).normal(size=count).cumsum(), times, name="y")
+
+
+def test_the_checks_of_sktime_pass() -> None:
+    results = check_estimator(IntervalForecaster, raise_exceptions=False, verbose=False)
+    failed = {name: result for name, result in results.items() if result != "PASSED"}
+    assert len(results) > 500
+    assert failed == {}
+
+
+def test_intervals_are_those_of_live_streams_to_the_bit() -> None:
+    y = walk(80)
+    model = IntervalForecaster(NaiveForecaster(), initial_window=20).fit(y[:60], fh=[1, 2, 3])
+    streams = {h: sp.Stream(sp.intervals(0.9)) for h in (1, 2, 3)}
+    for row in range(20, 80):  # so many rows are known; the forecast is the last of them
+        for h, stream in streams.items():
+            if row - h >= 20:
+                stream.update(y.iloc[row - 1], id=row - h)
+        if row >= 60:
+            if row > 60:
+                model.update(y[row - 1 : row])
+            shown = model.predict_interval(coverage=0.9).to_numpy()
+            wanted = [stream.peek(y.iloc[row - 1]) for stream in streams.values()]
+            np.testing.assert_array_equal(shown, [(each.lower, each.upper) for each in wanted])
+        for stream in streams.values():
+            stream.predict(y.iloc[row - 1], id=row)
+
+
+def test_an_update_of_many_rows_judges_what_was_forecast_before_it() -> None:
+    y = walk(120)
+    model = IntervalForecaster(NaiveForecaster(), initial_window=60).fit(y[:100], fh=[1, 2, 3])
+    before = model.certificate(3).risks[0].judged
+    model.update(y[100:110])
+    # Of the backtest two were waiting, and one forecast was made at row 100.
+    assert model.certificate(3).risks[0].judged == before + 3
+    assert model.cutoff[0] == y.index[109]
+
+
+def test_every_horizon_holds_its_coverage_as_time_goes_on() -> None:
+    y = walk()
+    model = IntervalForecaster(NaiveForecaster()).fit(y[:100], fh=[1, 2, 3])
+    inside = []
+    for row in range(100, 257):
+        ends = model.predict_interval(coverage=0.8)["y"][0.8]
+        truth = y.loc[ends.index]
+        inside.append((ends["lower"] <= truth) & (truth <= ends["upper"]))
+        model.update(y[row : row + 1])
+    for hits in np.array(inside).T:
+        assert hits.mean() == pytest.approx(0.8, abs=0.05)
+    assert model.certificate(1, 0.8).risks[0].within
+
+
+def test_names_levels_and_quantiles_are_sktimes() -> None:
+    y = load_airline()
+    model = IntervalForecaster(NaiveForecaster(sp=12), initial_window=60)
+    model.fit(y[:-12], fh=range(1, 4))
+    ends = model.predict_interval(coverage=[0.9, 0.5])
+    name = ends.columns[0][0]
+    assert ends.columns.to_list() == [
+        (name, level, end) for level in (0.9, 0.5) for end in ("lower", "upper")
+    ]
+    assert (ends[name][0.9]["lower"] <= ends[name][0.5]["lower"]).all()
+    quantiles = model.predict_quantiles(alpha=[0.05, 0.5, 0.95])
+    assert (np.diff(quantiles.to_numpy(), axis=1) >= 0.0).all()
+    np.testing.assert_array_equal(quantiles.iloc[:, 0], ends[name][0.9]["lower"])
+
+
+def test_features_reach_the_forecaster() -> None:
+    y = walk(120)
+    X = pd.DataFrame({"x": y.shift(1).bfill()}, index=y.index)
+    from sklearn.linear_model import LinearRegression
+    from sktime.forecasting.compose import make_reduction
+
+    inner = make_reduction(LinearRegression(), window_length=4, strategy="recursive")
+    model = IntervalForecaster(inner, initial_window=60, step_length=5)
+    model.fit(y[:100], X[:100], fh=[1, 2, 3])
+    judged = model.certificate(1).risks[0].judged
+    model.update(y[100:101], X[100:101])
+    assert model.certificate(1).risks[0].judged == judged + 1
+    assert np.isfinite(model.predict_interval(X=X[101:104]).to_numpy()).all()
+
+
+def test_panels_have_an_instance_for_each_series() -> None:
+    parts = {name: scale * walk(60) for name, scale in (("a", 1.0), ("b", 50.0))}
+    panel = pd.concat(parts, names=["series", "time"]).to_frame("y")
+    ends = (
+        IntervalForecaster(TrendForecaster(), step_length=2).fit(panel, fh=[1]).predict_interval()
+    )
+    widths = (ends["y"][0.9]["upper"] - ends["y"][0.9]["lower"]).to_numpy()
+    assert widths[1] > 10.0 * widths[0]

@@ -1,0 +1,29 @@
+"""What the front page promises, tried with a file that the project has never seen."""
+
+from pathlib import Path
+
+import pytest
+
+from tests import new_user
+
+pytest.importorskip("typer")
+pytest.importorskip("pyarrow")
+pytest.importorskip("plotly")
+
+
+def test_the_front_page_leads_to_intervals_on_the_command_line(tmp_path: Path) -> None:
+    calibrated, ran = new_user.on_the_command_line(tmp_path)
+    assert "90 % was asked for" in calibrated
+    assert "90 % was asked for" in ran
+    for folder in ("Umsatz 2024-setpoint", "ran"):
+        assert abs(new_user.inside(tmp_path / folder / "rows.csv", ";", ",") - 0.9) < 0.02
+        assert (tmp_path / folder / "report.html").stat().st_size > 100_000
+
+
+def test_the_front_page_leads_to_intervals_in_a_notebook(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    printed = new_user.in_a_notebook(tmp_path)
+    assert "holds from above" in printed
+    assert "1 not observed (1 missing" in printed
+    assert printed.rstrip().splitlines()[-1].startswith("forecast 1046: 90 % interval from 1")
+    assert abs(new_user.inside(tmp_path / "intervals.csv") - 0.9) < 0.02
