@@ -36,7 +36,7 @@ _SAID = {
     "scale": "errors are about {:.4g}",
     "below": "ends lie {:.4g} below",
     "above": "{:.4g} above",
-    "given": "{:.0%} of the given interval is left",
+    "given": "the width that the model gave counts for {:.0%}",
     "period": "the season has {:,} rows",
     "season": "it moves labels by about {:.4g}",
 }
@@ -213,14 +213,15 @@ def told(learnt: Mapping[str, float]) -> dict[str, str]:
     """What a learning family has learnt, in words by its names; nothing before the first label.
 
     >>> list(told({"labels": 8, "bias": -0.5, "given": 0.25, "period": 0}).values())
-    ['labels lie -0.5 from the forecast', '25% of the given interval is left']
+    ['labels lie -0.5 from the forecast', 'the width that the model gave counts for 25 %']
     """
     if not learnt.get("labels", 1):
         return {}
     names = [name for name in learnt if name != "labels"]
     if not learnt.get("period", 1):
         names = [name for name in names if name not in ("period", "season")]
-    return {name: _SAID.get(name, f"{name} {{:.4g}}").format(learnt[name]) for name in names}
+    said = {name: _SAID.get(name, f"{name} {{:.4g}}").format(learnt[name]) for name in names}
+    return {name: words.replace("%", " %") for name, words in said.items()}
 
 
 def _came_out(risk: RiskCertificate, recent: float, count: int) -> tuple[str, str]:
