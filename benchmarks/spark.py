@@ -52,20 +52,28 @@ def session(**settings: str) -> Any:
     return spark
 
 
+_SEEN: dict[tuple[int, str], int] = {}
+"""The ticks of every process of the tree, by its number and start, when it was seen last."""
+
+
 def processor_time() -> float:
-    """Seconds of processor time of this process and all below it, ended ones included."""
-    total, parents = {}, {}
+    """Seconds of processor time of this process and all below it, as long as they were seen.
+
+    A parent is not asked for its ended children: those of one that was killed would be lost.
+    """
+    parents, ticks = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
         except OSError:
             continue
         number = int(path.parent.name)
-        parents[number], total[number] = int(fields[1]), sum(map(int, fields[11:15]))
-    tree = {os.getpid()}
+        parents[number], ticks[number, fields[19]] = int(fields[1]), sum(map(int, fields[11:13]))
+    tree = {os.getpid(), *(number for number, _ in _SEEN.keys() & ticks.keys())}
     while more := {number for number, parent in parents.items() if parent in tree} - tree:
         tree |= more
-    return sum(total.get(number, 0) for number in tree) / os.sysconf("SC_CLK_TCK")
+    _SEEN.update({name: count for name, count in ticks.items() if name[0] in tree})
+    return sum(_SEEN.values()) / os.sysconf("SC_CLK_TCK")
 
 
 def rows(keys: np.ndarray, time: np.ndarray, seed: int) -> dict[str, np.ndarray]:
@@ -174,7 +182,8 @@ def at_commit(query: Any, folder: Path, batch: int) -> tuple[float, float]:
     while not (folder / "checkpoint" / "commits" / str(batch)).exists():
         if not query.isActive:
             query.awaitTermination()
-        time.sleep(0.05)
+        processor_time()
+        time.sleep(0.2)
     return processor_time(), time.monotonic()
 
 

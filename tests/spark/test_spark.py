@@ -317,7 +317,7 @@ async def of_the_service(folder: Path) -> set[tuple[str, str, str]]:
         metrics = Metrics(lambda: rows, 1)
         metrics.worker = Worker(store, 1, print)
         found = families(metrics.registry)
-        metrics.worker.close()
+        await asyncio.to_thread(metrics.worker.close)
     return found
 
 
