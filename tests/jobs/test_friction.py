@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import DataError, InputError
 
@@ -169,3 +170,22 @@ def test_a_mistyped_option_is_refused_before_anything_heavy_is_loaded() -> None:
     )
     assert done.stdout.split() == ["2", "False"]
     assert "--target" in done.stderr
+
+
+def test_many_short_series_are_told_of_a_start_learnt_from_others(
+    tmp_path: Path, table: Table
+) -> None:
+    count, rows = 12, 20
+    y = np.random.default_rng(0).normal(size=count * rows)
+    series = np.repeat(np.arange(count), rows)
+    file = table(tmp_path / "a.csv", {"low": y * 0 - 1, "high": y * 0 + 1, "y": y, "id": series})
+    short = jobs.calibrate(file, jobs.Columns("y", "low", "high", id="id"))
+    note = "half of the series have 20 rows or fewer: setpoint.start_from lets new series begin"
+    assert note in str(short)
+    begun = sp.start_from(short.trace.controller, short.trace.states)
+    for columns, options in (
+        (jobs.Columns("y", "low", "high"), {}),
+        (jobs.Columns("y", point="low", id="id"), {}),
+        (jobs.Columns("y", "low", "high", id="id"), {"controller": begun}),
+    ):
+        assert "start_from" not in str(jobs.calibrate(file, columns, **options))

@@ -110,6 +110,14 @@ class Trace:
         return np.asarray(self.lam == inf)
 
     @property
+    def whole(self) -> Array:
+        """Where a set of labels names every class, whoever chose it."""
+        if not self.shown:
+            return np.zeros(len(self.lam), dtype=bool)
+        named = [isinstance(one, LabelSet) and bool(one.mask.all()) for one in self.shown]
+        return np.array(named)
+
+    @property
     def empty(self) -> Array:
         """Where the safeguard chose the empty set."""
         return np.asarray(self.lam == -inf)
@@ -202,7 +210,7 @@ class Trace:
         unknown = np.isnan(sizes)
         known = np.where(unknown, 0.0, sizes)
         summary = metrics.size_summary(
-            known, hits, full=np.isinf(known) | (lam == inf),
+            known, hits, full=np.isinf(known) | (lam == inf) | self.tape.by_stream(self.whole),
             empty=np.where(unknown, lam == -inf, known == 0.0), **options,
         )  # fmt: skip
         if not unknown.any():

@@ -19,6 +19,7 @@ from setpoint.jobs.rows import Rows, read
 from setpoint.jobs.times import known_part, phased, season
 from setpoint.jobs.tune import Choice, choose, rows_of, scale_notes
 from setpoint.presets import burn_in as fill_in
+from setpoint.sets import Corrected
 from setpoint.sets.family import Scalar
 from setpoint.tape import Tape
 
@@ -27,7 +28,9 @@ __all__ = ["calibrate", "calibrated"]
 Array = np.ndarray[Any, Any]
 
 _LEAST = 10
-"""How many labels a burn-in needs."""
+"""How many labels a burn-in needs, and how many series can teach others."""
+_SHORT = 50
+"""A series of fewer rows is short."""
 
 
 def calibrate(
@@ -159,7 +162,7 @@ def calibrated(
         if period is not None:
             sets: Any = replace(choice.controller.sets, period=period)  # type: ignore[type-var]
             choice = Choice(replace(choice.controller, sets=sets))
-        notes = (*notes, *scale_notes(tape, choice.controller))
+        notes = (*notes, *scale_notes(tape, choice.controller), *_short(tape, choice.controller))
         reader = choice.controller.sets
         trace = replay(choice.controller, later)
         traces = [trace, replay(choice.controller, past)] if len(past) else [trace]
@@ -185,6 +188,18 @@ def calibrated(
         burn_in_each=int(counts.max()),
         features=tuple(features),
         notes=tuple(notes),
+    )
+
+
+def _short(tape: Tape, controller: Controller) -> tuple[str, ...]:
+    """What helps many series that are too short to learn from alone."""
+    usual = int(np.median(np.diff(tape.segments.offsets)))
+    learns = isinstance(controller.sets, Corrected) and not controller.sets.prior
+    if len(tape.streams) < _LEAST or usual >= _SHORT or not learns or "upper" not in tape.names:
+        return ()
+    return (
+        f"half of the series have {usual:,} rows or fewer: setpoint.start_from lets new series "
+        "begin with what others have learnt",
     )
 
 
