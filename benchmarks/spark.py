@@ -43,6 +43,7 @@ def session(**settings: str) -> Any:
     usual = {
         "spark.driver.memory": "3g", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false", "spark.sql.shuffle.partitions": "4",
+        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     }  # fmt: skip
     for name, value in {**usual, **keyed.SETTINGS, **settings}.items():
         builder = builder.config(name, value)
@@ -51,20 +52,28 @@ def session(**settings: str) -> Any:
     return spark
 
 
+_SEEN: dict[tuple[int, str], int] = {}
+"""The ticks of every process of the tree, by its number and start, when it was seen last."""
+
+
 def processor_time() -> float:
-    """Seconds of processor time of this process and all below it, ended ones included."""
-    total, parents = {}, {}
+    """Seconds of processor time of this process and all below it, as long as they were seen.
+
+    A parent is not asked for its ended children: those of one that was killed would be lost.
+    """
+    parents, ticks = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
         except OSError:
             continue
         number = int(path.parent.name)
-        parents[number], total[number] = int(fields[1]), sum(map(int, fields[11:15]))
-    tree = {os.getpid()}
+        parents[number], ticks[number, fields[19]] = int(fields[1]), sum(map(int, fields[11:13]))
+    tree = {os.getpid(), *(number for number, _ in _SEEN.keys() & ticks.keys())}
     while more := {number for number, parent in parents.items() if parent in tree} - tree:
         tree |= more
-    return sum(total.get(number, 0) for number in tree) / os.sysconf("SC_CLK_TCK")
+    _SEEN.update({name: count for name, count in ticks.items() if name[0] in tree})
+    return sum(_SEEN.values()) / os.sysconf("SC_CLK_TCK")
 
 
 def rows(keys: np.ndarray, time: np.ndarray, seed: int) -> dict[str, np.ndarray]:
@@ -118,31 +127,54 @@ def delayed(keys: int, delay: int, batch: int) -> dict[str, np.ndarray]:
 
 
 def stream(
-    spark: Any,
-    controller: sp.Controller,
-    make: Any,
-    batches: int,
-    *,
-    warm: int = 2,
-    columns: Any = COLUMNS,
-    **options: Any,
+    spark: Any, query: Any, make: Any, batches: int, *, warm: int = 2
 ) -> tuple[float, float, float]:
     """Rows per second of processor time, bytes of state, seconds of wall time a batch."""
     with scratch() as folder:
         counts = [write(folder / "in", number, make(number)) for number in range(warm + batches)]
         source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
-        frame = source.parquet(str(folder / "in"))
         checkpoint = str(folder / "checkpoint")
-        out = keyed.calibrate_stream(frame, controller, columns, checkpoint=checkpoint, **options)
+        out = query(source.parquet(str(folder / "in")), checkpoint=checkpoint)
         writer = out.writeStream.format("parquet").trigger(availableNow=True)
         writer = writer.option("checkpointLocation", checkpoint)
-        query = writer.start(str(folder / "out"))
-        before, begin = at_commit(query, folder, warm - 1)
-        after, end = at_commit(query, folder, warm + batches - 1)
-        query.awaitTermination()
-        blobs = spark.read.format("statestore").option("stateVarName", "bucket")
-        size = blobs.load(checkpoint).selectExpr("sum(length(value.blob))").first()
+        running = writer.start(str(folder / "out"))
+        before, begin = at_commit(running, folder, warm - 1)
+        after, end = at_commit(running, folder, warm + batches - 1)
+        running.awaitTermination()
+        values = spark.read.format("statestore").option("stateVarName", "bucket").load(checkpoint)
+        size = values.selectExpr("sum(length(value.blob))").first()
         return sum(counts[warm:]) / (after - before), size[0], (end - begin) / batches
+
+
+class OneKey:
+    """The obvious way: a group for each key, the paper's rule by hand, and its state as text."""
+
+    def init(self, handle: Any) -> None:
+        self._state = handle.getValueState("bucket", "blob STRING")
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802
+        import pandas as pd
+
+        before, frame = self._state.get(), pd.concat(rows).sort_values("time")
+        theta, shown = float(before[0]) if before else 0.0, []
+        columns = [frame[name].tolist() for name in ("time", "lower", "upper", "y")]
+        for at, lower, upper, y in zip(*columns, strict=True):
+            ends = lower - theta, upper + theta
+            loss = float(not ends[0] <= y <= ends[1])
+            theta += 0.05 * (loss - 0.1)
+            shown.append((key[0], at, *ends, loss))
+        self._state.update((repr(theta),))
+        yield pd.DataFrame(shown, columns=["key", "time", "lower", "upper", "loss"])
+
+    def close(self) -> None:
+        """Nothing is held between batches."""
+
+
+def one_group_each(frame: Any, checkpoint: str) -> Any:  # noqa: ARG001
+    """A query of a group for each key."""
+    schema = "key bigint, time bigint, lower double, upper double, loss double"
+    groups = frame.groupBy("key")
+    return groups.transformWithStateInPandas(OneKey(), schema, "Append", "None")
 
 
 def at_commit(query: Any, folder: Path, batch: int) -> tuple[float, float]:
@@ -150,7 +182,8 @@ def at_commit(query: Any, folder: Path, batch: int) -> tuple[float, float]:
     while not (folder / "checkpoint" / "commits" / str(batch)).exists():
         if not query.isActive:
             query.awaitTermination()
-        time.sleep(0.05)
+        processor_time()
+        time.sleep(0.2)
     return processor_time(), time.monotonic()
 
 
@@ -234,29 +267,28 @@ def billion(lines: list[dict[str, Any]], keys: int = 10**9, seconds: int = 3600)
 def main() -> None:
     """Prints every figure, each beside one machine's in the same run."""
     spark, report = session(), Report()
+
+    def measure(name: str, keys: int, make: Any, batches: int, warm: int = 2, **more: Any) -> None:
+        options = {"columns": COLUMNS, "buckets": buckets_of(keys), **more}
+        query = partial(keyed.calibrate_stream, controller=controller, **options)
+        report(f"{name}, {rule}", keys, *stream(spark, query, make, batches, warm=warm))
+
     try:
         for rule, controller in RULES.items():
             fleet, work = one_machine(controller, min(KEYS, 100_000))
             report(f"one machine: Fleet.run, {rule}", min(KEYS, 100_000), fleet)
             report(f"one machine: Work.step_many, {rule}", 4000, work)
             for keys, each in ((10_000, 20), (100_000, 4), (1_000_000, 1)):
-                if keys > KEYS:
-                    continue
-                make, count = partial(dense, keys, each), buckets_of(keys)
-                report(f"stream, {rule}", keys, *stream(spark, controller, make, 4, buckets=count))
-                report(f"backtest, {rule}", keys, table(spark, controller, keys, max(each, 2)))
-            few = partial(sparse, KEYS, 0.01)
-            figures = stream(spark, controller, few, 4, buckets=buckets_of(KEYS))
-            report(f"stream, 1 % of keys a batch, {rule}", KEYS, *figures)
-            keys = min(KEYS, 20_000)
-            figures = stream(
-                spark, controller, partial(delayed, keys, 48), 2, warm=5,
-                columns=replace(COLUMNS, id="id"), expire=96,
-                buckets=16,
-            )  # fmt: skip
-            report(f"stream, labels 48 rows late, {rule}", keys, *figures)
-        each_key = stream(spark, PAPER, partial(dense, 10_000, 2), 1, warm=1, buckets=2**31 - 1)
-        report("stream, one group for each key, paper's rule", 10_000, *each_key)
+                if keys <= KEYS:
+                    measure("stream", keys, partial(dense, keys, each), 4)
+                    report(f"backtest, {rule}", keys, table(spark, controller, keys, max(each, 2)))
+            measure("stream, 1 % of keys a batch", KEYS, partial(sparse, KEYS, 0.01), 4)
+            keys, columns = min(KEYS, 20_000), replace(COLUMNS, id="id")
+            late = partial(delayed, keys, 48)
+            name, more = "stream, labels 48 rows late", {"columns": columns, "buckets": 16}
+            measure(name, keys, late, 2, warm=5, expire=96, **more)
+        figures = stream(spark, one_group_each, partial(dense, 10_000, 20), 1, warm=1)
+        report("stream, one group for each key, paper's rule", 10_000, *figures)
     finally:
         spark.stop()
     print(*billion(report.lines), sep="\n")

@@ -88,16 +88,21 @@ def source(spark: Any, folder: Path, schema: str = SCHEMA) -> Any:
 
 
 def run(out: Any, folder: Path, name: str = "") -> Any:
-    """Runs a query over what there is, to files.
+    """Runs a query over what there is, to files."""
+    writer = out.writeStream.format("parquet").option("path", str(folder / f"out{name}"))
+    return start(writer, folder / f"checkpoint{name}")
+
+
+def start(writer: Any, checkpoint: Path) -> Any:
+    """Starts a query, and waits until it took what there is.
 
     PySpark gives a worker ten seconds to start, too few on a busy machine: then it goes on.
     """
     from pyspark.errors import StreamingQueryException
 
+    writer = writer.trigger(availableNow=True).option("checkpointLocation", str(checkpoint))
     for left in reversed(range(5)):
-        writer = out.writeStream.format("parquet").trigger(availableNow=True)
-        writer = writer.option("checkpointLocation", str(folder / f"checkpoint{name}"))
-        query = writer.start(str(folder / f"out{name}"))
+        query = writer.start()
         try:
             query.awaitTermination()
             return query

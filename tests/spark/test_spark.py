@@ -1,5 +1,6 @@
 """Queries on a real local Spark: the numbers of `replay`, and bad input refused."""
 
+import asyncio
 import importlib
 import shutil
 from collections.abc import Iterator
@@ -292,11 +293,40 @@ def test_tables_are_summed_up_by_key_and_tuned_on_a_sample(spark: Any, plain: Pa
         assert tuned.rows() == alone.rows()
 
 
+def families(registry: Any) -> set[tuple[str, str, str]]:
+    """The metrics of a registry: their names, their types and what they are told apart by."""
+    return {
+        (family.name, family.type, name)
+        for family in registry.collect()
+        for sample in family.samples
+        for name in ("", *sample.labels)
+    }
+
+
+async def of_the_service(folder: Path) -> set[tuple[str, str, str]]:
+    """The metrics of a service with a stream that showed many sets and got their labels."""
+    from setpoint.service.watch import Metrics
+    from setpoint.service.work import Worker
+
+    with sp.Store(folder / "service.sqlite", CONTROLLER) as store:
+        stream = store.stream("meter")
+        for _ in range(200):
+            stream.predict((0.0, 1.0))
+            stream.update(0.5)
+        rows = [{"name": "meter", **store.overviews("meter")["meter"], "trouble": 0.0}]
+        metrics = Metrics(lambda: rows, 1)
+        metrics.worker = Worker(store, 1, print)
+        found = families(metrics.registry)
+        await asyncio.to_thread(metrics.worker.close)
+    return found
+
+
 def test_a_listener_keeps_the_metrics_of_the_service(
     spark: Any, plain: Path, tmp_path: Path
 ) -> None:
-    prometheus = pytest.importorskip("prometheus_client")
-    registry = prometheus.CollectorRegistry()
+    from prometheus_client import CollectorRegistry
+
+    registry = CollectorRegistry()
     watch = keyed.listener(registry)
     spark.streams.addListener(watch)
     try:
@@ -315,6 +345,7 @@ def test_a_listener_keeps_the_metrics_of_the_service(
         assert mean == pytest.approx(np.nanmean(trace.losses))
         assert value("setpoint_transactions_total") == queries.BATCHES
         assert value("setpoint_events_refused_total") == 0
+        assert families(registry) <= asyncio.run(of_the_service(tmp_path))
         _, states = keyed.states(spark, str(tmp_path / "checkpoint"))
         found = {key: numbers(CONTROLLER, state) for key, state in states.items()}
         wanted = {key: numbers(CONTROLLER, trace.states[key]) for key in range(KEYS)}
@@ -339,6 +370,9 @@ def test_a_label_whose_time_is_null_becomes_known_after_the_last_row(
     answered = rows_of(out.where("status = 'answered'"), "made", "meter")
     assert np.array_equal(answered["loss"].astype(float), trace.losses[0], True)
     assert np.array_equal(answered["hour"].isna(), np.isnat(known))
+    tape = keyed.sample(rows, CONTROLLER, replace(COLUMNS, known="told"), keys=KEYS)
+    by_key = np.lexsort((columns["number"], columns["meter"]))
+    assert np.array_equal(sp.replay(CONTROLLER, tape).upper, trace.upper[by_key])
 
 
 def test_keys_without_a_label_have_no_mean(spark: Any, plain: Path) -> None:
@@ -394,10 +428,21 @@ def test_a_bad_row_is_one_error_before_any_row_is_written(
     assert not list((tmp_path / "out").glob("*.parquet"))
 
 
+@pytest.mark.parametrize("kind", ["string", "bigint"])
+def test_a_row_without_its_id_is_refused(spark: Any, kind: str) -> None:
+    from pyspark.errors import PySparkException
+
+    frame = spark.sql(f"select 3L k, 1L t, cast(null as {kind}) i, 0d low, 1d high, 2d y")
+    rows = Rows.of(frame, CONTROLLER, keyed.Columns("k", "t", "y", "low", "high", id="i"))
+    with pytest.raises(PySparkException, match="key 3: i must not be null"):
+        rows.checked(rows.events(frame)).collect()
+
+
 def test_wrong_columns_and_options_are_refused_before_a_query_starts(
     spark: Any, plain: Path
 ) -> None:
     frame, new = source(spark, plain / "in"), {"checkpoint": str(plain / "new")}
+    frame = frame.selectExpr("*", "meter as level", "hour as Made")
     for columns, options, words in (
         ({"key": "metre"}, {}, "there is no column 'metre'"),
         ({"y": "name"}, {}, "'name' must hold numbers, got string"),
@@ -407,6 +452,8 @@ def test_wrong_columns_and_options_are_refused_before_a_query_starts(
         ({}, {"late": "accept"}, "late='accept' needs id"),
         ({"known": "hour"}, {}, "known is for tables"),
         ({"key": []}, {}, "must be different columns"),
+        ({"key": "level"}, {}, "a column called 'level' is in the results"),
+        ({"time": "Made"}, {}, "a column called 'Made' is in the results"),
         ({}, {"idle": 5}, "idle must be a timedelta"),
         ({}, {"buckets": 0}, "buckets must be"),
         ({}, {"initial": 5}, "initial must be a checkpoint, a Fleet or states by key, got 5"),

@@ -171,9 +171,7 @@ def test_a_batch_that_runs_again_gives_the_same_rows(rows: Path) -> None:
         out = keyed.calibrate_stream(
             frame, CONTROLLER, queries.COLUMNS, buckets=8, checkpoint=str(rows / "checkpoint")
         )
-        writer = out.writeStream.foreachBatch(take).trigger(availableNow=True)
-        writer = writer.option("checkpointLocation", str(rows / "checkpoint"))
-        writer.start().awaitTermination()
+        queries.start(out.writeStream.foreachBatch(take), rows / "checkpoint")
         last = max(written)
         for path in (rows / "checkpoint" / "commits").glob(f"*{last}*"):
             path.unlink()

@@ -19,7 +19,7 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.spark.work import STATUSES, form_of
 
-__all__ = ["Columns", "Rows", "binaries", "grouped"]
+__all__ = ["KEY_TABLE", "Columns", "Rows", "binaries", "grouped"]
 
 Array = np.ndarray[Any, Any]
 Frame = Any
@@ -29,6 +29,12 @@ _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _NUMBERS = (*_WHOLE, "float", "double", "decimal")
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 _NAMES = ("lower", "upper", "lam", "loss", "covered", "made", "status")
+KEY_TABLE = (
+    "risk int, level double, theta double, judged bigint, mean double, account double, "
+    "most double, certificate string, pending bigint, missing bigint, expired bigint, "
+    "full bigint, empty bigint, last bigint"
+)
+"""The columns of `read_state` behind those of the key."""
 _NTZ = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 _PIECE = 2**24
 """How many bytes of rows are packed at once."""
@@ -113,8 +119,9 @@ class Rows:
         for name in (*names, y, *given.values()):
             if name not in types:
                 raise InputError(f"there is no column {name!r}; there are {', '.join(types)}")
+        of_keys = [column.split()[0] for column in KEY_TABLE.split(", ")]
         for name in (*names, y):
-            if name in _NAMES:
+            if name.lower() in (*_NAMES, *(of_keys if name in keys else ())):
                 raise InputError(f"a column called {name!r} is in the results: rename yours")
         _check_types(types, (y, *given.values()), _NUMBERS, "numbers")
         _check_types(types, (time,), (*_TIMES, *_WHOLE), "timestamps, dates or whole numbers")
@@ -189,11 +196,12 @@ class Rows:
 
     # To Python
 
-    def events(self, df: Frame, *, labels: bool = False) -> Frame:
+    def events(self, df: Frame, *, labels: bool = False, known: str | None = None) -> Frame:
         """Rows as Python takes them; of labels that come apart, without a prediction."""
         from pyspark.sql import functions as fn
 
         columns = [_coded(self.key).alias("key"), self.whole_time().alias("time")]
+        columns += [] if known is None else [self.whole_time(known).alias("known")]
         if self.id is not None:
             id = fn.col(f"`{self.id[0]}`")
             texts = "id_text" in self.texts
@@ -241,7 +249,9 @@ class Rows:
         if self.id is None:
             reasons[f"{given} must not be null"] = some
         else:
-            reasons[f"{self.id[0]} must not be null"] = fn.col("id").isNull()
+            # Not the number that stands for a text: the hash of null is a number too.
+            id = fn.col("id_text" if "id_text" in self.texts else "id")
+            reasons[f"{self.id[0]} must not be null"] = id.isNull()
             reasons[f"{given} must be null together"] = some & ~nothing
         wrong: Any = fn
         for reason, is_so in reasons.items():

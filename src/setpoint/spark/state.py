@@ -11,7 +11,7 @@ from setpoint.controller import Controller, State
 from setpoint.errors import StateError
 from setpoint.guarantee import certify
 from setpoint.spark.buckets import Bucket
-from setpoint.spark.rows import Rows
+from setpoint.spark.rows import KEY_TABLE, Rows
 from setpoint.spark.stream import METRICS, first_header, state_rows
 from setpoint.spark.work import STATUSES, Work
 
@@ -19,11 +19,6 @@ __all__ = ["key_schema", "key_table", "listener", "named", "read_state", "states
 
 Frame = Any
 
-_COLUMNS = (
-    "risk int, level double, theta double, judged bigint, mean double, account double, "
-    "most double, certificate string, pending bigint, missing bigint, expired bigint, "
-    "full bigint, empty bigint, last bigint"
-)
 _DROPPED = REST.index("dropped") - len(REST)
 
 
@@ -68,7 +63,7 @@ def _work(spark: Any, checkpoint: str) -> tuple[Work, Rows]:
 
 def key_schema(rows: Rows) -> str:
     """The columns of `key_table`."""
-    return f"key {'bigint' if rows.is_whole else 'string'}, {_COLUMNS}"
+    return f"key {'bigint' if rows.is_whole else 'string'}, {KEY_TABLE}"
 
 
 def named(rows: Rows, table: Frame) -> Frame:
@@ -97,7 +92,7 @@ def key_table(work: Work, bucket: Bucket) -> Any:
                 np.nan if most is None else most, str(risk.status), waiting[place], state.missing,
                 state.expired, state.full, state.empty, int(bucket.last[place]),
             ))  # fmt: skip
-    parts = f"key x, {_COLUMNS}".split(", ")
+    parts = f"key x, {KEY_TABLE}".split(", ")
     return pd.DataFrame(listed, columns=[part.split()[0] for part in parts])
 
 

@@ -18,14 +18,7 @@ from setpoint.spark.rows import Columns, Rows, grouped
 from setpoint.spark.work import NEVER, STATUSES, Work, check_header
 from setpoint.stream import Stream
 
-__all__ = [
-    "METRICS",
-    "SETTINGS",
-    "Processor",
-    "calibrate_stream",
-    "first_header",
-    "state_rows",
-]
+__all__ = ["METRICS", "SETTINGS", "Processor", "calibrate_stream", "first_header", "state_rows"]
 
 Frame = Any
 METRICS = "setpoint"

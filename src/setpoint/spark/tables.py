@@ -45,12 +45,7 @@ def backtest(
     """
     from pyspark.sql import functions as fn
 
-    rows = Rows.of(df, controller, columns)
-    if df.isStreaming:
-        raise InputError("backtest takes a table; for streaming data frames use calibrate_stream")
-    if columns.id is not None:
-        raise InputError("id is for streams: in a table known says when each label became known")
-    known = columns.known
+    rows, known = _rows_of_table(df, controller, columns), columns.known
     rows, events = (rows, rows.events(df)) if known is None else _by_known(df, rows, known)
     work = Work(controller, buckets, "refuse", None if known is None else _FOREVER)
 
@@ -69,16 +64,24 @@ def backtest(
     return rows.results(out).drop(_ROW)
 
 
+def _rows_of_table(df: Frame, controller: Controller, columns: Columns) -> Rows:
+    rows, known = Rows.of(df, controller, columns), columns.known
+    if df.isStreaming:
+        raise InputError("a table is needed; for streaming data frames use calibrate_stream")
+    if columns.id is not None:
+        raise InputError("id is for streams: in a table known says when each label became known")
+    (time, kind), types = rows.time, dict(df.dtypes)
+    if known is not None and types.get(known) != kind:
+        raise InputError(
+            f"the column {known!r} must be of the type of {time!r}, {kind}, got {types.get(known)}"
+        )
+    return rows
+
+
 def _by_known(df: Frame, rows: Rows, known: str) -> tuple[Rows, Frame]:
     """Predictions at their times, and labels at the times at which they became known."""
     from pyspark.sql import functions as fn
 
-    types = dict(df.dtypes)
-    if types.get(known) != rows.time[1]:
-        raise InputError(
-            f"the column {known!r} must be of the type of {rows.time[0]!r}, {rows.time[1]}, got "
-            f"{types.get(known)}"
-        )
     rows = replace(rows, id=(_ROW, "bigint"))
     numbered = df.withColumn(_ROW, rows.whole_time())
     later = replace(rows, time=(known, rows.time[1])).events(numbered, labels=True)
@@ -149,16 +152,17 @@ def sample(
     """All rows of some keys of a table as a tape; the same seed takes the same keys."""
     from pyspark.sql import functions as fn
 
-    if columns.id is not None or columns.known is not None:
-        raise InputError("a sample takes each label as known before the next row: leave out known")
-    rows = Rows.of(df, controller, columns)
-    events = rows.checked(rows.events(df))
+    rows = _rows_of_table(df, controller, columns)
+    events = rows.checked(rows.events(df, known=columns.known))
     names = events.select("key").distinct().orderBy(fn.xxhash64("key", fn.lit(seed)), "key")
     chosen = events.join(fn.broadcast(names.limit(whole(keys, "keys", 1))), "key")
     frame = chosen.toPandas().sort_values(["key", "time"], kind="stable")
     arrays = rows.columns({name: frame[name].to_numpy() for name in frame})
     prediction = {name: arrays[name] for name, _ in rows.prediction}
-    return Tape.from_arrays(prediction, arrays["y"], id=arrays["key"], time=arrays["time"])
+    return Tape.from_arrays(
+        prediction, arrays["y"], id=arrays["key"], time=arrays["time"],
+        known=None if columns.known is None else frame["known"].to_numpy(),
+    )  # fmt: skip
 
 
 def tune(
@@ -184,10 +188,10 @@ def tune(
     parts
         How many parts the grid is cut into.
     """
-    settings = [()] if not isinstance(space, Mapping) else list(product(*space.values()))
-    named_space = space if isinstance(space, Mapping) else {}
+    choices = space if isinstance(space, Mapping) else {}
+    settings = [dict(zip(choices, each, strict=True)) for each in product(*choices.values())]
     controllers = (
-        [with_options(controller, dict(zip(space, each, strict=True))) for each in settings]
+        [with_options(controller, setting) for setting in settings]
         if isinstance(space, Mapping)
         else list(space)
     )
@@ -218,11 +222,8 @@ def tune(
     values = np.concatenate([values for values, _ in results])
     columns = {name: np.concatenate([c[name] for _, c in results]) for name in results[0][1]}
     table = Sweep(tuple(controllers), columns)
-    first = values if values.ndim == 1 else values[:, 0]
+    options = {name: np.array([each[name] for each in settings], object) for name in choices}
     best = int(np.lexsort(np.atleast_2d(values.T)[::-1])[0])
-    options = {
-        name: np.array([each[i] for each in settings], object) for i, name in enumerate(named_space)
-    }
-    if not np.isfinite(first[best]):
-        return Tuned(controller, None, options, values, table)
-    return Tuned(controllers[best], best, options, values, table)
+    if values[best].flat[0] < np.inf:
+        return Tuned(controllers[best], best, options, values, table)
+    return Tuned(controller, None, options, values, table)
