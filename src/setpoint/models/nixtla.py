@@ -31,7 +31,7 @@ class Intervals:
     horizon is a stream of its own, told its labels when they were known: a label h steps ahead
     comes h steps after the cutoff.
 
-    Where a frame has the columns of a level already, they are corrected; else the intervals go
+    Where a frame has the columns of every level already, they are corrected; else the intervals go
     around the point forecast. A cross-validation and the forecasts after it must be alike in this.
 
     Parameters
