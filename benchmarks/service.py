@@ -34,7 +34,7 @@ _CONNECTIONS = 64
 
 
 def echo(port: int) -> None:
-    """The same server with an endpoint that reads JSON and returns it."""
+    """The same server, uvicorn as it comes, with an endpoint that reads JSON and returns it."""
     import msgspec
     import uvicorn
     from starlette.applications import Starlette

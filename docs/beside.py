@@ -4,6 +4,7 @@
 its row. A test compares.
 """
 
+import ast
 import re
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -69,9 +70,11 @@ class Task:
 
 
 def counted(block: str) -> int:
-    """The lines of a block that are neither empty nor imports."""
-    lines = (line for line in block.splitlines() if line.strip())
-    return sum(not re.match(r"(import|from) ", line) for line in lines)
+    """The lines of a block, one for each statement however it is broken, without imports."""
+    nodes = ast.walk(ast.parse(block))
+    return sum(
+        isinstance(n, ast.stmt) and not isinstance(n, ast.Import | ast.ImportFrom) for n in nodes
+    )
 
 
 def tasks() -> list[Task]:

@@ -25,7 +25,10 @@ pytestmark = [
     pytest.mark.skipif(not (SITE / "index.html").exists(), reason="needs the site: make docs"),
 ]
 
-PAGES = ["index.html", "tutorial.html", "choose.html", "api/sets.html", "paper/index.html"]
+PAGES = [
+    "index.html", "tutorial.html", "choose.html", "api/sets.html", "paper/index.html",
+    "beside.html", "gallery.html", "notebooks/forty_series.html",
+]  # fmt: skip
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -142,3 +145,21 @@ def test_names_in_a_page_lead_to_the_api_and_prompts_are_not_copied(
     assert copied.startswith("import random\nimport setpoint as sp\ndef shortage(shown, y):\n")
     assert ">>>" not in copied
     assert "Interval(-1.6, 1.6)" not in copied
+
+
+def test_a_notebook_shows_what_it_printed_and_drew_and_can_be_downloaded(
+    browser: Any, site: str
+) -> None:
+    show(browser, site + "notebooks/forty_series.html")
+    text = browser.execute_script("return document.querySelector('article').innerText")
+    assert "all shops 90.1%" in text
+    assert browser.execute_script("return document.querySelectorAll('.output table').length") == 2
+    drawn = "const [img] = document.querySelectorAll('article img'); return img.naturalWidth"
+    assert wait(browser, drawn) > 300
+    link = browser.execute_script("return document.querySelector('article p a').href")
+    notebook = json.loads((SITE / link.removeprefix(site)).read_text("utf-8"))
+    kinds = {
+        output["output_type"] for cell in notebook["cells"] for output in cell.get("outputs", ())
+    }
+    assert notebook["nbformat"] == 4
+    assert kinds == {"stream", "execute_result", "display_data"}

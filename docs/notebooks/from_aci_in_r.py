@@ -22,8 +22,8 @@
 # | `theta`, which begins at `alpha` | 1 + λ |
 # | `aci(Y, predictions, ...)` on a whole series | `sp.replay(controller, tape)` |
 # | `predict(fit, p)` and `update(fit, y, p)` | `stream.predict(p)` and `stream.update(y)` |
-# | `summary(fit)` | `trace.summary()`, and `trace.certificate()` for what is guaranteed |
-# | `plot(fit)` | `trace.plot()` |
+# | the summary of `fit` | `trace.summary()`, and `trace.certificate()` for what is guaranteed |
+# | the plot of `fit` | `trace.plot()` |
 #
 # `AgACI` and `SAOCP` have no counterpart here.
 

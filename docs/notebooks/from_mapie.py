@@ -91,4 +91,5 @@ for (lower, upper), label in zip(fixed.tolist(), y[live].tolist(), strict=True):
 print(f"MAPIE's intervals, held: coverage {np.mean(hits):.1%}")
 
 # %% [markdown]
-# Next: the page on [adapters](../adapters.md#scikit-learn).
+# Next: [from MAPIE in ten minutes](../from-mapie.md), which compares both in one call, and the page on
+# [adapters](../adapters.md#scikit-learn).

@@ -408,6 +408,14 @@ def test_the_whole_experiment_leaves_a_report_and_goes_fast_the_second_time(
     assert repr(again) == repr(rows)
     assert {each: each.stat().st_mtime_ns for each in cache.iterdir()} == before
     assert "Everything, with figures" in capsys.readouterr().out
+    # Where the tapes are elsewhere, rows and figures are kept.
+    table, empty = (tmp_path / "depth.csv").read_bytes(), tmp_path / "empty"
+    reproduce(**options, out=tmp_path, cache=empty)  # type: ignore[arg-type]
+    assert not empty.exists()
+    assert (tmp_path / "depth.csv").read_bytes() == table
+    assert (tmp_path / "depth.md").read_text("utf-8").split() == text.split()
+    with pytest.raises(InputError, match="no tape that is asked for is finished"):
+        reproduce(**options, out=empty, cache=empty, ready=True)  # type: ignore[arg-type]
 
 
 def test_questions_that_mean_nothing_are_refused(tmp_path: Path) -> None:

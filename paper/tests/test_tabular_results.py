@@ -149,6 +149,9 @@ def test_lengths_are_scaled_by_one_mean_for_all_methods():
     # Their code has a mean of its own: 19 to 24, and 29 with cal
     coded = (19 + 20 + 21 + 22 + 23 + 24 + 29) / 7 + 1
     assert results.median("power", "error_coded", "scaled_length") == pytest.approx(23 / coded)
+    # Beside ours their calibration with cal is over the mean of ours.
+    assert results.median("power", "cal_coded", "shared_length") == pytest.approx(30 / usual)
+    assert results.median("power", "none", "shared_length") == pytest.approx(11 / usual)
     # Nobody printed calibration with cal under control of MC: the six alone there
     assert results.median("power", "none", "scaled_length", "mc") == pytest.approx(11 / 13.5)
     assert results.median("power", "cal", "scaled_length", "mc") == pytest.approx(18 / 13.5)
@@ -390,6 +393,8 @@ def test_figures_name_what_they_draw():
     levels = [line.get_ydata()[0] for line in made_of.axes[1].lines if len(line.get_ydata()) == 2]
     assert 800 / 9 in levels
     assert 90.0 in levels
+    cals = [text.get_text() for text in figures.against_cal(results).legends[0].get_texts()]
+    assert cals[:2] == ["calibration with cal", "calibration with cal, their code"]
     ticks = [label.get_text() for label in made_of.axes[0].get_xticklabels()]
     assert ticks == ["power", "wind\n(stand-in)"]
 
@@ -438,7 +443,8 @@ def test_each_step_of_the_protocol_is_switched_alone():
     assert changed == [["batch"], ["scale_rows"], ["raw_zeros"]]
     plan = list(schedule(20))
     assert len(plan) == len(set(plan))
-    assert [one.seed for one in plan[:25]] == [seed for seed in range(5) for _ in range(5)]
+    assert [one.seed for one in plan[:10]] == [0] * 5 + [1] * 5
+    assert plan[10:25] == [recipe(each, name, 0) for each in SWITCHED for name in DATASETS]
     assert sum(one == recipe("printed", one.dataset, one.seed) for one in plan) == 100
 
 
@@ -503,7 +509,7 @@ def test_rows_of_tapes_that_are_elsewhere_are_kept_and_joined(shared_data, tmp_p
     # Where no tape is at hand any more all is as it was; with fewer seeds, only theirs are there.
     switched.path(tmp_path).unlink()
     assert repr(again(3, results).rows) == repr(results.rows)
-    assert again(3, results).about["cost"] == results.about["cost"]
+    assert again(3, results).about["cost"] == results.about["cost"] == [11.0, 0.01]
     assert {row.seed for row in again(1, results).rows} == {0}
     assert stored_tapes(tmp_path) == set(about["tapes"])
     # Rows that other code made are not kept.

@@ -68,15 +68,15 @@ Probabilities = Annotated[
     str | None,
     Option(
         metavar="COLUMNS",
-        help="The columns of class probabilities, separated by commas; they are called as the "
-        "classes are, as in cat,dog or p_cat,p_dog; 'p_*' are all that begin so.",
+        help="The columns of class probabilities, with commas between them. They are named after "
+        "the classes: cat,dog or p_cat,p_dog. 'p_*' takes all columns that begin with p_.",
     ),
 ]
 Time = Annotated[
     str | None,
     Option(
-        help="The column of times; rows are taken in their order; by default the only one of "
-        "dates. Days and hours in two columns: date,hour."
+        help="The column of times, which order the rows; by default the only column of dates. Days "
+        "and hours in two columns: date,hour."
     ),
 ]
 Id = Annotated[
@@ -85,8 +85,8 @@ Id = Annotated[
 Group = Annotated[
     str | None,
     Option(
-        help="A column for coverage by group in the report, by default the weekday; --id holds "
-        "each by itself."
+        help="A column by which the report shows coverage; by default the weekday. Groups are only "
+        "shown; --id holds each series by itself."
     ),
 ]
 Delay = Annotated[
@@ -104,8 +104,8 @@ Known = Annotated[
     str | None,
     Option(
         metavar="COLUMN",
-        help="When each label became known, in the units of --time, which is then when a forecast "
-        "was made.",
+        help="The column of times at which labels became known. --time is then the time at which a "
+        "forecast was made.",
     ),
 ]
 Period = Annotated[
@@ -141,17 +141,18 @@ BurnIn = Annotated[
     int | None,
     Option(
         metavar="ROWS",
-        help="Rows of each series that are not judged; by default none, and for run and for the "
-        "paper's rule a tenth, from 50 to 1,000.",
+        help="How many first rows of each series are not judged. By default none; with run, and "
+        "with the paper's rule, a tenth, from 50 to 1,000.",
     ),
 ]
 Config = Annotated[Path | None, Option(help="A controller as TOML, instead of choosing one.")]
 Out = Annotated[
     Path | None,
-    Option(help="The folder to write to; by default one called as the file.", dir_okay=True),
+    Option(help="The folder to write to; by default one named after the file.", dir_okay=True),
 ]
 Format = Annotated[
-    FileKind | None, Option("--format", help="The kind of the rows; by default the file's.")
+    FileKind | None,
+    Option("--format", help="The kind of file for the rows; by default that of your file."),
 ]
 NoReport = Annotated[bool, Option("--no-report", help="Leave the HTML page out.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing.")]

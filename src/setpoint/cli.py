@@ -133,8 +133,8 @@ def run(
         str | None,
         Option(
             metavar="COLUMNS",
-            help="What is known before the label, however much it tells of it; else the row before "
-            "is taken.",
+            help="Columns that are known before the label. Others that tell much of it are taken "
+            "from an earlier row.",
         ),
     ] = None,
     budget: Annotated[

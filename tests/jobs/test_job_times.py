@@ -244,3 +244,11 @@ def test_wrong_times_are_refused_in_words(
     path = written(tmp_path, made())
     with pytest.raises((InputError, DataError), match=words):
         jobs.calibrate(path, jobs.Columns("load", **{"lower": "low", "upper": "high", **options}))
+
+
+def test_dates_at_which_labels_became_known_need_the_dates_of_the_forecasts(tmp_path: Path) -> None:
+    columns = made()
+    columns |= {"issued": columns["time"] - 24, "told": columns["time"] + 1}
+    path = written(tmp_path, columns)
+    with pytest.raises(InputError, match="name that column by --time, such as 'time' or 'issued'"):
+        jobs.calibrate(path, jobs.Columns("load", "low", "high", known="told"))

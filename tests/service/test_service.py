@@ -5,9 +5,11 @@ import hmac
 import json
 import random
 import socket
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -377,6 +379,9 @@ TRICKS = {
     b"GET /health\x00 HTTP/1.1\r\nhost: localhost\r\n\r\n": {400},
     b"POST /v1/streams HTTP/1.1\r\nhost: localhost\r\nx-http-method-override: GET\r\n"
     b"content-length: 0\r\n\r\n": {405},
+    b"HEAD /health HTTP/1.1\r\nhost: localhost\r\n\r\n": {200},
+    b"POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    b"content-length: 2\r\nexpect: 100-continue\r\n\r\n": {100},
     b"FOO /health HTTP/1.1\r\nhost: localhost\r\n\r\n": {400, 405},
     b"GET /page.css/../../app.py HTTP/1.1\r\nhost: localhost\r\n\r\n": {404},
     b"GET /%2e%2e/app.py HTTP/1.1\r\nhost: localhost\r\n\r\n": {404},
@@ -441,14 +446,19 @@ def test_an_alarm_is_told_to_a_webhook_once_an_episode_and_signed(tmp_path: Path
     for place in (f"http://127.0.0.1:{hanging.getsockname()[1]}", address):
         words += ("--webhook", place)
     words += ("--webhook", address.replace("/alarm", "/other"))
+    misses = [{"id": n, "prediction": [0, 1], "y": 10.0 + 9 * n} for n in range(100)]
+    with sp.Store(tmp_path / "a.sqlite", CONTROLLER, window=20, tolerance=0.1) as store:
+        store.apply(misses, "old")
+        assert store.alarms()
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as database, database:
+        database.execute("UPDATE alarms SET made = made - 100000")
     secret = {"SETPOINT_WEBHOOK_SECRET": "key"}
     with Serving(*words, environment=secret) as serving, serving.client() as client:
-        misses = [{"id": n, "prediction": [0, 1], "y": 10.0 + 9 * n} for n in range(100)]
         for name in "ab":
             client.create(name, toml=sp.spec.to_toml(CONTROLLER))
             client.events(misses, name)
         assert client.streams()[0]["alarm"] in ("window", "full")
-        alarms = client.alarms()
+        alarms = [alarm for alarm in client.alarms() if alarm["stream"] != "old"]
         assert len(alarms) > 1
         until = time.monotonic() + 20
         while len(told) < len(alarms) + 1 and time.monotonic() < until:

@@ -29,6 +29,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+Ready = Annotated[
+    bool, typer.Option("--ready", help="Use the tapes that are finished and make no others.")
+]
 Out = Annotated[Path, typer.Option("--out", help="The folder for tables and figures.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Something smaller, in a minute or two.")]
 
@@ -63,9 +66,7 @@ def tabular(
     ] = "text",
     jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
     quick: Quick = False,
-    ready: Annotated[
-        bool, typer.Option("--ready", help="Use the tapes that are finished and make no others.")
-    ] = False,
+    ready: Ready = False,
     out: Out = Path("results"),
 ) -> None:
     """The regression experiments: coverage, streaks and lengths of every stretching function."""
@@ -248,6 +249,7 @@ def depth(
     ] = None,
     jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
     quick: Quick = False,
+    ready: Ready = False,
     kitti: Annotated[
         Path | None,
         typer.Option(help="The folder of KITTI's drives: the paper's protocol instead of clips."),
@@ -293,6 +295,7 @@ def depth(
         frames=frames,
         jobs=jobs,
         quick=quick,
+        ready=ready,
         out=out,
     )
 

@@ -17,7 +17,7 @@ from setpoint.jobs.labels import label_form
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
 from setpoint.jobs.times import known_part, phased, season
-from setpoint.jobs.tune import Choice, choose, rows_of
+from setpoint.jobs.tune import Choice, choose, rows_of, scale_notes
 from setpoint.presets import burn_in as fill_in
 from setpoint.sets.family import Scalar
 from setpoint.tape import Tape
@@ -159,6 +159,7 @@ def calibrated(
         if period is not None:
             sets: Any = replace(choice.controller.sets, period=period)  # type: ignore[type-var]
             choice = Choice(replace(choice.controller, sets=sets))
+        notes = (*notes, *scale_notes(tape, choice.controller))
         reader = choice.controller.sets
         trace = replay(choice.controller, later)
         traces = [trace, replay(choice.controller, past)] if len(past) else [trace]

@@ -336,6 +336,12 @@ def tape_of(
         keys["horizon"] = rows.numbers(names["horizon"], "--horizon")
     if names.get("known"):
         keys["known"] = rows.times(names["known"], "--known", gaps=True)
+        if time is None and keys["known"].dtype.kind == "M":
+            dates = " or ".join(repr(name) for name in rows.dates if name != names["known"])
+            raise InputError(
+                f"--known {names['known']!r} holds dates, to be compared with when each forecast "
+                f"was made: name that column by --time{dates and f', such as {dates}'}"
+            )
     places = None
     if horizons:
         keys = {name: np.tile(column, len(horizons)) for name, column in keys.items()}

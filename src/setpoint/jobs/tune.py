@@ -16,6 +16,7 @@ import numpy as np
 from setpoint import spec
 from setpoint._check import finite, positive
 from setpoint._files import put
+from setpoint._html import amount
 from setpoint.bulk import search
 from setpoint.bulk.replay import replay
 from setpoint.bulk.tune import tune as tune_tape
@@ -30,10 +31,19 @@ from setpoint.metrics import Summary
 from setpoint.presets import burn_in
 from setpoint.sets import LabelSet
 from setpoint.sets.family import Shows, Taped
-from setpoint.stretches import ErrorAdaptive, Exponential, Identity
+from setpoint.stretches import ErrorAdaptive, Exponential, Identity, Saturates
 from setpoint.tape import Tape
 
-__all__ = ["Choice", "Tried", "TunedFile", "choose", "finite_or_none", "rows_of", "tune"]
+__all__ = [
+    "Choice",
+    "Tried",
+    "TunedFile",
+    "choose",
+    "finite_or_none",
+    "rows_of",
+    "scale_notes",
+    "tune",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -170,6 +180,24 @@ def _bounded(controller: Controller, goal: Goal, gamma: float, labels: int) -> C
     return replace(controller, risks=(replace(risk, bounds=(-high, high)),))
 
 
+def scale_notes(tape: Tape, controller: Controller) -> tuple[str, ...]:
+    """A warning where one step size in units of y serves series of unlike scale."""
+    sets, unlike = controller.sets, 10.0
+    if isinstance(controller.stretch, Saturates) or _is_factor(sets, controller.risks[0].level):
+        return ()
+    lengths = np.diff(tape.segments.offsets)
+    begins, y = tape.segments.offsets[:-1][lengths > 0], tape.by_stream(tape.y)
+    spans = np.fmax.reduceat(y, begins) - np.fmin.reduceat(y, begins)
+    spans = spans[spans > 0.0]
+    if sets.bounds() is not None or len(spans) < 2 or spans.max() < unlike * spans.min():
+        return ()
+    return (
+        "one step size in units of the target serves all series, and their ranges differ by a "
+        f"factor of {amount(float(spans.max() / spans.min()))}: only sets that adjust themselves, "
+        "which `calibrate` makes unless told otherwise, have a scale for each series",
+    )
+
+
 def rows_of(tape: Tape, sets: Any) -> tuple[list[Any], list[Any]]:
     """The predictions and labels of a tape, as a live stream is given them."""
     columns = [np.asarray(column).tolist() for column in tape.prediction]
@@ -190,6 +218,7 @@ class TunedFile:
     name: str
     choice: Choice
     later: Summary
+    notes: tuple[str, ...] = ()
 
     @property
     def measure(self) -> str:
@@ -205,6 +234,7 @@ class TunedFile:
             "tried": [finite_or_none(row._asdict()) for row in self.choice.tried],
             "later": finite_or_none(self.later.as_dict()),
             "controller": self.choice.toml(),
+            "notes": list(self.notes),
         }
 
     def write(self, path: str | os.PathLike[str]) -> Path:
@@ -230,6 +260,8 @@ class TunedFile:
             f"{self.measure} {later.mean_finite_length:.4g}",
             "",
             self.choice.toml().rstrip(),
+            "",
+            *(f"note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
 
@@ -257,15 +289,17 @@ def tune(
     if not 0.0 < finite(share, "share") < 1.0:
         raise InputError(f"share must lie between 0 and 1, both excluded, got {share:g}")
     rows = read(source)
-    columns, _ = timed(rows, columns)
-    tape, _ = read_tape(rows, columns)
+    columns, time_notes = timed(rows, columns)
+    tape, notes = read_tape(rows, columns)
     lengths = np.diff(tape.segments.offsets)
     counts = (share * lengths).astype(np.int64)
     first, rest = known_part(tape, counts), tape.split(counts)[1]
     labels = int(np.median(np.diff(rest.segments.offsets)))
     family = columns.family(rows, goal.support)
     choice = choose(family, goal, first, labels, gammas=gammas, most=_MOST_TUNED)
-    return TunedFile(rows.path.name, choice, replay(choice.controller, rest).summary())
+    summary = replay(choice.controller, rest).summary()
+    notes = (*time_notes, *notes, *scale_notes(tape, choice.controller))
+    return TunedFile(rows.path.name, choice, summary, notes)
 
 
 def finite_or_none(row: dict[str, Any]) -> dict[str, Any]:

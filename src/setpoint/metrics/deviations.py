@@ -207,20 +207,24 @@ def _errors(
 ) -> Iterator[tuple[Floats, Places]]:
     """|mean − level| of windows and where they begin, piece by piece in the order of the steps.
 
-    Streams shorter than the window come first. Each stream ends at one of `stops`.
+    Streams of one window come first. Each stream ends at one of `stops`.
     """
     firsts = np.concatenate([[0], stops[:-1]])
     counts = stops - firsts
-    width = min(width, int(counts.max()))
-    short = counts < width
+    longest = int(counts.max())
+    width = min(width, longest)
+    several = len(stops) > 1
+    short = counts <= width if several and width == longest else counts < width
     if short.any():
         totals = np.add.reduceat(losses, firsts, dtype=np.float64)[short]
         yield np.abs(totals / counts[short] - level), firsts[short]
+    if short.all():
+        return
     block = max(_BLOCK // width, 1) * width
     for begin in range(0, len(losses) - width + 1, block):
         totals = _sums(losses[begin : begin + block + width - 1], width)
         starts = np.arange(begin, begin + len(totals))
-        if len(stops) > 1:
+        if several:
             within = stops[np.searchsorted(stops, starts, side="right")] - starts >= width
             totals, starts = totals[within], starts[within]
         yield np.abs(totals / width - level), starts

@@ -27,6 +27,7 @@ __all__ = ["Metrics", "Webhooks", "trouble"]
 
 _log = logging.getLogger("setpoint")
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_OLD = 86_400.0  # nobody wants to be told of an alarm after so many seconds
 _STREAM = {  # of each stream: the name of a metric, what it says, and where it stands
     "predictions": "Predictions so far",
     "labels": "Labels so far",
@@ -218,7 +219,8 @@ class Webhooks:
             while True:
                 try:
                     for alarm in await look(self.store.untold):
-                        if left.setdefault(alarm["number"], alarm) is alarm:
+                        fresh = time.time() - alarm["at"] < _OLD
+                        if left.setdefault(alarm["number"], alarm) is alarm and fresh:
                             for queue in queues:
                                 queue.append(alarm)
                     waiting = {alarm["number"] for queue in queues for alarm in queue}

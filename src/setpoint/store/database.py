@@ -36,6 +36,7 @@ CREATE TABLE alarms (
     key INTEGER PRIMARY KEY, stream TEXT NOT NULL, alarm TEXT NOT NULL, made REAL NOT NULL,
     due REAL
 );
+CREATE INDEX untold ON alarms (due) WHERE due IS NOT NULL;
 """
 """The tables, in the words of SQLite."""
 

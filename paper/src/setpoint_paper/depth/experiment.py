@@ -7,6 +7,7 @@ judged (`runs`) → claims, tables and figures (`claims`, `report`, `figures`).
 import os
 import shlex
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from setpoint_paper.depth.maps import (
     Recipe,
     maps_of,
 )
-from setpoint_paper.depth.report import NAMES, brief, report, write_csv
+from setpoint_paper.depth.report import NAMES, brief, read_csv, report, write_csv
 from setpoint_paper.depth.runs import GEOMETRIES, METHODS, Row, Series, judge
 from setpoint_paper.depth.tapes import Frames, make, read
 from setpoint_paper.work import each, folder_of, say, screen
@@ -43,13 +44,15 @@ def reproduce(
     quick: bool = False,
     frames: int | None = None,
     out: str | os.PathLike[str] = "results",
+    ready: bool = False,
     cache: str | os.PathLike[str] | None = None,
 ) -> tuple[Row, ...]:
     """Runs the experiment, prints what matters and stores its report with figures.
 
     Models and heuristics run once and leave their results in the folder of tapes, by content; a
-    run that was stopped goes on where it was, and a second run only calibrates. Writes `depth.md`,
-    `depth.csv` and figures whose names begin with `depth`.
+    run that was stopped goes on where it was, and a second run only calibrates. Rows that stand in
+    `out` are kept where their tape is not at hand and would be the same, so seeds can be added from
+    any machine. Writes `depth.md`, `depth.csv` and figures whose names begin with `depth`.
 
     Parameters
     ----------
@@ -70,6 +73,8 @@ def reproduce(
         How many first frames of each clip, at least 60, instead of all, or of those of a quick run.
     out
         The folder for the report and the figures.
+    ready
+        Use the tapes that are finished and make no others.
     cache
         The folder of tapes; by default the one that `SETPOINT_TAPES` names, else the platform's.
     """
@@ -99,12 +104,26 @@ def reproduce(
     if not recipes:
         raise InputError("stored predictions come with kitti alone: ask for kitti or the network")
     place, folder, console = folder_of(cache), make_folder(out), screen()
-    _made(recipes, place, jobs, console)
-    judged = each(_judged, [(recipe, place) for recipe in recipes], jobs, console, "calibrating")
-    rows = tuple(row for found in judged for row, _ in found)
+    stored = read_csv(folder / "depth.csv") if (folder / "depth.csv").is_file() else []
+    kept = {row.tape: [one for one in stored if one.tape == row.tape] for row in stored}
+    if not ready:
+        _made([recipe for recipe in recipes if recipe.name not in kept], place, jobs, console)
+    found = [recipe for recipe in recipes if recipe.path(place).is_file()]
+    judged = each(_judged, [(recipe, place) for recipe in found], jobs, console, "calibrating")
+    fresh = dict(zip(found, judged, strict=True))
+    rows = tuple(
+        row
+        for recipe in recipes
+        for row in (
+            [row for row, _ in fresh[recipe]] if recipe in fresh else kept.get(recipe.name, ())
+        )
+    )
+    if not rows:
+        raise InputError(f"no tape that is asked for is finished in {place}")
+    recipes = [recipe for recipe in recipes if any(row.tape == recipe.name for row in rows)]
     series = {
-        recipe: {row.method: run for row, run in found if row.geometry == "text"}
-        for recipe, found in zip(recipes, judged, strict=True)
+        recipe: {row.method: run for row, run in fresh.get(recipe, ()) if row.geometry == "text"}
+        for recipe in recipes
     }
     write_csv(rows, folder / "depth.csv")
     notes = {recipe.clip: repr(recipe.data()) for recipe in recipes}
@@ -113,7 +132,7 @@ def reproduce(
         f"stages of {stages} channels; {plan.epochs} epochs on the frames fitted on, for residuals "
         f"{plan.residual_epochs}; then one step a frame, on it and one of the past"
     )
-    command = _command(clips, models, heuristics, count, quick, frames, folder)
+    command = _command(clips, models, heuristics, count, quick, frames, folder, ready)
     text = report(rows, command, notes, quick)
     shown = "\n\n".join(
         f"{told}\n\n![{told}]({path.name})" for path, told in _draw(rows, series, place, folder)
@@ -143,7 +162,12 @@ def _frames(recipe: Recipe, place: Path) -> None:
 def _judged(recipe: Recipe, place: Path) -> list[tuple[Row, Series]]:
     frames = _ready(recipe, place)
     names = (recipe.clip, recipe.model, recipe.heuristic, recipe.seed)
-    return [judge(frames, method, names, geometry) for method in METHODS for geometry in GEOMETRIES]
+    return [
+        (replace(row, tape=recipe.name), run)
+        for method in METHODS
+        for geometry in GEOMETRIES
+        for row, run in [judge(frames, method, names, geometry)]
+    ]
 
 
 def _ready(recipe: Recipe, place: Path) -> Frames:
@@ -163,23 +187,22 @@ def _draw(
     for recipe, runs in series.items():
         if recipe.seed or recipe.heuristic != best:
             continue
-        frames, clip = _ready(recipe, place), recipe.data()
-        stem = f"depth-{recipe.clip}-{recipe.model}"
-        at = frames.shown[0]
-        where = f"{recipe.clip}, {recipe.model}, {NAMES[best]}, seed 0"
-        yield (
-            figures.picture(clip, frames, float(runs["single"].lam[at]), folder / f"{stem}.png"),
-            f"Input, truth, estimate and interval size of one frame: {where}, one risk. Grey: not "
-            "judged.",
+        stem, where = f"depth-{recipe.clip}-{recipe.model}", f"{recipe.clip}, {recipe.model}"
+        drawn = (folder / f"{stem}.png", folder / f"{stem}-time.png")
+        if runs:
+            frames, clip = _ready(recipe, place), recipe.data()
+            figures.picture(clip, frames, float(runs["single"].lam[frames.shown[0]]), drawn[0])
+            shown = {"one risk": runs["single"], "two, Max": runs["max"]}
+            first, title = clip.split().validation.start, f"{where}, {NAMES[best]}, seed 0"
+            figures.over_time(shown, frames.validation, first, title, drawn[1])
+        told = (
+            f"Input, truth, estimate and interval size of one frame: {where}, {NAMES[best]}, seed "
+            "0, one risk. Grey: not judged.",
+            f"Image coverage and mean length of each frame, and means over 25: {where}, "
+            f"{NAMES[best]}, seed 0. The dotted line is where the test part begins.",
         )
-        shown = {"one risk": runs["single"], "two, Max": runs["max"]}
-        first = clip.split().validation.start
-        path = folder / f"{stem}-time.png"
-        yield (
-            figures.over_time(shown, frames.validation, first, where, path),
-            f"Image coverage and mean length of each frame, and means over 25: {where}. The dotted "
-            "line is where the test part begins.",
-        )
+        # Where rows were kept, so were their figures.
+        yield from ((path, text) for path, text in zip(drawn, told, strict=True) if path.is_file())
     heuristics = tuple(dict.fromkeys(row.heuristic for row in rows))
     rows = [row for row in rows if row.geometry == "text"]
     yield (
@@ -209,6 +232,7 @@ def _command(
     quick: bool,
     frames: int | None,
     folder: Path,
+    ready: bool,
 ) -> str:
     """What to type to have the same again."""
     words = ["setpoint-paper depth"]
@@ -221,4 +245,6 @@ def _command(
     words.append("--quick" if quick else f"--seeds {seeds}")
     if frames is not None:
         words.append(f"--frames {frames}")
+    if ready:
+        words.append("--ready")
     return " ".join([*words, f"--out {shlex.quote(folder.as_posix())}"])

@@ -112,12 +112,16 @@ class Recipe:
         """Shape and training of the network of residuals, which draws from a seed of its own."""
         return DepthSettings(seed=self.seed + 1_000, device="cpu")
 
-    def path(self, cache: Path) -> Path:
-        """The file of the finished tape."""
+    @property
+    def name(self) -> str:
+        """What the tape is called: by its clip, model, heuristic, seed and digest."""
         own = {"tapes": _TAPES, "heuristic": self.heuristic, **asdict(self.plan)}
         digest = _digest(self._maps_content() | own)
-        name = f"depth-{self.clip}-{self.model}-{self.heuristic}-seed{self.seed}-{digest}.npz"
-        return cache / name
+        return f"depth-{self.clip}-{self.model}-{self.heuristic}-seed{self.seed}-{digest}"
+
+    def path(self, cache: Path) -> Path:
+        """The file of the finished tape."""
+        return cache / f"{self.name}.npz"
 
     def maps_path(self, cache: Path) -> Path:
         """The file of the model's maps; heuristics share it."""

@@ -92,6 +92,8 @@ class Row:
         authors' code, over those judged more than 50 times.
     poor_50, poor_70
         The share of frames whose centre is covered to no more than 50 and 70 %.
+    tape
+        The name of the tape.
     """
 
     clip: str
@@ -130,6 +132,7 @@ class Row:
     pixel_delta: float = nan
     poor_50: float = nan
     poor_70: float = nan
+    tape: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

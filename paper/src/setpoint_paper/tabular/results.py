@@ -122,12 +122,14 @@ class Results:
         """A metric of each seed; `scaled_length` is the length over a mean one.
 
         That mean is one number for all methods on a data set under a risk and a selection: over
-        the seeds and the methods of `SCALED_BY`, those of the authors' code for one of these.
+        the seeds and the methods of `SCALED_BY`, those of the authors' code for one of these. For
+        `shared_length` it is that of ours for all.
         """
         rows = self.chosen(dataset, method, risk, by)
-        if metric != "scaled_length":
+        if metric not in ("scaled_length", "shared_length"):
             return [float(getattr(row, metric)) for row in rows]
-        form = "_coded" if method.endswith("_coded") else ""
+        own = metric == "scaled_length" and method.endswith("_coded")
+        form = "_coded" if own else ""
         usual = fmean(
             row.length
             for each in SCALED_BY[risk]

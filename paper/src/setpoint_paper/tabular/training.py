@@ -68,8 +68,9 @@ def recipe(training: str, dataset: str, seed: int) -> Recipe:
 def schedule(seeds: int = 20) -> Iterator[Recipe]:
     """Every tape of the pages, the most useful first, so that pages can be made at any time.
 
-    Printed tapes come in blocks of five seeds, all data sets of a seed before the next seed. Each
-    step switched alone has three seeds, the text's protocol five.
+    All data sets of a seed come before the next seed. After two printed seeds each step is switched
+    alone, once; then come printed seeds up to ten and the text's five, more seeds of the steps,
+    three in all, and the rest of the printed ones.
     """
     whole(seeds, "seeds", 1)
 
@@ -78,10 +79,10 @@ def schedule(seeds: int = 20) -> Iterator[Recipe]:
             for name in DATASETS:
                 yield recipe(training, name, seed)
 
-    yield from block("printed", 0, 5)
+    yield from block("printed", 0, 2)
     for name in SWITCHED:
         yield from block(name, 0, 1)
-    yield from block("printed", 5, 10)
+    yield from block("printed", 2, 10)
     yield from block("text", 0, 5)
     yield from (recipe("text", "synthetic", seed) for seed in range(min(5, seeds)))
     for name in SWITCHED:
