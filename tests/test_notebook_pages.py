@@ -31,6 +31,12 @@ def day_ahead(told: dict[str, Any]) -> None:
     assert told["same"]
     assert late.mean_finite_length > 3.0 * at_once.mean_finite_length
     assert late.longest_streak > told["DAY"] > at_once.longest_streak
+    found = told["found"]
+    assert found["rolling quantile of known errors"].coverage < 0.88
+    assert found["labels a day late"].coverage > 0.9
+    best = found["γ chosen in hindsight"]
+    assert 0.9 < best.winkler / found["labels a day late"].winkler < 0.93
+    assert best.worst_window > found["labels a day late"].worst_window
 
 
 def forty_series(told: dict[str, Any]) -> None:
@@ -116,7 +122,7 @@ def test_a_notebook_runs_and_its_words_are_true(
     told = runpy.run_path(str(path))
     CLAIMS[path.stem](told)
     if path.stem == "day_ahead":
-        table = capsys.readouterr().out.split("\n", 4)[:4]
+        table = capsys.readouterr().out.split("\n", 6)[:6]
         assert "\n".join(table) in (DOCS / "horizons.md").read_text("utf-8")
 
 

@@ -134,6 +134,34 @@ def test_a_frame_is_calibrated_as_its_file_is(tmp_path: Any) -> None:
     np.testing.assert_array_equal(again.upper, of_frame.trace.upper)
 
 
+def test_a_job_gives_the_rows_back_with_their_sets(tmp_path: Any) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    predictions, labels = drawn()
+    lower, upper = map(list, zip(*predictions, strict=True))
+    frame = pandas.DataFrame({"low": lower, "high": upper, "y": labels, "name": "a"})
+    columns = jobs.Columns("y", "low", "high")
+    outcome = jobs.calibrate(frame, columns)
+    back = outcome.to_frame()
+    assert back[list(frame.columns)].equals(frame)
+    assert np.array_equal(back["lower"], outcome.trace.lower)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    pandas.testing.assert_frame_equal(jobs.calibrate(tmp_path / "a.csv", columns).to_frame(), back)
+
+
+def test_horizons_of_a_frame_are_named_in_a_replay_and_in_what_it_gives_back() -> None:
+    pandas = pytest.importorskip("pandas")
+    predictions, labels = drawn()
+    lower, upper = map(list, zip(*predictions, strict=True))
+    frame = pandas.DataFrame({"lower": lower, "upper": upper, "y": labels, "ahead": [1, 3] * 150})
+    trace = sp.replay(sp.intervals(), frame, horizon="ahead")
+    tape = sp.Tape.from_frame(frame, horizon="ahead")
+    assert np.array_equal(trace.lower, sp.replay(sp.intervals(), tape).lower)
+    assert trace.to_frame()["horizon"].tolist() == [1, 3] * 150
+    with pytest.raises(InputError, match="a tape has its own"):
+        sp.replay(sp.intervals(), tape, horizon="ahead")
+
+
 def test_the_index_of_a_frame_is_its_time() -> None:
     pandas = pytest.importorskip("pandas")
     predictions, labels = drawn()

@@ -68,9 +68,12 @@ def test_each_stream_gets_what_it_would_get_alone_and_counts_by_its_rows():
         np.testing.assert_equal(streams.verdict(place).as_dict(), alone.as_dict())
     together = usefulness(lower, upper, y, middle, offsets=offsets)
     known = streams.rows > 0
-    assert together.score == pytest.approx(
-        np.average(streams.score[known], weights=streams.rows[known])
+    scores, widths = (
+        np.sort(np.repeat(values[known], streams.rows[known]))
+        for values in (streams.score, streams.width)
     )
+    assert together.score == scores[(len(scores) - 1) // 2]
+    assert together.width == pytest.approx(widths.mean())
     assert together.rows == streams.rows.sum()
 
 
@@ -201,12 +204,13 @@ def test_one_useless_stream_of_a_few_takes_the_green_away():
     streams = of_streams(middle - wide, middle + wide, y, middle, offsets=[0, 200, 400, 600])
     assert streams.trouble.tolist() == [0, 0, 2]
     verdict = streams.together()
-    assert verdict.use in (Use.POOR, Use.USELESS)
-    assert verdict.words.endswith("those of 1 of 3 series are useless")
+    assert verdict.use is Use.POOR  # the others are of use, and are told of
+    assert verdict.share == np.median(streams.share)
+    assert verdict.words.endswith("the intervals of 1 of 3 series are useless")
     assert streams.verdict(0).use is Use.USEFUL
     many = np.concatenate([np.zeros(199), [1]])
     y, middle = np.tile(y[:100], 200), np.tile(middle[:100], 200)
     wide = np.repeat(np.where(many, 3.0 * np.ptp(y), 1.7), 100)
     verdict = usefulness(middle - wide, middle + wide, y, middle, offsets=np.arange(0, 20_001, 100))
     assert verdict.use is Use.USEFUL  # it is said, and one of 200 does not decide
-    assert verdict.words.endswith("those of 1 of 200 series are useless")
+    assert verdict.words.endswith("the intervals of 1 of 200 series are useless")

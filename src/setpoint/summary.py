@@ -11,7 +11,7 @@ from setpoint._html import amount, table
 from setpoint.controller import Controller, State
 from setpoint.guarantee import RiskCertificate, asked_of, certify
 from setpoint.metrics.usefulness import Use, Usefulness, usefulness
-from setpoint.sets import Interval
+from setpoint.sets import Interval, LabelSet
 from setpoint.sets.family import Explains, Forecasts, Supports, size_of
 
 __all__ = [
@@ -75,14 +75,16 @@ class StreamSummary(_Table):
     recent_risks
         The mean loss of each risk over them; NaN where there was nothing to judge.
     width
-        The mean length or size of their sets, full ones left out; None where they have none.
+        The mean width or size of their sets, infinite ones left out; None where they have none.
     full
-        The share of them that were full.
+        The share of them that were full: without limits, or with every class.
     learnt
         What a learning family has learnt, by name; empty for others.
     usefulness
         Whether the intervals of these last labels were of use, beside a rolling quantile of the
         forecast's errors; None for other sets and other losses.
+    measure
+        What `width` is: the "width" of intervals, the "size" of sets of labels.
     """
 
     risks: tuple[RiskCertificate, ...]
@@ -93,6 +95,7 @@ class StreamSummary(_Table):
     full: float
     learnt: Mapping[str, float]
     usefulness: Usefulness | None
+    measure: str = "width"
 
     @property
     def labels(self) -> int:
@@ -147,7 +150,7 @@ class StreamSummary(_Table):
         if self.width is not None and self.recent:
             width = "infinite" if self.width != self.width else amount(self.width)
             full = f", {100.0 * self.full:.1f} % of them full" if self.full else ""
-            lines.append(("mean width", f"{width} over the last {self.recent}{full}"))
+            lines.append((f"mean {self.measure}", f"{width} over the last {self.recent}{full}"))
         if self.usefulness is not None and self.usefulness.use is not Use.TOO_EARLY:
             use = self.usefulness
             lines.append(("of use?", f"{use.use} (the last {self.recent} labels): {use.words}"))
@@ -248,13 +251,16 @@ def summarise(
         means.append(sum(judged) / len(judged) if judged else nan)
     sizes = [size for shown, *_ in recent if (size := size_of(shown)) == size]
     finite = [size for size in sizes if isfinite(size)]
+    labels = [shown for shown, *_ in recent if isinstance(shown, LabelSet)]
+    full = len(sizes) - len(finite) + sum(bool(shown.mask.all()) for shown in labels)
     return StreamSummary(
         risks=certify(controller, state, waiting=waiting).risks,
         pending=waiting,
         recent=len(recent),
         recent_risks=tuple(means),
         width=None if not sizes else sum(finite) / len(finite) if finite else nan,
-        full=1.0 - len(finite) / len(sizes) if sizes else 0.0,
+        full=full / len(sizes) if sizes else 0.0,
+        measure="size" if labels else "width",
         learnt=learnt_in(controller, state),
         usefulness=_usefulness(controller, recent),
     )

@@ -44,7 +44,7 @@ def test_columns_that_tell_of_their_own_row_are_taken_from_the_row_before(
     (note,) = _notes(safe, "--known-ahead")
     assert "row: high, low;" in note
     (note,) = _notes(safe, "left out")
-    assert "'' counts the rows" in note
+    assert "left out: a column without a name counts the rows" in note
     leaky = jobs.run(path, "close", model="linear", known_ahead=["high", "low"])
     assert not _notes(leaky, "--known-ahead")
     # A random walk cannot be forecast: 90 % intervals have 2 · 1.645 standard deviations.
@@ -97,7 +97,7 @@ def test_a_count_of_rows_some_of_which_are_gone_is_left_out(tmp_path: Path, tabl
     kept = np.flatnonzero(rng.random(500) < 0.8)
     path = table(tmp_path / "a.csv", {"": kept, "y": rng.normal(size=len(kept)).cumsum()})
     (note,) = _notes(jobs.run(path, "y", model="last"), "left out")
-    assert "'' counts the rows" in note
+    assert "left out: a column without a name counts the rows" in note
 
 
 def test_a_mixture_says_who_took_part(tmp_path: Path, table: Table) -> None:

@@ -97,7 +97,7 @@ def test_full_and_empty_sets_can_be_drawn() -> None:
     assert (upper[trace.full] > high).all()
     assert (lower[trace.full] < low).all()
     assert (upper[trace.empty] == lower[trace.empty]).all()
-    told = f"{trace.full.sum()} of the 60 sets are full and {trace.empty.sum()} are empty"
+    told = f"Of the 60 sets, {trace.full.sum()} are full and {trace.empty.sum()} are empty"
     assert told in figure.layout.meta["caption"]
 
 
@@ -109,7 +109,7 @@ def test_ends_that_crossed_without_the_safeguard_are_counted_as_empty() -> None:
     assert crossed > 0
     assert not trace.empty.any()
     told = report.intervals(trace).layout.meta["caption"]
-    assert f"0 of the 40 sets are full and {crossed} are empty" in told
+    assert f"Of the 40 sets, 0 are full and {crossed} are empty" in told
     assert "The safeguard chose 0 of them" in told
     assert report.metrics(trace)["empty"] == crossed / 40
 

@@ -132,6 +132,18 @@ def test_label_sets_are_told_by_their_sizes(labelled: Trace) -> None:
     assert found["sets"] == "sets"
     assert found["mean_length"] == pytest.approx(mean([float(size) for size in sizes]))
     assert found["groups"] is None
+    assert sizes.count(4) > labelled.full.sum()  # the safeguard did not choose all of them
+    assert found["full"] == pytest.approx(sizes.count(4) / len(sizes))
+    caption = report.intervals(labelled).layout.meta["caption"]
+    assert f"Of the 500 sets, {sizes.count(4)} are full and {sizes.count(0)} are empty" in caption
+
+
+def test_the_worst_windows_have_too_many_misses_first(single: Trace) -> None:
+    (risk,) = report.metrics(single, window=100)["risks"]
+    above = [window["risk"] - 0.1 for window in risk["windows"]]
+    assert above[0] > 0.0
+    assert above == sorted(above, key=lambda excess: (excess < 0.0, -abs(excess)))
+    assert max(map(abs, above)) == pytest.approx(risk["worst_window"])
 
 
 def test_a_trace_that_goes_on_counts_the_earlier_labels(single: Trace) -> None:

@@ -110,6 +110,14 @@ class Trace:
         return np.asarray(self.lam == inf)
 
     @property
+    def whole(self) -> Array:
+        """Where a set of labels names every class, whoever chose it."""
+        if not self.shown:
+            return np.zeros(len(self.lam), dtype=bool)
+        named = [isinstance(one, LabelSet) and bool(one.mask.all()) for one in self.shown]
+        return np.array(named)
+
+    @property
     def empty(self) -> Array:
         """Where the safeguard chose the empty set."""
         return np.asarray(self.lam == -inf)
@@ -202,7 +210,7 @@ class Trace:
         unknown = np.isnan(sizes)
         known = np.where(unknown, 0.0, sizes)
         summary = metrics.size_summary(
-            known, hits, full=np.isinf(known) | (lam == inf),
+            known, hits, full=np.isinf(known) | (lam == inf) | self.tape.by_stream(self.whole),
             empty=np.where(unknown, lam == -inf, known == 0.0), **options,
         )  # fmt: skip
         if not unknown.any():
@@ -222,7 +230,7 @@ class Trace:
         0  12.0   10.0   14.0     True  0.0
         """
         pandas, tape = import_module("pandas"), self.tape
-        keys = {"id": tape.id, "time": tape.time, "group": tape.group}
+        keys = {name: getattr(tape, name) for name in ("id", "horizon", "time", "group")}
         ends: dict[str, Any] = {"lower": self.lower, "upper": self.upper}
         columns: dict[str, Any] = {name: key for name, key in keys.items() if key is not None}
         columns["y"] = tape.y
@@ -325,6 +333,8 @@ def replay(
     target: str = "y",
     id: str | None = None,
     time: str | None = None,
+    horizon: str | None = None,
+    known: str | None = None,
 ) -> Trace:
     """Runs a controller over a tape and writes everything down.
 
@@ -347,7 +357,7 @@ def replay(
         How many rows late labels become known, in place of what the tape says: the set of row t
         is made with the labels of the rows up to t − 1 − delay. What is not known before the last
         row is taken in after it.
-    prediction, target, id, time
+    prediction, target, id, time, horizon, known
         The columns of a data frame, as in `Tape.from_frame`, which takes more of them.
 
     Examples
@@ -360,8 +370,10 @@ def replay(
     (array([14.  , 14.45]), array([1., 0.]), 0.4)
     """
     if not isinstance(tape, Tape):
-        tape = Tape.from_frame(tape, prediction, target, id=id, time=time)
-    elif (prediction, target, id, time) != (None, "y", None, None):
+        tape = Tape.from_frame(
+            tape, prediction, target, id=id, time=time, horizon=horizon, known=known
+        )
+    elif (prediction, target, id, time, horizon, known) != (None, "y", *[None] * 4):
         raise InputError("columns are named for a data frame, and a tape has its own")
     tape = tape if delay is None else tape.late(delay)
     begin = Begin(controller, tape, state)

@@ -180,6 +180,12 @@ class Outcome:
     def _repr_html_(self) -> str:
         return preformatted(self)
 
+    def to_frame(self) -> Any:
+        """A pandas frame of the rows with their sets, as `write` writes them."""
+        if self.rows is None:
+            raise InputError("a job without rows has no frame: take that of its trace")
+        return self.rows.with_columns(self.added, ".parquet").to_pandas()
+
     def _head(self, numbers: Mapping[str, Any]) -> str:
         count, streams = len(self.trace.lam), numbers["streams"]
         many = "" if streams == 1 else f" of {streams:,} series"

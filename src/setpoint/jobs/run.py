@@ -157,7 +157,10 @@ def _seen_notes(seen: Features, time: str | None) -> list[str]:
     if time is None:
         notes.append("no time was named or found: the rows are taken in the order of the file")
     if seen.left_out:
-        reasons = [f"{name!r} {why}" for name, why in seen.left_out.items()]
+        reasons = [
+            f"{repr(name) if name else 'a column without a name'} {why}"
+            for name, why in seen.left_out.items()
+        ]
         notes.append(f"left out: {'; '.join(reasons)}")
     return notes
 

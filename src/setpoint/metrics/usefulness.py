@@ -73,7 +73,7 @@ class Usefulness:
     --------
     >>> y = np.sin(np.arange(400.0))
     >>> print(usefulness(y - 0.1, y + 0.1, y, np.zeros(400)))  # doctest: +ELLIPSIS
-    useful: over 350 labels the sets take up 10.0 % of the range of y, and their Winkler ...
+    useful: over 350 labels the intervals take up 10.0 % of the range of y, and their ...
     """
 
     use: Use
@@ -154,16 +154,27 @@ class Streams(NamedTuple):
     def together(self) -> Usefulness:
         """One verdict on all streams; each counts by its rows.
 
-        It is never "useful" where the sets of more than one stream in a hundred are useless.
+        Share and score are medians over streams, so that a few do not hide the others. It is never
+        "useful" where the sets of more than one stream in a hundred are useless, and "useless"
+        only where those of more than half are.
         """
         rows = int(self.rows.sum())
 
-        def weighted(values: Floats) -> float:
+        def weighted(values: Floats, middle: bool) -> float:
             known = (self.rows > 0) & ~np.isnan(values)
-            weights = self.rows[known]
-            return float(np.average(values[known], weights=weights)) if weights.any() else nan
+            weights, values = self.rows[known], values[known]
+            if not weights.any():
+                return nan
+            if not middle:
+                return float(np.average(values, weights=weights))
+            order = np.argsort(values)
+            below = np.cumsum(weights[order])
+            return float(values[order][np.searchsorted(2 * below, below[-1])])
 
-        means = [weighted(values) for values in self[:5]]
+        means = [
+            weighted(values, name in ("score", "share"))
+            for name, values in zip(self._fields[:5], self[:5], strict=True)
+        ]
         where = self.diverged[self.diverged >= 0]
         first = int(where.min()) if len(where) else None
         verdict = Usefulness(*_verdict(means, rows, first, len(where), len(self.rows)))
@@ -171,7 +182,9 @@ class Streams(NamedTuple):
         if not several or not bad or verdict.use is Use.TOO_EARLY:
             return verdict
         use = Use.POOR if verdict.use is Use.USEFUL and bad > 0.01 * len(self.rows) else verdict.use
-        words = f"{verdict.words}; those of {bad:,} of {len(self.rows):,} series are useless"
+        words = (
+            f"{verdict.words}; the intervals of {bad:,} of {len(self.rows):,} series are useless"
+        )
         return replace(verdict, use=use, words=words)
 
     @property
@@ -352,11 +365,10 @@ def _verdict(
     if share == share:
         size = f"{share:.1%}".replace("%", " %") if share < 10.0 else f"{share:.2g} times"
         parts.append(
-            f"over {rows:,} labels the sets take up {size} of the range of y".replace(
-                "times of", "times"
-            )
+            f"over {rows:,} labels the intervals{' of the median series' if streams > 1 else ''} "
+            f"take up {size} of the range of y".replace("times of", "times")
         )
-    if score == score:
+    if score == score and (streams > 1 or diverged is None):  # its errors are no yardstick
         parts.append(
             f"and their Winkler score is {score:.2f} times that of a rolling quantile of past "
             "errors (below 1 is better)"

@@ -2,8 +2,9 @@
 
 Row t is forecast from the labels up to row t − 1 − delay and from the features of row t. Whatever
 depends on such rows alone is worked out in blocks, so that long series take seconds. Each candidate
-gives two ends. A mixture of them is handed on, in which a candidate weighs the more, the smaller
-its recent interval score is; one that diverges weighs nothing.
+gives two ends, which are corrected as self-adjusting intervals are. A mixture of them is handed on,
+in which a candidate weighs the more, the smaller its recent interval score is; one that diverges
+weighs nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,10 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setpoint._check import finite, whole
+from setpoint.bulk.replay import replay
 from setpoint.errors import InputError
 from setpoint.models.linear import ridge
 from setpoint.models.online import rows_and_labels
-from setpoint.presets import find_period
+from setpoint.presets import find_period, intervals
+from setpoint.tape import Tape
 
 __all__ = ["AUTO", "CANDIDATES", "Absence", "Forecast", "forecast"]
 
@@ -47,7 +50,7 @@ _HALF_LIFE = 5_000.0
 """After how many rows a row weighs half in the regression."""
 _RECENT, _USUAL, _JUDGED = 30.0, 2_000.0, 200.0
 """Half-lives of the recent and the usual size of errors, and of the score that gives weights."""
-_SHARPNESS = 8.0
+_SHARPNESS = 24.0
 """Weights go with this power of one over the recent score."""
 _WINDOW = 1_000
 """How many of the last errors give the tails of a candidate."""
@@ -461,18 +464,20 @@ def _mixed(
     y, delay, every = task.y, task.delay, list(ends)
     lower, upper = (np.column_stack([ends[name][:, side] for name in every]) for side in (0, 1))
     missing = np.isnan(lower) | np.isnan(upper)
-    outside = _outside(task, lower, upper)
-    lower, upper = (np.clip(end, *_reach(task)) for end in (lower, upper))
-    beyond = np.maximum(lower - y[:, None], 0.0) + np.maximum(y[:, None] - upper, 0.0)
-    scores = upper - lower + 2.0 / level * beyond
-    # Who is not there yet has to earn its weight: it counts as the last label does.
-    scores = _faded(np.where(np.isnan(scores), scores[:, :1], scores), _JUDGED, delay)
-    errors = np.abs(y[:, None] - 0.5 * (lower + upper))
+    outside, reach = _outside(task, lower, upper), _reach(task)
+    errors = np.abs(y[:, None] - 0.5 * (np.clip(lower, *reach) + np.clip(upper, *reach)))
     recent = _faded(errors, _RECENT, delay)
     usual = np.fmax(recent[:, :1], _faded(errors[:, :1], _USUAL, delay))
     with np.errstate(invalid="ignore"):
         diverged = outside | (recent > _FAR * usual) & (recent > 0.0)
     diverged[:, 0] = False
+    if len(names) > 1:
+        lower, upper = _corrected(task, lower, upper, ~missing & ~outside, level)
+    lower, upper = (np.clip(end, *reach) for end in (lower, upper))
+    beyond = np.maximum(lower - y[:, None], 0.0) + np.maximum(y[:, None] - upper, 0.0)
+    scores = upper - lower + 2.0 / level * beyond
+    # Who is not there yet has to earn its weight: it counts as the last label does.
+    scores = _faded(np.where(np.isnan(scores), scores[:, :1], scores), _JUDGED, delay)
     allowed = np.array([name in names for name in every]) & ~missing & ~diverged
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.fmin.reduce(np.where(allowed, scores, np.inf), axis=1)[:, None] / scores
@@ -489,6 +494,23 @@ def _mixed(
         if run[1] > _SETTLED + delay
     ]
     return Forecast(low - more, high + more, tuple(every), weights, tuple(absences), stopped)
+
+
+def _corrected(
+    task: _Task, lower: Array, upper: Array, sound: Array, level: float
+) -> tuple[Array, Array]:
+    """The ends of candidates (n, k) as the self-adjusting intervals correct them, but for a budget.
+
+    So a candidate is judged by what its sets will be, and not by errors that are easily mended.
+    """
+    row, name = np.nonzero(sound)
+    columns = {"lower": lower[row, name], "upper": upper[row, name]}
+    tape = Tape.from_arrays(columns, task.y[row], id=name, delay=task.delay)
+    trace = replay(intervals(1.0 - level, limit=1e9, steadiness=1e-9), tape)
+    ends = [lower.copy(), upper.copy()]
+    for end, corrected in zip(ends, (trace.lower, trace.upper), strict=True):
+        end[row, name] = np.where(np.isfinite(corrected), corrected, end[row, name])
+    return ends[0], ends[1]
 
 
 def _reach(task: _Task) -> tuple[Array, Array]:

@@ -118,7 +118,7 @@ class Streams(NamedTuple):
 def view_of(trace: Trace, stream: Hashable = None, *, alone: bool = False, risk: int = 0) -> View:
     """The rows of one stream, or, if none is named, of all of them.
 
-    With `alone` the view is of one stream in any case: of several, the one with the highest risk.
+    With `alone` the view is of one stream in any case: of several, the one with the most trouble.
     """
     if len(trace.lam) == 0:
         raise InputError("a report needs rows, the trace has none")
@@ -126,8 +126,8 @@ def view_of(trace: Trace, stream: Hashable = None, *, alone: bool = False, risk:
     if stream is None and len(trace.states) == 1:
         stream, alone = next(iter(trace.states)), True
     elif stream is None and alone:
-        streams = by_stream(trace, risk)
-        stream = streams.ids[streams.worst_first()[0]]
+        streams, uses = by_stream(trace, risk), trace.uses
+        stream = streams.ids[streams.worst_first(None if uses is None else uses.trouble)[0]]
     if stream is not None or alone:
         rows = np.asarray(tape.rows(stream))
         x, axis = np.arange(len(rows)), "row"
@@ -441,7 +441,7 @@ def extremes(view: View) -> tuple[int, int]:
         least, most = sets.support if isinstance(sets, Supports) else (-inf, inf)
         full, empty = full | ((low <= least) & (high >= most)), empty | (low > high)
     elif not shows_intervals(trace):
-        empty = empty | (view.sizes == 0.0)
+        full, empty = full | trace.whole[view.rows], empty | (view.sizes == 0.0)
     return int(full.sum()), int(empty.sum())
 
 
@@ -540,13 +540,20 @@ class Window(NamedTuple):
 
 
 class Rolling(NamedTuple):
-    """The mean loss over each window, by its last label, and the worst windows, apart."""
+    """The mean loss over each window, by its last label, and the worst windows, apart.
+
+    These are the furthest from the level, those above it first.
+    """
 
     x: Array
     risk: Array
     window: int
     level: float
     worst: list[Window]
+
+    def shaded(self, rows: int) -> list[Window]:
+        """Which of the worst windows to shade in a plot of so many rows: never most of it."""
+        return self.worst[: 3 if rows > 12 * self.window else int(rows > 2 * self.window)]
 
     def covered(self) -> "Rolling":
         """The same as coverage, where the risk is the share of labels missed."""
@@ -570,6 +577,7 @@ def rolling(view: View, risk: int, window: int, count: int = 5) -> Rolling:
         place = int(away.argmax())
         worst.append(Window(int(at[place]), int(at[place + width - 1]), float(means[place])))
         away[max(0, place - width + 1) : place + width] = 0.0
+    worst.sort(key=lambda one: (one.risk < level, -abs(one.risk - level)))
     drawn = thinned(means)
     return Rolling(view.x[at[drawn + width - 1]], means[drawn], width, level, worst)
 

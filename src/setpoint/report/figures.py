@@ -110,7 +110,7 @@ def windows(trace: Trace, stream: Hashable = None, *, risk: int = 0, window: int
     share = asked_of(trace.controller.risks[risk]) is not None
     what = "coverage" if share else "mean loss"
     rolling = rolling.covered() if share else rolling
-    shaded = rolling.worst[: 3 if len(view.rows) > 12 * rolling.window else 1]
+    shaded = rolling.shaded(len(view.rows))
     for worst in shaded:
         figure.add_vrect(
             x0=_plain(view.x[worst.start]),

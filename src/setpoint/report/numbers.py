@@ -29,7 +29,7 @@ __all__ = [
     "Group", "Grouped", "grouped", "metrics", "worst_window_stream", "write_metrics",
 ]  # fmt: skip
 
-_MOST_STREAMS = 20
+_MOST_STREAMS = 50
 _HEADLINE = ("level", "risk", "bound_lower", "bound_upper", "status", "verdict")
 _OF_RISKS = ("level", "risk", "worst_window", "rms_window", "worst_window_start")
 _OF_GROUPS = ("delta_coverage", "noise_floor", "groups")
@@ -74,7 +74,7 @@ def metrics(trace: Trace, *, window: int = 250, before: Trace | None = None) -> 
           `mean_finite_winkler` and `mean_finite_pinball` are those of the intervals with two ends;
         - `groups`: coverage and risk by group or weekday, or None;
         - `usefulness`: whether the sets were of use, as in `setpoint.metrics.Usefulness`, or None;
-        - `streams`: how many there are, and in `worst_streams` up to twenty, those with useless or
+        - `streams`: how many there are, and in `worst_streams` up to fifty, those with useless or
           poor sets first, then the highest risk;
         - `before`: the numbers of the sets that there were before, and in `lengths` the mean finite
           length of each of `worst_streams`, or None;

@@ -22,7 +22,6 @@ from setpoint.guarantee import Status
 from setpoint.report import figures, words
 from setpoint.report.figures import NIGHT, library
 from setpoint.report.numbers import metrics as numbers_of
-from setpoint.summary import told
 
 __all__ = ["write"]
 
@@ -225,6 +224,11 @@ def _number(numbers: Mapping[str, Any], name: str, form: str = "") -> str:
     return f'<data data-metric="{name}" value="{json.dumps(value)}">{text}</data>'
 
 
+def _unbroken(text: str) -> str:
+    """Text in which no line begins with a sign of percent."""
+    return escape(text).replace(" %", "&nbsp;%")
+
+
 def _entries(entries: Mapping[str, str], kind: str, wide: Mapping[str, str] | None = None) -> str:
     """Names and values in a list; `wide` has the names that take more room, with a class."""
     lines = [f'<dl class="{kind}">']
@@ -251,13 +255,13 @@ def _header(numbers: Mapping[str, Any], title: str) -> str:
     lines = [
         "<header>",
         f"<h1>{escape(title)}</h1>",
-        f'<p class="about">{escape(words.about(numbers))}</p>',
+        f'<p class="about">{_unbroken(words.about(numbers))}</p>',
     ]
     for index, risk in enumerate(numbers["risks"]):
         if len(numbers["risks"]) > 1:
             lines.append(f"<h3>{index + 1}. {escape(risk['name'])}</h3>")
         else:
-            lines.append(f'<p class="lede">{escape(words.outcome(numbers))}</p>')
+            lines.append(f'<p class="lede">{_unbroken(words.outcome(numbers))}</p>')
         lines += _risk(numbers, risk, f"risks.{index}")
     if not numbers.get("before"):  # else they stand beside what there was
         entries = {title: _number(numbers, *now) for title, now, _ in words.beside(numbers)}
@@ -290,7 +294,9 @@ def _risk(numbers: Mapping[str, Any], risk: Mapping[str, Any], place: str) -> li
         "Guaranteed, whatever the data": bound,
         "The guarantee": _number(numbers, f"{place}.verdict"),
     }
-    mood = words.both(risk["status"], numbers["usefulness"])
+    mood, use = words.both(risk["status"], numbers["usefulness"]), numbers["usefulness"]
+    if use is not None and mood != words.mood(risk["status"]):  # what made it another colour
+        entries["The guarantee"] += f", but the {words.of_sets(numbers)} are {use['use']}"
     if risk["status"] == Status.HOLDS_FROM_ABOVE:
         entries["The guarantee"] += " <small>(too many misses are ruled out)</small>"
     wide = {"Guaranteed, whatever the data": "wide", "The guarantee": f"wide verdict {mood}"}
@@ -325,14 +331,14 @@ def _before(numbers: Mapping[str, Any]) -> str:
 
 def _learnt(numbers: Mapping[str, Any]) -> str:
     """What a learning family has learnt of the forecast."""
-    said = told({name: value or 0.0 for name, value in (numbers["learnt"] or {}).items()})
-    if not said:
+    sentences = words.learnt(numbers)
+    if not sentences:
         return ""
-    entries = "".join(f"<li>{escape(sentence)}</li>" for sentence in said.values())
+    entries = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
     return (
         "<section>\n<h2>What was learnt</h2>\n"
-        '<p class="note">The sets are made from the forecast and from its past errors, as far as '
-        f"they were known at the end:</p>\n<ul>{entries}</ul>\n</section>"
+        f'<p class="note">What past errors of the forecast told by the end:</p>\n'
+        f"<ul>{entries}</ul>\n</section>"
     )
 
 
@@ -345,12 +351,12 @@ def _streams(numbers: Mapping[str, Any]) -> str:
     shares = numbers["risks"][0]["asked"] is not None
     size = "width" if numbers["sets"] == "intervals" else "size"
     columns = {
-        "Labels": ("worst_streams.{}.labels", ","),
         "Coverage": ("worst_streams.{}.coverage", ".2%"),
         "Mean loss": ("worst_streams.{}.risk", ".4f"),
         "Above the level": ("worst_streams.{}.excess", "+.4f"),
-        f"Mean {size}, before": ("before.lengths.{}", ""),
         f"Mean {size}": ("worst_streams.{}.mean_finite_length", ""),
+        f"Mean {size}, before": ("before.lengths.{}", ""),
+        "Labels": ("worst_streams.{}.labels", ","),
     }
     if shares:
         del columns["Mean loss"], columns["Above the level"]
@@ -363,14 +369,13 @@ def _streams(numbers: Mapping[str, Any]) -> str:
             for name, form in columns.values()
         )
         rows.append(
-            f"<tr><td>{escape(named(stream['id']))}</td>{''.join(cells)}"
-            f'<td class="{words.mood(stream["status"])}">{escape(stream["verdict"])}</td>'
+            f"<tr><td>{escape(named(stream['id']))}</td>"
             + ("" if stream["usefulness"] is None else _use(stream["usefulness"]))
-            + "</tr>"
+            + "".join(cells)
+            + f'<td class="{words.mood(stream["status"])}">{escape(stream["verdict"])}</td></tr>'
         )
-    heads: tuple[str, ...] = ("Series", *columns, "The guarantee")
-    if numbers["worst_streams"][0]["usefulness"] is not None:
-        heads = (*heads, "Of use?")
+    judged = numbers["worst_streams"][0]["usefulness"] is not None
+    heads = ("Series", *(("Of use?",) if judged else ()), *columns, "The guarantee")
     table = _table(heads, rows, ("Series", "The guarantee", "Of use?"), "streams-said")
     sets = words.of_sets(numbers)
     worst = "the lowest coverage" if shares else "the highest mean loss"
@@ -391,10 +396,12 @@ def _useful(numbers: Mapping[str, Any]) -> str:
     """Whether the sets were of use: the verdict, and what it rests on."""
     if numbers["usefulness"] is None:
         return ""
-    mood = words.mood(numbers["usefulness"]["use"])
+    use = numbers["usefulness"]
+    verdict = use["use"][:1].upper() + use["use"][1:]
     return (
         f"<section>\n<h2>Are the {words.of_sets(numbers)} of use?</h2>\n"
-        f'<p class="use {mood}">{escape(words.use(numbers["usefulness"]))}</p>\n</section>'
+        f'<p class="use"><strong class="{words.mood(use["use"])}">{verdict}</strong>: '
+        f"{_unbroken(use['words'])}.</p>\n</section>"
     )
 
 
@@ -422,6 +429,7 @@ def _worst(numbers: Mapping[str, Any], index: int) -> str:
     which = f": {escape(risk['name'])}" if len(numbers["risks"]) > 1 else ""
     heads = ("From", "To", "Coverage" if shares else "Mean loss", "Off by", "What happened there")
     said = f"windows-said-{index}"
+    many = f"{len(rows)} stretches" if len(rows) > 1 else "stretch"
     goal = f"a coverage of {100.0 * risk['asked']:.6g} %" if shares else "the level"
     units = (
         ""
@@ -430,8 +438,9 @@ def _worst(numbers: Mapping[str, Any], index: int) -> str:
     )
     return (
         f'<section>\n<h2>Worst times{which}</h2>\n<p class="note" id="{said}">'
-        f"The {len(rows)} stretches of {windows[0]['labels']:,} labels{of} furthest from {goal}, "
-        f"without overlap.{units}</p>\n"
+        f"The {many} of {windows[0]['labels']:,} labels{of} furthest from {goal}"
+        f"{', without overlap; those with too many misses first' if len(rows) > 1 else ''}."
+        f"{units}</p>\n"
         f"{_table(heads, rows, ('From', 'To', 'What happened there'), said)}</section>"
     )
 

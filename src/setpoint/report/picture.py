@@ -4,10 +4,11 @@ import os
 from collections.abc import Hashable, Mapping
 from io import BytesIO
 from pathlib import Path
-from textwrap import fill
+from textwrap import wrap
 from typing import Any
 
 from setpoint._files import put
+from setpoint._html import amount
 from setpoint.bulk.replay import Trace
 from setpoint.errors import InputError
 from setpoint.guarantee import asked_of
@@ -20,6 +21,7 @@ __all__ = ["picture"]
 
 _DPI = 110
 _ROWS = 300
+_PERCENT = "\N{NO-BREAK SPACE}%"
 _TOLD = ("Coverage", "Worst", "Longest", "Mean width", "Mean size")
 """The rows of the table on a slide begin so."""
 # matplotlib signs its files with its version and the time, which would change them each time.
@@ -50,57 +52,72 @@ def picture(
     kind = Path(path).suffix.lower()
     if kind not in _UNSIGNED:
         raise InputError(f"a picture is a .png or a .pdf, got {os.fspath(path)!r}")
-    figure = library("matplotlib.figure").Figure(
-        figsize=(12.8, 7.2), dpi=_DPI, layout="constrained"
-    )
+    figure = library("matplotlib.figure").Figure(figsize=(12.8, 7.2), dpi=_DPI)
     numbers = numbers_of(trace, window=window) if metrics is None else metrics
-    parts = figure.subplot_mosaic([["words", "rows"], ["words", "windows"]], width_ratios=[2, 3])
     view = view_of(trace, stream, alone=True)
-    _words(parts["words"], numbers, title)
-    titles = {
-        "rows": _rows(parts["rows"], view.part(slice(-_ROWS, None)), words.target(numbers)),
-        "windows": _rolling(parts["windows"], view, numbers["window"]),
-    }
-    for name, text in titles.items():
-        panel = parts[name]
-        panel.set_title(_text(text), loc="left", fontsize=11, color=LIGHT["ink"])
+    _words(figure, numbers, title)
+    upper, lower = (figure.add_axes((0.49, bottom, 0.48, 0.34)) for bottom in (0.55, 0.08))
+    target = words.target(numbers)
+    titles = (
+        (upper, _rows(upper, view.part(slice(-_ROWS, None)), target), 0.12),
+        (lower, _rolling(lower, view, numbers["window"]), 0.03),
+    )
+    for panel, text, above in titles:
+        panel.set_title(_text(text), loc="left", fontsize=12, color=LIGHT["ink"], y=1.0 + above)
         panel.spines[["top", "right"]].set_visible(False)
         panel.spines[["left", "bottom"]].set_color(LIGHT["muted"])
         panel.grid(visible=True, axis="y", color=LIGHT["grid"], linewidth=0.7)
         panel.set_axisbelow(True)
         panel.tick_params(labelsize=9, colors=LIGHT["muted"])
+        if view.axis == "time":
+            dates = library("matplotlib.dates")
+            ticks = dates.AutoDateLocator(maxticks=8)
+            panel.xaxis.set_major_locator(ticks)
+            panel.xaxis.set_major_formatter(dates.ConciseDateFormatter(ticks))
         if panel.get_legend_handles_labels()[0]:
-            panel.legend(fontsize=9, frameon=False, loc="upper right", ncols=3)
+            place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
+            panel.legend(fontsize=9, frameon=False, ncols=3, **place)
     buffer = BytesIO()
     figure.savefig(buffer, format=kind[1:], metadata=_UNSIGNED[kind])
     return put(path, buffer.getvalue())
 
 
-def _words(panel: Any, numbers: Mapping[str, Any], title: str) -> None:
-    """The outcome, the sets before and after, and whether they were of use."""
-    panel.set_axis_off()
+def _words(figure: Any, numbers: Mapping[str, Any], title: str) -> None:
+    """The outcome, the sets before and after, and whether they were of use, one below the other."""
+    left, middle, right, line = 0.03, 0.305, 0.405, 0.035
+    ink = {"color": LIGHT["ink"], "va": "top"}
+    place = 0.95
+    for text in wrap(_text(title), 34)[:2]:
+        figure.text(left, place, text, fontsize=18, **ink)
+        place -= 1.4 * line
+    before, place = numbers.get("before"), place - 0.5 * line
     lines = [words.outcome(numbers)]
     if numbers["usefulness"] is not None:
         lines.append(f"The {words.of_sets(numbers)} are {words.use(numbers['usefulness'])}.")
-    paragraphs = "\n\n".join(fill(_text(line), 48) for line in lines)
-    ink = {"color": LIGHT["ink"], "va": "top", "transform": panel.transAxes}
-    panel.text(0.0, 1.0, fill(_text(title), 34), fontsize=17, **ink)
-    panel.text(0.0, 0.86, paragraphs, fontsize=11.5, linespacing=1.4, **ink)
-    before = numbers.get("before")
     rows = [row for row in words.beside(numbers) if row[0].startswith(_TOLD)]
-    cells = [
-        ([_cell(before, *then)] if before else []) + [_cell(numbers, *now)] for _, now, then in rows
-    ]
-    heads = ([before["name"]] if before else []) + ["with setpoint"]
-    titles = [fill(_text(title), 30) for title, *_ in rows]
-    table = panel.table(
-        cells, rowLabels=titles, colLabels=heads, edges="horizontal", bbox=(0.42, 0.1, 0.58, 0.34)
-    )
-    table.auto_set_font_size(False)
-    table.set_fontsize(10.5)
-    for cell in table.get_celld().values():
-        cell.set_edgecolor(LIGHT["grid"])
-        cell.get_text().set_color(LIGHT["ink"])
+    table = [("", before["name"] if before else "", "with setpoint")]
+    for name, now, then in rows:
+        table.append((name, _cell(before, *then) if before else "", _cell(numbers, *now)))
+    for text in wrap(_text(lines[0].replace(" %", _PERCENT)), 52):
+        figure.text(left, place, text, fontsize=11.5, **ink)
+        place -= line
+    place -= 0.6 * line
+    for number, cells in enumerate(table):
+        names = wrap(_text(cells[0]), 33)
+        for below, text in enumerate(names):
+            figure.text(left, place - below * line, text, fontsize=10.5, **ink)
+        for end, text in zip((middle, right), cells[1:], strict=True):
+            weight = "normal" if number else "bold"
+            figure.text(end, place, text, fontsize=10.5, ha="right", weight=weight, **ink)
+        place -= max(len(names), 1) * line
+        rule = library("matplotlib.lines").Line2D((left, right), (place + 0.3 * line,) * 2)
+        rule.set(color=LIGHT["grid"], linewidth=0.8)
+        figure.add_artist(rule)
+    place -= 0.6 * line
+    told = wrap(_text(lines[-1].replace(" %", _PERCENT)), 52) if len(lines) > 1 else []
+    for text in told[: max(int((place - 0.02) / line), 0)]:
+        figure.text(left, place, text, fontsize=11.5, **ink)
+        place -= line
 
 
 def _cell(numbers: Mapping[str, Any], name: str, form: str) -> str:
@@ -138,6 +155,10 @@ def _rows(panel: Any, view: View, target: str) -> str:
         line = curves.broken(rows.at, rows.y)
         panel.plot(*line, color=LIGHT["ink"], linewidth=0.9, label=_text(target))
         panel.set_ylim(low, high)
+        short = library("matplotlib.ticker").FuncFormatter(
+            lambda y, _: amount(y) if abs(y) < 1e6 else f"{y:.3g}"
+        )
+        panel.yaxis.set_major_formatter(short)
         panel.set_ylabel(_text(target), fontsize=9, color=LIGHT["muted"])
     else:
         height = view.sizes
@@ -151,10 +172,13 @@ def _rolling(panel: Any, view: View, window: int) -> str:
     rolling, what = curves.rolling(view, 0, window), "Mean loss"
     if asked_of(view.trace.controller.risks[0]) is not None:
         rolling, what = rolling.covered(), "Coverage"
-        panel.yaxis.set_major_formatter(library("matplotlib.ticker").PercentFormatter(1.0))
-    for worst in rolling.worst[:3]:
+        percent = library("matplotlib.ticker").FuncFormatter(lambda y, _: f"{100.0 * y:.4g} %")
+        panel.yaxis.set_major_formatter(percent)
+    shaded = rolling.shaded(len(view.rows))
+    for worst in shaded:
         panel.axvspan(view.x[worst.start], view.x[worst.stop], color=_shade("worst"), linewidth=0)
     line = curves.broken(rolling.x, rolling.risk)
     panel.plot(*line, color=LIGHT["line"], linewidth=1.1)
     _add_level(panel, rolling.level)
-    return f"{what} of the last {rolling.window:,} labels{view.name}, worst times shaded"
+    more = ", worst times shaded" if shaded else ""
+    return f"{what} of the last {rolling.window:,} labels{view.name}{more}"

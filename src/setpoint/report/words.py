@@ -16,11 +16,12 @@ from setpoint.metrics import Use
 from setpoint.report import curves
 from setpoint.report.curves import View, shows_intervals
 from setpoint.report.numbers import Grouped
+from setpoint.summary import told
 
 __all__ = [
-    "about", "beside", "both", "interval", "mood", "of_groups", "of_lengths", "of_risk", "of_rows",
-    "of_sets", "of_streaks", "of_theta", "of_window", "of_windows", "off", "origin", "outcome",
-    "percent", "promise", "range_of", "signed", "target", "use", "written",
+    "about", "beside", "both", "interval", "learnt", "mood", "of_groups", "of_lengths", "of_risk",
+    "of_rows", "of_sets", "of_streaks", "of_theta", "of_window", "of_windows", "off", "origin",
+    "outcome", "percent", "promise", "range_of", "signed", "target", "use", "written",
 ]  # fmt: skip
 
 _MOODS: dict[str, str] = {
@@ -115,12 +116,11 @@ def of_windows(rolling: curves.Rolling, shaded: int, promise: Declaration, *, sh
         f"{rolling.window:,} labels, the dashed line what was asked for, {_value(level, share)}."
     )
     if rolling.worst:
-        which = f"{shaded} windows" if shaded > 1 else "window"
         mean = rolling.worst[0].risk
-        caption += (
-            f" Shaded: the {which} furthest from it; the worst has {_value(mean, share)}, "
-            f"{off(mean - level, share)} from it."
-        )
+        if shaded:
+            which = f"{shaded} windows" if shaded > 1 else "window"
+            caption += f" Shaded: the {which} furthest from it."
+        caption += f" The worst has {_value(mean, share)}, {off(mean - level, share)} from it."
     if (promise.low, promise.high) == (0.0, 1.0) and 0.0 < level < 1.0:
         noise = sqrt(level * (1.0 - level) / rolling.window)
         caption += (
@@ -172,7 +172,7 @@ def of_rows(view: View, rows: curves.Rows, first_look: int) -> str:
         )
     full, empty = curves.extremes(view)
     if full + empty:  # whether the safeguard or a small λ made them so
-        caption += f"{full:,} of the {count:,} sets are full and {empty:,} are empty"
+        caption += f"Of the {count:,} sets, {full:,} are full and {empty:,} are empty"
         if shows_intervals(view.trace):
             caption += "; ends of full ones lie beyond the plot, empty ones are drawn without width"
         caption += f". The safeguard chose {int(np.isinf(view.lam).sum()):,} of them. "
@@ -232,7 +232,7 @@ def of_lengths(curve: curves.Lengths, what: str, middle: str, *, several: bool) 
     if several:
         caption += " Series may have unlike units: each width is a multiple of its series' median."
     if curve.infinite:
-        caption += f" {curve.infinite:,} {sets}s have no finite {what} and are left out."
+        caption += f" Those without a finite {what}, {curve.infinite:,} {sets}s, are left out."
     if np.isnan(curve.middle).all():
         caption += " None has a finite one." if curve.infinite else " They have none."
     return caption
@@ -247,6 +247,8 @@ def about(numbers: Mapping[str, Any]) -> str:
     parts = [f"{numbers['rows']:,} rows"]
     if job.get("burn_in"):
         parts[0] += f" after a burn-in of {job['burn_in']:,}"
+    if job.get("columns"):
+        parts.insert(0, target(numbers))
     if job.get("file"):
         parts.insert(0, job["file"])
     if job.get("model"):
@@ -348,6 +350,32 @@ def of_window(window: Mapping[str, Any], target: str) -> str:
     return f"{sentence}; furthest off: {target} {y}, interval {low} to {high} ({place})"
 
 
+def learnt(numbers: Mapping[str, Any]) -> list[str]:
+    """What a family has learnt of the forecast by the end, in sentences."""
+    known = {name: value or 0.0 for name, value in (numbers["learnt"] or {}).items()}
+    if "bias" not in known or not known["labels"]:
+        return [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in told(known).values()]
+    side = "above" if known["bias"] > 0.0 else "below"
+    sentences = [
+        f"{target(numbers)} is expected {amount(abs(known['bias']))} {side} the middle of the "
+        "forecast, and the intervals are moved by that.",
+        f"Around that, errors are {amount(known['scale'])} on average.",
+        f"So intervals reach {amount(known['below'])} below their centre and "
+        f"{amount(known['above'])} above it, before past misses make them wider or narrower.",
+    ]
+    if known["given"] > 0.005:
+        sentences.append(
+            f"The ends that the model gave count for {100.0 * known['given']:.0f} %, and for the "
+            "rest what was learnt."
+        )
+    if known["period"]:
+        sentences.append(
+            f"The season has {known['period']:,.0f} rows, and moves {target(numbers)} by about "
+            f"{amount(known['season'])}."
+        )
+    return sentences
+
+
 def use(usefulness: Mapping[str, Any]) -> str:
     """Whether the sets were of use, in a sentence."""
     return f"{usefulness['use']}: {usefulness['words']}"
@@ -358,7 +386,7 @@ def promise(risk: Mapping[str, Any], streams: int = 1) -> str:
     level = f"{risk['level']:.4g} a label"
     if risk["asked"] is not None:
         level = f"{100.0 * risk['level']:.6g} %"
-    most = f"more than {risk['budget']:,.4g} {risk['unit']} above {level}"
+    most = f"more than {risk['budget']:,.4g} {risk['unit']} beyond the {level} allowed"
     if streams == 1:
         return f"At no time can there be {most}"
     every = f"{risk['budget_all']:,.4g} in all {streams:,} together"

@@ -175,8 +175,12 @@ def prepare(
     # The corrected ends and the ends as given, in the share that trust decides.
     share = 1.0 / (1.0 + exp(params[9] * regret)) if params[9] > 0.0 else 1.0
     rest = 1.0 - share
-    below = share * (expected - scale * low_tail) - rest * (half + scale * low_shift)
-    above = share * (expected + scale * high_tail) + rest * (half + scale * high_shift)
+    # However wide rows were, a narrow one keeps a share of its width: it can be that sure.
+    least = 0.1 * half
+    low, high = half + scale * low_shift, half + scale * high_shift
+    low, high = low if low > least else least, high if high > least else least
+    below = share * (expected - scale * low_tail) - rest * low
+    above = share * (expected + scale * high_tail) + rest * high
     centre = 0.5 * (below + above) if params[2] > 0.0 else 0.0
     left, right = centre - below, above - centre
     centre = middle + centre
@@ -253,7 +257,9 @@ def observe(params: Floats, memory: Floats, reading: Floats, y: float) -> Floats
     if scale > 0.0:
         # Trust: the pinball loss of the corrected ends and of the given ones.
         tail = 0.5 * level
-        lower, upper = -half - scale * shown_low_shift, half + scale * shown_high_shift
+        least = 0.1 * half
+        lower, upper = half + scale * shown_low_shift, half + scale * shown_high_shift
+        lower, upper = -(lower if lower > least else least), upper if upper > least else least
         own_lower, own_upper = expected - scale * shown_low, expected + scale * shown_high
         worse = tail * (own_upper - own_lower - upper + lower)
         if error > own_upper:

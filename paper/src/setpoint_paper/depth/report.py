@@ -98,7 +98,7 @@ the 188 of 448 rows that are not padding. It *fails* when no more than 60 % of i
 covered. Anti-windup keeps each θ within 1 of the largest. The *bare* Max and Mean are the paper's,
 with neither anti-windup nor a safeguard; the bare Mean holds nothing. *Self-adjusting* is
 `sp.label_sets` with the image risk, which has no γ and is not in the paper. *Pixel Δ* is the mean
-distance of the coverage of a pixel over time from 80 %.
+distance of the coverage of a pixel over time from 80 %. A dash stands for a run not made yet.
 
 Settled only after first results were seen: that θ starts from the warm-up (at λ = 1 before), that
 tolerances are doubled where no γ keeps them, where the safeguard begins (at 100 times that width

@@ -158,7 +158,8 @@ def _gathered(
     order = {name: number for number, name in enumerate((*datasets, "synthetic"))}
     rows.sort(key=lambda row: (order[row.dataset], row.seed, row.switched))
     chosen, online = TRAININGS[training], first.model == "lstm"
-    spent = cost(found[0][0], cache) if online and found else earlier.about["cost"]
+    own = [one for one, name in found if name == training]
+    spent = cost(own[0], cache) if online and own else earlier.about["cost"]
     return Results(
         tuple(row for row in rows if row.dataset != "synthetic"),
         tuple(row for row in rows if row.dataset == "synthetic"),
