@@ -173,3 +173,5 @@ def test_clocks_and_ranks() -> None:
 def test_coverages_must_rise_and_be_shares(coverages: Any) -> None:
     with pytest.raises(InputError, match="coverage"):
         Horizons(coverages)
+    with pytest.raises(InputError, match=r"one of \(0.9,\), got 0.8"):
+        Horizons().certificate("a", 1, 0.8)

@@ -164,3 +164,5 @@ def test_quantiles_come_in_pairs_and_horizons_end(line: Any) -> None:
             IntervalModel(line, wrong)
     with pytest.raises(InputError, match="at most the horizon, 1, got 2"):
         IntervalModel(line).predict(2, series())
+    with pytest.raises(InputError, match="no series was taken in"):
+        IntervalModel(line).predict(1)

@@ -155,5 +155,10 @@ def test_a_pickle_goes_on(cv: Any) -> None:
 def test_frames_without_models_or_columns_are_refused(cv: Any) -> None:
     with pytest.raises(InputError, match="needs the column of a model"):
         Intervals().fit(cv[["unique_id", "ds", "cutoff", "y"]])
+    for level in ([0.9], [], [80, 100]):
+        with pytest.raises(InputError, match="must hold per cent"):
+            Intervals(level)
+    with pytest.raises(InputError, match="no model 'Theta'"):
+        Intervals().certificate("Theta", "shop", 1)
     with pytest.raises(InputError, match="no column 'cutoff'"):
         Intervals().fit(cv.drop(columns="cutoff"))

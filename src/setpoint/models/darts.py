@@ -141,6 +141,8 @@ class IntervalModel(GlobalForecastingModel):
         if n > self.horizon:
             raise InputError(f"n must be at most the horizon, {self.horizon}, got {n}")
         several = self._series if series is None else _several(series)
+        if not several:
+            raise InputError("no series was taken in by `update` yet: give one")
         options = {name: value for name, value in options.items() if name not in _OWN}
         streams = copy(self._streams)
         if not self._goes_on(several) or [*map(len, several)] != [*map(len, self._series)]:
@@ -205,7 +207,9 @@ class IntervalModel(GlobalForecastingModel):
         """The model's forecast after the end of a series."""
         if self.model.supports_transferable_series_prediction:
             return self.model.predict(n, series=series, num_samples=self._samples, **options)
-        return self.model.untrained_model().fit(series).predict(n, num_samples=self._samples)
+        future = {name: options[name] for name in options if name == "future_covariates"}
+        fitted = self.model.untrained_model().fit(series, **future)
+        return fitted.predict(n, num_samples=self._samples, **options)
 
     def _past(self, series: Any, horizon: int, options: dict[str, Any], start: Any = None) -> Any:
         """The model's forecasts at every step, from a place on."""

@@ -216,6 +216,8 @@ class Horizons:
 
     def certificate(self, series: Any, horizon: int, coverage: float | None = None) -> Certificate:
         """What is guaranteed of one series at one horizon, by default at the highest coverage."""
+        if coverage is not None and coverage not in self.coverages:
+            raise InputError(f"coverage must be one of {self.coverages}, got {coverage}")
         place = -1 if coverage is None else self.coverages.index(coverage)
         return self._fleets[place].certificate((series, horizon))
 

@@ -31,7 +31,7 @@ class Intervals:
     horizon is a stream of its own, told its labels when they were known: a label h steps ahead
     comes h steps after the cutoff.
 
-    Where a frame has the columns of a level already, they are corrected; else the intervals go
+    Where a frame has the columns of every level already, they are corrected; else the intervals go
     around the point forecast. A cross-validation and the forecasts after it must be alike in this.
 
     Parameters
@@ -67,6 +67,8 @@ class Intervals:
         controller: Callable[[float], Controller] = presets.intervals,
     ) -> None:
         self.level = tuple(sorted(level))
+        if not self.level or not all(1.0 <= each < 100.0 for each in self.level):
+            raise InputError(f"level must hold per cent, such as 80 and 90, got {self.level}")
         self._keys = (id_col, time_col)
         self._target = target_col
         self._controller = controller
@@ -104,6 +106,8 @@ class Intervals:
         self, model: str, series: Any, horizon: int, level: float | None = None
     ) -> Certificate:
         """What is guaranteed of one stream, by default at the highest level."""
+        if model not in self._streams:
+            raise InputError(f"there is no model {model!r} among {[*self._streams]}")
         coverage = None if level is None else level / 100
         return self._streams[model].certificate(series, horizon, coverage)
 
