@@ -15,9 +15,10 @@ import pytest
 
 import setpoint as sp
 from setpoint._state_file import to_text
-from setpoint.errors import InputError, SetpointError, StateError, TakenOver
+from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
 from setpoint.jobs import inspect
 from setpoint.store import Unread
+from setpoint.store.database import SQLite
 from setpoint.store.lines import event, serve
 from tests.stored import CONTROLLER, RISK, events, reference, same
 
@@ -170,6 +171,34 @@ def test_what_is_not_committed_is_forgotten(
             same(store, reference(sent[:10]))
         assert not any({"error", "repeated"} & set(answer) for answer in store.apply(sent[10:]))
         same(store, reference(sent))
+
+
+def test_a_database_that_fails_while_a_stream_is_read_fails_the_whole_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = events(20)
+    with sp.Store(tmp_path, CONTROLLER) as store:
+        store.apply(sent[:10])
+    with sp.Store(tmp_path) as store:
+        with monkeypatch.context() as patched:
+
+            def broken(*_: Any, **__: Any) -> None:
+                raise WriteError(5, "the disk does not answer")
+
+            patched.setattr(SQLite, "load", broken)
+            with pytest.raises(WriteError):
+                store.apply(sent[10:])
+        store.apply(sent[10:])
+        same(store, reference(sent))
+
+
+def test_a_commit_after_sqlite_rolled_back_by_itself_is_refused(tmp_path: Path) -> None:
+    database = SQLite(tmp_path)
+    database.begin([])
+    database._ask("ROLLBACK")
+    with pytest.raises(WriteError, match="no transaction"):
+        database.commit([])
+    database.close()
 
 
 def test_a_stream_belongs_to_who_used_it_last(tmp_path: Path) -> None:

@@ -384,11 +384,13 @@ def serve(
     """
     from setpoint.service.app import Limits, Service, serve
     from setpoint.service.tokens import Tokens
-    from setpoint.service.watch import Webhooks
+    from setpoint.service.watch import Webhooks, check_addresses
 
     controller, secret = None, os.environ.get("SETPOINT_WEBHOOK_SECRET", "")
     if webhook and not secret:
         raise InputError("--webhook needs SETPOINT_WEBHOOK_SECRET, the key that signs alarms")
+    if webhook:
+        check_addresses(webhook)
     if config is not None:
         from setpoint.jobs.job import Config, check_work
 

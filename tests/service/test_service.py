@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -27,6 +27,7 @@ pytest.importorskip("starlette", reason="needs starlette: pip install 'setpoint[
 
 from setpoint.client import AsyncClient, ServiceError  # noqa: E402
 from setpoint.service.tokens import Tokens  # noqa: E402
+from setpoint.service.watch import Webhooks  # noqa: E402
 from tests.serving import Serving  # noqa: E402
 
 pytestmark = pytest.mark.service
@@ -364,6 +365,29 @@ def test_paths_that_lead_nowhere_are_told_so(serving: Serving) -> None:
     assert ask(serving, "DELETE", "/v1/streams").status_code == 405
 
 
+def test_the_head_of_a_live_page_is_answered_at_once(serving: Serving) -> None:
+    with serving.client() as client:
+        client.create("head")
+    answer = httpx.head(f"{serving.url}/v1/streams/head/live", timeout=5)
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+
+
+def test_a_store_that_cannot_be_opened_is_told_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"^setpoint: .* cannot be used: [^\n]*\n") as told:
+        Serving("--store", str(tmp_path / "none" / "x.sqlite"))
+    assert "Traceback" not in str(told.value)
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:99999/", "host/path", "http://a:s3cret/"])
+def test_a_webhook_that_is_no_address_is_refused_at_the_start(tmp_path: Path, address: str) -> None:
+    secret = {"SETPOINT_WEBHOOK_SECRET": "key"}
+    words = ("--store", str(tmp_path / "a"), "--webhook", "http://a/", "--webhook", address)
+    with pytest.raises(AssertionError, match=r"^setpoint: --webhook number 2 must be") as told:
+        Serving(*words, environment=secret)
+    assert "s3cret" not in str(told.value)
+
+
 TRICKS = {
     b"POST /v1/streams/t/predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n"
     b"transfer-encoding: chunked\r\n\r\n0\r\n\r\n": {400, 415},
@@ -475,3 +499,36 @@ def test_an_alarm_is_told_to_a_webhook_once_an_episode_and_signed(tmp_path: Path
         signature = hmac.new(b"key", body, sha256).hexdigest()
         assert headers["x-setpoint-signature"] == f"sha256={signature}"
         assert json.loads(body)["stream"] in ("a", "b")
+
+
+def test_an_address_that_refuses_alarms_or_fails_holds_up_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: dict[str, list[str]] = {"http://fails/": [], "http://gone/": [], "http://good/": []}
+
+    async def post(_: Any, address: str, *, headers: dict[str, str], **__: Any) -> Any:
+        heard[address].append(headers["x-setpoint-delivery"])
+        if address == "http://fails/":
+            raise OverflowError
+        status = 404 if address == "http://gone/" else 204
+        return httpx.Response(status, request=httpx.Request("POST", address))
+
+    async def look(function: Any, *values: Any) -> Any:
+        return function(*values)
+
+    async def told(webhooks: Webhooks) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(webhooks.run(look), 1.0)
+
+    monkeypatch.setattr(httpx.AsyncClient, "post", post)
+    with sp.Store(tmp_path / "a.sqlite", CONTROLLER, window=20, tolerance=0.1) as store:
+        for name in "ab":
+            store.apply([{"prediction": [0, 1], "y": 10.0 + 9 * n} for n in range(100)], name)
+        numbers = sorted(str(alarm["number"]) for alarm in store.alarms())
+        asyncio.run(told(Webhooks(store, list(heard), "s3cret", 0.01)))
+    assert len(numbers) > 1
+    assert sorted(heard["http://good/"]) == sorted(heard["http://gone/"]) == numbers
+    assert len(heard["http://fails/"]) > 1
+    assert "status 404 by gone" in caplog.text
+    assert "OverflowError" in caplog.text
+    assert "s3cret" not in caplog.text

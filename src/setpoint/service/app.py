@@ -61,7 +61,7 @@ _FILES = {"/": "page.html", "/page.js": "page.js", "/page.css": "page.css"}
 _ONE = "/v1/streams/"
 _FAILED = 5.0  # for so many seconds after a write that failed it is not ready
 _LONG = 0.05  # seconds of the processor for a list of all streams
-_SHARED = 1000  # events that a page may be behind before it is told so
+_SHARED = 1000  # events that a page may be behind; the oldest are then left out
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 _log = logging.getLogger("setpoint")
 _Answering = Callable[[Request], Awaitable[Response]]
@@ -385,7 +385,8 @@ class Service:
         await self._known(name)
         if self.followers >= self.limits.pages:
             raise Refusal(429, f"{self.followers} pages look on, as many as may")
-        return StreamingResponse(self._follow(name), 200, _HEADERS, "text/event-stream")
+        told: Any = iter(()) if request.method == "HEAD" else self._follow(name)
+        return StreamingResponse(told, 200, _HEADERS, "text/event-stream")
 
     async def _follow(self, name: str) -> AsyncIterator[bytes]:
         queue: asyncio.Queue[bytes] = asyncio.Queue(_SHARED)
@@ -514,6 +515,7 @@ def serve(
             f"without tokens the service answers on this machine only, got --host {host}: give "
             "--tokens FILE or SETPOINT_TOKENS"
         )
+    service.opened().close()  # a store that cannot be opened is told before the port is
     config = uvicorn.Config(
         service, host, port, log_level="warning", access_log=False, server_header=False,
         proxy_headers=False, timeout_graceful_shutdown=20, timeout_keep_alive=30, ws="none",

@@ -19,11 +19,11 @@ from prometheus_client.core import (
     Metric,
 )
 
-from setpoint.errors import SetpointError
+from setpoint.errors import InputError
 from setpoint.service.work import Worker
 from setpoint.store import Store
 
-__all__ = ["Metrics", "Webhooks", "trouble"]
+__all__ = ["Metrics", "Webhooks", "check_addresses", "trouble"]
 
 _log = logging.getLogger("setpoint")
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -183,8 +183,24 @@ def _of_streams(rows: list[dict[str, Any]]) -> Iterator[Metric]:
         yield family
 
 
+def check_addresses(addresses: list[str]) -> None:
+    """Refuses addresses that no alarm can be sent to; as they may hold secrets, by their place."""
+    import httpx  # for those who have webhooks
+
+    for place, address in enumerate(addresses, 1):
+        try:
+            url = httpx.URL(address)
+            sound = url.scheme in ("http", "https") and url.host and (url.port or 1) < 1 << 16
+        except httpx.InvalidURL:
+            sound = False
+        if not sound:
+            raise InputError(
+                f"--webhook number {place} must be an address as https://host:443/path"
+            )
+
+
 class Webhooks:
-    """Tells addresses of alarms, once an episode, signed.
+    """Tells addresses of alarms, one an episode, signed.
 
     An alarm is noted in the store with the label that began it, so it is told after a crash too.
     `X-Setpoint-Signature` is sha256= and the HMAC-SHA256 of the body, and `X-Setpoint-Delivery`
@@ -209,7 +225,7 @@ class Webhooks:
 
     async def run(self, look: Callable[..., Any]) -> None:
         """Tells alarms until it is cancelled; `look` runs what uses the store."""
-        import httpx  # for those who have webhooks
+        import httpx
 
         left: dict[int, dict[str, Any]] = {}  # alarms that somebody is still to hear
         queues: list[list[dict[str, Any]]] = [[] for _ in self.addresses]
@@ -227,7 +243,7 @@ class Webhooks:
                     if heard := left.keys() - waiting:
                         await look(self.store.told, [left[number] for number in heard])
                         left = {number: left[number] for number in waiting}
-                except SetpointError as error:
+                except Exception as error:  # the next look may do better
                     _log.warning("alarms wait: %s", error)
                 await asyncio.sleep(self.seconds)
 
@@ -243,8 +259,7 @@ class Webhooks:
             await asyncio.sleep(pause)
 
     async def _tell(self, client: Any, address: str, alarm: dict[str, Any]) -> bool:
-        import httpx
-
+        """Whether an address has heard of an alarm, or never will."""
         body = json.dumps(alarm).encode()
         signature = hmac.new(self.secret.encode(), body, sha256).hexdigest()
         headers = {
@@ -254,7 +269,15 @@ class Webhooks:
         }
         try:
             response = await client.post(address, content=body, headers=headers)
-            return bool(response.is_success)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            _log.warning("an alarm could not be told: %s", type(error).__name__)
+        except Exception as error:  # whatever it is, the other addresses go on
+            _log.warning("alarm %d could not be told: %s", alarm["number"], type(error).__name__)
             return False
+        if response.is_success:
+            return True
+        lasting = response.is_client_error and response.status_code not in (408, 429)
+        _log.warning(
+            "alarm %d was answered with status %d by %s and is %s",
+            alarm["number"], response.status_code, response.url.host,
+            "not told there again" if lasting else "told again later",
+        )  # fmt: skip
+        return bool(lasting)

@@ -14,7 +14,7 @@ from setpoint import errors, spec
 from setpoint._check import choice, positive, whole
 from setpoint._state_file import from_text
 from setpoint.controller import Controller, State
-from setpoint.errors import InputError, SetpointError, StateError, TakenOver
+from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
 from setpoint.guarantee import Certificate
 from setpoint.receipts import Id
 from setpoint.store.database import Database, Notice, Row, SQLite
@@ -177,7 +177,7 @@ class Store:
             if live is None:
                 try:
                     live = self._begun(name, new="prediction" in event)
-                except TakenOver:
+                except (TakenOver, WriteError):  # the batch fails as a whole
                     raise
                 except SetpointError as error:
                     todo[place] = event, "", None, error
