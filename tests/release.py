@@ -11,7 +11,6 @@ import sys
 import tempfile
 import venv
 from pathlib import Path
-from time import perf_counter
 
 from tests import new_user
 
@@ -89,12 +88,7 @@ def main(dist: Path) -> None:
                 subprocess.run(checked, check=True, cwd=folder)
                 subprocess.run([python, "client.py"], check=True, cwd=folder)
             print(f"setpoint{f'[{extra}]' if extra else ''}: installs and runs", flush=True)
-    for way in (new_user.on_the_command_line, new_user.in_a_notebook):
-        with tempfile.TemporaryDirectory() as name:
-            begin = perf_counter()
-            way(Path(name), str(installed(Path(name), wheel, "cli,data,plots,fast")))
-            took = perf_counter() - begin
-            print(f"a new user {way.__name__.replace('_', ' ')}: {took:.0f} s", flush=True)
+    new_user.main(lambda folder: str(installed(folder, wheel, "cli,data,plots,fast")))
 
 
 def installed(folder: Path, wheel: Path, extra: str) -> Path:

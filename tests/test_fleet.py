@@ -480,6 +480,19 @@ def test_dropped_predictions_are_counted_and_move_nothing() -> None:
     assert fleet.certificate("b").dropped == 1
 
 
+def test_the_predictions_of_some_streams_are_dropped_alone() -> None:
+    fleet = sp.Fleet(ONE, ["a", "b", "c"])
+    fleet.predict(pair(0.0, 0.0, 0.0), batch="x")
+    twin = copy.copy(fleet)
+    fleet.drop("x", ["c", "a"])
+    assert fleet.pending == {"x": ("b",)}
+    assert [fleet.state(id).dropped for id in "abc"] == [1, 0, 1]
+    assert [fleet.certificate(id).waiting for id in "abc"] == [0, 1, 0]
+    assert twin.pending == {"x": ("a", "b", "c")}
+    with pytest.raises(AnsweredReceipt):
+        fleet.update({"a": 0.5}, batch="x")
+
+
 def test_a_batch_without_a_name_is_the_only_one() -> None:
     fleet = sp.Fleet(ONE, 1)
     with pytest.raises(UnknownReceipt, match="call predict first"):

@@ -1,5 +1,7 @@
 """Files whose labels come late: delays, horizons long and wide, times, seasons."""
 
+import csv
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,25 @@ def test_calibrate_under_a_delay_shows_what_a_live_stream_shows(tmp_path: Path) 
     outcome.write(tmp_path / "out", report=False)
     trace, _ = jobs.folders.retrace(tmp_path / "out")
     assert np.array_equal(trace.lower, outcome.trace.lower)
+
+
+def test_day_ahead_forecasts_of_real_demand_are_as_live(tmp_path: Path, shared_data: Path) -> None:
+    """Every ten minutes; each row has the demand of a day and of a quarter of a day before."""
+    with gzip.open(shared_data / "power" / "tetuan_power.csv.gz", "rt") as file:
+        load = np.array([float(row["Zone 1 Power Consumption"]) for row in csv.DictReader(file)])
+    last = np.arange(144, 3_000)
+    columns = {"load": load[last], "h36": load[last - 36], "h144": load[last - 144]}
+    path = written(tmp_path, columns)
+    rows = np.arange(len(last))
+    both = jobs.calibrate(path, jobs.Columns("load", point="h*"))
+    late = jobs.calibrate(path, jobs.Columns("load", point="h144", delay=144))
+    for h, known, lower in (
+        (36, rows + 36, both.added["lower_h36"]),
+        (144, rows + 144, both.added["lower_h144"]),
+        (144, rows + 145, late.trace.lower),
+    ):
+        point = {"load": columns["load"], "low": columns[f"h{h}"], "high": columns[f"h{h}"]}
+        assert np.array_equal(lower, shown_live(point, known)[:, 0])
 
 
 def test_times_at_which_labels_became_known(tmp_path: Path) -> None:

@@ -127,8 +127,48 @@ def test_labels_that_never_come_are_given_up_in_the_end(monkeypatch: pytest.Monk
     for row in range(20):
         intervals.predict(at(row, y))
         intervals.update([0], [-1], [0.0])  # of a time that nothing was shown for
-    assert intervals.certificate(0, 1).waiting == 4
-    assert intervals.certificate(0, 1).dropped == 16
+    for horizon in (1, STEPS):  # so many labels of a stream may be late
+        assert intervals.certificate(0, horizon).waiting == 5 + horizon
+        assert intervals.certificate(0, horizon).dropped == 15 - horizon
+
+
+def test_many_series_and_far_horizons_lose_no_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("setpoint.models.horizons._MOST", 2)
+    y = walks(4)
+    intervals = Horizons([0.9])
+    for row in range(12):
+        for series in range(4):  # a batch for each
+            rows = at(row, y)
+            intervals.predict(rows.taken(rows.series == series))
+            intervals.update([series], [row], y[[series], row])
+    for series in range(4):
+        certificate = intervals.certificate(series, STEPS)
+        assert (certificate.risks[0].judged, certificate.dropped) == (12 - STEPS, 0)
+
+
+def test_forecasts_of_several_times_without_a_label_between_are_all_judged() -> None:
+    y = walks(1)
+    intervals = Horizons([0.9])
+    intervals.predict(at(0, y))
+    intervals.predict(at(1, y).taken([0]))  # one step; the time is that of an earlier two steps
+    intervals.update(np.zeros(ROWS, int), np.arange(ROWS), y[0, :ROWS])
+    certificates = [intervals.certificate(0, h) for h in (1, 2, 3)]
+    assert [each.risks[0].judged for each in certificates] == [2, 1, 1]
+    assert [each.waiting for each in certificates] == [0, 0, 0]
+
+
+def test_asked_again_after_other_labels_the_last_answer_is_judged() -> None:
+    y = walks(1)
+    once, twice = Horizons([0.9]), Horizons([0.9])
+    now = at(0, y)
+    twice.predict(now._replace(lower=now.lower + 50.0, upper=now.upper + 50.0))
+    twice.update([1], [0], [0.0])  # of another series
+    for intervals in (once, twice):
+        intervals.predict(now)
+        intervals.update(np.zeros(STEPS, int), np.arange(1, STEPS + 1), y[0, 1 : STEPS + 1])
+        assert intervals.certificate(0, 1).risks[0].judged == 1
+    np.testing.assert_array_equal(once.predict(at(3, y)), twice.predict(at(3, y)))
+    assert twice.certificate(0, 1).dropped == 1
 
 
 def test_a_label_that_is_missing_closes_its_forecasts() -> None:

@@ -6,7 +6,7 @@ labels come as arrays with one entry for each stream.
 
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -394,11 +394,13 @@ class Fleet:
         check_thetas(self._controller, vectors[list(self._layout.position.theta)])
         self._vectors, self._rest = vectors, rest
 
-    def drop(self, batch: Id | None = None) -> None:
-        """Gives up what still waits in a batch."""
+    def drop(self, batch: Id | None = None, ids: Iterable[Id] | None = None) -> None:
+        """Gives up what still waits in a batch, or what the streams in `ids` await in it."""
         name, held = self._find(batch)
-        self._rest[_DROPPED, held.rows[held.open]] += 1
-        self._close(name, held, None, held.open)
+        places = None if ids is None else self._places_in(name, held, ids)
+        part = held if places is None else held.taken(places)
+        self._rest[_DROPPED, part.rows[part.open]] += 1
+        self._close(name, held, places, part.open)
 
     # What comes from outside
 
@@ -592,7 +594,10 @@ class Fleet:
         return held
 
     def __copy__(self) -> "Fleet":
-        return deepcopy(self)
+        waiting = {name: copy(held) for name, held in self._waiting.items()}
+        for held in waiting.values():
+            held.open = held.open.copy()  # nothing is ever written into the other arrays
+        return deepcopy(self, {id(self._waiting): waiting})
 
     def __repr__(self) -> str:
         return f"<Fleet of {len(self):,} streams of {self._controller!r}>"

@@ -6,8 +6,9 @@ then forecasts are shown and labels told, by the time they are for. The adapters
 libraries turn their frames and series into `Forecasts` and back.
 """
 
+import sys
 from collections.abc import Callable, Iterable
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ __all__ = ["Forecasts", "Horizons", "clock", "nested", "ranks", "replayed"]
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
-_MOST = 1000  # how many times of forecasts may wait at once; a series can end without a word
+_MOST = 1000  # how many labels of a stream may be late; a series can end without a word
 
 
 class Forecasts(NamedTuple):
@@ -143,9 +144,12 @@ class Horizons:
         self._begin()
 
     def _begin(self) -> None:
-        self._fleets = [Fleet(self._controller(each), 0) for each in self.coverages]
+        self._fleets = [
+            Fleet(self._controller(each), 0, max_pending=sys.maxsize) for each in self.coverages
+        ]
         self._shown: dict[tuple[Any, int], tuple[Any, ...]] = {}
-        self._waiting: dict[int, dict[tuple[Any, Any], tuple[Any, int]]] = {}
+        # What waits, by series, horizon and the time it is for: the batch it is in.
+        self._waiting: dict[Any, dict[int, dict[Any, int]]] = {}
         self._serial = 0
 
     def fit(self, past: Forecasts) -> Floats:
@@ -159,17 +163,21 @@ class Horizons:
     def predict(self, forecasts: Forecasts) -> Floats:
         """The intervals as they are now, (n, 2, k).
 
-        They wait for their labels from the next `update` on. Asked again before it, a stream is
-        judged by what it showed last. A forecast that is not finite is not judged.
+        They wait for their labels. If a stream is asked again about the same time, it is judged by
+        what it showed last. A forecast that is not finite is not judged.
         """
         rows = forecasts.finite
         some = forecasts.taken(rows)
         streams = list(zip(some.series.tolist(), some.horizon.tolist(), strict=True))
+        due = some.due.tolist()
         shown = _whole_lines(len(forecasts.due), len(self.coverages))
+        before = [self._shown[stream][0] if stream in self._shown else None for stream in streams]
+        if any(old not in (None, new) for old, new in zip(before, due, strict=True)):
+            self._open()  # time went on without a label
         for place, fleet in enumerate(self._fleets):
             ends = _opened(copy(fleet), streams, some.lower, some.upper, place)
             shown[rows, 0, place], shown[rows, 1, place] = ends.lower, ends.upper
-        columns = (some.due.tolist(), some.lower.tolist(), some.upper.tolist())
+        columns = (due, some.lower.tolist(), some.upper.tolist())
         self._shown.update(zip(streams, zip(*columns, strict=True), strict=True))
         return nested(shown)
 
@@ -180,38 +188,42 @@ class Horizons:
         """
         columns = (np.asarray(series).tolist(), np.asarray(time).tolist(), np.asarray(y).tolist())
         self._open()
+        answers: dict[int, dict[Any, float]] = {}
         labels = {(name, when): label for name, when, label in zip(*columns, strict=True)}
-        for batch, streams in list(self._waiting.items()):
-            answers = {streams.pop(key): label for key, label in labels.items() if key in streams}
-            if answers:
-                for fleet in self._fleets:
-                    fleet.update(answers, batch=batch)
-            if not streams:
-                del self._waiting[batch]
+        for (name, when), label in labels.items():
+            for horizon, batches in self._waiting.get(name, {}).items():
+                if when in batches:
+                    answers.setdefault(batches.pop(when), {})[name, horizon] = label
+        for batch in sorted(answers):
+            for fleet in self._fleets:
+                fleet.update(answers[batch], batch=batch)
 
     def _open(self) -> None:
-        """What was shown begins to wait."""
+        """What was shown begins to wait, in place of what waits for the same label already."""
         if not self._shown:
             return
-        streams = list(self._shown)
-        due, lower, upper = map(list, zip(*self._shown.values(), strict=True))
+        given_up: dict[int, list[Any]] = {}
+        for (name, horizon), (when, *_) in self._shown.items():
+            batches = self._waiting.setdefault(name, {}).setdefault(horizon, {})
+            if when in batches or len(batches) >= _MOST + horizon:
+                old = batches.pop(when if when in batches else next(iter(batches)))
+                given_up.setdefault(old, []).append((name, horizon))
+            batches[when] = self._serial
+        for batch, streams in given_up.items():
+            for fleet in self._fleets:
+                fleet.drop(batch, streams)
+        _, lower, upper = zip(*self._shown.values(), strict=True)
         for place, fleet in enumerate(self._fleets):
-            _opened(fleet, streams, np.array(lower), np.array(upper), place, self._serial)
-        names = (name for name, _ in streams)
-        self._waiting[self._serial] = dict(zip(zip(names, due, strict=True), streams, strict=True))
+            ends = np.array(lower), np.array(upper)
+            _opened(fleet, list(self._shown), *ends, place, self._serial)
         self._serial += 1
         self._shown = {}
-        if len(self._waiting) >= _MOST:
-            oldest = next(iter(self._waiting))
-            del self._waiting[oldest]
-            for fleet in self._fleets:
-                fleet.drop(oldest)
 
     def __copy__(self) -> "Horizons":
         other = Horizons(self.coverages, self._controller)
         other._fleets, other._serial = [*map(copy, self._fleets)], self._serial
         other._shown = dict(self._shown)
-        other._waiting = {batch: dict(streams) for batch, streams in self._waiting.items()}
+        other._waiting = deepcopy(self._waiting)
         return other
 
     def certificate(self, series: Any, horizon: int, coverage: float | None = None) -> Certificate:
@@ -263,7 +275,9 @@ def _opened(
 ) -> Intervals:
     """The sets of some streams, which then wait; those that are new begin."""
     there = set(fleet.ids)
-    fleet.add([stream for stream in streams if stream not in there])
+    new = [stream for stream in streams if stream not in there]
+    if new:
+        fleet.add(new)
     ends = _of_coverage(lower, place), _of_coverage(upper, place)
     return fleet.predict(ends, streams, batch=batch)
 
