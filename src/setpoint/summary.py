@@ -252,7 +252,7 @@ def summarise(
     sizes = [size for shown, *_ in recent if (size := size_of(shown)) == size]
     finite = [size for size in sizes if isfinite(size)]
     labels = [shown for shown, *_ in recent if isinstance(shown, LabelSet)]
-    full = len(sizes) - len(finite) + sum(bool(shown.mask.all()) for shown in labels)
+    full = len(sizes) - len(finite) + sum(shown.whole for shown in labels)
     return StreamSummary(
         risks=certify(controller, state, waiting=waiting).risks,
         pending=waiting,

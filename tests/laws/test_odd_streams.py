@@ -41,8 +41,9 @@ def odd_streams() -> dict[str, Any]:
 
 # Where nothing can be missed, no rule can miss a tenth: the sets are as narrow as rounding.
 NOTHING_TO_MISS = {"constant y": 1.0, "constant y that is forecast": 1.0}
-# A stuck sensor that forecasts itself is right for 300 rows, which are forgotten at the floor.
-PARTLY = {"a stuck sensor forecast by itself": 0.92}
+# A stuck sensor that forecasts itself is right for 300 rows, which are forgotten at the floor; of
+# rare counts 96 % are the forecast itself, and a set that leaves it out would be of no use.
+PARTLY = {"a stuck sensor forecast by itself": 0.92, "rare counts": 0.96}
 
 
 @pytest.mark.parametrize("name", odd_streams())

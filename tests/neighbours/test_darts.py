@@ -22,6 +22,7 @@ from darts.models import (  # noqa: E402
 from setpoint.models.darts import IntervalModel  # noqa: E402
 
 LENGTH, H = 300, 3
+SHOWN: Any = {"predict_likelihood_parameters": True}
 QUANTILES = [0.05, 0.1, 0.5, 0.9, 0.95]
 
 
@@ -38,7 +39,7 @@ def line() -> Any:
 
 def test_forecasts_are_quantiles_in_the_manner_of_darts(line: Any) -> None:
     model = IntervalModel(line, QUANTILES, horizon=H).update(series()[:200])
-    shown = model.predict(H)
+    shown = model.predict(H, **SHOWN)
     host = ConformalNaiveModel(line, QUANTILES)
     wanted = host.predict(H, series()[:200], predict_likelihood_parameters=True)
     assert shown.components.equals(wanted.components)
@@ -53,14 +54,18 @@ def test_an_update_takes_in_new_steps_and_a_forecast_changes_nothing(line: Any) 
     judged = model.certificate(H).risks[0].judged
     for length in range(201, 211):
         model.update(y[:length])
-        first, again = model.predict(H), model.predict(H, series=y[:length])
+        first, again = model.predict(H, **SHOWN), model.predict(H, series=y[:length], **SHOWN)
         assert first == again
-    assert model.certificate(H).risks[0].judged == judged + 10 - (H - 1)
+    assert model.certificate(H).risks[0].judged == judged + 10
+    [shown] = model.historical_forecasts(
+        y[:213], forecast_horizon=H, start=210, last_points_only=False, **SHOWN
+    )
+    np.testing.assert_allclose(shown.values(), first.values())
     at_once = IntervalModel(line, horizon=H).update(y[:200]).update(y[:210])
-    assert at_once.predict(H) == first
+    assert at_once.predict(H, **SHOWN) == first
     other = model.predict(1, series=series(seed=1)[:150])
     assert other.start_time() == y.time_index[150]
-    assert model.predict(H) == first
+    assert model.predict(H, **SHOWN) == first
 
 
 def test_historical_forecasts_know_only_the_labels_before_them(line: Any) -> None:
@@ -69,7 +74,7 @@ def test_historical_forecasts_know_only_the_labels_before_them(line: Any) -> Non
     values = y.values().copy()
     values[200:] += 100.0
     turned = y.with_values(values)
-    options = {"forecast_horizon": H, "last_points_only": False, "start": 150}
+    options = {"forecast_horizon": H, "last_points_only": False, "start": 150} | SHOWN
     for before, after in zip(
         model.historical_forecasts(y, **options),
         model.historical_forecasts(turned, **options),
@@ -98,10 +103,10 @@ def test_coverage_is_held_in_a_backtest_where_the_world_turns(line: Any) -> None
 def test_starts_strides_and_last_points(line: Any) -> None:
     y = series()
     model = IntervalModel(line)
-    every = model.historical_forecasts(y, forecast_horizon=2)
+    every = model.historical_forecasts(y, forecast_horizon=2, **SHOWN)
     assert np.isfinite(every.values()).all()
-    some = model.historical_forecasts(y, forecast_horizon=2, start=100, stride=5)
-    assert some.start_time() == y.time_index[101]
+    some = model.historical_forecasts(y, forecast_horizon=2, start=130, stride=5, **SHOWN)
+    assert some.start_time() == y.time_index[131]
     assert (some.time_index[1] - some.time_index[0]).days == 5
     np.testing.assert_array_equal(some.values()[0], every.slice_intersect(some).values()[0])
     last = model.historical_forecasts(y, start=-2, start_format="position")
@@ -112,13 +117,13 @@ def test_starts_strides_and_last_points(line: Any) -> None:
 def test_several_series_and_components_have_streams_of_their_own(line: Any) -> None:
     one, two = series(), series(50.0, seed=1)
     model = IntervalModel(line, horizon=2).update([one[:200], two[:200]])
-    first, second = model.predict(2)
+    first, second = model.predict(2, **SHOWN)
     assert np.ptp(second.values()[0]) > 10.0 * np.ptp(first.values()[0])
-    alone = IntervalModel(line, horizon=2).update(two[:200]).predict(2)
+    alone = IntervalModel(line, horizon=2).update(two[:200]).predict(2, **SHOWN)
     assert alone == second
     both = one.with_columns_renamed("y", "a").stack(two.with_columns_renamed("y", "b"))
     fitted = LinearRegressionModel(lags=3).fit(both[:100])
-    shown = IntervalModel(fitted, horizon=2).update(both[:200]).predict(2)
+    shown = IntervalModel(fitted, horizon=2).update(both[:200]).predict(2, **SHOWN)
     assert shown.components.to_list()[::3] == ["a_q0.050", "b_q0.050"]
     assert np.ptp(shown.values()[0, 3:]) > 10.0 * np.ptp(shown.values()[0, :3])
 
@@ -136,7 +141,7 @@ def test_a_model_of_quantiles_is_corrected_at_its_own() -> None:
     fitted = LinearRegressionModel(
         lags=3, likelihood="quantile", quantiles=[0.05, 0.5, 0.95], random_state=0
     ).fit(y[:100])
-    past = IntervalModel(fitted).historical_forecasts(y, start=150)
+    past = IntervalModel(fitted).historical_forecasts(y, start=150, **SHOWN)
     lower, _, upper = past.values().T
     truth = y.slice_intersect(past).values()[:, 0]
     assert np.mean((lower <= truth) & (truth <= upper)) == pytest.approx(0.9, abs=0.05)
@@ -145,7 +150,7 @@ def test_a_model_of_quantiles_is_corrected_at_its_own() -> None:
 def test_a_model_that_must_be_fitted_to_its_series_is() -> None:
     y = series()[:40]
     model = IntervalModel(ExponentialSmoothing(), horizon=2).fit(y[:30]).update(y[:35])
-    shown = model.update(y[:36]).predict(2)
+    shown = model.update(y[:36]).predict(2, **SHOWN)
     assert shown.start_time() == y.time_index[36]
     assert np.isfinite(shown.values()).all()
 
@@ -155,7 +160,7 @@ def test_a_saved_model_goes_on(line: Any, tmp_path: Any) -> None:
     model = IntervalModel(line, horizon=H).update(y[:200])
     model.save(str(tmp_path / "model.pkl"))
     kept = IntervalModel.load(str(tmp_path / "model.pkl"), trusted=True)
-    assert kept.update(y[:205]).predict(H) == model.update(y[:205]).predict(H)
+    assert kept.update(y[:205]).predict(H, **SHOWN) == model.update(y[:205]).predict(H, **SHOWN)
 
 
 def test_quantiles_come_in_pairs_and_horizons_end(line: Any) -> None:
@@ -164,5 +169,57 @@ def test_quantiles_come_in_pairs_and_horizons_end(line: Any) -> None:
             IntervalModel(line, wrong)
     with pytest.raises(InputError, match="at most the horizon, 1, got 2"):
         IntervalModel(line).predict(2, series())
-    with pytest.raises(InputError, match="no series was taken in"):
+    with pytest.raises(InputError, match="call `update`"):
         IntervalModel(line).predict(1)
+    with pytest.raises(InputError, match="num_samples must be 1"):
+        IntervalModel(line).predict(1, series(), num_samples=10)
+    with pytest.raises(InputError, match="0 series"):
+        IntervalModel(line).certificate(1)
+    with pytest.raises(InputError, match="no forecast begins"):
+        IntervalModel(line).historical_forecasts(series(), forecast_horizon=3, start=299)
+
+
+def test_other_values_are_another_series(line: Any) -> None:
+    model = IntervalModel(line).update(series())
+    fresh = IntervalModel(line).predict(1, series=series(20.0, seed=1), **SHOWN)
+    assert model.predict(1, series=series(20.0, seed=1), **SHOWN) == fresh
+    for other in (series(20.0, seed=1), series()[20:], series()[:200], [series()] * 2):
+        with pytest.raises(InputError, match="the same series"):
+            model.update(other)
+
+
+def test_rows_that_the_model_was_fitted_to_are_not_judged(line: Any) -> None:
+    y = series()
+    model = IntervalModel(LinearRegressionModel(lags=3)).fit(y[:100]).update(y[:150])
+    assert model.certificate(1).risks[0].judged == 50
+    model.fit(y[:180]).update(y[:200])
+    assert model.certificate(1).risks[0].judged == 70
+    with pytest.raises(InputError, match="fitted to every row"):
+        model.historical_forecasts(y[:180])
+
+
+def test_a_default_backtest_is_one_of_points(line: Any) -> None:
+    y = series()
+    assert IntervalModel(line).predict(1, series=y).components.equals(y.components)
+    assert IntervalModel(line).residuals(y, start=200).n_components == 1
+    assert np.isfinite(IntervalModel(line).backtest(y, start=200))
+
+
+def test_many_series_and_shifts_lose_no_label() -> None:
+    many = [series(seed=seed)[:60] for seed in range(105)]
+    wide = LinearRegressionModel(lags=2, output_chunk_length=11)
+    model = IntervalModel(wide, horizon=11).fit([each[:30] for each in many])
+    for length in (40, 41, 42, 53):
+        model.update([each[:length] for each in many])
+    assert model.certificate(11, series=104).risks[0].judged == 13
+    y = series()
+    shifted = LinearRegressionModel(lags=3, output_chunk_length=2, output_chunk_shift=2)
+    model = IntervalModel(shifted, horizon=2).fit(y[:100]).update(y[:200]).update(y[:210])
+    assert model.predict(2) == IntervalModel(model.model, horizon=2).predict(2, series=y[:210])
+
+
+def test_a_model_that_draws_says_the_same_twice() -> None:
+    y = series()
+    draws = LinearRegressionModel(lags=3, likelihood="quantile", quantiles=[0.05, 0.5, 0.95])
+    model = IntervalModel(draws).fit(y[:100]).update(y[:200])
+    assert model.predict(1, **SHOWN) == model.predict(1, **SHOWN)

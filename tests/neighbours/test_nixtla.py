@@ -162,3 +162,34 @@ def test_frames_without_models_or_columns_are_refused(cv: Any) -> None:
         Intervals().certificate("Theta", "shop", 1)
     with pytest.raises(InputError, match="no column 'cutoff'"):
         Intervals().fit(cv.drop(columns="cutoff"))
+
+
+def test_a_forecast_with_several_cutoffs_is_refused(cv: Any) -> None:
+    intervals = Intervals(level=[90]).fit(cv)
+    with pytest.raises(InputError, match="one cutoff, got 2"):
+        intervals.predict(cv[cv.cutoff.isin(cv.cutoff.unique()[:2])])
+    shown = intervals.predict(cv[cv.cutoff == cv.cutoff.max()])
+    assert np.isfinite(shown["Naive-lo-90"]).all()
+
+
+def test_only_the_models_named_get_intervals(cv: Any) -> None:
+    more = cv.assign(price=1.0, town="x")
+    shown = Intervals(level=[90], models=["Naive"]).fit_predict(more)
+    assert shown.columns.to_list()[len(more.columns) :] == ["Naive-lo-90", "Naive-hi-90"]
+    with pytest.raises(InputError, match="no column 'Theta'"):
+        Intervals(models=["Theta"]).fit(cv)
+
+
+def test_a_median_has_the_intervals_of_its_model(cv: Any) -> None:
+    ends = {"NHITS-lo-90": cv.Naive - 0.1, "NHITS-hi-90": cv.Naive + 0.1}
+    own = cv[["unique_id", "ds", "cutoff", "y"]].assign(**{"NHITS-median": cv.Naive}, **ends)
+    shown = Intervals(level=[90]).fit_predict(own)
+    assert list(shown.columns) == list(own.columns)
+    assert coverage(own, "NHITS", 90) < 0.3
+    assert coverage(shown, "NHITS", 90) == pytest.approx(0.9, abs=0.04)
+
+
+def test_intervals_at_some_of_the_levels_are_refused(cv: Any) -> None:
+    some = cv.assign(**{"Naive-lo-90": 0.0, "Naive-hi-90": 1.0})
+    with pytest.raises(InputError, match="it has no Naive-lo-80, Naive-hi-80"):
+        Intervals(level=[80, 90]).fit(some)

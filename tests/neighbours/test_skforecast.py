@@ -125,3 +125,36 @@ def test_a_gap_makes_labels_later() -> None:
 def test_a_frame_without_folds_is_refused(backtest: Any) -> None:
     with pytest.raises(InputError, match="column 'fold'"):
         Intervals().fit(backtest[["pred"]], labels())
+
+
+def test_y_must_have_every_time_and_series(backtest: Any) -> None:
+    y = labels()[:250]
+    many = pd.concat([backtest.assign(level=name) for name in ("shop", "store")])
+    wide = pd.DataFrame({"shop": y, "store": y})
+    for past, truth, match in (
+        (backtest, y[:200], "no 2024-07-19"),
+        (backtest, y.reset_index(drop=True), "every time"),
+        (many, wide[["store"]], "no shop"),
+        (backtest, wide, r"one series, got y of \['shop', 'store'\]"),
+        (many, {"shop": y, "store": y}, "got a dict"),
+        (many, wide.stack().to_frame("value"), "got a long frame"),
+    ):
+        with pytest.raises(InputError, match=match):
+            Intervals().fit(past, truth)
+
+
+def test_a_frame_of_one_column_is_the_single_series(backtest: Any) -> None:
+    y = labels().to_frame()
+    intervals = Intervals().fit(backtest, y[:250])
+    intervals.predict(pd.Series([0.0], y.index[250:251]))  # without a name, too
+    intervals.update(y[250:251])
+    assert intervals.certificate(1).waiting == 0
+
+
+def test_predictions_that_are_none_are_refused(backtest: Any) -> None:
+    y = labels()[:250]
+    with pytest.raises(InputError, match="both bounds"):
+        Intervals().fit(backtest.assign(lower_bound=0.0), y)
+    polars = pytest.importorskip("polars")
+    with pytest.raises(InputError, match="must be a pandas"):
+        Intervals().fit(polars.from_pandas(backtest), y)

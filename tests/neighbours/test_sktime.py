@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import setpoint as sp
+from setpoint.errors import InputError
 
 pytest.importorskip("sktime")
 pytestmark = [
@@ -14,9 +15,16 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning"),
 ]
 
+from sklearn.linear_model import LinearRegression  # noqa: E402
 from sktime.datasets import load_airline  # noqa: E402
+from sktime.forecasting.compose import make_reduction  # noqa: E402
+from sktime.forecasting.model_evaluation import evaluate  # noqa: E402
 from sktime.forecasting.naive import NaiveForecaster  # noqa: E402
 from sktime.forecasting.trend import TrendForecaster  # noqa: E402
+from sktime.performance_metrics.forecasting.probabilistic import (  # noqa: E402
+    EmpiricalCoverage,
+)
+from sktime.split import ExpandingWindowSplitter  # noqa: E402
 from sktime.utils.estimator_checks import check_estimator  # noqa: E402
 
 from setpoint.models.sktime import IntervalForecaster  # noqa: E402
@@ -64,6 +72,51 @@ def test_an_update_of_many_rows_judges_what_was_forecast_before_it() -> None:
     assert model.cutoff[0] == y.index[109]
 
 
+def test_rows_are_placed_by_their_index() -> None:
+    y = walk(120)
+    model = IntervalForecaster(NaiveForecaster(), initial_window=60).fit(y[:100], fh=[1, 2])
+    again = model.clone().fit(y[:100], fh=[1, 2])
+    for row in range(100, 110):
+        model.update(y[row : row + 1])
+        again.update(y[row - 20 : row + 1])  # with rows that are known already
+    again.update(y[90:110])
+    pd.testing.assert_frame_equal(again.predict_interval(), model.predict_interval())
+    judged = [model.certificate(h).risks[0].judged for h in (1, 2)]
+    model.update(y[111:113])  # row 110 is left out: one step ahead has no label, two steps has
+    assert [model.certificate(h).risks[0].judged for h in (1, 2)] == [judged[0], judged[1] + 1]
+    assert model.past_.y[-1] == y.iloc[111]
+
+
+def test_windows_of_evaluate_are_those_of_an_update_row_by_row() -> None:
+    y = walk(130)
+    cv = ExpandingWindowSplitter(fh=[1, 2], initial_window=100, step_length=1)
+    model = IntervalForecaster(NaiveForecaster(), initial_window=60)
+    shown = evaluate(
+        model, cv, y, strategy="update", scoring=EmpiricalCoverage(coverage=0.9),
+        return_data=True, error_score="raise",
+    )  # fmt: skip
+    model.fit(y[:100], fh=[1, 2])
+    for row, ends in zip(range(100, 129), shown["y_pred_interval"], strict=True):
+        pd.testing.assert_frame_equal(ends, model.predict_interval(coverage=[0.9]))
+        model.update(y[row : row + 1])
+
+
+def test_a_window_bounds_what_is_kept() -> None:
+    y = walk(140)
+    model = IntervalForecaster(NaiveForecaster(), initial_window=60, window=50)
+    model.fit(y[:100], fh=[1, 2])
+    for row in range(100, 140):
+        model.update(y[row : row + 1])
+    assert len(model.past_.y) == 49 * 2
+    assert np.isfinite(model.predict_interval().to_numpy()).all()
+
+
+@pytest.mark.parametrize("wrong", [1.5, -0.5, 100, 0])
+def test_an_initial_window_leaves_rows_to_forecast(wrong: float) -> None:
+    with pytest.raises(InputError, match="initial_window"):
+        IntervalForecaster(NaiveForecaster(), initial_window=wrong).fit(walk(100), fh=[1])
+
+
 def test_every_horizon_holds_its_coverage_as_time_goes_on() -> None:
     y = walk()
     model = IntervalForecaster(NaiveForecaster()).fit(y[:100], fh=[1, 2, 3])
@@ -96,9 +149,6 @@ def test_names_levels_and_quantiles_are_sktimes() -> None:
 def test_features_reach_the_forecaster() -> None:
     y = walk(120)
     X = pd.DataFrame({"x": y.shift(1).bfill()}, index=y.index)
-    from sklearn.linear_model import LinearRegression
-    from sktime.forecasting.compose import make_reduction
-
     inner = make_reduction(LinearRegression(), window_length=4, strategy="recursive")
     model = IntervalForecaster(inner, initial_window=60, step_length=5)
     model.fit(y[:100], X[:100], fh=[1, 2, 3])
@@ -108,11 +158,33 @@ def test_features_reach_the_forecaster() -> None:
     assert np.isfinite(model.predict_interval(X=X[101:104]).to_numpy()).all()
 
 
+@pytest.mark.parametrize("strategy", ["recursive", "direct"])
+def test_forecasts_wait_for_their_features(strategy: str) -> None:
+    y = walk(120)
+    X = pd.DataFrame({"x": y.shift(1).bfill()}, index=y.index)
+    inner = make_reduction(LinearRegression(), window_length=4, strategy=strategy)
+    by_row = IntervalForecaster(inner, initial_window=80).fit(y[:100], X[:100], fh=[1, 2, 3])
+    ahead = by_row.clone().fit(y[:100], X[:100], fh=[1, 2, 3])
+    before = [by_row.certificate(h).risks[0].judged for h in (1, 2, 3)]
+    for row in range(100, 115):
+        by_row.update(y[row : row + 1], X[row : row + 1], update_params=False)
+        ahead.update(y[row : row + 1], X[row : row + 3], update_params=False)
+    judged = [by_row.certificate(h).risks[0].judged - n for h, n in enumerate(before, 1)]
+    assert judged == ([15, 14, 13] if strategy == "recursive" else [13, 13, 13])
+    shown = ahead.predict_interval(X=X[115:118])
+    if strategy == "recursive":
+        pd.testing.assert_frame_equal(by_row.predict_interval(X=X[115:118]), shown)
+    with pytest.warns(UserWarning, match="no X for the forecasts"):
+        by_row.update(y[115:119])
+
+
 def test_panels_have_an_instance_for_each_series() -> None:
     parts = {name: scale * walk(60) for name, scale in (("a", 1.0), ("b", 50.0))}
     panel = pd.concat(parts, names=["series", "time"]).to_frame("y")
-    ends = (
-        IntervalForecaster(TrendForecaster(), step_length=2).fit(panel, fh=[1]).predict_interval()
-    )
+    model = IntervalForecaster(TrendForecaster(), step_length=2).fit(panel, fh=[1])
+    ends = model.predict_interval()
     widths = (ends["y"][0.9]["upper"] - ends["y"][0.9]["lower"]).to_numpy()
     assert widths[1] > 10.0 * widths[0]
+    with pytest.raises(InputError, match="forecasters_"):
+        model.certificate(1)
+    assert model.forecasters_.iloc[0, 0].certificate(1).risks[0].judged > 0

@@ -114,8 +114,7 @@ class Trace:
         """Where a set of labels names every class, whoever chose it."""
         if not self.shown:
             return np.zeros(len(self.lam), dtype=bool)
-        named = [isinstance(one, LabelSet) and bool(one.mask.all()) for one in self.shown]
-        return np.array(named)
+        return np.array([isinstance(shown, LabelSet) and shown.whole for shown in self.shown])
 
     @property
     def empty(self) -> Array:

@@ -26,6 +26,7 @@ from setpoint.controller import Controller, State
 from setpoint.errors import LossError
 from setpoint.laws import Law
 from setpoint.metrics.tally import NOTHING, Tally, count, derived, measure, restarted, share
+from setpoint.sets import LabelSet
 from setpoint.sets.family import size_of
 from setpoint.tape import Tape
 
@@ -250,7 +251,8 @@ def _step_by_step(
         else:
             size = size_of(shown)
             unsized = unsized or size != size
-            full, empty = lam == inf or size == inf, lam == -inf or size == 0.0
+            whole = isinstance(shown, LabelSet) and shown.whole
+            full, empty = inf in (lam, size) or whole, lam == -inf or size == 0.0
             measured = (size, full, empty, nan, nan)
         tally = count(tally, *measured, not step.covered)
     columns = _metrics(

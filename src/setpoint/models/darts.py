@@ -7,6 +7,7 @@ nothing.
 
 # mypy: allow-subclassing-any, allow-untyped-calls
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from copy import copy
 from itertools import chain
@@ -34,15 +35,17 @@ __all__ = ["IntervalModel"]
 
 _SAMPLES = 500  # of a model that draws them
 _COVARIATES = ("past_covariates", "future_covariates")
-_OWN = ("num_samples", "predict_likelihood_parameters", "retrain")  # decided here
 
 
 class IntervalModel(GlobalForecastingModel):
     """Any darts model, with quantiles whose coverage is held online, horizon by horizon.
 
     Each horizon of each component of each series is a stream of its own. A label h steps ahead is
-    taken in h steps later. Forecasts come as the quantiles of darts: components such as y_q0.050.
-    A model that draws samples is corrected at its own quantiles, any other around its points.
+    taken in h steps later. As with every model of darts, a forecast is a point, here the median;
+    with `predict_likelihood_parameters=True` it is the quantiles, components such as y_q0.050.
+    A model that draws samples is corrected at their quantiles, any other around its points.
+
+    A model looks better than it is on the rows it was fitted to. So these are not calibrated on.
 
     Parameters
     ----------
@@ -63,7 +66,8 @@ class IntervalModel(GlobalForecastingModel):
     >>> from darts.models import LinearRegressionModel
     >>> y = TimeSeries.from_values(np.cumsum(np.random.default_rng(0).normal(size=300)))
     >>> model = IntervalModel(LinearRegressionModel(lags=3), horizon=2).fit(y[:100])
-    >>> model.update(y[:290]).predict(2).components.to_list()
+    >>> forecast = model.update(y[:290]).predict(2, predict_likelihood_parameters=True)
+    >>> forecast.components.to_list()
     ['0_q0.050', '0_q0.500', '0_q0.950']
     >>> past = model.historical_forecasts(y, forecast_horizon=2, start=200)
     >>> len(past)
@@ -95,64 +99,70 @@ class IntervalModel(GlobalForecastingModel):
             *zip(self.quantiles[middle - 1 :: -1], self.quantiles[middle + 1 :], strict=True)
         ]
         self._coverages = [round(high - low, 12) for low, high in self._pairs]
-        self._samples = _SAMPLES if model.supports_probabilistic_prediction else 1
+        # One seed for all: asked twice, a model that draws samples says the same.
+        draws = {"num_samples": _SAMPLES, "random_state": 0}
+        self._draws: dict[str, Any] = draws if model.supports_probabilistic_prediction else {}
         self._series: list[Any] = []
         self._streams = Horizons(self._coverages, controller)
         self._fit_called = model._fit_called
+        self._training = _several(getattr(model, "training_series", None) or [])
 
     def fit(self, series: Any, **options: Any) -> Self:
-        """Fits the model. The past is taken in by `update`."""
+        """Fits the model, and changes nothing else. The past is taken in by `update`."""
         self.model.fit(series, **options)
-        self._fit_called, self._series = True, []
+        self._fit_called, self._training = True, _several(series)
         return self
 
     def update(self, series: Any, **covariates: Any) -> Self:
         """Takes in series up to their ends, from where the last call left them.
 
-        Each step since then is forecast, judged and learnt. The first call takes in the whole past,
-        and so does one with other series. Covariates are passed on to the model.
+        Each step since then is forecast, judged and learnt; the first call takes in the past after
+        the rows that the model was fitted to. Later calls must give the same series from their
+        beginning, longer. Covariates are passed on to the model; future ones must reach the
+        horizon beyond the end, as for a forecast.
         """
         several = _several(series)
-        if not self._goes_on(several):
-            self._streams.fit(self._whole_past(several, covariates))
-            self._series = several
-            return self
-        for place, (old, new) in enumerate(zip(self._series, several, strict=True)):
-            if len(new) == len(old):
-                continue
-            options = _of_place(covariates, place) | {"overlap_end": True}
-            for forecast in self._past(new, self.horizon, options, len(old)):
-                rows = self._rows(place, new, forecast)
-                row = int(rows.made[0]) + 1
-                if row < len(new):
-                    self._streams.predict(rows)
-                    width = new.n_components
-                    ids = place * width + np.arange(width)
-                    self._streams.update(ids, np.full(width, row), new.values()[row])
+        if self._series and not self._goes_on(several):
+            raise InputError(
+                "update must be given the same series from their beginning, not shorter; "
+                "for other series make another IntervalModel"
+            )
+        self._walk(
+            self._streams, several, [*map(len, self._series)] or [0] * len(several), covariates
+        )
         self._series = several
         return self
 
-    def predict(self, n: int, series: Any = None, **options: Any) -> Any:
-        """The quantiles of the next n steps; by default of the series last told to `update`.
+    def predict(
+        self,
+        n: int,
+        series: Any = None,
+        *,
+        num_samples: int = 1,
+        predict_likelihood_parameters: bool = False,
+        **options: Any,
+    ) -> Any:
+        """The next n steps; by default of the series last told to `update`.
 
         Other series, or the same at another time, are taken in from their beginning. Nothing that
         is kept changes.
         """
         if n > self.horizon:
             raise InputError(f"n must be at most the horizon, {self.horizon}, got {n}")
+        _no_samples(num_samples)
         several = self._series if series is None else _several(series)
         if not several:
-            raise InputError("no series was taken in by `update` yet: give one")
-        options = {name: value for name, value in options.items() if name not in _OWN}
+            raise InputError("no series was taken in yet: call `update`, or give a series")
         streams = copy(self._streams)
         if not self._goes_on(several) or [*map(len, several)] != [*map(len, self._series)]:
             covariates = {name: options[name] for name in _COVARIATES if name in options}
-            streams.fit(self._whole_past(several, covariates))
+            streams = Horizons(self._coverages, self.controller)
+            self._walk(streams, several, [0] * len(several), covariates)
         shown = []
         for place, each in enumerate(several):
             forecast = self._ahead(n, each, _of_place(options, place))
             ends = streams.predict(self._rows(place, each, forecast))
-            shown.append(self._quantiles(forecast, ends))
+            shown.append(self._shown(forecast, ends, predict_likelihood_parameters))
         return shown[0] if len(shown) == 1 and not isinstance(series, list | tuple) else shown
 
     def historical_forecasts(
@@ -164,27 +174,38 @@ class IntervalModel(GlobalForecastingModel):
         start_format: str = "value",
         stride: int = 1,
         last_points_only: bool = True,
+        num_samples: int = 1,
+        predict_likelihood_parameters: bool = False,
+        retrain: Any = None,
         **options: Any,
     ) -> Any:
         """Past forecasts as they would have been shown, each with the labels known by then.
 
-        They are made at every step. `start` and `stride` say which of them to give back; without
-        `start` the first is the one whose ends are finite. `retrain` is as the model needs it.
+        They are made at every step after the rows that the model was fitted to. `start` and
+        `stride` say which of them to give back; without `start` the first is the one whose ends are
+        finite. `retrain` is ignored, as by the conformal models of darts.
         """
-        options = {name: value for name, value in options.items() if name not in _OWN}
+        _no_samples(num_samples)
         found = []
         for place, each in enumerate(_several(series)):
-            past = self._past(each, forecast_horizon, _of_place(options, place))
+            past = self._past(each, forecast_horizon, _of_place(options, place), self._seen(each))
             rows = [self._rows(0, each, forecast) for forecast in past]
+            if not rows:
+                raise InputError("the model was fitted to every row that it could forecast")
             ends, _ = replayed(_stacked(rows), self._coverages, self.controller)
             shown = np.split(ends, np.cumsum([len(part.due) for part in rows])[:-1])
+            due = np.array([part.made[0] + 1 for part in rows])
             if start is None:
-                first = next((i for i, part in enumerate(shown) if np.isfinite(part).all()), 0)
+                point = due[next((i for i, part in enumerate(shown) if np.isfinite(part).all()), 0)]
             else:
                 point = start if start_format == "position" else each.get_index_at_point(start)
                 point += len(each) if point < 0 else 0
-                first = next((i for i, part in enumerate(rows) if part.due[0] >= point), len(rows))
-            chosen = [*map(self._quantiles, past[first::stride], shown[first::stride])]
+            chosen = [
+                self._shown(past[i], shown[i], predict_likelihood_parameters)
+                for i in np.flatnonzero((due >= point) & ((due - point) % stride == 0))
+            ]
+            if not chosen:
+                raise InputError(f"no forecast begins at start={start} or later")
             found.append(_last_points(chosen, each.freq * stride) if last_points_only else chosen)
         return found if isinstance(series, list | tuple) else found[0]
 
@@ -192,6 +213,8 @@ class IntervalModel(GlobalForecastingModel):
         self, horizon: int, coverage: float | None = None, series: int = 0, component: int = 0
     ) -> Certificate:
         """What is guaranteed of one stream, by default at the highest coverage."""
+        if series >= len(self._series):
+            raise InputError(f"{len(self._series)} series were taken in by `update`, got {series}")
         width = self._series[series].n_components
         return self._streams.certificate(series * width + component, horizon, coverage)
 
@@ -205,33 +228,64 @@ class IntervalModel(GlobalForecastingModel):
 
     def _ahead(self, n: int, series: Any, options: dict[str, Any]) -> Any:
         """The model's forecast after the end of a series."""
+        options = self._draws | options
         if self.model.supports_transferable_series_prediction:
-            return self.model.predict(n, series=series, num_samples=self._samples, **options)
+            return self.model.predict(n, series=series, **options)
         future = {name: options[name] for name in options if name == "future_covariates"}
-        fitted = self.model.untrained_model().fit(series, **future)
-        return fitted.predict(n, num_samples=self._samples, **options)
+        return self.model.untrained_model().fit(series, **future).predict(n, **options)
 
-    def _past(self, series: Any, horizon: int, options: dict[str, Any], start: Any = None) -> Any:
-        """The model's forecasts at every step, from a place on."""
-        return self.model.historical_forecasts(
-            series, forecast_horizon=horizon, start=start, start_format="position",
-            retrain=not self._transfers, last_points_only=False, num_samples=self._samples,
-            **{"show_warnings": False} | options,
+    def _past(self, series: Any, horizon: int, options: dict[str, Any], first: int = 0) -> Any:
+        """The model's forecasts at every step, from the one made when `first` rows were known."""
+        past = self.model.historical_forecasts(
+            series, forecast_horizon=horizon, start_format="position",
+            start=min(first, len(series) - 1) if first else None,
+            retrain=not self._transfers, last_points_only=False,
+            **{"show_warnings": False} | self._draws | options,
         )  # fmt: skip
+        return [each for each in past if self._made(series, each) >= first - 1]
 
-    def _whole_past(self, several: list[Any], covariates: dict[str, Any]) -> Forecasts:
-        return _stacked([
-            self._rows(place, each, forecast)
-            for place, each in enumerate(several)
-            for forecast in self._past(each, self.horizon, _of_place(covariates, place))
-        ])  # fmt: skip
+    def _made(self, series: Any, forecast: Any) -> int:
+        """The last row that was known to a forecast."""
+        first = n_steps_between(forecast.start_time(), series.start_time(), series.freq)
+        return int(first) - 1 - int(self.model.output_chunk_shift)
+
+    def _seen(self, series: Any) -> int:
+        """How many rows of a series lie before the end of what the model was fitted to."""
+        seen = [
+            n_steps_between(each.end_time(), series.start_time(), series.freq) + 1
+            for each in self._training
+            if self._transfers and _agree(each, series)
+        ]
+        return min(max(seen, default=0), len(series))
+
+    def _walk(
+        self, streams: Horizons, several: list[Any], known: list[int], covariates: dict[str, Any]
+    ) -> None:
+        """Forecasts of all series and then their labels, step by step, from the rows known."""
+        steps = defaultdict(list)
+        for place, (each, rows) in enumerate(zip(several, known, strict=True)):
+            first = max(rows, self._seen(each))
+            if first < len(each):
+                options = _of_place(covariates, place) | {"overlap_end": True}
+                for forecast in self._past(each, self.horizon, options, first):
+                    steps[self._made(each, forecast)].append(self._rows(place, each, forecast))
+        ends = [*map(len, several)]
+        for row in range(min(known), max(ends)):
+            if row - 1 in steps:
+                streams.predict(_stacked([
+                    part for part in steps[row - 1]
+                    if row < ends[part.series[0] // several[0].n_components]
+                ]))  # fmt: skip
+            there = [i for i, rows in enumerate(known) if rows <= row < ends[i]]
+            width = several[0].n_components
+            ids = np.concatenate([i * width + np.arange(width) for i in there])
+            labels = np.concatenate([several[i].values()[row] for i in there])
+            streams.update(ids, np.full(len(ids), row), labels)
 
     def _goes_on(self, several: list[Any]) -> bool:
         """Whether these are the series last taken in, or longer ones."""
         return len(several) == len(self._series) and all(
-            new.start_time() == old.start_time()
-            and new.n_components == old.n_components
-            and len(new) >= len(old)
+            new.start_time() == old.start_time() and len(new) >= len(old) and _agree(new, old)
             for new, old in zip(several, self._series, strict=True)
         )
 
@@ -240,7 +294,7 @@ class IntervalModel(GlobalForecastingModel):
         values = forecast.all_values()
         count, width, _ = values.shape
         first = n_steps_between(forecast.start_time(), series.start_time(), series.freq)
-        made, shift = first - 1 - self.model.output_chunk_shift, np.arange(count)
+        made, shift = self._made(series, forecast), np.arange(count)
         known = max(min(len(series) - first, count), 0)
         y = np.full((count, width), np.nan)
         y[:known] = series.values()[first : first + known]
@@ -258,16 +312,18 @@ class IntervalModel(GlobalForecastingModel):
             y.ravel(),
         )
 
-    def _quantiles(self, forecast: Any, ends: Floats) -> Any:
-        """A forecast as quantiles, its median within the narrowest interval."""
+    def _shown(self, forecast: Any, ends: Floats, quantiles: bool) -> Any:
+        """A forecast as quantiles, or as its median alone, which is in the narrowest interval."""
         count, width = len(forecast), forecast.n_components
         lower, upper = ends.reshape(count, width, 2, -1).transpose(2, 0, 1, 3)
         middle = np.median(forecast.all_values(), axis=2)
-        middle = np.clip(middle, lower[:, :, 0], upper[:, :, 0])[:, :, None]
-        values = np.concatenate([lower[:, :, ::-1], middle, upper], axis=2)
+        middle = np.clip(middle, lower[:, :, 0], upper[:, :, 0])
+        values = np.concatenate([lower[:, :, ::-1], middle[:, :, None], upper], axis=2)
         names = [quantile_names(self.quantiles, each) for each in forecast.components]
         return TimeSeries.from_times_and_values(
-            forecast.time_index, values.reshape(count, -1), columns=[*chain(*names)]
+            forecast.time_index,
+            values.reshape(count, -1) if quantiles else middle,
+            columns=[*chain(*names)] if quantiles else forecast.components,
         )
 
     # What the model can do
@@ -301,6 +357,21 @@ class IntervalModel(GlobalForecastingModel):
 
 def _several(series: Any) -> list[Any]:
     return [series] if isinstance(series, TimeSeries) else list(series)
+
+
+def _no_samples(count: int) -> None:
+    if count != 1:
+        raise InputError(f"there are quantiles, no samples: num_samples must be 1, got {count}")
+
+
+def _agree(one: Any, two: Any) -> bool:
+    """Whether two series have rows in common, and these are the same."""
+    if type(one.time_index) is not type(two.time_index) or one.freq != two.freq:
+        return False
+    if max(one.start_time(), two.start_time()) > min(one.end_time(), two.end_time()):
+        return False
+    parts = one.slice_intersect_values(two), two.slice_intersect_values(one)
+    return np.array_equal(*parts, equal_nan=True)
 
 
 def _of_place(options: dict[str, Any], place: int) -> dict[str, Any]:

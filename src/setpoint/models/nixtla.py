@@ -31,13 +31,17 @@ class Intervals:
     horizon is a stream of its own, told its labels when they were known: a label h steps ahead
     comes h steps after the cutoff.
 
-    Where a frame has the columns of every level already, they are corrected; else the intervals go
-    around the point forecast. A cross-validation and the forecasts after it must be alike in this.
+    Where a frame has the columns of every level already, they are corrected; where it has none, the
+    intervals go around the point forecast. A frame with some of them is refused. A cross-validation
+    and the forecasts after it must be alike in this. The ends of NHITS-median are NHITS-lo-90 and
+    NHITS-hi-90, as NeuralForecast names them.
 
     Parameters
     ----------
     level
         The coverages in per cent, as in `level=[80, 90]`.
+    models
+        The columns of the models; by default all that are no key, label, cutoff or interval.
     id_col, time_col, target_col
         The columns of the series, the time and the label.
     controller
@@ -61,6 +65,7 @@ class Intervals:
         self,
         level: Iterable[float] = (80, 90),
         *,
+        models: Iterable[str] | None = None,
         id_col: str = "unique_id",
         time_col: str = "ds",
         target_col: str = "y",
@@ -69,6 +74,7 @@ class Intervals:
         self.level = tuple(sorted(level))
         if not self.level or not all(1.0 <= each < 100.0 for each in self.level):
             raise InputError(f"level must hold per cent, such as 80 and 90, got {self.level}")
+        self.models = None if models is None else tuple(models)
         self._keys = (id_col, time_col)
         self._target = target_col
         self._controller = controller
@@ -90,9 +96,14 @@ class Intervals:
     def predict(self, forecast: Any) -> Any:
         """The frame of a forecast with the intervals of every model.
 
-        They wait for their labels from the next `update` on; asked again before it, the last
-        answer counts. A series that is new begins with the whole line.
+        The rows of a series are steps 1, 2 and so on ahead, with none left out. They wait for their
+        labels. If they are asked for again, the last answer counts. A series that is new begins
+        with the whole line.
         """
+        if "cutoff" in opened(forecast)[1]:
+            cutoffs = len(np.unique(clock(frame_columns(forecast, ["cutoff"])["cutoff"])))
+            if cutoffs > 1:
+                raise InputError(f"a forecast must have one cutoff, got {cutoffs}: use fit_predict")
         return self._shown(forecast, Horizons.predict)
 
     def update(self, df: Any) -> Self:
@@ -125,9 +136,9 @@ class Intervals:
         made, y = due if made is None else made, np.full(len(due), np.nan) if y is None else y
         _, names = opened(frame)
         columns: dict[str, Floats] = {}
-        for model in names:
-            if model in (*self._keys, self._target, "cutoff") or _ENDS.search(model):
-                continue
+        others = (*self._keys, self._target, "cutoff")
+        found = [name for name in names if name not in others and not _ENDS.search(name)]
+        for model in found if self.models is None else self.models:
             if model not in self._streams:
                 self._streams[model] = Horizons(
                     [each / 100 for each in self.level], self._controller
@@ -135,15 +146,22 @@ class Intervals:
             ends = self._ends(frame, names, model)
             shown = show(self._streams[model], Forecasts(series, horizon, made, due, *ends, y))
             levels = zip(self._streams[model].coverages, np.moveaxis(shown, 2, 0), strict=True)
-            columns |= level_columns(model, dict(levels))
+            columns |= level_columns(model.removesuffix("-median"), dict(levels))
         if not columns:
             raise InputError(f"a frame needs the column of a model, got only {names}")
         return add_columns(frame, columns)
 
     def _ends(self, frame: Any, names: list[str], model: str) -> tuple[Floats, Floats]:
         """The ends of a model at every level, or its point forecasts twice."""
-        wanted = [f"{model}-{end}-{level:g}" for end in ("lo", "hi") for level in self.level]
-        corrects = all(name in names for name in wanted)
+        stem = model.removesuffix("-median")
+        wanted = [f"{stem}-{end}-{level:g}" for end in ("lo", "hi") for level in self.level]
+        missing = [name for name in wanted if name not in names]
+        corrects = not missing
+        if 0 < len(missing) < len(wanted):
+            raise InputError(
+                f"the frame must have intervals of {model} at every level or at none, and it has "
+                f"no {', '.join(missing)}"
+            )
         if self._corrects.setdefault(model, corrects) != corrects:
             raise InputError(
                 f"the frame before had intervals of {model} at every level, or had none; this "

@@ -15,6 +15,11 @@ from setpoint.errors import InputError
 from setpoint.guarantee import Certificate
 from setpoint.models.horizons import Array, Floats, Forecasts, Horizons, clock, ranks
 
+try:
+    import pandas as pd
+except ImportError as error:
+    raise ImportError("this needs pandas: pip install 'setpoint[skforecast]'") from error
+
 __all__ = ["Intervals"]
 
 
@@ -60,6 +65,7 @@ class Intervals:
         self.gap = gap
         self._streams = Horizons([nominal_coverage], controller)
         self._corrects: bool | None = None
+        self._single = True
 
     def fit(self, predictions: Any, y: Any) -> Self:
         """Begins anew with the predictions of a backtest and the labels of its whole time."""
@@ -68,15 +74,19 @@ class Intervals:
 
     def fit_predict(self, predictions: Any, y: Any) -> Any:
         """Begins anew, and gives the predictions back with the bounds they would have had."""
-        if "fold" not in predictions:
+        if "fold" not in _frame(predictions):
             raise InputError("a backtest needs the column 'fold', as skforecast 0.17 and later has")
         self._corrects = None
-        due = y.index.get_indexer(predictions.index)
+        names = self._names(predictions)
+        wide = self._wide(y)
+        due, places = wide.index.get_indexer(predictions.index), wide.columns.get_indexer(names)
+        for found, wanted in ((due, predictions.index), (places, names)):
+            if (found < 0).any():
+                missing = wanted[int((found < 0).argmax())]
+                raise InputError(f"y must have every time and series of the backtest: no {missing}")
         fold = predictions["fold"].to_numpy()
-        first = np.full(fold.max() + 1, len(y))
+        first = np.full(fold.max() + 1, len(wide))
         np.minimum.at(first, fold, due)
-        wide = y.to_frame(0) if y.ndim == 1 else y
-        places = wide.columns.get_indexer(self._names(predictions))
         labels = wide.to_numpy(dtype=np.float64)[due, places]
         return self._shown(
             predictions, Horizons.fit, due, first[fold] - 1 - self.gap, labels, groups=(fold,)
@@ -85,18 +95,18 @@ class Intervals:
     def predict(self, predictions: Any) -> Any:
         """Predictions with their bounds.
 
-        They wait for their labels from the next `update` on; asked again before it, the last answer
-        counts.
+        The rows of a series are steps 1, 2 and so on ahead, with none left out. They wait for their
+        labels. If they are asked for again, the last answer counts.
         """
-        frame = predictions.to_frame() if predictions.ndim == 1 else predictions
+        frame = _frame(predictions)
         due = clock(frame.index)
         return self._shown(frame, Horizons.predict, due, due, np.full(len(due), np.nan))
 
     def update(self, y: Any) -> Self:
         """New labels with their times: a series, or a frame with a column for each series."""
-        wide = y.to_frame(0) if y.ndim == 1 else y
+        wide = self._wide(y)
         for name in wide:
-            self._streams.update(np.full(len(y), name), clock(wide.index), wide[name])
+            self._streams.update(np.full(len(wide), name), clock(wide.index), wide[name])
         return self
 
     def certificate(self, horizon: int, level: Any = 0) -> Certificate:
@@ -105,10 +115,26 @@ class Intervals:
 
     def _names(self, frame: Any) -> Array:
         """The series of each row; a single one has no name."""
-        if "level" not in frame:
+        self._single = "level" not in frame
+        if self._single:
             return np.zeros(len(frame), dtype=np.int64)
         names: Array = frame["level"].to_numpy()
         return names
+
+    def _wide(self, y: Any) -> Any:
+        """Labels with a column for each series; a single one is series 0."""
+        if not isinstance(y, pd.Series | pd.DataFrame) or isinstance(y.index, pd.MultiIndex):
+            raise InputError(
+                "y must be a pandas Series, or a wide frame with a column for each series, got a "
+                f"{'long frame' if hasattr(y, 'index') else type(y).__name__}"
+            )
+        if not self._single:
+            return y.to_frame() if y.ndim == 1 else y
+        if y.ndim == 2 and y.shape[1] != 1:
+            raise InputError(
+                f"predictions without the column 'level' are of one series, got y of {[*y]}"
+            )
+        return (y if y.ndim == 1 else y.iloc[:, 0]).to_frame(0)
 
     def _shown(
         self,
@@ -120,7 +146,10 @@ class Intervals:
         groups: tuple[Array, ...] = (),
     ) -> Any:
         """The frame with the bounds of its rows."""
-        corrects = "lower_bound" in frame
+        there = [name for name in ("lower_bound", "upper_bound", "pred") if name in frame]
+        corrects = "lower_bound" in there
+        if corrects != ("upper_bound" in there) or not there:
+            raise InputError(f"predictions need 'pred' or both bounds, got the columns {[*frame]}")
         if self._corrects is not None and self._corrects != corrects:
             raise InputError("bounds must be in the backtest and in the predictions, or in neither")
         self._corrects = corrects
@@ -131,3 +160,12 @@ class Intervals:
         rows = Forecasts(names, horizon, made, due, lower, upper, y)
         lower, upper = show(self._streams, rows)[:, :, 0].T
         return frame.assign(lower_bound=lower, upper_bound=upper)
+
+
+def _frame(predictions: Any) -> Any:
+    """Predictions as a frame; a series of them is the column 'pred'."""
+    if not isinstance(predictions, pd.Series | pd.DataFrame):
+        raise InputError(
+            f"predictions must be a pandas Series or DataFrame, got a {type(predictions).__name__}"
+        )
+    return predictions if predictions.ndim == 2 else predictions.to_frame("pred")

@@ -7,20 +7,23 @@
 # mypy: allow-subclassing-any, allow-untyped-calls
 
 from collections.abc import Callable
+from copy import deepcopy
 from math import ceil
 from typing import Any, ClassVar, Self
+from warnings import warn
 
 import numpy as np
 
 from setpoint import presets
 from setpoint._check import whole
 from setpoint.controller import Controller
+from setpoint.errors import InputError
 from setpoint.guarantee import Certificate
 from setpoint.models.horizons import Floats, Forecasts, replayed
 
 try:
     import pandas as pd
-    from sktime.forecasting.base import BaseForecaster
+    from sktime.forecasting.base import BaseForecaster, ForecastingHorizon
 except ImportError as error:
     raise ImportError("this needs sktime: pip install 'setpoint[sktime]'") from error
 
@@ -35,7 +38,9 @@ class IntervalForecaster(BaseForecaster):
     forecasts made so far are kept, a few numbers each, and are replayed at that coverage: the
     intervals are those of a stream that was asked for it all along.
 
-    Where X is given, `update` judges the horizons that X reaches: X must hold the new rows.
+    `update` places rows by their index. Rows that are known already are passed over, and rows that
+    are left out have no label. Where X is used, a forecast is judged once `update` was given the X
+    of the rows it is for; X must hold the new rows, and may hold later ones.
 
     Parameters
     ----------
@@ -47,6 +52,9 @@ class IntervalForecaster(BaseForecaster):
         How many rows the backtest moves on between two forecasts.
     controller
         What makes a controller of a coverage, by default `setpoint.intervals`.
+    window
+        How many rows back forecasts are kept, by default all of them. An interval then costs the
+        same for ever, and is that of a stream which began so many rows ago.
 
     Examples
     --------
@@ -82,11 +90,13 @@ class IntervalForecaster(BaseForecaster):
         initial_window: float | int = 0.5,
         step_length: int = 1,
         controller: Callable[[float], Controller] | None = None,
+        window: int | None = None,
     ) -> None:
         self.forecaster = forecaster
         self.initial_window = initial_window
         self.step_length = step_length
         self.controller = controller
+        self.window = window
         super().__init__()
         tags = ["capability:exogenous", "X-y-must-have-same-index", "enforce_index_type"]
         self.clone_tags(forecaster, tags)
@@ -94,17 +104,23 @@ class IntervalForecaster(BaseForecaster):
     def certificate(self, horizon: int, coverage: float = 0.9) -> Certificate:
         """What is guaranteed of one horizon at a coverage, of the labels known so far."""
         self.check_is_fitted()
+        if self._is_vectorized:
+            raise InputError("a certificate is of one series: ask one of `forecasters_`")
         _, (trace,) = replayed(self.past_, [coverage], self.controller or presets.intervals)
         return trace.certificate((0, horizon))
 
     # What sktime calls
 
     def _fit(self, y: Any, X: Any, fh: Any) -> Self:
-        self.past_, self.rows_ = _rows(0, np.empty(0, int), np.empty(0)), 0
         steps = self._steps(fh)
+        self.past_, self.rows_ = _rows(0, np.empty(0, int), np.empty(0)), len(y)
+        self.origins_: list[tuple[int, Any, Any]] = []  # forecasts whose X is still to come
+        self.reach_ = max(1, int(steps.max()))
+        self.y_, self.X_ = y[:0], None if X is None else X[:0]
         self._backtest(y, X, steps[steps > 0])
-        self._tell(y)
+        self._tell(y, 1 + np.arange(len(y)))
         self.forecaster_ = self.forecaster.clone().fit(y, X, fh=fh)
+        self.first_cutoff_ = self.cutoff, len(y)
         return self
 
     def _predict(self, fh: Any, X: Any) -> Any:
@@ -120,14 +136,19 @@ class IntervalForecaster(BaseForecaster):
         return self._frame(fh, X, ends, [alpha])
 
     def _update(self, y: Any, X: Any = None, update_params: bool = True) -> Self:
-        steps = self._steps(self.fh, self.forecaster_.cutoff)
-        known = steps if X is None else steps[steps <= len(y)]
-        if len(known) == len(steps):
-            points = self.forecaster_.predict(X=X)
-            self._keep(self.rows_, steps, points)
-        elif not self.forecaster_.get_tag("requires-fh-in-fit"):
-            self._keep(self.rows_, known, self.forecaster_.predict(fh=known, X=X))
-        self._tell(y)
+        rows = self._row(y.index)
+        last = int(rows.max())
+        if last > self.rows_:
+            if self.rows_ == self._row(self.forecaster_.cutoff)[0]:
+                self._forecast(X)
+            # Forecasts that waited for their X may be for earlier rows than those of y.
+            self.y_ = pd.concat([self.y_[-self.reach_ :], y[rows > self.rows_]])
+            self.rows_ = last
+            self._tell(self.y_, self._row(self.y_.index))
+            late = [row for row, ahead, _ in self.origins_ if row + ahead.max() <= last]
+            if late:
+                warn(f"no X for the forecasts made at rows {late}: not judged", stacklevel=2)
+                self.origins_ = [each for each in self.origins_ if each[0] not in late]
         self.forecaster_.update(y, X, update_params=update_params)
         return self
 
@@ -157,12 +178,21 @@ class IntervalForecaster(BaseForecaster):
         """How many steps ahead of a cutoff, by default the last one."""
         return 1 + np.asarray(fh.to_indexer(self.cutoff if cutoff is None else cutoff))
 
+    def _row(self, index: Any) -> Any:
+        """How many rows are known at some times, those that were left out among them."""
+        cutoff, rows = self.first_cutoff_
+        times = ForecastingHorizon(index, is_relative=False, freq=getattr(cutoff, "freq", None))
+        return rows + self._steps(times, cutoff)
+
     def _backtest(self, y: Any, X: Any, steps: Any) -> None:
         """Forecasts the rows after the first ones, as `update` goes on through them."""
-        share, count = self.initial_window, len(y)
-        first = (
-            ceil(share * count) if isinstance(share, float) else whole(share, "initial_window", 1)
-        )
+        first, count = self.initial_window, len(y)
+        if isinstance(first, float):
+            first = ceil(first * count)
+        if whole(first, "the rows of initial_window", 1) >= count:
+            raise InputError(
+                f"initial_window must be below {count} rows, got {self.initial_window}"
+            )
         step, reach = whole(self.step_length, "step_length", 1), int(steps.max(initial=0))
         model, seen = self.forecaster.clone().set_config(warnings="off"), 0
         # Where there are features, a forecast needs those of the rows it is for.
@@ -176,18 +206,45 @@ class IntervalForecaster(BaseForecaster):
             self._keep(row, steps, model.predict(X=ahead))
             seen = row
 
+    def _forecast(self, X: Any) -> None:
+        """Forecasts from the last row, and from earlier ones where their X has come only now."""
+        model = self.forecaster_
+        steps = self._steps(self.fh, model.cutoff)
+        if self.X_ is None:
+            self._keep(self.rows_, steps, model.predict())
+            return
+        if X is not None:
+            self.X_ = pd.concat([self.X_[~self.X_.index.isin(X.index)], X]).sort_index()
+        origins = [*self.origins_, (self.rows_, steps[steps > 0], deepcopy(model))]
+        self.X_, self.origins_ = self.X_[self.X_.index > origins[0][2].cutoff[0]], []
+        for row, ahead, model in origins:
+            X = self.X_[self.X_.index > model.cutoff[0]]
+            there = self._row(X.index) if len(X) else np.empty(0, int)
+            reach = int(np.sum(there == row + 1 + np.arange(len(X))))  # up to a gap
+            known, whole_fh = ahead[ahead <= reach], model.get_tag("requires-fh-in-fit")
+            if whole_fh and len(known) == len(ahead):
+                self._keep(row, self._steps(self.fh, model.cutoff), model.predict(X=X[:reach]))
+            elif whole_fh:
+                known = known[:0]
+            elif len(known):
+                self._keep(row, known, model.predict(fh=known, X=X[:reach]))
+            if len(known) < len(ahead):
+                self.origins_.append((row, ahead[len(known) :], model))
+
     def _keep(self, row: int, steps: Any, points: Any) -> None:
         """Forecasts that were made when so many rows were known; their labels are still to come."""
         rows = _rows(row, steps, np.asarray(points, dtype=np.float64))
         self.past_ = self.past_.joined(rows.taken(steps > 0))
 
-    def _tell(self, y: Any) -> None:
-        """The labels of the next rows."""
-        due = self.past_.due - self.rows_ - 1
-        new = (due >= 0) & (due < len(y)) & np.isnan(self.past_.y)
-        labels = np.where(new, np.asarray(y, dtype=np.float64)[np.where(new, due, 0)], self.past_.y)
+    def _tell(self, y: Any, rows: Any) -> None:
+        """The labels of some rows."""
+        place = np.minimum(np.searchsorted(rows, self.past_.due), len(rows) - 1)
+        new = np.isnan(self.past_.y) & (rows[place] == self.past_.due)
+        labels = np.where(new, np.asarray(y, dtype=np.float64)[place], self.past_.y)
         self.past_ = self.past_._replace(y=labels)
-        self.rows_ += len(y)
+        if self.window is not None:
+            kept = self.past_.made > self.rows_ - whole(self.window, "window", 1)
+            self.past_ = self.past_.taken(kept)
 
     def _intervals(self, steps: Any, points: Floats, coverages: list[float]) -> Floats:
         """The intervals now, (n, 2, k): at coverage 0 the forecast, at 1 the whole line."""

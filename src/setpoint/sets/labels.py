@@ -125,6 +125,11 @@ class LabelSet:
         return int(np.count_nonzero(self.mask))
 
     @property
+    def whole(self) -> bool:
+        """Whether all of `classes` are in the set."""
+        return bool(self.mask.all())
+
+    @property
     def full(self) -> bool:
         """Whether every label is in it, named or not."""
         return bool(self.lam >= self.scores[2]) and self.size == len(self.scores[0])
