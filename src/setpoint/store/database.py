@@ -177,7 +177,7 @@ class Tables(ABC):
 
     @abstractmethod
     def _end(self, how: str) -> None:
-        """Ends the transaction; a commit without one is refused, as what it wrote is lost."""
+        """Ends the transaction, if there is one."""
 
     @abstractmethod
     def _inside(self) -> bool:
@@ -424,7 +424,7 @@ class SQLite(Tables):
         self._database.execute("BEGIN DEFERRED" if reads else "BEGIN IMMEDIATE")
 
     def _end(self, how: str) -> None:
-        if how == "COMMIT" or self._inside():
+        if how == "COMMIT" or self._inside():  # a commit of nothing is refused: it was lost
             self._database.execute(how)
 
     def _inside(self) -> bool:

@@ -150,12 +150,12 @@ class PostgreSQL(Tables):
         self._live.execute(statement)
 
     def _end(self, how: str) -> None:
-        if how == "COMMIT":
-            if not self._inside() or self._live.execute("COMMIT").statusmessage != "COMMIT":
-                raise psycopg.OperationalError("the transaction was rolled back")
-        elif self._inside():
-            with suppress(psycopg.Error):  # a connection that is gone has rolled back
-                self._live.execute("ROLLBACK")
+        if self._inside():
+            if how == "ROLLBACK":
+                with suppress(psycopg.Error):  # a connection that is gone has rolled back
+                    self._live.execute("ROLLBACK")
+            else:
+                self._live.execute("COMMIT")
 
     def _inside(self) -> bool:
         connection = self._connection
