@@ -190,7 +190,7 @@ def write(
         if array.dtype.hasobject:
             raise StateError(f"an array of {array.dtype} cannot be saved")
     with whole(path) as file, zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(_HEADER, text)
+        archive.writestr(zipfile.ZipInfo(_HEADER), text)  # no time: equal states, equal files
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 npy.write_array(cast(BinaryIO, member), array, allow_pickle=False)
