@@ -58,7 +58,7 @@ def confidence(value: Any, name: str = "confidence_level") -> float:
     """A level of confidence, strictly between 0 and 1."""
     got = finite(value, name)
     if not 0.0 < got < 1.0:
-        hint = f": write {got:g} % as {got / 100.0:g}" if 1.0 < got < 100.0 else ""
+        hint = f": write {got:g} % as {got / 100.0:g}" if 2.0 <= got < 100.0 else ""
         raise InputError(f"{name} must lie strictly between 0 and 1, got {got}{hint}")
     return got
 

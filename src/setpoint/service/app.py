@@ -18,7 +18,6 @@ import uvicorn
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Router
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from setpoint import errors, presets, spec
 from setpoint.errors import InputError, SetpointError, UnknownStream
@@ -48,7 +47,6 @@ _STATUS: dict[type[Exception], int] = {
     errors.SpecError: 422,
     InputError: 422,
 }
-_HEADS = tuple(b"HTTP/1.1 %d" % kind for kind in (2, 3, 4, 5))  # not 100: its client waits
 _JSON, _LINES = b"application/json", b"application/x-ndjson"
 _PLAIN_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 _HEADERS = {
@@ -519,7 +517,6 @@ def serve(
     config = uvicorn.Config(
         service, host, port, log_level="warning", access_log=False, server_header=False,
         proxy_headers=False, timeout_graceful_shutdown=20, timeout_keep_alive=30, ws="none",
-        http=_Connection,
     )  # fmt: skip
     server = uvicorn.Server(config)
     service.stopping = lambda: server.should_exit
@@ -533,42 +530,6 @@ def serve(
     listener.listen(2048)
     began(listener.getsockname()[1])
     server.run([listener])
-
-
-class _Connection(HttpToolsProtocol):
-    """A connection whose answers leave in one piece, which takes the system half the work."""
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(_Transport(transport))  # type: ignore[arg-type]
-
-    def on_response_complete(self) -> None:
-        self.transport.flush()  # type: ignore[attr-defined]
-        super().on_response_complete()
-
-
-class _Transport:
-    """A transport that keeps the head of an answer until its body follows."""
-
-    def __init__(self, transport: Any) -> None:
-        self._transport, self._head = transport, b""
-
-    def write(self, data: bytes) -> None:
-        if data.endswith(b"\r\n\r\n") and data.startswith(_HEADS):
-            self._head += data
-        else:
-            self._transport.write(self._head + data)
-            self._head = b""
-
-    def flush(self) -> None:
-        if self._head:
-            self.write(b"")
-
-    def close(self) -> None:
-        self.flush()
-        self._transport.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
 
 
 class _Json(Response):
