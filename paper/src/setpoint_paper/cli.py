@@ -87,27 +87,21 @@ def tabular(
 @app.command()
 def tapes(
     seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 20,
+    jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
     out: Out = Path("results"),
 ) -> None:
     """Makes the tapes of all pages, in the order of their use; goes on where it was stopped.
 
     A tape whose rows stand in the results in --out is not made again.
     """
-    import time
-
     from setpoint_paper.tabular.results import stored_tapes
-    from setpoint_paper.tabular.tapes import make
+    from setpoint_paper.tabular.tapes import make_all
     from setpoint_paper.tabular.training import schedule
-    from setpoint_paper.work import folder_of
+    from setpoint_paper.work import folder_of, screen
 
-    place, stored = folder_of(), stored_tapes(out)
+    stored = stored_tapes(out)
     plan = [recipe for recipe in schedule(seeds) if recipe.name not in stored]
-    for number, recipe in enumerate(plan, 1):
-        began, ready = time.perf_counter(), recipe.path(place).is_file()
-        if not ready:
-            make(recipe, place)
-        took = "was there" if ready else f"made in {time.perf_counter() - began:.0f} s"
-        typer.echo(f"{number} of {len(plan)}: {recipe}, {took}")
+    make_all(plan, folder_of(), jobs, screen())
 
 
 @app.command()
@@ -191,11 +185,11 @@ def everything(
         labels.reproduce(quick=True, out=out)
         images.reproduce(clips=("road",), models=("network",), quick=True, jobs=jobs, out=out)
     else:
-        tapes(20, out)
+        tapes(20, jobs, out)
         rows.reproduce(seeds=20, training="printed", jobs=jobs, out=out)
         rows.reproduce(jobs=jobs, out=out)
         labels.reproduce(out=out)
-        images.reproduce(jobs=jobs, out=out)
+        images.reproduce(heuristics=images.HEURISTICS, jobs=jobs, out=out)
     summary(out)
 
 
@@ -243,7 +237,7 @@ def depth(
             metavar="NAMES", help="The paper's four, and registered_paper, its way of the last."
         ),
     ] = "constant,magnitude,previous,registered",
-    seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 3,
+    seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 10,
     frames: Annotated[
         int | None, typer.Option(help="How many first frames of each clip; by default all.")
     ] = None,
@@ -268,7 +262,7 @@ def depth(
 ) -> None:
     """The image experiments: depth maps, pixel by pixel, with the failures of their centre held.
 
-    With --kitti, --model is module:function, what makes the network; --seeds 10 as in the paper.
+    With --kitti, --model is module:function, what makes the network.
     """
     if kitti is not None:
         from setpoint_paper.depth.kitti import reproduce_kitti

@@ -18,9 +18,9 @@ class Interval:
     count: int
 
     def __str__(self) -> str:
-        if isnan(self.low):
-            return f"{self.mean:+.3g}"
-        return f"{self.mean:+.3g} [{self.low:+.3g}, {self.high:+.3g}]"
+        # What is left of a difference of equal numbers is 0, not 4e-16.
+        mean, low, high = (round(each, 12) + 0.0 for each in (self.mean, self.low, self.high))
+        return f"{mean:+.3g}" if isnan(low) else f"{mean:+.3g} [{low:+.3g}, {high:+.3g}]"
 
 
 def interval(values: Sequence[float]) -> Interval:
@@ -28,6 +28,8 @@ def interval(values: Sequence[float]) -> Interval:
 
     >>> print(interval([1.0, 2.0, 3.0]))
     +2 [-0.484, +4.48]
+    >>> print(interval([0.3 - 0.2 - 0.1]))
+    +0
     """
     if not values:
         return Interval(nan, nan, nan, 0)
@@ -46,6 +48,9 @@ class Verdict:
 
     `undecided` are those where the confidence interval of the rule's margin holds 0. `margins`
     are these intervals, by data set.
+
+    >>> print(Verdict("", "", "", "", (), ("power",), ("wind",)))
+    does not hold here (0 of 2, not power, undecided wind)
     """
 
     claim: str
@@ -64,7 +69,7 @@ class Verdict:
             return "holds"
         if self.held:
             return "holds partly"
-        return "undecided" if self.undecided else "does not hold here"
+        return "does not hold here" if self.failed else "undecided"
 
     def __str__(self) -> str:
         count = len(self.held) + len(self.failed) + len(self.undecided)

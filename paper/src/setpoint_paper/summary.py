@@ -80,8 +80,9 @@ def summary(folder: Path) -> str:
             "text* is the protocol of the paper's text, with γ tuned on rows that are not judged. "
             "*By their code* is the protocol behind the printed numbers: the authors' older code, "
             "with γ chosen by the rows that are judged; of depth it is their geometry of the "
-            "centre. A claim holds where it does on every data set, and partly where on some; the "
-            "numbers count data sets, and the last column seeds, by the text and by their code. "
+            "centre. A claim holds where it does on every data set, and partly where on some; it is "
+            "undecided where seeds differ too much on every one. The numbers count data sets, and "
+            "the last column seeds, by the text and by their code. "
             "[The numbers](#the-numbers) follow below, by number."
         ),
         table(["no.", "section", "claim", "by the text", "by their code", "seeds"], cells),
@@ -173,11 +174,12 @@ def _found(folder: Path, stem: str) -> Results | None:
 
 
 def _brief(verdict: Verdict | None) -> str:
-    """A verdict in a word, with how many data sets it holds on."""
+    """A verdict in a word, with how many data sets are for it and how many against it."""
     if verdict is None:
         return "–"
     count = len(verdict.held) + len(verdict.failed) + len(verdict.undecided)
-    return f"{verdict.word}, {len(verdict.held)} of {count}"
+    against = f", {len(verdict.failed)} against" if 0 < len(verdict.failed) < count else ""
+    return f"{verdict.word}, {len(verdict.held)} of {count}{against}"
 
 
 def _tabular(folder: Path) -> Iterator[Line]:

@@ -39,7 +39,7 @@ def reproduce(
     clips: Sequence[str] = CLIPS,
     models: Sequence[str] = MODELS,
     heuristics: Sequence[str] = _PAPER,
-    seeds: int = 3,
+    seeds: int = 10,
     jobs: int = 1,
     quick: bool = False,
     frames: int | None = None,

@@ -3,8 +3,8 @@
 A rule is a margin, positive where the claim holds, of one data set and one seed. The margins of the
 seeds, which share the data and differ in the model's initialisation, have a mean and a 95 %
 confidence interval. A data set is decided where that interval does not hold 0. A claim *holds* if
-it does on every data set, *holds partly* if on some, is *undecided* if it holds on none and some
-are undecided, and else *does not hold here*.
+it does on every data set, *holds partly* if on some, is *undecided* if no data set is decided, and
+else *does not hold here*.
 """
 
 from collections.abc import Callable
