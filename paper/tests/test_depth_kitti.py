@@ -11,12 +11,15 @@ from PIL import Image
 from torch import nn
 
 from setpoint.errors import InputError
+from setpoint.images import fit, known_pixels
 from setpoint.regions import Centre
+from setpoint_paper.cli import main
 from setpoint_paper.datasets import KITTI_DRIVES
+from setpoint_paper.depth import HEURISTICS
 from setpoint_paper.depth import kitti as protocol
 from setpoint_paper.depth.kitti import Marks, Trial, made, reproduce_kitti
 from setpoint_paper.depth.runs import GEOMETRIES, METHODS, judge
-from setpoint_paper.models import TorchDepth
+from setpoint_paper.models import Preprocess, TorchDepth
 
 EACH = 10
 MARKS = Marks(taught=20, warm=40, tuned=55, frames=80)
@@ -28,15 +31,46 @@ class Leres(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.encoder_modules = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU())
-        self.decoder_modules = nn.Conv2d(8, 1, 3, padding=1)
+        self.decoder_modules = nn.Sequential(nn.Conv2d(8, 4, 1), nn.Conv2d(4, 1, 3, padding=1))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.decoder_modules(self.encoder_modules(x))
 
 
+class Named(Leres):
+    """The same, with its map in a dictionary."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return {"depth": super().forward(x), "other": x}
+
+
 def small() -> nn.Module:
     """What `--model` names."""
     return Leres()
+
+
+def loose() -> nn.Module:
+    """A network that draws at random when it learns."""
+    return nn.Sequential(Leres(), nn.Dropout(0.2))
+
+
+def whole() -> TorchDepth:
+    """A network with an optimiser, a scheduler, a size and an output of its own."""
+    module = Named()
+    adam = torch.optim.Adam(module.parameters(), lr=1e-3)
+    halved = torch.optim.lr_scheduler.ExponentialLR(adam, 0.5)
+    size = Preprocess(size=(32, 64))
+    return TorchDepth(module, adam, preprocess=size, output="depth", scheduler=halved, steps=2)
+
+
+def wrong() -> str:
+    """No network."""
+    return "a network"
+
+
+def frozen() -> TorchDepth:
+    """A network that learns nothing."""
+    return TorchDepth(Named(), output="depth")
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +108,9 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def trial(folder: Path, weights: Path | None = None, **options: Any) -> Trial:
+def trial(folder: Path, weights: Path | None = None, model: str = "small", **options: Any) -> Trial:
     return Trial(
-        str(folder), None, f"{__name__}:small", None if weights is None else str(weights),
+        str(folder), None, f"{__name__}:{model}", None if weights is None else str(weights),
         "depth_model", epochs=2, side=48, marks=MARKS, **options,
     )  # fmt: skip
 
@@ -120,55 +154,219 @@ def test_weights_of_leres_are_found_in_their_file(folder: Path, weights: Path) -
         Trial(str(folder), None, "net")
 
 
-def test_a_network_that_was_stopped_goes_on_to_the_same_maps(
-    folder: Path, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_bare_network_is_taught_as_in_the_authors_code(folder: Path, weights: Path) -> None:
+    depth, residual = (trial(folder, weights).network(residual=each) for each in (False, True))
+    for model in (depth, residual):
+        assert isinstance(model.optimiser, torch.optim.SGD)
+        (group,) = model.optimiser.param_groups
+        assert (group["momentum"], group["weight_decay"]) == (0.9, 5e-4)
+        assert model._clip == 10.0
+
+    def rate(model: TorchDepth) -> float:
+        return float(model.optimiser.param_groups[0]["lr"])
+
+    rgb, truth = np.zeros((32, 32, 3), np.uint8), np.linspace(2.0, 9.0, 1024).reshape(32, 32)
+    assert rate(depth) == rate(residual) == pytest.approx(1e-3 / 3)
+    for _ in range(50):
+        depth.learn(rgb, truth)
+        residual.learn(rgb, truth)
+    assert rate(depth) == pytest.approx(1e-3 * 0.4)
+    # Their scheduler of the second network never takes a step.
+    assert rate(residual) == pytest.approx(1e-3 / 3)
+    steps = (0, 250, 500, 29_999, 30_000, 120_000, 200_000, 360_000)
+    wanted = (1 / 3, 2 / 3, 1.0, 1.0, 0.1, 0.01, 0.001, 0.001)
+    assert [protocol._factor(step) for step in steps] == pytest.approx(wanted)
+
+
+def test_a_whole_model_keeps_what_is_its_own_for_residuals_too(folder: Path) -> None:
+    rgb = np.random.default_rng(0).integers(0, 256, (48, 48, 3), dtype=np.uint8)
+    for residual in (False, True):
+        model = trial(folder, model="whole").network(residual=residual)
+        assert isinstance(model.optimiser, torch.optim.Adam)
+        assert model.preprocess == Preprocess(size=(32, 64))
+        assert model.predict(rgb).shape == (48, 48)  # the output is found
+        model.learn(rgb, np.full((48, 48), 3.0))
+        assert model.optimiser.param_groups[0]["lr"] == pytest.approx(5e-4)
+    model.learn(rgb, np.zeros((48, 48)))
+    # Where the network of depth is frozen, that of residuals is taught all the same.
+    assert trial(folder, model="frozen").network().optimiser is None
+    model = trial(folder, model="frozen").network(residual=True)
+    before = model.predict(rgb)
+    model.learn(rgb, np.full((48, 48), 3.0))
+    assert not np.array_equal(model.predict(rgb), before)
+    with pytest.raises(InputError, match=r"must give a torch.nn.Module, got 'a network'"):
+        trial(folder, model="wrong").network()
+
+
+def test_parts_that_are_named_are_random_in_the_network_of_residuals_alone(
+    folder: Path, weights: Path
 ) -> None:
-    one = trial(folder, weights)
+    loaded = trial(folder, weights).network().module.state_dict()
+    for seed in (0, 1):
+        one = trial(folder, weights, fresh=("decoder_modules.1",), seed=seed)
+        same = one.network().module.state_dict()
+        assert all(torch.equal(loaded[name], same[name]) for name in loaded)
+        other = one.network(residual=True).module.state_dict()
+        drawn = {name for name in loaded if not torch.equal(loaded[name], other[name])}
+        assert drawn == {"decoder_modules.1.weight", "decoder_modules.1.bias"}
+    again = one.network(residual=True).module.state_dict()
+    assert all(torch.equal(other[name], again[name]) for name in again)
+    with pytest.raises(InputError, match=r"no weights of the network begin with 'decoder'; the"):
+        trial(folder, weights, fresh=("decoder",)).network(residual=True)
+
+
+@pytest.mark.parametrize(
+    ("lessons", "again"),
+    [
+        (MARKS.taught + 7, MARKS.taught + 60),  # in the second epoch
+        (2 * MARKS.taught + 23, 40),  # twenty online frames were safe on disk
+    ],
+)
+def test_networks_that_were_stopped_go_on_to_the_same_maps(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lessons: int, again: int
+) -> None:
+    one = trial(folder, model="loose")
+    video = one.video(tmp_path)
     (tmp_path / "whole").mkdir()
     (tmp_path / "cut").mkdir()
-    whole = protocol._maps(one, one.video(tmp_path), 32, tmp_path / "whole")
-    assert whole.shape == (60, 16, 48)
+    expected = protocol._maps(one, video, 32, tmp_path / "whole", sizes=True)
+    assert expected.shape == (2, 60, 16, 48)
     assert len(list((tmp_path / "whole").iterdir())) == 1
     monkeypatch.setattr(protocol, "STRIDE", 10)
-    learn, count = TorchDepth.learn, [0]
+    learn, count, last = TorchDepth.learn, [0], [2 * lessons + 1]  # between the two networks
 
     def stop(self: TorchDepth, x: Any, y: Any) -> None:
         count[0] += 1
-        if count[0] == 2 * MARKS.taught + 24:  # after two epochs and 23 frames
+        if count[0] in last:
             raise KeyboardInterrupt
         learn(self, x, y)
 
     monkeypatch.setattr(TorchDepth, "learn", stop)
     with pytest.raises(KeyboardInterrupt):
-        protocol._maps(one, one.video(tmp_path), 32, tmp_path / "cut")
-    again = protocol._maps(one, one.video(tmp_path), 32, tmp_path / "cut")
-    assert np.array_equal(again, whole)
-    assert count[0] == 2 * MARKS.taught + 24 + 40  # twenty frames were safe on disk
+        protocol._maps(one, video, 32, tmp_path / "cut", sizes=True)
+    count[0] = last[0] = 0
+    assert np.array_equal(protocol._maps(one, video, 32, tmp_path / "cut", sizes=True), expected)
+    assert count[0] == 2 * again
+    assert len(list((tmp_path / "cut").iterdir())) == 1
+
+
+def test_a_stop_while_networks_are_written_goes_back_to_the_older_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    networks = [TorchDepth(Leres()), TorchDepth(Leres())]
+    reached = protocol._Reached(tmp_path / "both.npy", networks)
+    reached.keep(1, 0)
+    rgb = np.zeros((32, 32, 3), np.uint8)
+    before = [network.predict(rgb) for network in networks]
+    for network in networks:
+        network.redraw(["decoder_modules"])
+
+    def stop(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(networks[1], "save", stop)
+    with pytest.raises(KeyboardInterrupt):
+        reached.keep(2, 0)
+    again = protocol._Reached(tmp_path / "both.npy", networks)
+    assert (again.epochs, again.frames) == (1, 0)
+    assert all(
+        np.array_equal(network.predict(rgb), shown)
+        for network, shown in zip(networks, before, strict=True)
+    )
+
+
+def test_both_networks_learn_the_same_views_in_the_same_steps(
+    folder: Path, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = trial(folder, weights)
+    video = one.video(tmp_path)
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "beside").mkdir()
+    alone = protocol._maps(one, video, 32, tmp_path / "alone")
+    learn = TorchDepth.learn
+    views: dict[str, list[Any]] = {"depth": [], "a residual": []}
+
+    def spy(self: TorchDepth, x: Any, y: Any) -> None:
+        views[self._what].append((x, np.isnan(y)))
+        learn(self, x, y)
+
+    monkeypatch.setattr(TorchDepth, "learn", spy)
+    depth, sizes = protocol._maps(one, video, 32, tmp_path / "beside", sizes=True)
+    assert len(views["depth"]) == 2 * MARKS.taught + 60
+    for view, other in zip(*views.values(), strict=True):
+        assert all(map(np.array_equal, view, other))
+    # The network of residuals learns, and changes nothing in that of depth.
+    assert not np.array_equal(sizes[0], sizes[-1])
+    assert np.array_equal(depth, alone[0])
+    # Maps of both networks serve where the first alone is asked for.
+    assert np.array_equal(protocol._maps(one, video, 32, tmp_path / "beside")[0], depth)
+
+
+def test_the_second_network_learns_what_the_first_was_wrong_by_before_the_step(
+    folder: Path, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = trial(folder, weights)
+    networks = [one.network(), one.network(residual=True)]
+    view = one.video(tmp_path)[3]
+    estimate = networks[0].predict(view.rgb)
+    residuals: list[Any] = []
+    monkeypatch.setattr(networks[1], "learn", lambda x, y: residuals.append(y))
+    protocol._teach(networks, view, (0, 1, 3))
+    assert not np.array_equal(networks[0].predict(view.rgb), estimate)
+    # 200 of its 768 known pixels give scale and shift.
+    rng = np.random.default_rng((0, 1, 3))
+    rng.integers(2**63)
+    line = fit(estimate, known_pixels(view.depth, 200, rng))
+    assert np.array_equal(residuals[0], abs(line(estimate) - view.depth), equal_nan=True)
 
 
 def test_the_whole_protocol_leaves_a_page(folder: Path, weights: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {
         "folder": folder, "model": f"{__name__}:small", "weights": weights, "key": "depth_model",
-        "heuristics": ("magnitude",), "seeds": 1, "epochs": 2, "side": 48,
-        "marks": MARKS, "out": tmp_path / "out", "cache": tmp_path / "cache",
+        "fresh": ["decoder_modules.1"], "heuristics": ("constant", "magnitude"), "seeds": 1,
+        "epochs": 2, "side": 48, "marks": MARKS, "out": tmp_path / "out",
+        "cache": tmp_path / "cache",
     }  # fmt: skip
     rows = reproduce_kitti(**options)
-    assert len(rows) == len(METHODS) * len(GEOMETRIES)
+    assert len(rows) == 2 * len(METHODS)
     assert all(row.kept for row in rows)
     assert {row.frames for row in rows} == {25}
     text = (tmp_path / "out" / "depth-kitti.md").read_text("utf-8")
     assert "## kitti, " in text
-    # What is finished is read, and not made again.
+    assert "--fresh decoder_modules.1 --heuristics constant,magnitude --seeds 1" in text
+    # What is finished is read, and not made again; the networks ran once for both heuristics.
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()}
-    frames = made(trial(folder, weights), "magnitude", tmp_path / "cache")
+    assert sum(path.suffix == ".npy" for path in before) == 1
+    one = trial(folder, weights, fresh=("decoder_modules.1",))
+    frames = made(one, "magnitude", tmp_path / "cache")
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()} == before
-    row, _ = judge(frames, "single", ("kitti", "LiDAR", "magnitude", 0))
-    assert repr(row) == repr(rows[0])
+    # One window is judged: that of the authors, which is the text's where nothing is padded.
+    row, _ = judge(frames, "single", ("kitti", "LiDAR", "magnitude", 0), "authors")
+    assert repr(row).replace("geometry='authors'", "geometry='text'") == repr(rows[0])
 
 
 def test_residuals_that_are_exactly_right_are_learnt() -> None:
-    estimate = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
-    truth = np.vstack([np.full((1, 2), np.nan), 2.0 * estimate + 1.0]).astype(np.float32)
-    found = protocol._residual(estimate, truth, 1)
+    estimate = np.array([[9.0, 9.0], [1.0, 2.0], [3.0, 4.0]], np.float32)
+    truth = 2.0 * estimate + 1.0
+    truth[0] = np.nan
+    found = protocol._residual(estimate, truth, np.random.default_rng(0))
     assert np.isnan(found[0]).all()
     assert found[1:] == pytest.approx(0.0, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [([], HEURISTICS), (["--heuristics", "previous,constant"], ("previous", "constant"))],
+)
+def test_with_kitti_the_command_has_all_heuristics_unless_some_are_named(
+    words: list[str], wanted: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(protocol, "reproduce_kitti", lambda **options: given.update(options))
+    start = ["setpoint-paper", "depth", "--kitti", str(tmp_path), "--model", "leres:network"]
+    monkeypatch.setattr("sys.argv", [*start, "--fresh", "decoder.3, decoder.4", *words])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    assert given["heuristics"] == wanted
+    assert given["fresh"] == ("decoder.3", "decoder.4")

@@ -882,3 +882,86 @@ def test_a_model_can_be_taught_with_a_training_view() -> None:
     low, _ = heuristic.predict(rgb[0], np.ones((32, 32)))
     gap = np.nan_to_num(1.0 - depth[0])
     assert (low[gap > 0.0] > 0.0).all()
+
+
+def test_large_gradients_are_cut_to_the_norm_asked_for() -> None:
+    rgb, depth = scene(1, 32, 32)
+    moved = {}
+    for clip in (None, 1e-3):
+        module = network()
+        before = torch.cat([each.detach().flatten().clone() for each in module.parameters()])
+        sgd = torch.optim.SGD(module.parameters(), lr=1.0)
+        TorchDepth(module, sgd, clip=clip).learn(rgb[0], depth[0])
+        after = torch.cat([each.detach().flatten() for each in module.parameters()])
+        moved[clip] = float((after - before).norm())
+    assert moved[None] > 0.1
+    assert moved[1e-3] == pytest.approx(1e-3, rel=0.01)
+    with pytest.raises(InputError, match="clip must be greater than 0"):
+        TorchDepth(network(), clip=0.0)
+
+
+def test_the_aligned_loss_knows_no_unit() -> None:
+    rgb, depth = scene(1, 32, 32)
+    shown = []
+    for unit in (1.0, 100.0):
+        module = network()
+        model = TorchDepth(module, torch.optim.SGD(module.parameters(), lr=0.1), loss="aligned")
+        model.learn(rgb[0], unit * depth[0])
+        shown.append(model.predict(rgb[0]))
+    assert shown[0] == pytest.approx(shown[1], rel=1e-4)
+    model.learn(rgb[0], np.full((32, 32), 7.0))  # labels that are all the same have no spread
+    assert np.isfinite(model.predict(rgb[0])).all()
+
+
+def test_a_model_of_residuals_keeps_the_rest_of_the_model() -> None:
+    rgb, _ = scene(1, 32, 32)
+    module = network()
+    adam = torch.optim.Adam(module.parameters(), lr=0.1)
+    halved = torch.optim.lr_scheduler.ExponentialLR(adam, 0.5)
+    size = Preprocess(size=(32, 64))
+    depths = TorchDepth(module, adam, loss="aligned", preprocess=size, scheduler=halved)
+    sizes = depths.for_residuals()
+    assert (sizes.module, sizes.optimiser, sizes.preprocess) == (module, adam, size)
+    with pytest.raises(LabelError, match="greater than 0"):
+        depths.learn(rgb[0], np.zeros((32, 32)))
+    for _ in range(60):
+        sizes.learn(rgb[0], np.zeros((32, 32)))
+    assert adam.param_groups[0]["lr"] < 1e-12
+    sgd = torch.optim.SGD(module.parameters(), lr=1e-3)
+    sizes = depths.for_residuals(sgd)
+    before = sizes.predict(rgb[0])
+    sizes.learn(rgb[0], np.full((32, 32), 50.0))
+    assert sgd.param_groups[0]["lr"] == 1e-3
+    assert not np.array_equal(sizes.predict(rgb[0]), before)
+
+
+def test_weights_that_are_named_are_drawn_again() -> None:
+    class Own(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), nn.Conv2d(4, 1, 1))
+            self.scale = nn.Parameter(torch.ones(()))
+
+    module = Own()
+    model = TorchDepth(module)
+    before = {name: each.clone() for name, each in module.state_dict().items()}
+    module.layers[1].running_mean += 1.0
+
+    def changed() -> set[str]:
+        now = module.state_dict()
+        return {name for name in before if not torch.equal(before[name], now[name])}
+
+    model.redraw([])
+    assert changed() == {"layers.1.running_mean"}
+    torch.manual_seed(3)
+    model.redraw(["layers.2", "layers.1"])
+    assert changed() == {"layers.2.weight", "layers.2.bias"}
+    drawn = module.layers[2].weight.clone()
+    torch.manual_seed(3)
+    model.redraw(["layers.2"])
+    assert torch.equal(module.layers[2].weight, drawn)
+    for wrong in ("layers.3", "layer", "", "layers.2.weights"):
+        with pytest.raises(InputError, match=f"begin with '{wrong}'; the last of its 7 are "):
+            model.redraw([wrong])
+    with pytest.raises(InputError, match="of 'Own' cannot be drawn again: it has no reset_param"):
+        model.redraw(["scale"])

@@ -232,11 +232,13 @@ def depth(
         typer.Option(metavar="NAMES", help="stored, network; stored ones come with kitti alone."),
     ] = "stored,network",
     heuristics: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="NAMES", help="The paper's four, and registered_paper, its way of the last."
+            metavar="NAMES",
+            help="constant, magnitude, previous, registered, and registered_paper, the paper's way "
+            "of the last; by default the first four, with --kitti all.",
         ),
-    ] = "constant,magnitude,previous,registered",
+    ] = None,
     seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 10,
     frames: Annotated[
         int | None, typer.Option(help="How many first frames of each clip; by default all.")
@@ -257,13 +259,25 @@ def depth(
     key: Annotated[
         str | None, typer.Option(help="With --weights: where they are in it, as depth_model.")
     ] = None,
-    epochs: Annotated[int, typer.Option(help="With --kitti: epochs before row 6,001.")] = 60,
+    fresh: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="With --kitti: beginnings of the names of weights that are random at first in the "
+            "network of residuals.",
+        ),
+    ] = "",
+    epochs: Annotated[int, typer.Option(help="With --kitti: epochs before frame 6,001.")] = 60,
     out: Out = Path("results"),
 ) -> None:
     """The image experiments: depth maps, pixel by pixel, with the failures of their centre held.
 
     With --kitti, --model is module:function, what makes the network.
     """
+    from setpoint_paper.depth import HEURISTICS, reproduce
+
+    usual = HEURISTICS[:4] if kitti is None else HEURISTICS
+    chosen = usual if heuristics is None else names(heuristics)
     if kitti is not None:
         from setpoint_paper.depth.kitti import reproduce_kitti
 
@@ -273,18 +287,17 @@ def depth(
             annotated=annotated,
             weights=weights,
             key=key,
-            heuristics=names(heuristics),
+            fresh=names(fresh),
+            heuristics=chosen,
             seeds=seeds,
             epochs=epochs,
             out=out,
         )
         return
-    from setpoint_paper.depth import reproduce
-
     reproduce(
         clips=names(clip),
         models=names(model),
-        heuristics=names(heuristics),
+        heuristics=chosen,
         seeds=seeds,
         frames=frames,
         jobs=jobs,

@@ -1,17 +1,19 @@
 """The paper's own depth experiment, for those who have KITTI and a network such as LeReS.
 
 The drives and their order, depth filled by colourisation, the crop, the offline epochs under
-random changes, the online steps and the split are the paper's. The network is the caller's: a
-function that makes it, and a file of weights. Everything slow is kept in the folder of tapes and
-goes on where it was stopped: filled depth maps, the network after each epoch and every `STRIDE`
-frames, its maps, the frames reduced to critical values.
+random changes, the online steps and the split are the paper's; optimiser and learning rates are
+those of the authors' code. The network is the caller's: a function that makes it, and a file of
+weights. Everything slow is kept in the folder of tapes and goes on where it was stopped: filled
+depth maps, the networks after each epoch and every `STRIDE` frames, their maps, the frames reduced
+to critical values.
 """
 
 import hashlib
 import json
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,7 @@ import torch
 
 from setpoint._check import choice, positive, whole
 from setpoint._files import make_folder, put
-from setpoint._files import whole as whole_file
-from setpoint.errors import InputError, SetpointError
+from setpoint.errors import InputError
 from setpoint.images import (
     TVL1,
     Constant,
@@ -31,13 +32,16 @@ from setpoint.images import (
     RegisteredResiduals,
     ResidualMagnitude,
     SpreadModel,
+    fit,
+    known_pixels,
 )
 from setpoint_paper.datasets import kitti
-from setpoint_paper.datasets.augment import Crop, Jitter
+from setpoint_paper.datasets.augment import Augmentation, Crop, Jitter
 from setpoint_paper.datasets.clips import Frame, Split
 from setpoint_paper.datasets.frames import Frames as Video
+from setpoint_paper.depth.maps import HEURISTICS
 from setpoint_paper.depth.report import brief, report, write_csv
-from setpoint_paper.depth.runs import GEOMETRIES, METHODS, Row, judge
+from setpoint_paper.depth.runs import METHODS, Row, judge
 from setpoint_paper.depth.tapes import Frames, reduced, store, stored
 from setpoint_paper.models import StoredPredictions, TorchDepth
 from setpoint_paper.work import folder_of, say, screen
@@ -45,9 +49,24 @@ from setpoint_paper.work import folder_of, say, screen
 __all__ = ["STRIDE", "Marks", "Trial", "made", "reproduce_kitti"]
 
 STRIDE = 200
-"""Online frames between two checkpoints of the network."""
+"""Online frames between two checkpoints of the networks."""
 
-_HEURISTICS = ("constant", "magnitude", "previous", "registered", "registered_paper")
+_RISE, _FALLS = 500, (30_000, 120_000, 200_000)
+"""The steps in which the learning rate rises, and those after which it is a tenth of before."""
+
+_CLIP = 10.0
+"""The largest norm of the gradients of a step."""
+
+
+def _factor(step: int) -> float:
+    """What the authors' code multiplies the learning rate by: 1/3 rising to 1, then tenths."""
+    risen = min(step / _RISE, 1.0)
+    return ((1.0 - risen) / 3.0 + risen) * 0.1 ** bisect_right(_FALLS, step)
+
+
+def _sgd(module: torch.nn.Module, rate: float) -> torch.optim.SGD:
+    """The authors' optimiser."""
+    return torch.optim.SGD(module.parameters(), rate, momentum=0.9, weight_decay=5e-4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +76,10 @@ class Marks:
     Parameters
     ----------
     taught
-        The frames the network is taught offline.
+        The frames the networks are taught offline; they run online from here.
     warm
-        Up to here it runs online and the heuristics fill their windows.
+        Up to here the heuristics fill their windows, and θ and the safeguard get their start.
+        Calibration begins here; the text has it begin at `taught`.
     tuned
         Up to here γ is tuned.
     frames
@@ -97,12 +117,16 @@ class Trial:
         `TorchDepth` around it with a loss, an optimiser and a scheduler of its own.
     weights, key
         A file of weights and where they are in it; None leaves the network as it was made.
+    fresh
+        Beginnings of the names of weights, up to a dot, that are random at first in the network of
+        residuals: "decoder_modules.outconv.adapt_conv.3" is what the paper means in LeReS.
     seed
-        Of the network's first weights, the random changes and the known pixels.
+        Of the networks' first weights, the random changes and the known pixels.
     epochs
         How often the offline part is gone through.
     learning_rate
-        Of Adam, where the function gives a bare network; it rises over the first 500 frames.
+        Of SGD, where the function gives a bare network. A third of it is where that of the depth
+        network begins, and where that of the network of residuals stays.
     side
         Height and width of what the network sees.
     marks
@@ -114,9 +138,10 @@ class Trial:
     model: str
     weights: str | None = None
     key: str | None = None
+    fresh: tuple[str, ...] = ()
     seed: int = 0
     epochs: int = 60
-    learning_rate: float = 1e-4
+    learning_rate: float = 1e-3
     side: int = 448
     marks: Marks = field(default_factory=Marks)
 
@@ -155,19 +180,28 @@ class Trial:
             maker = getattr(import_module(module), function)
         except (ImportError, AttributeError) as error:
             raise InputError(f"model must name a function that makes a network: {error}") from error
-        given = maker()
-        if isinstance(given, TorchDepth) and not residual:
-            model = given
-        else:
-            bare = given.module if isinstance(given, TorchDepth) else given
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-            adam = torch.optim.Adam(bare.to(device).parameters(), lr=self.learning_rate)
-            rising = torch.optim.lr_scheduler.LinearLR(adam, 0.1, total_iters=500)
-            loss = "absolute" if residual else "aligned"
-            model = TorchDepth(bare, adam, loss=loss, scheduler=rising, zero=residual)
+        network = maker()
+        own = isinstance(network, TorchDepth) and network.optimiser is not None
+        model = network if isinstance(network, TorchDepth) else self._taught(network)
         if self.weights is not None:
             model.load_weights(self.weights, self.key)
-        return model
+        if not residual:
+            return model
+        model.redraw(self.fresh)
+        if own:
+            return model.for_residuals()
+        # The authors never step the scheduler of this network: its rate stays the first one.
+        first = _sgd(model.module, self.learning_rate * _factor(0))
+        return model.for_residuals(first, clip=_CLIP)
+
+    def _taught(self, network: Any) -> TorchDepth:
+        """A bare network of depth, taught as the authors teach theirs."""
+        if not isinstance(network, torch.nn.Module):
+            raise InputError(f"{self.model} must give a torch.nn.Module, got {network!r}")
+        network.to("cuda" if torch.cuda.is_available() else "cpu")
+        optimiser = _sgd(network, self.learning_rate)
+        rate = torch.optim.lr_scheduler.LambdaLR(optimiser, _factor)
+        return TorchDepth(network, optimiser, loss="aligned", scheduler=rate, clip=_CLIP)
 
 
 class _Judged:
@@ -188,108 +222,120 @@ def _padding(video: Video) -> int:
 
 def made(trial: Trial, heuristic: str, cache: Path) -> Frames:
     """The frames of a trial under a heuristic: read if they are finished, else made."""
-    choice(heuristic, "a heuristic", _HEURISTICS)
+    choice(heuristic, "a heuristic", HEURISTICS)
     path = trial.path(make_folder(cache), f"{heuristic}.npz")
     found = stored(path)
     if found is not None:
         return found
     video, marks = trial.video(cache), trial.marks
     rows = _padding(video)
-    maps = _maps(trial, video, rows, cache)
+    maps = _maps(trial, video, rows, cache, sizes=heuristic == "magnitude")
     parts: dict[str, Callable[[], Any]] = {
         "constant": Constant,
-        "magnitude": lambda: ResidualMagnitude(
-            StoredPredictions(_sizes(trial, video, rows, maps, cache))
-        ),
+        "magnitude": lambda: ResidualMagnitude(StoredPredictions(maps[1])),
         "previous": PreviousResiduals,
         "registered": RegisteredResiduals,
         "registered_paper": lambda: RegisteredResiduals(register=TVL1(), follow="each"),
     }
     rescale = None if heuristic == "constant" else Line()
     model = SpreadModel(
-        StoredPredictions(maps), parts[heuristic](), seed=trial.seed, rescale=rescale
+        StoredPredictions(maps[0]), parts[heuristic](), seed=trial.seed, rescale=rescale
     )
     kept, extra = reduced(_Judged(video, rows), marks.parts, marks.taught, model, reach=2.0)
     return store(kept, extra, path)
 
 
-def _maps(trial: Trial, video: Video, rows: int, cache: Path) -> np.ndarray:
-    """The network's map of every online frame, without padding, before its truth is seen."""
-    return _through(trial, video, rows, cache, "maps", trial.network(), None)
+def _maps(trial: Trial, video: Video, rows: int, cache: Path, *, sizes: bool = False) -> np.ndarray:
+    """The depth network's map of every online frame, without padding, before its truth is seen.
 
-
-def _sizes(trial: Trial, video: Video, rows: int, maps: np.ndarray, cache: Path) -> np.ndarray:
-    """What a second network says of the size of the first one's residuals.
-
-    It is taught online alone: the residuals of the offline part are those of frames the first
-    network was fitted on, and too small.
+    With `sizes` there is a second network, taught in the same steps, and a second set of maps: how
+    large it expects the residuals of the first one to be. Without, such a set may be there.
     """
-    return _through(trial, video, rows, cache, "sizes", trial.network(residual=True), maps)
-
-
-def _through(
-    trial: Trial,
-    video: Video,
-    rows: int,
-    cache: Path,
-    name: str,
-    model: TorchDepth,
-    maps: np.ndarray | None,
-) -> np.ndarray:
-    """A network goes through the video: epochs offline, then frame by frame, resumed if stopped."""
-    path, marks = trial.path(cache, f"{name}.npy"), trial.marks
-    if path.is_file():
-        return np.asarray(np.load(path, allow_pickle=False, mmap_mode="r"))
-    saved, epoch, done = path.with_suffix(".model"), 0, []
-    progress = path.with_suffix(".part.npz")
-    if progress.is_file() and saved.is_file():
-        try:
-            with np.load(progress, allow_pickle=False) as held:
-                epoch, done = int(held["epoch"]), list(held["maps"])
-            model.load(saved)
-        except (OSError, SetpointError, ValueError, EOFError):
-            epoch, done = 0, []
-            model = trial.network(residual=maps is not None)
-
-    def aside(epoch: int) -> None:
-        # The network last: maps without it are those of an older one, and are made again.
-        saved.unlink(missing_ok=True)
-        with whole_file(progress) as file:
-            np.savez(file, epoch=np.array(epoch), maps=np.array(done, np.float32))
-        model.save(saved)
-
-    if maps is None:
-        offline = video[: marks.taught]
-        for number in range(epoch, trial.epochs):
-            order = np.random.default_rng((trial.seed, number)).permutation(marks.taught)
-            views = offline.training(number)
-            model.fit(views[int(place)][:2] for place in order)
-            epoch = number + 1
-            aside(epoch)
-    online = video.training(trial.epochs)
-    for number in range(marks.taught + len(done), marks.frames):
-        frame = video[number]
-        done.append(np.asarray(model.predict(frame.rgb))[rows:])
-        if maps is None:
-            model.learn(*online[number][:2])
-        else:
-            model.learn(frame.rgb, _residual(maps[number - marks.taught], frame.depth, rows))
-        if len(done) % STRIDE == 0:
-            aside(epoch)
-    with whole_file(path) as file:
-        np.save(file, np.array(done, np.float32))
-    for each in (saved, progress):
-        each.unlink(missing_ok=True)
+    alone, both = (trial.path(cache, f"{name}.npy") for name in ("maps", "both"))
+    path = both if sizes or both.is_file() else alone
+    if not path.is_file():
+        networks = [trial.network(residual=residual) for residual in (False, True)[: 1 + sizes]]
+        _run(trial, video, rows, networks, path)
     return np.asarray(np.load(path, allow_pickle=False, mmap_mode="r"))
 
 
-def _residual(estimate: np.ndarray, truth: np.ndarray, rows: int) -> np.ndarray:
-    """The size of a residual once the estimate has the best scale and shift; NaN in padding."""
-    known = np.isfinite(truth[rows:])
-    made = np.full(truth.shape, np.nan, np.float32)
-    if known.sum() >= 2:
-        slope, shift = np.polyfit(estimate[known], truth[rows:][known], 1)
-        made[rows:] = np.abs(slope * estimate + shift - truth[rows:])
+class _Reached:
+    """How many epochs and online frames some networks have learnt, and these networks on disk."""
+
+    def __init__(self, path: Path, networks: Sequence[TorchDepth]) -> None:
+        self._path, self._networks = path.with_suffix(".json"), networks
+        self.epochs, self.frames = 0, 0
+        self.begun = self._path.is_file()
+        if self.begun:
+            self.epochs, self.frames = json.loads(self._path.read_text("utf-8"))
+            for network, file in zip(networks, self._files(), strict=True):
+                network.load(file)
+
+    def _files(self) -> list[Path]:
+        name = f"{self._path.stem}.{self.epochs}-{self.frames}"
+        return [self._path.with_name(f"{name}-{i}.model") for i in range(len(self._networks))]
+
+    def keep(self, epochs: int, frames: int) -> None:
+        """Writes the networks as they are after so many epochs and frames."""
+        older = self._files()
+        self.epochs, self.frames = epochs, frames
+        for network, file in zip(self._networks, self._files(), strict=True):
+            network.save(file)
+        put(self._path, json.dumps([epochs, frames]))  # until here a stop goes back to the older
+        for file in older:
+            file.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Removes all that was kept."""
+        for file in (self._path, *self._files()):
+            file.unlink(missing_ok=True)
+
+
+def _run(trial: Trial, video: Video, rows: int, networks: Sequence[TorchDepth], path: Path) -> None:
+    """Networks go through the video: epochs offline, then frame by frame, resumed if stopped."""
+    marks, view = trial.marks, Augmentation(side=trial.side)
+    reached, unfinished = _Reached(path, networks), path.with_suffix(".part.npy")
+    height, width = video[0].depth.shape
+    shape = (len(networks), marks.frames - marks.taught, height - rows, width)
+    maps: Any = np.lib.format.open_memmap(
+        unfinished, "r+" if reached.begun else "w+", np.float32, shape
+    )
+    offline = video[: marks.taught]
+    for epoch in range(reached.epochs, trial.epochs):
+        views = offline.training(epoch, view)
+        for place in np.random.default_rng((trial.seed, epoch)).permutation(marks.taught).tolist():
+            _teach(networks, views[place], (trial.seed, epoch, place))
+        reached.keep(epoch + 1, 0)
+    online = video.training(trial.epochs, view)
+    for number in range(reached.frames, shape[1]):
+        place = marks.taught + number
+        rgb = video[place].rgb
+        maps[:, number] = [network.predict(rgb)[rows:] for network in networks]
+        _teach(networks, online[place], (trial.seed, trial.epochs, place))
+        if (number + 1) % STRIDE == 0:
+            maps.flush()
+            reached.keep(trial.epochs, number + 1)
+    maps.flush()
+    del maps  # some systems move no file that is mapped
+    os.replace(unfinished, path)
+    reached.clear()
+
+
+def _teach(networks: Sequence[TorchDepth], view: Frame, seed: tuple[int, int, int]) -> None:
+    """A step of every network on one view; the second learns what the first was wrong by before."""
+    rng = np.random.default_rng(seed)
+    torch.manual_seed(int(rng.integers(2**63)))  # dropout is the same in a run that was stopped
+    depth, *others = networks
+    residual = _residual(depth.predict(view.rgb), view.depth, rng) if others else None
+    depth.learn(view.rgb, view.depth)
+    for other in others:
+        other.learn(view.rgb, residual)
+
+
+def _residual(estimate: np.ndarray, truth: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The size of residuals, once known pixels give scale and shift to the estimate."""
+    line = fit(estimate, known_pixels(truth, rng=rng))
+    made: np.ndarray = np.abs(line(estimate) - truth)
     return made
 
 
@@ -300,10 +346,11 @@ def reproduce_kitti(
     annotated: str | os.PathLike[str] | None = None,
     weights: str | os.PathLike[str] | None = None,
     key: str | None = None,
-    heuristics: Sequence[str] = _HEURISTICS,
+    fresh: Sequence[str] = (),
+    heuristics: Sequence[str] = HEURISTICS,
     seeds: int = 10,
     epochs: int = 60,
-    learning_rate: float = 1e-4,
+    learning_rate: float = 1e-3,
     side: int = 448,
     marks: Marks | None = None,
     out: str | os.PathLike[str] = "results",
@@ -315,25 +362,53 @@ def reproduce_kitti(
     """
     place, target, console = folder_of(cache), make_folder(out), screen()
     rows: list[Row] = []
-    asked = [choice(each, "a heuristic", _HEURISTICS) for each in heuristics]
+    asked = [choice(each, "a heuristic", HEURISTICS) for each in heuristics]
+    # The one that needs both networks first: the others then take the maps of the same run.
+    order = sorted(asked, key=lambda heuristic: heuristic != "magnitude")
+    trial = Trial(
+        os.fspath(folder), None if annotated is None else os.fspath(annotated), model,
+        None if weights is None else os.fspath(weights), key, tuple(fresh), 0, epochs,
+        learning_rate, side, Marks() if marks is None else marks,
+    )  # fmt: skip
     for seed in range(whole(seeds, "seeds", 1)):
-        trial = Trial(
-            os.fspath(folder), None if annotated is None else os.fspath(annotated), model,
-            None if weights is None else os.fspath(weights), key, seed, epochs, learning_rate,
-            side, Marks() if marks is None else marks,
-        )  # fmt: skip
-        for heuristic in asked:
-            frames = made(trial, heuristic, place)
-            names = ("kitti", "LiDAR", heuristic, seed)
-            rows += [
-                judge(frames, method, names, geometry)[0]
-                for method in METHODS
-                for geometry in GEOMETRIES
-            ]
+        for heuristic in order:
+            frames = made(replace(trial, seed=seed), heuristic, place)
+            rows += [_row(frames, method, heuristic, seed) for method in METHODS]
             say(console, f"seed {seed}, {heuristic}: done")
     write_csv(rows, target / "depth-kitti.csv")
-    command = f"setpoint-paper depth --kitti {folder} --model {model} --seeds {seeds}"
-    note = {"kitti": f"the paper's drives, filled LiDAR depth, network {model}"}
-    page = put(target / "depth-kitti.md", report(rows, command, note, quick=False))
+    page = put(
+        target / "depth-kitti.md", report(rows, _command(trial, asked, seeds), _notes(trial), False)
+    )
     say(console, f"{brief(rows)}\n\nEverything: {page}")
     return tuple(rows)
+
+
+def _row(frames: Frames, method: str, heuristic: str, seed: int) -> Row:
+    """A method judged; the text's centre is the authors' here, where no frame has padding."""
+    row, _ = judge(frames, method, ("kitti", "LiDAR", heuristic, seed), "authors")
+    return replace(row, geometry="text")
+
+
+def _command(trial: Trial, heuristics: Sequence[str], seeds: int) -> str:
+    """What to type for the same page."""
+    words = ["setpoint-paper depth", f"--kitti {trial.folder}", f"--model {trial.model}"]
+    options = {
+        "annotated": trial.annotated, "weights": trial.weights, "key": trial.key,
+        "fresh": ",".join(trial.fresh), "heuristics": ",".join(heuristics), "seeds": seeds,
+        "epochs": trial.epochs,
+    }  # fmt: skip
+    told = (f"--{name} {value}" for name, value in options.items() if value not in (None, ""))
+    return " ".join([*words, *told])
+
+
+def _notes(trial: Trial) -> dict[str, str]:
+    """What is other than with the clips."""
+    marks = trial.marks
+    return {
+        "kitti": f"the paper's drives, filled LiDAR depth, network {trial.model}",
+        "parts of kitti": f"{marks.taught:,} frames are gone through offline {trial.epochs} times; "
+        f"the warm-up ends at {marks.warm:,}, the validation part at {marks.tuned:,}, the test "
+        f"part at {marks.frames:,}",
+        "centre of kitti": "the authors' window, 50 × 50 pixels of the 188 × 448 that are not "
+        "padding; without padding it is the text's too, and is called so",
+    }

@@ -95,11 +95,11 @@ class TorchDepth:
     optimiser
         A `torch.optim` optimiser of the module's parameters; None for a frozen network.
     loss
-        "absolute", the error in metres; "aligned", that error once scale and shift of the map are
-        fitted to the label, for networks that know depth only up to these; or a function of three
-        maps (H, W) that gives one number: the network's, the label, and where the label is known.
-        Elsewhere it is 0, for a NaN would spread to every gradient. Losses of gradients and of
-        normals see where pixels lie.
+        "absolute", the error in metres; "aligned", that error in standard deviations of the label,
+        once scale and shift of the map are fitted to it, for networks that know depth only up to
+        these; or a function of three maps (H, W) that gives one number: the network's, the label,
+        and where the label is known. Elsewhere it is 0, for a NaN would spread to every gradient.
+        Losses of gradients and of normals see where pixels lie.
     preprocess
         What the network wants to see.
     output
@@ -110,6 +110,8 @@ class TorchDepth:
         A scheduler of the optimiser, which takes a step after each frame that was learnt.
     zero
         Whether a label may be exactly 0, as a residual may and depth may not.
+    clip
+        The largest norm of all gradients together, to which larger ones are cut; None cuts none.
 
     Examples
     --------
@@ -132,6 +134,7 @@ class TorchDepth:
         steps: int = 1,
         scheduler: Any = None,
         zero: bool = False,
+        clip: float | None = None,
     ) -> None:
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"module must be a torch.nn.Module, got {module!r}")
@@ -152,6 +155,7 @@ class TorchDepth:
         if scheduler is not None and getattr(scheduler, "optimizer", None) is not optimiser:
             raise InputError(f"scheduler must be one of the optimiser, got {scheduler!r}")
         self._scheduler = scheduler
+        self._clip = None if clip is None else positive(clip, "clip")
         self._what, self._least = "depth", float(np.finfo(np.float32).tiny)
         if zero:
             self._what, self._least = "a residual", 0.0
@@ -179,6 +183,8 @@ class TorchDepth:
             truth = known.to(found.device)
             self.optimiser.zero_grad()
             self._loss(found, truth.nan_to_num(0.0), ~truth.isnan()).backward()
+            if self._clip is not None:
+                torch.nn.utils.clip_grad_norm_(self.module.parameters(), self._clip)
             self.optimiser.step()
         if self._scheduler is not None:
             self._scheduler.step()
@@ -202,6 +208,47 @@ class TorchDepth:
             self.learn(x, y)
             count += 1
         return count
+
+    def for_residuals(self, optimiser: Any = None, *, clip: float | None = None) -> "TorchDepth":
+        """This network as a model of residuals: the loss is "absolute", and a label may be 0.
+
+        What it is shown and where its map is stay as they are. Its optimiser, scheduler and clip
+        do too, unless another optimiser is given, which comes without a scheduler.
+        """
+        scheduler = None
+        if optimiser is None:
+            optimiser, scheduler, clip = self.optimiser, self._scheduler, self._clip
+        return TorchDepth(
+            self.module, optimiser, preprocess=self.preprocess, output=self._output,
+            steps=self._steps, scheduler=scheduler, zero=True, clip=clip,
+        )  # fmt: skip
+
+    def redraw(self, beginnings: Iterable[str]) -> None:
+        """Gives some weights random values again, as torch first draws those of such a layer.
+
+        Parameters
+        ----------
+        beginnings
+            Of the names of weights, up to a dot: "decoder.outconv" means all in that part.
+        """
+        names = [name for name, _ in self.module.named_parameters()]
+        for beginning in beginnings:
+            layers = dict.fromkeys(
+                name.rpartition(".")[0] for name in names if f"{name}.".startswith(f"{beginning}.")
+            )
+            if not layers:
+                raise InputError(
+                    f"no weights of the network begin with {beginning!r}; the last of its "
+                    f"{len(names)} are {', '.join(names[-3:])}"
+                )
+            for layer in layers:
+                part: Any = self.module.get_submodule(layer)
+                if not callable(getattr(part, "reset_parameters", None)):
+                    raise InputError(
+                        f"the weights of {layer or type(part).__name__!r} cannot be drawn again: "
+                        "it has no reset_parameters"
+                    )
+                part.reset_parameters()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the weights and the state of the optimiser to a file of plain tensors.
@@ -337,14 +384,25 @@ def _absolute(found: Tensor, known: Tensor, valid: Tensor) -> Tensor:
     return (found[valid] - known[valid]).abs().mean()
 
 
+def _deviation(values: Tensor) -> Tensor:
+    """The standard deviation; 1 where all values are the same."""
+    deviation = values.std(correction=0)
+    return torch.where(deviation > 1e-6, deviation, torch.ones_like(deviation))
+
+
 def _aligned(found: Tensor, known: Tensor, valid: Tensor) -> Tensor:
-    """The absolute error after the best scale and shift; a scale that is not above 0 is left 1."""
+    """The absolute error after the best scale and shift, in standard deviations of the label.
+
+    A network without a unit must not learn faster in feet than in metres. Where the best scale is
+    not above 0, it is the one that gives the map the label's standard deviation.
+    """
     found, known = found[valid], known[valid]
     values, apart = found.detach(), known - known.mean()
     spread = (values - values.mean()).square().sum()
     slope = ((values - values.mean()) * apart).sum() / spread.clamp_min(1e-12)
-    scale = torch.where(slope > 0.0, slope, torch.ones_like(slope))
-    return (scale * found + (known.mean() - scale * values.mean()) - known).abs().mean()
+    unit, own = (_deviation(each) for each in (known, values))
+    scale = torch.where(slope > 0.0, slope, unit / own)
+    return (scale * found + (known.mean() - scale * values.mean()) - known).abs().mean() / unit
 
 
 _LOSSES: dict[Any, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
