@@ -12,7 +12,7 @@ from setpoint.errors import InputError
 from setpoint_paper import datasets
 from setpoint_paper.classification import methods
 from setpoint_paper.classification.experiment import STREAMS, reproduce
-from setpoint_paper.classification.report import Result, draw, findings, report
+from setpoint_paper.classification.report import Result, draw, findings, report, write_csv
 from setpoint_paper.classification.tapes import Recorded, recorded
 
 
@@ -142,6 +142,83 @@ def test_rolling_means_are_those_of_a_loop():
     wanted = [kept[start : start + 7].mean() for start in range(len(kept) - 6)]
     np.testing.assert_allclose(methods.rolling(values, 7), wanted, rtol=1e-12)
     np.testing.assert_allclose(methods.rolling(values, 100), [kept.mean()], rtol=1e-12)
+
+
+def made_hits(y, shares, seed, streak=1):
+    """1 with the share of the class, drawn anew after every `streak` rows of a class."""
+    random = np.random.default_rng(seed)
+    hits = np.empty(len(y))
+    for place, share in enumerate(shares):
+        rows = np.flatnonzero(y == place)
+        drawn = random.random(-(-len(rows) // streak)) < share
+        hits[rows] = np.repeat(drawn, streak)[: len(rows)]
+    return hits
+
+
+RUNS = np.repeat(np.arange(400) % 4, 10)
+"""Four classes that come in runs of ten rows."""
+
+
+def test_a_real_gain_in_balance_has_an_interval_above_0_that_holds_it():
+    unbalanced = made_hits(RUNS, (0.8, 1.0, 0.8, 1.0), seed=1)
+    balanced = made_hits(RUNS, (0.9, 0.9, 0.9, 0.9), seed=2)
+    gain = methods.balance(RUNS, unbalanced, balanced)
+    assert 0.0 < gain.low < 10.0 < gain.high
+    assert gain.low < gain.mean < gain.high
+    turned = methods.balance(RUNS, balanced, unbalanced)
+    assert turned.mean == pytest.approx(-gain.mean)
+    assert turned.high < 0.0
+
+
+def test_without_a_gain_in_balance_the_interval_holds_0(monkeypatch):
+    monkeypatch.setattr(methods, "DRAWS", 300)
+    shares = (0.85, 0.95, 0.9, 0.9)
+    held = 0
+    for seed in range(40):
+        first, second = (made_hits(RUNS, shares, 2 * seed + place) for place in (0, 1))
+        gain = methods.balance(RUNS, first, second)
+        held += gain.low <= 0.0 <= gain.high
+    assert held >= 34
+    same = methods.balance(RUNS, first, first)
+    assert (same.mean, same.low, same.high) == (0.0, 0.0, 0.0)
+
+
+def test_blocks_see_the_noise_of_misses_that_come_in_streaks():
+    first, second = (made_hits(RUNS, (0.8, 1.0, 0.8, 1.0), seed, streak=10) for seed in (0, 1))
+    rows, blocks = (methods.balance(RUNS, first, second, block=size) for size in (1, 100))
+    assert blocks.high - blocks.low > 1.5 * (rows.high - rows.low)
+
+
+def test_a_stream_shorter_than_a_block_has_an_interval():
+    gain = methods.balance(RUNS[:60], *(made_hits(RUNS[:60], (0.9,) * 4, seed) for seed in (0, 1)))
+    assert gain.low <= gain.high
+
+
+def test_the_gain_in_balance_stands_in_the_row_of_the_threshold(tmp_path):
+    stream = made_stream()
+    result = Result(stream, _outcomes(stream), methods.paces(stream))
+    write_csv([result], tmp_path / "made.csv")
+    with (tmp_path / "made.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    ((threshold, gain),) = [(row, row["balance_gain"]) for row in rows if row["balance_gain"]]
+    assert (threshold["method"], threshold["family"], threshold["pace"]) == (
+        "controlled", "Threshold", "1",
+    )  # fmt: skip
+    (cumulative,) = [
+        row
+        for row in rows
+        if (row["method"], row["family"], row["pace"]) == ("controlled", "Cumulative", "1")
+    ]
+    apart = float(threshold["unbalanced"]) - float(cumulative["unbalanced"])
+    assert float(gain) == pytest.approx(100.0 * apart)
+    assert float(threshold["balance_low"]) == result.gain.low
+    assert float(threshold["balance_high"]) == result.gain.high
+    (told,) = [line for line in findings(result) if "appendix G" in line]
+    undecided = result.gain.low <= 0.0 <= result.gain.high
+    assert ("**undecided**" in told) == undecided
+    assert f"95 % interval [{result.gain.low:+.2f}".replace("-", "−") in told
+    several = made_labels()
+    assert Result(several, _outcomes(several), []).gain is None
 
 
 class _Counting:

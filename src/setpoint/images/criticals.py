@@ -332,8 +332,9 @@ def choose(
     """The step sizes with the narrowest sets among those that hold every risk (`search.Holding`).
 
     That is the paper's rule: image coverage above 79.9 % and, with two risks, centre failure below
-    11 %, for levels of 20 % and 10 %. If no setting holds, the nearest to it is taken, and `held`
-    says so.
+    11 %, for levels of 20 % and 10 %. Unlike the paper's, it looks first for the fewest sets that
+    the safeguard made full, which have no length. If no setting holds, the nearest to it is taken,
+    and `held` says so.
 
     Parameters
     ----------
