@@ -10,6 +10,7 @@ import setpoint as sp
 from setpoint.errors import InputError
 from setpoint_paper.comparison.experiment import reproduce
 from setpoint_paper.comparison.measures import best, measure, resampled
+from setpoint_paper.comparison.report import draw, read_csv
 from setpoint_paper.comparison.rules import RULES, expected_scores, fixed
 from setpoint_paper.comparison.streams import BURN_IN, Series, read, write
 
@@ -242,7 +243,12 @@ def test_the_page_holds_the_ratios_that_follow_from_its_numbers(tmp_path):
     write(streams, tmp_path / "few.npz")
     results = reproduce(streams=tmp_path / "few.npz", out=tmp_path, kept=tmp_path)
     text = (tmp_path / "comparison-few.md").read_text()
-    assert (tmp_path / "comparison-few.png").stat().st_size > 10_000
+    picture = tmp_path / "comparison-few.png"
+    assert picture.stat().st_size > 10_000
+    assert picture.with_suffix(".svg").is_file()
+    # The file of numbers is enough to draw it anew.
+    draw(read_csv(tmp_path / "comparison-few.csv"), tmp_path / "again.png")
+    assert (tmp_path / "again.png").read_bytes() == picture.read_bytes()
     with (tmp_path / "comparison-few.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(streams) * len(RULES)

@@ -1,10 +1,13 @@
 """How the figures of the experiments look: one size of type, few lines, colours for every eye."""
 
 import os
+from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-__all__ = ["COLOURS", "DASHES", "figure", "mark", "save"]
+__all__ = ["COLOURS", "SEEDS", "figure", "legend", "mark", "plain_ticks", "save", "spread", "trim"]
 
 COLOURS = {
     "blue": "#0072B2",
@@ -18,10 +21,19 @@ COLOURS = {
 }
 """Okabe and Ito's colours, which are told apart with any kind of colour vision."""
 
-DASHES = ("-", "--", "-.", ":")
-"""Strokes, for lines that must be told apart without colour too."""
+SEEDS = (
+    "Dots are seeds and bars their medians; from five seeds on boxes, with whiskers up to 1.5 "
+    "times their height. An arrow has a value beyond the axis."
+)
+"""What `spread` draws, for a caption."""
 
-_DPI = 110
+_ENOUGH = 5
+"""Values from which on a box tells more than they do."""
+
+_ROW = 5
+"""Names that a line of a legend has room for."""
+
+_DPI = 140
 _TYPE = 8.5
 
 
@@ -61,6 +73,7 @@ def figure(
         panel.grid(visible=True, axis="y", color="#dddddd", linewidth=0.6)
         panel.set_axisbelow(True)
         panel.tick_params(labelsize=_TYPE - 1.0)
+        panel.ticklabel_format(useOffset=False)
     return made, panels
 
 
@@ -72,6 +85,102 @@ def mark(panel: Any, *, level: float | None = None, at: Any = ()) -> None:
         panel.axvline(moment, color="#bbbbbb", linewidth=0.8, linestyle=":", zorder=1)
 
 
+def spread(
+    panel: Any,
+    groups: Sequence[Sequence[float]],
+    at: Sequence[float],
+    width: float,
+    colour: str,
+    *,
+    label: str | None = None,
+    hollow: bool = False,
+) -> None:
+    """Draws a group of values at each place: dots and their median, or a box; `SEEDS` says which.
+
+    NaN are left out.
+
+    Parameters
+    ----------
+    panel
+        Where to draw.
+    groups, at
+        The values, and the place of each group on the axis.
+    width
+        That of a group.
+    colour
+        Of all groups.
+    label
+        Their name in the legend.
+    hollow
+        Leave dots and boxes white, for a second kind of the same colour.
+    """
+    face = "white" if hollow else colour
+    for group, place in zip(groups, at, strict=True):
+        known = [value for value in group if not isnan(value)]
+        if len(known) >= _ENOUGH:
+            panel.boxplot(
+                [known], positions=[place], widths=width, patch_artist=True, manage_ticks=False,
+                boxprops={"facecolor": "none" if hollow else f"{colour}66", "edgecolor": colour},
+                medianprops={"color": colour, "linewidth": 2.0},
+                whiskerprops={"color": colour}, capprops={"color": colour},
+                flierprops={"marker": "o", "markersize": 2.0, "markeredgecolor": colour,
+                            "markerfacecolor": face},
+            )  # fmt: skip
+        elif known:
+            panel.hlines(
+                median(known), place - width / 2, place + width / 2, color=colour, linewidth=1.8
+            )
+            panel.plot(
+                [place] * len(known), known, "o", color=colour, markersize=3.2,
+                markerfacecolor=face, markeredgewidth=0.8,
+            )  # fmt: skip
+    if label is not None:
+        panel.plot([], [], "s", color=colour, markersize=7.0, label=label)
+
+
+def trim(panel: Any, groups: Sequence[Sequence[float]], at: Sequence[float]) -> None:
+    """Ends the axis below values far above all medians, which hide the rest; writes them there."""
+    groups = [[value for value in group if not isnan(value)] for group in groups]
+    most = 1.5 * max((median(group) for group in groups if group), default=0.0)
+    kept = [value for group in groups for value in group if value <= most]
+    for group, place in zip(groups, at, strict=True):
+        beyond = [f"{value:.3g}" for value in sorted(group) if value > most]
+        if beyond:
+            room = 0.08 * (max(kept) - min(kept))
+            panel.set_ylim(min(kept) - room, max(kept) + 2.0 * room)
+            panel.annotate(
+                f"↑ {', '.join(beyond)}", (place, 1.0), xycoords=("data", "axes fraction"),
+                ha="center", va="top", fontsize=_TYPE - 2.0,
+            )  # fmt: skip
+
+
+def plain_ticks(axis: Any) -> None:
+    """Numbers as they are, at 1, 2, 3 and 5 of each decade."""
+    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def legend(made: Any, *, spare: Any = None) -> Any:
+    """One legend for all panels, each name once: below them, or in the panel that is left over."""
+    handles: dict[str, Any] = {}
+    for panel in made.axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    if spare is None:
+        count = len(handles)
+        made.legend(
+            handles.values(), handles, loc="outside lower center", frameon=False,
+            ncols=count if count <= _ROW else (count + 1) // 2,
+        )  # fmt: skip
+    else:
+        spare.axis("off")
+        spare.legend(handles.values(), handles, loc="center", frameon=False)
+    return made
+
+
 def save(made: Any, path: str | os.PathLike[str], *, vector: bool = True) -> Path:
     """Writes a small PNG, and beside it the same as SVG: equal bytes for equal figures.
 
@@ -79,6 +188,7 @@ def save(made: Any, path: str | os.PathLike[str], *, vector: bool = True) -> Pat
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
+    made.align_ylabels()
     for panel in made.axes:
         for text in (panel.xaxis.label, panel.yaxis.label, panel.title):
             text.set_size(_TYPE)

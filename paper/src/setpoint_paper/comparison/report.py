@@ -1,8 +1,8 @@
-"""The page of the comparison: tables, where the default loses, and the figure of frontiers."""
+"""The page of the comparison: tables, where the default loses, and the figure."""
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setpoint_paper.comparison.measures import LEVEL, NEAR, WINDOW, Measures, best, resampled
-from setpoint_paper.comparison.rules import Rule
+from setpoint_paper.comparison.rules import RULES, Rule
 from setpoint_paper.comparison.streams import BURN_IN, Series
 from setpoint_paper.pages import table
-from setpoint_paper.plotting import COLOURS, figure, mark, save
+from setpoint_paper.plotting import COLOURS, figure, legend, plain_ticks, save
 
-__all__ = ["Results", "draw", "page", "write_csv"]
+__all__ = ["Results", "draw", "page", "read_csv", "write_csv"]
 
 Floats = NDArray[np.float64]
 
@@ -309,12 +309,13 @@ def page(results: Results, command: str, picture: str) -> str:
     for name, places in results.groups():
         parts += [f"### {name[0].upper()}{name[1:]}", _every_rule(results, places)]
     parts += [
-        "## Frontiers",
-        f"![Width against the worst window]({picture})",
-        "Each dot is a rule: the geometric mean of its width over the narrowest published rule's, "
-        "and the mean of its worst windows. Better is up and to the left. Blue: the default; grey: "
-        "published; orange: hindsight; green: the budget around a published rule. A rule whose "
-        f"coverage is off by more than {100 * NEAR:.0f} point on average is hollow.",
+        "## The figure",
+        f"![Every rule by Winkler score, width and worst window]({picture})",
+        "Each line is a rule, sorted by its Winkler score on all streams. Winkler score and width "
+        "are geometric means over the best published rule's, worst windows are means, in points "
+        f"below {100 - 100 * LEVEL:.0f} %. Less is better everywhere. Strong marks are of the "
+        "validation half, pale ones of the development half. A cross: coverage is off by more "
+        f"than {100 * NEAR:.0f} point on average, so sets are short or long for that reason too.",
         "## Each stream",
         "The default.",
         _each_stream(results),
@@ -338,28 +339,87 @@ def write_csv(results: Results, path: Path) -> None:
                                rule.kind, *(f"{value:.8g}" for value in values)])  # fmt: skip
 
 
-_LOOKS = {"ours": "blue", "published": "grey", "hindsight": "orange", "budget": "green"}
+def read_csv(path: Path) -> Results:
+    """What `write_csv` wrote, to draw it anew: streams have no rows in it, and no blocks."""
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    known = {rule.name: rule for rule in RULES}
+    rules = tuple(known[name] for name in dict.fromkeys(row["rule"] for row in rows))
+    none = np.empty(0)
+    series = tuple(
+        Series(
+            row["stream"], row["split"], row["kind"], none, none, none, int(row["delay"]),
+            int(row["period"]),
+        )
+        for row in rows[:: len(rules)]
+    )  # fmt: skip
+    columns = {
+        name: np.array([float(row[name]) for row in rows]).reshape(len(series), len(rules)).T
+        for name in Measures._fields
+    }
+    return Results(rules, series, columns, [])
+
+
+_LOOKS = {
+    "ours": ("blue", "the default and its options"),
+    "published": ("grey", "published"),
+    "hindsight": ("orange", "in hindsight"),
+    "budget": ("green", "the budget around a published rule"),
+}
+_HALVES: dict[str, dict[str, float]] = {
+    HALVES["val"]: {"markersize": 4.0},
+    HALVES["dev"]: {"markersize": 4.0, "alpha": 0.35},
+}
 
 
 def draw(results: Results, path: Path) -> None:
-    """Width against the worst window, a panel for each group of streams."""
+    """Every rule on a line: Winkler score, width and worst window, labels at once and late.
+
+    Less is better in all panels.
+    """
+    winkler = results.ratios("winkler")
+    short = 100.0 * (1.0 - LEVEL - results.measures["worst"])
+    # On an axis of logarithms a rule that is never short stands at its end.
+    shown: tuple[tuple[str, Floats, Callable[[Floats], float]], ...] = (
+        ("Winkler score\n/ best", winkler, _mean_ratio),
+        ("width\n/ narrowest", results.ratios("width"), _mean_ratio),
+        ("worst window,\npoints below 90 %", short, lambda found: max(0.1, float(found.mean()))),
+    )
+    order = sorted(range(len(results.rules)), key=lambda rule: _mean_ratio(winkler[rule]))
+    tones = [COLOURS[_LOOKS[results.rules[rule].kind][0]] for rule in order]
     groups = list(results.groups())
-    made, panels = figure((len(groups) + 1) // 2, min(len(groups), 2), width=9.0, height=3.6)
-    width, measures = results.ratios("width"), results.measures
-    for panel, (name, places) in zip(panels.ravel(), groups, strict=False):
-        for place, rule in enumerate(results.rules):
-            x = _mean_ratio(width[place, places])
-            y = 100.0 * float(measures["worst"][place, places].mean())
-            if np.isnan(x) or not 0.7 < x < 2.5 or y < 50.0:
-                continue
-            off = np.abs(measures["coverage"][place, places] - 1.0 + LEVEL).mean()
-            colour = COLOURS[_LOOKS[rule.kind]]
-            panel.scatter([x], [y], s=18, facecolors="none" if off > NEAR else colour,
-                          edgecolors=colour, zorder=3)  # fmt: skip
-            panel.annotate(rule.name.removeprefix("budget around "), (x, y), fontsize=4.5,
-                           xytext=(3, 2), textcoords="offset points", color=colour)  # fmt: skip
-        mark(panel, level=100.0 * (1.0 - LEVEL))
-        panel.set_title(name)
-        panel.set_xlabel("width / narrowest published")
-        panel.set_ylabel("worst window, %")
-    save(made, path)
+    kinds = dict.fromkeys(name.partition(", ")[2] for name, _ in groups)
+    columns = [(when, *each) for when in kinds for each in shown]
+    made, panels = figure(
+        1, len(columns), width=2.4 + 1.4 * len(columns), height=1.4 + 0.16 * len(order),
+        sharey=True,
+    )  # fmt: skip
+    for panel, (when, label, values, mean) in zip(panels[0], columns, strict=True):
+        for name, places in groups:
+            half, _, late = name.partition(", ")
+            for line, rule in enumerate(order if late == when else ()):
+                off = np.abs(results.measures["coverage"][rule, places] - 1.0 + LEVEL).mean()
+                panel.plot(
+                    [mean(values[rule, places])], [line], "x" if off > NEAR else "o",
+                    color=tones[line], **_HALVES[half],
+                )  # fmt: skip
+        panel.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
+        panel.tick_params(axis="x", labelsize=6.5)
+        panel.set_title(when)
+        panel.set_xlabel(label)
+        panel.set_xscale("log")
+        plain_ticks(panel.xaxis)
+        if values is not short:
+            panel.axvline(1.0, color=COLOURS["black"], linewidth=0.8, zorder=1)
+    first = panels[0, 0]
+    first.set_yticks(range(len(order)), [results.rules[rule].name for rule in order])
+    first.set_ylim(len(order) - 0.5, -0.5)
+    for text, tone in zip(first.get_yticklabels(), tones, strict=True):
+        text.set_color(tone)
+    for colour, name in _LOOKS.values():
+        first.plot([], [], "s", color=COLOURS[colour], markersize=6.0, label=name)
+    for half, look in _HALVES.items():
+        first.plot([], [], "o", color=COLOURS["black"], label=half, **look)
+    crossed = f"coverage off by more than {100.0 * NEAR:g} point"
+    first.plot([], [], "x", color=COLOURS["black"], markersize=4.0, label=crossed)
+    save(legend(made), path)

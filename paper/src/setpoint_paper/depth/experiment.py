@@ -199,29 +199,34 @@ def _draw(
             f"Input, truth, estimate and interval size of one frame: {where}, {NAMES[best]}, seed "
             "0, one risk. Grey: not judged.",
             f"Image coverage and mean length of each frame, and means over 25: {where}, "
-            f"{NAMES[best]}, seed 0. The dotted line is where the test part begins.",
+            f"{NAMES[best]}, seed 0; the centre is {figures.CENTRES['text']}. The dotted line is "
+            "where the test part begins.",
         )
         # Where rows were kept, so were their figures.
         yield from ((path, text) for path, text in zip(drawn, told, strict=True) if path.is_file())
     heuristics = tuple(dict.fromkeys(row.heuristic for row in rows))
-    rows = [row for row in rows if row.geometry == "text"]
-    yield (
-        figures.compare(rows, heuristics, ("single",), folder / "depth-heuristics.png"),
-        "The heuristics under one risk: dots are seeds, bars their medians.",
-    )
-    yield (
-        figures.compare(rows, (best,), ("single", "max"), folder / "depth-risks.png"),
-        f"One risk against two with Max, {NAMES[best]}.",
-    )
-    yield (
-        figures.compare(
-            rows, (best,), ("max", "mean", "max_bare", "mean_bare"), folder / "depth-max-mean.png"
+    compared: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
+        ("heuristics", heuristics, ("single",), "The heuristics under one risk"),
+        (
+            "risks",
+            (best,),
+            ("single", "max_bare", "max"),
+            f"One risk against two with Max, bare as in the paper and under anti-windup, "
+            f"{NAMES[best]}",
         ),
-        f"Max against Mean, under anti-windup and bare as in the paper, {NAMES[best]}.",
+        (
+            "max-mean",
+            (best,),
+            ("max", "mean", "max_bare", "mean_bare"),
+            f"Max against Mean, under anti-windup and bare as in the paper, {NAMES[best]}",
+        ),
     )
+    for name, those, methods, text in compared:
+        path = figures.compare(rows, those, methods, folder / f"depth-{name}.png")
+        yield path, f"{text}. {figures.KEY}"
 
 
-_PREFERRED = ("registered_paper", "constant", "magnitude", "previous", "registered")
+_PREFERRED = ("constant", "magnitude", "previous", "registered", "registered_paper")
 
 
 def _command(

@@ -1,9 +1,8 @@
 """Figures of the depth experiment."""
 
 from collections.abc import Mapping, Sequence
-from math import inf, isnan
+from math import inf
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -14,19 +13,32 @@ from setpoint_paper.depth.maps import HEURISTICS
 from setpoint_paper.depth.report import METHOD_NAMES, NAMES
 from setpoint_paper.depth.runs import CENTRE, IMAGE, Row, Series
 from setpoint_paper.depth.tapes import Frames
-from setpoint_paper.plotting import COLOURS, figure, mark, save
+from setpoint_paper.plotting import COLOURS, SEEDS, figure, legend, mark, save, spread, trim
 
-__all__ = ["compare", "over_time", "picture"]
+__all__ = ["CENTRES", "KEY", "compare", "over_time", "picture"]
 
 _MEAN = 25
 """Frames in the running means."""
 
-_METRICS = (
-    ("coverage", "image coverage", 1.0 - IMAGE),
-    ("length", "mean length, m", None),
-    ("centre_coverage", "centre coverage", None),
-    ("centre_failure", "centre failure", CENTRE),
+CENTRES = {
+    "text": "the text's, 50/448 of each side",
+    "authors": "the authors', 50/448 of the width and 50/188 of the height",
+}
+"""The two windows that are called the centre, as a legend tells them."""
+
+KEY = (
+    f"Filled: the centre is {CENTRES['text']}. White: it is {CENTRES['authors']}. Lines are the "
+    f"levels asked for. {SEEDS}"
 )
+"""What `compare` draws, for a caption."""
+
+_METRICS = (
+    ("coverage", "image coverage, %", 100.0, 100.0 * (1.0 - IMAGE)),
+    ("length", "mean length, m", 1.0, None),
+    ("centre_coverage", "centre coverage, %", 100.0, None),
+    ("centre_failure", "centre failure, %", 100.0, 100.0 * CENTRE),
+)
+"""What a panel shows: its label, a factor, and the level asked for."""
 
 
 def picture(clip: Clip, frames: Frames, lam: float, path: Path) -> Path:
@@ -35,7 +47,8 @@ def picture(clip: Clip, frames: Frames, lam: float, path: Path) -> Path:
     truth = clip.depth[number]
     full = lam == inf
     sizes = (0.0 if full else max(lam, 0.0)) * (low + high)
-    made, panels = figure(2, 2, height=1.9)
+    rows, columns = truth.shape
+    made, panels = figure(2, 2, height=0.35 + 3.4 * rows / columns)
     most = float(np.nanpercentile(truth, 99.0))
     shown: tuple[tuple[str, Any, float | None], ...] = (
         (f"input, frame {number + 1}", clip.rgb[number], None),
@@ -52,10 +65,14 @@ def picture(clip: Clip, frames: Frames, lam: float, path: Path) -> Path:
         panel.grid(visible=False)
         panel.set_xticks([])
         panel.set_yticks([])
+        panel.spines[:].set_visible(False)
         panel.set_facecolor("#dddddd")
         drawn = panel.imshow(values, vmin=0.0, vmax=limit or None, cmap="viridis")
-        bar = made.colorbar(drawn, ax=panel, shrink=0.8)
-        bar.ax.set_visible(limit is not None)  # it keeps its room, so that the panels line up
+        # As high as its panel, which `ax=panel` would not keep to.
+        bar = made.colorbar(drawn, cax=panel.inset_axes((1.02, 0.0, 0.025, 1.0)))
+        bar.outline.set_visible(False)
+        bar.ax.tick_params(labelsize=7.5, length=2.0)
+        bar.ax.set_visible(limit is not None)
     return save(made, path, vector=False)
 
 
@@ -64,10 +81,11 @@ def over_time(
 ) -> Path:
     """Image coverage and mean length of each frame, with running means."""
     made, panels = figure(2, 1, sharex=True, height=2.1)
-    mark(panels[0, 0], level=1.0 - IMAGE, at=(first + validation,))
+    mark(panels[0, 0], level=100.0 * (1.0 - IMAGE), at=(first + validation,))
     mark(panels[1, 0], at=(first + validation,))
     for (name, series), colour in zip(runs.items(), ("blue", "vermilion", "green"), strict=False):
-        for panel, values in zip(panels[:, 0], (series.coverage, series.length), strict=True):
+        shown = (100.0 * np.asarray(series.coverage), np.asarray(series.length))
+        for panel, values in zip(panels[:, 0], shown, strict=True):
             finite = np.where(np.isfinite(values), values, np.nan)
             at = first + np.arange(len(finite))
             panel.plot(at, finite, color=COLOURS[colour], linewidth=0.5, alpha=0.4)
@@ -77,12 +95,10 @@ def over_time(
                 label=name,
             )  # fmt: skip
     panels[0, 0].set_title(title)
-    panels[0, 0].set_ylabel("image coverage")
-    panels[1, 0].set_ylabel("mean length, m")
+    for panel, (_, told, _, _) in zip(panels[:, 0], _METRICS, strict=False):
+        panel.set_ylabel(told)
     panels[1, 0].set_xlabel("frame")
-    made.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center",
-                ncols=3, frameon=False)  # fmt: skip
-    return save(made, path)
+    return save(legend(made), path)
 
 
 def _running(values: np.ndarray) -> np.ndarray:
@@ -97,9 +113,11 @@ def _running(values: np.ndarray) -> np.ndarray:
 def compare(
     rows: Sequence[Row], heuristics: Sequence[str], methods: Sequence[str], path: Path
 ) -> Path:
-    """Four measures of the test part, a panel for each clip: dots are seeds, bars their medians.
+    """Four measures of the test part over seeds, a column for each clip.
 
-    Lengths and failures have an axis from 0, coverage one that shows its distance from its level.
+    What depends on the window that is the centre is drawn for both: first the one of `CENTRES`
+    that is filled, then the one that is white. The clips share the axis of image coverage, which
+    shows how far it is from its level.
     """
     found = places(rows)
     made, panels = figure(len(_METRICS), len(found), width=max(8.0, 2.6 * len(found)), height=1.7)
@@ -110,59 +128,43 @@ def compare(
         for method in methods
         if any((row.heuristic, row.method) == (heuristic, method) for row in rows)
     ]
-    labels = [
-        NAMES[heuristic] if len(methods) == 1 else METHOD_NAMES[method]
-        for heuristic, method in groups
-    ]
-    names = list(COLOURS)
-    for column, place in enumerate(found):
-        for line, (metric, told, level) in enumerate(_METRICS):
-            panel = panels[line, column]
-            mark(panel, level=level)
-            for at, group in enumerate(groups):
+    tones = [colour for name, colour in COLOURS.items() if name != "black"]
+    for (line, column), panel in np.ndenumerate(panels):
+        metric, told, factor, level = _METRICS[line]
+        drawn: list[list[float]] = []
+        at: list[float] = []
+        for place, (heuristic, method) in enumerate(groups):
+            # The window changes nothing for the image where no risk is of the centre.
+            alike = metric in ("coverage", "length") and method == "single"
+            for number, geometry in enumerate(tuple(CENTRES)[: 1 if alike else None]):
+                asked = (*found[column], heuristic, method, geometry)
                 values = [
-                    float(getattr(row, metric))
+                    factor * float(getattr(row, metric))
                     for row in rows
-                    if (row.clip, row.model) == place and (row.heuristic, row.method) == group
+                    if (row.clip, row.model, row.heuristic, row.method, row.geometry) == asked
                 ]
-                known = [value for value in values if not isnan(value)]
-                if known:
-                    colour = COLOURS[names[at % len(names)]]
-                    if metric in _SHARES:  # an axis that shows how far they are from their level
-                        panel.hlines(
-                            median(known), at - 0.35, at + 0.35, color=colour, linewidth=2.5
-                        )
-                    else:
-                        panel.bar(at, median(known), width=0.7, color=colour, alpha=0.35)
-                    panel.plot([at] * len(known), known, "o", color=colour, markersize=3.0)
-            if metric not in _SHARES:
-                _cut(panel)
-            panel.set_xticks(range(len(groups)))
-            last = line == len(_METRICS) - 1
-            panel.set_xticklabels(labels if last else [""] * len(groups), rotation=30, ha="right")
-            if column == 0:
-                panel.set_ylabel(told)
-            if line == 0:
-                panel.set_title(f"{place[0]}, {place[1]}")
-    return save(made, path)
-
-
-_SHARES = ("coverage", "centre_coverage")
-"""What has a level to be near to, not a zero."""
-
-
-def _cut(panel: Any) -> None:
-    """Ends the axis above the bars where a dot lies far beyond them, and writes its value there."""
-    tallest = max((bar.get_height() for bar in panel.patches), default=0.0)
-    most = 2.0 * tallest
-    beyond = [
-        (float(at), float(value))
-        for line in panel.lines
-        if line.get_marker() == "o"
-        for at, value in zip(*line.get_data(), strict=True)
-        if value > most
-    ]
-    if beyond:
-        panel.set_ylim(0.0, most)
-        for at, value in beyond:
-            panel.annotate(f"↑ {value:.3g}", (at, most), ha="center", va="top", fontsize=7)
+                drawn.append(values)
+                at.append(place + (0.0 if alike else 0.4 * number - 0.2))
+                spread(
+                    panel, [values], at[-1:], 0.32, tones[place % len(tones)], hollow=number > 0,
+                    label=NAMES[heuristic] if len(methods) == 1 else METHOD_NAMES[method],
+                )  # fmt: skip
+        if metric == "length":
+            trim(panel, drawn, at)
+        mark(panel, level=level)
+        panel.set_xticks([])
+        panel.set_xlim(-0.6, len(groups) - 0.4)
+        if metric == "coverage":
+            panel.sharey(panels[0, 0])
+        if metric == "centre_failure":
+            panel.set_ylim(bottom=0.0)
+        if column == 0:
+            panel.set_ylabel(told)
+        if line == 0:
+            seeds = len({row.seed for row in rows if (row.clip, row.model) == found[column]})
+            panel.set_title(f"{', '.join(found[column])}; seeds: {seeds}")
+    for face, name in zip((COLOURS["grey"], "white"), CENTRES.values(), strict=True):
+        panels[0, 0].plot(
+            [], [], "o", color=COLOURS["grey"], markerfacecolor=face, label=f"centre: {name}"
+        )
+    return save(legend(made), path)

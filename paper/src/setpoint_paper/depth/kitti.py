@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -376,9 +377,8 @@ def reproduce_kitti(
             rows += [_row(frames, method, heuristic, seed) for method in METHODS]
             say(console, f"seed {seed}, {heuristic}: done")
     write_csv(rows, target / "depth-kitti.csv")
-    page = put(
-        target / "depth-kitti.md", report(rows, _command(trial, asked, seeds), _notes(trial), False)
-    )
+    text = report(rows, _command(trial, asked, seeds), _notes(trial), False, _parts(trial))
+    page = put(target / "depth-kitti.md", text)
     say(console, f"{brief(rows)}\n\nEverything: {page}")
     return tuple(rows)
 
@@ -401,14 +401,20 @@ def _command(trial: Trial, heuristics: Sequence[str], seeds: int) -> str:
     return " ".join([*words, *told])
 
 
-def _notes(trial: Trial) -> dict[str, str]:
-    """What is other than with the clips."""
+def _parts(trial: Trial) -> str:
+    """What the parts of the video are."""
     marks = trial.marks
-    return {
-        "kitti": f"the paper's drives, filled LiDAR depth, network {trial.model}",
-        "parts of kitti": f"{marks.taught:,} frames are gone through offline {trial.epochs} times; "
-        f"the warm-up ends at {marks.warm:,}, the validation part at {marks.tuned:,}, the test "
-        f"part at {marks.frames:,}",
-        "centre of kitti": "the authors' window, 50 × 50 pixels of the 188 × 448 that are not "
-        "padding; without padding it is the text's too, and is called so",
-    }
+    return fill(
+        f"The networks go {trial.epochs} times through the first {marks.taught:,} frames offline, "
+        "and then predict and learn frame by frame. The warm-up ends at frame "
+        f"{marks.warm:,}, the validation part at {marks.tuned:,}, the test part at "
+        f"{marks.frames:,}. 200 known pixels of each frame give scale and shift, by least squares, "
+        "to the estimate and to each side of the heuristic; they are judged like all others. The "
+        "centre is the window of 50 × 50 pixels in the 188 × 448 that are not padding: the "
+        "authors', and the text's too. It is called the text's below.",
+        100,
+    )
+
+
+def _notes(trial: Trial) -> dict[str, str]:
+    return {"kitti": f"the paper's drives, filled LiDAR depth, network {trial.model}"}

@@ -6,11 +6,13 @@ from dataclasses import asdict, fields
 from math import isfinite, isnan
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from setpoint_paper.depth.claims import (
+    CLAIMS,
     PRINTED,
     PRINTED_RISKS,
+    WAYS,
     Claim,
     decide,
     places,
@@ -18,9 +20,20 @@ from setpoint_paper.depth.claims import (
 )
 from setpoint_paper.depth.maps import HEURISTICS
 from setpoint_paper.depth.runs import CENTRE, GEOMETRIES, IMAGE, METHODS, OURS, WINDOW, Row
-from setpoint_paper.pages import table
+from setpoint_paper.pages import Verdict, table
 
-__all__ = ["METHOD_NAMES", "NAMES", "brief", "read_csv", "report", "write_csv"]
+__all__ = [
+    "GEOMETRY_NAMES",
+    "METHOD_NAMES",
+    "NAMES",
+    "Judged",
+    "brief",
+    "judged",
+    "numbers",
+    "read_csv",
+    "report",
+    "write_csv",
+]
 
 NAMES = {
     "constant": "constant",
@@ -39,16 +52,20 @@ METHOD_NAMES = {
     OURS: "one risk, self-adjusting (ours)",
 }
 GEOMETRY_NAMES = {"text": "the text's centre", "authors": "the authors' centre"}
+WAY_NAMES = {"paper": "the paper's way", "ours": "our way"}
 _ENOUGH = 10
 
 
-def report(rows: Sequence[Row], command: str, notes: dict[str, str], quick: bool) -> str:
-    """The page without its figures."""
+def report(
+    rows: Sequence[Row], command: str, notes: dict[str, str], quick: bool, parts_told: str = ""
+) -> str:
+    """The page without its figures; `parts_told` says what the parts are of other frames."""
     parts = ["# Online depth estimation, with one and two risks", f"    {command}"]
     if quick:
         parts.append("A quick run: the first frames of each clip and one seed. It shows the way.")
     parts += [
-        _PROTOCOL,
+        f"{parts_told or _CLIPS}\n{_TUNED}",
+        *((_TERMS,) if parts_told else (_CENTRES, _TERMS, _SETTLED)),
         "\n".join(f"- *{name}*: {note}" for name, note in notes.items()),
         "## What is guaranteed",
         _guarantees(rows),
@@ -75,37 +92,47 @@ def brief(rows: Sequence[Row]) -> str:
     return "\n\n".join([_guarantees(rows), _claims(rows), _beside(rows)])
 
 
-_PROTOCOL = """\
+_CLIPS = """\
 The first 40 % of each clip are the warm-up, the next 20 % the validation part, the last 40 % the
 test part. The network is fitted on the first three quarters of the warm-up and then predicts and
 learns frame by frame; stored predictions are taken as they come. 200 known pixels of each frame
 give scale and shift, by least squares, to the estimate and to each side of the heuristic; they are
-judged like all others.
+judged like all others."""
+
+_TUNED = """\
 θ starts where the risks would have been held on the end of the warm-up; calibration runs from the
 first frame of the validation part, with exponential stretching. γ is tuned on the validation part
 alone, by the paper's rule and grids: the narrowest sets among those with image coverage above
 79.9 % and, with two risks, centre failure below 11 %; where no γ has both, the tolerances of 0.1
 and 1 points are doubled until one has. The safeguard shows the full set where λ would make
 intervals four times as wide as the range of depth in the warm-up. Every number below is of the
-test part, except those of certificates, which speak of the whole run.
+test part, except those of certificates, which speak of the whole run."""
 
+_CENTRES = """\
+The centre is the middlemost window, in the text one of 50 × 50 pixels of a square of 448 × 448.
+*The text's centre* is that share of each side, 50/448. *The authors' centre* is 50/448 of the width
+and 50/188 of the height: in their code the window lies in the 188 of 448 rows that are not
+padding."""
+
+_TERMS = """\
 Lengths are means over *all* judged pixels of a frame, then over frames, in metres. A frame is
 *saturated* when the safeguard shows the full set; such frames have no finite length and are counted
 apart. *Never covered* is the share of pixels whose uncertainty is 0 on the side of the truth. The
-centre is the middlemost window. *The text's centre* is 50/448 of each side. *The authors' centre*
-is 50/448 of the width and 50/188 of the height: in their code the window of 50 × 50 pixels lies in
-the 188 of 448 rows that are not padding. It *fails* when no more than 60 % of its judged pixels are
-covered. Anti-windup keeps each θ within 1 of the largest. The *bare* Max and Mean are the paper's,
-with neither anti-windup nor a safeguard; the bare Mean holds nothing. *Self-adjusting* is
-`sp.label_sets` with the image risk, which has no γ and is not in the paper. *Pixel Δ* is the mean
-distance of the coverage of a pixel over time from 80 %. A dash stands for a run not made yet.
+centre *fails* when no more than 60 % of its judged pixels are covered. Anti-windup keeps each θ
+within 1 of the largest. The *bare* Max and Mean are the paper's, with neither anti-windup nor a
+safeguard; the bare Mean holds nothing. *The paper's way* is TV-L1 with flows of their own for
+estimates and truths, and bare Max and Mean; *our way* is one DIS flow of the images, and Max and
+Mean under anti-windup. *Self-adjusting* is `sp.label_sets` with the image risk, which has no γ and
+is not in the paper. *Pixel Δ* is the mean distance of the coverage of a pixel over time from 80 %.
+A dash stands for a run not made yet."""
 
+_SETTLED = """\
 Settled only after first results were seen: that θ starts from the warm-up (at λ = 1 before), that
 tolerances are doubled where no γ keeps them, where the safeguard begins (at 100 times that width
-before, which let sets of hundreds of metres count as finite), and medians over seeds instead of
-means. The defaults
-of the heuristics (floor, line, which flow) were chosen by looking at the kitti clip with its stored
-predictions, its test part included."""
+before, which let sets of hundreds of metres count as finite), medians over seeds instead of means,
+and that claims are judged in the paper's way first. The defaults of the heuristics (floor, line,
+which flow) were chosen by looking at the kitti clip with its stored predictions, its test part
+included."""
 
 
 def _model(model: str) -> str:
@@ -334,60 +361,87 @@ def _spread(found: Sequence[Row], metric: str) -> str:
     return f"{_percent(min(known), 1)} to {_percent(max(known), 1)}"
 
 
+class Judged(NamedTuple):
+    """A verdict on a claim, and with which way and which centre."""
+
+    way: str
+    geometry: str
+    verdict: Verdict
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (WAY_NAMES[self.way], GEOMETRY_NAMES.get(self.geometry))))
+
+
+def judged(rows: Sequence[Row]) -> Iterator[tuple[Claim, list[Judged]]]:
+    """Every claim with its verdicts, the paper's way first; only those that say something new.
+
+    A claim that is not about the centre has one verdict a way, without a geometry; one that asks
+    for nothing in which the ways differ has that of the paper's way alone.
+    """
+    settled = {
+        (way, geometry): decide(rows, geometry, way) for way in WAYS for geometry in GEOMETRIES
+    }
+    for claim in CLAIMS:
+        asked = {word for heuristic, _, method in claim.evidence for word in (heuristic, method)}
+        same = not asked & set(WAYS["paper"])
+        found = [
+            Judged(way, geometry if claim.centre else "", verdicts[claim])
+            for (way, geometry), verdicts in settled.items()
+            if claim in verdicts
+            and (claim.centre or geometry == "text")
+            and (way == "paper" or not same)
+        ]
+        if found:
+            yield claim, found
+
+
 def _claims(rows: Sequence[Row]) -> str:
-    verdicts = {geometry: decide(rows, geometry) for geometry in GEOMETRIES}
-    if not verdicts["text"]:
-        return "Not judged: this needs all four heuristics."
+    lines = [
+        line
+        for claim, found in judged(rows)
+        for line in (
+            f"- *{claim.text}* ({claim.where}). The margin: {claim.rule}. Printed: "
+            f"{claim.printed}.",
+            *(f"    - {each}: **{each.verdict}**." for each in found),
+        )
+    ]
+    if not lines:
+        return "Not judged: this needs more heuristics."
     seeds = min(len({row.seed for row in rows if (row.clip, row.model) == p}) for p in places(rows))
     note = f" So far, with {seeds} seed{'' if seeds == 1 else 's'}." if seeds < _ENOUGH else ""
-    lines = []
-    for claim, verdict in verdicts["text"].items():
-        said = f"**{verdict}**"
-        if claim.centre:
-            other = verdicts["authors"].get(claim)
-            said = f"with the text's centre **{verdict}**, with the authors' centre **{other}**"
-        shown = [
-            each
-            for each in GEOMETRIES
-            if (claim.centre or each == "text") and claim in verdicts[each]
-        ]
-        here = "; ".join(
-            f"{GEOMETRY_NAMES[each]}: " * claim.centre
-            + "; ".join(
-                f"{_evidence(rows, claim, p, each)} (margin {known[f'{p[0]} ({p[1]})']})"
-                for p in places(rows)
-                if f"{p[0]} ({p[1]})" in known
-            )
-            for each in shown
-            if (known := dict(verdicts[each][claim].margins))
-        )
-        lines.append(
-            f"- *{claim.text}* ({claim.where}): {said}. Rule: {claim.rule}. Printed: "
-            f"{claim.printed}. Here, medians and the margin with its 95 % interval: {here}."
-        )
-    told = "A rule is a margin, positive where the claim holds, for each clip, model and seed; a "
-    told += "printed length with * is that of one pixel a frame."
+    told = (
+        "A rule has margins, positive where the claim holds, for each clip, model and seed. A "
+        "claim holds on a clip where the 95 % interval of every mean margin lies above 0, and "
+        "fails where one lies below. The numbers and the margins stand on the "
+        "[page of all claims](../README.md). A printed length with * is that of one pixel a frame."
+    )
     return "\n".join([f"{told}{note}", "", *lines])
 
 
-def _evidence(rows: Sequence[Row], claim: Claim, place: tuple[str, str], geometry: str) -> str:
-    """Our numbers in the order of the printed ones."""
-    told = []
+def numbers(rows: Sequence[Row], claim: Claim, one: Judged, place: tuple[str, str]) -> str:
+    """Our numbers of a clip, in the order of the printed ones."""
+    named, told = WAYS[one.way], []
     for heuristic, metric, method in claim.evidence:
-        value = typical(rows, place, heuristic, metric, method, geometry)
-        told.append(f"{_number(value)} m" if metric == "length" else f"{_percent(value)} %")
-    return f"{place[0]} ({place[1]}) {', '.join(told)}"
+        value = typical(
+            rows, place, named.get(heuristic, heuristic), metric, named.get(method, method),
+            one.geometry or "text",
+        )  # fmt: skip
+        shown = f"{_number(value)} m" if metric == "length" else f"{_percent(value)} %"
+        told.append(f"{shown} full sets" if metric == "saturated" else shown)
+    return ", ".join(told)
 
 
 def _beside(rows: Sequence[Row]) -> str:
     """The printed numbers and ours, one column a clip and model."""
     found = places(rows)
     names = [f"{clip} ({model})" for clip, model in found]
-    metrics = (("image coverage %", "coverage", "text"), ("length m", "length", "text"),
-               ("centre coverage %, text", "centre_coverage", "text"),
-               ("centre coverage %, authors", "centre_coverage", "authors"),
-               ("centre failure %, text", "centre_failure", "text"),
-               ("centre failure %, authors", "centre_failure", "authors"))  # fmt: skip
+    ran = [each for each in GEOMETRIES if any(row.geometry == each for row in rows)]
+    metrics = [("image coverage %", "coverage", "text"), ("length m", "length", "text")]
+    metrics += [
+        (f"centre {told} %{f', {each}' if len(ran) > 1 else ''}", f"centre_{told}", each)
+        for told in ("coverage", "failure")
+        for each in ran
+    ]
     lines = []
     for heuristic, printed in PRINTED.items():
         for told, metric, geometry in metrics:
@@ -410,14 +464,14 @@ def _beside(rows: Sequence[Row]) -> str:
                 continue
             digits = _number if metric == "length" else _percent
             star = "*" if metric == "length" else ""
-            centres = GEOMETRIES if metric in ("coverage", "length") else (geometry,)
+            centres = ran if metric in ("coverage", "length") else [geometry]
             lines += [
                 [
-                    f"registered, {METHOD_NAMES[method]}",
+                    f"{NAMES['registered_paper']}, {METHOD_NAMES[method]}",
                     f"{told}, {centre}" if len(centres) > 1 else told,
                     digits(getattr(printed, metric)) + star,
                     *(
-                        digits(typical(rows, place, "registered", metric, method, centre))
+                        digits(typical(rows, place, "registered_paper", metric, method, centre))
                         for place in found
                     ),
                 ]

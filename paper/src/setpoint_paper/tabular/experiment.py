@@ -201,7 +201,7 @@ def _earlier(folder: Path, stem: str) -> Results:
 
 _SAID = {
     "text": "The LSTM learns from the last 512 rows, as the text says; x, y and θ are scaled by "
-    "rows before those tuned on.",
+    "5,000 rows, all before those tuned on, where the text has 8,000.",
     "printed": "The LSTM is trained as behind the printed numbers: on the last 256 rows; x, y and "
     "θ are scaled by the first 40 % of the rows, 8,000 or, of energy, 7,894, all those before the "
     "rows judged; and four rows of raw zeros, standardised like all others, stand before the "

@@ -1,21 +1,35 @@
-"""The paper's figures of its tabular experiments, drawn from stored results."""
+"""The paper's figures of its tabular experiments, drawn from stored results.
+
+On the page of the printed protocol they show the authors' code, as the paper's own do, beside what
+was printed; on the others the methods of the text.
+"""
 
 from collections.abc import Sequence
-from math import isnan
+from math import isnan, log10
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from setpoint_paper.plotting import COLOURS, figure, mark, save
+from setpoint_paper.plotting import (
+    COLOURS,
+    SEEDS,
+    figure,
+    legend,
+    mark,
+    plain_ticks,
+    save,
+    spread,
+    trim,
+)
+from setpoint_paper.tabular.claims import SETTINGS, Setting
 from setpoint_paper.tabular.methods import OURS, STRETCHES
-from setpoint_paper.tabular.printed import COLUMNS, CURVES, printed
+from setpoint_paper.tabular.printed import CURVES, printed_metric
 from setpoint_paper.tabular.results import Results
 from setpoint_paper.tabular.tables import NAMES, seeds_of
+from setpoint_paper.tabular.training import TRAININGS
 
 __all__ = [
     "against_cal",
-    "against_cal_in_full",
-    "as_printed",
     "draw",
     "mc_control",
     "pinball_by_gamma",
@@ -26,119 +40,109 @@ __all__ = [
 ]
 
 _TONES = {
-    "cal": COLOURS["grey"],
     "none": COLOURS["orange"],
     "error": COLOURS["green"],
     "exponential": COLOURS["pink"],
     "score": COLOURS["sky"],
-    "error_coded": COLOURS["green"],
-    "none_coded": COLOURS["orange"],
+}
+_TONES |= {f"{name}_coded": colour for name, colour in _TONES.items()}
+_TONES |= {
+    "cal": COLOURS["grey"],
     "cal_coded": COLOURS["blue"],
-    "exponential_coded": COLOURS["pink"],
-    "score_coded": COLOURS["sky"],
     OURS: COLOURS["vermilion"],
 }
 
 _METRICS: dict[str, tuple[str, float, float | None]] = {
-    "coverage": ("coverage in %", 100.0, 90.0),
+    "coverage": ("coverage, %", 100.0, 90.0),
     "mc": ("MC", 1.0, 1.0 / 9.0),
     "msl": ("MSL", 1.0, 10.0 / 9.0),
-    "scaled_length": ("length, scaled", 1.0, None),
-    "shared_length": ("length, scaled", 1.0, None),
-    "delta": ("ΔCoverage in %", 100.0, None),
+    "length": ("length", 1.0, None),
+    "scaled_length": ("length / mean length", 1.0, None),
+    "shared_length": ("length / mean length", 1.0, None),
+    "delta": ("ΔCoverage by weekday, %", 100.0, None),
+    "delta_modulo": ("ΔCoverage by index mod 7, %", 100.0, None),
 }
 """What a panel shows: its label, a factor, and the ideal level."""
 
-
-_CAL = ("cal", "cal_coded", "none", "error")
+_LINES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("", {"linestyle": "-", "marker": "o", "markersize": 3.0}),
+    ("_coded", {"linestyle": "--", "marker": "s", "markersize": 4.5, "markerfacecolor": "none"}),
+)
+"""The methods of the text and those of the authors' code, by what ends their names."""
 
 
 def draw(results: Results, out: Path, stem: str = "tabular") -> dict[Path, str]:
     """Every figure as a PNG file in a folder, with a line that tells what it shows."""
+    how = f"The methods of the text, γ tuned for each seed. {SEEDS}"
+    against = f"{_FULL} {how}"
+    if _setting(results).coded:
+        how = against = f"The authors' code, γ by test. {_DIAMONDS} {SEEDS}"
     drawn = {
-        "real-data": real_data,
-        "cal": against_cal,
-        "cal-in-full": against_cal_in_full,
-        "mc": mc_control,
-        "stretchings-coverage": stretchings_under_coverage,
-        "stretchings-mc": stretchings_under_mc,
-        "pinball-by-gamma": pinball_by_gamma,
+        "real-data": (real_data, how),
+        "cal": (against_cal, against),
+        "mc": (mc_control, how),
+        "stretchings-coverage": (stretchings_under_coverage, how),
+        "stretchings-mc": (stretchings_under_mc, how),
+        "pinball-by-gamma": (pinball_by_gamma, ""),
     }
-    if results.random and any(row.method == "none_coded" for row in results.rows):
-        drawn["as-printed"] = as_printed
     if results.study:
-        drawn["gamma"] = step_sizes
+        drawn["gamma"] = (step_sizes, SEEDS)
     told = {}
-    for name, make in drawn.items():
+    for name, (make, more) in drawn.items():
         made = make(results)
-        made.suptitle(f"{results.about.get('model', '')}; {seeds_of(results)}", fontsize=8.0)
-        told[save(made, out / f"{stem}-{name}.png")] = " ".join((make.__doc__ or "").split())
+        streams = len({row.seed for row in results.study})
+        count = f"seeds: {streams}" if make is step_sizes else seeds_of(results)
+        made.suptitle(f"{results.about.get('model', '')}; {count}", fontsize=8.0)
+        path = save(made, out / f"{stem}-{name}.png")
+        told[path] = " ".join(f"{make.__doc__} {more}".split())
     return told
 
 
+_DIAMONDS = (
+    "Diamonds are the printed medians, where there are any; those of a stand-in would be of other "
+    "data."
+)
+_FULL = (
+    "A full set of calibration with cal counts as long as the range of all labels seen until then; "
+    "the authors' code of it, beside, shows none."
+)
+
+
+def _setting(results: Results) -> Setting:
+    """The authors' code with γ by test on the page that follows their protocol, else the text."""
+    theirs = results.about.get("scale_rows") == TRAININGS["printed"].scale_rows
+    return SETTINGS[2 if theirs else 0]
+
+
 def real_data(results: Results) -> Any:
-    """Rolling RC on real data, coverage at 90 %: none and error adaptive (section 4.1.2)."""
-    made, panels = figure(1, 3, width=9.0, height=2.8)
+    """Rolling RC on real data, coverage at 90 %: none and error adaptive (figure 3).
+
+    Lengths are over one mean for each data set.
+    """
+    made, panels = figure(1, 3, width=9.5, height=2.8)
     _boxes(panels[0], results, ("none", "error"), ("coverage", "msl", "scaled_length"))
-    return _told(made, panels[0, 0])
+    return legend(made)
 
 
 def against_cal(results: Results) -> Any:
-    """Rolling RC and calibration with cal, length and MSL (section 4.1.3), with ours beside them.
+    """Rolling RC and calibration with cal by every metric (figures 4 and 10).
 
-    A full set of calibration with cal counts as long as the range of all labels seen until then;
-    the authors' code shows none. Lengths of all methods are over one mean.
+    Lengths are over one mean for each data set. ΔCoverage can lie below its noise floor, that of
+    independent misses: control makes misses anti-correlated.
     """
-    made, panels = figure(1, 2, width=9.5, height=2.8)
-    _boxes(panels[0], results, (*_CAL, *_ours(results)), ("shared_length", "msl"))
-    return _told(made, panels[0, 0])
-
-
-def as_printed(results: Results) -> Any:
-    """The authors' code with γ by test, and what they printed, drawn as black bars.
-
-    Calibration with cal is theirs too, without full sets. Beside a stand-in nothing is printed.
-    """
-    made, panels = figure(2, 2, width=9.5, height=2.5)
-    methods = tuple(f"{name}_coded" for name in COLUMNS)
-    _boxes(panels.ravel()[:3], results, methods, ("scaled_length", "msl", "mc"), by="test")
-    width = 0.8 / len(methods)
-    for panel, metric in zip(panels.ravel(), ("scaled_length", "msl", "mc"), strict=False):
-        for i, dataset in enumerate(results.datasets):
-            if results.stands_in(dataset):
-                continue
-            for place, name in enumerate(COLUMNS):
-                at = i - 0.4 + width * (place + 0.5)
-                panel.hlines(
-                    getattr(printed(dataset, name), metric), at - width / 2, at + width / 2,
-                    color=COLOURS["black"], linewidth=1.6, zorder=4,
-                    label="printed" if (i, place) == (0, 0) else None,
-                )  # fmt: skip
-    return _told(made, panels[0, 0], spare=panels[1, 1])
-
-
-def _ours(results: Results) -> tuple[str, ...]:
-    """The self-adjusting method, if it ran."""
-    return (OURS,) if any(row.method == OURS for row in results.rows) else ()
-
-
-def against_cal_in_full(results: Results) -> Any:
-    """Rolling RC and calibration with cal by every metric (appendix).
-
-    ΔCoverage can lie below its noise floor, that of independent misses: control makes misses
-    anti-correlated.
-    """
-    made, panels = figure(2, 3, width=9.5, height=2.5)
-    _boxes(panels.ravel(), results, _CAL, ("coverage", "mc", "msl", "shared_length", "delta"))
-    return _told(made, panels[0, 0], spare=panels[1, 2])
+    if _setting(results).coded:
+        return _every_metric(results, ("cal", "none", "error"))
+    ours = (OURS,) if any(row.method == OURS for row in results.rows) else ()
+    methods = ("cal", "cal_coded", "none", "error", *ours)
+    return _every_metric(results, methods, length="shared_length")
 
 
 def mc_control(results: Results) -> Any:
-    """MC and coverage under control of MC, MC under control of coverage (section 4.1.4).
+    """MC and coverage under control of MC, MC under control of coverage (figure 5).
 
     An MC of 1/9 leaves a coverage of at least 8/9, which is drawn beside 90 %.
     """
-    made, panels = figure(1, 3, width=9.0, height=2.8)
+    made, panels = figure(1, 3, width=9.5, height=2.8)
     methods = ("none", "error")
     _boxes(panels[0][:2], results, methods, ("mc", "coverage"), "mc")
     _boxes(panels[0][2:], results, methods, ("mc",), "coverage")
@@ -146,89 +150,100 @@ def mc_control(results: Results) -> Any:
         panels[0], ("MC control", "MC control", "coverage control"), strict=True
     ):
         panel.set_title(title)
-    return _told(made, panels[0, 0])
+    return legend(made)
 
 
 def stretchings_under_coverage(results: Results) -> Any:
-    """All stretchings by every metric, coverage at 90 % (appendix).
+    """All stretchings by every metric, coverage at 90 % (figure 8).
 
-    ΔCoverage can lie below its noise floor, that of independent misses: control makes misses
-    anti-correlated.
+    Lengths are over one mean for each data set. ΔCoverage can lie below its noise floor, that of
+    independent misses: control makes misses anti-correlated.
     """
-    return _stretchings(results, "coverage")
+    return _every_metric(results, STRETCHES)
 
 
 def stretchings_under_mc(results: Results) -> Any:
-    """All stretchings by every metric, MC at 1/9 (appendix).
+    """All stretchings by every metric, MC at 1/9 (figure 9).
 
-    ΔCoverage, the distance from 90 %, is here also that of a coverage that is higher on purpose.
+    Lengths are over one mean for each data set. ΔCoverage, the distance from 90 %, is here also
+    that of a coverage that is higher on purpose.
     """
-    return _stretchings(results, "mc")
-
-
-def _stretchings(results: Results, risk: str) -> Any:
-    made, panels = figure(2, 3, width=9.5, height=2.5)
-    metrics = ("coverage", "mc", "msl", "scaled_length", "delta")
-    _boxes(panels.ravel(), results, STRETCHES, metrics, risk)
-    return _told(made, panels[0, 0], spare=panels[1, 2])
+    return _every_metric(results, STRETCHES, "mc")
 
 
 def step_sizes(results: Results) -> Any:
-    """Coverage, MSL and length by γ on the synthetic stream (appendix)."""
-    made, panels = figure(1, 3, width=9.0, height=2.6)
+    """Coverage, MSL and length by γ on the synthetic stream, without stretching (figure 7)."""
+    made, panels = figure(1, 3, width=9.5, height=2.6)
     gammas = sorted({row.gamma for row in results.study})
-    usual = fmean(row.length for row in results.study)
-    told = (("coverage", 100.0), ("msl", 1.0), ("length", 1.0 / usual))
-    for panel, (metric, factor) in zip(panels[0], told, strict=True):
+    decades = range(round(log10(gammas[0])), round(log10(gammas[-1])) + 1)
+    for panel, metric in zip(panels[0], ("coverage", "msl", "length"), strict=True):
+        label, factor, ideal = _METRICS[metric]
         groups = [
             [factor * float(getattr(row, metric)) for row in results.study if row.gamma == gamma]
             for gamma in gammas
         ]
-        _box(panel, groups, range(len(gammas)), 0.6, COLOURS["orange"])
-        panel.set_xticks(range(len(gammas)), [f"{gamma:g}" for gamma in gammas], rotation=45)
-        panel.set_xlabel("γ")
-        label, _, ideal = _METRICS["scaled_length" if metric == "length" else metric]
+        spread(panel, groups, [log10(gamma) for gamma in gammas], 0.16, _TONES["none"])
+        panel.set_xticks(decades, [f"{10.0**decade:g}" for decade in decades])
         panel.set_ylabel(label)
         _ideal(panel, ideal)
     panels[0, 2].set_yscale("log")
-    return _told(made, panels[0, 0])
+    plain_ticks(panels[0, 2].yaxis)
+    panels[0, 1].set_xlabel(_GAMMA)
+    return legend(made)
+
+
+_GAMMA = "γ, in standard deviations of y"
 
 
 def pinball_by_gamma(results: Results) -> Any:
-    """The pinball loss of the rows judged by γ, beside the printed curves.
+    """The pinball loss of the rows judged by γ, means over seeds, beside the printed curves.
 
-    Printed curves are drawn where their γ lies in the unit of ours: θ is in standard deviations of
-    the first 8,000 labels there. Beside a stand-in there is none.
+    Solid with dots: the methods of the text. Dashed with squares: the authors' code. Dotted: what
+    they printed, where their γ lies in the unit of ours; beside a stand-in there is none.
     """
     made, panels = figure(1, max(1, len(results.datasets)), width=10.0, height=2.4)
     for panel, dataset in zip(panels[0], results.datasets, strict=False):
-        for method in ("none", "error", "error_coded"):
-            rows = [
-                row
-                for row in results.rows
-                if (row.dataset, row.method, row.risk) == (dataset, method, "coverage")
-            ]
-            gammas = sorted({row.gamma for row in rows})
-            means = [fmean(row.pinball for row in rows if row.gamma == each) for each in gammas]
-            panel.plot(
-                gammas, means, color=_TONES[method], marker="o", markersize=2.5, linewidth=1.2,
-                label=NAMES[method],
-            )  # fmt: skip
+        for suffix, look in _LINES:
+            for name in ("none", "error"):
+                method = name + suffix
+                rows = [
+                    row
+                    for row in results.rows
+                    if (row.dataset, row.method, row.risk) == (dataset, method, "coverage")
+                ]
+                gammas = sorted({row.gamma for row in rows})
+                means = [fmean(row.pinball for row in rows if row.gamma == each) for each in gammas]
+                if rows:
+                    panel.plot(
+                        gammas, means, color=_TONES[name], linewidth=1.2, label=NAMES[method],
+                        **look,
+                    )  # fmt: skip
         factor = results.gamma_factor(dataset)
-        for method, known in CURVES.get(dataset, {}).items():
-            if isnan(factor):
-                continue
-            panel.plot(
-                [factor * gamma for gamma in known], list(known.values()), color=_TONES[method],
-                linestyle=":", linewidth=1.2, label=f"{NAMES[method]}, printed",
-            )  # fmt: skip
+        for name, known in CURVES.get(dataset, {}).items():
+            if not isnan(factor):
+                panel.plot(
+                    [factor * gamma for gamma in known], list(known.values()), color=_TONES[name],
+                    linestyle=":", linewidth=1.6, label=f"{NAMES[name]}, printed",
+                )  # fmt: skip
         panel.set_xscale("log")
         panel.set_xticks([0.03, 0.1, 0.3], ["0.03", "0.1", "0.3"])
         panel.minorticks_off()
         panel.set_title(results.called(dataset, unit=True))
-        panel.set_xlabel("γ")
     panels[0, 0].set_ylabel("pinball loss")
-    return _told(made, panels[0, 0])
+    panels[0, panels.size // 2].set_xlabel(_GAMMA)
+    return legend(made)
+
+
+def _every_metric(
+    results: Results,
+    methods: Sequence[str],
+    risk: str = "coverage",
+    length: str = "scaled_length",
+) -> Any:
+    made, panels = figure(2, 3, width=9.5, height=2.5)
+    metrics = ("coverage", "mc", "msl", length, "delta")
+    _boxes(panels.ravel(), results, methods, metrics, risk)
+    return legend(made, spare=panels[1, 2])
 
 
 def _boxes(
@@ -237,30 +252,40 @@ def _boxes(
     methods: Sequence[str],
     metrics: Sequence[str],
     risk: str = "coverage",
-    by: str = "tuned",
 ) -> None:
-    """One panel a metric, one box a method and data set over the seeds."""
+    """One panel a metric, one group a method and data set over the seeds."""
+    setting = _setting(results)
+    width = 0.84 / len(methods)
     for panel, metric in zip(panels, metrics, strict=False):
+        metric = "delta_modulo" if metric == "delta" and setting.coded else metric
         label, factor, ideal = _METRICS[metric]
-        for place, method in enumerate(methods):
-            groups, floors = [], []
-            for dataset in results.datasets:
-                found = results.values(dataset, method, metric, risk, by)
-                groups.append([factor * value for value in found])
-                floors.append(factor * results.median(dataset, method, "floor", risk, by))
-            width = 0.8 / len(methods)
-            at = [i - 0.4 + width * (place + 0.5) for i in range(len(groups))]
-            _box(panel, groups, at, 0.85 * width, _TONES[method], NAMES[method])
-            if metric == "delta" and place == 0:
-                for i, floor in enumerate(floors):
-                    panel.hlines(
-                        floor, i - 0.45, i + 0.45, color=COLOURS["black"], linewidth=0.8,
-                        linestyle="--", label="noise floor" if i == 0 else None,
-                    )  # fmt: skip
+        groups: list[list[float]] = []
+        at: list[float] = []
+        for place, method in enumerate(map(setting.method, methods)):
+            here = [i - 0.42 + width * (place + 0.5) for i in range(len(results.datasets))]
+            values = [
+                [
+                    factor * value
+                    for value in results.values(dataset, method, metric, risk, setting.by)
+                ]
+                for dataset in results.datasets
+            ]
+            spread(panel, values, here, 0.8 * width, _TONES[method], label=NAMES[method])
+            groups, at = groups + values, at + here
+        if metric.endswith("length"):
+            trim(panel, groups, at)
+        if setting.coded:
+            _printed(panel, results, methods, metric, risk, at)
+        _ideal(panel, ideal)
+        if metric.startswith("delta"):
+            _floors(panel, results, setting.method(methods[-1]), risk)
         names = [results.called(dataset).replace(" ", "\n") for dataset in results.datasets]
         panel.set_xticks(range(len(names)), names)
+        panel.set_xticks([i + 0.5 for i in range(len(names) - 1)], minor=True)
+        panel.tick_params(which="both", axis="x", length=0.0)
+        panel.grid(visible=True, axis="x", which="minor", color="#dddddd", linewidth=0.6)
+        panel.set_xlim(-0.5, len(names) - 0.5)
         panel.set_ylabel(label)
-        _ideal(panel, ideal)
         if metric == "coverage" and risk == "mc":
             panel.axhline(
                 800.0 / 9.0, color=COLOURS["black"], linewidth=0.8, linestyle=":", zorder=1,
@@ -268,44 +293,45 @@ def _boxes(
             )  # fmt: skip
 
 
+def _printed(
+    panel: Any,
+    results: Results,
+    methods: Sequence[str],
+    metric: str,
+    risk: str,
+    at: Sequence[float],
+) -> None:
+    """The printed medians, which are of other data than a stand-in."""
+    factor = _METRICS[metric][1]
+    known = [
+        factor * printed_metric(dataset, method, metric, risk)
+        if not results.stands_in(dataset)
+        else float("nan")
+        for method in methods
+        for dataset in results.datasets
+    ]
+    # To the right of the seeds, for they must be seen where both agree.
+    beside = 0.25 / len(methods)
+    panel.plot(
+        [place + beside for place in at], known, "D", color=COLOURS["black"], markersize=3.4,
+        markeredgecolor="white", markeredgewidth=0.6, zorder=4,
+        label=None if all(map(isnan, known)) else "printed",
+    )  # fmt: skip
+
+
+def _floors(panel: Any, results: Results, method: str, risk: str) -> None:
+    """What ΔCoverage would be of independent misses."""
+    by = _setting(results).by
+    for i, dataset in enumerate(results.datasets):
+        floor = 100.0 * results.median(dataset, method, "floor", risk, by)
+        panel.hlines(
+            floor, i - 0.45, i + 0.45, color=COLOURS["black"], linewidth=0.8, linestyle="--",
+            label="noise floor" if i == 0 else None,
+        )  # fmt: skip
+
+
 def _ideal(panel: Any, level: float | None) -> None:
     """The ideal level, with an entry for the legend."""
     mark(panel, level=level)
     if level is not None:
         panel.plot([], [], color=COLOURS["black"], linewidth=0.8, label="ideal level")
-
-
-def _box(
-    panel: Any,
-    groups: Sequence[Sequence[float]],
-    at: Sequence[float],
-    width: float,
-    colour: str,
-    label: str | None = None,
-) -> None:
-    kept = [[value for value in group if not isnan(value)] for group in groups]
-    panel.boxplot(
-        kept, positions=list(at), widths=width, patch_artist=True, manage_ticks=False,
-        boxprops={"facecolor": colour, "edgecolor": colour, "alpha": 0.4},
-        medianprops={"color": colour, "linewidth": 2.0},
-        whiskerprops={"color": colour}, capprops={"color": colour},
-        flierprops={"marker": ".", "markersize": 3, "markeredgecolor": colour},
-    )  # fmt: skip
-    if label is not None:
-        panel.plot([], [], color=colour, linewidth=6, alpha=0.7, label=label)
-
-
-def _told(made: Any, panel: Any, spare: Any = None) -> Any:
-    """A legend below the panels, or in the panel that is left over."""
-    handles, labels = panel.get_legend_handles_labels()
-    for other in made.axes:
-        for handle, label in zip(*other.get_legend_handles_labels(), strict=True):
-            if label not in labels:
-                handles.append(handle)
-                labels.append(label)
-    if spare is None:
-        made.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
-    else:
-        spare.axis("off")
-        spare.legend(handles, labels, loc="center", frameon=False)
-    return made

@@ -43,8 +43,9 @@ class Row:
     Then, of the rows judged, the largest distance of the coverage of `WINDOW` rows in a row from
     90 %, the longest streak of misses, and ΔCoverage by index modulo 7, as behind the printed
     figures; and of the whole run the largest |θ|. Of synthetic data, of the rows judged, how far
-    the ends are from the true quantiles, the mean over both (`away`). A method without a step size
-    has γ = 0.
+    the ends are from the true quantiles, the mean over both (`away`). Where β was searched, by
+    which share the pinball loss on the rows tuned on is larger with the median of the β tried than
+    with the best (`blind`). A method without a step size has γ = 0.
     """
 
     dataset: str
@@ -78,6 +79,7 @@ class Row:
     delta_modulo: float = nan
     farthest: float = nan
     away: float = nan
+    blind: float = nan
 
     @property
     def switched(self) -> str:

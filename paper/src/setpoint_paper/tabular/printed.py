@@ -10,7 +10,7 @@ labels, and wind power of another zone than the stand-in's.
 from math import nan
 from typing import NamedTuple
 
-__all__ = ["COLUMNS", "CURVES", "PRINTED", "Printed", "printed"]
+__all__ = ["COLUMNS", "CURVES", "PRINTED", "Printed", "printed", "printed_metric"]
 
 COLUMNS = ("none", "exponential", "score", "error", "cal")
 """The methods the numbers below are in the order of."""
@@ -112,3 +112,15 @@ def printed(dataset: str, method: str) -> Printed:
     """
     nothing = Printed(nan, nan, nan, nan, nan, nan)
     return PRINTED.get(dataset, {}).get(method.removesuffix("_coded"), nothing)
+
+
+def printed_metric(dataset: str, method: str, metric: str, risk: str = "coverage") -> float:
+    """What was printed of a metric under control of a risk; NaN if nothing was.
+
+    >>> printed_metric("wind", "none", "msl"), printed_metric("wind", "none", "coverage", "mc")
+    (1.178, 0.9035)
+    """
+    found = printed(dataset, method)
+    if risk == "coverage":
+        return float(getattr(found, metric, nan))
+    return found.coverage_under_mc if (metric, risk) == ("coverage", "mc") else nan

@@ -4,7 +4,7 @@
 pinball losses are told in the unit of y.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, nan
 
@@ -75,14 +75,15 @@ def calibrate(tape: Tape, dataset: str, seed: int, protocol: Protocol | None = N
     for risk in LEVELS:
         for method in METHODS:
             for gamma in told.gammas if method != OURS else told.gammas[:1]:
-                made = controller(method, risk, gamma, told, clip)
+                made, blind = controller(method, risk, gamma, told, clip), nan
                 if method in SPACES:
-                    made = tune(
+                    tried = tune(
                         made, chosen, SPACES[method], _Pinball(chosen, seen[: len(chosen)]),
                         budget=told.budget, confidence_level=CONFIDENCE, progress=False,
-                    ).best  # fmt: skip
-                trace = replay(made, part)
-                rows.append(judged(trace, dataset, seed, risk, method, told, scale, seen))
+                    )  # fmt: skip
+                    made, blind = tried.best, _blind(tried.objective)
+                row = judged(replay(made, part), dataset, seed, risk, method, told, scale, seen)
+                rows.append(replace(row, blind=blind))
     rows += [row for risk in LEVELS for row in coded(tape, dataset, seed, risk, told)]
     rows += [
         judged_run(
@@ -92,6 +93,11 @@ def calibrate(tape: Tape, dataset: str, seed: int, protocol: Protocol | None = N
         for gamma in told.gammas
     ]  # fmt: skip
     return rows
+
+
+def _blind(losses: Sequence[float] | np.ndarray) -> float:
+    """By which share the median of some losses is larger than the least; NaN of a single one."""
+    return float(np.median(losses) / np.min(losses)) - 1.0 if len(losses) > 1 else nan
 
 
 def coded(
@@ -114,14 +120,13 @@ def coded(
             continue
         begin = protocol.begin if options.early else protocol.tuned
         for gamma in protocol.gammas:
-            betas, loss = authors.tuned(options, chosen, risk, gamma, clip, protocol.budget)
+            betas, losses = authors.tuned(options, chosen, risk, gamma, clip, protocol.budget)
             shown = authors.run(options, standard[begin:], risk, gamma, betas, clip)
-            rows.append(
-                judged_run(
-                    shown, dataset, seed, risk, method, protocol.tuned - begin, scale, protocol,
-                    tuning=scale.spread * loss,
-                )
+            row = judged_run(
+                shown, dataset, seed, risk, method, protocol.tuned - begin, scale, protocol,
+                tuning=scale.spread * min(losses),
             )  # fmt: skip
+            rows.append(replace(row, blind=_blind(losses)))
     return rows
 
 

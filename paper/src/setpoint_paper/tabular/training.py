@@ -45,8 +45,9 @@ TRAININGS = {
     "printed, scaled by 5,000 rows": replace(_PRINTED, scale_rows=5_000, split=False),
     "printed, padded by means": replace(_PRINTED, raw_zeros=0),
 }
-"""As the paper's text says, where scaling sees no row that is tuned on; as the code behind the
-printed numbers does; and that with one step switched to what the text says."""
+"""As the paper's text says, but scaled by 5,000 rows: the text's 8,000 hold rows that are tuned on.
+As the code behind the printed numbers does; and that with one step switched to what the text says
+or, of scaling and padding, to what is sound."""
 
 SWITCHED = tuple(name for name in TRAININGS if name.startswith("printed,"))
 """The trainings that differ from the printed one in one step."""
