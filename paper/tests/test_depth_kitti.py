@@ -15,9 +15,9 @@ from setpoint.images import fit, known_pixels
 from setpoint.regions import Centre
 from setpoint_paper.cli import main
 from setpoint_paper.datasets import KITTI_DRIVES
-from setpoint_paper.depth import HEURISTICS
 from setpoint_paper.depth import kitti as protocol
 from setpoint_paper.depth.kitti import Marks, Trial, made, reproduce_kitti
+from setpoint_paper.depth.maps import HEURISTICS
 from setpoint_paper.depth.runs import GEOMETRIES, METHODS, judge
 from setpoint_paper.models import Preprocess, TorchDepth
 

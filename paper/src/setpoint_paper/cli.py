@@ -189,7 +189,7 @@ def everything(
         rows.reproduce(seeds=20, training="printed", jobs=jobs, out=out)
         rows.reproduce(jobs=jobs, out=out)
         labels.reproduce(out=out)
-        images.reproduce(heuristics=images.HEURISTICS, jobs=jobs, out=out)
+        images.reproduce(jobs=jobs, out=out)
     summary(out)
 
 
@@ -232,13 +232,11 @@ def depth(
         typer.Option(metavar="NAMES", help="stored, network; stored ones come with kitti alone."),
     ] = "stored,network",
     heuristics: Annotated[
-        str | None,
+        str,
         typer.Option(
-            metavar="NAMES",
-            help="constant, magnitude, previous, registered, and registered_paper, the paper's way "
-            "of the last; by default the first four, with --kitti all.",
+            metavar="NAMES", help="The paper's four, and registered_paper, its way of the last."
         ),
-    ] = None,
+    ] = "constant,magnitude,previous,registered,registered_paper",
     seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 10,
     frames: Annotated[
         int | None, typer.Option(help="How many first frames of each clip; by default all.")
@@ -274,10 +272,6 @@ def depth(
 
     With --kitti, --model is module:function, what makes the network.
     """
-    from setpoint_paper.depth import HEURISTICS, reproduce
-
-    usual = HEURISTICS[:4] if kitti is None else HEURISTICS
-    chosen = usual if heuristics is None else names(heuristics)
     if kitti is not None:
         from setpoint_paper.depth.kitti import reproduce_kitti
 
@@ -288,16 +282,18 @@ def depth(
             weights=weights,
             key=key,
             fresh=names(fresh),
-            heuristics=chosen,
+            heuristics=names(heuristics),
             seeds=seeds,
             epochs=epochs,
             out=out,
         )
         return
+    from setpoint_paper.depth import reproduce
+
     reproduce(
         clips=names(clip),
         models=names(model),
-        heuristics=chosen,
+        heuristics=names(heuristics),
         seeds=seeds,
         frames=frames,
         jobs=jobs,

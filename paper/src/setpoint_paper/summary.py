@@ -31,18 +31,14 @@ ORDER = (
 """The sections of the paper that claim something which an experiment can show."""
 
 _COST = {
-    "tabular-printed": ("`setpoint-paper tabular --training printed --seeds 20`", "5 to 8 h"),
-    "tabular": ("`setpoint-paper tabular --seeds 5`", "2 to 4 h"),
+    "tabular-printed": ("`setpoint-paper tabular --training printed --seeds 20`", "4 h"),
+    "tabular": ("`setpoint-paper tabular`", "2 h"),
     "tabular-linear": ("`setpoint-paper tabular --model linear`", "2 min"),
-    "depth": (
-        "`setpoint-paper depth --heuristics constant,magnitude,previous,registered,"
-        "registered_paper`",
-        "1 to 2 h",
-    ),
+    "depth": ("`setpoint-paper depth`", "1 h"),
     "classification": ("`setpoint-paper classification`", "5 min"),
 }
-"""What to type for a page, and how long one processor works on it; calibration alone takes some
-ten seconds a tape."""
+"""What to type for a page, and about how long one processor works on it: two minutes a tape with a
+batch of 256, twice that with 512, ten seconds to calibrate it, six minutes a seed of depth."""
 
 
 class Line(NamedTuple):
@@ -102,11 +98,13 @@ def summary(folder: Path) -> str:
             ],
         ),
         _wrapped(
-            "`setpoint-paper all --quick` runs something small of everything in a few minutes, and "
-            "`setpoint-paper summary` makes this page anew. `setpoint-paper tapes` makes every "
-            "recording that the tabular pages use, in the order of their use, and goes on where it "
-            "was stopped; the pages can be made from what there is at any time (`--ready`). Rows "
-            "that stand in the folder of `--out` are kept, so seeds can be added on any machine."
+            "`setpoint-paper all` runs all of it and the tapes in which one step of the training "
+            "is switched, two hours more: nine in all, less with `--jobs`. `setpoint-paper all "
+            "--quick` runs something small of everything in a few minutes, and `setpoint-paper "
+            "summary` makes this page anew. `setpoint-paper tapes` makes every recording that the "
+            "tabular pages use, in the order of their use, and goes on where it was stopped; the "
+            "pages can be made from what there is at any time (`--ready`). Rows that stand in the "
+            "folder of `--out` are kept, so seeds can be added on any machine."
         ),
         "## What the printed numbers hide",
         "\n".join(_hidden(folder)),

@@ -1,5 +1,5 @@
 """The paper's depth experiments (section 4.2)."""
 
-from setpoint_paper.depth.experiment import HEURISTICS, reproduce
+from setpoint_paper.depth.experiment import reproduce
 
-__all__ = ["HEURISTICS", "reproduce"]
+__all__ = ["reproduce"]

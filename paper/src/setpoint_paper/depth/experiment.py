@@ -31,14 +31,13 @@ from setpoint_paper.work import each, folder_of, say, screen
 __all__ = ["CLIPS", "HEURISTICS", "MODELS", "reproduce"]
 
 _QUICK_FRAMES = 160
-_PAPER = HEURISTICS[:4]
 
 
 def reproduce(
     *,
     clips: Sequence[str] = CLIPS,
     models: Sequence[str] = MODELS,
-    heuristics: Sequence[str] = _PAPER,
+    heuristics: Sequence[str] = HEURISTICS,
     seeds: int = 10,
     jobs: int = 1,
     quick: bool = False,
@@ -61,8 +60,7 @@ def reproduce(
     models
         Some of `MODELS`; stored predictions come with kitti alone.
     heuristics
-        Some of `HEURISTICS`; by default the paper's four. The fifth is the paper's way of
-        registration, which takes longer than all others together.
+        Some of `HEURISTICS`: the paper's four, and its own way of registration.
     seeds
         How many seeds, from 0 on: of the networks' first weights and of the known pixels.
     jobs
@@ -245,7 +243,7 @@ def _command(
         words.append(f"--clip {','.join(clips)}")
     if tuple(models) != MODELS:
         words.append(f"--model {','.join(models)}")
-    if tuple(heuristics) != _PAPER:
+    if tuple(heuristics) != HEURISTICS:
         words.append(f"--heuristics {','.join(heuristics)}")
     words.append("--quick" if quick else f"--seeds {seeds}")
     if frames is not None:
