@@ -165,8 +165,14 @@ def _method(results: Results) -> str:
                 "from row 5,001, clips its share of the scores to [0, 1] and interpolates, so that "
                 "no set is full and no certificate holds. Where they searched β with SMAC, here "
                 "as many points of a sequence that fills the range are tried.",
-                "The self-adjusting method is the library's default, `sp.intervals()`, and not in "
-                "the paper. It has no γ, and nothing is tuned for it.",
+                *(
+                    (
+                        "The self-adjusting method is the library's default, `sp.intervals()`, and "
+                        "not in the paper. It has no γ, and nothing is tuned for it.",
+                    )
+                    if any(row.method == OURS for row in results.rows)
+                    else ()
+                ),
                 "Scaled length is length over one mean for each data set, risk and selection of "
                 "γ: that over seeds of the four stretchings, of the two adaptive ones over an "
                 "exponential and, where coverage is controlled, of calibration with cal.",
@@ -256,6 +262,7 @@ def _claims(results: Results) -> str:
         f"**{ours.where}** {ours.claim}: **{f'{few}: ' if few else ''}{ours}**. "
         + " ".join(f"{other.setting}: {other}." for other in others if other.count)
         for ours, *others in settled
+        if any(verdict.count for verdict in (ours, *others))
     ]
     studied = study_verdicts(results.study)
     few = so_far(results, results.study)
