@@ -40,7 +40,7 @@ PAIRS = 100
 class Cut:
     """Registers what is left of two maps when the ends of their range are cut, as `DIS` cuts them.
 
-    So TV-L1 can see the very values that DIS sees.
+    So TV-L1 can see the range that DIS sees, though not its rounding to 8 bits.
     """
 
     register: Any

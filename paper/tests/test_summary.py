@@ -38,8 +38,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_every_claim_stands_on_the_page_in_the_order_of_the_paper(folder: Path) -> None:
-    path = write_summary(folder)
-    assert path == folder.parent / "README.md"
+    path = write_summary(folder, folder.parent / "claims.md")
+    assert path == folder.parent / "claims.md"
     text = path.read_text("utf-8")
     rows = [line.split("|") for line in text.splitlines() if line.startswith("|")]
     claims = [row[3].strip() for row in rows if len(row) == 8]
@@ -67,6 +67,18 @@ def test_every_claim_stands_on_the_page_in_the_order_of_the_paper(folder: Path) 
     )
     assert "the loss of none changes" in hidden.partition("**Batch and scaling.**")[0]
     assert "the text's and the authors': road (network) 17.0 and 17.0" in hidden
+
+
+def test_a_page_lies_in_its_folder_and_overwrites_nothing_beside_it(folder: Path) -> None:
+    beside = folder.parent / "README.md"
+    beside.write_text("mine", "utf-8")
+    store(made(seeds=1), folder, "tabular-linear")
+    text = " ".join(write_summary(folder).read_text("utf-8").split())
+    assert "[depth](depth.md)" in text
+    assert "](results/" not in text
+    assert "the linear model stands for the network" in text
+    assert beside.read_text("utf-8") == "mine"
+    assert "[depth](results/depth.md)" in summary(folder, folder.parent)
 
 
 def test_a_page_needs_results(tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def test_a_margin_decides_where_its_interval_lies_on_one_side_of_zero():
     verdict = decided("claim", "4.1", "rule", "ours", margins)
     assert (verdict.held, verdict.failed, verdict.undecided) == (("a", "d"), ("b",), ("c",))
     assert str(verdict) == "holds partly (2 of 4, not b, undecided c)"
-    found = {margin.dataset: margin.found for margin in verdict.margins}
+    found = {dataset: margin.interval for dataset, margin in verdict.margins.items()}
     half = 4.302653 * 0.1 / 3**0.5  # Student's quantile with two degrees of freedom
     told = found["a"].mean, found["a"].low, found["a"].high
     assert told == pytest.approx((1.1, 1.1 - half, 1.1 + half))
@@ -209,9 +209,25 @@ def test_every_comparison_has_an_interval_of_its_own():
     won = [{"one": 1.0 + 0.1 * seed, "two": 0.5 + 0.1 * seed} for seed in range(3)]
     verdict = decided("", "", "", "", {"a": won, "b": [{**each, "two": -0.5} for each in won]})
     assert (verdict.held, verdict.failed) == (("a",), ("b",))
-    assert [str(margin) for margin in verdict.margins] == [
-        "a 0.6 [0.352, 0.848] (two)", "b −0.5 [−0.5, −0.5] (two)",
-    ]  # fmt: skip
+    assert verdict.margin("a") == "0.6 [0.352, 0.848] (two)"
+    assert verdict.margin("b") == "−0.5 [−0.5, −0.5] (two)"
+    assert verdict.margin("c") == "–"
+
+
+def test_chance_alone_seldom_loses_one_of_several_comparisons():
+    rng = np.random.default_rng(0)
+
+    def lost(rivals):
+        seeds = [{str(rival): rng.normal() for rival in range(rivals)} for _ in range(10)]
+        return bool(decided("", "", "", "", {"a": seeds}).failed)
+
+    for rivals in (1, 3, 6):
+        assert sum(lost(rivals) for _ in range(800)) < 0.05 * 800
+
+
+def test_rounding_is_no_margin():
+    rounded = [{"": 5e-17}, {"": 6e-17}]
+    assert decided("", "", "", "", {"a": rounded}).undecided == ("a",)
 
 
 def test_a_tie_is_undecided_and_nothing_is_no_verdict():
@@ -378,7 +394,7 @@ def test_the_study_of_gamma_has_verdicts():
         "holds",
     ]
     kinked = (*made(seeds=1).study, replace(BLANK, gamma=10.0, msl=1.0, length=20.0))
-    assert str(study_verdicts(kinked)[1].margins[0]) == "synthetic −33.3 (1 to 10)"
+    assert study_verdicts(kinked)[1].margin("synthetic") == "−33.3 (1 to 10)"
 
 
 def test_every_claim_names_its_place_and_rule():

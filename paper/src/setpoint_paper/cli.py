@@ -159,14 +159,15 @@ def classification(
 
 @app.command()
 def summary(
-    results: Annotated[
-        Path, typer.Option(help="The folder of results; README.md goes beside it.")
-    ] = Path("results"),
+    results: Annotated[Path, typer.Option(help="The folder of results.")] = Path("results"),
+    page: Annotated[
+        Path | None, typer.Option(help="The page to write; by default README.md in that folder.")
+    ] = None,
 ) -> None:
     """The one page: every claim of the paper in order, with its verdict, from stored results."""
     from setpoint_paper.summary import write_summary
 
-    typer.echo(f"Every claim on one page: {write_summary(results)}")
+    typer.echo(f"Every claim on one page: {write_summary(results, page)}")
 
 
 @app.command("all")

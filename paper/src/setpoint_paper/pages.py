@@ -1,7 +1,7 @@
 """What the reports of all experiments share: tables in plain text, and verdicts on claims."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isnan, nan, sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple
@@ -20,8 +20,9 @@ class Interval:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """What decides: the interval, or one value as both of its ends."""
-        return (self.mean, self.mean) if isnan(self.low) else (self.low, self.high)
+        """What decides: the interval, or one value as both of its ends; rounding is no margin."""
+        low, high = (self.mean, self.mean) if isnan(self.low) else (self.low, self.high)
+        return round(low, 12), round(high, 12)
 
     def __str__(self) -> str:
         if isnan(self.low):
@@ -32,11 +33,11 @@ class Interval:
 def _signed(value: float) -> str:
     """Three digits that count; what is left of a difference of equal numbers is 0, not 4e-16."""
     value = round(value, 12) + 0.0
-    return f"{value:+,.0f}" if abs(value) >= 1000.0 else f"{value:+.3g}"
+    return f"{value:+,.0f}" if abs(value) >= 999.5 else f"{value:+.3g}"
 
 
-def interval(values: Sequence[float]) -> Interval:
-    """The mean of some values with Student's 95 % interval.
+def interval(values: Sequence[float], comparisons: int = 1) -> Interval:
+    """The mean of some values with Student's 95 % interval; a wider one for several comparisons.
 
     >>> print(interval([1.0, 2.0, 3.0]))
     +2 [-0.484, +4.48]
@@ -50,31 +51,32 @@ def interval(values: Sequence[float]) -> Interval:
         return Interval(mean, nan, nan, len(values))
     from scipy.stats import t
 
-    half = float(t.ppf(0.975, len(values) - 1)) * stdev(values) / sqrt(len(values))
+    level = 1.0 - 0.025 / comparisons
+    half = float(t.ppf(level, len(values) - 1)) * stdev(values) / sqrt(len(values))
     return Interval(mean, mean - half, mean + half, len(values))
 
 
 class Margin(NamedTuple):
-    """The comparison on a data set that says least for a claim, and the interval of its margin.
+    """One comparison on a data set: what is compared with, and the interval of the margin.
 
-    `rival` is what is compared with, nothing where a claim has one comparison.
+    `rival` is empty where a claim has one comparison. `against` says that the claim loses it.
     """
 
-    dataset: str
     rival: str
-    found: Interval
+    interval: Interval
+    against: bool
 
     def __str__(self) -> str:
-        told = str(self.found).replace("+", "").replace("-", "−")
-        return f"{self.dataset} {told}{f' ({self.rival})' if self.rival else ''}"
+        told = str(self.interval).replace("+", "").replace("-", "−")
+        return f"{told} ({self.rival})" if self.rival else told
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """On which of the data sets a claim holds, in one setting.
 
-    `undecided` are those where the intervals of the margins neither all lie above 0 nor one of them
-    below. `margins` have the least favourable comparison of each data set.
+    `undecided` are those where the claim neither wins every comparison nor loses one. `margins` has
+    the worst comparison on each data set.
 
     >>> print(Verdict("", "", "", "", (), ("power",), ("wind",)))
     does not hold here (0 of 2, not power, undecided wind)
@@ -87,7 +89,7 @@ class Verdict:
     held: tuple[str, ...]
     failed: tuple[str, ...]
     undecided: tuple[str, ...] = ()
-    margins: tuple[Margin, ...] = ()
+    margins: Mapping[str, Margin] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -104,6 +106,10 @@ class Verdict:
         if self.held:
             return "holds partly"
         return "does not hold here" if self.failed else "undecided"
+
+    def margin(self, dataset: str) -> str:
+        """The worst comparison on a data set as a table has it; a dash if there is none."""
+        return str(self.margins.get(dataset, "–"))
 
     def __str__(self) -> str:
         if not self.count:
@@ -123,44 +129,39 @@ def decided(claim: str, where: str, rule: str, setting: str, margins: Margins) -
     """The verdict of a rule whose margins are positive where it holds.
 
     Each comparison has an interval of its own, paired by seed: the best rival of each seed would
-    be a stronger rival than any of them. With one seed the sign decides.
+    be a stronger rival than any of them. A claim that must win all of k comparisons loses one where
+    an interval of 1 − 0.05/k lies below 0, so that chance alone does so in 5 % of the data sets at
+    most. With one seed the sign decides.
     """
     found = {}
     for name, seeds in margins.items():
         rivals = dict.fromkeys(rival for each in seeds for rival in each)
-        found[name] = [
-            Margin(
-                name,
-                rival if len(rivals) > 1 else "",
-                interval([each[rival] for each in seeds if rival in each]),
-            )
-            for rival in rivals
-        ]
+        found[name] = []
+        for rival in rivals:
+            values = [each[rival] for each in seeds if rival in each]
+            against = interval(values, len(rivals)).ends[1] < 0.0
+            shown = rival if len(rivals) > 1 else ""
+            found[name].append(Margin(shown, interval(values), against))
     return weighed(claim, where, rule, setting, found)
 
 
 def weighed(
     claim: str, where: str, rule: str, setting: str, margins: Mapping[str, Sequence[Margin]]
 ) -> Verdict:
-    """A claim holds on a data set if all intervals lie above 0, and fails if one lies below."""
+    """A claim holds on a data set if all intervals lie above 0, and fails if it loses one."""
     held: list[str] = []
     failed: list[str] = []
     undecided: list[str] = []
-    told = []
+    worst = {}
     for name, found in margins.items():
-        if not found:
-            continue
-        against = [one for one in found if one.found.ends[1] < 0.0]
-        if against:
+        lost = [margin for margin in found if margin.against]
+        if lost:
             failed.append(name)
-            told.append(min(against, key=lambda one: one.found.ends[1]))
-        else:
-            least = min(found, key=lambda one: one.found.ends[0])
-            (held if least.found.ends[0] > 0.0 else undecided).append(name)
-            told.append(least)
-    return Verdict(
-        claim, where, rule, setting, tuple(held), tuple(failed), tuple(undecided), tuple(told)
-    )
+            worst[name] = min(lost, key=lambda margin: margin.interval.ends[1])
+        elif found:
+            least = worst[name] = min(found, key=lambda margin: margin.interval.ends[0])
+            (held if least.interval.ends[0] > 0.0 else undecided).append(name)
+    return Verdict(claim, where, rule, setting, tuple(held), tuple(failed), tuple(undecided), worst)
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

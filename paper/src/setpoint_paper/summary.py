@@ -4,7 +4,8 @@ It is made from the results that the experiments stored, and says what each line
 """
 
 import csv
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from math import isnan
 from pathlib import Path
 from statistics import fmean
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from setpoint._files import put
 from setpoint.errors import DataError
 from setpoint_paper.depth.claims import places, typical
-from setpoint_paper.depth.report import NAMES, judged, numbers, read_csv
+from setpoint_paper.depth.report import NAMES, cases, compared, read_csv
 from setpoint_paper.depth.runs import GEOMETRIES
 from setpoint_paper.pages import Interval, Margin, Verdict, interval, table, weighed
 from setpoint_paper.tabular import claims
@@ -53,13 +54,19 @@ class Line(NamedTuple):
     details: str
 
 
-def write_summary(folder: Path) -> Path:
-    """Writes README.md beside the folder of results."""
-    return put(folder.parent / "README.md", summary(folder))
+def write_summary(folder: Path, page: Path | None = None) -> Path:
+    """Writes the page, by default as README.md into the folder of results."""
+    target = folder / "README.md" if page is None else page
+    return put(target, summary(folder, target.parent))
 
 
-def summary(folder: Path) -> str:
-    """The page, from whatever results there are in the folder."""
+def summary(folder: Path, place: Path | None = None) -> str:
+    """The page, from whatever results there are in a folder, for a page that lies in a place."""
+    way = Path(os.path.relpath(folder, folder if place is None else place))
+
+    def link(page: str) -> str:
+        return f"[{page}]({(way / page).as_posix()}.md)"
+
     lines = [*_tabular(folder), *_depth(folder), *_classes(folder)]
     if not lines:
         raise DataError(f"{folder} holds no results: run an experiment with --out {folder}")
@@ -82,6 +89,8 @@ def summary(folder: Path) -> str:
             "every data set, and partly where on some; it is undecided where seeds differ too much "
             "on every one. The numbers count data sets, and the last column seeds, by the text and "
             "by their code. [The numbers](#the-numbers) follow below, by number."
+            + " Here the linear model stands for the network under *by the text*."
+            * any(line.page == "tabular-linear" for line in lines)
         ),
         table(["no.", "section", "claim", "by the text", "by their code", "seeds"], cells),
         _wrapped(
@@ -91,11 +100,7 @@ def summary(folder: Path) -> str:
         "## What to type, and what it costs",
         table(
             ["page", "command", "one processor", "seeds so far"],
-            [
-                [f"[{page}](results/{page}.md)", *_COST[page], _seeds(folder, page)]
-                for page in pages
-                if page in _COST
-            ],
+            [[link(page), *_COST[page], _seeds(folder, page)] for page in pages if page in _COST],
         ),
         _wrapped(
             "`setpoint-paper all` runs all of it and the tapes in which one step of the training "
@@ -112,15 +117,16 @@ def summary(folder: Path) -> str:
         _wrapped(
             "A claim is decided by margins, positive where it holds: for each data set the mean "
             "over seeds and the 95 % confidence interval, paired by seed. Where there are several "
-            "comparisons, all must lie above 0; one below 0 is against the claim, and the least "
-            "favourable is told, with what it is to. A data set is undecided where neither is "
-            "so; with one seed there is no interval and the sign decides. *γ by test* is γ chosen "
+            "comparisons, all must lie above 0; one below 0 is against the claim, of k comparisons "
+            "by an interval of 1 − 0.05/k. The worst comparison is shown, with its rival in "
+            "brackets. A data set is undecided where neither is so; with one seed there is no "
+            "interval and the sign decides. *γ by test* is γ chosen "
             "by the rows that are judged. Numbers are medians over seeds. The command of each page "
             "is in the table above."
         ),
         *(
             f"**{number}. {line.claim[0].upper()}{line.claim[1:]}** ({line.where}; "
-            f"[{line.page}](results/{line.page}.md))\n\n{line.details}"
+            f"{link(line.page)})\n\n{line.details}"
             for number, line in enumerate(lines, 1)
         ),
     ]
@@ -158,14 +164,6 @@ def _place(where: str) -> int:
     return len(ORDER)
 
 
-def _margin(verdict: Verdict | None, dataset: str) -> str:
-    """The margin on a data set, as it stands in a table."""
-    for margin in verdict.margins if verdict is not None else ():
-        if margin.dataset == dataset:
-            return str(margin).removeprefix(f"{dataset} ")
-    return "–"
-
-
 def _found(folder: Path, stem: str) -> Results | None:
     return load(folder, stem) if (folder / f"{stem}.json").is_file() else None
 
@@ -195,10 +193,14 @@ def _tabular(folder: Path) -> Iterator[Line]:
         if not verdicts:
             continue
         briefs = [_brief(verdicts.get(setting)) for setting in (SETTINGS[0], SETTINGS[2])]
-        counts = dict.fromkeys((setting.coded, _counted(known[setting])) for setting in verdicts)
+        counts = [
+            _spans(found)
+            for coded in (False, True)
+            if (found := [each for setting, each in verdicts.items() if setting.coded is coded])
+        ]
         first = next(iter(verdicts))
         yield Line(
-            claim.where, claim.text, *briefs, ", ".join(count for _, count in counts),
+            claim.where, claim.text, *briefs, ", ".join(counts),
             _stem(folder, first.coded), _compared(claim, verdicts, known),
         )  # fmt: skip
     for stem, results in (("tabular-printed", code), ("tabular", text)):
@@ -206,8 +208,9 @@ def _tabular(folder: Path) -> Iterator[Line]:
         if spent:
             model, live = spent
             word = "holds" if live < 0.01 * model else "does not hold here"
+            columns = ("–", word) if results is code else (word, "–")
             yield Line(
-                "abstract", "essentially zero additional computational cost", word, "–", "–", stem,
+                "abstract", "essentially zero additional computational cost", *columns, "–", stem,
                 _wrapped(
                     "The rule: a step of calibration takes less than 1 % of a step of the model. "
                     f"It takes {100.0 * live / model:.2f} % ({1000.0 * live:.1f} µs of "
@@ -216,11 +219,12 @@ def _tabular(folder: Path) -> Iterator[Line]:
             )  # fmt: skip
             break
     for verdict in study_verdicts(text.study) if text is not None else ():
-        yield Line(
-            verdict.where, verdict.claim, verdict.word, "–",
-            f"{verdict.margins[0].found.count}", _stem(folder, coded=False),
-            _wrapped(f"The margin: {verdict.rule}. {verdict.margins[0]}."),
-        )  # fmt: skip
+        if verdict.count:
+            yield Line(
+                verdict.where, verdict.claim, verdict.word, "–", _spans([verdict]),
+                _stem(folder, coded=False),
+                _wrapped(f"The margin: {verdict.rule}. {verdict.margin('synthetic')}."),
+            )  # fmt: skip
 
 
 _MAIN = (SETTINGS[2], SETTINGS[0])
@@ -248,7 +252,7 @@ def _compared(
         for dataset, cells in lines.items():
             ran = dataset in results.datasets
             cells.append(claims.numbers(results, claim, setting, dataset) if ran else "–")
-            cells.append(_margin(verdicts[setting], cells[0]))
+            cells.append(verdicts[setting].margin(cells[0]))
     told = [f"The margin: {claim.rule}."]
     if shown:
         told.append(f"In the table: {claims.heading(claim)}.")
@@ -270,23 +274,21 @@ def _depth(folder: Path) -> Iterator[Line]:
     if not (folder / "depth.csv").is_file():
         return
     rows = read_csv(folder / "depth.csv")
-    seeds = len({row.seed for row in rows})
-    for claim, found in judged(rows):
-        briefs = {each.geometry: _brief(each.verdict) for each in found if each.way == found[0].way}
+    for claim, found in cases(rows):
+        briefs = {case.geometry: _brief(case.verdict) for case in found if case.way == found[0].way}
         told = [f"The margin: {claim.rule}. Printed: {claim.printed}."]
-        told += [f"*{str(each)[0].upper()}{str(each)[1:]}*: {each.verdict}." for each in found]
-        lines = [
-            [str(each), name, numbers(rows, claim, each, place), _margin(each.verdict, name)]
-            for each in found
-            for place in places(rows)
-            if (name := f"{place[0]} ({place[1]})") in {one.dataset for one in each.verdict.margins}
-        ]
-        shown = table(["way", "clip", "here", "margin"], lines)
+        told += [f"*{str(case)[0].upper()}{str(case)[1:]}*: {case.verdict}." for case in found]
         yield Line(
             claim.where, claim.text, briefs.get("text", briefs.get("", "–")),
-            briefs.get("authors", "–"), f"{seeds}", "depth",
-            f"{_wrapped(' '.join(told))}\n\n{shown}",
+            briefs.get("authors", "–"), _spans(case.verdict for case in found), "depth",
+            f"{_wrapped(' '.join(told))}\n\n{compared(rows, claim, found)}",
         )  # fmt: skip
+
+
+def _spans(verdicts: Iterable[Verdict]) -> str:
+    """How many seeds some verdicts rest on, on the least and the best known data set."""
+    counts = [margin.interval.count for each in verdicts for margin in each.margins.values()]
+    return " to ".join(f"{count}" for count in dict.fromkeys((min(counts), max(counts))))
 
 
 def _classes(folder: Path) -> Iterator[Line]:
@@ -302,17 +304,11 @@ def _classes(folder: Path) -> Iterator[Line]:
     unbalanced = {
         (line["stream"], line["family"]): 100.0 * float(line["unbalanced"]) for line in ran
     }
-    margins = {
-        line["stream"]: [
-            Margin(
-                line["stream"],
-                "",
-                Interval(*(float(line[f"balance_{end}"]) for end in ("gain", "low", "high")), 1),
-            )
-        ]
-        for line in ran
-        if line["balance_gain"]
-    }
+    margins = {}
+    for line in ran:
+        if line["balance_gain"]:
+            gain, low, high = (float(line[f"balance_{end}"]) for end in ("gain", "low", "high"))
+            margins[line["stream"]] = [Margin("", Interval(gain, low, high, 1), high < 0.0)]
     if not margins:
         return
     claim = "threshold sets have unbalanced coverage, cumulative sets are better"
@@ -325,7 +321,7 @@ def _classes(folder: Path) -> Iterator[Line]:
         [
             stream,
             ", ".join(f"{unbalanced[stream, name]:.1f}" for name in ("Threshold", "Cumulative")),
-            _margin(verdict, stream),
+            verdict.margin(stream),
         ]
         for stream in margins
     ]

@@ -155,10 +155,10 @@ def balance(y: NDArray[Any], first: Floats, second: Floats, *, block: int = BLOC
     first, second
         1 where the set held the class, else 0.
     block
-        Rows in a block; no more than there are.
+        Rows in a block; at most a tenth of them all, for one block alone never varies.
     """
     rows = len(y)
-    width = min(block, rows)
+    width = max(1, min(block, rows // 10))
     classes, places = np.unique(y, return_inverse=True)
     members = places[:, None] == np.arange(len(classes))
     counts = np.stack([members, members * first[:, None], members * second[:, None]])

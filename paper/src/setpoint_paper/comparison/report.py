@@ -383,7 +383,11 @@ def draw(results: Results, path: Path) -> None:
     shown: tuple[tuple[str, Floats, Callable[[Floats], float]], ...] = (
         ("Winkler score\n/ best", winkler, _mean_ratio),
         ("width\n/ narrowest", results.ratios("width"), _mean_ratio),
-        ("worst window,\npoints below 90 %", short, lambda found: max(0.1, float(found.mean()))),
+        (
+            "worst window,\npoints below 90 %",
+            short,
+            lambda found: float(np.maximum(0.1, found.mean())),
+        ),
     )
     order = sorted(range(len(results.rules)), key=lambda rule: _mean_ratio(winkler[rule]))
     tones = [COLOURS[_LOOKS[results.rules[rule].kind][0]] for rule in order]

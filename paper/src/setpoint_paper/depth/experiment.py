@@ -23,7 +23,7 @@ from setpoint_paper.depth.maps import (
     Recipe,
     maps_of,
 )
-from setpoint_paper.depth.report import NAMES, brief, read_csv, report, write_csv
+from setpoint_paper.depth.report import METHOD_NAMES, NAMES, brief, read_csv, report, write_csv
 from setpoint_paper.depth.runs import GEOMETRIES, METHODS, Row, Series, judge
 from setpoint_paper.depth.tapes import Frames, make, read
 from setpoint_paper.work import each, folder_of, say, screen
@@ -190,7 +190,7 @@ def _draw(
         if runs:
             frames, clip = _ready(recipe, place), recipe.data()
             figures.picture(clip, frames, float(runs["single"].lam[frames.shown[0]]), drawn[0])
-            shown = {"one risk": runs["single"], "two, Max": runs["max"]}
+            shown = {METHOD_NAMES[each]: runs[each] for each in ("single", "max_bare")}
             first, title = clip.split().validation.start, f"{where}, {NAMES[best]}, seed 0"
             figures.over_time(shown, frames.validation, first, title, drawn[1])
         told = (

@@ -287,8 +287,8 @@ class _Reached:
             file.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Removes all that was kept."""
-        for file in (self._path, *self._files()):
+        """Removes all that was kept, also what a stop left of older networks."""
+        for file in (self._path, *self._path.parent.glob(f"{self._path.stem}.*.model")):
             file.unlink(missing_ok=True)
 
 

@@ -26,10 +26,10 @@ __all__ = [
     "GEOMETRY_NAMES",
     "METHOD_NAMES",
     "NAMES",
-    "Judged",
+    "Case",
     "brief",
-    "judged",
-    "numbers",
+    "cases",
+    "compared",
     "read_csv",
     "report",
     "write_csv",
@@ -70,7 +70,7 @@ def report(
         "## What is guaranteed",
         _guarantees(rows),
         "## The paper's claims",
-        _claims(rows),
+        _claims(rows, full=bool(parts_told)),
         "## Beside the printed numbers",
         _beside(rows),
     ]
@@ -103,10 +103,10 @@ _TUNED = """\
 θ starts where the risks would have been held on the end of the warm-up; calibration runs from the
 first frame of the validation part, with exponential stretching. γ is tuned on the validation part
 alone, by the paper's rule and grids: the narrowest sets among those with image coverage above
-79.9 % and, with two risks, centre failure below 11 %; where no γ has both, the tolerances of 0.1
-and 1 points are doubled until one has. The safeguard shows the full set where λ would make
-intervals four times as wide as the range of depth in the warm-up. Every number below is of the
-test part, except those of certificates, which speak of the whole run."""
+79.9 % and, with two risks, centre failure below 11 %, and first of all the fewest full ones; where
+no γ has both, the tolerances of 0.1 and 1 points are doubled until one has. The safeguard shows the
+full set where λ would make intervals four times as wide as the range of depth in the warm-up. Every
+number below is of the test part, except those of certificates, which speak of the whole run."""
 
 _CENTRES = """\
 The centre is the middlemost window, in the text one of 50 × 50 pixels of a square of 448 × 448.
@@ -361,23 +361,20 @@ def _spread(found: Sequence[Row], metric: str) -> str:
     return f"{_percent(min(known), 1)} to {_percent(max(known), 1)}"
 
 
-class Judged(NamedTuple):
-    """A verdict on a claim, and with which way and which centre."""
+class Case(NamedTuple):
+    """A verdict on a claim, in which way and with which centre, if these matter."""
 
     way: str
     geometry: str
     verdict: Verdict
 
     def __str__(self) -> str:
-        return ", ".join(filter(None, (WAY_NAMES[self.way], GEOMETRY_NAMES.get(self.geometry))))
+        told = filter(None, (WAY_NAMES.get(self.way), GEOMETRY_NAMES.get(self.geometry)))
+        return ", ".join(told) or "here"
 
 
-def judged(rows: Sequence[Row]) -> Iterator[tuple[Claim, list[Judged]]]:
-    """Every claim with its verdicts, the paper's way first; only those that say something new.
-
-    A claim that is not about the centre has one verdict a way, without a geometry; one that asks
-    for nothing in which the ways differ has that of the paper's way alone.
-    """
+def cases(rows: Sequence[Row]) -> Iterator[tuple[Claim, list[Case]]]:
+    """Every claim with its verdicts, the paper's way first; only those that say something new."""
     settled = {
         (way, geometry): decide(rows, geometry, way) for way in WAYS for geometry in GEOMETRIES
     }
@@ -385,7 +382,7 @@ def judged(rows: Sequence[Row]) -> Iterator[tuple[Claim, list[Judged]]]:
         asked = {word for heuristic, _, method in claim.evidence for word in (heuristic, method)}
         same = not asked & set(WAYS["paper"])
         found = [
-            Judged(way, geometry if claim.centre else "", verdicts[claim])
+            Case("" if same else way, geometry if claim.centre else "", verdicts[claim])
             for (way, geometry), verdicts in settled.items()
             if claim in verdicts
             and (claim.centre or geometry == "text")
@@ -395,16 +392,16 @@ def judged(rows: Sequence[Row]) -> Iterator[tuple[Claim, list[Judged]]]:
             yield claim, found
 
 
-def _claims(rows: Sequence[Row]) -> str:
-    lines = [
-        line
-        for claim, found in judged(rows)
-        for line in (
-            f"- *{claim.text}* ({claim.where}). The margin: {claim.rule}. Printed: "
-            f"{claim.printed}.",
-            *(f"    - {each}: **{each.verdict}**." for each in found),
+def _claims(rows: Sequence[Row], full: bool = False) -> str:
+    """Each claim with its verdicts; in full with its numbers too, which else the one page has."""
+    lines = []
+    for claim, found in cases(rows):
+        lines.append(
+            f"- *{claim.text}* ({claim.where}). The margin: {claim.rule}. Printed: {claim.printed}."
         )
-    ]
+        lines += [f"    - {case}: **{case.verdict}**." for case in found]
+        if full:
+            lines += ["", compared(rows, claim, found), ""]
     if not lines:
         return "Not judged: this needs more heuristics."
     seeds = min(len({row.seed for row in rows if (row.clip, row.model) == p}) for p in places(rows))
@@ -412,19 +409,31 @@ def _claims(rows: Sequence[Row]) -> str:
     told = (
         "A rule has margins, positive where the claim holds, for each clip, model and seed. A "
         "claim holds on a clip where the 95 % interval of every mean margin lies above 0, and "
-        "fails where one lies below. The numbers and the margins stand on the "
-        "[page of all claims](../README.md). A printed length with * is that of one pixel a frame."
+        "fails where one lies below. A printed length with * is that of one pixel a frame."
     )
+    if not full:
+        told += " The numbers and the margins stand on the page of all claims."
     return "\n".join([f"{told}{note}", "", *lines])
 
 
-def numbers(rows: Sequence[Row], claim: Claim, one: Judged, place: tuple[str, str]) -> str:
+def compared(rows: Sequence[Row], claim: Claim, found: Sequence[Case]) -> str:
+    """The numbers and margins of a claim, for each case and clip."""
+    lines = [
+        [str(case), name, numbers(rows, claim, case, place), case.verdict.margin(name)]
+        for case in found
+        for place in places(rows)
+        if (name := f"{place[0]} ({place[1]})") in case.verdict.margins
+    ]
+    return table(["way", "clip", "here", "margin"], lines)
+
+
+def numbers(rows: Sequence[Row], claim: Claim, case: Case, place: tuple[str, str]) -> str:
     """Our numbers of a clip, in the order of the printed ones."""
-    named, told = WAYS[one.way], []
+    named, told = WAYS.get(case.way, {}), []
     for heuristic, metric, method in claim.evidence:
         value = typical(
             rows, place, named.get(heuristic, heuristic), metric, named.get(method, method),
-            one.geometry or "text",
+            case.geometry or "text",
         )  # fmt: skip
         shown = f"{_number(value)} m" if metric == "length" else f"{_percent(value)} %"
         told.append(f"{shown} full sets" if metric == "saturated" else shown)
@@ -460,7 +469,7 @@ def _beside(rows: Sequence[Row]) -> str:
             )
     for method, printed in PRINTED_RISKS.items():
         for told, metric, geometry in metrics:
-            if metric == "centre_coverage" or method == "single":
+            if metric == "centre_coverage":
                 continue
             digits = _number if metric == "length" else _percent
             star = "*" if metric == "length" else ""

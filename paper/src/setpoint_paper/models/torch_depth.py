@@ -213,8 +213,10 @@ class TorchDepth:
         """This network as a model of residuals: the loss is "absolute", and a label may be 0.
 
         What it is shown and where its map is stay as they are. Its optimiser, scheduler and clip
-        do too, unless another optimiser is given, which comes without a scheduler.
+        do too, unless another optimiser is given, with a clip of its own and without a scheduler.
         """
+        if optimiser is None and clip is not None:
+            raise InputError(f"clip goes with an optimiser, got clip={clip} and no optimiser")
         scheduler = None
         if optimiser is None:
             optimiser, scheduler, clip = self.optimiser, self._scheduler, self._clip
@@ -229,7 +231,8 @@ class TorchDepth:
         Parameters
         ----------
         beginnings
-            Of the names of weights, up to a dot: "decoder.outconv" means all in that part.
+            Of the names of weights, up to a dot: "decoder.outconv" means all in that part. A layer
+            is drawn as a whole, its bias with its weights.
         """
         names = [name for name, _ in self.module.named_parameters()]
         for beginning in beginnings:

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 from setpoint_paper.pages import Verdict, decided
 from setpoint_paper.tabular.measures import Row
 from setpoint_paper.tabular.methods import STRETCHES
-from setpoint_paper.tabular.printed import printed_metric
+from setpoint_paper.tabular.printed import COVERAGE, printed_metric
 from setpoint_paper.tabular.results import ENOUGH, Results
 
 __all__ = [
@@ -428,7 +428,8 @@ _FORMS = {
     "longest": (1.0, 0), "farthest": (1.0, 1),
 }  # fmt: skip
 _TOLD = {
-    "coverage": "coverage in %", "delta": "ΔCoverage in points", "msl": "MSL", "mc": "MC",
+    "coverage": "coverage in %", "delta": "ΔCoverage by weekday in points",
+    "msl": "MSL", "mc": "MC",
     "early": "distance of the first 1000 steps from the level in points",
     "blind": "pinball loss with the median β beyond that with the best, in %",
     "scaled_length": "scaled length", "finite_length": "length without full sets",
@@ -439,8 +440,9 @@ _SHORT = {"cal": "with cal"}
 
 def heading(claim: Claim) -> str:
     """What the numbers of a claim are, and of which methods, in their order."""
-    methods = ", ".join(_SHORT.get(method, method) for method in claim.shown.methods)
-    return f"{_TOLD[claim.shown.metric]}: {methods}"
+    names, metric, risk = claim.shown
+    methods = ", ".join(_SHORT.get(name, name) for name in names)
+    return f"{_TOLD[metric]}{' under control of MC' if risk == 'mc' else ''}: {methods}"
 
 
 def numbers(results: Results, claim: Claim, setting: Setting, dataset: str) -> str:
@@ -458,7 +460,7 @@ def printed_numbers(claim: Claim, dataset: str) -> str:
     """What the authors printed of the same; a dash if nothing."""
     methods, metric, risk = claim.shown
     if (metric, risk) == ("coverage", "coverage"):
-        return "89.90 to 90.01"  # everywhere
+        return COVERAGE
     return _told(metric, [printed_metric(dataset, method, metric, risk) for method in methods])
 
 
@@ -491,11 +493,10 @@ def study_verdicts(study: tuple[Row, ...]) -> list[Verdict]:
         return {row.gamma: float(getattr(row, metric)) for row in study if row.seed == seed}
 
     steps = {f"{one:g} to {two:g}": (one, two) for one, two in pairwise(gammas)}
+    above = {row.gamma for row in study if row.msl > 1.0}
 
     def falls(found: dict[float, float]) -> dict[str, float]:
-        return {
-            name: found[one] - found[two] for name, (one, two) in steps.items() if found[one] > 1.0
-        }
+        return {name: found[one] - found[two] for name, (one, two) in steps.items() if one in above}
 
     def grows(found: dict[float, float]) -> dict[str, float]:
         return {name: 100.0 * (found[two] / found[one] - 1.0) for name, (one, two) in steps.items()}

@@ -6,11 +6,11 @@ from math import isnan, nan
 from statistics import fmean, median
 from textwrap import fill
 
-from setpoint_paper.pages import Interval, Verdict, interval, table
+from setpoint_paper.pages import Interval, interval, table
 from setpoint_paper.tabular.claims import CLAIMS, SETTINGS, decide, so_far, study_verdicts
 from setpoint_paper.tabular.measures import WINDOW, Row
 from setpoint_paper.tabular.methods import LEVELS, METHODS, OURS, Protocol
-from setpoint_paper.tabular.printed import COLUMNS, CURVES, PRINTED, printed
+from setpoint_paper.tabular.printed import COLUMNS, COVERAGE, CURVES, PRINTED, printed
 from setpoint_paper.tabular.results import Results
 
 __all__ = ["NAMES", "brief", "report", "seeds_of"]
@@ -66,6 +66,7 @@ def brief(results: Results) -> str:
     lines = [
         f"{each.where:<12} {each.word:<19} {len(each.held)} of {each.count}  {each.claim}"
         for each in every
+        if each.count
     ]
     return "\n\n".join(
         filter(
@@ -268,16 +269,18 @@ def _claims(results: Results) -> str:
     few = so_far(results, results.study)
     sentences += [
         f"**{each.where}** {each.claim}: **{f'{few}: ' if few else ''}{each.word}**. "
-        f"*The margin: {each.rule}; {each.margins[0]}.*"
+        f"*The margin: {each.rule}; {each.margin('synthetic')}.*"
         for each in studied
+        if each.count
     ]
     told = _wrapped(
         "A rule compares methods on one data set and one seed, so on the same tape: a margin for "
         "each comparison, positive where the claim holds. A claim holds on a data set where the "
         "95 % confidence interval of every mean margin lies above 0, and fails where one lies "
-        "below. They speak of the model's initialisations: another stretch of data may say "
-        "something else. A claim holds if it does on every data set, and partly if on some. The "
-        "first verdict is by the methods of the text with γ tuned on rows apart from those judged."
+        "below, of k comparisons an interval of 1 − 0.05/k. They speak of the model's "
+        "initialisations: another stretch of data may say something else. A claim holds if it does "
+        "on every data set, and partly if on some. The first verdict is by the methods of the text "
+        "with γ tuned on rows apart from those judged."
     )
     lines = "\n".join(_wrapped(sentence, point=True) for sentence in sentences)
     names = [results.called(dataset) for dataset in results.datasets]
@@ -286,7 +289,7 @@ def _claims(results: Results) -> str:
             verdict.claim,
             setting.short,
             f"{claim.rule}, {claim.unit}",
-            *(_margin(verdict, name) for name in names),
+            *map(verdict.margin, names),
         ]
         for verdicts, claim in zip(settled, CLAIMS, strict=True)
         for verdict, setting in zip(verdicts, SETTINGS, strict=True)
@@ -295,16 +298,9 @@ def _claims(results: Results) -> str:
     said = table(["claim", "setting", "margin", *names], margins)
     return (
         f"## The paper's claims\n\n{told}\n\n{lines}\n\nThe margins with their 95 % intervals "
-        "over seeds; where there are several comparisons, the least favourable, with what it is "
-        f"to\n\n{said}"
+        "over seeds; of several comparisons the worst is shown, with its rival in brackets"
+        f"\n\n{said}"
     )
-
-
-def _margin(verdict: Verdict, dataset: str) -> str:
-    for margin in verdict.margins:
-        if margin.dataset == dataset:
-            return str(margin).removeprefix(f"{dataset} ")
-    return "–"
 
 
 # Beside the printed numbers
@@ -501,7 +497,7 @@ def _printed_cell(dataset: str, method: str, metric: str, risk: str) -> str:
     if metric != "coverage":
         return _shown(float(getattr(found, metric)), metric)
     if risk == "coverage":
-        return "89.90–90.01" if dataset in PRINTED else "–"
+        return COVERAGE if dataset in PRINTED else "–"
     return _percent(found.coverage_under_mc)
 
 
