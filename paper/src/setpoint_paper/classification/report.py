@@ -20,7 +20,7 @@ from setpoint_paper.classification.methods import (
     rolling,
 )
 from setpoint_paper.classification.tapes import Recorded
-from setpoint_paper.pages import Interval, table
+from setpoint_paper.pages import Interval, Margin, table, weighed
 from setpoint_paper.plotting import COLOURS, figure, mark, save
 
 __all__ = ["Result", "draw", "findings", "report", "write_csv"]
@@ -240,9 +240,8 @@ def _balanced(result: Result) -> list[str]:
     gain = result.gain
     if threshold is None or cumulative is None or gain is None:
         return []
-    verdict = (
-        "holds" if gain.low > 0.0 else "does not hold here" if gain.high < 0.0 else "undecided"
-    )
+    margin = Margin("", gain, against=gain.high < 0.0)
+    verdict = weighed("", "G", "", "", {result.recorded.name: [margin]}).word
     mean, low, high = (
         f"{each:+.2f}".replace("-", "−") for each in (gain.mean, gain.low, gain.high)
     )

@@ -198,8 +198,8 @@ _GAMMA = "γ, in standard deviations of y"
 def pinball_by_gamma(results: Results) -> Any:
     """The pinball loss of the rows judged by γ, means over seeds, beside the printed curves.
 
-    Solid with dots: the methods of the text. Dashed with squares: the authors' code. Dotted: what
-    they printed, where their γ lies in the unit of ours; beside a stand-in there is none.
+    Solid with dots: the methods of the text. Dashed with squares, where it ran: the authors' code.
+    Dotted: what they printed, where their γ lies in the unit of ours; none beside a stand-in.
     """
     made, panels = figure(1, max(1, len(results.datasets)), width=10.0, height=2.4)
     for panel, dataset in zip(panels[0], results.datasets, strict=False):
