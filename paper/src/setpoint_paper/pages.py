@@ -133,7 +133,7 @@ def decided(claim: str, where: str, rule: str, setting: str, margins: Margins) -
     an interval of 1 − 0.05/k lies below 0, so that chance alone does so in 5 % of the data sets at
     most. With one seed the sign decides.
     """
-    found = {}
+    found: dict[str, list[Margin]] = {}
     for name, seeds in margins.items():
         rivals = dict.fromkeys(rival for each in seeds for rival in each)
         found[name] = []

@@ -192,7 +192,7 @@ def _tabular(folder: Path) -> Iterator[Line]:
         }
         if not verdicts:
             continue
-        briefs = [_brief(verdicts.get(setting)) for setting in (SETTINGS[0], SETTINGS[2])]
+        text_word, code_word = (_brief(verdicts.get(each)) for each in (SETTINGS[0], SETTINGS[2]))
         counts = [
             _spans(found)
             for coded in (False, True)
@@ -200,7 +200,7 @@ def _tabular(folder: Path) -> Iterator[Line]:
         ]
         first = next(iter(verdicts))
         yield Line(
-            claim.where, claim.text, *briefs, ", ".join(counts),
+            claim.where, claim.text, text_word, code_word, ", ".join(counts),
             _stem(folder, first.coded), _compared(claim, verdicts, known),
         )  # fmt: skip
     for stem, results in (("tabular-printed", code), ("tabular", text)):
