@@ -10,7 +10,8 @@ interval lies above 0, and fails where one lies below. It *holds* if it does on 
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isnan
+from math import isnan, nan
+from statistics import median
 from typing import NamedTuple, Protocol
 
 from setpoint_paper.pages import Verdict, decided
@@ -451,9 +452,9 @@ def numbers(results: Results, claim: Claim, setting: Setting, dataset: str) -> s
     names = [setting.method(method) for method in methods]
     if not all(results.chosen(dataset, name, risk, setting.by) for name in names):
         return "–"
-    return _told(
-        metric, [results.median(dataset, name, metric, risk, setting.by) for name in names]
-    )
+    values = [results.values(dataset, name, metric, risk, setting.by) for name in names]
+    known = [[value for value in each if not isnan(value)] for each in values]
+    return _told(metric, [median(each) if each else nan for each in known])
 
 
 def printed_numbers(claim: Claim, dataset: str) -> str:
