@@ -106,10 +106,10 @@ def summary(folder: Path, place: Path | None = None) -> str:
             "`setpoint-paper all` runs all of it and the tapes in which one step of the training "
             "is switched, two hours more: nine in all, less with `--jobs`. `setpoint-paper all "
             "--quick` runs something small of everything in one to two minutes, and "
-            "`setpoint-paper summary` makes this page anew. `setpoint-paper tapes` makes every recording that the "
-            "tabular pages use, in the order of their use, and goes on where it was stopped; the "
-            "pages can be made from what there is at any time (`--ready`). Rows that stand in the "
-            "folder of `--out` are kept, so seeds can be added on any machine."
+            "`setpoint-paper summary` makes this page anew. `setpoint-paper tapes` makes every "
+            "recording that the tabular pages use, in the order of their use, and goes on where it "
+            "was stopped; the pages can be made from what there is at any time (`--ready`). Rows "
+            "that stand in the folder of `--out` are kept, so seeds can be added on any machine."
         ),
         "## What the printed numbers hide",
         "\n".join(_hidden(folder)),
