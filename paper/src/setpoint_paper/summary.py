@@ -238,14 +238,13 @@ def _compared(
 ) -> str:
     """A claim in full: its rule, a table of the data sets, and the verdicts in other settings."""
     shown = [setting for setting in _MAIN if setting in verdicts]
-    places = dict.fromkeys(dataset for each in shown for dataset in known[each].datasets)
     head = ["data set", "printed"]
-    lines = {dataset: [dataset] for dataset in places}
-    for dataset, cells in lines.items():
-        found = [known[each] for each in shown if dataset in known[each].datasets]
-        cells[0] = found[0].called(dataset)
-        other = found[0].stands_in(dataset)
-        cells.append("other data" if other else claims.printed_numbers(claim, dataset))
+    lines: dict[str, list[str]] = {}
+    for results in (known[setting] for setting in shown):
+        for dataset in results.datasets:
+            other = results.stands_in(dataset)
+            told = "other data" if other else claims.printed_numbers(claim, dataset)
+            lines.setdefault(dataset, [results.called(dataset), told])
     for setting in shown:
         head += [setting.short, f"margin, {claim.unit}"]
         results = known[setting]
@@ -253,14 +252,14 @@ def _compared(
             ran = dataset in results.datasets
             cells.append(claims.numbers(results, claim, setting, dataset) if ran else "–")
             cells.append(verdicts[setting].margin(cells[0]))
-    told = [f"The margin: {claim.rule}."]
+    words = [f"The margin: {claim.rule}."]
     if shown:
-        told.append(f"In the table: {claims.heading(claim)}.")
+        words.append(f"In the table: {claims.heading(claim)}.")
     for setting, verdict in verdicts.items():
         few = so_far(known[setting])
-        told.append(f"*{setting.name}{f', {few}' if few else ''}*: {verdict}.")
-    parts = [_wrapped(" ".join(told))]
-    return "\n\n".join([*parts, table(head, lines.values())] if shown else parts)
+        words.append(f"*{setting.name}{f', {few}' if few else ''}*: {verdict}.")
+    text = _wrapped(" ".join(words))
+    return f"{text}\n\n{table(head, lines.values())}" if shown else text
 
 
 def _stem(folder: Path, coded: bool) -> str:
