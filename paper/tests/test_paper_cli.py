@@ -1,5 +1,7 @@
 """The command `setpoint-paper`: its commands, and what it says of a wrong word."""
 
+from pathlib import Path
+
 import pytest
 import typer
 
@@ -21,11 +23,14 @@ def test_every_command_and_option_has_help() -> None:
         (["tabular", "--datasets", "mars"], "a data set must be one of 'power'"),
         (["classification", "--streams", "mars"], "streams must be some of gas_drift"),
         (["depth", "--clip", "mars"], "one of clips must be one of 'kitti'"),
+        (["tapes", "--jobs", "0"], "jobs must be a whole number of at least 1, got 0"),
+        (["tapes", "--seeds", "0"], "seeds must be a whole number of at least 1, got 0"),
     ],
 )
-def test_a_wrong_name_is_answered_with_one_sentence(
-    words: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch
+def test_a_wrong_word_is_answered_with_one_sentence_before_data_are_looked_for(
+    words: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SETPOINT_DATA", str(tmp_path))
     monkeypatch.setattr("sys.argv", ["setpoint-paper", *words])
     with pytest.raises(SystemExit, match=f"^setpoint-paper: {sentence}"):
         main()

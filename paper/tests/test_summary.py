@@ -72,13 +72,26 @@ def test_every_claim_stands_on_the_page_in_the_order_of_the_paper(folder: Path) 
 def test_a_page_lies_in_its_folder_and_overwrites_nothing_beside_it(folder: Path) -> None:
     beside = folder.parent / "README.md"
     beside.write_text("mine", "utf-8")
-    store(made(seeds=1), folder, "tabular-linear")
     text = " ".join(write_summary(folder).read_text("utf-8").split())
     assert "[depth](depth.md)" in text
     assert "](results/" not in text
-    assert "the linear model stands for the network" in text
+    assert "the linear model" not in text
     assert beside.read_text("utf-8") == "mine"
     assert "[depth](results/depth.md)" in summary(folder, folder.parent)
+
+
+def test_where_no_network_has_run_the_linear_model_stands_for_both_protocols(
+    tmp_path: Path,
+) -> None:
+    store(made(seeds=1), tmp_path, "tabular-linear")
+    text = summary(tmp_path)
+    assert "the linear model stands for the network" in " ".join(text.split())
+    narrower = next(line for line in text.splitlines() if "narrower intervals than none" in line)
+    *_, by_text, by_code, seeds, _ = (cell.strip() for cell in narrower.split("|"))
+    assert "–" not in (by_text, by_code)
+    assert seeds == "1, 1"
+    assert "[tabular-linear](tabular-linear.md)" in text
+    assert "tabular-printed.md" not in text
 
 
 def test_a_page_needs_results(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from setpoint._check import whole
 from setpoint.errors import InputError, SetpointError
 
 __all__ = [
@@ -99,6 +100,7 @@ def tapes(
     from setpoint_paper.tabular.training import schedule
     from setpoint_paper.work import folder_of, screen
 
+    whole(jobs, "jobs", 1)
     stored = stored_tapes(out)
     plan = [recipe for recipe in schedule(seeds) if recipe.name not in stored]
     make_all(plan, folder_of(), jobs, screen())

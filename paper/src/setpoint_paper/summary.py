@@ -89,7 +89,7 @@ def summary(folder: Path, place: Path | None = None) -> str:
             "every data set, and partly where on some; it is undecided where seeds differ too much "
             "on every one. The numbers count data sets, and the last column seeds, by the text and "
             "by their code. [The numbers](#the-numbers) follow below, by number."
-            + " Here the linear model stands for the network under *by the text*."
+            + " Here the linear model stands for the network."
             * any(line.page == "tabular-linear" for line in lines)
         ),
         table(["no.", "section", "claim", "by the text", "by their code", "seeds"], cells),
@@ -177,9 +177,8 @@ def _brief(verdict: Verdict | None) -> str:
 
 
 def _tabular(folder: Path) -> Iterator[Line]:
-    # Where the network has not run, as in a quick run, the linear model stands for it.
-    text = _found(folder, "tabular") or _found(folder, "tabular-linear")
-    code = _found(folder, "tabular-printed")
+    text_page, code_page = _stem(folder, coded=False), _stem(folder, coded=True)
+    text, code = _found(folder, text_page), _found(folder, code_page)
     known = {
         setting: results
         for setting in SETTINGS
@@ -198,12 +197,12 @@ def _tabular(folder: Path) -> Iterator[Line]:
             for coded in (False, True)
             if (found := [each for setting, each in verdicts.items() if setting.coded is coded])
         ]
-        first = next(iter(verdicts))
+        page = code_page if next(iter(verdicts)).coded else text_page
         yield Line(
-            claim.where, claim.text, text_word, code_word, ", ".join(counts),
-            _stem(folder, first.coded), _compared(claim, verdicts, known),
+            claim.where, claim.text, text_word, code_word, ", ".join(counts), page,
+            _compared(claim, verdicts, known),
         )  # fmt: skip
-    for stem, results in (("tabular-printed", code), ("tabular", text)):
+    for stem, results in ((code_page, code), (text_page, text)):
         spent = results.about.get("cost") if results is not None else None
         if spent:
             model, live = spent
@@ -221,8 +220,7 @@ def _tabular(folder: Path) -> Iterator[Line]:
     for verdict in study_verdicts(text.study) if text is not None else ():
         if verdict.count:
             yield Line(
-                verdict.where, verdict.claim, verdict.word, "–", _spans([verdict]),
-                _stem(folder, coded=False),
+                verdict.where, verdict.claim, verdict.word, "–", _spans([verdict]), text_page,
                 _wrapped(f"The margin: {verdict.rule}. {verdict.margin('synthetic')}."),
             )  # fmt: skip
 
@@ -263,10 +261,10 @@ def _compared(
 
 
 def _stem(folder: Path, coded: bool) -> str:
-    """The page that a claim is judged on."""
-    if coded:
-        return "tabular-printed"
-    return "tabular" if (folder / "tabular.json").is_file() else "tabular-linear"
+    """The page that a claim is judged on: the linear model's where no network has run."""
+    networks = ("tabular", "tabular-printed")
+    ran = any((folder / f"{each}.json").is_file() for each in networks)
+    return networks[coded] if ran else "tabular-linear"
 
 
 def _depth(folder: Path) -> Iterator[Line]:

@@ -14,6 +14,7 @@ from setpoint_paper.classification.methods import (
     BLOCK,
     DRAWS,
     LEVEL,
+    OURS,
     WINDOW,
     Outcome,
     balance,
@@ -21,7 +22,7 @@ from setpoint_paper.classification.methods import (
 )
 from setpoint_paper.classification.tapes import Recorded
 from setpoint_paper.pages import Interval, Margin, table, weighed
-from setpoint_paper.plotting import COLOURS, figure, mark, save
+from setpoint_paper.plotting import COLOURS, figure, legend, mark, save
 
 __all__ = ["Result", "draw", "findings", "report", "write_csv"]
 
@@ -35,6 +36,8 @@ _LINES = (
     ("controlled", "Threshold", "controlled, Threshold", "blue", "-"),
     ("controlled", "Cumulative", "controlled, Cumulative", "vermilion", "--"),
     ("controlled", "Multilabel", "controlled, Multilabel", "blue", "-"),
+    (OURS, "Threshold", "self-adjusting (ours), Threshold", "green", "-"),
+    (OURS, "Multilabel", "self-adjusting (ours), Multilabel", "green", "-"),
 )
 """What a figure shows: method, family, name, colour, stroke."""
 
@@ -332,12 +335,12 @@ def _introduction(quick: bool) -> str:
 
 
 def draw(result: Result, path: Path) -> Path:
-    """Coverage (or false negatives) and set size, over windows, one panel each."""
+    """Coverage (or false negatives) in % and set size, over windows, one panel each."""
     recorded = result.recorded
     made, panels = figure(2, 1, sharex=True, height=2.1)
     upper, lower = panels[:, 0]
     moments = [row for row, _ in recorded.marks if row > recorded.begin]
-    mark(upper, level=LEVEL if recorded.several else 1.0 - LEVEL, at=moments)
+    mark(upper, level=100.0 * (LEVEL if recorded.several else 1.0 - LEVEL), at=moments)
     mark(lower, at=moments)
     for method, family, name, colour, stroke in _LINES:
         for each in result.outcomes:
@@ -346,11 +349,10 @@ def draw(result: Result, path: Path) -> Path:
                 losses = rolling(each.losses)
                 held = losses if recorded.several else 1.0 - losses
                 rows = recorded.begin + len(each.losses) - np.arange(len(held))[::-1]
-                upper.plot(rows, held, label=name, **look)
+                upper.plot(rows, 100.0 * held, label=name, **look)
                 lower.plot(rows, rolling(set_sizes(each.masks).astype(float)), **look)
     upper.set_title(recorded.name)
-    upper.set_ylabel("false negatives" if recorded.several else "coverage")
+    upper.set_ylabel("false negatives, %" if recorded.several else "coverage, %")
     lower.set_ylabel("labels in a set")
     lower.set_xlabel("row")
-    made.legend(loc="outside lower center", ncols=4, frameon=False)
-    return save(made, path)
+    return save(legend(made), path)
