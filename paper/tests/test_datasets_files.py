@@ -218,7 +218,8 @@ class TestFetching:
         source = Source("made_up", "https://example.org", "none", (file, File(("b.csv",), 1)))
         (path,) = fetch(source, tmp_path / "data")
         assert path == tmp_path / "data" / "made_up" / "some+container.zip"
-        assert find(source, file, tmp_path / "data", False).text == WIND
+        found = find(source, file, tmp_path / "data", False)
+        assert (found.text, found.known) == (WIND, True)
 
     def test_a_file_that_git_calls_otherwise_is_no_use(
         self, server: Server, nowhere: Path, tmp_path: Path

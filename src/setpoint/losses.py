@@ -468,7 +468,7 @@ class ImageMiscoverage:
 
     References
     ----------
-    Feldman et al. 2023, the image miscoverage of section 3.3.
+    Feldman et al. 2023, the image miscoverage of section 1.
     """
 
     region: Region = field(default_factory=Whole)
@@ -517,7 +517,7 @@ class CentreFailure:
 
     References
     ----------
-    Feldman et al. 2023, the centre failure of section 4.2.
+    Feldman et al. 2023, the centre failure of section 3.3.
     """
 
     threshold: float = 0.6

@@ -71,7 +71,7 @@ class Centre:
 
     References
     ----------
-    Feldman et al. 2023, the centre failure of section 4.2.
+    Feldman et al. 2023, the centre failure of section 3.3.
     """
 
     height: float = 50 / 448

@@ -188,7 +188,7 @@ def tune(
 
     References
     ----------
-    Feldman et al. 2023, appendix C: the hyper-parameters' tuning.
+    Feldman et al. 2023, appendices C.1.3 and C.4: the hyper-parameters' tuning.
     """
     if objective is None:
         labels = isinstance(controller.sets, Shows) and controller.sets.shows is LabelSet

@@ -352,7 +352,7 @@ def choose(
 
     References
     ----------
-    Feldman et al. 2023, appendix C: the depth experiments' setup.
+    Feldman et al. 2023, appendices C.2.4 and C.2.5: the depth experiments' setup.
     """
     count = len(controller.risks)
     if gammas is None:

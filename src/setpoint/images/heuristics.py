@@ -201,7 +201,7 @@ class TVL1:
 
     References
     ----------
-    Zach, Pock and Bischof 2007; Feldman et al. 2023, appendix B.
+    Zach, Pock and Bischof 2007; Feldman et al. 2023, appendix B.2.4.
     """
 
     num_iter: int = 2
@@ -427,7 +427,7 @@ class PreviousResiduals:
 
     References
     ----------
-    Feldman et al. 2023, appendix B: previous residuals.
+    Feldman et al. 2023, appendix B.2.3: previous residuals.
     """
 
     window: int = 5
@@ -494,7 +494,7 @@ class RegisteredResiduals:
 
     References
     ----------
-    Feldman et al. 2023, appendix B: correcting pixel displacements with image registration.
+    Feldman et al. 2023, appendix B.2.4: correcting pixel displacements with image registration.
     """
 
     window: int = 5

@@ -77,7 +77,7 @@ def fit(estimate: Any, truth: Any, least: int = 2) -> Fit:
 
     References
     ----------
-    Feldman et al. 2023, appendix C: scale and shift, whose symbols it exchanges.
+    Feldman et al. 2023, appendix C.2.6: scale and shift, whose symbols it exchanges.
     """
     estimate, truth, both = judged_pair(estimate, truth)
     double = space(estimate).float64

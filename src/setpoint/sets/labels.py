@@ -235,7 +235,7 @@ class Threshold(_Classes):
 
     References
     ----------
-    Feldman et al. 2023, appendix E, with the direction of θ put right; Sadinle, Lei and
+    Feldman et al. 2023, appendix G, with the direction of θ put right; Sadinle, Lei and
     Wasserman 2019.
     """
 
@@ -285,7 +285,7 @@ class Cumulative(_Classes):
 
     References
     ----------
-    Feldman et al. 2023, appendix E, with the direction of θ put right; Romano, Sesia and Candès
+    Feldman et al. 2023, appendix G, with the direction of θ put right; Romano, Sesia and Candès
     2020; Angelopoulos, Bates, Malik and Jordan 2021 for the regularised variant.
     """
 

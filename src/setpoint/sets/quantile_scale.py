@@ -57,7 +57,7 @@ class QuantileScale(ShareOfOne):
 
     References
     ----------
-    Feldman et al. 2023, appendix D, with the sign of θ put right.
+    Feldman et al. 2023, appendix F, with the sign of θ put right.
     """
 
     levels: tuple[float, ...] | None = None

@@ -180,7 +180,8 @@ def _read(path: Path, file: File) -> Found:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is damaged: byte {error.start} of its text is no UTF-8") from None
-    return Found(text, path, file, known=file.text == _sha256(data))
+    known = file.text == _sha256(data) or file.blob == _blob(packed)
+    return Found(text, path, file, known)
 
 
 def _unpacked(data: bytes, path: Path, file: File) -> bytes:

@@ -10,7 +10,7 @@ class File:
     """One file of a data set.
 
     `names` are the names it may have, the usual one first. `url` is where it, or the container
-    it lies in, is served; None where it cannot be fetched without an account. `served` is the
+    it lies in, is served; None where no address that we know serves it. `served` is the
     SHA-256 of what the address serves, where it is known; `blob` the name git gives to it, a SHA-1;
     `text` the SHA-256 of the unpacked file this library was tested with, line ends as \\n.
     """
@@ -97,7 +97,8 @@ _ALL = (
             ),
         ),
     ),
-    # The first of the files that is there is taken: the paper's own before the stand-in.
+    # In a folder the first of the files is taken: the paper's own before the stand-in. Only the
+    # paper's own can be fetched.
     Source(
         "wind",
         "https://www.kaggle.com/datasets/l3llff/wind-power",
@@ -111,6 +112,7 @@ _ALL = (
                 "fa45ebb045c270216b87c3fc3e2f15e81158a3d0/RCOL_datasets/real_data/wind_power.csv",
                 blob="97c6949b08fd8e10656c765151d7a8827db36350",
             ),
+            # The stand-in behind the stored results: from amprion.net, its licence not known.
             File(
                 ("amprion_wind_15min_2011_2017.csv",),
                 239_588,

@@ -128,9 +128,10 @@ def traffic(*, folder: Folder = None, rows: int | None = None, download: bool = 
 def wind(*, folder: Folder = None, rows: int | None = None, download: bool = True) -> Dataset:
     """Wind power fed into the grid, every 15 minutes: the calendar now, the power at the next row.
 
-    The paper's file, wind_power.csv of the 50Hertz zone, needs an account at Kaggle and is read
-    where it is at hand. Else a stand-in is: the Amprion zone from 2011 to 2017, of the same form;
-    `note` then says so.
+    The paper's file is wind_power.csv, of the 50Hertz zone. A folder may hold a stand-in for it,
+    the Amprion zone from 2011 to 2017 in the same form; it is read where the paper's file is not
+    beside it, and `note` then says so. Where the folder that SETPOINT_DATA names has neither, the
+    paper's file is downloaded from beside the authors' code; no address serves the stand-in.
 
     References
     ----------
@@ -177,7 +178,7 @@ def synthetic(
     variant: str = "paper",
     seed: int | np.random.Generator = 0,
 ) -> Dataset:
-    """The synthetic stream of the paper's appendix: groups that are quiet and loud by turns.
+    """The synthetic stream of the paper's appendix C.6.1: groups quiet and loud by turns.
 
     Group i lasts mᵢ ~ N(length, spread²) steps and has its own weights βᵢ, uniform and summing to
     one, and its own ωᵢ: 1 in the odd groups, N(20, 10) in the even ones, 10 being the variance.
@@ -195,9 +196,9 @@ def synthetic(
         Mean and standard deviation of the length of a group. The spread is 10 by default; for the
         authors' variant the smaller of 10 and a twentieth of the length, rounded down.
     variant
-        "paper" is the text's stream. "authors" is that of their code: ω uniform on (20, 30), the
-        second feature in the sine, groups counted from 0, so that the first is loud, lengths cut
-        instead of rounded, and 1000 |ζ_t| added to Y_t, with ζ_t standard normal.
+        "paper" is the text's stream. "authors" is that of their older code: ω uniform on (20, 30),
+        the second feature in the sine, groups counted from 0, so that the first is loud, lengths
+        cut instead of rounded, and 1000 |ζ_t| added to Y_t, with ζ_t standard normal.
     seed
         A whole number or a numpy Generator. The authors' runs all share one seed.
 
@@ -212,7 +213,7 @@ def synthetic(
 
     References
     ----------
-    Feldman et al., Achieving risk control in online learning settings, TMLR 2023: appendix.
+    Feldman et al., Achieving risk control in online learning settings, TMLR 2023: appendix C.6.1.
     """
     return _synthetic(steps, length, spread, variant, seed)[0]
 
