@@ -13,7 +13,10 @@ from setpoint_paper.depth.report import write_csv
 from setpoint_paper.depth.runs import GEOMETRIES
 from setpoint_paper.summary import ORDER, _place, summary, write_summary
 from setpoint_paper.tabular.claims import CLAIMS
-from setpoint_paper.tabular.results import Results, store
+from setpoint_paper.tabular.printed import COLUMNS, printed
+from setpoint_paper.tabular.results import Results, load, store
+
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 @pytest.fixture
@@ -28,7 +31,11 @@ def folder(tmp_path: Path) -> Path:
     store(Results((*begun.rows, *other), begun.study, begun.about), results, "tabular-printed")
     rows = [replace(row, geometry=each) for each in GEOMETRIES for row in as_printed()]
     write_csv(rows, results / "depth.csv")
-    lines = ["stream,method,family,pace,unbalanced,balance_gain,balance_low,balance_high"]
+    lines = [
+        "stream,method,family,pace,unbalanced,balance_gain,balance_low,balance_high,"
+        "risk,level,bound,certificate",
+        "yeast,controlled,Multilabel,1,,,,,0.106,0.1,0.03,holds",
+    ]
     lines += [f"gas,controlled,{values}" for values in
               ("Threshold,1,0.08,5.0,1.0,9.0", "Cumulative,1,0.03,,,")]  # fmt: skip
     lines += [f"outdoor,controlled,{values}" for values in
@@ -42,10 +49,12 @@ def test_every_claim_stands_on_the_page_in_the_order_of_the_paper(folder: Path) 
     assert path == folder.parent / "claims.md"
     text = path.read_text("utf-8")
     rows = [line.split("|") for line in text.splitlines() if line.startswith("|")]
-    claims = [row[3].strip() for row in rows if len(row) == 8]
+    claims = [row[3].strip() for row in rows if len(row) == 9]
     for claim in (*CLAIMS, *DEPTH):
         assert claim.text in claims
     assert "threshold sets have unbalanced coverage, cumulative sets are better" in claims
+    assert "the false negative rate can be controlled" in claims
+    assert "| yeast | 10.60 | 10 | 3.00 | holds |" in " ".join(text.split())
     assert "holds partly (1 of 2, undecided outdoor)" in text
     assert "| gas | 8.0, 3.0 | 5 [1, 9] |" in " ".join(text.split())
     sections = [row[2].strip() for row in rows if row[3].strip() in {c.text for c in CLAIMS}]
@@ -62,7 +71,7 @@ def test_every_claim_stands_on_the_page_in_the_order_of_the_paper(folder: Path) 
     assert "| wind (stand-in) | other data |" in details
     hidden = " ".join(text.partition("## What the printed numbers hide")[2].split())
     assert (
-        "With rows of means there instead the loss of none changes by, in %: power -10 [-10, -10]; "
+        "With rows of means instead the loss of none changes by, in %: power −10 [−10, −10]; "
         in hidden
     )
     assert "the loss of none changes" in hidden.partition("**Batch and scaling.**")[0]
@@ -92,6 +101,22 @@ def test_where_no_network_has_run_the_linear_model_stands_for_both_protocols(
     assert seeds == "1, 1"
     assert "[tabular-linear](tabular-linear.md)" in text
     assert "tabular-printed.md" not in text
+
+
+def test_the_page_that_is_told_of_is_that_of_the_results_beside_it() -> None:
+    assert (DOCS / "README.md").read_text("utf-8") == summary(DOCS / "results", DOCS)
+
+
+@pytest.mark.parametrize("by", ["printed", "test"])
+def test_their_code_has_the_printed_losses_within_two_percent(by: str) -> None:
+    results = load(DOCS / "results", "tabular-printed")
+    own = [dataset for dataset in results.datasets if not results.stands_in(dataset)]
+    assert own == ["power", "energy", "traffic", "prices"]
+    for dataset in own:
+        assert results.seeds(dataset) == 20
+        for method in COLUMNS:
+            mean = results.mean(dataset, f"{method}_coded", "pinball", by=by)
+            assert mean == pytest.approx(printed(dataset, method).pinball, rel=0.02)
 
 
 def test_a_page_needs_results(tmp_path: Path) -> None:

@@ -4,9 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan, nan, sqrt
 from statistics import fmean, stdev
+from textwrap import fill
 from typing import NamedTuple
 
-__all__ = ["Interval", "Margin", "Margins", "Verdict", "decided", "interval", "table", "weighed"]
+__all__ = [
+    "Interval", "Margin", "Margins", "Verdict", "decided", "fixed", "interval", "number", "percent",
+    "picture", "table", "weighed", "wrapped",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +37,14 @@ class Interval:
 def _signed(value: float) -> str:
     """Three digits that count; what is left of a difference of equal numbers is 0, not 4e-16."""
     value = round(value, 12) + 0.0
-    return f"{value:+,.0f}" if abs(value) >= 999.5 else f"{value:+.3g}"
+    return (f"{value:+,.0f}" if abs(value) >= 999.5 else f"{value:+.3g}").replace("-", "−")
 
 
 def interval(values: Sequence[float], comparisons: int = 1) -> Interval:
     """The mean of some values with Student's 95 % interval; a wider one for several comparisons.
 
     >>> print(interval([1.0, 2.0, 3.0]))
-    +2 [-0.484, +4.48]
+    +2 [−0.484, +4.48]
     >>> print(interval([0.3 - 0.2 - 0.1]))
     +0
     """
@@ -67,7 +71,7 @@ class Margin(NamedTuple):
     against: bool
 
     def __str__(self) -> str:
-        told = str(self.interval).replace("+", "").replace("-", "−")
+        told = str(self.interval).replace("+", "")
         return f"{told} ({self.rival})" if self.rival else told
 
 
@@ -98,14 +102,17 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """One of "holds", "holds partly", "undecided", "does not hold here" and "not run"."""
+        """One of "holds", "holds partly", "undecided", "does not hold here" and "not run".
+
+        The fourth is said where a claim holds nowhere and fails on half of the data sets or more.
+        """
         if not self.count:
             return "not run"
         if len(self.held) == self.count:
             return "holds"
         if self.held:
             return "holds partly"
-        return "does not hold here" if self.failed else "undecided"
+        return "does not hold here" if 2 * len(self.failed) >= self.count else "undecided"
 
     def margin(self, dataset: str) -> str:
         """The worst comparison on a data set as a table has it; a dash if there is none."""
@@ -164,6 +171,15 @@ def weighed(
     return Verdict(claim, where, rule, setting, tuple(held), tuple(failed), tuple(undecided), worst)
 
 
+def picture(png: str, told: str) -> str:
+    """A figure in Markdown that leads to its vector version.
+
+    >>> picture("a.png", "A line")
+    '[![A line](a.png)](a.svg)'
+    """
+    return f"[![{told}]({png})]({png.removesuffix('.png')}.svg)"
+
+
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """A table with columns of equal width, words to the left and numbers to the right.
 
@@ -174,7 +190,7 @@ def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """
     rows = [list(head), *map(list, lines)]
     numeric = [
-        all(not row[place] or row[place][0] in "0123456789−-–" for row in rows[1:])
+        all(not row[place] or row[place][0] in "0123456789+−-–" for row in rows[1:])
         for place in range(len(head))
     ]
     widths = [max(3, *(len(row[place]) for row in rows)) for place in range(len(head))]
@@ -191,3 +207,26 @@ def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
         for width, right in zip(widths, numeric, strict=True)
     )
     return "\n".join([line(rows[0]), f"|{rule}|", *map(line, rows[1:])])
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number with so many digits that count, or a dash."""
+    return "–" if isnan(value) else f"{value:#.{digits}g}".rstrip(".")
+
+
+def fixed(value: float, places: int) -> str:
+    """A number with so many places, or a dash."""
+    return "–" if isnan(value) else f"{value:.{places}f}"
+
+
+def percent(share: float, places: int = 2) -> str:
+    """A share in percent, or a dash."""
+    return fixed(100.0 * share, places)
+
+
+def wrapped(text: str, *, point: bool = False) -> str:
+    """Prose in lines that a screen shows whole; a point of a list is indented."""
+    return fill(
+        text, 110, initial_indent="- " if point else "",
+        subsequent_indent="  " if point else "", break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip

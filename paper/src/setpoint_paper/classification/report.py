@@ -21,7 +21,7 @@ from setpoint_paper.classification.methods import (
     rolling,
 )
 from setpoint_paper.classification.tapes import Recorded
-from setpoint_paper.pages import Interval, Margin, table, weighed
+from setpoint_paper.pages import Interval, Margin, picture, table, weighed
 from setpoint_paper.plotting import COLOURS, figure, legend, mark, save
 
 __all__ = ["Result", "draw", "findings", "report", "write_csv"]
@@ -292,7 +292,7 @@ def report(results: Sequence[Result], command: str, quick: bool) -> str:
             f"calibrate, the other {rows - recorded.begin:,} are judged.{note}",
             _main_table(result),
             "\n".join(f"- {line}" for line in findings(result)),
-            f"![Coverage and set size over time](classification_{recorded.name}.png)",
+            picture(f"classification_{recorded.name}.png", "Coverage and set size over time"),
             f"Means over the last {WINDOW} rows. {drift}",
             "What the step size does:",
             _pace_table(result),

@@ -1,52 +1,35 @@
 """The paper's claims about its tabular experiments, each with the rule that decides it here.
 
 A rule compares methods on one data set and one seed: a margin for each comparison, positive where
-the claim holds. The margins of the seeds, which share the data and differ in the model's
-initialisation, have a mean and a 95 % confidence interval. A claim holds on a data set where every
-interval lies above 0, and fails where one lies below. It *holds* if it does on every data set,
-*holds partly* if on some, is *undecided* if no data set is decided, and else *does not hold here*.
+the claim holds.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
-from math import isnan, nan
-from statistics import median
 from typing import NamedTuple, Protocol
 
-from setpoint_paper.pages import Verdict, decided
-from setpoint_paper.tabular.measures import Row
 from setpoint_paper.tabular.methods import STRETCHES
-from setpoint_paper.tabular.printed import COVERAGE, printed_metric
-from setpoint_paper.tabular.results import ENOUGH, Results
 
-__all__ = [
-    "CLAIMS",
-    "SETTINGS",
-    "Claim",
-    "Setting",
-    "Shown",
-    "decide",
-    "heading",
-    "numbers",
-    "printed_numbers",
-    "so_far",
-    "study_verdicts",
-]
+__all__ = ["CLAIMS", "Ask", "Claim", "Shown"]
 
 _IDEAL_MSL, _LEVEL_MC, _NOMINAL = 10.0 / 9.0, 1.0 / 9.0, 0.9
 
 _ALIKE = 0.25
 """Points of ΔCoverage within which methods are alike: under half of what chance alone makes."""
 
-_GREAT = 5.0
-"""Percent of pinball loss that are called a great effect."""
+_GREAT, _WELL = 5.0, 2.0
+"""Percent of pinball loss that are called a great effect, and within which a choice does well."""
 
 
-class _Ask(Protocol):
-    """A metric of a method under control of a risk, of one data set and seed."""
+class Ask(Protocol):
+    """A metric of a method under control of a risk, of one data set and seed.
 
-    def __call__(self, method: str, metric: str, risk: str = "coverage") -> float: ...
+    `by` is a selection of γ other than that of the setting.
+    """
+
+    def __call__(
+        self, method: str, metric: str, risk: str = "coverage", by: str | None = None
+    ) -> float: ...
 
 
 class Shown(NamedTuple):
@@ -68,40 +51,13 @@ class Claim:
     where: str
     text: str
     rule: str
-    margins: Callable[[_Ask], dict[str, float]]
+    margins: Callable[[Ask], dict[str, float]]
     unit: str
     shown: Shown
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A way of choosing γ and a form of the methods to judge the claims by.
-
-    `name` begins a sentence, `short` stands in a table.
-    """
-
-    name: str
-    short: str
-    by: str
-    coded: bool
-
-    def method(self, name: str) -> str:
-        """The method that stands for a name of the paper."""
-        return f"{name}_coded" if self.coded else name
-
-
-SETTINGS = (
-    Setting("By the text", "by the text", "tuned", coded=False),
-    Setting("By the text, γ by test", "by the text, γ by test", "test", coded=False),
-    Setting("By their code", "by their code", "test", coded=True),
-    Setting("By their code, γ tuned", "by their code, γ tuned", "tuned", coded=True),
-)
-"""The methods of the text with γ tuned as it says, and by the rows judged; the authors' older code
-with γ by the rows judged, as behind the printed numbers, and tuned."""
-
-
 def _narrower(
-    ask: _Ask, one: str, *others: str, risk: str = "coverage", metric: str = "length"
+    ask: Ask, one: str, *others: str, risk: str = "coverage", metric: str = "length"
 ) -> dict[str, float]:
     """By how many percent a method's intervals are shorter than those of each other."""
     own = ask(one, metric, risk)
@@ -109,7 +65,7 @@ def _narrower(
 
 
 def _nearer(
-    ask: _Ask,
+    ask: Ask,
     metric: str,
     ideal: float,
     one: str,
@@ -123,7 +79,7 @@ def _nearer(
 
 
 def _within(
-    ask: _Ask,
+    ask: Ask,
     metric: str,
     ideal: float,
     most: float,
@@ -135,7 +91,7 @@ def _within(
     return {each: size * (most - abs(ask(each, metric, risk) - ideal)) for each in methods}
 
 
-def _alike(ask: _Ask, one: str, *others: str, risk: str) -> dict[str, float]:
+def _alike(ask: Ask, one: str, *others: str, risk: str) -> dict[str, float]:
     """How far the differences in ΔCoverage are from ±`_ALIKE` points, on both sides."""
     apart = {
         other: 100.0 * (ask(one, "delta", risk) - ask(other, "delta", risk)) for other in others
@@ -145,12 +101,25 @@ def _alike(ask: _Ask, one: str, *others: str, risk: str) -> dict[str, float]:
     }
 
 
-def _sooner(ask: _Ask) -> dict[str, float]:
+def _sooner(ask: Ask) -> dict[str, float]:
     return {
         f"{steady} to {slow}": 100.0 * (ask(slow, "early") - ask(steady, "early"))
         for steady in _STEADY
         for slow in ("score", "error")
     }
+
+
+def _beyond(one: float, best: float) -> float:
+    return 100.0 * (one / best - 1.0)
+
+
+def _mended(ask: Ask) -> dict[str, float]:
+    """What stretching takes from the cost of the smallest γ, in percent of the loss."""
+    none, error = (
+        _beyond(ask(each, "pinball", by="smallest"), ask(each, "pinball", by="test"))
+        for each in ("none", "error")
+    )
+    return {"": none - error}
 
 
 _FULL = "; a full set is as long as the range of all labels seen until then"
@@ -265,7 +234,7 @@ CLAIMS = (
     ),
     Claim(
         "4.1.3",
-        "the same where the full sets of calibration with cal are left out",
+        "calibration with cal has longer intervals even without its full sets (our check)",
         "how much shorter the intervals are that have a length",
         lambda ask: _narrower(ask, "none", "cal", metric="finite_length"),
         "%",
@@ -364,6 +333,27 @@ CLAIMS = (
         "%",
         Shown(("score", "error"), "blind"),
     ),
+    Claim(
+        "C.1.3",
+        "to choose γ by a validation set works well",
+        f"{_WELL:g} % less what the pinball loss with γ and β tuned on earlier rows is beyond that "
+        "with γ by the rows judged",
+        lambda ask: {
+            each: _WELL - _beyond(ask(each, "pinball", by="tuned"), ask(each, "pinball", by="test"))
+            for each in STRETCHES
+        },
+        "%",
+        Shown(STRETCHES, "pinball"),
+    ),
+    Claim(
+        "5",
+        "stretching overcomes a step size that is too small",
+        "what the smallest γ tried adds to the pinball loss of the best without stretching, less "
+        "what it adds with error adaptive stretching",
+        _mended,
+        "%",
+        Shown(("none", "error"), "pinball"),
+    ),
     *_stretchings("coverage"),
     Claim(
         "D.1.1",
@@ -392,135 +382,3 @@ CLAIMS = (
         Shown(STRETCHES, "early"),
     ),
 )
-
-
-def decide(results: Results, setting: Setting) -> list[Verdict]:
-    """Every claim in one setting, on the data sets where all it asks for ran."""
-    verdicts = []
-    for claim in CLAIMS:
-        margins = {}
-        for dataset in results.datasets:
-            seeds = dict.fromkeys(row.seed for row in results.rows if row.dataset == dataset)
-            found = [_margins(results, setting, claim, dataset, seed) for seed in seeds]
-            if any(found):
-                margins[results.called(dataset)] = [each for each in found if each]
-        verdicts.append(decided(claim.text, claim.where, claim.rule, setting.name, margins))
-    return verdicts
-
-
-def _margins(
-    results: Results, setting: Setting, claim: Claim, dataset: str, seed: int
-) -> dict[str, float]:
-    """The margins of a claim for one seed; none where something it asks for did not run."""
-
-    def ask(method: str, metric: str, risk: str = "coverage") -> float:
-        return results.by_seed(dataset, setting.method(method), metric, risk, setting.by)[seed]
-
-    try:
-        margins = claim.margins(ask)
-    except KeyError:
-        return {}
-    return margins if all(margin == margin for margin in margins.values()) else {}
-
-
-_FORMS = {
-    "coverage": (100.0, 2), "delta": (100.0, 2), "early": (100.0, 2), "blind": (100.0, 1),
-    "msl": (1.0, 3), "mc": (1.0, 4), "scaled_length": (1.0, 3), "finite_length": (1.0, 3),
-    "longest": (1.0, 0), "farthest": (1.0, 1),
-}  # fmt: skip
-_TOLD = {
-    "coverage": "coverage in %", "delta": "ΔCoverage by weekday in points",
-    "msl": "MSL", "mc": "MC",
-    "early": "distance of the first 1000 steps from the level in points",
-    "blind": "pinball loss with the median β beyond that with the best, in %",
-    "scaled_length": "scaled length", "finite_length": "length without full sets",
-    "longest": "longest streak of misses", "farthest": "largest |θ|",
-}  # fmt: skip
-_SHORT = {"cal": "with cal"}
-
-
-def heading(claim: Claim) -> str:
-    """What the numbers of a claim are, and of which methods, in their order."""
-    names, metric, risk = claim.shown
-    methods = ", ".join(_SHORT.get(name, name) for name in names)
-    return f"{_TOLD[metric]}{' under control of MC' if risk == 'mc' else ''}: {methods}"
-
-
-def numbers(results: Results, claim: Claim, setting: Setting, dataset: str) -> str:
-    """The numbers that a claim compares, medians over seeds; a dash if nothing ran."""
-    methods, metric, risk = claim.shown
-    names = [setting.method(method) for method in methods]
-    if not all(results.chosen(dataset, name, risk, setting.by) for name in names):
-        return "–"
-    values = [results.values(dataset, name, metric, risk, setting.by) for name in names]
-    known = [[value for value in each if not isnan(value)] for each in values]
-    return _told(metric, [median(each) if each else nan for each in known])
-
-
-def printed_numbers(claim: Claim, dataset: str) -> str:
-    """What the authors printed of the same; a dash if nothing."""
-    methods, metric, risk = claim.shown
-    if (metric, risk) == ("coverage", "coverage"):
-        return COVERAGE
-    return _told(metric, [printed_metric(dataset, method, metric, risk) for method in methods])
-
-
-def _told(metric: str, values: list[float]) -> str:
-    if all(map(isnan, values)):
-        return "–"
-    size, places = _FORMS[metric]
-    return ", ".join("–" if isnan(each) else f"{size * each:,.{places}f}" for each in values)
-
-
-def so_far(results: Results, rows: tuple[Row, ...] | None = None) -> str:
-    """ "so far, with k seeds", if there are few; nothing of a model that has no seeds."""
-    counts = {results.seeds(dataset) for dataset in results.datasets}
-    if rows is not None:
-        counts = {len({row.seed for row in rows})}
-    if not results.random or not counts or min(counts) >= ENOUGH:
-        return ""
-    told = " to ".join(f"{count}" for count in sorted({min(counts), max(counts)}))
-    return f"so far, with {told} seed{'' if max(counts) == 1 else 's'}"
-
-
-def study_verdicts(study: tuple[Row, ...]) -> list[Verdict]:
-    """The claims about γ, on the synthetic stream; margins for each stream."""
-    gammas = sorted({row.gamma for row in study})
-    if len(gammas) < 2:
-        return []
-    seeds = dict.fromkeys(row.seed for row in study)
-
-    def at(seed: int, metric: str) -> dict[float, float]:
-        return {row.gamma: float(getattr(row, metric)) for row in study if row.seed == seed}
-
-    steps = {f"{one:g} to {two:g}": (one, two) for one, two in pairwise(gammas)}
-    above = {row.gamma for row in study if row.msl > 1.0}
-
-    def falls(found: dict[float, float]) -> dict[str, float]:
-        return {name: found[one] - found[two] for name, (one, two) in steps.items() if one in above}
-
-    def grows(found: dict[float, float]) -> dict[str, float]:
-        return {name: 100.0 * (found[two] / found[one] - 1.0) for name, (one, two) in steps.items()}
-
-    largest = gammas[-1]
-    rules = (
-        (
-            "a larger γ makes streaks of misses shorter",
-            "how much MSL falls from each γ to the next, until it is 1",
-            [falls(at(seed, "msl")) for seed in seeds],
-        ),
-        (
-            "a larger γ costs longer intervals",
-            "how much the length grows from each γ to the next, in %",
-            [grows(at(seed, "length")) for seed in seeds],
-        ),
-        (
-            "the largest γ has an MSL of 1",
-            "1.01 less MSL at the largest γ",
-            [{"": 1.01 - at(seed, "msl")[largest]} for seed in seeds],
-        ),
-    )
-    return [
-        decided(text, "C.3.3", rule, "by the text", {"synthetic": margins})
-        for text, rule, margins in rules
-    ]

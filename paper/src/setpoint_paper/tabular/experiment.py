@@ -1,7 +1,8 @@
 """The paper's regression experiments: from real data to tables and figures (sections 4.1.1–4.1.4).
 
 data set → online model → tape (`tapes`) → every method (`methods`) tuned and judged (`protocol`,
-`measures`) → results on disk (`results`) → report (`tables`, `claims`) and figures (`figures`).
+`measures`) → results on disk (`results`) → `claims` and their `verdicts` → report (`tables`,
+`beside`) and figures (`figures`).
 """
 
 import os
@@ -22,6 +23,7 @@ from setpoint.stream import Stream
 from setpoint.tape import Tape
 from setpoint_paper.datasets import Dataset, true_quantiles
 from setpoint_paper.models.lstm import LSTMSettings, QuantileLSTM
+from setpoint_paper.pages import picture
 from setpoint_paper.tabular.figures import draw
 from setpoint_paper.tabular.measures import Row
 from setpoint_paper.tabular.methods import Protocol, controller
@@ -284,7 +286,7 @@ def redraw(out: str | os.PathLike[str], stem: str = "tabular") -> Results:
     results = load(folder, stem)
     text = report(results)
     shown = "\n\n".join(
-        f"{told}\n\n![{told.partition('. ')[0].rstrip('.')}]({path.name})"
+        f"{told}\n\n{picture(path.name, told.partition('. ')[0].rstrip('.'))}"
         for path, told in draw(results, folder, stem).items()
     )
     page = folder / f"{stem}.md"

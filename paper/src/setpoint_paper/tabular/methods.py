@@ -23,6 +23,7 @@ __all__ = [
     "CONFIDENCE",
     "LEVELS",
     "METHODS",
+    "NAMES",
     "OURS",
     "SPACES",
     "STRETCHES",
@@ -41,6 +42,21 @@ CLIPPED = "cal_coded"
 
 OURS = "adjusting"
 """The library's self-adjusting default, which the paper does not have."""
+
+NAMES = {
+    "uncalibrated": "uncalibrated",
+    "none": "none",
+    "exponential": "exponential",
+    "score": "score adaptive",
+    "error": "error adaptive",
+    "score_exponential": "score adaptive over exponential",
+    "error_exponential": "error adaptive over exponential",
+    "error_later": "error adaptive, authors' later code",
+    "cal": "calibration with cal",
+    OURS: "self-adjusting (ours)",
+}
+NAMES |= {f"{name}_coded": f"{told}, their code" for name, told in NAMES.items()}
+"""What the methods are called in tables and figures."""
 
 STRETCHES = ("none", "exponential", "score", "error")
 METHODS = (*STRETCHES, "score_exponential", "error_exponential", "error_later", "cal", OURS)

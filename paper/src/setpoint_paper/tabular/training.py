@@ -70,8 +70,8 @@ def schedule(seeds: int = 20) -> Iterator[Recipe]:
     """Every tape of the pages, the most useful first, so that pages can be made at any time.
 
     All data sets of a seed come before the next seed. After two printed seeds each step is switched
-    alone, once; then come printed seeds up to ten and the text's five, more seeds of the steps,
-    three in all, and the rest of the printed ones.
+    alone, once; then come printed seeds up to ten and the text's first five, more seeds of the
+    steps, three in all, the rest of the printed ones, and of the text's.
     """
     whole(seeds, "seeds", 1)
 
@@ -89,3 +89,4 @@ def schedule(seeds: int = 20) -> Iterator[Recipe]:
     for name in SWITCHED:
         yield from block(name, 1, 3)
     yield from block("printed", 10, seeds)
+    yield from block("text", 5, seeds)
