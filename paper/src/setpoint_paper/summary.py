@@ -186,8 +186,13 @@ def summary(folder: Path, place: Path | None = None) -> str:
             "brackets. A data set is undecided where neither is so; with one seed there is no "
             "interval and the sign decides. *γ by test* is γ chosen by the rows that are judged, "
             "anew here: two that differ little in loss can differ much in MSL. Numbers are medians "
-            "over seeds. The command of each page "
-            "is in the table above."
+            "over seeds. The command of each page is in the table above."
+            + "".join(
+                f" *{told}* rests on {_counted(results)} of the paper's {ENOUGH} seeds so far."
+                for coded, told in ((False, TEXT.name), (True, CODE.name))
+                if (results := stored.tabular.get(stored.page(coded=coded))) is not None
+                and so_far(results)
+            )
         ),
         *(
             f"**{number}. {line.claim[0].upper()}{line.claim[1:]}** ({line.where}; "
@@ -329,8 +334,7 @@ def _compared(
     if shown:
         words.append(f"In the table: {heading(claim)}.")
     for setting, verdict in verdicts.items():
-        few = so_far(known[setting])
-        words.append(f"*{setting.name}{f', {few}' if few else ''}*: {verdict}.")
+        words.append(f"*{setting.name}*: {verdict}.")
     if by_print.count:
         words.append(f"*{by_print.setting}*: {by_print}.")
     text = wrapped(" ".join(words))

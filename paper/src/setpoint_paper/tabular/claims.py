@@ -45,7 +45,8 @@ class Claim:
     """A sentence of the paper, where it stands, and by how much it holds for a seed.
 
     `margins` has a margin for each comparison, by the name of what is compared with; `unit` is
-    theirs. `shown` are the numbers compared.
+    theirs. `shown` are the numbers compared. One that `selects` compares selections of γ, so
+    the choice of one does not bear on it.
     """
 
     where: str
@@ -54,6 +55,7 @@ class Claim:
     margins: Callable[[Ask], dict[str, float]]
     unit: str
     shown: Shown
+    selects: bool = False
 
 
 def _narrower(
@@ -344,6 +346,7 @@ CLAIMS = (
         },
         "%",
         Shown(STRETCHES, "pinball"),
+        selects=True,
     ),
     Claim(
         "5",
@@ -353,6 +356,7 @@ CLAIMS = (
         _mended,
         "%",
         Shown(("none", "error"), "pinball"),
+        selects=True,
     ),
     *_stretchings("coverage"),
     Claim(

@@ -100,11 +100,14 @@ def _known(margins: dict[str, float]) -> dict[str, float]:
 
 
 def decide(results: Results, setting: Setting) -> list[Verdict]:
-    """Every claim in one setting, on the data sets where all it asks for ran."""
+    """Every claim in one setting, on the data sets where all it asks for ran.
+
+    Those that select γ themselves are judged once by the text and once by the code.
+    """
     verdicts = []
     for claim in CLAIMS:
         margins = {}
-        for dataset in results.datasets:
+        for dataset in results.datasets if setting in (TEXT, CODE) or not claim.selects else ():
             seeds = dict.fromkeys(row.seed for row in results.rows if row.dataset == dataset)
             found = [_margins(results, setting, claim, dataset, seed) for seed in seeds]
             if any(found):
@@ -131,7 +134,7 @@ def _margins(
 _FORMS = {
     "coverage": (100.0, ".2f"), "delta": (100.0, ".2f"), "delta_modulo": (100.0, ".2f"),
     "early": (100.0, ".2f"), "blind": (100.0, ".1f"), "msl": (1.0, ".3f"), "mc": (1.0, ".4f"),
-    "scaled_length": (1.0, ".3f"), "finite_length": (1.0, ",.4g"), "pinball": (1.0, ".4g"),
+    "scaled_length": (1.0, ".3f"), "finite_length": (1.0, ",.4g"), "pinball": (1.0, "#.4g"),
     "longest": (1.0, ".0f"), "farthest": (1.0, ",.1f"),
 }  # fmt: skip
 _TOLD = {
