@@ -598,6 +598,7 @@ def test_each_step_of_the_protocol_is_switched_alone():
     assert [one.seed for one in plan[:10]] == [0] * 5 + [1] * 5
     assert plan[10:25] == [recipe(each, name, 0) for each in SWITCHED for name in DATASETS]
     assert sum(one == recipe("printed", one.dataset, one.seed) for one in plan) == 100
+    assert sum(one == recipe("text", one.dataset, one.seed) for one in plan) == 120
 
 
 def test_the_table_of_steps_pairs_what_has_the_same_seed():

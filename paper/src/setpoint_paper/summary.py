@@ -43,7 +43,7 @@ ORDER = (
 
 _COST = {
     "tabular-printed": ("`setpoint-paper tabular --training printed --seeds 20`", "4 h"),
-    "tabular": ("`setpoint-paper tabular`", "2 h"),
+    "tabular": ("`setpoint-paper tabular --seeds 20`", "8 h"),
     "tabular-linear": ("`setpoint-paper tabular --model linear`", "2 min"),
     "depth": ("`setpoint-paper depth`", "1 h"),
     "classification": ("`setpoint-paper classification`", "5 min"),
@@ -168,7 +168,7 @@ def summary(folder: Path, place: Path | None = None) -> str:
         ),
         wrapped(
             "`setpoint-paper all` runs all of it and the tapes in which one step of the training "
-            "is switched, two hours more: nine in all, less with `--jobs`. `setpoint-paper all "
+            "is switched, two hours more: fifteen in all, less with `--jobs`. `setpoint-paper all "
             "--quick` runs something small of everything in one to two minutes, and "
             "`setpoint-paper summary` makes this page anew. `setpoint-paper tapes` makes every "
             "recording that the tabular pages use, in the order of their use, and goes on where it "

@@ -1,6 +1,6 @@
 """How the online model is trained under each protocol, and the order in which tapes are made."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from setpoint._check import choice, whole
@@ -75,9 +75,11 @@ def schedule(seeds: int = 20) -> Iterator[Recipe]:
     """
     whole(seeds, "seeds", 1)
 
-    def block(training: str, first: int, last: int) -> Iterator[Recipe]:
+    def block(
+        training: str, first: int, last: int, names: Sequence[str] = DATASETS
+    ) -> Iterator[Recipe]:
         for seed in range(first, min(last, seeds)):
-            for name in DATASETS:
+            for name in names:
                 yield recipe(training, name, seed)
 
     yield from block("printed", 0, 2)
@@ -85,8 +87,8 @@ def schedule(seeds: int = 20) -> Iterator[Recipe]:
         yield from block(name, 0, 1)
     yield from block("printed", 2, 10)
     yield from block("text", 0, 5)
-    yield from (recipe("text", "synthetic", seed) for seed in range(min(5, seeds)))
+    yield from block("text", 0, 5, ("synthetic",))
     for name in SWITCHED:
         yield from block(name, 1, 3)
     yield from block("printed", 10, seeds)
-    yield from block("text", 5, seeds)
+    yield from block("text", 5, seeds, (*DATASETS, "synthetic"))
