@@ -148,7 +148,8 @@ def test_an_absent_clip_is_told_with_where_its_frames_come_from(
     assert str(caught.value) == (
         f"the file 'kitti_odom00_208x64.npz' of kitti_clip is not in {tmp_path}: it is a reduced "
         "copy that is not served anywhere, made from the frames at "
-        "https://www.cvlibs.net/datasets/kitti/eval_odometry.php; put it in "
+        "https://www.cvlibs.net/datasets/kitti/eval_odometry.php by setpoint-paper fetch "
+        "--kitti-odometry FOLDER; put it in "
         f"{tmp_path / 'depth'}, or read frames of your own with rgbd_folder"
     )
     monkeypatch.delenv("SETPOINT_DATA", raising=False)

@@ -2,22 +2,24 @@
 
 import csv
 from dataclasses import replace
-from math import exp, inf, isnan, log1p, nan
+from math import exp, inf, isnan, log, log1p, nan
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint.errors import InputError
+from setpoint.errors import AbsentFile, DataError, InputError
 from setpoint.images import PreviousResiduals, SpreadModel, choose
 from setpoint.predictions import PixelSpread
+from setpoint_paper.datasets import kitchen_clip, kitti_clip
+from setpoint_paper.depth import experiment
 from setpoint_paper.depth import maps as maps_module
 from setpoint_paper.depth.claims import CLAIMS, decide, typical
 from setpoint_paper.depth.experiment import reproduce
 from setpoint_paper.depth.figures import compare
 from setpoint_paper.depth.maps import HEURISTICS, Plan, Recipe, clip_of, maps_of
-from setpoint_paper.depth.report import cases, report
+from setpoint_paper.depth.report import blown_up, cases, compared, report
 from setpoint_paper.depth.runs import (
     ALONE,
     GEOMETRIES,
@@ -374,8 +376,76 @@ def test_claims_fail_where_numbers_say_otherwise() -> None:
     words = {each.claim: each.word for each in decide([*rows, *other]).values()}
     assert words["the image coverage is 80 %"] == "holds partly"
     assert {claim.text for claim in decide(rows[:2])} == {
-        "the residual network does not outperform the constant"
+        "the residual network does not outperform the constant in length",
+        "the residual network does not outperform the constant in coverage of the centre",
     }
+
+
+def test_length_and_centre_of_the_residual_network_are_judged_apart() -> None:
+    rows = [
+        made("constant", "single", length=4.0, centre_coverage=0.4),
+        made("magnitude", "single", length=5.0, centre_coverage=0.7),
+    ]
+    assert [(each.claim.rpartition(" in ")[2], each.word) for each in decide(rows).values()] == [
+        ("length", "holds"), ("coverage of the centre", "does not hold here"),
+    ]  # fmt: skip
+
+
+def test_lengths_are_compared_by_the_logarithm_of_their_ratio() -> None:
+    # One seed of ten in which Mean has sets of 2,878 m; in the others it is shorter by a tenth.
+    lengths = [(2878.0 if seed == 3 else 9.0, 10.0) for seed in range(10)]
+    rows = [
+        replace(made("registered_paper", method, length=length, window_image=nan), seed=seed)
+        for seed, both in enumerate(lengths)
+        for method, length in zip(("mean_bare", "max_bare"), both, strict=True)
+    ]
+    (narrower,) = [
+        each for each in decide(rows).values() if each.claim == "Mean is narrower than Max"
+    ]
+    expected = [100.0 * log(most / mean) for mean, most in lengths]
+    margin = narrower.margins["road (network)"].interval
+    assert margin.mean == pytest.approx(np.mean(expected))
+    assert -200.0 < margin.low < margin.high < 200.0
+    assert blown_up(rows, "mean_bare") == (
+        "In 1 of 10 runs (two, bare Mean (paper)) the mean length is more than ten times the "
+        "median of the seeds, in the worst one 2,878 m."
+    )
+    assert not blown_up(rows, "max_bare")
+    text = report(rows, "", {}, quick=False)
+    assert "in the worst one 2,878 m" in text.partition("## The paper's claims")[0]
+
+
+def test_lengths_stand_beside_the_share_of_full_sets_where_there_are_some() -> None:
+    rows = [
+        replace(row, saturated=0.02 if row.heuristic == "previous" else 0.0) for row in as_printed()
+    ]
+    rows += [replace(row, seed=1, saturated=0.0) for row in rows]
+    (found,) = [each for each in cases(rows) if each[0].text.startswith("previous residuals out")]
+    assert "| 22.0 m (1.00 % full sets), 24.0 m, 74.00 %, 72.00 % |" in compared(rows, *found)
+
+
+def test_sections_are_named_as_in_the_paper() -> None:
+    assert {claim.where.partition(",")[0] for claim in CLAIMS} == {
+        "1.1", "3.3", "4.2", "B.2.4", "D.2", "D.3",
+    }  # fmt: skip
+
+
+def test_rows_that_adjust_themselves_are_named_so_and_not_tuned() -> None:
+    rows = [made("registered_paper", "single"), made("registered_paper", "adjusting", gamma=nan)]
+    text = report(rows, "", {}, quick=False)
+    assert "| registered, paper's way, self-adjusting (ours) |" in text
+    assert "paper's way (ours)" not in text
+    names = ("heuristic", "risks", "tuned")
+    head, *lines = (
+        [cell.strip() for cell in line.split("|")]
+        for line in text.partition("Two risks, and")[2].splitlines()
+        if line.startswith("| ")
+    )
+    cells = [[line[head.index(name)] for name in names] for line in lines]
+    assert cells == [
+        ["registered, paper's way", "one risk", "by the rule"],
+        ["registered, paper's way", "one risk, self-adjusting (ours)", "–"],
+    ]
 
 
 def test_medians_are_over_seeds() -> None:
@@ -398,6 +468,16 @@ def test_a_report_tells_verdicts_printed_numbers_and_what_has_no_guarantee() -> 
     assert "18.0*" in text
     assert "two, bare Mean (paper): none of 4 runs has a guarantee" in text
     assert "So far, with 1 seed." in text
+    # What ran and what did not, and that the two windows are no run of the authors' code.
+    ran = " ".join(text.partition("## What is guaranteed")[0].split())
+    assert "1 clip ran: road with the online network." in ran
+    assert "struct2depth" not in ran
+    assert "neither is a run of the authors' code" in ran
+    assert "setpoint-paper depth --kitti FOLDER --model MODULE:FUNCTION" in ran
+    rows += [replace(row, clip="kitti", model="stored") for row in rows]
+    ran = " ".join(report(rows, "", {}, quick=False).split())
+    assert "2 clips ran: road with the online network, kitti with stored predictions." in ran
+    assert "there a seed redraws the 200 known pixels and nothing else" in ran
 
 
 def test_what_depends_on_the_centre_is_drawn_for_both_windows(tmp_path: Path) -> None:
@@ -438,6 +518,8 @@ def test_the_whole_experiment_leaves_a_report_and_goes_fast_the_second_time(
     assert "our way, the text's centre: **" in text
     assert "the paper's way" not in text.partition("## The paper's claims")[2].partition("## ")[0]
     assert text.count("![") == 5
+    assert "](depth-risks.png)](depth-risks.svg)" in text
+    assert "](depth-road-network.png)\n" in text  # a picture has no vector version
     with (tmp_path / "depth.csv").open(encoding="utf-8") as file:
         table = list(csv.DictReader(file))
     assert [float(line["coverage"]) for line in table] == pytest.approx(
@@ -465,6 +547,31 @@ def test_questions_that_mean_nothing_are_refused(tmp_path: Path) -> None:
         reproduce(heuristics=(), out=tmp_path)
     with pytest.raises(InputError, match="ask for kitti or the network"):
         reproduce(clips=("road",), models=("stored",), out=tmp_path)
+
+
+def test_stored_predictions_that_are_not_there_are_left_out(
+    cache: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    real = maps_module.clip_of
+    other = lambda name, frames: real("road", frames)  # noqa: E731 - has none, as a clip made anew
+    monkeypatch.setattr(maps_module, "clip_of", other)
+    monkeypatch.setattr(experiment, "clip_of", other)
+    with pytest.raises(DataError, match="the kitti clip at hand holds no stored predictions"):
+        reproduce(clips=("kitti",), models=("stored",), out=tmp_path / "out", cache=cache)
+    with pytest.raises(DataError, match="holds no stored predictions"):
+        maps_of(Recipe("kitti", "stored", "constant", 0, PLAN), cache)
+    with pytest.raises(InputError, match="no tape that is asked for is finished"):
+        reproduce(clips=("kitti",), frames=60, out=tmp_path / "out", cache=cache, ready=True)
+    assert "Left out: kitti, stored; the kitti clip at hand" in capsys.readouterr().out
+
+
+def test_an_absent_clip_names_the_command_that_makes_it(tmp_path: Path) -> None:
+    for clip, option in ((kitti_clip, "--kitti-odometry"), (kitchen_clip, "--seven-scenes")):
+        with pytest.raises(AbsentFile, match=f"by setpoint-paper fetch {option} FOLDER"):
+            clip(folder=tmp_path)
 
 
 def test_the_stored_predictions_of_kitti_are_reduced(shared_data: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The paper's depth protocol, on a miniature of KITTI's folders with a network like LeReS."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,20 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import nn
 
-from setpoint.errors import InputError
+from paper.tests.test_depth_experiment import as_printed
+from setpoint.errors import AbsentFile, InputError
 from setpoint.images import fit, known_pixels
 from setpoint.regions import Centre
 from setpoint_paper.cli import main
 from setpoint_paper.datasets import KITTI_DRIVES
+from setpoint_paper.datasets.clips import Frame
 from setpoint_paper.depth import kitti as protocol
-from setpoint_paper.depth.kitti import Marks, Trial, made, reproduce_kitti
+from setpoint_paper.depth.kitti import Marks, Trial, made, reproduce_kitti, work
 from setpoint_paper.depth.maps import HEURISTICS
+from setpoint_paper.depth.report import read_csv, write_csv
 from setpoint_paper.depth.runs import GEOMETRIES, METHODS, judge
 from setpoint_paper.models import Preprocess, TorchDepth
+from setpoint_paper.summary import summary
 
 EACH = 10
 MARKS = Marks(taught=20, warm=40, tuned=55, frames=80)
@@ -320,29 +325,82 @@ def test_the_second_network_learns_what_the_first_was_wrong_by_before_the_step(
     assert np.array_equal(residuals[0], abs(line(estimate) - view.depth), equal_nan=True)
 
 
-def test_the_whole_protocol_leaves_a_page(folder: Path, weights: Path, tmp_path: Path) -> None:
-    options: dict[str, Any] = {
+def options(folder: Path, weights: Path, place: Path, **more: Any) -> dict[str, Any]:
+    return {
         "folder": folder, "model": f"{__name__}:small", "weights": weights, "key": "depth_model",
         "fresh": ["decoder_modules.1"], "heuristics": ("constant", "magnitude"), "seeds": 1,
-        "epochs": 2, "side": 48, "marks": MARKS, "out": tmp_path / "out",
-        "cache": tmp_path / "cache",
-    }  # fmt: skip
-    rows = reproduce_kitti(**options)
-    assert len(rows) == 2 * len(METHODS)
+        "epochs": 2, "side": 48, "marks": MARKS, "out": place / "out", "cache": place / "cache",
+    } | more  # fmt: skip
+
+
+def test_the_whole_protocol_leaves_a_page(
+    folder: Path, weights: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = reproduce_kitti(**options(folder, weights, tmp_path))
+    assert len(rows) == 2 * len(METHODS) * len(GEOMETRIES)
     assert all(row.kept for row in rows)
     assert {row.frames for row in rows} == {25}
+    assert "A seed, of 1: 100 steps of each of two networks, " in capsys.readouterr().out
     text = (tmp_path / "out" / "depth-kitti.md").read_text("utf-8")
-    assert "## kitti, " in text
+    assert f"## KITTI, {__name__}:small" in text
     assert "--fresh decoder_modules.1 --heuristics constant,magnitude --seeds 1" in text
+    assert "](depth-kitti-risks.png)](depth-kitti-risks.svg)" in text
+    assert {path.stem for path in (tmp_path / "out").glob("*.png")} == {
+        f"depth-kitti-{name}" for name in ("heuristics", "max-mean", "risks", "run", "run-time")
+    }
     # What is finished is read, and not made again; the networks ran once for both heuristics.
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()}
     assert sum(path.suffix == ".npy" for path in before) == 1
     one = trial(folder, weights, fresh=("decoder_modules.1",))
     frames = made(one, "magnitude", tmp_path / "cache")
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()} == before
-    # One window is judged: that of the authors, which is the text's where nothing is padded.
-    row, _ = judge(frames, "single", ("kitti", "LiDAR", "magnitude", 0), "authors")
-    assert repr(row).replace("geometry='authors'", "geometry='text'") == repr(rows[0])
+    # Both windows are judged, each with its own pixels: 2 × 5 and 4 × 5 of 16 × 48.
+    for row, geometry in zip(rows, GEOMETRIES, strict=False):
+        names = ("KITTI", f"{__name__}:small", "magnitude", 0)
+        assert repr(judge(frames, "single", names, geometry)[0]) == repr(row)
+    assert rows[0].centre_coverage != rows[1].centre_coverage
+
+
+def test_every_seed_of_kitti_is_written_and_stands_among_the_claims(
+    folder: Path, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = protocol.made
+
+    def stop(one: Trial, heuristic: str, cache: Path) -> Any:
+        if one.seed:
+            raise KeyboardInterrupt
+        return make(one, heuristic, cache)
+
+    monkeypatch.setattr(protocol, "made", stop)
+    asked = {"heuristics": ("constant", "registered_paper"), "epochs": 0, "seeds": 2}
+    with pytest.raises(KeyboardInterrupt):
+        reproduce_kitti(**options(folder, weights, tmp_path, **asked))
+    results = tmp_path / "out"
+    assert {row.seed for row in read_csv(results / "depth-kitti.csv")} == {0}
+    assert "So far, with 1 seed." in (results / "depth-kitti.md").read_text("utf-8")
+    page = " ".join(summary(results).split())
+    assert f"| KITTI ({__name__}:small) |" in page
+    assert f"the text's and the authors': KITTI ({__name__}:small) " in page
+    # Beside the clips it is a further place.
+    clips = [replace(row, geometry=each) for each in GEOMETRIES for row in as_printed()]
+    write_csv(clips, results / "depth.csv")
+    page = " ".join(summary(results).split())
+    for place in ("road (network)", f"KITTI ({__name__}:small)"):
+        assert f"| {place} |" in page
+
+
+def test_the_readme_tells_the_work_of_a_seed() -> None:
+    seen = Frame(np.zeros((188, 448, 3), np.uint8), np.zeros((188, 448), np.float32))
+    told = work(Trial("", None, "leres:network"), HEURISTICS, seen)
+    # Two sets of maps in float32; of each heuristic 3,000 frames of critical values of the image
+    # and of both windows in float32, and 2,000 frames in float16.
+    bytes_ = 2 * 4_000 * 188 * 448 * 4 + 5 * (
+        3_000 * (188 * 448 + 21 * 50 + 50 * 50) * 4 + 2_000 * 188 * 448 * 2
+    )
+    assert told.startswith(f"{60 * 6_000 + 4_000:,} steps of each of two networks")
+    assert f" {bytes_ / 1e9:.1f} GB " in told
+    readme = Path(__file__).parents[1] / "README.md"
+    assert told in " ".join(readme.read_text("utf-8").split())
 
 
 def test_residuals_that_are_exactly_right_are_learnt() -> None:
@@ -370,3 +428,60 @@ def test_with_kitti_the_command_has_all_heuristics_unless_some_are_named(
     assert not end.value.code
     assert given["heuristics"] == wanted
     assert given["fresh"] == ("decoder.3", "decoder.4")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--kitti", ".", "--quick"], "--quick means nothing with --kitti"),
+        (["--kitti", ".", "--jobs", "1"], "--jobs means nothing with --kitti"),
+        (["--kitti", ".", "--ready"], "--ready means nothing with --kitti"),
+        (["--kitti", ".", "--frames", "90"], "--frames means nothing with --kitti"),
+        (["--kitti", ".", "--clip", "road"], "--clip means nothing with --kitti"),
+        (["--epochs", "60"], "--epochs means nothing without --kitti"),
+        (["--weights", "here"], "--weights means nothing without --kitti"),
+    ],
+)
+def test_options_that_do_not_apply_are_refused(
+    words: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["setpoint-paper", "depth", *words])
+    with pytest.raises(SystemExit, match=f"^setpoint-paper: {sentence}: leave it out$"):
+        main()
+
+
+def test_all_goes_on_without_the_data_that_are_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps: list[Any] = []
+
+    def load(name: str) -> None:
+        steps.append(name)
+        if name in ("wind", "gas_drift", "outdoor", "power_supply", "yeast", "kitchen"):
+            raise AbsentFile(f"there is no {name}")
+
+    def ran(name: str) -> Any:
+        return lambda **given: steps.append((name, given))
+
+    monkeypatch.setattr("setpoint_paper.datasets.load", load)
+    monkeypatch.setattr("setpoint_paper.depth.maps.clip_of", lambda name, frames: load(name))
+    for module in ("tabular", "classification", "depth"):
+        monkeypatch.setattr(f"setpoint_paper.{module}.reproduce", ran(module))
+    monkeypatch.setattr(
+        "setpoint_paper.cli._make_tapes", lambda *given: steps.append(("tapes", given))
+    )
+    monkeypatch.setattr("setpoint_paper.cli.summary", lambda out: steps.append("summary"))
+    monkeypatch.setattr("sys.argv", ["setpoint-paper", "all", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    assert "Left out: wind; there is no wind.\n" in capsys.readouterr().out
+    # All data are looked for before anything runs.
+    first = next(place for place, step in enumerate(steps) if isinstance(step, tuple))
+    assert {"wind", "yeast", "kitchen", "road"} <= set(steps[:first])
+    kept = ("power", "energy", "traffic", "prices")
+    assert [step[0] for step in steps[first:-1]] == ["tapes", "tabular", "tabular", "depth"]
+    assert steps[first][1][-1] == (*kept, "synthetic")
+    assert steps[first + 1][1]["datasets"] == kept
+    assert steps[-2][1]["clips"] == ("kitti", "road")
+    assert steps[-1] == "summary"

@@ -29,6 +29,30 @@ def test_a_value_far_above_all_medians_is_written_where_the_axis_ends():
     trim(panel, groups, at)
     assert panel.get_ylim()[1] < 1.5
     assert [text.get_text() for text in panel.texts] == ["↑ 9"]
+    # Of several the largest and their number, with plain digits; side by side not on one line.
+    _, panels = figure()
+    panel = panels[0, 0]
+    trim(
+        panel, [[1.0, 1.1, 1.1, 27.7, 31.14], [1.2, 1.3, 2877.8], [1.0], [1.1, 1.2, 5.0]], range(4)
+    )
+    assert [text.get_text() for text in panel.texts] == ["↑ 31.1 (2)", "↑ 2,878", "↑ 5"]
+    first, second, last = (text.get_position()[1] for text in panel.texts)
+    assert (first, last) == (0.0, 0.0)
+    assert second < -5.0
     _, panels = figure()
     trim(panels[0, 0], [[1.0, 1.2], [nan]], at)
     assert not panels[0, 0].texts
+
+
+def test_a_legend_has_as_many_columns_as_fit():
+    for names, lines in (
+        (["one", "two", "three"], 1),
+        (["a name that is far too long for so many columns"] * 3, 2),
+    ):
+        made, panels = figure(width=8.0)
+        for number, name in enumerate(names):
+            panels[0, 0].plot([], [], label=f"{name} {number}")
+        (told,) = legend(made).legends
+        box = told.get_window_extent()
+        assert box.width <= made.bbox.width
+        assert round(box.height / told.get_texts()[0].get_window_extent().height / 1.6) == lines

@@ -364,7 +364,8 @@ def burn_in(
 
     References
     ----------
-    Feldman et al. 2023, appendices C.3.1, C.3.2 and C.4, on the bounds m and M, the initial θ and the clip bounds.
+    Feldman et al. 2023, appendices C.3.1, C.3.2 and C.4, on the bounds m and M, the initial θ and
+    the clip bounds.
     """
     reach, follow = positive(reach, "reach"), positive(follow, "follow")
     labels = list(y)

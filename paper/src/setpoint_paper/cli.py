@@ -1,13 +1,14 @@
 """The command `setpoint-paper`: it parses and runs an experiment."""
 
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from setpoint._check import whole
-from setpoint.errors import InputError, SetpointError
+from setpoint.errors import AbsentFile, InputError, SetpointError
 
 __all__ = [
     "app",
@@ -95,6 +96,11 @@ def tapes(
 
     A tape whose rows stand in the results in --out is not made again.
     """
+    _make_tapes(seeds, jobs, out)
+
+
+def _make_tapes(seeds: int, jobs: int, out: Path, datasets: Sequence[str] | None = None) -> None:
+    """The tapes that are not stored, of some data sets or of all."""
     from setpoint_paper.tabular.results import stored_tapes
     from setpoint_paper.tabular.tapes import make_all
     from setpoint_paper.tabular.training import schedule
@@ -102,7 +108,11 @@ def tapes(
 
     whole(jobs, "jobs", 1)
     stored = stored_tapes(out)
-    plan = [recipe for recipe in schedule(seeds) if recipe.name not in stored]
+    plan = [
+        recipe
+        for recipe in schedule(seeds)
+        if (datasets is None or recipe.dataset in datasets) and recipe.name not in stored
+    ]
     make_all(plan, folder_of(), jobs, screen())
 
 
@@ -178,22 +188,45 @@ def everything(
     jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
     out: Out = Path("results"),
 ) -> None:
-    """Every experiment and the one page: in hours, with --quick in minutes."""
+    """Every experiment and the one page: in hours, with --quick in minutes.
+
+    What has no data at hand is left out; that is told before anything runs.
+    """
     from setpoint_paper import classification as labels
     from setpoint_paper import depth as images
     from setpoint_paper import tabular as rows
+    from setpoint_paper.classification.experiment import STREAMS
+    from setpoint_paper.datasets import load
+    from setpoint_paper.depth.maps import CLIPS, clip_of
+    from setpoint_paper.tabular.experiment import DATASETS
 
-    if quick:
-        rows.reproduce(quick=True, jobs=jobs, out=out)
-        labels.reproduce(quick=True, out=out)
-        images.reproduce(clips=("road",), models=("network",), quick=True, jobs=jobs, out=out)
-    else:
-        tapes(20, jobs, out)
-        rows.reproduce(seeds=20, training="printed", jobs=jobs, out=out)
-        rows.reproduce(jobs=jobs, out=out)
-        labels.reproduce(out=out)
-        images.reproduce(jobs=jobs, out=out)
+    whole(jobs, "jobs", 1)
+    datasets, streams = _at_hand(DATASETS, load), _at_hand(STREAMS, load)
+    clips = _at_hand(("road",) if quick else CLIPS, lambda name: clip_of(name, None))
+    if datasets and quick:
+        rows.reproduce(datasets=datasets, quick=True, jobs=jobs, out=out)
+    elif datasets:
+        _make_tapes(20, jobs, out, (*datasets, "synthetic"))
+        rows.reproduce(datasets=datasets, seeds=20, training="printed", jobs=jobs, out=out)
+        rows.reproduce(datasets=datasets, seeds=20, jobs=jobs, out=out)
+    if streams:
+        labels.reproduce(streams=streams, quick=quick, out=out)
+    models = ("network",) if quick else ("stored", "network")
+    images.reproduce(clips=clips, models=models, quick=quick, jobs=jobs, out=out)
     summary(out)
+
+
+def _at_hand(names: Sequence[str], load: Callable[[str], object]) -> tuple[str, ...]:
+    """Those of some data sets that can be read; why the others are left out is told."""
+    found = []
+    for name in names:
+        try:
+            load(name)
+        except AbsentFile as error:
+            typer.echo(f"Left out: {name}; {error}.")
+        else:
+            found.append(name)
+    return tuple(found)
 
 
 @app.command()
@@ -227,6 +260,7 @@ def late(
 
 @app.command()
 def depth(
+    context: typer.Context,
     clip: Annotated[
         str, typer.Option(metavar="NAMES", help="kitti, kitchen, road; separated by commas.")
     ] = "kitti,kitchen,road",
@@ -275,7 +309,10 @@ def depth(
 
     With --kitti, --model is module:function, what makes the network.
     """
-    if kitti is not None:
+    if kitti is None:
+        _refuse(context, ("annotated", "weights", "key", "fresh", "epochs"), "without --kitti")
+    else:
+        _refuse(context, ("clip", "frames", "jobs", "quick", "ready"), "with --kitti")
         from setpoint_paper.depth.kitti import reproduce_kitti
 
         reproduce_kitti(
@@ -304,6 +341,14 @@ def depth(
         ready=ready,
         out=out,
     )
+
+
+def _refuse(context: typer.Context, options: Sequence[str], where: str) -> None:
+    """An error if one of the options was given, where it would change nothing."""
+    for name in options:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise InputError(f"--{name} means nothing {where}: leave it out")
 
 
 if __name__ == "__main__":

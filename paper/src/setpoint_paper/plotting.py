@@ -23,7 +23,8 @@ COLOURS = {
 
 SEEDS = (
     "Dots are seeds and bars their medians; from five seeds on boxes, with whiskers up to 1.5 "
-    "times their height. An arrow has a value beyond the axis."
+    "times their height. An arrow has the value beyond the axis; of several the largest, and how "
+    "many there are."
 )
 """What `spread` draws, for a caption."""
 
@@ -31,7 +32,10 @@ _ENOUGH = 5
 """Values from which on a box tells more than they do."""
 
 _ROW = 5
-"""Names that a line of a legend has room for."""
+"""The most names in a line of a legend."""
+
+_LINES = 2
+"""Lines of the values that are written above an axis."""
 
 _DPI = 140
 _TYPE = 8.5
@@ -139,19 +143,35 @@ def spread(
 
 
 def trim(panel: Any, groups: Sequence[Sequence[float]], at: Sequence[float]) -> None:
-    """Ends the axis below values far above all medians, which hide the rest; writes them there."""
+    """Ends the axis below values far above all medians, which hide the rest; writes them there.
+
+    Of several in a group the largest is written, and how many there are. Groups side by side are
+    written on lines of their own.
+    """
     groups = [[value for value in group if not isnan(value)] for group in groups]
     most = 1.5 * max((median(group) for group in groups if group), default=0.0)
+    beyond = [[value for value in group if value > most] for group in groups]
+    if not any(beyond):
+        return
     kept = [value for group in groups for value in group if value <= most]
-    for group, place in zip(groups, at, strict=True):
-        beyond = [f"{value:.3g}" for value in sorted(group) if value > most]
-        if beyond:
-            room = 0.08 * (max(kept) - min(kept))
-            panel.set_ylim(min(kept) - room, max(kept) + 2.0 * room)
+    lines, line = 1, -1
+    for group, place in zip(beyond, at, strict=True):
+        line = (line + 1) % _LINES if group else -1
+        lines = max(lines, line + 1)
+        if group:
+            count = f" ({len(group)})" * (len(group) > 1)
             panel.annotate(
-                f"↑ {', '.join(beyond)}", (place, 1.0), xycoords=("data", "axes fraction"),
-                ha="center", va="top", fontsize=_TYPE - 2.0,
+                f"↑ {_plain(max(group))}{count}", (place, 1.0),
+                xytext=(0.0, -line * _TYPE), textcoords="offset points",
+                xycoords=("data", "axes fraction"), ha="center", va="top", fontsize=_TYPE - 2.0,
             )  # fmt: skip
+    room = 0.08 * (max(kept) - min(kept))
+    panel.set_ylim(min(kept) - room, max(kept) + (1.0 + lines) * room)
+
+
+def _plain(value: float) -> str:
+    """Three digits that count, and all digits before the point: 2,878, 31.1, 2.29."""
+    return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
 
 
 def plain_ticks(axis: Any) -> None:
@@ -171,10 +191,16 @@ def legend(made: Any, *, spare: Any = None) -> Any:
             handles.setdefault(label, handle)
     if spare is None:
         count = len(handles)
-        made.legend(
-            handles.values(), handles, loc="outside lower center", frameon=False,
-            ncols=count if count <= _ROW else (count + 1) // 2,
-        )  # fmt: skip
+        columns = count if count <= _ROW else (count + 1) // 2
+        while True:
+            below = made.legend(
+                handles.values(), handles, loc="outside lower center", frameon=False,
+                ncols=columns, fontsize=_TYPE - 1.0,
+            )  # fmt: skip
+            if columns <= 1 or below.get_window_extent().width <= made.bbox.width:
+                break
+            below.remove()
+            columns -= 1
     else:
         spare.axis("off")
         spare.legend(handles.values(), handles, loc="center", frameon=False)

@@ -259,6 +259,12 @@ def _arrays(
     return path, arrays
 
 
+_MADE_BY = {
+    "kitti_clip": "setpoint-paper fetch --kitti-odometry FOLDER",
+    "kitchen_clip": "setpoint-paper fetch --seven-scenes FOLDER",
+}
+
+
 def _found(source: Source, folder: Folder) -> Path:
     place = named_folder(folder)
     (file,) = source.files
@@ -273,8 +279,8 @@ def _found(source: Source, folder: Folder) -> Path:
         where = f"in a folder depth whose parent folder {VARIABLE} names"
     raise AbsentFile(
         f"the file {name!r} of {source.name} {why}: it is a reduced copy that is not served "
-        f"anywhere, made from the frames at {source.page}; put it {where}, or read frames of your "
-        "own with rgbd_folder"
+        f"anywhere, made from the frames at {source.page} by {_MADE_BY[source.name]}; put it "
+        f"{where}, or read frames of your own with rgbd_folder"
     )
 
 

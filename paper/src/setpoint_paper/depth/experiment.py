@@ -13,17 +13,19 @@ from typing import Any
 
 from setpoint._check import choice, whole
 from setpoint._files import make_folder, put
-from setpoint.errors import InputError
+from setpoint.errors import DataError, InputError
 from setpoint_paper.depth import figures
 from setpoint_paper.depth.maps import (
     CLIPS,
     HEURISTICS,
     MODELS,
+    NOT_STORED,
     Plan,
     Recipe,
+    clip_of,
     maps_of,
 )
-from setpoint_paper.depth.report import METHOD_NAMES, NAMES, brief, read_csv, report, write_csv
+from setpoint_paper.depth.report import NAMES, brief, read_csv, report, write_csv
 from setpoint_paper.depth.runs import GEOMETRIES, METHODS, Row, Series, judge
 from setpoint_paper.depth.tapes import Frames, make, read
 from setpoint_paper.work import each, folder_of, say, screen
@@ -101,7 +103,13 @@ def reproduce(
     ]
     if not recipes:
         raise InputError("stored predictions come with kitti alone: ask for kitti or the network")
-    place, folder, console = folder_of(cache), make_folder(out), screen()
+    place, console = folder_of(cache), screen()
+    if any(recipe.model == "stored" for recipe in recipes) and not _has_stored(plan):
+        recipes = [recipe for recipe in recipes if recipe.model != "stored"]
+        if not recipes:
+            raise DataError(NOT_STORED)
+        say(console, f"Left out: kitti, stored; {NOT_STORED}.")
+    folder = make_folder(out)
     stored = read_csv(folder / "depth.csv") if (folder / "depth.csv").is_file() else []
     kept = {row.tape: [one for one in stored if one.tape == row.tape] for row in stored}
     if not ready:
@@ -132,12 +140,14 @@ def reproduce(
     )
     command = _command(clips, models, heuristics, count, quick, frames, folder, ready)
     text = report(rows, command, notes, quick)
-    shown = "\n\n".join(
-        f"{told}\n\n![{told}]({path.name})" for path, told in _draw(rows, series, place, folder)
-    )
-    page = put(folder / "depth.md", f"{text}\n## Figures\n\n{shown}\n")
+    shown = figures.page(_draw(rows, series, place, folder))
+    page = put(folder / "depth.md", f"{text}\n{shown}")
     say(console, f"{brief(rows)}\n\nEverything, with figures: {page}")
     return rows
+
+
+def _has_stored(plan: Plan) -> bool:
+    return clip_of("kitti", plan.frames).stored is not None
 
 
 def _made(recipes: Sequence[Recipe], place: Path, jobs: int, console: Any) -> None:
@@ -180,51 +190,17 @@ def _draw(
     place: Path,
     folder: Path,
 ) -> Iterable[tuple[Path, str]]:
-    """Every figure, with what it shows."""
-    best = max((row.heuristic for row in rows), key=_PREFERRED.index)
+    """Every figure, with what it shows; where rows were kept, so were their figures."""
+    best = figures.best(row.heuristic for row in rows)
     for recipe, runs in series.items():
         if recipe.seed or recipe.heuristic != best:
             continue
-        stem, where = f"depth-{recipe.clip}-{recipe.model}", f"{recipe.clip}, {recipe.model}"
-        drawn = (folder / f"{stem}.png", folder / f"{stem}-time.png")
+        stem = folder / f"depth-{recipe.clip}-{recipe.model}"
+        where = f"{recipe.clip}, {recipe.model}, {NAMES[best]}, seed 0"
         if runs:
-            frames, clip = _ready(recipe, place), recipe.data()
-            figures.picture(clip, frames, float(runs["single"].lam[frames.shown[0]]), drawn[0])
-            shown = {METHOD_NAMES[each]: runs[each] for each in ("single", "max_bare")}
-            first, title = clip.split().validation.start, f"{where}, {NAMES[best]}, seed 0"
-            figures.over_time(shown, frames.validation, first, title, drawn[1])
-        told = (
-            f"Input, truth, estimate and interval size of one frame: {where}, {NAMES[best]}, seed "
-            "0, one risk. Grey: not judged.",
-            f"Image coverage and mean length of each frame, and means over 25: {where}, "
-            f"{NAMES[best]}, seed 0; the centre is {figures.CENTRES['text']}. The dotted line is "
-            "where the test part begins.",
-        )
-        # Where rows were kept, so were their figures.
-        yield from ((path, text) for path, text in zip(drawn, told, strict=True) if path.is_file())
-    heuristics = tuple(dict.fromkeys(row.heuristic for row in rows))
-    compared: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
-        ("heuristics", heuristics, ("single",), "The heuristics under one risk"),
-        (
-            "risks",
-            (best,),
-            ("single", "max_bare", "max"),
-            f"One risk against two with Max, bare as in the paper and under anti-windup, "
-            f"{NAMES[best]}",
-        ),
-        (
-            "max-mean",
-            (best,),
-            ("max", "mean", "max_bare", "mean_bare"),
-            f"Max against Mean, under anti-windup and bare as in the paper, {NAMES[best]}",
-        ),
-    )
-    for name, those, methods, text in compared:
-        path = figures.compare(rows, those, methods, folder / f"depth-{name}.png")
-        yield path, f"{text}. {figures.KEY}"
-
-
-_PREFERRED = ("constant", "magnitude", "previous", "registered", "registered_paper")
+            figures.draw_run(recipe.data(), _ready(recipe, place), runs, where, stem)
+        yield from figures.run_figures(where, stem)
+    yield from figures.comparisons(rows, folder / "depth")
 
 
 def _command(

@@ -1,13 +1,13 @@
 """Figures of the depth experiment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from setpoint_paper.datasets import Clip
+from setpoint_paper.datasets.clips import Frame
 from setpoint_paper.depth.claims import places
 from setpoint_paper.depth.maps import HEURISTICS
 from setpoint_paper.depth.report import METHOD_NAMES, NAMES
@@ -15,7 +15,18 @@ from setpoint_paper.depth.runs import CENTRE, IMAGE, Row, Series
 from setpoint_paper.depth.tapes import Frames
 from setpoint_paper.plotting import COLOURS, SEEDS, figure, legend, mark, save, spread, trim
 
-__all__ = ["CENTRES", "KEY", "compare", "over_time", "picture"]
+__all__ = [
+    "CENTRES",
+    "KEY",
+    "best",
+    "compare",
+    "comparisons",
+    "draw_run",
+    "over_time",
+    "page",
+    "picture",
+    "run_figures",
+]
 
 _MEAN = 25
 """Frames in the running means."""
@@ -41,17 +52,79 @@ _METRICS = (
 """What a panel shows: its label, a factor, and the level asked for."""
 
 
-def picture(clip: Clip, frames: Frames, lam: float, path: Path) -> Path:
+def best(heuristics: Iterable[str]) -> str:
+    """The heuristic that figures of one run show: the paper's registration where it ran."""
+    return max(heuristics, key=HEURISTICS.index)
+
+
+def draw_run(clip: Any, frames: Frames, runs: Mapping[str, Series], where: str, stem: Path) -> None:
+    """One frame of a run and its course in time, for `run_figures`; `clip[number]` is a `Frame`."""
+    place, number, _ = frames.shown
+    picture(clip[number], frames, float(runs["single"].lam[place]), _named(stem, ""))
+    shown = {METHOD_NAMES[each]: runs[each] for each in ("single", "max_bare")}
+    over_time(shown, frames.validation, number - place, where, _named(stem, "-time"))
+
+
+def run_figures(where: str, stem: Path) -> Iterator[tuple[Path, str]]:
+    """What `draw_run` drew, now or before, with what it shows."""
+    told = (
+        f"Input, truth, estimate and interval size of one frame: {where}, one risk. Grey: not "
+        "judged.",
+        f"Image coverage and mean length of each frame, and means over {_MEAN}: {where}; the "
+        f"centre is {CENTRES['text']}. The dotted line is where the test part begins.",
+    )
+    for path, text in zip((_named(stem, ""), _named(stem, "-time")), told, strict=True):
+        if path.is_file():
+            yield path, text
+
+
+def _named(stem: Path, end: str) -> Path:
+    return stem.with_name(f"{stem.name}{end}.png")
+
+
+def comparisons(rows: Sequence[Row], stem: Path) -> Iterator[tuple[Path, str]]:
+    """Every heuristic, one risk against two, Max against Mean: drawn, with what each shows."""
+    shown = best(row.heuristic for row in rows)
+    compared: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
+        ("heuristics", HEURISTICS, ("single",), "The heuristics under one risk"),
+        (
+            "risks",
+            (shown,),
+            ("single", "max_bare", "max"),
+            "One risk against two with Max, bare as in the paper and under anti-windup, "
+            f"{NAMES[shown]}",
+        ),
+        (
+            "max-mean",
+            (shown,),
+            ("max", "mean", "max_bare", "mean_bare"),
+            f"Max against Mean, under anti-windup and bare as in the paper, {NAMES[shown]}",
+        ),
+    )
+    for name, heuristics, methods, text in compared:
+        yield compare(rows, heuristics, methods, _named(stem, f"-{name}")), f"{text}. {KEY}"
+
+
+def page(drawn: Iterable[tuple[Path, str]]) -> str:
+    """The part of a page that shows figures, each a link to its vector version if it has one."""
+    parts = ["## Figures"]
+    for path, told in drawn:
+        shown, vector = f"![{told}]({path.name})", path.with_suffix(".svg")
+        parts += [told, f"[{shown}]({vector.name})" if vector.is_file() else shown]
+    return "\n\n".join(parts) + "\n"
+
+
+def picture(frame: Frame, frames: Frames, lam: float, path: Path) -> Path:
     """Input, truth, estimate and interval size of one frame, side by side, in metres."""
     _, number, (centre, low, high) = frames.shown
-    truth = clip.depth[number]
+    truth = frame.depth
     full = lam == inf
     sizes = (0.0 if full else max(lam, 0.0)) * (low + high)
     rows, columns = truth.shape
     made, panels = figure(2, 2, height=0.35 + 3.4 * rows / columns)
     most = float(np.nanpercentile(truth, 99.0))
     shown: tuple[tuple[str, Any, float | None], ...] = (
-        (f"input, frame {number + 1}", clip.rgb[number], None),
+        (f"input, frame {number + 1}", frame.rgb, None),
         ("truth, m", truth, most),
         ("estimate, m", centre, most),
         (

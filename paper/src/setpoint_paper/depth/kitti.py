@@ -40,20 +40,24 @@ from setpoint_paper.datasets import kitti
 from setpoint_paper.datasets.augment import Augmentation, Crop, Jitter
 from setpoint_paper.datasets.clips import Frame, Split
 from setpoint_paper.datasets.frames import Frames as Video
+from setpoint_paper.depth import figures
 from setpoint_paper.depth.maps import HEURISTICS
-from setpoint_paper.depth.report import brief, report, write_csv
-from setpoint_paper.depth.runs import METHODS, Row, judge
+from setpoint_paper.depth.report import NAMES, brief, report, write_csv
+from setpoint_paper.depth.runs import GEOMETRIES, METHODS, Row, judge
 from setpoint_paper.depth.tapes import Frames, reduced, store, stored
 from setpoint_paper.models import StoredPredictions, TorchDepth
 from setpoint_paper.work import folder_of, say, screen
 
-__all__ = ["STRIDE", "Marks", "Trial", "made", "reproduce_kitti"]
+__all__ = ["STRIDE", "Marks", "Trial", "made", "reproduce_kitti", "work"]
 
 STRIDE = 200
 """Online frames between two checkpoints of the networks."""
 
 _RISE, _FALLS = 500, (30_000, 120_000, 200_000)
 """The steps in which the learning rate rises, and those after which it is a tenth of before."""
+
+_NAME, _STEM = "KITTI", "depth-kitti"
+"""The name of the place in tables, and what the files of its results begin with."""
 
 _CLIP = 10.0
 """The largest norm of the gradients of a step."""
@@ -357,9 +361,10 @@ def reproduce_kitti(
     out: str | os.PathLike[str] = "results",
     cache: str | os.PathLike[str] | None = None,
 ) -> tuple[Row, ...]:
-    """Runs the paper's protocol on KITTI with a network of the caller's; writes `depth-kitti.md`.
+    """Runs the paper's protocol on KITTI with a network of the caller's.
 
-    See `Trial` for the parameters.
+    Writes `depth-kitti.md`, `depth-kitti.csv` and figures after each seed. See `Trial` for the
+    parameters.
     """
     place, target, console = folder_of(cache), make_folder(out), screen()
     rows: list[Row] = []
@@ -371,22 +376,47 @@ def reproduce_kitti(
         None if weights is None else os.fspath(weights), key, tuple(fresh), 0, epochs,
         learning_rate, side, Marks() if marks is None else marks,
     )  # fmt: skip
-    for seed in range(whole(seeds, "seeds", 1)):
+    whole(seeds, "seeds", 1)
+    video = trial.video(place)
+    clip = _Judged(video, _padding(video))
+    say(console, f"A seed, of {seeds}: {work(trial, asked, clip[0])}.")
+    best, run = figures.best(asked), target / f"{_STEM}-run"
+    where = f"{_NAME}, {model}, {NAMES[best]}, seed 0"
+    for seed in range(seeds):
         for heuristic in order:
             frames = made(replace(trial, seed=seed), heuristic, place)
-            rows += [_row(frames, method, heuristic, seed) for method in METHODS]
+            judged = [
+                judge(frames, method, (_NAME, model, heuristic, seed), geometry)
+                for method in METHODS
+                for geometry in GEOMETRIES
+            ]
+            rows += [row for row, _ in judged]
+            if not seed and heuristic == best:
+                runs = {row.method: series for row, series in judged if row.geometry == "text"}
+                figures.draw_run(clip, frames, runs, where, run)
             say(console, f"seed {seed}, {heuristic}: done")
-    write_csv(rows, target / "depth-kitti.csv")
-    text = report(rows, _command(trial, asked, seeds), _notes(trial), False, _parts(trial))
-    page = put(target / "depth-kitti.md", text)
-    say(console, f"{brief(rows)}\n\nEverything: {page}")
+        write_csv(rows, target / f"{_STEM}.csv")
+        text = report(rows, _command(trial, asked, seeds), _notes(trial), False, _parts(trial))
+        drawn = (*figures.run_figures(where, run), *figures.comparisons(rows, target / _STEM))
+        page = put(target / f"{_STEM}.md", f"{text}\n{figures.page(drawn)}")
+    say(console, f"{brief(rows)}\n\nEverything, with figures: {page}")
     return tuple(rows)
 
 
-def _row(frames: Frames, method: str, heuristic: str, seed: int) -> Row:
-    """A method judged; the text's centre is the authors' here, where no frame has padding."""
-    row, _ = judge(frames, method, ("kitti", "LiDAR", heuristic, seed), "authors")
-    return replace(row, geometry="text")
+def work(trial: Trial, heuristics: Sequence[str], frame: Frame) -> str:
+    """What a seed costs: steps of the networks, and what stays on disk before compression."""
+    marks, networks = trial.marks, 1 + ("magnitude" in heuristics)
+    steps = trial.epochs * marks.taught + marks.frames - marks.taught
+    shape = frame.depth.shape
+    pixels = frame.depth.size
+    judged = pixels + sum(frame.depth[each.index(shape)].size for each in GEOMETRIES.values())
+    maps = 4 * networks * (marks.frames - marks.taught) * pixels
+    tape = 4 * (marks.frames - marks.warm) * judged + 2 * (marks.frames - marks.tuned) * pixels
+    size = maps + len(heuristics) * tape
+    return (
+        f"{steps:,} steps of {'each of two networks' if networks > 1 else 'one network'}, "
+        f"{size / 1e9:.1f} GB of maps and critical values on disk before compression"
+    )
 
 
 def _command(trial: Trial, heuristics: Sequence[str], seeds: int) -> str:
@@ -409,12 +439,11 @@ def _parts(trial: Trial) -> str:
         "and then predict and learn frame by frame. The warm-up ends at frame "
         f"{marks.warm:,}, the validation part at {marks.tuned:,}, the test part at "
         f"{marks.frames:,}. 200 known pixels of each frame give scale and shift, by least squares, "
-        "to the estimate and to each side of the heuristic; they are judged like all others. The "
-        "centre is the window of 50 × 50 pixels in the 188 × 448 that are not padding: the "
-        "authors', and the text's too. It is called the text's below.",
+        "to the estimate and to each side of the heuristic; they are judged like all others. What "
+        "is padding is not judged, and is no part of the picture that the centre is of.",
         100,
     )
 
 
 def _notes(trial: Trial) -> dict[str, str]:
-    return {"kitti": f"the paper's drives, filled LiDAR depth, network {trial.model}"}
+    return {_NAME: f"the paper's drives, filled LiDAR depth, network {trial.model}"}

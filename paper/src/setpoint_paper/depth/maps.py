@@ -17,17 +17,32 @@ import numpy as np
 from setpoint._check import choice, whole
 from setpoint._files import make_folder
 from setpoint._files import whole as whole_file
-from setpoint.errors import InputError, SetpointError
+from setpoint.errors import DataError, InputError, SetpointError
 from setpoint_paper.datasets import Clip, kitchen_clip, kitti_clip, road
 from setpoint_paper.models import DepthSettings, OnlineDepth
 from setpoint_paper.work import one_thread
 
-__all__ = ["CLIPS", "HEURISTICS", "MODELS", "STRIDE", "Plan", "Recipe", "clip_of", "maps_of"]
+__all__ = [
+    "CLIPS",
+    "HEURISTICS",
+    "MODELS",
+    "NOT_STORED",
+    "STRIDE",
+    "Plan",
+    "Recipe",
+    "clip_of",
+    "maps_of",
+]
 
 CLIPS = ("kitti", "kitchen", "road")
 MODELS = ("stored", "network")
 HEURISTICS = ("constant", "magnitude", "previous", "registered", "registered_paper")
 """The paper's four, and its way of registration beside ours."""
+
+NOT_STORED = (
+    "the kitti clip at hand holds no stored predictions: they came with another copy of it and "
+    "cannot be made, so only the network runs on it"
+)
 
 STRIDE = 100
 """Frames between two checkpoints of a model."""
@@ -175,7 +190,8 @@ def maps_of(recipe: Recipe, cache: Path, stride: int = STRIDE) -> np.ndarray:
     """The model's map of every frame from `recipe.begin` on, each made before its truth is seen."""
     clip = recipe.data()
     if recipe.model == "stored":
-        assert clip.stored is not None  # as the recipe has checked
+        if clip.stored is None:
+            raise DataError(NOT_STORED)
         return clip.stored
     path = recipe.maps_path(cache)
     if path.is_file():

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from math import isfinite, isnan
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
+from textwrap import fill
 from typing import Any, NamedTuple
 
 from setpoint_paper.depth.claims import (
@@ -27,11 +28,13 @@ __all__ = [
     "METHOD_NAMES",
     "NAMES",
     "Case",
+    "blown_up",
     "brief",
     "cases",
     "compared",
     "read_csv",
     "report",
+    "telling",
     "write_csv",
 ]
 
@@ -54,18 +57,23 @@ METHOD_NAMES = {
 GEOMETRY_NAMES = {"text": "the text's centre", "authors": "the authors' centre"}
 WAY_NAMES = {"paper": "the paper's way", "ours": "our way"}
 _ENOUGH = 10
+_FAR = 10.0
+"""How many times the median of its seeds a length is called far beyond."""
 
 
 def report(
     rows: Sequence[Row], command: str, notes: dict[str, str], quick: bool, parts_told: str = ""
 ) -> str:
-    """The page without its figures; `parts_told` says what the parts are of other frames."""
+    """The page without its figures; `parts_told` says what the parts are of KITTI's own frames."""
     parts = ["# Online depth estimation, with one and two risks", f"    {command}"]
     if quick:
         parts.append("A quick run: the first frames of each clip and one seed. It shows the way.")
     parts += [
+        *(() if parts_told else (_ran(rows),)),
         f"{parts_told or _CLIPS}\n{_TUNED}",
-        *((_TERMS,) if parts_told else (_CENTRES, _TERMS, _SETTLED)),
+        _CENTRES,
+        _TERMS,
+        *(() if parts_told else (_SETTLED,)),
         "\n".join(f"- *{name}*: {note}" for name, note in notes.items()),
         "## What is guaranteed",
         _guarantees(rows),
@@ -92,6 +100,28 @@ def brief(rows: Sequence[Row]) -> str:
     return "\n\n".join([_guarantees(rows), _claims(rows), _beside(rows)])
 
 
+def _ran(rows: Sequence[Row]) -> str:
+    """What is behind the page, and what is not."""
+    found = places(rows)
+    clips = ", ".join(f"{clip} with {_model(model)}" for clip, model in found)
+    count = len({clip for clip, _ in found})
+    told = (
+        "Nothing on this page ran on the paper's 10,000 frames of KITTI or with its network, "
+        f"LeReS. {count} clip{'' if count == 1 else 's'} ran: {clips}. The online network is a "
+        "small convolutional one of this project, whose stages are told below. A seed is that of "
+        "its first weights and of the 200 known pixels."
+    )
+    if any(model == "stored" for _, model in found):
+        told += (
+            " Stored predictions are those of another network, struct2depth, made once: there a "
+            "seed redraws the 200 known pixels and nothing else."
+        )
+    return (
+        f"{fill(told, 100)}\n\nWhoever has KITTI and LeReS settles the claims with:\n\n"
+        "    setpoint-paper depth --kitti FOLDER --model MODULE:FUNCTION --weights FILE"
+    )
+
+
 _CLIPS = """\
 The first 40 % of each clip are the warm-up, the next 20 % the validation part, the last 40 % the
 test part. The network is fitted on the first three quarters of the warm-up and then predicts and
@@ -112,7 +142,8 @@ _CENTRES = """\
 The centre is the middlemost window, in the text one of 50 × 50 pixels of a square of 448 × 448.
 *The text's centre* is that share of each side, 50/448. *The authors' centre* is 50/448 of the width
 and 50/188 of the height: in their code the window lies in the 188 of 448 rows that are not
-padding."""
+padding. These are two windows in the same picture, judged by the code of this project: neither is a
+run of the authors' code."""
 
 _TERMS = """\
 Lengths are means over *all* judged pixels of a frame, then over frames, in metres. A frame is
@@ -120,23 +151,25 @@ Lengths are means over *all* judged pixels of a frame, then over frames, in metr
 apart. *Never covered* is the share of pixels whose uncertainty is 0 on the side of the truth. The
 centre *fails* when no more than 60 % of its judged pixels are covered. Anti-windup keeps each θ
 within 1 of the largest. The *bare* Max and Mean are the paper's, with neither anti-windup nor a
-safeguard; the bare Mean holds nothing. *The paper's way* is TV-L1 with flows of their own for
-estimates and truths, and bare Max and Mean; *our way* is one DIS flow of the images, and Max and
-Mean under anti-windup. *Self-adjusting* is `sp.label_sets` with the image risk, which has no γ and
-is not in the paper. *Pixel Δ* is the mean distance of the coverage of a pixel over time from 80 %.
-A dash stands for a run not made yet."""
+safeguard; the bare Mean holds nothing, and nothing ends the growth of its sets. *The paper's way*
+is TV-L1 with flows of their own for estimates and truths, and bare Max and Mean; *our way* is one
+DIS flow of the images, and Max and Mean under anti-windup. *Self-adjusting* is `sp.label_sets` with
+the image risk, which has no γ and is not in the paper. *Pixel Δ* is the mean distance of the
+coverage of a pixel over time from 80 %. A dash stands for a run not made yet, and for what a method
+does not have."""
 
 _SETTLED = """\
 Settled only after first results were seen: that θ starts from the warm-up (at λ = 1 before), that
 tolerances are doubled where no γ keeps them, where the safeguard begins (at 100 times that width
 before, which let sets of hundreds of metres count as finite), medians over seeds instead of means,
-and that claims are judged in the paper's way first. The defaults of the heuristics (floor, line,
-which flow) were chosen by looking at the kitti clip with its stored predictions, its test part
-included."""
+that claims are judged in the paper's way first, that lengths are compared by the logarithm of their
+ratio (by the ratio before), and that length and centre of the residual network are judged apart.
+The defaults of the heuristics (floor, line, which flow) were chosen by looking at the kitti clip
+with its stored predictions, its test part included."""
 
 
 def _model(model: str) -> str:
-    return "stored predictions" if model == "stored" else "the online network"
+    return {"stored": "stored predictions", "network": "the online network"}.get(model, model)
 
 
 def _seeds(rows: Sequence[Row], place: tuple[str, str]) -> str:
@@ -219,7 +252,7 @@ def _heuristics(rows: Sequence[Row], place: tuple[str, str]) -> str:
             "bound of missed %", "certificate"]  # fmt: skip
     lines = [
         [
-            NAMES[heuristic] + (" (ours)" if method == OURS else ""),
+            NAMES[heuristic] + (", self-adjusting (ours)" if method == OURS else ""),
             GEOMETRY_NAMES[geometry],
             _percent(_median(found, "coverage")),
             _percent(1.0 - max(row.worst_image for row in found), 1),
@@ -282,6 +315,8 @@ def _saturated(found: Sequence[Row]) -> str:
 
 
 def _how_tuned(found: Sequence[Row]) -> str:
+    if all(isnan(row.gamma) for row in found):
+        return "–"
     doubled = sum(not row.held for row in found)
     return f"tolerance doubled ({doubled} of {len(found)})" if doubled else "by the rule"
 
@@ -315,13 +350,13 @@ def _guarantees(rows: Sequence[Row]) -> str:
                 "single": "in both directions",
                 OURS: "from above",
             }.get(method, "from above, both risks")
-            telling = [row for row in bounded if _telling(row)]
+            told = [row for row in bounded if telling(row)]
             lines.append(
-                f"- {METHOD_NAMES[method]}: of {len(telling)} of {len(bounded)} runs the "
+                f"- {METHOD_NAMES[method]}: of {len(told)} of {len(bounded)} runs the "
                 "certificate bounds every mean below 100 %; "
-                f"{sum(row.kept for row in telling)} of these are within it, and within its bound "
+                f"{sum(row.kept for row in told)} of these are within it, and within its bound "
                 f"on every window of every length, {sides}."
-                + _silence(bounded, telling)
+                + _silence(bounded, told)
                 + f" Image coverage of the test part: {_spread(bounded, 'coverage')} %; centre "
                 f"failure: {_spread(bounded, 'centre_failure')} %; in the worst {WINDOW} frames "
                 f"{_percent(1.0 - max(row.worst_image for row in bounded), 1)} % and "
@@ -331,14 +366,35 @@ def _guarantees(rows: Sequence[Row]) -> str:
             lines.append(
                 f"- {METHOD_NAMES[method]}: none of {len(found)} runs has a guarantee. Image "
                 f"coverage: {_spread(found, 'coverage')} %; centre failure: "
-                f"{_spread(found, 'centre_failure')} %."
+                f"{_spread(found, 'centre_failure')} %. {blown_up(rows, method)}".rstrip()
             )
     return "\n".join(lines)
 
 
-def _silence(bounded: Sequence[Row], telling: Sequence[Row]) -> str:
+def blown_up(rows: Sequence[Row], method: str) -> str:
+    """How many runs of a method have far longer sets than their other seeds, and the longest."""
+    found = [row for row in rows if row.method == method and isfinite(row.length)]
+    groups: dict[tuple[str, ...], list[float]] = {}
+    for row in found:
+        key = (row.clip, row.model, row.heuristic, row.geometry)
+        groups.setdefault(key, []).append(row.length)
+    far = [
+        length
+        for lengths in groups.values()
+        for length in lengths
+        if length > _FAR * median(lengths)
+    ]
+    if not far:
+        return ""
+    return (
+        f"In {len(far)} of {len(found)} runs ({METHOD_NAMES[method]}) the mean length is more "
+        f"than ten times the median of the seeds, in the worst one {max(far):,.0f} m."
+    )
+
+
+def _silence(bounded: Sequence[Row], told: Sequence[Row]) -> str:
     """What is to be said of the runs whose certificate says nothing yet."""
-    silent = [row for row in bounded if row not in telling]
+    silent = [row for row in bounded if row not in told]
     if not silent:
         return ""
     return (
@@ -347,7 +403,7 @@ def _silence(bounded: Sequence[Row], telling: Sequence[Row]) -> str:
     )
 
 
-def _telling(row: Row) -> bool:
+def telling(row: Row) -> bool:
     """Whether every bound of a run's mean losses is below 1."""
     centre = 0.0 if isnan(row.bound_centre) else CENTRE + row.bound_centre
     return max(IMAGE + row.bound_image, centre) < 1.0
@@ -409,7 +465,9 @@ def _claims(rows: Sequence[Row], full: bool = False) -> str:
     told = (
         "A rule has margins, positive where the claim holds, for each clip, model and seed. A "
         "claim holds on a clip where the 95 % interval of every mean margin lies above 0, and "
-        "fails where one lies below. A printed length with * is that of one pixel a frame."
+        "fails where one lies below. Lengths are compared by 100 ln of their ratio, *log %*, which "
+        "is near % while it is small, and in which one seed with sets far too long decides less. A "
+        "printed length with * is that of one pixel a frame."
     )
     if not full:
         told += " The numbers and the margins stand on the page of all claims."
@@ -428,15 +486,17 @@ def compared(rows: Sequence[Row], claim: Claim, found: Sequence[Case]) -> str:
 
 
 def numbers(rows: Sequence[Row], claim: Claim, case: Case, place: tuple[str, str]) -> str:
-    """Our numbers of a clip, in the order of the printed ones."""
+    """Our numbers of a clip, in the order of the printed ones; full sets have no length."""
     named, told = WAYS.get(case.way, {}), []
     for heuristic, metric, method in claim.evidence:
-        value = typical(
-            rows, place, named.get(heuristic, heuristic), metric, named.get(method, method),
-            case.geometry or "text",
-        )  # fmt: skip
-        shown = f"{_number(value)} m" if metric == "length" else f"{_percent(value)} %"
-        told.append(f"{shown} full sets" if metric == "saturated" else shown)
+        asked = named.get(heuristic, heuristic), named.get(method, method)
+        found = _of(rows, place, *asked, case.geometry or "text")
+        value = _median(found, metric)
+        if metric == "length":
+            full = fmean(row.saturated for row in found)
+            told.append(f"{_number(value)} m" + f" ({_percent(full)} % full sets)" * (full > 0.0))
+        else:
+            told.append(f"{_percent(value)} %" + " full sets" * (metric == "saturated"))
     return ", ".join(told)
 
 
@@ -488,8 +548,8 @@ def _beside(rows: Sequence[Row]) -> str:
             ]
     told = (
         "Printed: means over 10 seeds of the authors' older notebook, LeReS on 10,000 frames of "
-        "KITTI with filled LiDAR depth; other frames, another network and another truth than "
-        "ours, so only the order of things can be compared. A length with * is that of one pixel "
+        "KITTI with filled LiDAR depth. Clips have other frames, another network and another "
+        "truth, so only the order of things can be compared. A length with * is that of one pixel "
         "a frame, by a mistake in their code; that of the constant is the same for every pixel."
     )
     return f"{table(['what', 'measure', 'printed', *names], lines)}\n\n{told}"
