@@ -7,7 +7,7 @@ import csv
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import isnan
+from math import isnan, nan
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -276,27 +276,33 @@ def _tabular(stored: Stored) -> Iterator[Line]:
             claim.where, claim.text, text_word, code_word, ", ".join(counts), page,
             _compared(claim, verdicts, known, by_print[place]), _share(by_print[place]),
         )  # fmt: skip
-    for stem, results in ((code_page, code), (text_page, text)):
-        spent = results.about.get("cost") if results is not None else None
-        if spent:
-            model, live = spent
-            word = "holds" if live < 0.01 * model else "does not hold here"
-            columns = ("–", word) if results is code else (word, "–")
-            yield Line(
-                "abstract", "essentially zero additional computational cost", *columns, "–", stem,
-                wrapped(
-                    "The rule: a step of calibration takes less than 1 % of a step of the model. "
-                    f"It takes {100.0 * live / model:.2f} % ({1000.0 * live:.1f} µs of "
-                    f"{model:.1f} ms)."
-                ),
-            )  # fmt: skip
-            break
+    yield from _cost(text, code, text_page)
     for verdict in study_verdicts(text.study) if text is not None else ():
         if verdict.count:
             yield Line(
                 verdict.where, verdict.claim, verdict.word, "–", _spans([verdict]), text_page,
                 wrapped(f"The margin: {verdict.rule}. {verdict.margin('synthetic')}."),
             )  # fmt: skip
+
+
+def _cost(text: Results | None, code: Results | None, page: str) -> Iterator[Line]:
+    """What a step of calibration adds to one of the model, where that was timed."""
+    words, told = [], []
+    for results, name in ((text, TEXT.name), (code, CODE.name)):
+        model, live = (results.about.get("cost") if results is not None else None) or (nan, nan)
+        held = "holds" if live < 0.01 * model else "does not hold here"
+        words.append("–" if isnan(model) else held)
+        if not isnan(model):
+            told.append(
+                f"*{name}* it takes {100.0 * live / model:.2f} % ({1000.0 * live:.1f} µs of "
+                f"{model:.1f} ms)."
+            )
+    if told:
+        rule = "The rule: a step of calibration takes less than 1 % of a step of the model."
+        yield Line(
+            "abstract", "essentially zero additional computational cost", words[0], words[1], "–",
+            page, wrapped(" ".join([rule, *told])),
+        )  # fmt: skip
 
 
 def _share(verdict: Verdict) -> str:

@@ -180,7 +180,8 @@ def adjusting(results: Results) -> str:
             lines.append(
                 [
                     results.called(dataset, unit=True), told, number(at("pinball")),
-                    _signed(change), number(at("length")), fixed(at("msl"), 3),
+                    "–" if (method, by) == ("error", "tuned") else _signed(change),
+                    number(at("length")), fixed(at("msl"), 3),
                     percent(at("worst")), percent(at("coverage")),
                 ]
             )  # fmt: skip
