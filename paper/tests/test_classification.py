@@ -252,7 +252,7 @@ def test_batches_mark_the_drift_and_the_first_two_are_not_judged():
     assert found.marks == ((0, "batch 1"), (3, "batch 2"), (7, "batch 3"))
 
 
-def test_sentences_say_what_the_numbers_are():
+def test_sentences_say_what_the_numbers_are(tmp_path):
     stream = made_stream(rows=3_000)
     result = Result(stream, _outcomes(stream), methods.paces(stream))
     lines = findings(result)
@@ -263,7 +263,7 @@ def test_sentences_say_what_the_numbers_are():
     assert f"{100 * fixed.risk:.2f} % of labels missed, more than was asked" in told
     assert f"{100 * fixed.worst:.1f} % in the worst 250 rows" in told
     assert f"{100 * stream.accuracy:.1f} % of the rows" in lines[-1]
-    page = report([result], "the command", quick=False)
+    page = report([result], "the command", quick=False, folder=tmp_path)
     assert "\n    the command\n" in page
     assert all(f"\n- {line}\n" in page for line in lines)
 

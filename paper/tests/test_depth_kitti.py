@@ -357,7 +357,9 @@ def test_the_whole_protocol_leaves_a_page(
     # Both windows are judged, each with its own pixels: 2 × 5 and 4 × 5 of 16 × 48.
     for row, geometry in zip(rows, GEOMETRIES, strict=False):
         names = ("KITTI", f"{__name__}:small", "magnitude", 0)
-        assert repr(judge(frames, "single", names, geometry)[0]) == repr(row)
+        again, _ = judge(frames, "single", names, geometry)
+        assert repr(replace(again, tape=row.tape)) == repr(row)
+    assert {row.tape for row in rows} == {one.name("magnitude"), one.name("constant")}
     assert rows[0].centre_coverage != rows[1].centre_coverage
 
 
@@ -387,6 +389,19 @@ def test_every_seed_of_kitti_is_written_and_stands_among_the_claims(
     page = " ".join(summary(results).split())
     for place in ("road (network)", f"KITTI ({__name__}:small)"):
         assert f"| {place} |" in page
+    assert "setpoint-paper depth --kitti FOLDER --model" in page
+    assert "did not run on KITTI" not in page
+    # Stopped again, a run keeps the rows of the same trial; of another trial there are none.
+    path = results / "depth-kitti.csv"
+    next_seed = replace(trial(folder, weights, fresh=("decoder_modules.1",)), epochs=0, seed=1)
+    later = [replace(row, seed=1, tape=next_seed.name(row.heuristic)) for row in read_csv(path)]
+    write_csv([*read_csv(path), *later], path)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce_kitti(**options(folder, weights, tmp_path, **asked))
+    assert {row.seed for row in read_csv(path)} == {0, 1}
+    with pytest.raises(KeyboardInterrupt):
+        reproduce_kitti(**options(folder, weights, tmp_path, **asked, learning_rate=2e-3))
+    assert {row.seed for row in read_csv(path)} == {0}
 
 
 def test_the_readme_tells_the_work_of_a_seed() -> None:
@@ -482,6 +497,7 @@ def test_all_goes_on_without_the_data_that_are_absent(
     kept = ("power", "energy", "traffic", "prices")
     assert [step[0] for step in steps[first:-1]] == ["tapes", "tabular", "tabular", "depth"]
     assert steps[first][1][-1] == (*kept, "synthetic")
-    assert steps[first + 1][1]["datasets"] == kept
+    for step in (steps[first + 1], steps[first + 2]):
+        assert (step[1]["datasets"], step[1]["seeds"]) == (kept, 20)
     assert steps[-2][1]["clips"] == ("kitti", "road")
     assert steps[-1] == "summary"

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from setpoint_paper.cli import app, main
+from setpoint_paper.cli import _make_tapes, app, main
+from setpoint_paper.tabular.tapes import Recipe
 
 
 def test_every_command_and_option_has_help() -> None:
@@ -34,3 +35,14 @@ def test_a_wrong_word_is_answered_with_one_sentence_before_data_are_looked_for(
     monkeypatch.setattr("sys.argv", ["setpoint-paper", *words])
     with pytest.raises(SystemExit, match=f"^setpoint-paper: {sentence}"):
         main()
+
+
+def test_tapes_can_be_made_of_some_data_sets_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[list[Recipe]] = []
+    monkeypatch.setattr(
+        "setpoint_paper.tabular.tapes.make_all", lambda plan, *_: plans.append(plan)
+    )
+    _make_tapes(2, 1, tmp_path, ("synthetic",))
+    assert [(one.dataset, one.seed) for one in plans[0]] == [("synthetic", 0), ("synthetic", 1)]

@@ -15,6 +15,7 @@ from setpoint_paper.summary import ORDER, _place, summary, write_summary
 from setpoint_paper.tabular.claims import CLAIMS
 from setpoint_paper.tabular.printed import COLUMNS, printed
 from setpoint_paper.tabular.results import Results, load, store
+from setpoint_paper.tabular.tables import report
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -28,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
         replace(row, method=f"{row.method}; printed, padded by means", pinball=0.9 * row.pinball)
         for row in usual
     ]
-    about = begun.about | {"cost": [5.0, 0.01]}
+    about = begun.about | {"cost": [5.0, 0.01], "scale_rows": 8_000}
     store(Results((*begun.rows, *other), begun.study, about), results, "tabular-printed")
     rows = [replace(row, geometry=each) for each in GEOMETRIES for row in as_printed()]
     write_csv(rows, results / "depth.csv")
@@ -58,7 +59,7 @@ def test_every_claim_stands_on_the_page_in_the_order_of_the_paper(folder: Path) 
     assert [cell.strip() for cell in cost[4:6]] == ["–", "holds"]
     assert "*By their code* it takes 0.20 % (10.0 µs of 5.0 ms)." in " ".join(text.split())
     assert "the false negative rate can be controlled" in claims
-    assert "| yeast | 10.60 | 10 | 3.00 | holds |" in " ".join(text.split())
+    assert "| yeast | 10.60 | 10 | 3.00 | holds | 0.4 |" in " ".join(text.split())
     assert "holds partly (1 of 2, undecided outdoor)" in text
     assert "| gas | 8.0, 3.0 | 5 [1, 9] |" in " ".join(text.split())
     sections = [row[2].strip() for row in rows if row[3].strip() in {c.text for c in CLAIMS}]
@@ -72,7 +73,8 @@ def test_every_claim_stands_on_the_page_in_the_order_of_the_paper(folder: Path) 
     assert "The margin: how much shorter. In the table: scaled length: error, none." in details
     assert "*By their code*: does not hold here (0 of 2)." in details
     assert "| power | 0.960, 1.014 | 0.975, 0.845 | −15.4 [−20.4, −10.4] |" in details
-    assert "| wind (stand-in) | other data |" in details
+    assert "| wind (stand-in) | 0.965, 1.005 (other data) |" in details
+    assert "[tabular](" not in text  # by the text nothing ran
     hidden = " ".join(text.partition("## What the printed numbers hide")[2].split())
     assert (
         "With rows of means instead the loss of none changes by, in %: power −10 [−10, −10]; "
@@ -109,6 +111,12 @@ def test_where_no_network_has_run_the_linear_model_stands_for_both_protocols(
 
 def test_the_page_that_is_told_of_is_that_of_the_results_beside_it() -> None:
     assert (DOCS / "README.md").read_text("utf-8") == summary(DOCS / "results", DOCS)
+
+
+@pytest.mark.parametrize("stem", ["tabular", "tabular-printed", "tabular-linear"])
+def test_a_page_of_the_tabular_experiments_is_that_of_its_results(stem: str) -> None:
+    page = (DOCS / "results" / f"{stem}.md").read_text("utf-8")
+    assert page.partition("\n## Figures")[0] == report(load(DOCS / "results", stem))
 
 
 @pytest.mark.parametrize("by", ["printed", "test"])

@@ -41,6 +41,7 @@ from setpoint_paper.tabular.verdicts import (
     TEXT,
     decide,
     decide_printed,
+    judged_by,
     settings,
     so_far,
     study_verdicts,
@@ -286,11 +287,25 @@ def test_a_setting_takes_the_authors_form_of_what_they_coded_otherwise():
         form = "_coded" if setting.coded else ""
         assert [setting.method(name) for name in names] == [f"{name}{form}" for name in names]
         assert setting.metric("delta") == ("delta_modulo" if setting.coded else "delta")
+        assert setting.short.casefold() == setting.name.casefold()
         assert setting.metric("msl") == "msl"
     ways = [("tuned", False), ("test", False), ("printed", True), ("test", True), ("tuned", True)]
     assert [(each.by, each.coded) for each in settings(printed)] == ways
-    # Elsewhere no γ is printed for the training, and γ by test stands for it.
-    assert [(each.by, each.coded) for each in settings(made())] == [*ways[:3], ways[4]]
+    # Elsewhere no γ is printed for the training, and the name says what is meant.
+    assert [(each.by, each.coded) for each in settings(made())] == [*ways[:2], *ways[3:]]
+    for results in (printed, made()):
+        assert [each.coded for each in settings(results) if each.main] == [False, True]
+    assert "Their code here, γ by test" in {each.name for each in settings(made())}
+    # What days are is a question of its own, for the claims about them.
+    (weekdays,) = set(judged_by(printed)) - set(settings(printed))
+    assert weekdays.metric("delta") == "delta"
+    about = {each.claim for each in decide(printed, weekdays) if each.count}
+    assert about == {claim.text for claim in CLAIMS if claim.shown.metric == "delta"}
+
+
+def test_every_printed_step_size_is_one_of_those_that_run():
+    known = {printed(name, method).gamma for name in PRINTED for method in COLUMNS}
+    assert known <= set(protocol_of("printed", "power").gammas)
 
 
 def replace_about(results, **more):
@@ -310,8 +325,9 @@ def test_the_printed_step_size_is_taken_where_there_is_one_for_these_data():
     assert taken("error_coded", scale_rows=8_000, risk="mc") == {0.2}
     assert taken("error_coded", "wind", scale_rows=8_000) == {0.2}  # a stand-in
     assert taken("error_coded", scale_rows=5_000) == {0.2}
-    smallest = results.chosen("energy", "error", "coverage", "smallest")
-    assert [row.gamma for row in smallest] == [0.1] * 3
+    for by, gamma in (("smallest", 0.1), ("largest", 0.2)):
+        extreme = results.chosen("energy", "error", "coverage", by)
+        assert [row.gamma for row in extreme] == [gamma] * 3
 
 
 def test_claims_about_the_choice_of_gamma_compare_selections():
@@ -320,13 +336,18 @@ def test_claims_about_the_choice_of_gamma_compare_selections():
         for row in made().rows
         if row.method in METHODS
     ]
-    found = {each.where: each for each in decide(Results(tuple(rows), ()), TEXT)}
+    verdicts = decide(Results(tuple(rows), ()), TEXT)
+    found = {each.where: each for each in verdicts} | {
+        "small": next(each for each in verdicts if each.claim.endswith("too small")),
+        "large": next(each for each in verdicts if each.claim.endswith("too large")),
+    }
     # Tuned γ is 0.1 and the smallest: it costs none a tenth of its loss, and the others nothing.
     assert found["C.1.3"].failed == ("power", "wind")
     assert found["C.1.3"].margins["power"].rival == "none"
     assert found["C.1.3"].margins["power"].interval.mean == pytest.approx(2.0 - 10.0)
-    assert found["5"].held == ("power", "wind")
-    assert found["5"].margins["power"].interval.mean == pytest.approx(10.0)
+    assert found["small"].held == ("power", "wind")
+    assert found["small"].margins["power"].interval.mean == pytest.approx(10.0)
+    assert found["large"].undecided == ("power", "wind")  # the largest is the best of both
 
 
 def test_the_printed_medians_do_not_bear_out_all_that_is_said_of_them():
@@ -340,6 +361,21 @@ def test_the_printed_medians_do_not_bear_out_all_that_is_said_of_them():
     assert failed("error adaptive stretching gives narrower") == set()
     assert failed("error adaptive has the MSL nearest") == {"energy", "wind"}
     assert failed("error adaptive has the best MC") == {"wind"}
+    assert failed("stretching overcomes a step size that is too large") == set(PRINTED)
+    # Wind has 1.175 and 1.178: less apart than what a figure lets be read.
+    (near,) = [each for claim, each in found.items() if claim.startswith("error adaptive stret")
+               and "conditional" in claim]  # fmt: skip
+    assert near.undecided == ("wind",)
+    # Two lengths, each off by 0.002: 0.960 of 1.014 is 5.3 % less, give or take 0.4.
+    (narrower,) = [each for claim, each in found.items() if claim.startswith("error adaptive stret")
+                   and "narrower" in claim]  # fmt: skip
+    margin = narrower.margins["power"].interval
+    assert margin.mean == pytest.approx(5.325, abs=1e-3)
+    assert margin.high - margin.mean == pytest.approx(
+        100 * (0.002 / 1.014 + 0.96 * (1 / 1.014 - 1 / 1.016))
+    )
+    (covered,) = [each for claim, each in found.items() if claim.startswith("Rolling RC attains")]
+    assert covered.word == "holds"
     (unprinted,) = [each for claim, each in found.items() if claim.startswith("choosing β")]
     assert not unprinted.count
 
@@ -606,7 +642,9 @@ def test_the_table_of_steps_pairs_what_has_the_same_seed():
     name = "error_coded; printed, batch 512"
     usual = [row for row in results.rows if (row.method, row.risk) == ("error_coded", "coverage")]
     other = [replace(row, method=name, pinball=1.1 * row.pinball) for row in usual if not row.seed]
-    text = report(Results((*results.rows, *other), (), results.about))
+    about = results.about | {"scale_rows": 8_000}
+    text = report(Results((*results.rows, *other), (), about))
+    assert "each step" not in report(Results((*results.rows, *other), (), results.about))
     (line,) = [
         each for each in text.splitlines() if each.startswith("| batch 512") and "error" in each
     ]

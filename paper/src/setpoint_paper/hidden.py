@@ -35,7 +35,8 @@ def hidden(results: Results, rows: Sequence[Row]) -> str:
         + _change(results, "error_coded", "error", "With the text's, γ by test too,")
         + _change(results, "cal_coded", "cal", "With the text's"),
         "**Weekdays by index modulo 7.** The printed ΔCoverage groups rows by their index modulo "
-        f"7, whatever the sampling: it measures noise.{_weekdays(results)}",
+        "7, whatever the sampling: under control of coverage it measures noise."
+        f"{_weekdays(results)}",
         "**Raw zeros before the data.** Four rows of zeros are standardised like data: a year of 0 "
         "is thousands of standard deviations from its mean, and the network learns from it while "
         "it is in the batch." + _switched(results, "padded by means", "With rows of means instead"),

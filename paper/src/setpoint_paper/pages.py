@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan, nan, sqrt
+from pathlib import Path
 from statistics import fmean, stdev
 from textwrap import fill
 from typing import NamedTuple
 
 __all__ = [
-    "Interval", "Margin", "Margins", "Verdict", "decided", "fixed", "interval", "number", "percent",
-    "picture", "table", "weighed", "wrapped",
+    "Interval", "Margin", "Margins", "Verdict", "decided", "fixed", "interval", "linked", "number",
+    "percent", "table", "weighed", "wrapped",
 ]  # fmt: skip
 
 
@@ -104,15 +105,16 @@ class Verdict:
     def word(self) -> str:
         """One of "holds", "holds partly", "undecided", "does not hold here" and "not run".
 
-        The fourth is said where a claim holds nowhere and fails on half of the data sets or more.
+        The fourth is said where a claim fails on half of the data sets or more, and on more than it
+        holds on; the second and the third where it holds on some others, and on none.
         """
         if not self.count:
             return "not run"
         if len(self.held) == self.count:
             return "holds"
-        if self.held:
-            return "holds partly"
-        return "does not hold here" if 2 * len(self.failed) >= self.count else "undecided"
+        if 2 * len(self.failed) >= self.count and len(self.failed) > len(self.held):
+            return "does not hold here"
+        return "holds partly" if self.held else "undecided"
 
     def margin(self, dataset: str) -> str:
         """The worst comparison on a data set as a table has it; a dash if there is none."""
@@ -171,13 +173,10 @@ def weighed(
     return Verdict(claim, where, rule, setting, tuple(held), tuple(failed), tuple(undecided), worst)
 
 
-def picture(png: str, told: str) -> str:
-    """A figure in Markdown that leads to its vector version.
-
-    >>> picture("a.png", "A line")
-    '[![A line](a.png)](a.svg)'
-    """
-    return f"[![{told}]({png})]({png.removesuffix('.png')}.svg)"
+def linked(png: Path, told: str) -> str:
+    """A figure in Markdown that lies beside the page, and leads to its vector version if any."""
+    shown, vector = f"![{told}]({png.name})", png.with_suffix(".svg")
+    return f"[{shown}]({vector.name})" if vector.is_file() else shown
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

@@ -7,7 +7,7 @@ import csv
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import isnan, nan
+from math import isnan
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -26,9 +26,9 @@ from setpoint_paper.tabular.verdicts import (
     decide,
     decide_printed,
     heading,
+    judged_by,
     numbers,
     printed_numbers,
-    settings,
     so_far,
     study_verdicts,
 )
@@ -46,6 +46,7 @@ _COST = {
     "tabular": ("`setpoint-paper tabular --seeds 20`", "8 h"),
     "tabular-linear": ("`setpoint-paper tabular --model linear`", "2 min"),
     "depth": ("`setpoint-paper depth`", "1 h"),
+    "depth-kitti": ("`setpoint-paper depth --kitti FOLDER --model MODULE:FUNCTION`", "–"),
     "classification": ("`setpoint-paper classification`", "5 min"),
 }
 """What to type for a page, and about how long one processor works on it: two minutes a tape with a
@@ -78,7 +79,7 @@ class Line(NamedTuple):
     text: str
     code: str
     seeds: str
-    page: str
+    pages: tuple[str, ...]
     details: str
     printed: str = "–"
 
@@ -88,20 +89,28 @@ class Stored:
     """What the experiments left in a folder: of depth the clips, and KITTI where it has run."""
 
     tabular: dict[str, Results]
-    depth: list[Row]
+    clips: list[Row]
+    kitti: list[Row]
     classes: list[dict[str, str]]
 
     @classmethod
     def of(cls, folder: Path) -> Self:
         """All there is."""
         stems = ("tabular", "tabular-printed", "tabular-linear")
-        paths = [folder / f"{stem}.csv" for stem in ("depth", "depth-kitti")]
-        classes = folder / "classification.csv"
+        clips, kitti, classes = (
+            folder / f"{stem}.csv" for stem in ("depth", "depth-kitti", "classification")
+        )
         return cls(
             {stem: load(folder, stem) for stem in stems if (folder / f"{stem}.json").is_file()},
-            [row for path in paths if path.is_file() for row in read_csv(path)],
+            read_csv(clips) if clips.is_file() else [],
+            read_csv(kitti) if kitti.is_file() else [],
             _table_of(classes) if classes.is_file() else [],
         )
+
+    @property
+    def depth(self) -> list[Row]:
+        """The rows of clips and of KITTI."""
+        return self.clips + self.kitti
 
     def page(self, *, coded: bool) -> str:
         """The page that a claim is judged on: the linear model's where no network has run."""
@@ -137,7 +146,7 @@ def summary(folder: Path, place: Path | None = None) -> str:
         [f"{number}", line.where, line.claim, line.text, line.code, line.printed, line.seeds]
         for number, line in enumerate(lines, 1)
     ]
-    pages = sorted({line.page for line in lines})
+    pages = sorted({page for line in lines for page in line.pages})
     parts = [
         "# What the paper claims, and what came out here",
         wrapped(
@@ -148,15 +157,16 @@ def summary(folder: Path, place: Path | None = None) -> str:
             "authors' older code, trained as they did, with the printed γ, which they chose by the "
             "rows that are judged; where none is printed, γ is chosen here so. *By print* is the "
             "same rule applied to the printed medians, which are read off figures to about 1 % of "
-            "an axis and have no intervals: on how many of the paper's data sets their sign is "
-            "right. A claim holds where it does on every data set, and partly where on some; where "
-            "on none, it does not hold if it fails on half of them or more, and else is undecided, "
-            "for seeds differ too much. The numbers count data sets, and the last column seeds, by "
-            "the text and by their code. [The numbers](#the-numbers) follow below, by number."
+            "an axis: what that leaves open is undecided. Claims about ΔCoverage are judged by "
+            "weekday, and by their code as there by index modulo 7. A claim holds where it does on "
+            "every data set. It does not hold if it fails on half of them or more, and on more "
+            "than it holds on. Else it holds partly where it holds on some, and is undecided where "
+            "on none. The numbers count data sets, and the last column seeds, by the text and by "
+            "their code. [The numbers](#the-numbers) follow below, by number."
             + " Here the linear model stands for the network."
-            * any(line.page == "tabular-linear" for line in lines)
+            * any("tabular-linear" in line.pages for line in lines)
         ),
-        *([wrapped(_SCENES)] if any(line.page == "depth" for line in lines) else ()),
+        *([wrapped(_SCENES)] if "depth" in pages and "depth-kitti" not in pages else ()),
         table(
             ["no.", "section", "claim", "by the text", "by their code", "by print", "seeds"], cells
         ),
@@ -186,7 +196,8 @@ def summary(folder: Path, place: Path | None = None) -> str:
             "brackets. A data set is undecided where neither is so; with one seed there is no "
             "interval and the sign decides. *γ by test* is γ chosen by the rows that are judged, "
             "anew here: two that differ little in loss can differ much in MSL. Numbers are medians "
-            "over seeds. The command of each page is in the table above."
+            "over seeds, and of pinball losses means. The command of each page is in the table "
+            "above."
             + "".join(
                 f" *{told}* rests on {_counted(results)} of the paper's {ENOUGH} seeds so far."
                 for coded, told in ((False, TEXT.name), (True, CODE.name))
@@ -196,7 +207,7 @@ def summary(folder: Path, place: Path | None = None) -> str:
         ),
         *(
             f"**{number}. {line.claim[0].upper()}{line.claim[1:]}** ({line.where}; "
-            f"{link(line.page)})\n\n{line.details}"
+            f"{', '.join(map(link, line.pages))})\n\n{line.details}"
             for number, line in enumerate(lines, 1)
         ),
     ]
@@ -205,8 +216,9 @@ def summary(folder: Path, place: Path | None = None) -> str:
 
 def _seeds(stored: Stored, page: str) -> str:
     """How many seeds a page rests on."""
-    if page == "depth":
-        return f"{len({row.seed for row in stored.depth})} of 10"
+    if page.startswith("depth"):
+        rows = stored.kitti if page == "depth-kitti" else stored.clips
+        return f"{len({row.seed for row in rows})} of 10"
     results = stored.tabular.get(page)
     if results is None or not results.random:
         return "not random"
@@ -254,7 +266,7 @@ def _tabular(stored: Stored) -> Iterator[Line]:
         setting: results
         for coded, results in ((False, text), (True, code))
         if results is not None
-        for setting in settings(results)
+        for setting in judged_by(results)
         if setting.coded is coded
     }
     settled = {setting: decide(results, setting) for setting, results in known.items()}
@@ -265,53 +277,54 @@ def _tabular(stored: Stored) -> Iterator[Line]:
         }
         if not verdicts:
             continue
-        text_word, code_word = (_brief(verdicts.get(each)) for each in (TEXT, CODE))
+        main = [setting for setting in verdicts if setting.main]
+        text_word, code_word = (
+            _brief(next((verdicts[each] for each in main if each.coded is coded), None))
+            for coded in (False, True)
+        )
         counts = [
             _spans(found)
             for coded in (False, True)
             if (found := [each for setting, each in verdicts.items() if setting.coded is coded])
         ]
-        page = code_page if next(iter(verdicts)).coded else text_page
+        pages = dict.fromkeys(code_page if setting.coded else text_page for setting in main)
         yield Line(
-            claim.where, claim.text, text_word, code_word, ", ".join(counts), page,
+            claim.where, claim.text, text_word, code_word, ", ".join(counts), tuple(pages),
             _compared(claim, verdicts, known, by_print[place]), _share(by_print[place]),
         )  # fmt: skip
-    yield from _cost(text, code, text_page)
+    yield from _cost({text_page: text, code_page: code})
     for verdict in study_verdicts(text.study) if text is not None else ():
         if verdict.count:
             yield Line(
-                verdict.where, verdict.claim, verdict.word, "–", _spans([verdict]), text_page,
+                verdict.where, verdict.claim, verdict.word, "–", _spans([verdict]), (text_page,),
                 wrapped(f"The margin: {verdict.rule}. {verdict.margin('synthetic')}."),
             )  # fmt: skip
 
 
-def _cost(text: Results | None, code: Results | None, page: str) -> Iterator[Line]:
-    """What a step of calibration adds to one of the model, where that was timed."""
-    words, told = [], []
-    for results, name in ((text, TEXT.name), (code, CODE.name)):
-        model, live = (results.about.get("cost") if results is not None else None) or (nan, nan)
-        held = "holds" if live < 0.01 * model else "does not hold here"
-        words.append("–" if isnan(model) else held)
-        if not isnan(model):
-            told.append(
+def _cost(known: dict[str, Results | None]) -> Iterator[Line]:
+    """What a step of calibration adds to one of the model, on the pages where that was timed."""
+    words, told = {False: "–", True: "–"}, {}
+    for page, results in known.items():
+        spent = results.about.get("cost") if results is not None else None
+        if spent and results is not None:
+            model, live = spent
+            name = CODE.name if results.as_printed else TEXT.name
+            words[results.as_printed] = "holds" if live < 0.01 * model else "does not hold here"
+            told[page] = (
                 f"*{name}* it takes {100.0 * live / model:.2f} % ({1000.0 * live:.1f} µs of "
                 f"{model:.1f} ms)."
             )
     if told:
         rule = "The rule: a step of calibration takes less than 1 % of a step of the model."
         yield Line(
-            "abstract", "essentially zero additional computational cost", words[0], words[1], "–",
-            page, wrapped(" ".join([rule, *told])),
+            "abstract", "essentially zero additional computational cost", words[False],
+            words[True], "–", tuple(told), wrapped(" ".join([rule, *told.values()])),
         )  # fmt: skip
 
 
 def _share(verdict: Verdict) -> str:
     """On how many of its data sets a claim holds."""
     return f"{len(verdict.held)} of {verdict.count}" if verdict.count else "–"
-
-
-_MAIN = (CODE, TEXT)
-"""Each protocol as it is meant: the numbers beside the printed ones first."""
 
 
 def _compared(
@@ -321,13 +334,15 @@ def _compared(
     by_print: Verdict,
 ) -> str:
     """A claim in full: its rule, a table of the data sets, and the verdicts in other settings."""
-    shown = [setting for setting in _MAIN if setting in verdicts]
+    # The numbers beside the printed ones first.
+    shown = sorted((each for each in verdicts if each.main), key=lambda each: not each.coded)
     head = ["data set", "printed"]
     lines: dict[str, list[str]] = {}
     for results in (known[setting] for setting in shown):
         for dataset in results.datasets:
             other = results.stands_in(dataset)
-            told = "other data" if other else printed_numbers(claim, dataset)
+            told = printed_numbers(claim, dataset)
+            told += " (other data)" if other and told != "–" else ""
             lines.setdefault(dataset, [results.called(dataset), told])
     for setting in shown:
         head += [setting.short, f"margin, {claim.unit}"]
@@ -349,16 +364,19 @@ def _compared(
 
 def _depth(stored: Stored) -> Iterator[Line]:
     rows = stored.depth
-    page = "depth" if any(row.clip != "KITTI" for row in rows) else "depth-kitti"
+    pages = tuple(
+        page for page, found in (("depth", stored.clips), ("depth-kitti", stored.kitti)) if found
+    )
     for claim, found in cases(rows):
         briefs = {case.geometry: _brief(case.verdict) for case in found if case.way == found[0].way}
         told = [f"The margin: {claim.rule}. Printed: {claim.printed}."]
         told += [f"*{str(case)[0].upper()}{str(case)[1:]}*: {case.verdict}." for case in found]
         if any(method == "mean" for *_, method in claim.evidence):
-            told += filter(None, [blown_up(rows, "mean_bare")])
+            judged = [row for row in rows if row.heuristic == "registered_paper"]
+            told += filter(None, [blown_up(judged, "mean_bare")])
         yield Line(
             claim.where, claim.text, briefs.get("text", briefs.get("", "–")),
-            briefs.get("authors", "–"), _spans(case.verdict for case in found), page,
+            briefs.get("authors", "–"), _spans(case.verdict for case in found), pages,
             f"{wrapped(' '.join(told))}\n\n{compared(rows, claim, found)}",
         )  # fmt: skip
 
@@ -389,9 +407,10 @@ def _false_negatives(ran: list[dict[str, str]]) -> Iterator[Line]:
     if not margins:
         return
     verdict = decided(claim, "abstract", rule, "", margins)
-    head = ["stream", "false negatives, %", "asked, %", "bound, points", "certificate"]
+    lines = [[*line, verdict.margin(line[0])] for line in lines]
+    head = ["stream", "false negatives, %", "asked, %", "bound, points", "certificate", "margin"]
     yield Line(
-        "abstract", claim, _brief(verdict), "–", "–", "classification",
+        "abstract", claim, _brief(verdict), "–", "–", ("classification",),
         f"{wrapped(f'The margin: {rule}, of one run. {verdict}.')}\n\n{table(head, lines)}",
     )  # fmt: skip
 
@@ -428,6 +447,6 @@ def _balanced(ran: list[dict[str, str]]) -> Iterator[Line]:
         f"{verdict}."
     )
     yield Line(
-        "G", claim, _brief(verdict), "–", "–", "classification",
+        "G", claim, _brief(verdict), "–", "–", ("classification",),
         f"{wrapped(told)}\n\n{table(['stream', 'here', 'margin, points'], lines)}",
     )  # fmt: skip

@@ -56,7 +56,7 @@ def reproduce(
         print(
             f"{name}: {len(recorded.y):,} rows in {time.perf_counter() - began:.0f} s", flush=True
         )
-    page = report(results, _command(asked, quick, folder), quick)
+    page = report(results, _command(asked, quick, folder), quick, folder)
     write_csv(results, folder / "classification.csv")
     (folder / "classification.md").write_text(page, encoding="utf-8")
     print(f"\n{page}")

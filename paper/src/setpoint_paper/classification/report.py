@@ -21,7 +21,7 @@ from setpoint_paper.classification.methods import (
     rolling,
 )
 from setpoint_paper.classification.tapes import Recorded
-from setpoint_paper.pages import Interval, Margin, picture, table, weighed
+from setpoint_paper.pages import Interval, Margin, linked, table, weighed
 from setpoint_paper.plotting import COLOURS, figure, legend, mark, save
 
 __all__ = ["Result", "draw", "findings", "report", "write_csv"]
@@ -263,7 +263,7 @@ def _name(each: Outcome, first: bool = False) -> str:
     return name[0].upper() + name[1:] if first else name
 
 
-def report(results: Sequence[Result], command: str, quick: bool) -> str:
+def report(results: Sequence[Result], command: str, quick: bool, folder: Path) -> str:
     """The page: what was done, and for each stream its table, what came out and its figure."""
     parts = [
         "# Label sets on streams that drift",
@@ -292,7 +292,9 @@ def report(results: Sequence[Result], command: str, quick: bool) -> str:
             f"calibrate, the other {rows - recorded.begin:,} are judged.{note}",
             _main_table(result),
             "\n".join(f"- {line}" for line in findings(result)),
-            picture(f"classification_{recorded.name}.png", "Coverage and set size over time"),
+            linked(
+                folder / f"classification_{recorded.name}.png", "Coverage and set size over time"
+            ),
             f"Means over the last {WINDOW} rows. {drift}",
             "What the step size does:",
             _pace_table(result),

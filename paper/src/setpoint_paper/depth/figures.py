@@ -13,6 +13,7 @@ from setpoint_paper.depth.maps import HEURISTICS
 from setpoint_paper.depth.report import METHOD_NAMES, NAMES
 from setpoint_paper.depth.runs import CENTRE, IMAGE, Row, Series
 from setpoint_paper.depth.tapes import Frames
+from setpoint_paper.pages import linked
 from setpoint_paper.plotting import COLOURS, SEEDS, figure, legend, mark, save, spread, trim
 
 __all__ = [
@@ -109,8 +110,7 @@ def page(drawn: Iterable[tuple[Path, str]]) -> str:
     """The part of a page that shows figures, each a link to its vector version if it has one."""
     parts = ["## Figures"]
     for path, told in drawn:
-        shown, vector = f"![{told}]({path.name})", path.with_suffix(".svg")
-        parts += [told, f"[{shown}]({vector.name})" if vector.is_file() else shown]
+        parts += [told, linked(path, told)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -42,7 +42,7 @@ from setpoint_paper.datasets.clips import Frame, Split
 from setpoint_paper.datasets.frames import Frames as Video
 from setpoint_paper.depth import figures
 from setpoint_paper.depth.maps import HEURISTICS
-from setpoint_paper.depth.report import NAMES, brief, report, write_csv
+from setpoint_paper.depth.report import NAMES, brief, read_csv, report, write_csv
 from setpoint_paper.depth.runs import GEOMETRIES, METHODS, Row, judge
 from setpoint_paper.depth.tapes import Frames, reduced, store, stored
 from setpoint_paper.models import StoredPredictions, TorchDepth
@@ -169,13 +169,17 @@ class Trial:
             )
         return found
 
-    def path(self, cache: Path, name: str) -> Path:
-        """A file of this trial, named by all that could change it."""
+    def name(self, what: str) -> str:
+        """What something of this trial is called, after all that could change it."""
         content = asdict(self)
         if self.weights is not None:
             content["weights"] = hashlib.sha256(Path(self.weights).read_bytes()).hexdigest()
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-        return cache / f"kitti-seed{self.seed}-{digest}-{name}"
+        return f"kitti-seed{self.seed}-{digest}-{what}"
+
+    def path(self, cache: Path, name: str) -> Path:
+        """A file of this trial."""
+        return cache / self.name(name)
 
     def network(self, *, residual: bool = False) -> TorchDepth:
         """The network with its weights; that of residuals is made by the same function."""
@@ -363,11 +367,10 @@ def reproduce_kitti(
 ) -> tuple[Row, ...]:
     """Runs the paper's protocol on KITTI with a network of the caller's.
 
-    Writes `depth-kitti.md`, `depth-kitti.csv` and figures after each seed. See `Trial` for the
-    parameters.
+    Writes `depth-kitti.md`, `depth-kitti.csv` and figures after each seed. Rows of the same trial
+    that stand in `out` stay until they are judged anew. See `Trial` for the parameters.
     """
     place, target, console = folder_of(cache), make_folder(out), screen()
-    rows: list[Row] = []
     asked = [choice(each, "a heuristic", HEURISTICS) for each in heuristics]
     # The one that needs both networks first: the others then take the maps of the same run.
     order = sorted(asked, key=lambda heuristic: heuristic != "magnitude")
@@ -380,27 +383,41 @@ def reproduce_kitti(
     video = trial.video(place)
     clip = _Judged(video, _padding(video))
     say(console, f"A seed, of {seeds}: {work(trial, asked, clip[0])}.")
+    rows = _stored(trial, target / f"{_STEM}.csv")
     best, run = figures.best(asked), target / f"{_STEM}-run"
     where = f"{_NAME}, {model}, {NAMES[best]}, seed 0"
     for seed in range(seeds):
         for heuristic in order:
-            frames = made(replace(trial, seed=seed), heuristic, place)
+            one = replace(trial, seed=seed)
+            frames, tape = made(one, heuristic, place), one.name(heuristic)
             judged = [
                 judge(frames, method, (_NAME, model, heuristic, seed), geometry)
                 for method in METHODS
                 for geometry in GEOMETRIES
             ]
-            rows += [row for row, _ in judged]
+            rows = [row for row in rows if row.tape != tape]
+            rows += [replace(row, tape=tape) for row, _ in judged]
             if not seed and heuristic == best:
                 runs = {row.method: series for row, series in judged if row.geometry == "text"}
                 figures.draw_run(clip, frames, runs, where, run)
             say(console, f"seed {seed}, {heuristic}: done")
+        rows.sort(key=lambda row: row.seed)
         write_csv(rows, target / f"{_STEM}.csv")
         text = report(rows, _command(trial, asked, seeds), _notes(trial), False, _parts(trial))
         drawn = (*figures.run_figures(where, run), *figures.comparisons(rows, target / _STEM))
         page = put(target / f"{_STEM}.md", f"{text}\n{figures.page(drawn)}")
     say(console, f"{brief(rows)}\n\nEverything, with figures: {page}")
     return tuple(rows)
+
+
+def _stored(trial: Trial, path: Path) -> list[Row]:
+    """The rows of a file that are of the same trial, whatever their seed."""
+    rows = read_csv(path) if path.is_file() else []
+    own = {
+        replace(trial, seed=seed).name(heuristic)
+        for seed, heuristic in {(row.seed, row.heuristic) for row in rows}
+    }
+    return [row for row in rows if row.tape in own]
 
 
 def work(trial: Trial, heuristics: Sequence[str], frame: Frame) -> str:

@@ -128,6 +128,8 @@ _STEPS = {
 
 def switches(results: Results) -> str:
     """How far each step of the printed protocol, switched alone, moves the pinball loss."""
+    if not results.as_printed:
+        return ""
     lines = []
     for step, (form, by, methods) in _STEPS.items():
         for method in methods:

@@ -33,11 +33,15 @@ class Ask(Protocol):
 
 
 class Shown(NamedTuple):
-    """The numbers that stand beside a verdict: a metric of some methods under control of a risk."""
+    """The numbers that stand beside a verdict: a metric of some methods under control of a risk.
+
+    `by` is a selection of γ other than that of the setting.
+    """
 
     methods: tuple[str, ...]
     metric: str
     risk: str = "coverage"
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +119,27 @@ def _beyond(one: float, best: float) -> float:
     return 100.0 * (one / best - 1.0)
 
 
-def _mended(ask: Ask) -> dict[str, float]:
-    """What stretching takes from the cost of the smallest γ, in percent of the loss."""
+def _mended(ask: Ask, by: str) -> dict[str, float]:
+    """What stretching takes from the cost of an extreme γ, in percent of the loss."""
     none, error = (
-        _beyond(ask(each, "pinball", by="smallest"), ask(each, "pinball", by="test"))
+        _beyond(ask(each, "pinball", by=by), ask(each, "pinball", by="test"))
         for each in ("none", "error")
     )
     return {"": none - error}
+
+
+def _improper(by: str, told: str) -> Claim:
+    """The claim of the conclusion, for one end of the step sizes tried."""
+    return Claim(
+        "5",
+        f"stretching overcomes a step size that is too {told}",
+        f"what the {by} γ tried adds to the pinball loss of the best without stretching, less what "
+        "it adds with error adaptive stretching",
+        lambda ask: _mended(ask, by),
+        "%",
+        Shown(("none", "error"), "pinball", by=by),
+        selects=True,
+    )
 
 
 _FULL = "; a full set is as long as the range of all labels seen until then"
@@ -348,16 +366,8 @@ CLAIMS = (
         Shown(STRETCHES, "pinball"),
         selects=True,
     ),
-    Claim(
-        "5",
-        "stretching overcomes a step size that is too small",
-        "what the smallest γ tried adds to the pinball loss of the best without stretching, less "
-        "what it adds with error adaptive stretching",
-        _mended,
-        "%",
-        Shown(("none", "error"), "pinball"),
-        selects=True,
-    ),
+    _improper("smallest", "small"),
+    _improper("largest", "large"),
     *_stretchings("coverage"),
     Claim(
         "D.1.1",

@@ -23,7 +23,7 @@ from setpoint.stream import Stream
 from setpoint.tape import Tape
 from setpoint_paper.datasets import Dataset, true_quantiles
 from setpoint_paper.models.lstm import LSTMSettings, QuantileLSTM
-from setpoint_paper.pages import picture
+from setpoint_paper.pages import linked
 from setpoint_paper.tabular.figures import draw
 from setpoint_paper.tabular.measures import Row
 from setpoint_paper.tabular.methods import Protocol, controller
@@ -286,7 +286,7 @@ def redraw(out: str | os.PathLike[str], stem: str = "tabular") -> Results:
     results = load(folder, stem)
     text = report(results)
     shown = "\n\n".join(
-        f"{told}\n\n{picture(path.name, told.partition('. ')[0].rstrip('.'))}"
+        f"{told}\n\n{linked(path, told.partition('. ')[0].rstrip('.'))}"
         for path, told in draw(results, folder, stem).items()
     )
     page = folder / f"{stem}.md"

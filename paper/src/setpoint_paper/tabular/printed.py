@@ -10,7 +10,10 @@ labels, and wind power of another zone than the stand-in's.
 from math import nan
 from typing import NamedTuple
 
-__all__ = ["COLUMNS", "COVERAGE", "CURVES", "PRINTED", "Printed", "printed", "printed_metric"]
+__all__ = [
+    "COLUMNS", "COVERAGE", "CURVES", "PRINTED", "Printed", "printed", "printed_metric",
+    "printed_reading",
+]  # fmt: skip
 
 COLUMNS = ("none", "exponential", "score", "error", "cal")
 """The methods the numbers below are in the order of."""
@@ -81,6 +84,9 @@ PRINTED: dict[str, dict[str, Printed]] = {
 COVERAGE = "89.90 to 90.01"
 """Under control of coverage, in %, the same of every method on every data set."""
 
+_READ = {"msl": 0.005, "mc": 0.0005, "scaled_length": 0.002, "coverage": 0.0003}
+"""How far off a median can be that is read off a figure: about 1 % of its axis."""
+
 _GAMMAS = (0.025, 0.03, 0.05, 0.09, 0.1, 0.15, 0.2, 0.35)
 _NONE = {
     "energy": (7.175, 7.163, 7.122, 7.059, 7.048, 7.001, 6.970, 6.972),
@@ -127,3 +133,26 @@ def printed_metric(dataset: str, method: str, metric: str, risk: str = "coverage
     if risk == "coverage":
         return float(getattr(found, metric, nan))
     return found.coverage_under_mc if (metric, risk) == ("coverage", "mc") else nan
+
+
+def printed_reading(
+    dataset: str, method: str, metric: str, risk: str = "coverage", by: str | None = None
+) -> tuple[float, float]:
+    """What was printed of a metric, and how far off it can be; NaN if nothing was.
+
+    Where γ is chosen by the smallest or the largest tried, it is off the printed curve.
+
+    >>> printed_reading("power", "none", "pinball", by="largest")
+    (88.19, 0.0)
+    >>> printed_reading("power", "none", "msl")
+    (1.256, 0.005)
+    """
+    if by in ("smallest", "largest") and (metric, risk) == ("pinball", "coverage"):
+        curve = CURVES.get(dataset, {}).get(method, {nan: nan})
+        return curve[min(curve) if by == "smallest" else max(curve)], 0.0
+    if by not in (None, "test"):
+        return nan, 0.0
+    if (metric, risk) == ("coverage", "coverage"):
+        low, high = (float(end) / 100.0 for end in COVERAGE.split(" to "))
+        return (low + high) / 2.0, (high - low) / 2.0
+    return printed_metric(dataset, method, metric, risk), _READ.get(metric, 0.0)

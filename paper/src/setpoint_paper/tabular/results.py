@@ -28,10 +28,11 @@ SCALED_BY = {"coverage": (*_SIX, "cal"), "mc": _SIX}
 """The methods whose mean length a scaled length is a share of, by the risk that is controlled: all
 that the authors ran. They ran calibration with cal for coverage alone."""
 
-SELECTIONS = ("tuned", "test", "printed", "smallest")
+SELECTIONS = ("tuned", "test", "printed", "smallest", "largest")
 """How γ is chosen: on the rows to be tuned on, for each seed; as behind the printed figures, by the
 pinball loss of the very rows that are judged, for all seeds together; the printed one that came of
-this, where there is one for these data and this training, else as before; the smallest tried."""
+this, where there is one for these data and this training, else as before; the smallest tried, or
+the largest."""
 
 _FILES = ("{}.csv.gz", "{}-gamma.csv", "{}.json")
 
@@ -57,6 +58,7 @@ class Results:
     about: dict[str, Any] = field(default_factory=dict)
     _places: dict[tuple[str, str, str], list[Row]] = field(init=False, repr=False)
     _pairs: dict[tuple[str, ...], dict[int, float]] = field(default_factory=dict, repr=False)
+    _picks: dict[tuple[str, ...], list[Row]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         places: dict[tuple[str, str, str], list[Row]] = {}
@@ -67,7 +69,7 @@ class Results:
     @property
     def datasets(self) -> tuple[str, ...]:
         """The data sets, in their order."""
-        return tuple(dict.fromkeys(row.dataset for row in self.rows))
+        return tuple(dict.fromkeys(dataset for dataset, _, _ in self._places))
 
     def seeds(self, dataset: str) -> int:
         """How many tapes of a data set there are."""
@@ -115,10 +117,17 @@ class Results:
 
     def chosen(self, dataset: str, method: str, risk: str, by: str = "tuned") -> list[Row]:
         """One row for each seed, at the γ that a selection takes; the bare model's for any risk."""
+        asked = (dataset, method, risk, choice(by, "by", SELECTIONS))
+        if asked not in self._picks:
+            self._picks[asked] = self._picked(*asked)
+        return self._picks[asked]
+
+    def _picked(self, dataset: str, method: str, risk: str, by: str) -> list[Row]:
         bare = method == "uncalibrated"
         found = self._places.get((dataset, method, "none" if bare else risk), [])
-        bare = bare or not found
-        if choice(by, "by", SELECTIONS) == "tuned" or bare:
+        if not found:
+            return []
+        if by == "tuned" or bare:
             seeds = dict.fromkeys(row.seed for row in found)
             return [
                 min((row for row in found if row.seed == seed), key=lambda row: row.tuning)
@@ -127,8 +136,8 @@ class Results:
         groups: dict[float, list[Row]] = {}
         for row in found:
             groups.setdefault(row.gamma, []).append(row)
-        if by == "smallest":
-            return groups[min(groups)]
+        if by in ("smallest", "largest"):
+            return groups[min(groups) if by == "smallest" else max(groups)]
         if by == "printed" and self.as_printed and not self.stands_in(dataset):
             theirs = printed_metric(dataset, method, "gamma", risk)
             if theirs in groups:

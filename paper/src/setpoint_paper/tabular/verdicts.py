@@ -2,19 +2,18 @@
 
 The margins of the seeds, which share the data and differ in the model's initialisation, have a mean
 and a 95 % confidence interval. A claim holds on a data set where every interval lies above 0, and
-fails where one lies below. It *holds* if it does on every data set, *holds partly* if on some; if
-on none, it *does not hold here* where it fails on half of them or more, and else is *undecided*.
+fails where one lies below. `pages.Verdict` says what it is called then.
 """
 
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isnan, nan
-from statistics import median
+from statistics import fmean, median
 
-from setpoint_paper.pages import Verdict, decided
+from setpoint_paper.pages import Interval, Margin, Verdict, decided, weighed
 from setpoint_paper.tabular.claims import CLAIMS, Claim
 from setpoint_paper.tabular.measures import Row
-from setpoint_paper.tabular.printed import COVERAGE, PRINTED, printed_metric
+from setpoint_paper.tabular.printed import COVERAGE, PRINTED, printed_reading
 from setpoint_paper.tabular.results import ENOUGH, Results
 
 __all__ = [
@@ -24,6 +23,7 @@ __all__ = [
     "decide",
     "decide_printed",
     "heading",
+    "judged_by",
     "numbers",
     "printed_numbers",
     "settings",
@@ -36,62 +36,109 @@ __all__ = [
 class Setting:
     """A way of choosing γ and a form of the methods to judge the claims by.
 
-    `name` begins a sentence, `short` stands in a table.
+    `name` begins a sentence; a `main` one is as its protocol is meant; days may be told by their
+    index modulo 7, as in the authors' code.
     """
 
     name: str
-    short: str
     by: str
     coded: bool
+    main: bool = False
+    modulo: bool = False
+
+    @property
+    def short(self) -> str:
+        """The name in a table."""
+        return self.name[0].lower() + self.name[1:]
 
     def method(self, name: str) -> str:
         """The method that stands for a name of the paper."""
         return f"{name}_coded" if self.coded else name
 
     def metric(self, name: str) -> str:
-        """The metric that stands for a name of the paper: its code has index modulo 7 for days."""
-        return "delta_modulo" if self.coded and name == "delta" else name
+        """The metric that stands for a name of the paper."""
+        return "delta_modulo" if self.modulo and name == "delta" else name
 
 
-TEXT = Setting("By the text", "by the text", "tuned", coded=False)
-CODE = Setting("By their code", "by their code", "printed", coded=True)
-_CODE_BY_TEST = Setting("By their code, γ by test", "by their code, γ by test", "test", coded=True)
+TEXT = Setting("By the text", "tuned", coded=False, main=True)
+_TEXT_BY_TEST = Setting("By the text, γ by test", "test", coded=False)
+
+CODE = Setting("By their code", "printed", coded=True, main=True, modulo=True)
+_AS_PRINTED = (
+    CODE,
+    Setting("By their code, γ by test", "test", coded=True, modulo=True),
+    Setting("By their code, γ tuned", "tuned", coded=True, modulo=True),
+)
+_TRAINED_OTHERWISE = (
+    Setting("Their code here, γ by test", "test", coded=True, main=True, modulo=True),
+    Setting("Their code here, γ tuned", "tuned", coded=True, modulo=True),
+)
+_BY_WEEKDAY = Setting("By their code, but by weekday", "printed", coded=True)
 
 
 def settings(results: Results) -> tuple[Setting, ...]:
     """The ways to judge by, on a page of results.
 
     The methods of the text with γ tuned as it says, and by the rows judged; the authors' older code
-    with the printed γ, by the rows judged, which is how it was chosen, and tuned. Where no γ is
-    printed for the training, the first two of the code are one.
+    with the printed γ, by the rows judged, which is how it was chosen, and tuned. No γ is printed
+    for another training than theirs.
     """
-    return (
-        TEXT,
-        Setting("By the text, γ by test", "by the text, γ by test", "test", coded=False),
-        CODE,
-        *((_CODE_BY_TEST,) if results.as_printed else ()),
-        Setting("By their code, γ tuned", "by their code, γ tuned", "tuned", coded=True),
-    )
+    return (TEXT, _TEXT_BY_TEST, *(_AS_PRINTED if results.as_printed else _TRAINED_OTHERWISE))
+
+
+def judged_by(results: Results) -> tuple[Setting, ...]:
+    """The settings that claims are judged by: as printed, those about days by weekday too."""
+    return (*settings(results), *((_BY_WEEKDAY,) if results.as_printed else ()))
+
+
+def _concerns(setting: Setting, claim: Claim) -> bool:
+    """Whether a claim is judged in a setting: not where another one says the same of it."""
+    if setting is _BY_WEEKDAY:
+        return claim.shown.metric == "delta"
+    return setting.main or not claim.selects
 
 
 def decide_printed() -> list[Verdict]:
-    """Every claim by the printed medians alone: the sign decides, for they have no intervals."""
+    """Every claim by the printed numbers alone, give or take what can be read off a figure."""
     verdicts = []
     for claim in CLAIMS:
-        margins = {name: _printed_margins(claim, name) for name in PRINTED}
-        found = {name: [each] for name, each in margins.items() if each}
-        verdicts.append(decided(claim.text, claim.where, claim.rule, "By print", found))
+        found = {}
+        for dataset in PRINTED:
+            margins = _printed_margins(claim, dataset)
+            found[dataset] = [
+                Margin(rival if len(margins) > 1 else "", each, against=each.ends[1] < 0.0)
+                for rival, each in margins.items()
+            ]
+        known = {dataset: each for dataset, each in found.items() if each}
+        verdicts.append(weighed(claim.text, claim.where, claim.rule, "By print", known))
     return verdicts
 
 
-def _printed_margins(claim: Claim, dataset: str) -> dict[str, float]:
-    """The margins of a claim by what was printed of a data set; none where a number was not."""
+def _printed_margins(claim: Claim, dataset: str) -> dict[str, Interval]:
+    """The margins of a claim by what was printed of a data set; none where a number was not.
+
+    Each number read moves them by so much; all of them together at the most by the sum.
+    """
+    read: dict[tuple[str, str, str, str | None], float] = {}
+    moved: tuple[str, str, str, str | None] | None = None
 
     def ask(method: str, metric: str, risk: str = "coverage", by: str | None = None) -> float:
         shown = "scaled_length" if metric == "length" else metric
-        return nan if by else printed_metric(dataset, method, shown, risk)
+        asked = method, shown, risk, by
+        value, error = printed_reading(dataset, *asked)
+        read[asked] = error
+        return value + error * (asked == moved)
 
-    return _known(claim.margins(ask))
+    usual = _known(claim.margins(ask))
+    half = dict.fromkeys(usual, 0.0)
+    for asked in [each for each, error in read.items() if error]:
+        moved = asked
+        for rival, margin in claim.margins(ask).items() if usual else ():
+            half[rival] += abs(margin - usual[rival])
+    return {
+        rival: Interval(mean, mean - half[rival], mean + half[rival], 1)
+        for rival, mean in usual.items()
+    }
 
 
 def _known(margins: dict[str, float]) -> dict[str, float]:
@@ -107,7 +154,7 @@ def decide(results: Results, setting: Setting) -> list[Verdict]:
     verdicts = []
     for claim in CLAIMS:
         margins = {}
-        for dataset in results.datasets if setting in (TEXT, CODE) or not claim.selects else ():
+        for dataset in results.datasets if _concerns(setting, claim) else ():
             seeds = dict.fromkeys(row.seed for row in results.rows if row.dataset == dataset)
             found = [_margins(results, setting, claim, dataset, seed) for seed in seeds]
             if any(found):
@@ -151,28 +198,35 @@ _SHORT = {"cal": "with cal"}
 
 def heading(claim: Claim) -> str:
     """What the numbers of a claim are, and of which methods, in their order."""
-    names, metric, risk = claim.shown
+    names, metric, risk, by = claim.shown
     methods = ", ".join(_SHORT.get(name, name) for name in names)
-    return f"{_TOLD[metric]}{' under control of MC' if risk == 'mc' else ''}: {methods}"
+    told = f"{_TOLD[metric]}{' under control of MC' if risk == 'mc' else ''}"
+    return f"{told}{f' with the {by} γ' if by else ''}: {methods}"
 
 
 def numbers(results: Results, claim: Claim, setting: Setting, dataset: str) -> str:
-    """The numbers that a claim compares, medians over seeds; a dash if nothing ran."""
-    methods, metric, risk = claim.shown
+    """The numbers that a claim compares, over seeds; a dash if nothing ran.
+
+    They are medians and, of pinball losses, means, like those printed.
+    """
+    methods, metric, risk, own = claim.shown
+    by = own or setting.by
     metric, names = setting.metric(metric), [setting.method(method) for method in methods]
-    if not all(results.chosen(dataset, name, risk, setting.by) for name in names):
+    if not all(results.chosen(dataset, name, risk, by) for name in names):
         return "–"
-    values = [results.values(dataset, name, metric, risk, setting.by) for name in names]
+    values = [results.values(dataset, name, metric, risk, by) for name in names]
     known = [[value for value in each if not isnan(value)] for each in values]
-    return _told(metric, [median(each) if each else nan for each in known])
+    average = fmean if metric == "pinball" else median
+    return _told(metric, [average(each) if each else nan for each in known])
 
 
 def printed_numbers(claim: Claim, dataset: str) -> str:
     """What the authors printed of the same; a dash if nothing."""
-    methods, metric, risk = claim.shown
+    methods, metric, risk, by = claim.shown
     if (metric, risk) == ("coverage", "coverage"):
         return COVERAGE
-    return _told(metric, [printed_metric(dataset, method, metric, risk) for method in methods])
+    read = [printed_reading(dataset, method, metric, risk, by) for method in methods]
+    return _told(metric, [value for value, _ in read])
 
 
 def _told(metric: str, values: list[float]) -> str:
