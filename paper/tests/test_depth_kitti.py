@@ -391,6 +391,7 @@ def test_every_seed_of_kitti_is_written_and_stands_among_the_claims(
         assert f"| {place} |" in page
     assert "setpoint-paper depth --kitti FOLDER --model" in page
     assert "did not run on KITTI" not in page
+    assert "In the lines of depth the two columns are the two places of the centre" in page
     # Stopped again, a run keeps the rows of the same trial; of another trial there are none.
     path = results / "depth-kitti.csv"
     next_seed = replace(trial(folder, weights, fresh=("decoder_modules.1",)), epochs=0, seed=1)

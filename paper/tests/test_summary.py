@@ -9,7 +9,7 @@ from paper.tests.test_depth_experiment import as_printed
 from paper.tests.test_tabular_results import made
 from setpoint.errors import DataError
 from setpoint_paper.depth.claims import CLAIMS as DEPTH
-from setpoint_paper.depth.report import write_csv
+from setpoint_paper.depth.report import cases, read_csv, write_csv
 from setpoint_paper.depth.runs import GEOMETRIES
 from setpoint_paper.summary import ORDER, _place, summary, write_summary
 from setpoint_paper.tabular.claims import CLAIMS
@@ -77,8 +77,8 @@ def test_every_claim_stands_on_the_page_in_the_order_of_the_paper(folder: Path) 
     assert "[tabular](" not in text  # by the text nothing ran
     hidden = " ".join(text.partition("## What the printed numbers hide")[2].split())
     assert (
-        "With rows of means instead the loss of none changes by, in %: power −10 [−10, −10]; "
-        in hidden
+        "With rows of means instead the loss of none changes by, in %, of 2 seeds each: "
+        "power −10 [−10, −10]; " in hidden
     )
     assert "the loss of none changes" in hidden.partition("**Batch and scaling.**")[0]
     assert "the text's and the authors': road (network) 17.0 and 17.0" in hidden
@@ -117,6 +117,14 @@ def test_the_page_that_is_told_of_is_that_of_the_results_beside_it() -> None:
 def test_a_page_of_the_tabular_experiments_is_that_of_its_results(stem: str) -> None:
     page = (DOCS / "results" / f"{stem}.md").read_text("utf-8")
     assert page.partition("\n## Figures")[0] == report(load(DOCS / "results", stem))
+
+
+def test_the_page_of_depth_has_the_verdicts_of_its_rows() -> None:
+    page = (DOCS / "results" / "depth.md").read_text("utf-8")
+    found = [case for _, each in cases(read_csv(DOCS / "results" / "depth.csv")) for case in each]
+    assert len(found) > 30
+    for case in found:
+        assert f"    - {case}: **{case.verdict}**." in page
 
 
 @pytest.mark.parametrize("by", ["printed", "test"])

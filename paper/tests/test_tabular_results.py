@@ -339,7 +339,7 @@ def test_claims_about_the_choice_of_gamma_compare_selections():
     verdicts = decide(Results(tuple(rows), ()), TEXT)
     found = {each.where: each for each in verdicts} | {
         "small": next(each for each in verdicts if each.claim.endswith("too small")),
-        "large": next(each for each in verdicts if each.claim.endswith("too large")),
+        "large": next(each for each in verdicts if "too large" in each.claim),
     }
     # Tuned γ is 0.1 and the smallest: it costs none a tenth of its loss, and the others nothing.
     assert found["C.1.3"].failed == ("power", "wind")
@@ -372,7 +372,7 @@ def test_the_printed_medians_do_not_bear_out_all_that_is_said_of_them():
     margin = narrower.margins["power"].interval
     assert margin.mean == pytest.approx(5.325, abs=1e-3)
     assert margin.high - margin.mean == pytest.approx(
-        100 * (0.002 / 1.014 + 0.96 * (1 / 1.014 - 1 / 1.016))
+        100 * (0.002 / 1.014 + 0.96 * (1 / 1.012 - 1 / 1.014))
     )
     (covered,) = [each for claim, each in found.items() if claim.startswith("Rolling RC attains")]
     assert covered.word == "holds"

@@ -12,7 +12,7 @@ from setpoint_paper.depth.report import NAMES
 from setpoint_paper.depth.runs import GEOMETRIES, Row
 from setpoint_paper.pages import interval, wrapped
 from setpoint_paper.tabular.printed import COLUMNS, printed
-from setpoint_paper.tabular.results import Results
+from setpoint_paper.tabular.results import ENOUGH, Results
 
 __all__ = ["hidden"]
 
@@ -72,7 +72,8 @@ def _change(results: Results, usual: str, other: str, told: str, *, by: str = "t
             found.append(f"{results.called(dataset)} {interval(both)}")
     if not found:
         return ""
-    seeds = ", of one seed each" if counts == {1} else ""
+    few = min(counts)
+    seeds = f", of {few} seed{'s' * (few > 1)} each" if few < ENOUGH else ""
     return f" {told} the loss of {_MEANT[usual]} changes by, in %{seeds}: {'; '.join(found)}."
 
 
@@ -91,7 +92,8 @@ def _weekdays(results: Results) -> str:
         if not any(map(isnan, row)):
             told.append(f"{results.called(dataset)} {row[0]:.2f}, {row[1]:.2f}, {row[2]:.2f}")
     return (
-        " By weekday, by index modulo 7, and what independent misses would give, in points: "
+        " By weekday, by index modulo 7, and what independent misses would give, of none with γ by "
+        "test, in points: "
         f"{'; '.join(told)}." * bool(told)
     )
 

@@ -54,13 +54,15 @@ batch of 256, twice that with 512, ten seconds to calibrate it, six minutes a se
 
 
 _SCENES = (
-    "Depth did not run on KITTI with LeReS, which need a download and a GPU, but on three short "
+    " Depth did not run on KITTI with LeReS, which need a download and a GPU, but on three short "
     "clips: one of KITTI, with its stored estimates and with a small network of our own, one of a "
-    "kitchen, and one drawn by a formula. In its lines the two columns are the two places of the "
-    "centre, the text's and the authors', both with the paper's registration and its bare Max and "
-    "Mean. A seed is another initialisation of the network, and of the stored estimates another "
-    "draw of the pixels that are known. `setpoint-paper depth --kitti FOLDER` settles the same "
-    "claims on KITTI itself."
+    "kitchen, and one drawn by a formula. A seed is another initialisation of the network, and of "
+    "the stored estimates another draw of the pixels that are known. `setpoint-paper depth --kitti "
+    "FOLDER --model MODULE:FUNCTION --weights FILE` settles the same claims on KITTI itself."
+)
+_COLUMNS = (
+    "In the lines of depth the two columns are the two places of the centre, the text's and the "
+    "authors', both with the paper's registration and its bare Max and Mean."
 )
 _NOT_LISTED = (
     "Not listed is what no experiment here could decide: that F1 and other losses can be "
@@ -158,7 +160,8 @@ def summary(folder: Path, place: Path | None = None) -> str:
             "rows that are judged; where none is printed, γ is chosen here so. *By print* is the "
             "same rule applied to the printed medians, which are read off figures to about 1 % of "
             "an axis: what that leaves open is undecided. Claims about ΔCoverage are judged by "
-            "weekday, and by their code as there by index modulo 7. A claim holds where it does on "
+            "weekday; in the column *by their code* a day is the index of the row modulo 7, as in "
+            "that code, and the verdict by weekday stands below. A claim holds where it does on "
             "every data set. It does not hold if it fails on half of them or more, and on more "
             "than it holds on. Else it holds partly where it holds on some, and is undecided where "
             "on none. The numbers count data sets, and the last column seeds, by the text and by "
@@ -166,7 +169,7 @@ def summary(folder: Path, place: Path | None = None) -> str:
             + " Here the linear model stands for the network."
             * any("tabular-linear" in line.pages for line in lines)
         ),
-        *([wrapped(_SCENES)] if "depth" in pages and "depth-kitti" not in pages else ()),
+        *([wrapped(_COLUMNS + _SCENES * (not stored.kitti))] if stored.depth else ()),
         table(
             ["no.", "section", "claim", "by the text", "by their code", "by print", "seeds"], cells
         ),

@@ -465,7 +465,10 @@ def _claims(rows: Sequence[Row], full: bool = False) -> str:
     told = (
         "A rule has margins, positive where the claim holds, for each clip, model and seed. A "
         "claim holds on a clip where the 95 % interval of every mean margin lies above 0, and "
-        "fails where one lies below. Lengths are compared by 100 ln of their ratio, *log %*, which "
+        "fails where one lies below, of k comparisons an interval of 1 − 0.05/k. It holds if it "
+        "does on every clip. It does not hold here if it fails on half of them or more, and on "
+        "more than it holds on. Else it holds partly where it holds on some, and is undecided "
+        "where on none. Lengths are compared by 100 ln of their ratio, *log %*, which "
         "is near % while it is small, and in which one seed with sets far too long decides less. A "
         "printed length with * is that of one pixel a frame."
     )

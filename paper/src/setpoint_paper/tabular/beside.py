@@ -149,7 +149,8 @@ def switches(results: Results) -> str:
         "Each step of the printed protocol switched alone, to what the text says or, of scaling, "
         "padding and crossed ends, to what is sound: the change of the pinball loss in %, a "
         "positive one where the printed protocol has the lower loss; the mean over seeds, its 95 % "
-        "interval, and in brackets the number of seeds, paired."
+        "interval, and in brackets the number of seeds, paired. γ by test is chosen anew after "
+        "each switch; the line of the text's formulas switches all that its name says at once."
     )
     return (
         f"## What each step of the protocol changes\n\n{told}\n\n"

@@ -120,21 +120,24 @@ def _printed_margins(claim: Claim, dataset: str) -> dict[str, Interval]:
     Each number read moves them by so much; all of them together at the most by the sum.
     """
     read: dict[tuple[str, str, str, str | None], float] = {}
-    moved: tuple[str, str, str, str | None] | None = None
+    moved: tuple[tuple[str, str, str, str | None], int] | None = None
 
     def ask(method: str, metric: str, risk: str = "coverage", by: str | None = None) -> float:
         shown = "scaled_length" if metric == "length" else metric
         asked = method, shown, risk, by
         value, error = printed_reading(dataset, *asked)
         read[asked] = error
-        return value + error * (asked == moved)
+        return value + error * (moved[1] if moved is not None and moved[0] == asked else 0)
 
     usual = _known(claim.margins(ask))
     half = dict.fromkeys(usual, 0.0)
-    for asked in [each for each, error in read.items() if error]:
-        moved = asked
-        for rival, margin in claim.margins(ask).items() if usual else ():
-            half[rival] += abs(margin - usual[rival])
+    for asked in [each for each, error in read.items() if error and usual]:
+        ends = []
+        for side in (-1, 1):
+            moved = asked, side
+            ends.append(claim.margins(ask))
+        for rival in half:
+            half[rival] += max(abs(end[rival] - usual[rival]) for end in ends)
     return {
         rival: Interval(mean, mean - half[rival], mean + half[rival], 1)
         for rival, mean in usual.items()
@@ -186,7 +189,7 @@ _FORMS = {
 }  # fmt: skip
 _TOLD = {
     "coverage": "coverage in %", "pinball": "pinball loss",
-    "delta": "ΔCoverage in points, by weekday and, by their code, by index modulo 7",
+    "delta": "ΔCoverage in points (by weekday; by their code, by index modulo 7)",
     "msl": "MSL", "mc": "MC",
     "early": "distance of the first 1000 steps from the level in points",
     "blind": "pinball loss with the median β beyond that with the best, in %",
