@@ -32,6 +32,7 @@ INSIDE = (
 
 NAME = re.compile(r"(<a\b.*?</a>|<pre\b.*?</pre>|<h\d\b.*?</h\d>)|<code>([^<]+)</code>", re.DOTALL)
 LINK = re.compile(r"(\]\()([^)\s#]+)?(#[^)\s]*)?(\))")
+PICTURE = re.compile(r"\]\(([^)\s:]+\.(?:png|svg))\)")
 FENCE = re.compile(r"^(?P<indent> *)```(?P<kind>\w*)\n(?P<code>.*?)^(?P=indent)```", re.M | re.S)
 
 
@@ -228,8 +229,9 @@ def on_files(files: Any, config: Any) -> Any:
     for place, text in api().items():
         add(place, text)
     for place, path in elsewhere().items():
-        add(place, path.read_text("utf-8"))
-        for link in re.findall(r"!\[[^\]]*\]\(([^)\s]+)\)", path.read_text("utf-8")):
+        text = path.read_text("utf-8")
+        add(place, text)
+        for link in dict.fromkeys(PICTURE.findall(text)):
             picture = (path.parent / link).resolve()
             add(f"{PurePosixPath(place).parent}/{link}", picture.read_bytes())
     for path in _examples():
