@@ -82,6 +82,7 @@ def test_every_claim_stands_on_the_page_in_the_order_of_the_paper(folder: Path) 
     )
     assert "the loss of none changes" in hidden.partition("**Batch and scaling.**")[0]
     assert "the text's and the authors': road (network) 17.0 and 17.0" in hidden
+    assert "a small network of our own: road (network). Of these" in " ".join(text.split())
 
 
 def test_a_page_lies_in_its_folder_and_overwrites_nothing_beside_it(folder: Path) -> None:

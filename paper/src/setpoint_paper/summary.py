@@ -13,6 +13,7 @@ from typing import NamedTuple, Self
 
 from setpoint._files import put
 from setpoint.errors import DataError
+from setpoint_paper.depth.claims import places
 from setpoint_paper.depth.report import blown_up, cases, compared, read_csv, telling
 from setpoint_paper.depth.runs import Row
 from setpoint_paper.hidden import hidden
@@ -54,9 +55,9 @@ batch of 256, twice that with 512, ten seconds to calibrate it, six minutes a se
 
 
 _SCENES = (
-    " Depth did not run on KITTI with LeReS, which need a download and a GPU, but on three short "
-    "clips: one of KITTI, with its stored estimates and with a small network of our own, one of a "
-    "kitchen, and one drawn by a formula. A seed is another initialisation of the network, and of "
+    " Depth did not run on KITTI with LeReS, which need a download and a GPU, but on short clips, "
+    "with stored estimates or a small network of our own: {}. Of these, road is drawn by a "
+    "formula. A seed is another initialisation of the network, and of "
     "the stored estimates another draw of the pixels that are known. `setpoint-paper depth --kitti "
     "FOLDER --model MODULE:FUNCTION --weights FILE` settles the same claims on KITTI itself."
 )
@@ -169,7 +170,7 @@ def summary(folder: Path, place: Path | None = None) -> str:
             + " Here the linear model stands for the network."
             * any("tabular-linear" in line.pages for line in lines)
         ),
-        *([wrapped(_COLUMNS + _SCENES * (not stored.kitti))] if stored.depth else ()),
+        *([wrapped(_COLUMNS + _scenes(stored))] if stored.depth else ()),
         table(
             ["no.", "section", "claim", "by the text", "by their code", "by print", "seeds"], cells
         ),
@@ -215,6 +216,13 @@ def summary(folder: Path, place: Path | None = None) -> str:
         ),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _scenes(stored: Stored) -> str:
+    """What stands for KITTI, as long as that has not run."""
+    if stored.kitti:
+        return ""
+    return _SCENES.format(", ".join(f"{clip} ({model})" for clip, model in places(stored.clips)))
 
 
 def _seeds(stored: Stored, page: str) -> str:
