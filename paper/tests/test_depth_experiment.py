@@ -19,7 +19,7 @@ from setpoint_paper.depth.claims import CLAIMS, decide, typical
 from setpoint_paper.depth.experiment import reproduce
 from setpoint_paper.depth.figures import compare
 from setpoint_paper.depth.maps import HEURISTICS, Plan, Recipe, clip_of, maps_of
-from setpoint_paper.depth.report import blown_up, cases, compared, report
+from setpoint_paper.depth.report import blown_up, report
 from setpoint_paper.depth.runs import (
     ALONE,
     GEOMETRIES,
@@ -32,6 +32,7 @@ from setpoint_paper.depth.runs import (
     judge,
 )
 from setpoint_paper.depth.tapes import _units, make, read
+from setpoint_paper.depth.verdicts import cases, compared
 from setpoint_paper.models import StoredPredictions
 
 PLAN = Plan(frames=60, epochs=1, residual_epochs=1)

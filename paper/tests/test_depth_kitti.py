@@ -21,8 +21,7 @@ from setpoint_paper.datasets.clips import Frame
 from setpoint_paper.depth import kitti as protocol
 from setpoint_paper.depth.kitti import Marks, Trial, made, reproduce_kitti, work
 from setpoint_paper.depth.maps import HEURISTICS
-from setpoint_paper.depth.report import read_csv, write_csv
-from setpoint_paper.depth.runs import GEOMETRIES, METHODS, judge
+from setpoint_paper.depth.runs import GEOMETRIES, METHODS, judge, read_csv, write_csv
 from setpoint_paper.models import Preprocess, TorchDepth
 from setpoint_paper.summary import summary
 

@@ -9,8 +9,8 @@ from paper.tests.test_depth_experiment import as_printed
 from paper.tests.test_tabular_results import made
 from setpoint.errors import DataError
 from setpoint_paper.depth.claims import CLAIMS as DEPTH
-from setpoint_paper.depth.report import cases, read_csv, write_csv
-from setpoint_paper.depth.runs import GEOMETRIES
+from setpoint_paper.depth.runs import GEOMETRIES, read_csv, write_csv
+from setpoint_paper.depth.verdicts import cases
 from setpoint_paper.summary import ORDER, _place, summary, write_summary
 from setpoint_paper.tabular.claims import CLAIMS
 from setpoint_paper.tabular.printed import COLUMNS, printed

@@ -8,9 +8,9 @@ from math import isnan
 from statistics import fmean
 
 from setpoint_paper.depth.claims import places, typical
-from setpoint_paper.depth.report import NAMES
-from setpoint_paper.depth.runs import GEOMETRIES, Row
+from setpoint_paper.depth.runs import GEOMETRIES, NAMES, Row
 from setpoint_paper.pages import interval, wrapped
+from setpoint_paper.tabular.methods import NAMES as METHOD_NAMES
 from setpoint_paper.tabular.printed import COLUMNS, printed
 from setpoint_paper.tabular.results import ENOUGH, Results
 
@@ -55,26 +55,19 @@ def hidden(results: Results, rows: Sequence[Row]) -> str:
     return "\n".join(wrapped(point, point=True) for point in points)
 
 
-_MEANT = {
-    "none_coded": "none", "error_coded": "error adaptive", "cal_coded": "calibration with cal",
-}  # fmt: skip
-
-
 def _change(results: Results, usual: str, other: str, told: str, *, by: str = "test") -> str:
     """How far the loss of a method moves from γ by test to something else, paired by seed."""
     found, counts = [], set()
     for dataset in results.datasets:
-        before = results.by_seed(dataset, usual, "pinball", by="test")
-        after = results.by_seed(dataset, other, "pinball", by=by)
-        both = [100.0 * (after[seed] / before[seed] - 1.0) for seed in after if seed in before]
+        both = results.changes(dataset, usual, other, by=("test", by))
         if both:
             counts.add(len(both))
             found.append(f"{results.called(dataset)} {interval(both)}")
     if not found:
         return ""
-    few = min(counts)
+    few, named = min(counts), METHOD_NAMES[usual.removesuffix("_coded")]
     seeds = f", of {few} seed{'s' * (few > 1)} each" if few < ENOUGH else ""
-    return f" {told} the loss of {_MEANT[usual]} changes by, in %{seeds}: {'; '.join(found)}."
+    return f" {told} the loss of {named} changes by, in %{seeds}: {'; '.join(found)}."
 
 
 def _switched(results: Results, step: str, told: str) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 __all__ = [
     "Interval", "Margin", "Margins", "Verdict", "decided", "fixed", "interval", "linked", "number",
-    "percent", "table", "weighed", "wrapped",
+    "percent", "table", "weighed", "word_rule", "wrapped",
 ]  # fmt: skip
 
 
@@ -171,6 +171,15 @@ def weighed(
             least = worst[name] = min(found, key=lambda margin: margin.interval.ends[0])
             (held if least.interval.ends[0] > 0.0 else undecided).append(name)
     return Verdict(claim, where, rule, setting, tuple(held), tuple(failed), tuple(undecided), worst)
+
+
+def word_rule(place: str) -> str:
+    """What `Verdict.word` says of a claim, for a page: what it is judged on is a `place`."""
+    return (
+        f"A claim holds where it does on every {place}. It does not hold here if it fails on half "
+        "of them or more, and on more than it holds on. Else it holds partly where it holds on "
+        "some, and is undecided where on none."
+    )
 
 
 def linked(png: Path, told: str) -> str:

@@ -14,10 +14,20 @@ from typing import NamedTuple, Self
 from setpoint._files import put
 from setpoint.errors import DataError
 from setpoint_paper.depth.claims import places
-from setpoint_paper.depth.report import blown_up, cases, compared, read_csv, telling
-from setpoint_paper.depth.runs import Row
+from setpoint_paper.depth.report import blown_up, telling
+from setpoint_paper.depth.runs import Row, read_csv
+from setpoint_paper.depth.verdicts import cases, compared
 from setpoint_paper.hidden import hidden
-from setpoint_paper.pages import Interval, Margin, Verdict, decided, table, weighed, wrapped
+from setpoint_paper.pages import (
+    Interval,
+    Margin,
+    Verdict,
+    decided,
+    table,
+    weighed,
+    word_rule,
+    wrapped,
+)
 from setpoint_paper.tabular.claims import CLAIMS, Claim
 from setpoint_paper.tabular.results import ENOUGH, Results, load
 from setpoint_paper.tabular.verdicts import (
@@ -162,11 +172,9 @@ def summary(folder: Path, place: Path | None = None) -> str:
             "same rule applied to the printed medians, which are read off figures to about 1 % of "
             "an axis: what that leaves open is undecided. Claims about ΔCoverage are judged by "
             "weekday; in the column *by their code* a day is the index of the row modulo 7, as in "
-            "that code, and the verdict by weekday stands below. A claim holds where it does on "
-            "every data set. It does not hold if it fails on half of them or more, and on more "
-            "than it holds on. Else it holds partly where it holds on some, and is undecided where "
-            "on none. The numbers count data sets, and the last column seeds, by the text and by "
-            "their code. [The numbers](#the-numbers) follow below, by number."
+            "that code, and the verdict by weekday stands below. "
+            f"{word_rule('data set')} The numbers count data sets, and the last column seeds, by "
+            "the text and by their code. [The numbers](#the-numbers) follow below, by number."
             + " Here the linear model stands for the network."
             * any("tabular-linear" in line.pages for line in lines)
         ),

@@ -21,7 +21,7 @@ from setpoint_paper.classification.methods import (
     rolling,
 )
 from setpoint_paper.classification.tapes import Recorded
-from setpoint_paper.pages import Interval, Margin, linked, table, weighed
+from setpoint_paper.pages import Interval, Margin, linked, percent, table, weighed
 from setpoint_paper.plotting import COLOURS, figure, legend, mark, save
 
 __all__ = ["Result", "draw", "findings", "report", "write_csv"]
@@ -72,15 +72,11 @@ class Result:
 # Tables
 
 
-def _share(value: float, places: int = 1) -> str:
-    return "–" if isnan(value) else f"{100.0 * value:.{places}f}"
-
-
 def _held(outcome: Outcome, several: bool) -> tuple[str, str, str]:
     """The mean, the worst window and the other end: of coverage, or of false negatives."""
     found = (outcome.risk, outcome.worst, outcome.calmest)
     mean, worst, best = found if several else (1.0 - each for each in found)
-    return _share(mean, 2), _share(worst), _share(best)
+    return percent(mean, 2), percent(worst, 1), percent(best, 1)
 
 
 def _main_table(result: Result) -> str:
@@ -99,9 +95,9 @@ def _main_table(result: Result) -> str:
                 worst,
                 best,
                 f"{each.mean_size:.2f}",
-                _share(each.empty),
-                _share(each.full),
-                _share(each.unbalanced),
+                percent(each.empty, 1),
+                percent(each.full, 1),
+                percent(each.unbalanced, 1),
                 "–" if isnan(each.msl) else f"{each.msl:.2f}",
                 "–" if isnan(each.gamma) else f"{each.gamma:.4f}",
                 _limit(each),
@@ -117,7 +113,7 @@ def _limit(each: Outcome) -> str:
         return "–"
     held = each.certificate
     sides = "≤ +" if held is not None and held.lower is None else "± "
-    return f"{sides}{_share(each.bound, 2)}"
+    return f"{sides}{percent(each.bound, 2)}"
 
 
 def _pace_table(result: Result) -> str:
@@ -135,9 +131,9 @@ def _pace_table(result: Result) -> str:
                 mean,
                 worst,
                 f"{each.mean_size:.2f}",
-                _share(each.empty),
-                _share(each.full),
-                f"± {_share(each.bound, 2)}",
+                percent(each.empty, 1),
+                percent(each.full, 1),
+                f"± {percent(each.bound, 2)}",
             ]
         )
     return table(head, lines)
@@ -188,20 +184,20 @@ def findings(result: Result) -> list[str]:
     """What came out, each sentence by a rule; near means within one point."""
     ours, fixed, bare = (result.named(kind) for kind in ("controlled", "fixed", "bare"))
     what = "labels left out" if result.recorded.several else "labels missed"
-    target = f"asked: {_share(LEVEL, 0)} % of {what}"
+    target = f"asked: {percent(LEVEL, 0)} % of {what}"
     within = sum(each.certificate is not None and each.certificate.within for each in ours)
     near = [each for each in ours if abs(each.risk - LEVEL) <= NEAR]
-    reached = f"{_share(min(each.risk for each in ours), 2)} %"
+    reached = f"{percent(min(each.risk for each in ours), 2)} %"
     if len(ours) > 1:
-        reached = f"from {reached} to {_share(max(each.risk for each in ours), 2)} %"
+        reached = f"from {reached} to {percent(max(each.risk for each in ours), 2)} %"
     lines = [
         f"Controlled ({target}): {len(near)} of {len(ours)} near what was asked, {reached}; "
         f"{within} of {len(ours)} within the bound of the certificate; the identity is exact to "
         f"{max(each.gap for each in ours):.0e}."
     ]
     lines += [
-        f"{_name(each, first=True)}: {_share(each.risk, 2)} % of {what}, {_side(each.risk)}, and "
-        f"{_share(each.worst)} % in the worst {WINDOW} rows, with {each.mean_size:.2f} labels "
+        f"{_name(each, first=True)}: {percent(each.risk, 2)} % of {what}, {_side(each.risk)}, and "
+        f"{percent(each.worst, 1)} % in the worst {WINDOW} rows, with {each.mean_size:.2f} labels "
         "in a set."
         for each in [*bare, *fixed]
     ]
@@ -210,12 +206,12 @@ def findings(result: Result) -> list[str]:
     told = "no other method has a better one"
     if rivals:
         told = "better than the best of them: " + "; ".join(
-            f"{_name(each)} ({_share(each.worst)} %, {each.mean_size:.2f} labels in a set)"
+            f"{_name(each)} ({percent(each.worst, 1)} %, {each.mean_size:.2f} labels in a set)"
             for each in rivals
         )
-    spread = f"{_share(best.worst)} % of {what} ({_name(best)})"
+    spread = f"{percent(best.worst, 1)} % of {what} ({_name(best)})"
     if len(ours) > 1:
-        spread = f"from {spread} to {_share(worst.worst)} % ({_name(worst)})"
+        spread = f"from {spread} to {percent(worst.worst, 1)} % ({_name(worst)})"
     lines.append(f"Worst {WINDOW} rows of the controlled sets: {spread}; {told}.")
     every = [each for each in result.outcomes if abs(each.risk - LEVEL) <= NEAR]
     if every:
@@ -228,12 +224,12 @@ def findings(result: Result) -> list[str]:
     accuracy = result.recorded.accuracy
     if accuracy > 1.0 - LEVEL:
         lines.append(
-            f"The classifier alone is right in {_share(accuracy)} % of the rows, more than the "
-            f"{_share(1.0 - LEVEL, 0)} % asked for: to cover no more than that, sets must now and "
+            f"The classifier alone is right in {percent(accuracy, 1)} % of the rows, more than the "
+            f"{percent(1.0 - LEVEL, 0)} % asked for: to cover no more than that, sets must now and "
             "then be empty, and a stream like this one deserves a higher level of confidence."
         )
     elif not result.recorded.several:
-        lines.append(f"The classifier alone is right in {_share(accuracy)} % of the rows.")
+        lines.append(f"The classifier alone is right in {percent(accuracy, 1)} % of the rows.")
     return lines
 
 
@@ -250,9 +246,10 @@ def _balanced(result: Result) -> list[str]:
     )
     return [
         "The paper's claim that threshold sets are unbalanced and cumulative ones less so "
-        f"(appendix G): **{verdict}**. The coverage of a class is {_share(threshold.unbalanced)} "
-        f"points from {_share(1.0 - LEVEL, 0)} % on average with the threshold, "
-        f"{_share(cumulative.unbalanced)} with cumulative mass. Cumulative mass gains {mean} "
+        f"(appendix G): **{verdict}**. The coverage of a class is "
+        f"{percent(threshold.unbalanced, 1)} points from {percent(1.0 - LEVEL, 0)} % on average "
+        "with the threshold, "
+        f"{percent(cumulative.unbalanced, 1)} with cumulative mass. Cumulative mass gains {mean} "
         f"points, 95 % interval [{low}, {high}]."
     ]
 

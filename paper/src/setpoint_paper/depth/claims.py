@@ -24,7 +24,9 @@ __all__ = [
     "Claim",
     "Printed",
     "decide",
+    "middle",
     "places",
+    "runs_of",
     "typical",
 ]
 
@@ -269,6 +271,23 @@ def places(rows: Sequence[Row]) -> tuple[tuple[str, str], ...]:
     return tuple(dict.fromkeys((row.clip, row.model) for row in rows))
 
 
+def runs_of(
+    rows: Sequence[Row], place: tuple[str, str], heuristic: str, method: str, geometry: str
+) -> list[Row]:
+    """The runs of a method on a clip, one a seed."""
+    asked = (*place, heuristic, method, geometry)
+    return [
+        row
+        for row in rows
+        if (row.clip, row.model, row.heuristic, row.method, row.geometry) == asked
+    ]
+
+
+def middle(found: Sequence[Row], metric: str) -> float:
+    """The median of a metric of some runs."""
+    return median(float(getattr(row, metric)) for row in found)
+
+
 def typical(
     rows: Sequence[Row],
     place: tuple[str, str],
@@ -278,13 +297,8 @@ def typical(
     geometry: str = "text",
 ) -> float:
     """The median over seeds of a metric."""
-    found = [
-        float(getattr(row, metric))
-        for row in rows
-        if (row.clip, row.model) == place
-        and (row.heuristic, row.method, row.geometry) == (heuristic, method, geometry)
-    ]
-    return median(found) if found else nan
+    found = runs_of(rows, place, heuristic, method, geometry)
+    return middle(found, metric) if found else nan
 
 
 def decide(rows: Sequence[Row], geometry: str = "text", way: str = "paper") -> dict[Claim, Verdict]:

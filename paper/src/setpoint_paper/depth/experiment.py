@@ -25,8 +25,17 @@ from setpoint_paper.depth.maps import (
     clip_of,
     maps_of,
 )
-from setpoint_paper.depth.report import NAMES, brief, read_csv, report, write_csv
-from setpoint_paper.depth.runs import GEOMETRIES, METHODS, Row, Series, judge
+from setpoint_paper.depth.report import brief, report
+from setpoint_paper.depth.runs import (
+    GEOMETRIES,
+    METHODS,
+    NAMES,
+    Row,
+    Series,
+    judge,
+    read_csv,
+    write_csv,
+)
 from setpoint_paper.depth.tapes import Frames, make, read
 from setpoint_paper.work import each, folder_of, say, screen
 

@@ -10,8 +10,7 @@ import numpy as np
 from setpoint_paper.datasets.clips import Frame
 from setpoint_paper.depth.claims import places
 from setpoint_paper.depth.maps import HEURISTICS
-from setpoint_paper.depth.report import METHOD_NAMES, NAMES
-from setpoint_paper.depth.runs import CENTRE, IMAGE, Row, Series
+from setpoint_paper.depth.runs import CENTRE, IMAGE, METHOD_NAMES, NAMES, Row, Series
 from setpoint_paper.depth.tapes import Frames
 from setpoint_paper.pages import linked
 from setpoint_paper.plotting import COLOURS, SEEDS, figure, legend, mark, save, spread, trim

@@ -42,8 +42,8 @@ from setpoint_paper.datasets.clips import Frame, Split
 from setpoint_paper.datasets.frames import Frames as Video
 from setpoint_paper.depth import figures
 from setpoint_paper.depth.maps import HEURISTICS
-from setpoint_paper.depth.report import NAMES, brief, read_csv, report, write_csv
-from setpoint_paper.depth.runs import GEOMETRIES, METHODS, Row, judge
+from setpoint_paper.depth.report import brief, report
+from setpoint_paper.depth.runs import GEOMETRIES, METHODS, NAMES, Row, judge, read_csv, write_csv
 from setpoint_paper.depth.tapes import Frames, reduced, store, stored
 from setpoint_paper.models import StoredPredictions, TorchDepth
 from setpoint_paper.work import folder_of, say, screen

@@ -1,61 +1,29 @@
 """The report of the depth experiment: tables and sentences that follow rules."""
 
-import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields
 from math import isfinite, isnan
-from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from textwrap import fill
-from typing import Any, NamedTuple
 
-from setpoint_paper.depth.claims import (
-    CLAIMS,
-    PRINTED,
-    PRINTED_RISKS,
-    WAYS,
-    Claim,
-    decide,
-    places,
-    typical,
-)
+from setpoint_paper.depth.claims import PRINTED, PRINTED_RISKS, middle, places, runs_of, typical
 from setpoint_paper.depth.maps import HEURISTICS
-from setpoint_paper.depth.runs import CENTRE, GEOMETRIES, IMAGE, METHODS, OURS, WINDOW, Row
-from setpoint_paper.pages import Verdict, table
+from setpoint_paper.depth.runs import (
+    CENTRE,
+    GEOMETRIES,
+    GEOMETRY_NAMES,
+    IMAGE,
+    METHOD_NAMES,
+    METHODS,
+    NAMES,
+    OURS,
+    WINDOW,
+    Row,
+)
+from setpoint_paper.depth.verdicts import cases, compared, length_told
+from setpoint_paper.pages import percent, table, word_rule
 
-__all__ = [
-    "GEOMETRY_NAMES",
-    "METHOD_NAMES",
-    "NAMES",
-    "Case",
-    "blown_up",
-    "brief",
-    "cases",
-    "compared",
-    "read_csv",
-    "report",
-    "telling",
-    "write_csv",
-]
+__all__ = ["blown_up", "brief", "report", "telling"]
 
-NAMES = {
-    "constant": "constant",
-    "magnitude": "residual network",
-    "previous": "previous residuals",
-    "registered": "registered residuals",
-    "registered_paper": "registered, paper's way",
-}
-METHOD_NAMES = {
-    "single": "one risk",
-    "centre": "centre coverage as the risk",
-    "max": "two, Max",
-    "mean": "two, Mean",
-    "max_bare": "two, bare Max (paper)",
-    "mean_bare": "two, bare Mean (paper)",
-    OURS: "one risk, self-adjusting (ours)",
-}
-GEOMETRY_NAMES = {"text": "the text's centre", "authors": "the authors' centre"}
-WAY_NAMES = {"paper": "the paper's way", "ours": "our way"}
 _ENOUGH = 10
 _FAR = 10.0
 """How many times the median of its seeds a length is called far beyond."""
@@ -182,33 +150,9 @@ def _error(rows: Sequence[Row], place: tuple[str, str]) -> float:
     return median(row.error for row in rows if (row.clip, row.model) == place)
 
 
-def _percent(value: float, digits: int = 2) -> str:
-    return "–" if isnan(value) else f"{100.0 * value:.{digits}f}"
-
-
-def _number(value: float) -> str:
-    """A length with three digits that count: 10.3, 5.85, 0.184."""
-    return "–" if not isfinite(value) else f"{value:#.3g}".rstrip(".")
-
-
-def _of(
-    rows: Sequence[Row], place: tuple[str, str], heuristic: str, method: str, geometry: str
-) -> list[Row]:
-    asked = (*place, heuristic, method, geometry)
-    return [
-        row
-        for row in rows
-        if (row.clip, row.model, row.heuristic, row.method, row.geometry) == asked
-    ]
-
-
-def _median(found: Sequence[Row], metric: str) -> float:
-    return median(float(getattr(row, metric)) for row in found)
-
-
 def _range(found: Sequence[Row]) -> str:
     lengths = [row.length for row in found]
-    return f"{_number(min(lengths))} to {_number(max(lengths))}"
+    return f"{length_told(min(lengths))} to {length_told(max(lengths))}"
 
 
 def _gammas(found: Sequence[Row]) -> str:
@@ -240,7 +184,7 @@ def _run(rows: Sequence[Row], place: tuple[str, str]) -> Iterator[tuple[str, str
     for heuristic in HEURISTICS:
         for method in METHODS:
             for geometry in GEOMETRIES:
-                found = _of(rows, place, heuristic, method, geometry)
+                found = runs_of(rows, place, heuristic, method, geometry)
                 if found:
                     yield heuristic, method, geometry, found
 
@@ -254,19 +198,19 @@ def _heuristics(rows: Sequence[Row], place: tuple[str, str]) -> str:
         [
             NAMES[heuristic] + (", self-adjusting (ours)" if method == OURS else ""),
             GEOMETRY_NAMES[geometry],
-            _percent(_median(found, "coverage")),
-            _percent(1.0 - max(row.worst_image for row in found), 1),
-            _number(_median(found, "length")),
+            percent(middle(found, "coverage")),
+            percent(1.0 - max(row.worst_image for row in found), 1),
+            length_told(middle(found, "length")),
             _range(found),
-            _percent(_median(found, "centre_coverage")),
-            _percent(_median(found, "centre_failure"), 1),
-            _percent(_median(found, "poor_50"), 1),
-            _percent(_median(found, "poor_70"), 1),
-            _number(_median(found, "centre_length")),
-            _number(_median(found, "other_length")),
-            _percent(_median(found, "pixel_delta"), 1),
+            percent(middle(found, "centre_coverage")),
+            percent(middle(found, "centre_failure"), 1),
+            percent(middle(found, "poor_50"), 1),
+            percent(middle(found, "poor_70"), 1),
+            length_told(middle(found, "centre_length")),
+            length_told(middle(found, "other_length")),
+            percent(middle(found, "pixel_delta"), 1),
             _saturated(found),
-            _percent(_median(found, "infinite"), 2),
+            percent(middle(found, "infinite"), 2),
             _gammas(found),
             _limit(found, "image"),
             _verdicts(found, "image"),
@@ -288,14 +232,14 @@ def _risks(rows: Sequence[Row], place: tuple[str, str]) -> str:
                 NAMES[heuristic],
                 METHOD_NAMES[method],
                 GEOMETRY_NAMES[geometry],
-                _percent(_median(found, "coverage")),
-                _percent(_median(found, "centre_failure"), 1),
-                _number(_median(found, "length")),
+                percent(middle(found, "coverage")),
+                percent(middle(found, "centre_failure"), 1),
+                length_told(middle(found, "length")),
                 _saturated(found),
                 _gammas(found),
                 _how_tuned(found),
-                f"{_percent(max(row.mean_image for row in found), 1)}, {_limit(found, 'image')}",
-                f"{_percent(max(row.mean_centre for row in found), 1)}, {_limit(found, 'centre')}",
+                f"{percent(max(row.mean_image for row in found), 1)}, {_limit(found, 'image')}",
+                f"{percent(max(row.mean_centre for row in found), 1)}, {_limit(found, 'centre')}",
                 f"{_window(found, 'image')}; {_window(found, 'centre')}",
                 _both_verdicts(found),
             ]
@@ -310,7 +254,7 @@ def _risks(rows: Sequence[Row], place: tuple[str, str]) -> str:
 
 def _saturated(found: Sequence[Row]) -> str:
     """The share of saturated frames, in all seeds."""
-    least, most = (_percent(end(row.saturated for row in found), 1) for end in (min, max))
+    least, most = (percent(end(row.saturated for row in found), 1) for end in (min, max))
     return least if least == most else f"{least} to {most}"
 
 
@@ -327,7 +271,7 @@ def _limit(found: Sequence[Row], name: str) -> str:
     if any(map(isnan, bounds)):
         return "no bound"
     most = (IMAGE if name == "image" else CENTRE) + max(bounds)
-    return f"≤ {_percent(most, 1)}" if most < 1.0 else "says nothing"
+    return f"≤ {percent(most, 1)}" if most < 1.0 else "says nothing"
 
 
 def _window(found: Sequence[Row], name: str) -> str:
@@ -359,8 +303,8 @@ def _guarantees(rows: Sequence[Row]) -> str:
                 + _silence(bounded, told)
                 + f" Image coverage of the test part: {_spread(bounded, 'coverage')} %; centre "
                 f"failure: {_spread(bounded, 'centre_failure')} %; in the worst {WINDOW} frames "
-                f"{_percent(1.0 - max(row.worst_image for row in bounded), 1)} % and "
-                f"{_percent(max(row.worst_centre for row in bounded), 1)} %."
+                f"{percent(1.0 - max(row.worst_image for row in bounded), 1)} % and "
+                f"{percent(max(row.worst_centre for row in bounded), 1)} %."
             )
         else:
             lines.append(
@@ -414,38 +358,7 @@ def _spread(found: Sequence[Row], metric: str) -> str:
     known = [value for value in values if not isnan(value)]
     if not known:
         return "–"
-    return f"{_percent(min(known), 1)} to {_percent(max(known), 1)}"
-
-
-class Case(NamedTuple):
-    """A verdict on a claim, in which way and with which centre, if these matter."""
-
-    way: str
-    geometry: str
-    verdict: Verdict
-
-    def __str__(self) -> str:
-        told = filter(None, (WAY_NAMES.get(self.way), GEOMETRY_NAMES.get(self.geometry)))
-        return ", ".join(told) or "here"
-
-
-def cases(rows: Sequence[Row]) -> Iterator[tuple[Claim, list[Case]]]:
-    """Every claim with its verdicts, the paper's way first; only those that say something new."""
-    settled = {
-        (way, geometry): decide(rows, geometry, way) for way in WAYS for geometry in GEOMETRIES
-    }
-    for claim in CLAIMS:
-        asked = {word for heuristic, _, method in claim.evidence for word in (heuristic, method)}
-        same = not asked & set(WAYS["paper"])
-        found = [
-            Case("" if same else way, geometry if claim.centre else "", verdicts[claim])
-            for (way, geometry), verdicts in settled.items()
-            if claim in verdicts
-            and (claim.centre or geometry == "text")
-            and (way == "paper" or not same)
-        ]
-        if found:
-            yield claim, found
+    return f"{percent(min(known), 1)} to {percent(max(known), 1)}"
 
 
 def _claims(rows: Sequence[Row], full: bool = False) -> str:
@@ -465,42 +378,14 @@ def _claims(rows: Sequence[Row], full: bool = False) -> str:
     told = (
         "A rule has margins, positive where the claim holds, for each clip, model and seed. A "
         "claim holds on a clip where the 95 % interval of every mean margin lies above 0, and "
-        "fails where one lies below, of k comparisons an interval of 1 − 0.05/k. It holds if it "
-        "does on every clip. It does not hold here if it fails on half of them or more, and on "
-        "more than it holds on. Else it holds partly where it holds on some, and is undecided "
-        "where on none. Lengths are compared by 100 ln of their ratio, *log %*, which "
+        "fails where one lies below, of k comparisons an interval of 1 − 0.05/k. "
+        f"{word_rule('clip')} Lengths are compared by 100 ln of their ratio, *log %*, which "
         "is near % while it is small, and in which one seed with sets far too long decides less. A "
         "printed length with * is that of one pixel a frame."
     )
     if not full:
         told += " The numbers and the margins stand on the page of all claims."
     return "\n".join([f"{told}{note}", "", *lines])
-
-
-def compared(rows: Sequence[Row], claim: Claim, found: Sequence[Case]) -> str:
-    """The numbers and margins of a claim, for each case and clip."""
-    lines = [
-        [str(case), name, numbers(rows, claim, case, place), case.verdict.margin(name)]
-        for case in found
-        for place in places(rows)
-        if (name := f"{place[0]} ({place[1]})") in case.verdict.margins
-    ]
-    return table(["way", "clip", "here", "margin"], lines)
-
-
-def numbers(rows: Sequence[Row], claim: Claim, case: Case, place: tuple[str, str]) -> str:
-    """Our numbers of a clip, in the order of the printed ones; full sets have no length."""
-    named, told = WAYS.get(case.way, {}), []
-    for heuristic, metric, method in claim.evidence:
-        asked = named.get(heuristic, heuristic), named.get(method, method)
-        found = _of(rows, place, *asked, case.geometry or "text")
-        value = _median(found, metric)
-        if metric == "length":
-            full = fmean(row.saturated for row in found)
-            told.append(f"{_number(value)} m" + f" ({_percent(full)} % full sets)" * (full > 0.0))
-        else:
-            told.append(f"{_percent(value)} %" + " full sets" * (metric == "saturated"))
-    return ", ".join(told)
 
 
 def _beside(rows: Sequence[Row]) -> str:
@@ -517,7 +402,7 @@ def _beside(rows: Sequence[Row]) -> str:
     lines = []
     for heuristic, printed in PRINTED.items():
         for told, metric, geometry in metrics:
-            digits = _number if metric == "length" else _percent
+            digits = length_told if metric == "length" else percent
             star = "*" if metric == "length" and heuristic != "constant" else ""
             lines.append(
                 [
@@ -534,7 +419,7 @@ def _beside(rows: Sequence[Row]) -> str:
         for told, metric, geometry in metrics:
             if metric == "centre_coverage":
                 continue
-            digits = _number if metric == "length" else _percent
+            digits = length_told if metric == "length" else percent
             star = "*" if metric == "length" else ""
             centres = ran if metric in ("coverage", "length") else [geometry]
             lines += [
@@ -556,28 +441,3 @@ def _beside(rows: Sequence[Row]) -> str:
         "a frame, by a mistake in their code; that of the constant is the same for every pixel."
     )
     return f"{table(['what', 'measure', 'printed', *names], lines)}\n\n{told}"
-
-
-def write_csv(rows: Sequence[Row], path: Path) -> None:
-    """Every number, six digits each."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        made = csv.DictWriter(file, [each.name for each in fields(Row)], lineterminator="\n")
-        made.writeheader()
-        for row in rows:
-            made.writerow(
-                {
-                    name: f"{value:.6g}" if isinstance(value, float) else value
-                    for name, value in asdict(row).items()
-                }
-            )
-
-
-def read_csv(path: Path) -> list[Row]:
-    """The rows that `write_csv` wrote."""
-    makers: dict[Any, Any] = {str: str, int: int, float: float, bool: lambda word: word == "True"}
-    kinds = {each.name: makers[each.type] for each in fields(Row)}
-    with path.open(newline="", encoding="utf-8") as file:
-        return [
-            Row(**{name: kinds[name](word) for name, word in line.items()})
-            for line in csv.DictReader(file)
-        ]

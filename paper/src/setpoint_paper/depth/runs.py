@@ -1,7 +1,9 @@
 """Every controller on a clip's frames: tuned on the validation part, judged on the test part."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, log1p, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,19 +19,26 @@ from setpoint.sets import PixelScale
 from setpoint.steps import Fixed
 from setpoint.stretches import Exponential
 from setpoint_paper.depth.tapes import CENTRE, GEOMETRIES, IMAGE, REGIONS, Frames, risks
+from setpoint_paper.rows import parsed, written
 
 __all__ = [
     "ALONE",
     "CENTRE",
     "GEOMETRIES",
+    "GEOMETRY_NAMES",
     "IMAGE",
     "METHODS",
+    "METHOD_NAMES",
+    "NAMES",
     "OURS",
+    "WAY_NAMES",
     "WINDOW",
     "Row",
     "Series",
     "controller",
     "judge",
+    "read_csv",
+    "write_csv",
 ]
 
 OURS = "adjusting"
@@ -38,6 +47,30 @@ OURS = "adjusting"
 METHODS = ("single", "centre", "max", "mean", "max_bare", "mean_bare", OURS)
 """One risk; the coverage of the centre as the one risk; two with Max or Mean under anti-windup; two
 with the paper's bare Max and Mean; ours with one risk."""
+
+NAMES = {
+    "constant": "constant",
+    "magnitude": "residual network",
+    "previous": "previous residuals",
+    "registered": "registered residuals",
+    "registered_paper": "registered, paper's way",
+}
+"""What the heuristics are called in tables and figures."""
+
+METHOD_NAMES = {
+    "single": "one risk",
+    "centre": "centre coverage as the risk",
+    "max": "two, Max",
+    "mean": "two, Mean",
+    "max_bare": "two, bare Max (paper)",
+    "mean_bare": "two, bare Mean (paper)",
+    OURS: "one risk, self-adjusting (ours)",
+}
+"""What the methods are called."""
+
+GEOMETRY_NAMES = {"text": "the text's centre", "authors": "the authors' centre"}
+WAY_NAMES = {"paper": "the paper's way", "ours": "our way"}
+"""What the two centres are called, and the two ways of registration and aggregation."""
 
 ALONE = ("single", "centre", OURS)
 """The methods with one risk."""
@@ -332,3 +365,13 @@ def _worst(losses: np.ndarray) -> float:
     size = min(WINDOW, len(known))
     path = np.concatenate([[0.0], np.cumsum(known)])
     return float((path[size:] - path[:-size]).max() / size)
+
+
+def write_csv(rows: Sequence[Row], path: Path) -> None:
+    """Every number, six digits each."""
+    path.write_text(written(Row, rows), "utf-8")
+
+
+def read_csv(path: Path) -> list[Row]:
+    """The rows that `write_csv` wrote."""
+    return parsed(Row, path.read_text("utf-8"))

@@ -135,11 +135,9 @@ def switches(results: Results) -> str:
         for method in methods:
             cells = []
             for dataset in results.datasets:
-                usual = results.by_seed(dataset, f"{method}_coded", "pinball", by="test")
-                other = results.by_seed(dataset, form.format(method), "pinball", by=by)
-                both = [
-                    100.0 * (other[seed] / usual[seed] - 1.0) for seed in other if seed in usual
-                ]
+                both = results.changes(
+                    dataset, f"{method}_coded", form.format(method), by=("test", by)
+                )
                 cells.append(f"{_signed(interval(both))} ({len(both)})" if both else "–")
             lines.append([step, NAMES[method], *cells])
     if all(cell == "–" for line in lines for cell in line[2:]) or not results.random:
@@ -168,12 +166,10 @@ def adjusting(results: Results) -> str:
     )
     lines = []
     for dataset in results.datasets:
-        base = results.by_seed(dataset, "error", "pinball")
         for method, by, told in rivals:
             if not results.chosen(dataset, method, "coverage", by):
                 continue
-            ours = results.by_seed(dataset, method, "pinball", by=by)
-            change = interval([100.0 * (ours[s] / base[s] - 1.0) for s in ours if s in base])
+            change = interval(results.changes(dataset, "error", method, by=("tuned", by)))
 
             def at(
                 metric: str, dataset: str = dataset, method: str = method, by: str = by

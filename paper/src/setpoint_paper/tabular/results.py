@@ -1,11 +1,8 @@
 """Results on disk, and the choice of a step size among them."""
 
-import csv
 import gzip
-import io
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from math import nan
 from pathlib import Path
 from statistics import fmean, median
@@ -13,6 +10,7 @@ from typing import Any
 
 from setpoint._check import choice
 from setpoint.errors import DataError
+from setpoint_paper.rows import parsed, written
 from setpoint_paper.tabular.measures import Row
 from setpoint_paper.tabular.methods import METHODS, STRETCHES
 from setpoint_paper.tabular.printed import printed_metric
@@ -175,6 +173,19 @@ class Results:
             self._pairs[asked] = dict(zip(seeds, self.values(*asked), strict=True))
         return self._pairs[asked]
 
+    def changes(
+        self, dataset: str, usual: str, other: str, *, by: tuple[str, str] = ("test", "test")
+    ) -> list[float]:
+        """How the pinball loss of a method differs from a usual one, in %, paired by seed.
+
+        `by` has the selection of γ for each.
+        """
+        before, after = (
+            self.by_seed(dataset, method, "pinball", by=selection)
+            for method, selection in zip((usual, other), by, strict=True)
+        )
+        return [100.0 * (after[seed] / before[seed] - 1.0) for seed in after if seed in before]
+
     def median(
         self, dataset: str, method: str, metric: str, risk: str = "coverage", by: str = "tuned"
     ) -> float:
@@ -194,8 +205,8 @@ def store(results: Results, out: Path, stem: str = "tabular") -> None:
     rows, study, about = (out / name.format(stem) for name in _FILES)
     # No name and no time in the header: the same results make the same bytes.
     with rows.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
-        packed.write(_written(results.rows).encode())
-    study.write_text(_written(results.study), encoding="utf-8")
+        packed.write(written(Row, results.rows).encode())
+    study.write_text(written(Row, results.study), encoding="utf-8")
     about.write_text(json.dumps(results.about, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
@@ -206,8 +217,8 @@ def load(out: Path, stem: str = "tabular") -> Results:
         if not path.is_file():
             raise DataError(f"{path} is absent: `setpoint-paper tabular` writes it")
     return Results(
-        tuple(_read(gzip.decompress(rows.read_bytes()).decode())),
-        tuple(_read(study.read_text(encoding="utf-8"))),
+        tuple(parsed(Row, gzip.decompress(rows.read_bytes()).decode())),
+        tuple(parsed(Row, study.read_text(encoding="utf-8"))),
         json.loads(about.read_text(encoding="utf-8")),
     )
 
@@ -219,28 +230,3 @@ def stored_tapes(out: Path) -> set[str]:
         for path in out.glob("tabular*.json")
         for name in json.loads(path.read_text(encoding="utf-8")).get("tapes", ())
     }
-
-
-def _written(rows: Iterable[Row]) -> str:
-    """A table with six digits a number: enough to tell, and to be told twice the same."""
-    buffer = io.StringIO()
-    names = [each.name for each in fields(Row)]
-    table = csv.DictWriter(buffer, names, lineterminator="\n")
-    table.writeheader()
-    for row in rows:
-        table.writerow(
-            {
-                name: f"{value:.6g}" if isinstance(value, float) else value
-                for name, value in asdict(row).items()
-            }
-        )
-    return buffer.getvalue()
-
-
-def _read(text: str) -> list[Row]:
-    makers: dict[Any, Any] = {str: str, int: int, float: float, bool: lambda word: word == "True"}
-    kinds = {each.name: makers[each.type] for each in fields(Row)}
-    return [
-        Row(**{name: kinds[name](word) for name, word in line.items()})
-        for line in csv.DictReader(io.StringIO(text))
-    ]

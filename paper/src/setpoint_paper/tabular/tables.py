@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from math import isnan
 from statistics import median
 
-from setpoint_paper.pages import fixed, number, percent, table, wrapped
+from setpoint_paper.pages import fixed, number, percent, table, word_rule, wrapped
 from setpoint_paper.tabular.beside import adjusting, beside, losses_beside, switches
 from setpoint_paper.tabular.claims import CLAIMS
 from setpoint_paper.tabular.measures import Row
@@ -246,11 +246,9 @@ def _claims(results: Results) -> str:
         "each comparison, positive where the claim holds. A claim holds on a data set where the "
         "95 % confidence interval of every mean margin lies above 0, and fails where one lies "
         "below, of k comparisons an interval of 1 − 0.05/k. They speak of the model's "
-        "initialisations: another stretch of data may say something else. A claim holds if it does "
-        "on every data set. It does not hold here if it fails on half of them or more, and on more "
-        "than it holds on. Else it holds partly where it holds on some, and is undecided where on "
-        "none. The first verdict is by the methods of the text with γ tuned on rows apart from "
-        "those judged."
+        "initialisations: another stretch of data may say something else. "
+        f"{word_rule('data set')} The first verdict is by the methods of the text with γ tuned on "
+        "rows apart from those judged."
     )
     lines = "\n".join(wrapped(sentence, point=True) for sentence in sentences)
     names = [results.called(dataset) for dataset in results.datasets]
