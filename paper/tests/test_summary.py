@@ -128,8 +128,8 @@ def test_the_page_of_depth_has_the_verdicts_of_its_rows() -> None:
         assert f"    - {case}: **{case.verdict}**." in page
 
 
-@pytest.mark.parametrize("by", ["printed", "test"])
-def test_their_code_has_the_printed_losses_within_two_percent(by: str) -> None:
+@pytest.mark.parametrize(("by", "near"), [("printed", 0.01), ("test", 0.02)])
+def test_their_code_has_the_printed_losses_within_two_percent(by: str, near: float) -> None:
     results = load(DOCS / "results", "tabular-printed")
     own = [dataset for dataset in results.datasets if not results.stands_in(dataset)]
     assert own == ["power", "energy", "traffic", "prices"]
@@ -137,7 +137,7 @@ def test_their_code_has_the_printed_losses_within_two_percent(by: str) -> None:
         assert results.seeds(dataset) == 20
         for method in COLUMNS:
             mean = results.mean(dataset, f"{method}_coded", "pinball", by=by)
-            assert mean == pytest.approx(printed(dataset, method).pinball, rel=0.02)
+            assert mean == pytest.approx(printed(dataset, method).pinball, rel=near)
 
 
 def test_a_page_needs_results(tmp_path: Path) -> None:
