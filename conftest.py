@@ -25,8 +25,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 # Compiling a loop takes seconds. All workers share what is compiled, and so does the next run.
 os.environ.setdefault(
-    "SETPOINT_CACHE", str(Path(__file__).resolve().parent / ".pytest_cache" / "kernels")
+    "NUMBA_CACHE_DIR", str(Path(__file__).resolve().parent / ".pytest_cache" / "kernels")
 )
+# Tapes of tests are short, and machine code is what they test.
+os.environ.setdefault("SETPOINT_PLAIN", "0")
 
 collect_ignore = ["docs/sessions.py"]  # a part of the site, which needs the extra `docs`
 collect_ignore_glob = ["docs/notebooks/*.py"]  # tests/test_notebook_pages.py runs them

@@ -25,8 +25,8 @@ import numpy as np
 
 import setpoint as sp
 from setpoint._window import Window
-from setpoint.bulk.compile import compiled, kernel
-from setpoint.bulk.vectors import layout_of, params_of, waiting
+from setpoint.bulk.compile import compiled, loops
+from setpoint.bulk.layout import layout_of, params_of
 
 STEPS = 1_000_000
 STREAMS, ROWS = 100_000, 200
@@ -165,21 +165,21 @@ def against_c() -> dict[str, Any]:
         for number, (name, stretch) in enumerate(STRETCHES.items()):
             controller = controller_of(stretch)
             layout = layout_of(controller)
-            loop = kernel(layout, "along")
-            params = params_of(controller)
-            offsets, start = np.array([0, STEPS]), np.array(layout.pack(controller.init()))[:, None]
+            loop = loops(layout, STEPS).along
+            params, rows = params_of(controller)[0], np.stack([lower, upper], axis=1)
+            offsets, start = np.array([0, STEPS]), np.array([layout.pack(controller.init())])
 
             def arrays() -> list[np.ndarray]:
                 return [*(np.empty(STEPS) for _ in range(5)), np.ones(STEPS, dtype=bool)]
 
-            mine, theirs, never = arrays(), arrays(), waiting(layout, None)
+            mine, theirs = arrays(), arrays()
 
             def alone(loop: Any = loop, params: Any = params, start: Any = start) -> None:
                 lows, highs, lam, theta, loss, covered = mine  # noqa: B023
                 covered.fill(True)
                 loop(
-                    params, start.copy(), offsets, *never, np.ones(1), tape.prediction, tape.y,  # noqa: B023
-                    lows, highs, lam, covered, theta[None], loss[None],
+                    params, start.copy(), offsets, rows, tape.y, False, lows, highs, lam, covered,  # noqa: B023
+                    theta[None], loss[None],
                 )  # fmt: skip
 
             def in_c(out: list[np.ndarray], number: int = number) -> None:
@@ -425,7 +425,7 @@ print(time.perf_counter() - began)
 def first_call() -> dict[str, Any]:
     """The first replay of a process: numba's import and the machine code, made or read."""
     with TemporaryDirectory() as folder:
-        environment = {**os.environ, "SETPOINT_CACHE": folder}
+        environment = {**os.environ, "NUMBA_CACHE_DIR": folder, "SETPOINT_PLAIN": "0"}
         times = [
             float(
                 subprocess.run(

@@ -1,7 +1,8 @@
 """The pictures of the site, made by the library: `python docs/pictures.py` writes them.
 
 The picture of the home page shows one stream with the intervals of a model that stands still and
-with those of setpoint. The build of the site calls `REPORTS` for the live pages of the gallery.
+with those of setpoint; the picture of the architecture shows the three machines. The build of the
+site calls `REPORTS` for the live pages of the gallery.
 """
 
 from collections.abc import Callable
@@ -84,6 +85,52 @@ text {{ font: 17px system-ui, sans-serif; }}
 """
 
 
+def machines(theme: str) -> str:
+    """The three machines of the architecture as SVG."""
+    ink, grey, band, _ = COLOURS[theme].values()
+
+    def box(x: int, y: int, wide: int, name: str, *lines: str) -> str:
+        said = "".join(
+            f'<text x="{x + wide // 2}" y="{y + 58 + 24 * place}" fill="{ink}">{line}</text>'
+            for place, line in enumerate(lines)
+        )
+        return (
+            f'<rect x="{x}" y="{y}" width="{wide}" height="104" rx="10" fill="{band}" '
+            f'fill-opacity="0.14" stroke="{band}"/>'
+            f'<text x="{x + wide // 2}" y="{y + 31}" fill="{band}" class="name">{name}</text>{said}'
+        )
+
+    def arrow(path: str, dashes: str = "") -> str:
+        line = f' stroke-dasharray="{dashes}"' if dashes else ""
+        return f'<path d="{path}" fill="none" stroke="{grey}"{line} marker-end="url(#tip)"/>'
+
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} 380" role="img">
+<title>A forecast is corrected, then controlled; the label goes back to both; watch looks on</title>
+<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9"
+orient="auto"><path d="M0 0 8 4 0 8z" fill="{grey}"/></marker></defs>
+<style>
+text {{ font: 17px system-ui, sans-serif; text-anchor: middle; }}
+.name {{ font-size: 22px; font-weight: 600; }}
+</style>
+{box(160, 20, 240, "correct", "what is wrong with it?", "keeps a memory, a table")}
+{box(500, 20, 240, "control", "how wide must it be?", "keeps θ, φ, counts")}
+<text x="62" y="77" fill="{ink}">forecast</text>{arrow("M100 72H158")}
+<text x="450" y="60" fill="{grey}">base</text>{arrow("M402 72H498")}
+<text x="872" y="77" fill="{ink}">set, shown</text>{arrow("M742 72H816")}
+<text x="866" y="183" fill="{ink}">label</text>
+<path d="M840 178H280" fill="none" stroke="{grey}"/>
+{arrow("M620 178V128")}{arrow("M280 178V128")}
+<rect x="330" y="256" width="240" height="104" rx="10" fill="none" stroke="{band}"
+stroke-dasharray="6 5"/>
+<text x="450" y="287" fill="{band}" class="name">watch</text>
+<text x="450" y="314" fill="{ink}">certificate, alarms,</text>
+<text x="450" y="338" fill="{ink}">summary, metrics</text>
+{arrow("M866 200V308H572", "3 5")}
+<text x="740" y="334" fill="{grey}">looks on, never feeds back</text>
+</svg>
+"""
+
+
 def drifting(path: Path) -> None:
     """The report of a stream that jumps and grows rough."""
     from setpoint import report
@@ -129,9 +176,10 @@ REPORTS: dict[str, Callable[[Path], None]] = {
 
 
 def main() -> None:
-    """Writes the picture of the home page, for light and for dark."""
+    """Writes the pictures of the home page and of the architecture, for light and for dark."""
     for theme in COLOURS:
         (IMAGES / f"home-{theme}.svg").write_text(home(theme), "utf-8")
+        (IMAGES / f"machines-{theme}.svg").write_text(machines(theme), "utf-8")
 
 
 if __name__ == "__main__":

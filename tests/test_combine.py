@@ -59,15 +59,15 @@ def test_the_safeguard_is_full_if_any_and_empty_if_every(
     starts: tuple[float, float], empty_if: str, lam: float
 ) -> None:
     stream = several(Max(empty_if=empty_if))
-    for own, theta in zip(stream._state.risks, starts, strict=True):
-        own.theta = theta
+    for place, theta in enumerate(starts):
+        stream._state.put(place, theta=theta)
     assert stream.lam == lam
 
 
 def test_a_torn_step_is_counted_and_shows_the_full_set() -> None:
     stream = several(Max(empty_if="some"))
-    for own, theta in zip(stream._state.risks, (2.5, -2.5), strict=True):
-        own.theta = theta
+    for place, theta in enumerate((2.5, -2.5)):
+        stream._state.put(place, theta=theta)
     assert stream.predict((0.0, 1.0)) == Interval(-INF, INF)
     assert stream.update(50.0) == (0.0, 0.0)
     assert (stream._state.torn, stream._state.full) == (1, 1)

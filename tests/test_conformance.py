@@ -15,7 +15,6 @@ import pytest
 import setpoint as sp
 from setpoint import combine, losses, regions, sets, spec, steps, stretches
 from setpoint.errors import SetpointError
-from setpoint.parts import is_ours
 from setpoint.sets import Interval, Scale, Widen
 from setpoint.testing import (
     ConformanceError,
@@ -48,12 +47,6 @@ EXAMPLES: dict[type, list[Any]] = {
     sets.Lower: [sets.Lower(), sets.Lower((0.0, INF)), sets.Lower((-5.0, 5.0))],
     sets.Upper: [sets.Upper(), sets.Upper((-INF, 4.5)), sets.Upper((-5.0, 5.0))],
     sets.Multiplied: [sets.Multiplied(), sets.Multiplied((0.0, INF))],
-    sets.Corrected: [
-        sets.Corrected(),
-        sets.Corrected(level=0.3, recentre=False),
-        sets.Corrected((0.0, INF), means=2),
-        sets.Corrected(period=5),
-    ],
     sets.QuantileScale: [
         sets.QuantileScale(),
         sets.QuantileScale(beyond="open"),
@@ -151,7 +144,9 @@ EXAMPLES: dict[type, list[Any]] = {
 
 def parts_of(module: ModuleType) -> list[type]:
     """The parts a module exports."""
-    return [vars(module)[name] for name in module.__all__ if is_ours(vars(module)[name])]
+    role = module.__name__.rpartition(".")[2]
+    exported = [vars(module)[name] for name in module.__all__]
+    return [part for part in exported if isinstance(part, type) and spec.known(role, part)]
 
 
 FOUND = [cls for role in (sets, losses, steps, stretches, combine) for cls in parts_of(role)]
@@ -1027,13 +1022,15 @@ class Shift:
     def init(self) -> Any:
         return (0.0,)
 
-    def phi(self, params: Any, memory: Any, theta: float) -> Any:
+    def phi(self, params: Any, memory: Any, theta: float, waited: float) -> Any:
         return theta + memory[0]
 
     def inverse(self, lam: float, memory: Any = (0.0,)) -> Any:
         return lam - memory[0]
 
-    def move(self, params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
+    def move(
+        self, params: Any, memory: Any, excess: float, score: float, lam: float, waited: float
+    ) -> Any:
         return (min(max(memory[0] + 0.1 * score, params[0]), params[1]),)
 
 
@@ -1042,22 +1039,22 @@ def test_the_pattern_of_the_bad_stretches_is_good() -> None:
 
 
 class FallsSomewhere(Shift):
-    def phi(self, params: Any, memory: Any, theta: float) -> Any:
+    def phi(self, params: Any, memory: Any, theta: float, waited: float) -> Any:
         return abs(theta) + memory[0]
 
 
 class Overflows(Shift):
-    def phi(self, params: Any, memory: Any, theta: float) -> Any:
+    def phi(self, params: Any, memory: Any, theta: float, waited: float) -> Any:
         return theta * 1e300
 
 
 class RaisesAtHugeTheta(Shift):
-    def phi(self, params: Any, memory: Any, theta: float) -> Any:
+    def phi(self, params: Any, memory: Any, theta: float, waited: float) -> Any:
         return math.copysign(math.expm1(abs(theta)), theta)
 
 
 class NotAFloat(Shift):
-    def phi(self, params: Any, memory: Any, theta: float) -> Any:
+    def phi(self, params: Any, memory: Any, theta: float, waited: float) -> Any:
         return np.float64(theta)
 
 
@@ -1072,29 +1069,37 @@ class InfiniteInverse(Shift):
 
 
 class PhiForgets(Shift):
-    def phi(self, params: Any, memory: Any, theta: float) -> Any:
+    def phi(self, params: Any, memory: Any, theta: float, waited: float) -> Any:
         counts["calls"] += 1
         return theta + counts["calls"]
 
 
 class MoveForgets(Shift):
-    def move(self, params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
+    def move(
+        self, params: Any, memory: Any, excess: float, score: float, lam: float, waited: float
+    ) -> Any:
         counts["calls"] += 1
         return (counts["calls"] % 7 / 10,)
 
 
 class LeavesItsClip(Shift):
-    def move(self, params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
+    def move(
+        self, params: Any, memory: Any, excess: float, score: float, lam: float, waited: float
+    ) -> Any:
         return (min(max(memory[0] + 0.1 * score, -2.0), 1.0),)
 
 
 class NotFinite(Shift):
-    def move(self, params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
+    def move(
+        self, params: Any, memory: Any, excess: float, score: float, lam: float, waited: float
+    ) -> Any:
         return (score - score,)
 
 
 class MemoryGrows(Shift):
-    def move(self, params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
+    def move(
+        self, params: Any, memory: Any, excess: float, score: float, lam: float, waited: float
+    ) -> Any:
         return (*memory, 0.0)
 
 
@@ -1144,7 +1149,7 @@ def test_a_stretch_that_breaks_a_promise_is_found_out(stretch: Any, promise: str
 def test_a_stretch_that_is_flat_beyond_a_point_passes() -> None:
     @dataclass(frozen=True)
     class Capped(Shift):
-        def phi(self, params: Any, memory: Any, theta: float) -> Any:
+        def phi(self, params: Any, memory: Any, theta: float, waited: float) -> Any:
             return min(max(theta, -50.0), 50.0) + memory[0]
 
     check_stretch(Capped())

@@ -130,11 +130,16 @@ class Broken(Modest):
         return (self.answer,)
 
 
-@pytest.mark.parametrize("answer", [(float("nan"), ()), (1.0, 3.0), (1.0, (0.0,)), ("a", ())])
-def test_a_step_rule_that_breaks_its_word_harms_nothing(answer: Any) -> None:
-    stream = sp.Stream(controller(Broken(answer)))
-    stream.predict((0.0, 1.0), id="a")
+@pytest.mark.parametrize("answer", [(1.0, 3.0), (1.0, (0.0,)), ("a", ())])
+def test_a_step_rule_of_the_wrong_shape_is_refused_when_a_stream_is_made(answer: Any) -> None:
     with pytest.raises(InputError):
+        sp.Stream(controller(Broken(answer)))
+
+
+def test_a_theta_that_is_no_number_harms_nothing() -> None:
+    stream = sp.Stream(controller(Broken((float("nan"), ()))))
+    stream.predict((0.0, 1.0), id="a")
+    with pytest.raises(InputError, match="the θ of Broken must be finite, got nan"):
         stream.update(5.0)
     assert stream.theta == 0.0
     assert list(stream.pending) == ["a"]
@@ -229,8 +234,8 @@ def test_nothing_to_judge_counts_no_saturation_whatever_the_number_of_risks() ->
     for risks in (1, 2):
         risk = sp.Risk(loss, 0.1, sp.steps.Fixed(0.5), start=2.0, bounds=(-2.0, 2.0))
         stream = sp.Stream(sp.Controller(sp.sets.Widen(), [risk] * risks))
-        for own in stream._state.risks:
-            own.theta = 3.0
+        for place in range(risks):
+            stream._state.put(place, theta=3.0)
         stream.predict((0.0, 1.0))
         stream.update(0.5)
         assert stream.certificate().full == 0
@@ -321,18 +326,17 @@ def test_bounds_far_from_zero_are_not_broken_by_rounding(loss: float) -> None:
     )
     far = sp.Controller(sp.sets.Widen(), risk)
     state, steps = far.init(), 20_000_000
-    values = state.risks[0]
     claim = sp.Stream(far).certificate().risks[0]
     grain = ulp(1e9)
     # What as many labels can lead to: each step was rounded by half a grain, all the same way.
     beyond = 0.5 * grain * steps / 0.5
     bound = claim.constant_upper if loss else claim.constant_lower
-    values.judged = steps
-    values.total = 0.1 * steps + bound + (beyond if loss else -beyond)
+    total = 0.1 * steps + bound + (beyond if loss else -beyond)
+    state.put(0, judged=float(steps), total=total)
     (risk_now,) = certify(far, state).risks
     assert abs(risk_now.mean - 0.1) > abs(bound) / steps + 1e-8
     assert risk_now.status is not Status.BROKEN
-    values.total += (1.0 if loss else -1.0) * 1e-6 * steps
+    state.put(0, total=total + (1.0 if loss else -1.0) * 1e-6 * steps)
     (risk_now,) = certify(far, state).risks
     assert risk_now.status is Status.BROKEN
 

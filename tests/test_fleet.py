@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint.bulk.arrays import Intervals
-from setpoint.bulk.compile import kernel
-from setpoint.bulk.vectors import layout_of
-from setpoint.controller import State
+from setpoint.bulk.compile import loops
+from setpoint.bulk.layout import layout_of
 from setpoint.errors import (
     AmbiguousReceipt,
     AnsweredReceipt,
@@ -33,6 +32,7 @@ from setpoint.errors import (
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.predictions import Quantiles
 from setpoint.sets import Scale, Widen
+from setpoint.state import State
 from tests.laws.bulk import assert_same_state, numbers_of
 
 
@@ -272,7 +272,7 @@ def test_what_is_handed_out_or_given_cannot_be_changed_to_its_harm() -> None:
     assert fleet.update([0.5, 2.0]).tolist() == [0.0, 1.0]
     fleet.theta[:] = 5.0
     fleet.means[:] = 5.0
-    fleet.state(0).risks[0].theta = 5.0
+    fleet.state(0).put(0, theta=5.0)
     assert fleet.theta.tolist() == [-0.125, 0.375]
 
 
@@ -787,7 +787,7 @@ class Fragile:
 def test_a_rule_that_raises_half_way_changes_nothing() -> None:
     controller = sp.Controller(Widen(), sp.Risk(Miscoverage(), 0.25, Fragile(), bounds=(-1.0, 1.0)))
     states = [controller.init() for _ in range(3)]
-    states[1].risks[0].theta = 0.5
+    states[1].put(0, theta=0.5)
     fleet = sp.Fleet(controller, [])
     fleet.add(["a", "b", "c"], states)
     fleet.predict(pair(0.0, 0.0, 0.0))
@@ -1065,11 +1065,10 @@ def test_one_signature_serves_arrays_of_every_make(mode: str, tmp_path: Path) ->
     if mode == "plain":
         pytest.skip("nothing is compiled")
     fleet = sp.Fleet(ONE, 4)
-    names = ("aim_row", "learn_row", "fleet")
-    loops = [kernel(layout_of(ONE), name) for name in names]
+    made = loops(layout_of(ONE), inf)
 
     def signatures() -> list[int]:
-        return [len(loop.signatures) for loop in loops]
+        return [len(loop.signatures) for loop in (made.along, made.run, made.unsound)]
 
     wide = np.zeros((4, 2))
     tall = np.zeros((5, 4))
@@ -1104,9 +1103,9 @@ def test_what_waits_cannot_be_changed_after_loading(tmp_path: Path) -> None:
     fleet.predict(pair(0.0), [1], batch=2)
     fleet.save(tmp_path / "fleet")
     twin = sp.Fleet.load(tmp_path / "fleet")
-    for held in twin._waiting.values():
-        for array in (held.lower, held.upper, held.rows):
-            assert not array.flags.writeable
+    shown = twin.predict(pair(0.0, 0.0), batch=3)
+    assert not any(end.flags.writeable for end in shown)
+    twin.drop(batch=3)
     twin.update([5.0], batch=2)
     twin.update([5.0, 0.5], batch=1)
     assert twin.theta.tolist() == [0.375, 0.25]
@@ -1117,17 +1116,14 @@ def test_what_waits_cannot_be_changed_after_loading(tmp_path: Path) -> None:
 
 def test_a_fleet_gives_back_every_number_of_a_state() -> None:
     state = TWO.init()
-    others = ("risks", "sets", "stretch", "family", "cells", "terms", "fresh")
+    others = ("position", "sets", "memory", "table", "terms", "fresh")
     names = [name for name in State.__slots__ if name not in others]
     for number, name in enumerate(names, 3):
         setattr(state, name, number)
     state.fresh = False
-    for i, own in enumerate(state.risks):
-        for number, name in enumerate(("lifts", "unjudged"), 5):
-            setattr(own, name, number + i)
-        for number, name in enumerate(("first", "lifted", "theta", "total"), 1):
-            setattr(own, name, number / 8 + i)
-        own.judged = 77
+    for i in range(len(state.risks)):
+        state.put(i, lifts=5.0 + i, unjudged=6.0 + i, judged=77.0)
+        state.put(i, first=0.125 + i, lifted=0.25 + i, theta=0.375 + i, total=0.5 + i)
     fleet = sp.Fleet(TWO, ["before"])
     fleet.add(["a"], [state])
     assert numbers_of(fleet.state("a")) == numbers_of(state)

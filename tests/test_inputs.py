@@ -650,7 +650,7 @@ def test_every_saturated_step_tests_the_declaration(
     loss = sp.losses.Custom(lambda shown, y: 0.5, grows=grows)
     first = sp.Controller(sp.sets.Widen(), risk(loss=loss, start=start, bounds=(-2.0, 2.0)))
     stream = sp.Stream(first)
-    stream._state.risks[0].theta = start * 1.5
+    stream._state.put(0, theta=start * 1.5)
     stream.predict((0.0, 1.0))
     before = snapshot(stream)
     with pytest.raises(LossError, match=message):

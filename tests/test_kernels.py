@@ -1,4 +1,4 @@
-"""From the text of a loop to machine code: kept, found again, made anew, or done without."""
+"""From loops to machine code: kept, found again, compiled again, or done without."""
 
 import json
 import os
@@ -14,9 +14,9 @@ import pytest
 
 import setpoint as sp
 from setpoint.bulk import compile as compiling
-from setpoint.bulk import loops, vectors
-from setpoint.bulk.compile import kernel
-from setpoint.bulk.vectors import layout_of, scalar
+from setpoint.bulk import layout as layouts
+from setpoint.bulk.layout import layout_of
+from setpoint.plan import scalar
 from tests.laws.bulk import as_run, assert_same_run, live, plain, replayed, swept
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,8 +40,10 @@ def tape_of(rows: int = 60, seed: int = 0) -> sp.Tape:
 @pytest.fixture
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder of its own, and nothing compiled yet."""
-    monkeypatch.setenv("SETPOINT_CACHE", str(tmp_path / "kernels"))
-    compiling._kernel.cache_clear()
+    numba = pytest.importorskip("numba")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kernels"))
+    monkeypatch.setenv("SETPOINT_PLAIN", "0")
+    compiling._fast.cache_clear()
     return tmp_path / "kernels"
 
 
@@ -51,29 +53,38 @@ SCRIPT = """
 import json, sys
 import numpy as np
 import setpoint as sp
-from setpoint.bulk.compile import kernel
-from setpoint.bulk.vectors import layout_of
+from setpoint.bulk.compile import loops
+from setpoint.bulk.layout import layout_of
 
-risk = sp.Risk(sp.losses.Miscoverage(), level=0.2, step=sp.steps.Fixed(0.5))
-controller = sp.Controller(sp.sets.Widen(), risk)
+def hits(loop):
+    stats = getattr(loop, "stats", None)
+    found = stats and (sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+    return list(found) if found else None
+
 tape = sp.Tape.from_arrays([[0.0, 1.0], [1.0, 2.0]], [3.0, 1.5])
-upper = sp.replay(controller, tape).upper.tolist()
-stats = getattr(kernel(layout_of(controller), "along"), "stats", None)
-print(json.dumps({
-    "upper": upper,
-    "numba": "numba" in sys.modules,
-    "hits": sum(stats.cache_hits.values()) if stats else None,
-    "misses": sum(stats.cache_misses.values()) if stats else None,
-}))
+risk = sp.Risk(sp.losses.Miscoverage(), level=0.2, step=sp.steps.Fixed(0.5))
+answers = {}
+for name, controller in {
+    "paper": sp.Controller(sp.sets.Widen(), risk),
+    "two risks": sp.Controller(sp.sets.Widen(), [risk, risk]),
+    "default": sp.intervals(),
+}.items():
+    upper = sp.replay(controller, tape).upper.tolist()
+    late = sp.replay(controller, tape, delay=1).upper.tolist()
+    made = loops(layout_of(controller), 0)
+    stage = hits(made.correct) if name == "default" else None
+    answers[name] = [upper, late, hits(made.along), hits(made.run), stage]
+print(json.dumps({"answers": answers, "numba": "numba" in sys.modules}))
 """
 
 
-def run_elsewhere(**environment: str) -> dict[str, Any]:
+def run_elsewhere(folder: Path, **environment: str) -> dict[str, Any]:
     """Replays two rows in a process of its own."""
     kept = {name: value for name, value in os.environ.items() if name != "SETPOINT_PLAIN"}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT],
-        env={**kept, **environment}, capture_output=True, text=True, cwd=ROOT, timeout=300,
+        env={**kept, "NUMBA_CACHE_DIR": str(folder), **environment},
+        capture_output=True, text=True, cwd=ROOT, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
@@ -83,155 +94,82 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("*") if path.is_file())
 
 
+def sets(got: dict[str, Any]) -> dict[str, Any]:
+    return {name: answer[:2] for name, answer in got["answers"].items()}
+
+
 def test_machine_code_is_kept_and_found_again_by_the_next_process(tmp_path: Path) -> None:
     pytest.importorskip("numba")
-    first = run_elsewhere(SETPOINT_CACHE=str(tmp_path))
+    first = run_elsewhere(tmp_path, SETPOINT_PLAIN="0")
     kept = files(tmp_path)
-    second = run_elsewhere(SETPOINT_CACHE=str(tmp_path))
-    assert (first["hits"], first["misses"]) == (0, 1)
-    assert (second["hits"], second["misses"]) == (1, 0)
-    assert first["upper"] == second["upper"] == [1.0, 2.4]
+    second = run_elsewhere(tmp_path, SETPOINT_PLAIN="0")
+    assert sets(first) == sets(second)
+    for name in first["answers"]:
+        assert first["answers"][name][2:4] == [[0, 1], [0, 1]], name
+        assert second["answers"][name][2:4] == [[1, 0], [1, 0]], name
+    assert (first["answers"]["default"][4], second["answers"]["default"][4]) == ([0, 1], [1, 0])
     assert files(tmp_path) == kept
     assert any(name.endswith(".nbi") for name in kept)
-    assert not any(name.endswith(".tmp") for name in kept)
-    # As in a container whose files are read-only: the text is there, nothing can be added.
-    for path in (tmp_path / "__pycache__").iterdir():
-        path.unlink()
-    (tmp_path / "__pycache__").rmdir()
-    (tmp_path / "__pycache__").write_text("")
-    nowhere = str(tmp_path / "__pycache__" / "home")
-    third = run_elsewhere(SETPOINT_CACHE=str(tmp_path), HOME=nowhere, XDG_CACHE_HOME=nowhere)
-    assert third["upper"] == [1.0, 2.4]
+    # Nowhere to keep anything: it compiles and gives the same.
+    (tmp_path / "a file").write_text("")
+    nowhere = tmp_path / "a file" / "home"
+    third = run_elsewhere(
+        nowhere, SETPOINT_PLAIN="0", HOME=str(nowhere), XDG_CACHE_HOME=str(nowhere)
+    )
+    assert sets(third) == sets(first)
 
 
-def test_without_numba_the_numbers_are_the_same_and_it_is_not_imported(tmp_path: Path) -> None:
-    got = run_elsewhere(SETPOINT_CACHE=str(tmp_path), SETPOINT_PLAIN="1")
-    assert got["upper"] == [1.0, 2.4]
-    assert got["numba"] is False
+def test_few_rows_need_no_compiler_and_give_the_same_numbers(tmp_path: Path) -> None:
+    plain = run_elsewhere(tmp_path, SETPOINT_PLAIN="1")
+    assert run_elsewhere(tmp_path)["answers"] == plain["answers"]
+    assert plain["numba"] is False
     assert files(tmp_path) == []
 
 
-def module_of(controller: sp.Controller, loop: str = "along") -> Any:
-    """The text of a loop as a module in the cache folder, None where it cannot be kept."""
-    layout = layout_of(controller)
-    known = {"rules": layout.rules, "places": layout, "narrow": False}
-    shared = (*compiling._SHARED, getattr(loops, loop))
-    return compiling._module(*compiling.specialised(shared, known))
-
-
-def named(controller: sp.Controller, loop: str = "along") -> str:
-    """The file in which the text of a loop is kept."""
-    return str(module_of(controller, loop).__file__)
-
-
-def test_a_cache_folder_that_cannot_be_made_keeps_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a file").write_text("")
-    monkeypatch.setenv("SETPOINT_CACHE", str(tmp_path / "a file" / "kernels"))
-    assert module_of(controller_of()) is None
-
-
-def test_without_a_home_folder_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    def homeless() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("SETPOINT_CACHE")
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(Path, "home", homeless)
-    assert module_of(controller_of()) is None
-
-
-def test_without_the_source_of_the_rules_nothing_is_kept(
+def test_a_rule_that_changes_makes_other_machine_code(
     fresh: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where only byte code is installed: a change of the rules could not be seen."""
-
-    def sourceless() -> str:
-        raise OSError("could not get source code")
-
-    monkeypatch.setattr(compiling, "_fingerprint", sourceless)
-    assert module_of(controller_of()) is None
-    assert files(fresh) == []
-
-
-def test_a_kept_text_that_is_not_ours_is_written_anew(fresh: Path) -> None:
-    text = Path(named(controller_of()))
-    right = text.read_text()
-    text.write_text(right + "\nraise SystemExit\n")
-    assert named(controller_of()) == str(text)
-    assert text.read_text() == right
+    controller, tape = controller_of(), tape_of(3)
+    sp.replay(controller, tape)
+    kept = files(fresh)
+    compiling._fast.cache_clear()
+    sp.replay(controller, tape)
+    assert files(fresh) == kept
+    monkeypatch.setattr(compiling, "_stamp", lambda: "another text of the rules")
+    compiling._fast.cache_clear()
+    sp.replay(controller, tape)
+    assert len(files(fresh)) > len(kept)
 
 
-def test_the_cache_folder_is_the_one_named_or_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SETPOINT_CACHE", "/somewhere")
-    assert compiling.cache_folder() == Path("/somewhere")
-    monkeypatch.delenv("SETPOINT_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
-    assert compiling.cache_folder() == Path("/cache/setpoint/kernels")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", "/home/someone")
-    assert compiling.cache_folder() == Path("/home/someone/.cache/setpoint/kernels")
-
-
-def test_only_so_many_layouts_are_kept_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "_MOST", 3)
-    monkeypatch.setattr(vectors, "_layouts", {})
-    for stretch in (sp.stretches.Identity(), sp.stretches.Exponential(), Root(), LookedUp()):
-        assert layout_of(controller_of(stretch=stretch)) in vectors._layouts.values()
-    assert len(vectors._layouts) == 3
-
-
-# Named by what it was made from
-
-
-def test_a_rule_that_changes_changes_the_name_of_the_file(
-    fresh: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    controller, text = controller_of(), compiling._fingerprint()
-    before = named(controller)
-    assert named(controller) == before
-    assert Path(before).parent == fresh
-    edited = text.replace("params[0] * excess", "params[0] * excess * 1.0")
-    assert edited != text
-    monkeypatch.setattr(compiling, "_fingerprint", lambda: edited)
-    assert named(controller) != before
-
-
-def test_other_rules_and_other_loops_have_files_of_their_own(fresh: Path) -> None:
-    controllers = [
-        controller_of(),
-        controller_of(sets=sp.sets.Scale()),
-        controller_of(sets=sp.sets.Widen(support=(0.0, inf))),
-        controller_of(stretch=sp.stretches.Exponential()),
-        controller_of(loss=sp.losses.MiscoverageCounter()),
-    ]
-    names = {named(each, loop) for each in controllers for loop in ("along", "fleet", "sweep")}
-    assert len(names) == 15
-
-
-def test_other_numbers_share_a_file(fresh: Path) -> None:
+def test_other_numbers_share_their_loops() -> None:
     one = controller_of(loss=sp.losses.MiscoverageCounter(), step=sp.steps.Fixed(0.1))
     other = controller_of(loss=sp.losses.MiscoverageCounter(cap=3.0), step=sp.steps.Fixed(7.0))
     assert layout_of(one) is layout_of(other)
-    assert named(one) == named(other)
+    assert layout_of(one) is not layout_of(controller_of())
 
 
-def test_a_loop_is_made_once_for_each_mode(monkeypatch: pytest.MonkeyPatch) -> None:
-    layout = layout_of(controller_of())
-    fast = kernel(layout, "along")
+def test_only_so_many_layouts_are_kept_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layouts, "_MOST", 3)
+    monkeypatch.setattr(layouts, "_layouts", {})
+    for stretch in (sp.stretches.Identity(), sp.stretches.Exponential(), Root(), LookedUp()):
+        assert layout_of(controller_of(stretch=stretch)) in layouts._layouts
+    assert len(layouts._layouts) == 3
+
+
+def test_the_size_of_the_work_decides_unless_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    monkeypatch.delenv("SETPOINT_PLAIN")
+    assert [compiling.compiled(n) for n in (1, compiling.SMALL)] == [False, True]
     monkeypatch.setenv("SETPOINT_PLAIN", "1")
-    slow = kernel(layout, "along")
-    assert slow is not fast
-    assert kernel(layout, "along") is slow
+    assert not compiling.compiled(compiling.SMALL)
     monkeypatch.setenv("SETPOINT_PLAIN", "0")
-    assert kernel(layout, "along") is fast
+    assert compiling.compiled(1)
 
 
 # A user's own rules
 
 
-def root(params: Any, memory: Any, theta: float) -> float:
+def root(params: Any, memory: Any, theta: float, waited: float) -> float:
     """φ(θ) = sign(θ)·√|θ|."""
     return sqrt(theta) if theta >= 0.0 else -sqrt(-theta)
 
@@ -298,7 +236,7 @@ class StreakShare:
         return streak_share((), memory, not shown.contains(y))
 
 
-def looked_up(params: Any, memory: Any, theta: float) -> float:
+def looked_up(params: Any, memory: Any, theta: float, waited: float) -> float:
     """φ(θ) = θ by way of a dict of functions, which numba cannot compile."""
     return {"same": lambda value: value}["same"](theta)
 
@@ -317,7 +255,7 @@ def bent(value: float) -> float:
     return value * 1.5 if value > 0.0 else value * 0.5
 
 
-def helped(params: Any, memory: Any, theta: float) -> float:
+def helped(params: Any, memory: Any, theta: float, waited: float) -> float:
     """φ that calls another function of the user's module."""
     return bent(theta)
 
@@ -421,6 +359,7 @@ def test_columns_may_have_any_name(
     named = {"a": rows.prediction[0], "b": rows.prediction[1]}
     tape = sp.Tape.from_arrays(named, rows.y)
     run, _ = live(usual, plain(rows))
+    run.state.terms = own.terms  # they name the family, which is another
     wide = tuple(np.repeat(column[:, None], 2, axis=1) for column in rows.prediction)
     fleet = sp.Fleet(own, 2)
     shown = fleet.run(wide, np.repeat(rows.y[:, None], 2, axis=1))

@@ -11,6 +11,14 @@ from setpoint import metrics
 INF = math.inf
 
 
+def _finite_pinball(lo: Any, hi: Any, y: Any, nominal: float) -> float:
+    """Over the steps with a finite length, empty intervals among them."""
+    finite = ~((hi > lo) & (np.isinf(lo) | np.isinf(hi)))
+    if not finite.any():
+        return float("nan")
+    return float(metrics.pinball(lo[finite], hi[finite], y[finite], nominal))
+
+
 def _parts(
     lower: np.ndarray, upper: np.ndarray, y: np.ndarray, losses: np.ndarray | None, **options: Any
 ) -> dict[str, Any]:
@@ -50,6 +58,7 @@ def _parts(
         "noise_floor": by_group.noise_floor,
         "groups": len(by_group.sizes),
         "pinball": metrics.pinball(lo, hi, y[seen], nominal),
+        "finite_pinball": _finite_pinball(lo, hi, y[seen], nominal),
         "winkler": float(scores.mean()) if len(scores) else np.nan,
         "worst_window": float(errors.max()),
         "rms_window": float(np.sqrt(np.square(errors).mean())),

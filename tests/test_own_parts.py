@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import dataclass
-from math import inf
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ import pytest
 import setpoint as sp
 from setpoint.errors import InputError, StateError
 from setpoint.losses import Custom, Miscoverage
-from setpoint.sets import Interval, Nested, Scale, ScoreWindow, Widen
+from setpoint.sets import Interval, Scale, Widen
 from setpoint.steps import Claim, Fixed
+from setpoint.testing import ConformanceError, check_correction
 from tests.laws.learning import Shifted
 
 
@@ -152,18 +153,78 @@ def test_a_state_begins_a_new_segment_under_a_loss_with_other_promises() -> None
     assert carried.certificate().risks[0].judged == 0
 
 
-def test_a_learning_family_does_not_hide_in_another() -> None:
-    for wrap in (ScoreWindow, lambda family: Nested(family, 2)):
-        with pytest.raises(InputError, match="without a memory of its own"):
-            wrap(Shifted())
+def test_a_correction_gives_what_the_family_reads() -> None:
+    risk = sp.Risk(Miscoverage(), 0.1, sp.steps.Fixed(0.1))
+    with pytest.raises(InputError, match="Shifted gives centre, low, high, and Widen reads lower"):
+        sp.Controller(sp.sets.Widen(), risk, correction=Shifted())
+    with pytest.raises(InputError, match="correction must be a part with columns"):
+        sp.Controller(Scale(), risk, correction=Scale())
 
 
-def test_a_burn_in_lets_a_learning_family_learn() -> None:
+@dataclass(frozen=True)
+class Growing(Shifted):
+    @staticmethod
+    def learn(params: Any, memory: Any, table: Any, base: Any, y: float) -> Any:
+        return (*memory, 0.0)
+
+
+@dataclass(frozen=True)
+class Late(Shifted):
+    """It keeps what it should hand on."""
+
+    calls = [0.0]  # noqa: RUF012
+
+    @staticmethod
+    def predict(params: Any, memory: Any, table: Any, row: Any, waiting: float) -> Any:
+        Late.calls[0] += 1.0
+        return memory, (row[0] + Late.calls[0], row[1], row[2], row[0])
+
+
+@dataclass(frozen=True)
+class Unsure(Shifted):
+    @staticmethod
+    def predict(params: Any, memory: Any, table: Any, row: Any, waiting: float) -> Any:
+        return memory, (nan if row[0] == 7.0 else row[0], row[1], row[2], row[0])
+
+
+def test_a_correction_is_tried_when_the_plan_is_made() -> None:
+    risk = sp.Risk(Miscoverage(), 0.1, sp.steps.Fixed(0.1))
+    with pytest.raises(InputError, match="Growing must keep a memory of 2 floats"):
+        sp.Stream(sp.Controller(Scale(), risk, correction=Growing()))
+
+
+def test_a_base_that_is_no_number_is_refused_in_every_mode() -> None:
+    risk = sp.Risk(Miscoverage(), 0.1, sp.steps.Fixed(0.1))
+    controller = sp.Controller(Scale(), risk, correction=Unsure())
+    rows = {"centre": [0.0, 7.0], "low": [1.0, 1.0], "high": [1.0, 1.0]}
+    with pytest.raises(InputError, match="row 1: the ends of an interval must be numbers"):
+        sp.replay(controller, sp.Tape.from_arrays(rows, [0.0, 0.0]))
+    stream, fleet = sp.Stream(controller), sp.Fleet(controller, 1)
+    with pytest.raises(InputError, match="the ends of an interval must be numbers"):
+        stream.predict((7.0, 1.0, 1.0))
+    with pytest.raises(InputError, match="the ends of an interval must be numbers"):
+        fleet.predict(tuple(np.array([value]) for value in (7.0, 1.0, 1.0)))
+    assert not stream.pending
+    assert not fleet.pending
+
+
+@pytest.mark.parametrize("stage", [Shifted(), sp.correction.Intervals(period=3, means=2)])
+def test_a_correction_that_keeps_its_promises_passes(stage: Any) -> None:
+    check_correction(stage)
+
+
+@pytest.mark.parametrize(("stage", "promise"), [(Growing(), "keeps its length"), (Late(), "one")])
+def test_a_correction_that_breaks_a_promise_is_found_out(stage: Any, promise: str) -> None:
+    with pytest.raises(ConformanceError, match=promise):
+        check_correction(stage)
+
+
+def test_a_burn_in_lets_a_correction_learn() -> None:
     rng = np.random.default_rng(1)
     past = [(0.0, 1.0, 1.0)] * 200
     labels = (5.0 + rng.normal(size=200)).tolist()
     risk = sp.Risk(Miscoverage(), 0.1)
-    ready = sp.burn_in(sp.Controller(Shifted(), risk), past, labels)
+    ready = sp.burn_in(sp.Controller(Scale(), risk, correction=Shifted()), past, labels)
     still = sp.burn_in(sp.Controller(Scale(), risk), past, labels)
     assert ready.risks[0].start < still.risks[0].start
 
@@ -186,13 +247,13 @@ def test_what_a_part_can_do_is_asked_of_each_part() -> None:
 
 
 def test_groups_stay_as_they_were_when_a_step_rule_fails() -> None:
-    calls = []
+    calls: list[float] = []
 
     @dataclass(frozen=True)
     class Fragile(Lambda):
         @staticmethod
         def rule(params: Any, theta: float, memory: Any, excess: float, critical: float) -> Any:
-            calls.append(theta)
+            calls.extend([theta] * (excess != 0.0))  # the plan tries it with 0
             if len(calls) == 2:
                 raise ValueError("the second call fails")
             return theta + excess, memory
@@ -210,7 +271,7 @@ def test_an_edited_state_must_fit_its_controller() -> None:
     edits = [
         lambda content: content["risks"][0].update(total=-5.0),
         lambda content: content["risks"][0].update(judged=3),
-        lambda content: content["counts"].update(stretch=(1.0,)),
+        lambda content: content["counts"].update(stretch=(1.0, 2.0)),
         lambda content: content["counts"].update(terms=()),
     ]
     for edit in edits:

@@ -111,7 +111,9 @@ def test_a_budget_holds_several_risks_and_refuses_bounds_of_their_own():
     controller = sp.intervals(risk=[miss, streak])
     assert [risk.level for risk in controller.risks] == [0.2, 0.3]
     assert all(isinstance(risk.step, sp.steps.Account) for risk in controller.risks)
-    assert controller.sets.level == pytest.approx(0.2)  # the shape follows the share of misses
+    assert controller.correction.level == pytest.approx(
+        0.2
+    )  # the shape follows the share of misses
     with pytest.raises(
         InputError, match=r"bounds of its own, got a risk with bounds=\(-3.0, 3.0\)"
     ):

@@ -70,8 +70,8 @@ def test_a_start_goes_through_a_file_of_the_controller() -> None:
 
 
 def test_a_start_that_counts_nothing_more_than_the_width_is_the_usual_beginning() -> None:
-    family = sp.sets.Corrected()
-    assert sp.sets.Corrected(prior=family.init()).init() == family.init()
+    family = sp.correction.Intervals()
+    assert sp.correction.Intervals(prior=family.init()).init() == family.init()
 
 
 @pytest.mark.parametrize("many", [0, 3])
@@ -86,10 +86,10 @@ def test_states_that_know_no_width_are_refused(many: int) -> None:
         states.append(stream.state)
     with pytest.raises(InputError, match=f"forecasts with a width, got {many} states and none"):
         sp.start_from(controller, states)
-    with pytest.raises(InputError, match=r"start needs a controller with sets\.Corrected"):
+    with pytest.raises(InputError, match=r"start needs a controller with correction\.Intervals"):
         sp.start_from(sp.label_sets(), states)
     other = sp.Stream(sp.intervals(coverage=0.5)).state
     with pytest.raises(InputError, match="under the same controller"):
         sp.start_from(controller, other)
     with pytest.raises(InputError, match="got 2 numbers"):
-        sp.sets.Corrected(prior=(1.0, 2.0))
+        sp.correction.Intervals(prior=(1.0, 2.0))

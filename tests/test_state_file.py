@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint import _state_file, spec
-from setpoint.bulk.vectors import rest_fields
 from setpoint.errors import SetpointError, StateError
 from setpoint.sets import Interval
 
@@ -493,7 +492,7 @@ def test_what_a_stream_saves_is_a_state_it_can_have() -> None:
         ("risks", "first", True, "a finite number"),
         ("risks", "total", NAN, "a finite number"),
         ("risks", "judged", -5, "a whole number of at least 0"),
-        ("risks", "judged", 2.0, "a whole number of at least 0"),
+        ("risks", "judged", 2.5, "a whole number of at least 0"),
         ("risks", "unjudged", "3", "a whole number of at least 0"),
         ("risks", "lifts", -1, "a whole number of at least 0"),
         ("risks", "step", 3.0, "a tuple of numbers"),
@@ -556,17 +555,15 @@ def test_an_edited_state_of_a_fleet_is_not_loaded(name: str, value: Any, tmp_pat
     fleet = sp.Fleet(sp.Controller(sp.sets.Widen(), RISK), ["a", "b", "c"])
     fleet.save(tmp_path / "fleet")
     content = _state_file.read(tmp_path / "fleet", "fleet")
-    fields = {"vectors": content["fields"], "rest": rest_fields(1)}
-    array = "rest" if name == "peak" else "vectors"
-    place = [field.rstrip("0123456789") for field in fields[array]].index(name)
-    rows = np.array(content[array], dtype=str if isinstance(value, str) else float)
-    rows[place, 1] = value
-    _state_file.write(tmp_path / "fleet", "fleet", {**content, array: rows})
+    place = [field.rstrip("0123456789") for field in content["fields"]].index(name)
+    rows = np.array(content["vectors"], dtype=str if isinstance(value, str) else float)
+    rows[1, place] = value
+    _state_file.write(tmp_path / "fleet", "fleet", {**content, "vectors": rows})
     told = "states must be numbers" if isinstance(value, str) else f"^{name}0? must be .* stream 1$"
     with pytest.raises(StateError, match=told):
         sp.Fleet.load(tmp_path / "fleet")
-    wrong = rows[:, :2]
-    _state_file.write(tmp_path / "fleet", "fleet", {**content, array: wrong})
+    wrong = rows[:2]
+    _state_file.write(tmp_path / "fleet", "fleet", {**content, "vectors": wrong})
     with pytest.raises(StateError, match="states must be numbers of shape"):
         sp.Fleet.load(tmp_path / "fleet")
 
@@ -607,7 +604,7 @@ def test_a_fleet_with_a_number_that_no_stream_can_have_is_refused(tmp_path: Path
     fleet.save(tmp_path / "fleet")
     content = _state_file.read(tmp_path / "fleet", "fleet")
     content["vectors"] = content["vectors"].copy()
-    content["vectors"][0, 1] = NAN
+    content["vectors"][1, content["fields"].index("theta0")] = NAN
     _state_file.write(tmp_path / "fleet", "fleet", content)
     with pytest.raises(StateError, match="theta0 must be a finite number, got nan in stream 1"):
         sp.Fleet.load(tmp_path / "fleet")

@@ -193,7 +193,7 @@ def test_a_new_step_rule_begins_with_its_own_memory() -> None:
         stream.update(50.0)
         assert stream.theta == pytest.approx(expected)
     stream.change(step=sp.steps.Fixed(0.5))
-    assert stream.state.risks[0].step == ()
+    assert stream.state.risks[0].step == (0.0,)  # nothing
 
 
 def test_a_changed_stream_is_saved_and_copied_with_its_change(tmp_path: Path) -> None:

@@ -1078,5 +1078,5 @@ def test_a_recorder_keeps_how_late_labels_were() -> None:
     recorder.observed(1, 0.5, id="a")
     recorder.add((0.0, 1.0), 0.5, id="b")
     tape = recorder.tape()
-    assert tape.delay.tolist() == [1, 0, 2, 1, 0]
+    assert tape.delay.tolist() == [1.5, 0.0, 2.0, 1.0, 0.0]
     assert Recorder().tape().delay == 0

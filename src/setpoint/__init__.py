@@ -6,6 +6,7 @@ import typing as _typing
 if _typing.TYPE_CHECKING:
     from setpoint import (
         combine,
+        correction,
         errors,
         generators,
         guarantee,
@@ -31,11 +32,12 @@ if _typing.TYPE_CHECKING:
     from setpoint.bulk.replay import Trace, replay
     from setpoint.bulk.sweep import Sweep, sweep
     from setpoint.bulk.tune import Tuned, tune
-    from setpoint.controller import Controller, Risk, State
+    from setpoint.controller import Controller, Risk
     from setpoint.groups import GroupCertificate, Groups
     from setpoint.guarantee import Certificate
     from setpoint.presets import burn_in, intervals, label_sets, start_from
     from setpoint.receipts import Info, Receipt
+    from setpoint.state import State
     from setpoint.store import Store
     from setpoint.stream import Stream
     from setpoint.tape import Ragged, Recorder, Tape
@@ -63,6 +65,7 @@ __all__ = [
     "Tuned",
     "burn_in",
     "combine",
+    "correction",
     "errors",
     "generators",
     "guarantee",
@@ -103,7 +106,7 @@ _LATER = {
     "Receipt": "receipts",
     "Recorder": "tape",
     "Risk": "controller",
-    "State": "controller",
+    "State": "state",
     "Store": "store",
     "Stream": "stream",
     "Sweep": "bulk.sweep",
@@ -121,9 +124,9 @@ _LATER = {
 _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
-        "combine", "errors", "generators", "guarantee", "images", "interop", "jobs", "losses",
-        "metrics", "models", "predictions", "presets", "regions", "report", "sets", "spec", "steps",
-        "stretches", "testing",
+        "combine", "correction", "errors", "generators", "guarantee", "images", "interop", "jobs",
+        "losses", "metrics", "models", "predictions", "presets", "regions", "report", "sets",
+        "spec", "steps", "stretches", "testing",
     )},
 }  # fmt: skip
 

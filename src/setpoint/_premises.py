@@ -3,9 +3,10 @@
 from math import inf, isfinite
 from typing import Any
 
-from setpoint.controller import Controller, Risk, State
+from setpoint.controller import Controller, Risk
 from setpoint.losses import Declaration
 from setpoint.sets.family import Sides, never_empty
+from setpoint.state import State
 from setpoint.steps import Claim, Premise, Within
 
 __all__ = ["alone", "premises_of"]

@@ -23,11 +23,13 @@ from numpy.lib import format as npy
 
 from setpoint import spec
 from setpoint._files import whole
-from setpoint.controller import Controller, State, described, shape_of
+from setpoint.controller import Controller, described
 from setpoint.errors import SetpointError, StateError
 from setpoint.losses import declaration
+from setpoint.recursion import RiskState
 from setpoint.sets import Interval
 from setpoint.sets.family import Remembers
+from setpoint.state import COUNTS, State
 
 __all__ = [
     "VERSION",
@@ -287,19 +289,19 @@ def _pairs(value: Any) -> bool:
 _FINITE = _finite, "a finite number"
 _MEMORY = _memory, "a tuple of numbers"
 _COUNT = _whole(0)
+_COUNTED = (lambda value: _finite(value) and value >= 0 and value % 1 == 0), _COUNT[1]
 _RISK = {
     "theta": _FINITE, "first": _FINITE, "total": _FINITE, "lifted": _FINITE,
-    "judged": _COUNT, "unjudged": _COUNT, "lifts": _COUNT,
+    "judged": _COUNTED, "unjudged": _COUNTED, "lifts": _COUNTED,
     "step": _MEMORY, "loss": _MEMORY,
 }  # fmt: skip
 _COUNTS = {
-    **dict.fromkeys(
-        ("dropped", "empty", "expired", "full", "inherited", "missing", "torn"), _COUNT
-    ),
+    **dict.fromkeys(COUNTS, _COUNT),
     "peak": _whole(1),
     "fresh": (lambda value: isinstance(value, bool), "True or False"),
     "stretch": _MEMORY,
-    "family": _MEMORY,
+    "memory": _MEMORY,
+    "waited": _COUNTED,
     "terms": (lambda value: isinstance(value, tuple), "a tuple"),
 }
 _RECEIPTS = {
@@ -338,17 +340,18 @@ def check_state(content: Mapping[str, Any]) -> None:
 def state_of(controller: Controller, content: Mapping[str, Any]) -> State:
     """The state in the content of a stream; one that its controller cannot have is refused."""
     check_state(content)
-    state = controller.init()
-    for risk, saved in zip(state.risks, content["risks"], strict=True):
-        for name, value in saved.items():
-            setattr(risk, name, value)
-    for name, value in content["counts"].items():
-        setattr(state, name, value)
+    first, counts = controller.init(), dict(content["counts"])
+    risks = tuple([tuple(RiskState(**saved)) for saved in content["risks"]])
+    position = risks, counts.pop("stretch"), counts.pop("waited")
+    table = None if content["table"] is None else content["table"].tolist()
+    window = None
     if isinstance(controller.sets, Remembers):
-        state.sets = controller.sets.bind(content["window"].tolist())
-    if content["cells"] is not None:
-        state.cells = list(map(tuple, content["cells"].tolist()))
-    if shape_of(state) != shape_of(controller.init()) or state.terms != controller.terms:
+        window = controller.sets.bind(content["window"].tolist())
+    state = State(position, counts["terms"], counts["memory"], table, window)
+    for name, value in counts.items():
+        setattr(state, name, value)
+    state.position = position
+    if state.shape != first.shape or state.terms != first.terms:
         raise StateError(f"the state does not fit {controller!r}: it belongs to another one")
     for held, values in zip(controller.risks, state.risks, strict=True):
         promise, slack = declaration(held.loss), 1e-6 * (1.0 + abs(values.total))
@@ -390,8 +393,8 @@ def check_columns(names: Sequence[str], rows: np.ndarray, streams: int) -> None:
         rule = {**_RISK, **_COUNTS}.get(name.rstrip("0123456789"))
         if rule is _FINITE:
             wrong, allowed = ~np.isfinite(row), rule[1]
-        elif rule is _COUNT or rule is _COUNTS["peak"]:
-            least, allowed = int(rule is not _COUNT), rule[1]
+        elif rule in (_COUNT, _COUNTED, _COUNTS["peak"]):
+            least, allowed = int(rule is _COUNTS["peak"]), rule[1]
             wrong = ~(np.isfinite(row) & (row >= least) & (row == np.floor(row)))
         else:
             continue

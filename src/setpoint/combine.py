@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from setpoint._check import choice, finite
 from setpoint.errors import InputError
-from setpoint.parts import Capability, ours
+from setpoint.parts import Capability
 
 __all__ = ["Combine", "Max", "Mean", "average", "largest"]
 
@@ -66,7 +66,6 @@ def _check(part: "Max | Mean") -> None:
         object.__setattr__(part, "anti_windup", delta)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Max:
     """λ is the largest of the risks' own: every risk is kept at its level or below.
@@ -85,7 +84,6 @@ class Max:
         _check(self)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Mean:
     """λ is the mean of the risks' own.

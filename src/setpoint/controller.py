@@ -1,6 +1,6 @@
-"""What is held, as values: `Risk` and `Controller` say what and how, `State` survives a step.
+"""What is held, as values: `Risk` and `Controller` say what, and how.
 
-The recursion itself is in `setpoint.recursion`. Nothing here knows x, the model or ids.
+Nothing here knows x, the model or ids; `setpoint.plan` looks up the rules of a controller.
 """
 
 import re
@@ -12,17 +12,16 @@ from typing import Any
 
 from setpoint._check import choice, doubt_level, finite, interval
 from setpoint.combine import Combine, Max
+from setpoint.correction import Correction
 from setpoint.errors import InputError
 from setpoint.losses import Keeps, Misses, declaration, fits
-from setpoint.recursion import Memory, Position
-from setpoint.sets.family import Family, Learns, Remembers, Sides, seasonal
+from setpoint.recursion import Memory
+from setpoint.sets.family import Columns, Family, Remembers, Sides
+from setpoint.state import State
 from setpoint.steps import Scored, Step
 from setpoint.stretches import Identity, Saturates, Stretch
 
-__all__ = [
-    "Controller", "Risk", "RiskState", "State", "cells_of", "described", "matching", "memory_of",
-    "risks_that_score", "shape_of",
-]  # fmt: skip
+__all__ = ["Controller", "Risk", "described", "filled", "matching", "memory_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +85,9 @@ class Risk:
         return type(self.loss).__name__
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, weakref_slot=True)
 class Controller:
-    """Everything Rolling RC is told: which sets, which risks, how θ becomes λ.
+    """The full configuration of Rolling RC: which sets, which risks, how θ becomes λ.
 
     Parameters
     ----------
@@ -100,6 +99,9 @@ class Controller:
         How θ becomes λ.
     combine
         How the λ's of several risks become one.
+    correction
+        A stage before the controller that learns what is wrong with the forecast. `None` takes
+        predictions as they are, the paper's rule.
 
     Examples
     --------
@@ -121,6 +123,7 @@ class Controller:
     risks: tuple[Risk, ...]
     stretch: Stretch
     combine: Combine
+    correction: Correction | None
 
     def __init__(
         self,
@@ -128,6 +131,7 @@ class Controller:
         risks: Risk | Iterable[Risk],
         stretch: Stretch | None = None,
         combine: Combine | None = None,
+        correction: Correction | None = None,
     ) -> None:
         listed = tuple(risks) if isinstance(risks, Iterable) else (risks,)
         if not listed or not all(isinstance(risk, Risk) for risk in listed):
@@ -136,6 +140,7 @@ class Controller:
         object.__setattr__(self, "risks", listed)
         object.__setattr__(self, "stretch", Identity() if stretch is None else stretch)
         object.__setattr__(self, "combine", Max() if combine is None else combine)
+        object.__setattr__(self, "correction", correction)
         self._check()
 
     def _check(self) -> None:
@@ -160,6 +165,7 @@ class Controller:
                     f"got {start:g}"
                 )
         self._check_sides()
+        self._check_correction()
         for index, risk in enumerate(risks):
             family = self.sets.side(index) if isinstance(self.sets, Sides) else self.sets
             mismatch = fits(family, risk.loss)
@@ -170,12 +176,33 @@ class Controller:
 
     def _check_steps(self) -> None:
         """A rule that asks for critical values works in units of λ."""
-        for risk in risks_that_score(self):
-            if self.stretch != Identity():
+        for risk in self.risks:
+            step: Any = risk.step
+            if isinstance(step, Scored) and step.scored and self.stretch != Identity():
                 raise InputError(
-                    f"the step rule {risk.step!r} asks for critical values, which are in units of "
-                    f"λ: it runs with stretches.Identity(), got {self.stretch!r}"
+                    f"the step rule {step!r} asks for critical values, which are in units of λ: "
+                    f"it runs with stretches.Identity(), got {self.stretch!r}"
                 )
+
+    def _check_correction(self) -> None:
+        """What a correction gives must be what the family reads."""
+        if self.correction is None:
+            return
+        part = self.correction
+        if isinstance(part, type) or not isinstance(part, Correction):
+            raise InputError(
+                "correction must be a part with columns, gives, forms, params, table, sound, init, "
+                "read, arranged, predict, learn and forecast, such as correction.Intervals(), got "
+                f"{part!r}"
+            )
+        wanted = self.sets.columns if isinstance(self.sets, Columns) else None
+        if part.gives != wanted:
+            raise InputError(
+                f"{type(part).__name__} gives {', '.join(part.gives)}, and "
+                f"{type(self.sets).__name__} reads {', '.join(wanted or ('something else',))}: "
+                "use a family that reads what the correction gives, as sets.Multiplied() reads "
+                "what correction.Intervals() does"
+            )
 
     def _check_sides(self) -> None:
         """What a family asks whose sets have a λ each."""
@@ -236,198 +263,73 @@ class Controller:
 
     @property
     def terms(self) -> tuple[Any, ...]:
-        """What a certificate's segment is about: losses, levels, steps, bounds and combination."""
+        """What a certificate's segment is about: whatever a set or a bound rests on."""
         risks = [
             (
-                *(described(risk.loss), *declaration(risk.loss)[:6], memory_of(risk.loss)),
+                *(described(risk.loss), *declaration(risk.loss)[:6]),
                 *(described(risk.step), () if risk.step is None else tuple(risk.step.params)),
                 *(risk.level, *bounds, risk.unjudged),
             )
             for risk, bounds in zip(self.risks, self.bounds, strict=True)
         ]
-        return (*risks, described(self.combine)) if len(risks) > 1 else tuple(risks)
-
-    def init(self) -> "State":
-        """The state before the first step."""
-        first = self.position
-        state = State(
-            [RiskState(*memories) for memories in zip(*first[:3], strict=True)],
-            first.stretch,
-            self.terms,
-            first.family,
-            self.sets.bind() if isinstance(self.sets, Remembers) else None,
+        stage = self.correction
+        return (
+            *risks,
+            *([(described(self.combine),)] if len(risks) > 1 else []),
+            *(described(self.sets), described(self.stretch)),
+            *(() if stage is None else (type(stage).__name__, *stage.params)),
         )
-        state.cells = cells_of(self.sets)
-        state.fresh = True
-        return state
+
+    def init(self) -> State:
+        """The state before the first step."""
+        risks = tuple([
+            (start, start, 0.0, 0.0, 0.0, 0.0, 0.0, *map(memory_of, (risk.loss, risk.step)))
+            for start, risk in zip(self.starts, self.risks, strict=True)
+        ])  # fmt: skip
+        position = risks, filled(self.stretch.init()), 0.0
+        window = self.sets.bind() if isinstance(self.sets, Remembers) else None
+        if self.correction is None:
+            return State(position, self.terms, sets=window)
+        rows, width = self.correction.table
+        table = [[0.0] * width for _ in range(rows)]
+        return State(position, self.terms, tuple(self.correction.init()), table, window)
 
     @property
-    def position(self) -> Position:
-        """θ and the memories before the first step."""
-        nothing = (0.0,) * len(self.risks)
-        return Position(
-            self.starts,
-            tuple([memory_of(risk.step) for risk in self.risks]),
-            tuple([memory_of(risk.loss) for risk in self.risks]),
-            self.stretch.init(),
-            memory_of(self.sets),
-            nothing,
-            nothing,
-            nothing,
-        )
-
-
-def risks_that_score(controller: Controller) -> list[Risk]:
-    """The risks whose step rule asks for the critical value of y."""
-    steps: list[tuple[Risk, Any]] = [(risk, risk.step) for risk in controller.risks]
-    return [risk for risk, step in steps if isinstance(step, Scored) and step.scored]
+    def reader(self) -> Any:
+        """The part that reads predictions: the correction, or the family where there is none."""
+        return self.sets if self.correction is None else self.correction
 
 
 def memory_of(part: Any) -> Memory:
-    """The first memory of a part, () for one that keeps none."""
-    keeps = isinstance(part, Step | Keeps | Learns)
-    return tuple(part.init()) if keeps else ()
+    """The first memory of a loss or a step rule."""
+    return filled(part.init() if isinstance(part, Step | Keeps) else ())
 
 
-def cells_of(sets: Any) -> list[Memory]:
-    """The cells of a season before the first label, one for each phase; none without a season."""
-    return [tuple(sets.cell)] * sets.period if seasonal(sets) else []
-
-
-def described(part: Any) -> str:
-    """How a part prints, without the addresses of functions: the same in every process."""
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(part))
-
-
-class RiskState:
-    """What survives a step of one risk.
-
-    `theta`, the memories of its step rule and its loss; then, since the segment began: `first`,
-    the θ it began with; `judged`, `total` and `unjudged`, the number of losses, their sum and
-    how often there was nothing to judge; `lifts` and `lifted`, how often and how far anti-windup
-    raised θ.
-    """
-
-    __slots__ = ("first", "judged", "lifted", "lifts", "loss", "step", "theta", "total", "unjudged")
-
-    def __init__(self, theta: float, step: Memory, loss: Memory) -> None:
-        self.theta = theta
-        self.step = step
-        self.loss = loss
-        self.begin()
-
-    def begin(self) -> None:
-        """Begins a segment here."""
-        self.first = self.theta
-        self.judged = self.unjudged = self.lifts = 0
-        self.total = self.lifted = 0.0
-
-
-class State:
-    """What survives a step: each risk's own, the memories of stretch and family, and counts.
-
-    `family` is what a learning family remembers, `cells` its table of a season, a cell for each
-    phase; `sets` is the family at work, if it is one with a window, else None. Since the segment
-    began: `full` and `empty` count the labels whose set the safeguard chose, `torn` those where one
-    risk asked for the full set while another was below its lower bound; `missing`, `dropped` and
-    `expired` count the predictions that were never judged; `peak` is the most that waited for a
-    label at once, and `inherited` how many waited when it began. `terms` are those of the
-    controller in force, and `fresh` says that the segment is the first.
-    """
-
-    __slots__ = (
-        "cells", "dropped", "empty", "expired", "family", "fresh", "full", "inherited", "missing",
-        "peak", "risks", "sets", "stretch", "terms", "torn",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        risks: list[RiskState],
-        stretch: Memory,
-        terms: tuple[Any, ...],
-        family: Memory = (),
-        sets: Any = None,
-    ) -> None:
-        self.risks = risks
-        self.stretch = stretch
-        self.family = family
-        self.cells: list[Memory] = []
-        self.sets = sets
-        self.begin(0, terms)
-
-    def begin(self, waiting: int, terms: tuple[Any, ...]) -> None:
-        """Begins a segment: θ and the memories go on, the counts start again."""
-        self.terms = terms
-        self.fresh = False
-        self.full = self.empty = self.torn = 0
-        self.missing = self.dropped = self.expired = 0
-        self.inherited = waiting
-        self.peak = max(waiting, 1)
-        for risk in self.risks:
-            risk.begin()
-
-    def copy(self) -> "State":
-        """A state that shares nothing with this one."""
-        risks = [RiskState(risk.theta, risk.step, risk.loss) for risk in self.risks]
-        copy = State(risks, self.stretch, self.terms)
-        for name in State.__slots__:
-            if name != "risks":
-                setattr(copy, name, getattr(self, name))
-        copy.cells = list(self.cells)
-        if self.sets is not None:
-            copy.sets = self.sets.copy()
-        for mine, risk in zip(risks, self.risks, strict=True):
-            for name in RiskState.__slots__:
-                setattr(mine, name, getattr(risk, name))
-        return copy
-
-    @property
-    def position(self) -> Position:
-        """θ and the memories, as the recursion takes them."""
-        risks = self.risks
-        return Position(
-            tuple([risk.theta for risk in risks]),
-            tuple([risk.step for risk in risks]),
-            tuple([risk.loss for risk in risks]),
-            self.stretch,
-            self.family,
-            tuple([risk.total for risk in risks]),
-            tuple([float(risk.lifts) for risk in risks]),
-            tuple([risk.lifted for risk in risks]),
-        )
-
-    def move(self, position: Position) -> None:
-        """Takes over a position."""
-        self.stretch, self.family = position.stretch, position.family
-        for i, risk in enumerate(self.risks):
-            risk.theta, risk.step, risk.loss = position.theta[i], position.step[i], position.loss[i]
-            risk.total, risk.lifted = position.total[i], position.lifted[i]
-            risk.lifts = int(position.lifts[i])
-
-    def saturated(self, lam: float) -> None:
-        """Counts a label whose set the safeguard chose."""
-        if lam > 0.0:
-            self.full += 1
-        else:
-            self.empty += 1
+def filled(numbers: Iterable[float]) -> Memory:
+    """Numbers as compiled code takes them: at least one."""
+    return tuple(numbers) or (0.0,)
 
 
 def matching(controller: Controller, state: State) -> State:
     """The state to go on from: a copy, with a new segment if its controller had other terms."""
-    if shape_of(state) != shape_of(controller.init()):
+    terms = controller.terms
+    if state.shape != controller.init().shape or _kinds(state.terms) != _kinds(terms):
         raise InputError(
             f"the state does not fit {controller!r}: it was made by another controller"
         )
     copy = state.copy()
     if isinstance(controller.sets, Remembers):
         copy.sets = controller.sets.bind(copy.sets.memory)
-    if copy.terms != controller.terms:
-        copy.begin(0, controller.terms)
+    if copy.terms != terms:
+        copy.begin(0, terms)
     return copy
 
 
-def shape_of(state: State) -> tuple[Any, ...]:
-    """How many numbers a state has where."""
-    memories = [(len(risk.step), len(risk.loss)) for risk in state.risks]
-    family = len(state.family), [len(cell) for cell in state.cells]
-    return len(state.stretch), family, state.sets is None, memories
+def _kinds(terms: tuple[Any, ...]) -> list[str]:
+    """The names of family, stretch and correction in some terms: what θ and memories mean."""
+    return [term.partition("(")[0] for term in terms if type(term) is str]
+
+
+def described(part: Any) -> str:
+    """How a part prints, without the addresses of functions: the same in every process."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(part))

@@ -1,9 +1,10 @@
 """One θ for each group of rows (season, site, class), beside a marginal one for all of them."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -19,8 +20,7 @@ from setpoint.errors import (
     UnknownReceipt,
 )
 from setpoint.guarantee import Certificate, RiskCertificate, pooled
-from setpoint.parts import trusted
-from setpoint.receipts import Id, checked_id
+from setpoint.receipts import Id, checked_id, labelled
 from setpoint.stream import Stream
 from setpoint.summary import ManySummary, summarise_many
 
@@ -127,11 +127,6 @@ class Groups:
         self._streams: dict[Id, Stream] = {}
         self._where: dict[Id, Id] = {}
         self._serial = 0
-        # The library's parts cannot fail on what they have read; a user's own might.
-        parts = (controller.sets, controller.stretch, controller.combine)
-        self._careful = not all(map(trusted, parts)) or not all(
-            trusted(risk.loss) and trusted(risk.step) for risk in controller.risks
-        )
 
     @property
     def controller(self) -> Controller:
@@ -165,14 +160,9 @@ class Groups:
                 "allows; answer or drop some"
             )
         stream = self._streams.get(key) or self._begun(key)
-        before = stream.content() if self._careful else None
-        shown = stream.predict(prediction, name)
-        try:
-            self._marginal.predict(prediction, name)
-        except BaseException:
-            if before is not None:
-                stream.restore(before)
-            raise
+        shown = stream.attempt(
+            lambda: (stream.predict(prediction, name), self._marginal.predict(prediction, name))[0]
+        )
         self._streams[key] = stream
         self._where[name] = key
         self._serial = max(self._serial, name if isinstance(name, int) else 0) + 1
@@ -184,8 +174,8 @@ class Groups:
             raise InputError(f"there may be at most {self._most:,} groups, {key!r} is one more")
         state, first = self._marginal.state, self.controller.init()
         state.begin(0, self.controller.terms)
-        for own, begun in zip(state.risks, first.risks, strict=True):
-            own.step, own.loss = begun.step, begun.loss
+        for place, begun in enumerate(first.risks):
+            state.put(place, step=begun.step, loss=begun.loss)
         inside = zip(state.risks, self.controller.bounds, strict=True)
         state.fresh = all(low <= own.theta <= high for own, (low, high) in inside)
         return Stream(self.controller, max_pending=self._limit, missing=self._missing, state=state)
@@ -194,20 +184,26 @@ class Groups:
         """Takes in a label and returns the loss of the set that was shown."""
         name, key = self._find(id)
         own = self._streams[key]
-        before = own.content() if self._careful else None
-        value = own.update(y, name)
-        try:
-            self._marginal.update(y, name)
-        except BaseException:
-            if before is not None:
-                own.restore(before)
-            raise
+        value = own.attempt(lambda: (own.update(y, name), self._marginal.update(y, name))[0])
         del self._where[name]
         return value
 
-    def update_many(self, labels: Mapping[Id, Any]) -> dict[Id, Any]:
-        """Takes in several labels by id, in the order given, up to the first that is refused."""
-        return {id: self.update(y, id) for id, y in labels.items()}
+    def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
+        """Takes in several labels by id, in the order given: all of them, or none."""
+        pairs = labelled(labels)
+        streams = {self._streams[self._find(id)[1]] for id, _ in pairs}
+        where = dict(self._where)
+
+        def work() -> dict[Id, Any]:
+            return {id: self.update(y, id) for id, y in pairs}
+
+        for stream in (*streams, self._marginal):
+            work = partial(stream.attempt, work)
+        try:
+            return work()
+        except BaseException:
+            self._where = where
+            raise
 
     def peek(self, prediction: Any, group: Id) -> Any:
         """The set `predict` would show now, without waiting for a label."""

@@ -19,9 +19,10 @@ from typing import Any
 
 from setpoint._html import preformatted
 from setpoint._premises import alone, premises_of
-from setpoint.controller import Controller, Risk, State
+from setpoint.controller import Controller, Risk
 from setpoint.errors import InputError
 from setpoint.losses import Declaration, Limits, Misses, declaration
+from setpoint.state import State
 from setpoint.steps import Claim, Premise, Within
 from setpoint.stretches import Saturates
 
@@ -387,7 +388,7 @@ def certify(
 
 def _claim(controller: Controller, index: int, state: State, within: Within) -> Claim:
     step, risk = controller.risks[index].step, state.risks[index]
-    claim: Any = Claim() if step is None else step.claim(within, risk.step, risk.judged)
+    claim: Any = Claim() if step is None else step.claim(within, risk.step, int(risk.judged))
     if not isinstance(claim, Claim):
         raise InputError(f"the claim of {step!r} must be a steps.Claim, got {claim!r}")
     return claim
@@ -405,7 +406,7 @@ def _within(controller: Controller, index: int, state: State) -> Within:
             fall, rise = -rise, -fall
         return Within(
             low, high, values.first, fall, rise, state.peak, state.inherited,
-            values.theta, values.lifted,
+            values.theta, values.lifted, waited=state.waited,
         )  # fmt: skip
 
     within = surroundings(promise.high)
@@ -457,12 +458,12 @@ def _certify(
     return RiskCertificate(
         name=risk.name,
         level=risk.level,
-        judged=values.judged,
-        unjudged=values.unjudged,
+        judged=int(values.judged),
+        unjudged=int(values.unjudged),
         mean=mean,
-        identity=_identity(risk, values.judged, claim, promise),
-        lower=_over(least, values.judged),
-        upper=_over(most, values.judged),
+        identity=_identity(risk, int(values.judged), claim, promise),
+        lower=_over(least, int(values.judged)),
+        upper=_over(most, int(values.judged)),
         constant_lower=least,
         constant_upper=most,
         window=window,
@@ -471,7 +472,7 @@ def _certify(
         spread=within.rise - within.fall,
         theta=values.theta,
         first=values.first,
-        lifts=values.lifts,
+        lifts=int(values.lifts),
         lifted=values.lifted,
         rounding=claim.rounding,
         premises=premises,
@@ -485,7 +486,7 @@ def theta_bounds(controller: Controller, state: State, index: int) -> tuple[floa
     """Where the θ of a risk may lie: within its bounds, and where sets are not full or empty."""
     low, high = controller.bounds[index]
     if isinstance(controller.stretch, Saturates):
-        ends = controller.stretch.limits(state.stretch)
+        ends = controller.stretch.limits(state.stretch, state.waited)
         low, high = max(low, ends[0]), min(high, ends[1])
     return low, high
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from setpoint._check import finite, number, positive
 from setpoint.errors import InputError
-from setpoint.parts import Capability, ours
+from setpoint.parts import Capability
 from setpoint.regions import Centre, Region, Whole
 from setpoint.sets.family import Pixels, Shows
 from setpoint.sets.frames import chosen, is_tensor
@@ -186,7 +186,6 @@ def miscoverage_counter(params: Memory, memory: Memory, missed: bool) -> tuple[f
     return count, (count,)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Miscoverage:
     """The 0-1 loss: 1 when y is not in the shown set.
@@ -209,7 +208,6 @@ class Miscoverage:
         return level
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class MiscoverageCounter:
     """How many misses in a row there have been until now; its mean is the paper's MC risk.
@@ -282,7 +280,6 @@ class MiscoverageCounter:
         return min(float(floor(streak)) if isfinite(streak) else inf, self.high)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Custom:
     """Any function of (shown, y), with the promises it makes.
@@ -330,7 +327,6 @@ def _several(y: Any) -> tuple[Any, ...]:
     return y if type(y) is tuple else (y,)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class FalseNegatives:
     """The share of y's labels that the set leaves out; nothing to judge if y has none.
@@ -355,7 +351,6 @@ class FalseNegatives:
         return sorted(criticals, reverse=True)[missed] if missed < count else -inf
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class FalsePositives:
     """The share of the wrong labels that the set lets in; it grows with the set.
@@ -378,7 +373,6 @@ class FalsePositives:
         return (shown.size - shown.hits(right)) / wrong if wrong else None
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class SetSize:
     """The share of all classes that are in the set; it grows with the set.
@@ -399,7 +393,6 @@ class SetSize:
         return shown.size / classes if classes else None
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class F1Shortfall:
     """1 − F1 of the set against y's labels; nothing to judge if both are empty.
@@ -448,7 +441,6 @@ def _check_region(region: Any) -> None:
         raise InputError(f"region must be one of setpoint.regions, as Whole(), got {region!r}")
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class ImageMiscoverage:
     """The share of the judged pixels that the set misses; nothing to judge if there are none.
@@ -495,7 +487,6 @@ class ImageMiscoverage:
         return _smallest(criticals, self.region, covered)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class CentreFailure:
     """1 when no more than a share of the region's judged pixels is covered, else 0.

@@ -15,7 +15,7 @@ class Quantiles(NamedTuple):
     """A lower and an upper quantile of y, for `setpoint.sets.Widen`.
 
     The ends may cross and may be infinite; they may not be NaN. `sets.Widen` leaves crossed ends as
-    they are, as the paper does; `sets.Corrected` and the commands sort them.
+    they are, as the paper does; `correction.Intervals` and the commands sort them.
 
     >>> Quantiles(10.0, 14.0)
     Quantiles(lower=10.0, upper=14.0)
@@ -26,7 +26,7 @@ class Quantiles(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """A centre with its uncertainty below and above, for `setpoint.sets.Scale` and `Corrected`.
+    """A centre with its uncertainty below and above, for `sets.Scale` and `correction.Intervals`.
 
     The uncertainties are finite and not negative.
 
@@ -41,7 +41,7 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Phased:
-    """A prediction and the phase of its row in the season, for `setpoint.sets.Corrected`.
+    """A prediction and the phase of its row in the season, for `correction.Intervals`.
 
     The phase is a whole number and counts modulo the period: the hour of a time stamp, or the
     number of hours since any day. It is needed where rows can be missing.

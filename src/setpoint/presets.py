@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import confidence, is_missing, number, one_by_one, positive, whole
-from setpoint.controller import Controller, Risk, State, cells_of, memory_of
+from setpoint.controller import Controller, Risk
+from setpoint.correction import Intervals
 from setpoint.errors import InputError
 from setpoint.losses import Calms, Keeps, Miscoverage, Misses, declaration
+from setpoint.plan import support_of
 from setpoint.sets import (
-    Corrected,
     Cumulative,
     Draws,
     Family,
-    Learns,
     Measured,
     Multilabel,
     Multiplied,
@@ -30,7 +30,7 @@ from setpoint.sets import (
     Threshold,
     Widen,
 )
-from setpoint.sets.family import seasonal
+from setpoint.state import State
 from setpoint.steps import Account, Fixed
 from setpoint.stretches import Barrier, ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
 
@@ -71,7 +71,7 @@ def intervals(
 ) -> Controller:
     """Intervals that adjust themselves: no step size, no bounds, no units, no past data.
 
-    The family learns the forecast's own errors (`sets.Corrected`), and a budget keeps the losses:
+    A correction learns the forecast's own errors, and a budget keeps the losses:
     with coverage 0.9 there are at no time more than 10.9 misses beyond what was asked.
 
     Parameters
@@ -82,9 +82,9 @@ def intervals(
         Another loss and level to hold instead of coverage, or several. Step and start are the
         budget's, and so are the bounds.
     recentre, means, period, support
-        As for `sets.Corrected`. Intervals may leave the centre of the forecast; with
-        `recentre=False` they always hold it. `period` is the season in rows, such as 24, and 0 is
-        none; `find_period` finds one.
+        As for `correction.Intervals` and `sets.Multiplied`. Intervals may leave the centre of the
+        forecast; with `recentre=False` they always hold it. `period` is the season in rows, such
+        as 24, and 0 is none; `find_period` finds one.
     limit
         How much may be lost beyond what was asked before the full set is shown.
     steadiness
@@ -105,8 +105,9 @@ def intervals(
     budget = _budget(risk, miss_level(coverage), limit, two_sided)
     loss, level = budget[0].loss, miss_level(coverage)
     shape = loss.missed(budget[0].level) if isinstance(loss, Misses) else level
-    sets = Corrected(support=support, level=shape, recentre=recentre, means=means, period=period)
-    return Controller(sets, budget, Barrier(limit, steadiness, two_sided))
+    stage = Intervals(level=shape, recentre=recentre, means=means, period=period)
+    stretch = Barrier(limit, steadiness, two_sided)
+    return Controller(Multiplied(support), budget, stretch, correction=stage)
 
 
 def around(coverage: float = 0.9, *, limit: float = 20.0, steadiness: float = 0.15) -> Controller:
@@ -138,7 +139,7 @@ def start_from(
     Parameters
     ----------
     controller
-        One whose family learns, such as `intervals()`.
+        One with a correction, such as `intervals()`.
     states
         Those of other streams under such a controller: `trace.states`, or a few of a fleet.
         Of more than 2,000 some are taken, evenly.
@@ -159,9 +160,9 @@ def start_from(
     >>> bool(interval.upper > 10.0)
     True
     """
-    sets = controller.sets
-    if not isinstance(sets, Corrected):
-        raise InputError(f"a start needs a controller with sets.Corrected, got {sets!r}")
+    stage = controller.correction
+    if not isinstance(stage, Intervals):
+        raise InputError(f"a start needs a controller with correction.Intervals, got {stage!r}")
     if isinstance(states, State):
         states = [states]
     values = list(states.values() if isinstance(states, Mapping) else states)
@@ -172,7 +173,7 @@ def start_from(
                 "other parts or levels"
             )
     some = values[:: -(-len(values) // 2000) or 1]
-    return replace(controller, sets=replace(sets, prior=sets.prior_of(some, weight)))
+    return replace(controller, correction=replace(stage, prior=stage.prior_of(some, weight)))
 
 
 _SEASONS = (4, 5, 7, 12, 24, 48, 52, 96, 144, 168, 288, 336, 365, 672, 1008, 1440, 2016)
@@ -373,7 +374,7 @@ def burn_in(
     if len(forecasts) != len(labels):
         raise InputError(f"got {len(forecasts):,} predictions and {len(labels):,} labels")
     sets = controller.sets
-    rows = _rows(sets, forecasts, labels)
+    rows = _rows(controller, forecasts, labels)
     if len(rows) < 2:
         raise InputError(f"a burn-in needs at least 2 labelled steps, got {len(rows)}")
     unit = sum(sets.unit(prediction) for prediction, _ in rows) / len(rows) or 1.0
@@ -409,26 +410,26 @@ def burn_in(
     return replace(controller, stretch=stretch, risks=tuple(filled))
 
 
-def _rows(sets: Any, past: Sequence[Any], outcomes: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """Every labelled step as the family reads it, and learns from it if it does."""
+def _rows(
+    controller: Controller, past: Sequence[Any], outcomes: Sequence[Any]
+) -> list[tuple[Any, Any]]:
+    """Every labelled step as the family reads it, corrected where there is a correction."""
+    sets: Any = controller.sets
     rows, draws = [], isinstance(sets, Draws) and sets.draws
-    memory, cells = memory_of(sets), cells_of(sets)
+    stage, reader = controller.correction, controller.reader
+    begun = controller.init()
+    memory, table = begun.memory, begun.table
+    params = () if stage is None else (*stage.params, *support_of(controller))
     for serial, (prediction, label) in enumerate(zip(past, outcomes, strict=True)):
         if is_missing(label):
             continue
-        reading, y = sets.read(prediction), sets.label(label)
+        reading, y = reader.read(prediction), sets.label(label)
         if draws:
             reading = sets.draw(reading, serial)
-        if isinstance(sets, Learns):
-            place = int(sets.phase(sets.params, memory, reading)) if seasonal(sets) else 0
-            cell = cells[place] if cells else ()
-            reading = sets.prepare(sets.params, memory + cell, reading)
-            learnt = sets.observe(sets.params, memory + cell, reading, y)
-            memory = learnt[: len(memory)]
-            if seasonal(sets):
-                cells[place] = learnt[len(memory) :]
-                memory = sets.turn(sets.params, memory, reading)
-        rows.append((reading, y))
+        if stage is not None:
+            memory, reading = stage.predict(params, memory, table, reading, 0.0)
+            memory = stage.learn(params, memory, table, reading, y)
+        rows.append((reading if stage is None else reading[: len(stage.gives)], y))
     return rows
 
 

@@ -19,7 +19,7 @@ from setpoint.errors import (
     UnknownReceipt,
 )
 
-__all__ = ["Batch", "Id", "Info", "Receipt", "Receipts", "checked_id", "checked_ids"]
+__all__ = ["Batch", "Id", "Info", "Receipt", "Receipts", "checked_id", "checked_ids", "labelled"]
 
 Id = int | str | tuple[int | str, ...]
 """What a prediction may be called: a whole number, text, or a tuple of them."""
@@ -49,30 +49,18 @@ class Batch:
     """The receipts of one call, as arrays: one entry for each prediction that was shown.
 
     A row below 0 is that of a stream that was retired: −1 − its place in the fleet's list.
-    `reading` has one row for each number that a label will ask for, `open` says what still waits.
+    `reading` is what the family reads and `base` what the correction will learn against, one row
+    for each prediction; `open` says what still waits.
     """
 
     rows: Array
     reading: Array
+    base: Array
     lower: Array
     upper: Array
     lam: Array
     leader: Array
     open: Array
-
-    def taken(self, places: Array) -> "Batch":
-        """Some of its predictions."""
-        lower, upper = self.lower[places], self.upper[places]
-        lower.flags.writeable = upper.flags.writeable = False  # as they were shown
-        return Batch(
-            self.rows[places],
-            np.ascontiguousarray(self.reading[:, places]),
-            lower,
-            upper,
-            self.lam[places],
-            self.leader[places],
-            self.open[places],
-        )
 
 
 class Info(NamedTuple):
@@ -113,6 +101,15 @@ def checked_id(id: Any, what: str = "an id") -> Id:
     except TypeError:
         pass
     raise InputError(f"{what} must be a whole number, a string or a tuple of them, got {id!r}")
+
+
+def labelled(labels: Any) -> list[tuple[Id, Any]]:
+    """Labels by id, as a mapping or as pairs, in a list of pairs."""
+    try:
+        items: Any = getattr(labels, "items", None)  # a mapping, or a Series of pandas
+        return [(id, y) for id, y in (items() if callable(items) else labels)]
+    except (TypeError, ValueError):
+        raise InputError(f"labels must be a mapping or pairs of (id, y), got {labels!r}") from None
 
 
 def checked_ids(ids: Any) -> list[Id]:

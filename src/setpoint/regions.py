@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from setpoint._check import number, positive
 from setpoint.errors import InputError
-from setpoint.parts import ours
 
 __all__ = ["Centre", "Mask", "Region", "Whole"]
 
@@ -28,7 +27,6 @@ class Region(Protocol):
     def index(self, shape: Shape) -> Any: ...
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Whole:
     """Every pixel.
@@ -42,7 +40,6 @@ class Whole:
         return (slice(None),) * len(shape)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Centre:
     """The middlemost window, as a share of each side; at least one pixel.
@@ -112,7 +109,6 @@ def _middle(length: int, share: float, begin: float, end: float) -> slice:
     return slice(start, start + size)
 
 
-@ours
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Mask:
     """The pixels that are true in a mask of one fixed shape.

@@ -12,31 +12,46 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from setpoint import combine, losses, regions, sets, steps, stretches
+from setpoint import combine, correction, losses, regions, sets, steps, stretches
 from setpoint.controller import Controller, Risk
 from setpoint.errors import SetpointError, SpecError
-from setpoint.parts import is_ours
 
 __all__ = ["from_dict", "from_toml", "known", "make", "register", "to_dict", "to_toml"]
 
 T = TypeVar("T", bound=type)
 
+_PARTS = {
+    "sets": (
+        *(sets.Widen, sets.Scale, sets.Lower, sets.Upper, sets.Multiplied, sets.QuantileScale),
+        *(sets.Threshold, sets.Cumulative, sets.Multilabel, sets.PixelScale, sets.PixelThreshold),
+        *(sets.TwoSided, sets.Nested, sets.ScoreWindow),
+    ),
+    "losses": (
+        *(losses.Miscoverage, losses.MiscoverageCounter, losses.ImageMiscoverage),
+        *(losses.CentreFailure, losses.FalseNegatives, losses.FalsePositives, losses.F1Shortfall),
+        *(losses.SetSize, losses.Custom),
+    ),
+    "steps": (
+        *(steps.Fixed, steps.Account, steps.Decaying, steps.ScaleFree, steps.Betting),
+        *(steps.Mixture, steps.PI, steps.ErrorQuantified),
+    ),
+    "stretches": (
+        *(stretches.Identity, stretches.Exponential, stretches.ScoreAdaptive),
+        *(stretches.ErrorAdaptive, stretches.Barrier, stretches.Tracking),
+    ),
+    "combine": (combine.Max, combine.Mean),
+    "correction": (correction.Intervals,),
+    "regions": (regions.Whole, regions.Centre, regions.Mask),
+}
 _known: dict[str, dict[str, type]] = {
-    role: {name: cls for name in module.__all__ if is_ours(cls := getattr(module, name))}
-    for role, module in {
-        "sets": sets,
-        "losses": losses,
-        "steps": steps,
-        "stretches": stretches,
-        "combine": combine,
-        "regions": regions,
-    }.items()
+    role: {part.__name__: part for part in parts} for role, parts in _PARTS.items()
 }
 _known["values"] = {
     part.__name__: part
     for part in (sets.LabelSet, sets.Levels, sets.PixelIntervals, sets.PixelSet, sets.SidedInterval)
 }
 
+_OPTIONS = {"sets", "risks", "stretch", "combine", "correction"}
 _ROLES = {"loss": "losses", "step": "steps", "stretch": "stretches", "region": "regions"}
 """The role of an option that is a part, where it is neither its own name nor the role around it."""
 
@@ -63,8 +78,8 @@ def register(role: str, part: T) -> T:
     Parameters
     ----------
     role
-        "sets", "losses", "steps", "stretches", "combine" or "regions"; "values" for what a
-        user's own family reads or shows, so that predictions in waiting can be saved.
+        "sets", "losses", "steps", "stretches", "combine", "correction" or "regions"; "values" for
+        what a user's own family reads or shows, so that predictions in waiting can be saved.
     part
         A dataclass whose fields are numbers, words, pairs of numbers or other parts.
 
@@ -157,7 +172,7 @@ def from_dict(described: dict[str, Any]) -> Controller:
     Traceback (most recent call last):
     setpoint.errors.SpecError: unknown key 'gama' in risks[0].step; allowed are 'gamma', 'part'
     """
-    _keys(described, "the controller", {"sets", "risks", "stretch", "combine"}, {"sets", "risks"})
+    _keys(described, "the controller", _OPTIONS, {"sets", "risks"})
     risks = described["risks"]
     if not isinstance(risks, list):
         raise SpecError(f"risks must be a list of tables, got {risks!r}")

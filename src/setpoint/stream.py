@@ -17,20 +17,14 @@ import numpy as np
 from setpoint import _state_file, spec
 from setpoint._check import choice, interval, is_missing, one_by_one, whole
 from setpoint.alarms import Alarm, Watch
-from setpoint.controller import (
-    Controller,
-    RiskState,
-    State,
-    described,
-    matching,
-    memory_of,
-)
+from setpoint.controller import Controller, described, matching, memory_of
 from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
-from setpoint.laws import Laws, aim_one, learn_one, prepared, turned
-from setpoint.receipts import Id, Info, Receipt, Receipts, checked_id
+from setpoint.plan import plan
+from setpoint.receipts import Id, Info, Receipt, Receipts, checked_id, labelled
 from setpoint.sets import Interval
-from setpoint.sets.family import Draws, Learns, Measured
+from setpoint.sets.family import Measured
+from setpoint.state import COUNTS, State
 from setpoint.summary import RECENT, Recent, StreamSummary, summarise
 
 __all__ = ["Stream"]
@@ -90,9 +84,8 @@ class Stream:
     """
 
     __slots__ = (
-        "__weakref__", "_controller", "_draws", "_earlier", "_heeds", "_hook", "_last", "_law",
-        "_laws", "_learns", "_light", "_receipts", "_recent", "_risk", "_sets", "_single",
-        "_skips", "_state", "_turns", "_watch",
+        "__weakref__", "_controller", "_earlier", "_hook", "_last", "_light", "_plan", "_receipts",
+        "_recent", "_sets", "_single", "_skips", "_state", "_watch",
     )  # fmt: skip
 
     def __new__(cls, *_: Any, shared: bool = False, **__: Any) -> "Stream":
@@ -137,84 +130,64 @@ class Stream:
 
     def _adopt(self, controller: Controller) -> None:
         """Looks up once what every step needs of a controller."""
-        laws = Laws(controller, self._state.sets)
-        self._controller, self._laws, self._law = controller, laws, laws.each[0]
+        self._controller, self._plan = controller, plan(controller)
         self._sets: Any = controller.sets if self._state.sets is None else self._state.sets
-        self._single = len(laws.each) == 1
-        self._draws = isinstance(controller.sets, Draws) and controller.sets.draws
-        self._learns = isinstance(controller.sets, Learns)
-        self._heeds, self._turns = laws.rules.heeds, laws.rules.turn is not None
+        self._single = len(controller.risks) == 1
         self._light = not isinstance(controller.sets, Measured)  # 250 images would weigh too much
-        self._risk = self._state.risks[0]
 
     # A step
 
     def predict(self, prediction: Any, id: Id | None = None) -> Any:
         """The set for a prediction; it waits for its label under `id`, or a generated number."""
-        receipts, sets, state = self._receipts, self._sets, self._state
+        receipts, state = self._receipts, self._state
+        _, numbers, aim, _, read, stage, draws, _, _ = self._plan
         alone = receipts.only is None and not receipts.several
-        if not alone and len(receipts) >= state.peak and state.peak < receipts.limit:
-            return self._predict_beside(prediction, id)
+        others = 0 if alone else min(len(receipts), receipts.limit - 1)
         name = receipts.serial if id is None else id if type(id) is str else checked_id(id)
-        reading = sets.read(prediction)
-        if self._draws:
-            reading = sets.draw(reading, name)
-        if self._turns:
-            reading = prepared(self._law, state, reading)
-        elif self._learns:
-            law = self._law
-            reading = law.prepare(law.family_params, state.family, reading)
-        lam: Any
-        if self._single:
-            leader, lam = 0, aim_one(self._law, self._risk, state.stretch)
-        else:
-            lam, leader = self._laws.aim(state)
-        shown = sets.at(reading, lam)
+        reading, memory = read(prediction), state.memory
+        if draws:
+            reading = self._sets.draw(reading, name)
+        given = reading
+        if stage is not None:
+            params, predict, _, width, _ = stage
+            memory, reading = predict(params, memory, state.table, reading, others)
+            given = reading[:width]
+        position, lam, leader = aim(numbers, state.position, others)
+        shown = self._sets.at(given, lam)
         if alone and id is None:
             receipts.only = (name, reading, shown, lam, leader)
         else:
             receipts.queue(Receipt(name, reading, shown, lam, leader), self._give_up)
         receipts.serial += 1
-        if self._turns:
-            turned(self._law, state, reading)
+        state.position, state.memory = position, memory
+        if others >= state.peak:
+            state.peak = others + 1
         return shown
-
-    def _predict_beside(self, prediction: Any, id: Id | None) -> Any:
-        """As `predict`, where more predictions will wait at once than ever before."""
-        state = self._state
-        peak, position = state.peak, state.position
-        state.peak = len(self._receipts) + 1
-        try:
-            if self._heeds:
-                self._laws.heed(state, peak)
-            return self.predict(prediction, id)
-        except BaseException:
-            state.peak = peak
-            state.move(position)
-            raise
 
     def update(self, y: Any, id: Id | None = None) -> Any:
         """Takes in a label and returns its loss: a tuple if there are several risks.
 
         Without an id it answers the only prediction that waits.
         """
-        receipts = self._receipts
+        receipts, state = self._receipts, self._state
         receipt: Any = receipts.only
         if id is not None or receipt is None:
             receipt = receipts.find(id)
         name, reading, shown, lam, leader = receipt
         if self._skips and is_missing(y):
+            self._last = None
             return self._give_up(name, "missing")
         label = self._sets.label(y)
-        value: Any
-        if self._single:
-            value = learn_one(self._law, self._risk, self._state, reading, shown, lam, label)
-        else:
-            value = self._laws.learn(self._state, reading, shown, lam, leader, label)
+        values = self._plan.take_in(state, reading, shown, label, lam, leader)
         if receipts.only is not None and receipts.given is None:
             receipts.only = None
         else:
             receipts.close(name, "answered")
+        value: Any = values[0]
+        if self._single:
+            value = None if value != value else value
+        else:
+            value = tuple([None if loss != loss else loss for loss in values])
         self._last = receipt, label, value
         known = (shown, value, label, reading, len(receipts.several))
         self._recent.append(known if self._light else (None, value, None, None, 0))
@@ -233,27 +206,23 @@ class Stream:
         `ahead` says how many predictions come before it, which only the chance of a randomised
         family depends on.
         """
-        return self._sets.at(self.read(prediction, self._receipts.serial + ahead), self.lam)
+        reading, stage = self.read(prediction, self._receipts.serial + ahead), self._plan.stage
+        return self._sets.at(reading if stage is None else reading[: stage.width], self.lam)
 
     def read(self, prediction: Any, id: Id) -> Any:
         """A prediction as its receipt would hold it, to compare it with one that waits."""
-        reading = self._sets.read(prediction)
-        if self._draws:
+        made, state = self._plan, self._state
+        reading = made.read(prediction)
+        if made.draws:
             reading = self._sets.draw(reading, id)
-        if self._learns:
-            reading = prepared(self._law, self._state, reading)
+        if made.stage is not None:
+            params, predict, _, _, _ = made.stage
+            _, reading = predict(params, state.memory, state.table, reading, 0)
         return reading
 
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
         """Takes in several labels by id, in the order given: all of them, or none."""
-        try:
-            items: Any = getattr(labels, "items", None)  # a mapping, or a Series of pandas
-            listed: Any = items() if callable(items) else labels
-            pairs = [(id, y) for id, y in listed]
-        except (TypeError, ValueError):
-            raise InputError(
-                f"labels must be a mapping or pairs of (id, y), got {labels!r}"
-            ) from None
+        pairs = labelled(labels)
         seen: set[Id] = set()
         for id, y in pairs:
             name = self._receipts.find(id).id
@@ -351,7 +320,7 @@ class Stream:
     @property
     def theta(self) -> Any:
         """θ now; a tuple if there are several risks."""
-        thetas = tuple(risk.theta for risk in self._state.risks)
+        thetas = tuple([risk[0] for risk in self._state.position[0]])
         return thetas[0] if self._single else thetas
 
     @property
@@ -360,11 +329,11 @@ class Stream:
 
         A tuple where each risk has its own set.
         """
-        return self._laws.aim(self._state)[0]
+        return self._plan.aim(self._plan.numbers, self._state.position, 0)[1]
 
     @property
     def info(self) -> Info | None:
-        """What the last label told, None before the first."""
+        """What the last label told; None before the first, and after one that was skipped."""
         if self._last is None:
             return None
         (id, _, shown, lam, _), label, value = self._last
@@ -406,7 +375,7 @@ class Stream:
     @property
     def coverage(self) -> float | None:
         """The share of labels in their sets; None where the first risk is about something else."""
-        return self.summary().coverage
+        return self.certificate().risks[0].coverage
 
     # Its life
 
@@ -427,7 +396,7 @@ class Stream:
             raise InputError(f"risk must be an index from 0 to {len(risks) - 1}, got {risk!r}")
         if level is None and step is None and bounds is None:
             raise InputError("change needs a level, a step or bounds")
-        old, values = risks[risk], self._state.risks[risk]
+        old = risks[risk]
         start = self._controller.starts[risk]
         low, high = self._controller.bounds[risk] if bounds is None else interval(bounds, "bounds")
         risks[risk] = replace(
@@ -444,7 +413,7 @@ class Stream:
         self._adopt(controller)
         self._earlier = [*self._earlier, earlier][-_MOST_EARLIER:]
         if step is not None:
-            values.step = memory_of(step)
+            self._state.put(risk, step=memory_of(step))
         self._state.begin(waiting, controller.terms)
         if self._watch is not None:
             self._watch.begin([other.level for other in risks])
@@ -453,13 +422,13 @@ class Stream:
     def _limits(self, watch: Watch) -> tuple[float | None, ...]:
         """What the mean of a window should not exceed: the tolerance, or the guarantee's own."""
         if watch.window is None or watch.tolerance is not None:
-            return (watch.tolerance,) * len(self._laws.each)
+            return (watch.tolerance,) * len(self._controller.risks)
         constants = [risk.window for risk in self.certificate().risks]
         return tuple(None if c is None else c / watch.window for c in constants)
 
     def _look(self, watch: Watch) -> None:
-        info, hook = self.info, self._hook
-        if info is None or hook is None:
+        info, hook = self.info, _nobody if self._hook is None else self._hook
+        if info is None:
             return
         saturated = {"full": inf, "empty": -inf}.get(info.saturated or "", 0.0)
         grows = watch.window is not None and watch.tolerance is None
@@ -527,13 +496,13 @@ class Stream:
         state = self._state
         return {
             "missing": "skip" if self._skips else "raise",
-            "risks": [_slots(risk) for risk in state.risks],
+            "risks": [risk._asdict() for risk in state.risks],
             "counts": {
-                name: value
-                for name, value in _slots(state).items()
-                if name not in ("cells", "risks", "sets")
+                **{name: getattr(state, name) for name in (*COUNTS, "fresh", "terms", "memory")},
+                "stretch": state.stretch,
+                "waited": state.waited,
             },
-            "cells": np.array(state.cells) if state.cells else None,
+            "table": np.array(state.table) if state.table else None,
             "window": None if state.sets is None else np.array(state.sets.memory),
             "receipts": self._receipts.content(waiting=waiting),
             "last": None if self._last is None else (tuple(self._last[0]), *self._last[1:]),
@@ -561,13 +530,13 @@ class Stream:
         return f"<Stream of {self._controller!r} at θ = {self.theta}>"
 
 
+def _nobody(alarm: Alarm) -> None:
+    """Stands for a hook where a stream was loaded without one: its watch goes on."""
+
+
 def _revive(controller: Controller, hook: Any, shared: bool, content: dict[str, Any]) -> Stream:
     """A copy of a stream, for `copy` and `pickle`."""
     return Stream.restored(controller, deepcopy(content), on_alarm=hook, shared=shared)
-
-
-def _slots(record: RiskState | State) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in record.__slots__}
 
 
 # Shared by threads: the same stream, whose calls wait for their turn.
@@ -600,7 +569,8 @@ class _Shared(Stream):
 for _name in (
     "predict", "update", "issue", "peek", "read", "update_many", "predict_many", "attempt", "drop",
     "receipt", "pending", "closed", "hand_over", "state", "theta", "lam", "info", "certificate",
-    "recent", "summary", "coverage", "change", "content", "restore",
+    "recent", "summary", "coverage", "change", "content", "restore", "save", "header", "to_frame",
+    "plot", "_repr_html_", "__reduce__", "__repr__",
 ):  # fmt: skip
     setattr(_Shared, _name, _locked(_name))
 

@@ -1,9 +1,10 @@
 """Stretching functions φ: how far a step of θ moves λ.
 
-A stretch has `params` and a memory (`init()`, a tuple of floats); `phi(params, memory, theta)`
-is a pure function. One that adapts also has `move(params, memory, excess, score, lam)`, called
-once a step with the excess l − r, the critical value of y and the λ that was shown; it returns
-the next memory. Saturation is decided on θ, so no stretch can break the guarantee.
+A stretch has `params` and a memory (`init()`, a tuple of floats); `phi(params, memory, theta,
+waited)` is a pure function, where `waited` is how many other predictions wait for their label. One
+that adapts also has `move(params, memory, excess, score, lam, waited)`, called once a step with the
+excess l − r, the critical value of y and the λ that was shown; it returns the next memory.
+Saturation is decided on θ, so no stretch can break the guarantee.
 """
 
 from collections.abc import Iterable
@@ -14,13 +15,13 @@ from typing import Any, Protocol, runtime_checkable
 
 from setpoint._check import choice, finite, number, positive
 from setpoint.errors import InputError
-from setpoint.parts import Capability, ours
+from setpoint.parts import Capability
 
 __all__ = [
     "Always", "Barrier", "ErrorAdaptive", "Exponential", "Identity", "Saturates", "ScoreAdaptive",
-    "Stretch", "Tracking", "barrier", "barrier_heed", "barrier_move", "clip_bounds",
+    "Stretch", "Tracking", "barrier", "barrier_move", "clip_bounds",
     "error_authors", "error_later", "error_paper", "exponential", "identity", "shifted_exponential",
-    "shifted_identity", "tracking", "tracking_heed", "tracking_move",
+    "shifted_identity", "tracking", "tracking_move",
 ]  # fmt: skip
 
 Memory = tuple[float, ...]
@@ -40,9 +41,9 @@ class Always(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class Saturates(Protocol, metaclass=Capability):
-    """A stretch that is infinite from some θ on: `limits(memory)` are these ends, ±inf if none."""
+    """A stretch that is infinite from some θ on: `limits` are these ends, ±inf if none."""
 
-    def limits(self, memory: Memory) -> tuple[float, float]: ...
+    def limits(self, memory: Memory, waited: float) -> tuple[float, float]: ...
 
 
 @runtime_checkable
@@ -59,26 +60,26 @@ class Stretch(Protocol, metaclass=Capability):
     def inverse(self, lam: float, memory: Memory) -> float: ...
 
 
-def identity(params: Memory, memory: Memory, theta: float) -> float:
+def identity(params: Memory, memory: Memory, theta: float, waited: float = 0.0) -> float:
     """φ(θ) = θ."""
     return theta
 
 
-def exponential(params: Memory, memory: Memory, theta: float) -> float:
+def exponential(params: Memory, memory: Memory, theta: float, waited: float = 0.0) -> float:
     """φ(θ) = sign(θ)(e^|θ| − 1)."""
     size = theta if theta >= 0.0 else -theta
     grown = exp(size if size < LARGEST_EXPONENT else LARGEST_EXPONENT) - 1.0
     return grown if theta >= 0.0 else -grown
 
 
-def shifted_identity(params: Memory, memory: Memory, theta: float) -> float:
+def shifted_identity(params: Memory, memory: Memory, theta: float, waited: float = 0.0) -> float:
     """φ(θ) = θ + memory."""
     return theta + memory[0]
 
 
-def shifted_exponential(params: Memory, memory: Memory, theta: float) -> float:
+def shifted_exponential(params: Memory, memory: Memory, theta: float, waited: float = 0.0) -> float:
     """φ(θ) = sign(θ)(e^|θ| − 1) + memory."""
-    grown = exponential(params, memory, theta)
+    grown = exponential(params, memory, theta, waited)
     return grown + memory[0]
 
 
@@ -92,7 +93,9 @@ def _growth(beta: float, excess: float) -> float:
     return exp(power if power < LARGEST_EXPONENT else LARGEST_EXPONENT)
 
 
-def error_paper(params: Memory, memory: Memory, excess: float, score: float, lam: float) -> Memory:
+def error_paper(
+    params: Memory, memory: Memory, excess: float, score: float, lam: float, waited: float = 0.0
+) -> Memory:
     """memory + β_score·s·exp(β_loss|l − r|), clipped; β_loss = 0 follows the score alone."""
     beta_score, beta_loss, low, high = params
     growth = _growth(beta_loss, excess)
@@ -101,7 +104,7 @@ def error_paper(params: Memory, memory: Memory, excess: float, score: float, lam
 
 
 def error_authors(
-    params: Memory, memory: Memory, excess: float, score: float, lam: float
+    params: Memory, memory: Memory, excess: float, score: float, lam: float, waited: float = 0.0
 ) -> Memory:
     """memory + β_score·exp(β_loss|l − r|)·sign(l − r)·|s − λ|, clipped."""
     beta_score, beta_loss, low, high = params
@@ -113,7 +116,9 @@ def error_authors(
     return (moved,)
 
 
-def error_later(params: Memory, memory: Memory, excess: float, score: float, lam: float) -> Memory:
+def error_later(
+    params: Memory, memory: Memory, excess: float, score: float, lam: float, waited: float = 0.0
+) -> Memory:
     """memory + β_score·(exp(β_loss|l − r|) − 1)·sign(l − r)·|s − λ|, clipped."""
     beta_score, beta_loss, low, high = params
     moved, growth = memory[0], _growth(beta_loss, excess) - 1.0
@@ -123,7 +128,6 @@ def error_later(params: Memory, memory: Memory, excess: float, score: float, lam
     return (moved,)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Identity:
     """No stretching: λ = θ.
@@ -146,7 +150,6 @@ class Identity:
         return lam
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Exponential:
     """Gentle near zero, fast away from it: λ = sign(θ)(e^|θ| − 1).
@@ -233,7 +236,6 @@ class _Adaptive:
         return self.inner.inverse(lam - memory[0])
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class ScoreAdaptive(_Adaptive):
     """An offset that follows the scores: λ = inner(θ) + memory.
@@ -272,7 +274,6 @@ class ScoreAdaptive(_Adaptive):
         return (self.score, 0.0, *self._clips())
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class ErrorAdaptive(_Adaptive):
     """An offset that follows the scores, more so after a loss far from its level.
@@ -318,32 +319,25 @@ class ErrorAdaptive(_Adaptive):
         return (self.score, self.loss, *self._clips())
 
 
-def barrier(params: Memory, memory: Memory, theta: float) -> float:
-    """g·(S + 2d·v)/(1 − (max(S, 0)/K)²), +inf from K on; K, g and v as they are for d."""
+def barrier(params: Memory, memory: Memory, theta: float, waited: float = 0.0) -> float:
+    """g·(S + 2d·v)/(1 − (max(S, 0)/K)²), +inf from K on; K, g and v as they are for d waiting."""
     limit, gain, two_sided = params
-    waiting, recent = memory
-    top = limit + 2.0 * waiting
+    top = limit + 2.0 * waited
     share = theta / top if theta > 0.0 else 0.0
     room = 1.0 - share * share
-    gain = gain / (1.0 + 0.2 * waiting)
-    pressed = gain * (theta + 2.0 * waiting * recent) / (room if room > 0.0 else 1.0)
+    gain = gain / (1.0 + 0.2 * waited)
+    pressed = gain * (theta + 2.0 * waited * memory[0]) / (room if room > 0.0 else 1.0)
     low = -inf if (two_sided > 0.0) & (theta <= -top) else pressed
     return inf if theta >= top else low
 
 
-def barrier_move(params: Memory, memory: Memory, excess: float, score: float, lam: float) -> Memory:
+def barrier_move(
+    params: Memory, memory: Memory, excess: float, score: float, lam: float, waited: float = 0.0
+) -> Memory:
     """The recent excess: a mean over about as many labels as wait."""
-    waiting, recent = memory
-    return waiting, recent + (excess - recent) / (1.0 + waiting)
+    return (memory[0] + (excess - memory[0]) / (1.0 + waited),)
 
 
-def barrier_heed(params: Memory, memory: Memory, others: float) -> Memory:
-    """d, the most other predictions that waited when a set was made."""
-    waiting, recent = memory
-    return (others if others > waiting else waiting), recent
-
-
-@ours
 @dataclass(frozen=True, slots=True)
 class Barrier:
     """How an account becomes width: gentle near zero, without end where the budget is used up.
@@ -352,7 +346,7 @@ class Barrier:
     the limit is K + 2d, the gain g/(1 + d/5), and S is taken as it would be if those that wait miss
     as the recent ones did. For `steps.Account`, which makes S the account itself.
 
-    λ has no unit: it is the logarithm of a factor for `sets.Corrected`. For `sets.TwoSided` and
+    λ has no unit: it is the logarithm of a factor for `sets.Multiplied`. For `sets.TwoSided` and
     other families whose λ is in units of y, the bound is the same, and `gain` is in units of y.
 
     Parameters
@@ -379,7 +373,6 @@ class Barrier:
 
     phi = staticmethod(barrier)
     move = staticmethod(barrier_move)
-    heed = staticmethod(barrier_heed)
     always = True
     scored = False
 
@@ -392,50 +385,49 @@ class Barrier:
         return (self.limit, self.gain, 1.0 if self.two_sided else 0.0)
 
     def init(self) -> Memory:
-        """Nothing waits, and no label was missed."""
-        return (0.0, 0.0)
+        """No label was missed."""
+        return (0.0,)
 
-    def limits(self, memory: Memory) -> tuple[float, float]:
+    def limits(self, memory: Memory, waited: float) -> tuple[float, float]:
         """The accounts from which the empty and the full set are shown."""
-        top = self.limit + 2.0 * memory[0]
+        top = self.limit + 2.0 * waited
         return (-top if self.two_sided else -inf), top
 
-    def inverse(self, lam: float, memory: Memory = (0.0, 0.0)) -> float:
-        """The account whose λ is `lam`."""
-        low, top = self.limits(memory)
+    def inverse(self, lam: float, memory: Memory = (0.0,)) -> float:
+        """The account whose λ is `lam` while nothing waits."""
+        low, top = self.limits(memory, 0.0)
         if not -inf < lam < inf:
             return top if lam > 0.0 else max(low, -1e300)
-        gain = self.gain / (1.0 + 0.2 * memory[0])
-        shift, pressed = 2.0 * memory[0] * memory[1], lam / gain
-        if pressed <= shift:
-            return max(pressed - shift, low)
-        # pressed·(1 − (S/K)²) = S + shift, a quadratic in S.
+        pressed = lam / self.gain
+        if pressed <= 0.0:
+            return max(pressed, low)
+        # pressed·(1 − (S/K)²) = S, a quadratic in S.
         slope = top * top / (2.0 * pressed)
-        return slope * (sqrt(1.0 + 2.0 * (pressed - shift) / slope) - 1.0)
+        return slope * (sqrt(1.0 + 2.0 * pressed / slope) - 1.0)
 
 
-def tracking(params: Memory, memory: Memory, theta: float) -> float:
+def tracking(params: Memory, memory: Memory, theta: float, waited: float = 0.0) -> float:
     """c + s·(q + u): the λ that is expected, its scale and quantile, and what the account adds."""
-    labels, mean, pull, _, scale, quantile, last, _, waiting, recent = memory
-    press = barrier((params[0], params[1], 0.0), (waiting, recent), theta)
+    labels, mean, pull, _, scale, quantile, last, _, recent = memory
+    press = barrier((params[0], params[1], 0.0), (recent,), theta, waited)
     centre = mean + pull * (last - mean)
     return centre + scale * (quantile + press) if (labels > 0.0) & (press < inf) else inf
 
 
 def tracking_move(
-    params: Memory, memory: Memory, excess: float, score: float, lam: float
+    params: Memory, memory: Memory, excess: float, score: float, lam: float, waited: float = 0.0
 ) -> Memory:
     """What the λ that would have kept the loss at its level teaches about the next one."""
-    labels, mean, pull, spread, scale, quantile, last, jump, waiting, recent = memory
-    waiting, recent = barrier_move(params, (waiting, recent), excess, score, lam)
+    labels, mean, pull, spread, scale, quantile, last, jump, recent = memory
+    (recent,) = barrier_move(params, (recent,), excess, score, lam, waited)
     if not (-1e150 < score < 1e150):  # no λ, or every λ, would have done: nothing to learn but this
         rate = 2.0 / (labels + 9.0)
         quantile += (rate if rate > params[2] else params[2]) * excess
-        return labels, mean, pull, spread, scale, quantile, last, jump, waiting, recent
+        return labels, mean, pull, spread, scale, quantile, last, jump, recent
     labels += 1.0
     share = 1.0 / (labels + 1.0)
     if labels == 1.0:
-        return labels, score, pull, spread, scale, quantile, score, jump, waiting, recent
+        return labels, score, pull, spread, scale, quantile, score, jump, recent
     shift = last - mean
     centre = mean + pull * shift
     rest = score - centre
@@ -462,16 +454,9 @@ def tracking_move(
         scale = size
     rate = share if share > 0.2 else 0.2
     mean += rate * (score - mean)
-    return labels, mean, pull, spread, scale, quantile, score, jump, waiting, recent
+    return labels, mean, pull, spread, scale, quantile, score, jump, recent
 
 
-def tracking_heed(params: Memory, memory: Memory, others: float) -> Memory:
-    """d, the most other predictions that waited when a set was made."""
-    waiting = others if others > memory[8] else memory[8]
-    return memory[:8] + (waiting, memory[9])  # noqa: RUF005, a form that numba knows
-
-
-@ours
 @dataclass(frozen=True, slots=True)
 class Tracking:
     """The budget for sets with one λ: label sets, several labels, images, and any bounded loss.
@@ -503,7 +488,6 @@ class Tracking:
 
     phi = staticmethod(tracking)
     move = staticmethod(tracking_move)
-    heed = staticmethod(tracking_heed)
     always = True
     scored = True
 
@@ -517,19 +501,19 @@ class Tracking:
 
     def init(self) -> Memory:
         """Nothing was seen: the next λ is expected halfway between the last one and their mean."""
-        return (0.0, 0.0, 0.5, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        return (0.0, 0.0, 0.5, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
-    def limits(self, memory: Memory) -> tuple[float, float]:
+    def limits(self, memory: Memory, waited: float) -> tuple[float, float]:
         """The account from which the full set is shown."""
-        return -inf, self.limit + 2.0 * memory[8]
+        return -inf, self.limit + 2.0 * waited
 
     def inverse(self, lam: float, memory: Memory) -> float:
         """The account whose λ is `lam`; 0 before the first label, when every λ is infinite."""
-        labels, mean, pull, _, scale, quantile, last, _, *late = memory
+        labels, mean, pull, _, scale, quantile, last, _, _ = memory
         if labels == 0.0 or scale == 0.0:
             return 0.0
         press = (lam - mean - pull * (last - mean)) / scale - quantile
-        return Barrier(self.limit, self.gain).inverse(press, tuple(late))
+        return Barrier(self.limit, self.gain).inverse(press)
 
 
 def clip_bounds(y: Iterable[float]) -> tuple[float, float]:

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from setpoint._html import amount, table
-from setpoint.controller import Controller, State
+from setpoint.controller import Controller
+from setpoint.correction import Explains
 from setpoint.guarantee import RiskCertificate, asked_of, certify
 from setpoint.metrics.usefulness import Use, Usefulness, usefulness
 from setpoint.sets import Interval, LabelSet
-from setpoint.sets.family import Explains, Forecasts, Supports, size_of
+from setpoint.sets.family import Forecasts, Supports, size_of
+from setpoint.state import State
 
 __all__ = [
     "RECENT",
@@ -40,7 +42,7 @@ _SAID = {
     "period": "the season has {:,} rows",
     "season": "it moves labels by about {:.4g}",
 }
-"""What a learning family has learnt, in words; other names stand for themselves."""
+"""What a correction has learnt, in words; other names stand for themselves."""
 
 
 class _Table:
@@ -79,7 +81,7 @@ class StreamSummary(_Table):
     full
         The share of them that were full: without limits, or with every class.
     learnt
-        What a learning family has learnt, by name; empty for others.
+        What the correction has learnt, by name; empty without one.
     usefulness
         Whether the intervals of these last labels were of use, beside a rolling quantile of the
         forecast's errors; None for other sets and other losses.
@@ -213,7 +215,7 @@ class ManySummary(_Table):
 
 
 def told(learnt: Mapping[str, float]) -> dict[str, str]:
-    """What a learning family has learnt, in words by its names; nothing before the first label.
+    """What a correction has learnt, in words by its names; nothing before the first label.
 
     >>> list(told({"labels": 8, "bias": -0.5, "given": 0.25, "period": 0}).values())
     ['labels lie -0.5 from the forecast', 'the width that the model gave counts for 25 %']
@@ -272,12 +274,12 @@ def _usefulness(controller: Controller, recent: Collection[Recent]) -> Usefulnes
     rows = [row for row in recent if isinstance(row[0], Interval) and row[2] is not None]
     if asked is None or not rows:
         return None
-    sets = controller.sets
+    sets, reader = controller.sets, controller.reader
     return usefulness(
         [row[0].lower for row in rows],
         [row[0].upper for row in rows],
         [row[2] for row in rows],
-        [sets.forecast(row[3]) for row in rows] if isinstance(sets, Forecasts) else None,
+        [reader.forecast(row[3]) for row in rows] if isinstance(reader, Forecasts) else None,
         confidence_level=asked,
         support=sets.support if isinstance(sets, Supports) else (-inf, inf),
         delay=int(np.median([row[4] for row in rows])),
@@ -304,6 +306,6 @@ def summarise_many(
 
 
 def learnt_in(controller: Controller, state: State) -> dict[str, float]:
-    """What the family has learnt in a state, by name; nothing for one that does not learn."""
-    sets = controller.sets
-    return dict(sets.learnt(state)._asdict()) if isinstance(sets, Explains) else {}
+    """What the correction has learnt in a state, by name; nothing without one."""
+    stage: Any = controller.correction
+    return dict(stage.learnt(state)._asdict()) if isinstance(stage, Explains) else {}

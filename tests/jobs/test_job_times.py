@@ -156,7 +156,7 @@ def test_a_panel_of_several_horizons_has_names_from_the_file_to_the_live_stream(
 def test_a_season_is_found_and_gaps_do_not_shift_it(tmp_path: Path) -> None:
     path = written(tmp_path, made())
     found = jobs.calibrate(path, jobs.Columns("load", "low", "high", period="auto"), burn_in=150)
-    assert found.trace.controller.sets.period == 24
+    assert found.trace.controller.correction.period == 24
     assert any("a season of 24 steps was found" in note for note in found.notes)
     known = jobs.calibrate(path, jobs.Columns("load", "low", "high", period=24, delay=23))
     plain = jobs.calibrate(path, jobs.Columns("load", "low", "high", delay=23))

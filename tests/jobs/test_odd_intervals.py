@@ -84,10 +84,8 @@ def test_a_live_stream_shows_the_same_for_ends_that_cross() -> None:
 
 
 def test_a_centre_outside_the_support_moves_to_its_end_and_the_far_end_stays() -> None:
-    sets = sp.sets.Corrected(support=(0.0, 10.0))
-
     def first(lower: float, upper: float) -> sp.sets.Interval:
-        return sets.at(sets.prepare(sets.params, sets.init(), (lower, upper)), 0.0)
+        return sp.Stream(sp.intervals(support=(0.0, 10.0))).predict((lower, upper))
 
     assert first(2.0, 4.0) == sp.sets.Interval(2.0, 4.0)
     assert first(-3.0, 2.0) == sp.sets.Interval(0.0, 2.0)

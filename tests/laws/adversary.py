@@ -12,12 +12,12 @@ from setpoint import Controller, Stream
 from setpoint.losses import declaration
 from setpoint.predictions import QuantileGrid
 from setpoint.sets import (
-    Corrected,
     Cumulative,
     LabelSet,
     Levels,
     Lower,
     Multilabel,
+    Multiplied,
     Nested,
     QuantileScale,
     ScoreWindow,
@@ -76,7 +76,7 @@ class Adversary:
         if isinstance(self.family, Lower | Upper):
             return rng.choice([0.0, inf, -inf, rng.uniform(-4.0, 4.0), rng.uniform(-4.0, 4.0)])
         pick = rng.random()
-        if isinstance(self.family, Corrected):
+        if isinstance(self.family, Multiplied) and self.controller.correction is not None:
             lower = rng.choice([0.0, -1.0, rng.uniform(-4.0, 4.0), rng.choice([1e9, -1e9, 1e-9])])
             return lower, lower + rng.choice([0.0, 0.0, 1.0, rng.uniform(-2.0, 4.0)])
         if isinstance(self.family, Widen | TwoSided):

@@ -13,9 +13,10 @@ from setpoint.bulk import replay as replaying
 from setpoint.bulk import sweep as sweeping
 from setpoint.bulk.states import Begin
 from setpoint.combine import Max, Mean
-from setpoint.controller import RiskState, State
 from setpoint.losses import Miscoverage, MiscoverageCounter
+from setpoint.recursion import RiskState
 from setpoint.sets import Scale, Widen
+from setpoint.state import State
 from setpoint.stretches import ErrorAdaptive, Exponential, Identity, ScoreAdaptive
 from tests.laws.adversary import Adversary
 
@@ -251,7 +252,7 @@ def tape_of(predictions: Sequence[tuple[float, ...]], labels: Sequence[float]) -
 def replayed(controller: sp.Controller, tape: sp.Tape, state: State | None = None) -> Run:
     """The loop `along`, as machine code or as plain text."""
     begin = Begin(controller, tape, state)
-    return as_run(replaying._compiled(controller, tape, begin))
+    return as_run(replaying._scalar(controller, tape, begin))
 
 
 def as_run(trace: sp.Trace) -> Run:
@@ -344,10 +345,11 @@ def close(a: Any, b: Any, *, exact: bool) -> bool:
 
 def numbers_of(state: State) -> dict[str, Any]:
     """Every slot of a state, by name; of a family that remembers, its memory."""
-    told = {name: getattr(state, name) for name in State.__slots__ if name != "risks"}
+    told = {name: getattr(state, name) for name in State.__slots__ if name != "position"}
+    told |= {"stretch": state.stretch, "waited": state.waited}
     told["sets"] = () if state.sets is None else state.sets.memory
     for i, own in enumerate(state.risks):
-        told |= {f"{name}{i}": getattr(own, name) for name in RiskState.__slots__}
+        told |= {f"{name}{i}": getattr(own, name) for name in RiskState._fields}
     return told
 
 

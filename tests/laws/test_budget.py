@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import setpoint as sp
+from setpoint.correction import Intervals
 from setpoint.losses import Custom, FalseNegatives, Miscoverage, MiscoverageCounter, declaration
 from setpoint.sets import (
-    Corrected,
     Cumulative,
     Multilabel,
     Multiplied,
@@ -51,24 +51,25 @@ def budgets(draw: Any) -> sp.Controller:
     barrier, tracking = Barrier(limit), Tracking(limit)
     if draw(st.integers(0, 5)) == 0:
         risk = sp.Risk(Miscoverage(), draw(st.sampled_from([0.05, 0.1, 0.3])), Account(inf), 0.0)
-        return sp.Controller(Corrected(), risk, Barrier(limit, two_sided=True))
-    sets, stretch, losses = draw(
+        stretch = Barrier(limit, two_sided=True)
+        return sp.Controller(Multiplied(), risk, stretch, correction=Intervals())
+    (sets, stage), stretch, losses = draw(
         st.sampled_from(
             [
-                (Corrected(), barrier, on_intervals),
-                (Corrected(means=2, recentre=False), barrier, on_intervals),
-                (Corrected(support=(0.0, inf)), barrier, on_intervals),
-                (Corrected(period=3), barrier, on_intervals),
-                (Multiplied(), barrier, on_intervals),
-                (Widen(), tracking, on_intervals),
-                (Scale(), tracking, on_intervals),
-                (Threshold(), tracking, (Miscoverage(),)),
-                (Cumulative(), tracking, (Miscoverage(),)),
-                (Multilabel(), tracking, (FalseNegatives(),)),
+                ((Multiplied(), Intervals()), barrier, on_intervals),
+                ((Multiplied(), Intervals(means=2, recentre=False)), barrier, on_intervals),
+                ((Multiplied((0.0, inf)), Intervals()), barrier, on_intervals),
+                ((Multiplied(), Intervals(period=3)), barrier, on_intervals),
+                ((Multiplied(), None), barrier, on_intervals),
+                ((Widen(), None), tracking, on_intervals),
+                ((Scale(), None), tracking, on_intervals),
+                ((Threshold(), None), tracking, (Miscoverage(),)),
+                ((Cumulative(), None), tracking, (Miscoverage(),)),
+                ((Multilabel(), None), tracking, (FalseNegatives(),)),
             ]
         )
     )
-    return sp.Controller(sets, draw(risks(*losses)), stretch)
+    return sp.Controller(sets, draw(risks(*losses)), stretch, correction=stage)
 
 
 @st.composite
@@ -170,16 +171,13 @@ def test_twenty_thousand_adversaries_do_not_break_the_budget(
 
 
 def budget(**options: Any) -> sp.Controller:
-    risk = sp.Risk(Miscoverage(), 0.1, Account(), start=0.0)
-    return sp.Controller(Corrected(**options), risk, Barrier())
+    return sp.intervals(0.9, **options)
 
 
 def test_the_constants_are_those_that_people_are_told() -> None:
     (risk,) = sp.Stream(budget()).certificate().risks
     assert (risk.constant_upper, risk.window) == pytest.approx((10.9, 20.9))
-    two_sided = sp.Controller(
-        Corrected(), sp.Risk(Miscoverage(), 0.1, Account(inf), start=0.0), Barrier(two_sided=True)
-    )
+    two_sided = sp.intervals(0.9, two_sided=True)
     (risk,) = sp.Stream(two_sided).certificate().risks
     assert (risk.constant_lower, risk.constant_upper) == pytest.approx((-10.1, 10.9))
 
@@ -278,7 +276,7 @@ def test_corrected_sets_are_the_same_live_replayed_and_in_a_fleet(options: Any) 
         assert (interval.lower, interval.upper) == (trace.lower[t], trace.upper[t])
         stream.update(row[2])
     assert (shown.lower[:, 0] == trace.lower).all()
-    assert stream.state.family == trace.state.family == fleet.state(0).family
+    assert stream.state.memory == trace.state.memory == fleet.state(0).memory
     swept = sp.sweep([controller], sp.Tape.from_arrays({"lower": lower, "upper": upper}, y))
     assert swept.columns["coverage"][0] == pytest.approx(trace.coverage, abs=1e-12)
 
@@ -299,8 +297,8 @@ def test_late_labels_learn_from_what_was_shown_and_a_saved_stream_goes_on_to_the
         if t == 150:
             stream.save(tmp_path / "state.zip")
             stream = sp.Stream.load(tmp_path / "state.zip")
-    assert stream.state.family == fleet.state("only").family
-    assert stream.state.stretch[0] == 12.0
+    assert stream.state.memory == fleet.state("only").memory
+    assert stream.state.waited == 12.0
 
 
 @pytest.mark.parametrize(("unit", "shift"), [(1e-9, 0.0), (1e9, 0.0), (2.0**-20, 0.0), (1.0, 1e6)])

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 import setpoint as sp
 from setpoint import combine
-from setpoint.bulk.vectors import layout_of, scalar
+from setpoint.bulk.layout import layout_of
 from setpoint.guarantee import certify
 from setpoint.losses import Miscoverage, MiscoverageCounter
+from setpoint.plan import scalar
 from setpoint.sets import Scale, Widen
 from setpoint.stretches import ErrorAdaptive, Identity
 from tests.laws.bulk import (
@@ -419,8 +420,7 @@ def in_float32(rows: int, seed: int, controller: sp.Controller) -> tuple[sp.Tape
         state.empty += lam == -inf
         theta += risk.step.gamma * (missed - risk.level)
     lowers, uppers, lams, thetas, labels, losses = np.array(told).T
-    own = state.risks[0]
-    own.theta, own.judged, own.total = theta, rows, float(losses.sum())
+    state.put(0, theta=theta, judged=float(rows), total=float(losses.sum()))
     run = Run(lowers, uppers, lams, thetas[None], losses[None], state)
     return sp.Tape.from_arrays(list(columns), labels), run
 
@@ -484,7 +484,7 @@ def test_the_full_set_holds_the_whole_support_in_float32_too(
     labels = np.array([0.1, 0.7] * 3)
     tape = sp.Tape.from_arrays([rows, rows], labels)
     state = controller.init()
-    state.risks[0].theta = 5.0
+    state.put(0, theta=5.0)
     trace = sp.replay(controller, tape, state)
     assert trace.full.all()
     assert not trace.losses.any()

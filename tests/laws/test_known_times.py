@@ -144,7 +144,7 @@ def hold(controller: sp.Controller, count: int, times: str, seed: int, *, loops:
     if not loops:
         return
     begin = Begin(controller, tape, None)
-    assert_same_run(as_run(replaying._compiled(controller, tape, begin)), wanted, exact=True)
+    assert_same_run(as_run(replaying._scalar(controller, tape, begin)), wanted, exact=True)
     assert_same_metrics(row_of(swept([controller, controller], tape), 1), trace)
     other = rows(count, seed + 1)
     second = live(controller, pairs(other), other["y"], np.arange(count) + 1)
@@ -191,7 +191,7 @@ def test_in_whatever_order_labels_come_it_is_the_same(name: str, waits: list[int
         for tape in (tape_of(content, rows_due, "known"), _by_delays(content, waits)):
             begin = Begin(controller, tape, None)
             assert_same_run(as_run(sp.replay(controller, tape)), wanted, exact=True)
-            run = as_run(replaying._compiled(controller, tape, begin))
+            run = as_run(replaying._scalar(controller, tape, begin))
             assert_same_run(run, wanted, exact=True)
 
 

@@ -32,7 +32,7 @@ from tests.laws.bulk import (
     swept,
 )
 from tests.laws.late import habits, play_late
-from tests.laws.learning import MOST, Shifted
+from tests.laws.learning import MOST, Shifted, shifted
 from tests.laws.parts import SUPPORTS, bounded_losses, risks, stretches
 from tests.laws.test_one_risk import hold_the_theorem
 
@@ -41,13 +41,14 @@ def risk(loss: Any = None, gamma: float = 0.4) -> sp.Risk:
     return sp.Risk(loss or Miscoverage(), 0.4, sp.steps.Fixed(gamma), bounds=(0.25, 1.5))
 
 
-ONE = sp.Controller(Shifted(), risk())
+ONE = shifted(risk())
 ADAPTIVE = ErrorAdaptive(0.3, 0.0, -0.7, 0.9)
 SEVERAL = sp.Controller(
-    Shifted(support=(-5.0, 5.0)),
+    sp.sets.Scale((-5.0, 5.0)),
     (risk(), risk(MiscoverageCounter(cap=2.0), 0.25)),
     ADAPTIVE,
     sp.combine.Max(anti_windup=0.3),
+    Shifted(),
 )
 
 
@@ -55,7 +56,7 @@ def hold_every_way(controller: sp.Controller) -> None:
     """Live, replayed, in a fleet both ways, in a sweep: the same numbers, learning included."""
     tapes, runs = zip(*(play(controller, 80, seed) for seed in (1, 2)), strict=True)
     for tape, run in zip(tapes, runs, strict=True):
-        assert run.state.family[1] == np.isfinite(tape.y).sum()
+        assert run.state.memory[1] == np.isfinite(tape.y).sum()
         assert_same_run(as_run(sp.replay(controller, tape)), run, exact=True)
         assert_same_run(replayed(controller, tape), run, exact=True)
     for way in FLEETS:
@@ -90,10 +91,11 @@ def test_a_family_that_learns_runs_the_same_four_ways_compiled(tmp_path: Path) -
 @given(
     st.sampled_from(SUPPORTS).flatmap(
         lambda support: st.builds(
-            sp.Controller,
-            st.builds(Shifted, st.sampled_from([0.0, 0.3, 1.0, 1.9]), st.just(support)),
+            shifted,
             bounded_losses(support, may_grow=True).flatmap(risks),
             stretches(),
+            st.just(support),
+            st.sampled_from([0.0, 0.3, 1.0, 1.9]),
         )
     ),
     adversaries(),
@@ -121,7 +123,7 @@ def hold_late_labels() -> None:
 
     Written out: each of three predictions waits while others are answered.
     """
-    rate = ONE.sets.rate
+    rate = ONE.correction.rate
     stream, fleet = sp.Stream(ONE), sp.Fleet(ONE, 1)
     error = 0.0
     centres, labels, order = (0.0, 10.0, -10.0), (2.0, 9.0, -13.0), (2, 0, 1)
@@ -137,7 +139,7 @@ def hold_late_labels() -> None:
         assert fleet.update([labels[place]], batch=place)[0] == loss
         assert loss == float(not shown[place].contains(labels[place]))
         error += rate * ((labels[place] - centres[place]) - error)
-        assert stream.state.family == pytest.approx((error, order.index(place) + 1.0))
+        assert stream.state.memory == pytest.approx((error, order.index(place) + 1.0))
         assert_same_state(fleet.state(0), stream.state, exact=True)
 
 
@@ -153,7 +155,7 @@ def test_the_reading_in_a_receipt_is_not_prepared_again() -> None:
     stream.predict((0.0, 1.0, 1.0))
     stream.update(3.0)
     receipt = stream.issue((5.0, 1.0, 1.0), "a")
-    assert receipt.prediction == (5.0 + ONE.sets.rate * 3.0, 1.0, 1.0, 5.0)
+    assert receipt.prediction == (5.0 + ONE.correction.rate * 3.0, 1.0, 1.0, 5.0)
     assert stream.peek((5.0, 1.0, 1.0)) == receipt.shown
 
 
@@ -164,7 +166,7 @@ def test_the_reading_in_a_receipt_is_not_prepared_again() -> None:
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     for role, known in spec._known.items():
         monkeypatch.setitem(spec._known, role, dict(known))
-    spec.register("sets", Shifted)
+    spec.register("correction", Shifted)
 
 
 @pytest.mark.usefixtures("_registered")
@@ -237,10 +239,10 @@ def test_what_a_family_refuses_live_it_refuses_in_every_mode(
 
 def test_a_family_without_a_full_support_says_what_it_learns_from() -> None:
     """Infinite ends teach nothing wrong: the memory is that of labels, not of sets."""
-    controller = sp.Controller(Shifted(), risk(), Identity())
+    controller = shifted(risk(), Identity())
     state = controller.init()
-    state.risks[0].theta = 9.0
+    state.put(0, theta=9.0)
     stream = sp.Stream(controller, state=state)
     assert tuple(stream.predict((0.0, 1.0, 1.0))) == (-inf, inf)
     stream.update(4.0)
-    assert stream.state.family == pytest.approx((0.3 * 4.0, 1.0))
+    assert stream.state.memory == pytest.approx((0.3 * 4.0, 1.0))

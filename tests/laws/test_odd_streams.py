@@ -58,7 +58,7 @@ def test_sets_on_odd_streams_are_defined_and_hold_what_was_asked(name: str) -> N
     assert trace.coverage == pytest.approx({**NOTHING_TO_MISS, **PARTLY}.get(name, 0.9), abs=0.015)
     if name in NOTHING_TO_MISS:
         assert np.median(trace.upper - trace.lower) < 1e-3 * 2.0
-    learnt = trace.controller.sets.learnt(trace.state)  # type: ignore[attr-defined]
+    learnt = trace.controller.correction.learnt(trace.state)  # type: ignore[attr-defined]
     assert all(-inf < number < inf for number in learnt)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import setpoint as sp
+from setpoint.correction import Intervals
 from setpoint.errors import InputError, PredictionError
 from setpoint.predictions import Phased, Quantiles, Spread
-from setpoint.sets import Corrected
 
 P = 7
 
@@ -148,9 +148,9 @@ def hold_every_way(tmp_path: Path, **options: Any) -> None:
         assert shown.upper[0] == trace.upper[t]
         fleet.update(both(y)[t])
     for state in (stream.state, fleet.state(0)):
-        assert (state.family, state.cells) == (trace.state.family, trace.state.cells)
+        assert (state.memory, state.table) == (trace.state.memory, trace.state.table)
     resumed = sp.replay(controller, tape[30:], sp.replay(controller, tape[:30]).state)
-    assert resumed.state.cells == trace.state.cells
+    assert resumed.state.table == trace.state.table
     for begin in (None, controller.init()):
         swept = sp.sweep([controller, controller], tape, state=begin).columns["mean_length"]
         assert swept == pytest.approx([np.mean((trace.upper - trace.lower)[y == y])] * 2, rel=1e-12)
@@ -189,8 +189,8 @@ def hold_late_labels() -> None:
         )
         assert tuple(interval) == (shown.lower[0], shown.upper[0])
         assert tuple(interval) == (trace.lower[t], trace.upper[t])
-    assert stream.state.cells == fleet.state(0).cells
-    counts = [cell[2] for cell in stream.state.cells]
+    assert stream.state.table == fleet.state(0).table
+    counts = [cell[2] for cell in stream.state.table]
     assert counts == [np.sum(phase[:70] % P == p) for p in range(P)]
 
 
@@ -205,14 +205,14 @@ def test_rows_are_counted_when_they_are_shown_and_not_when_they_are_peeked_at() 
         stream.peek((0.0, 1.0))
         stream.predict((0.0, 1.0))
         stream.update(0.5)
-    assert [cell[2] for cell in stream.state.cells] == [2.0, 1.0, 1.0]
+    assert [cell[2] for cell in stream.state.table] == [2.0, 1.0, 1.0]
     stream.predict(Phased((0.0, 1.0), 2))  # the next row would be that of phase 1
     with pytest.raises(PredictionError):
         stream.predict(Phased((0.0, nan), 2))
     stream.update(0.5)
     stream.predict((0.0, 1.0))
     stream.update(0.5)
-    assert [cell[2] for cell in stream.state.cells] == [3.0, 1.0, 2.0]
+    assert [cell[2] for cell in stream.state.table] == [3.0, 1.0, 2.0]
 
 
 # What it takes
@@ -230,11 +230,11 @@ def test_rows_are_counted_when_they_are_shown_and_not_when_they_are_peeked_at() 
     ids=str,
 )
 def test_a_prediction_may_say_its_phase(prediction: Any, row: Any) -> None:
-    assert Corrected(period=24).read(prediction) == row
+    assert Intervals(period=24).read(prediction) == row
 
 
 def test_a_spread_is_read_as_its_ends() -> None:
-    family = Corrected()
+    family = Intervals()
     for spread in (Spread(12.0, 1.5, 2.0), {"low": 1.5, "centre": 12.0, "high": 2}):
         assert family.read(spread) == family.read(Quantiles(10.5, 14.0)) == (10.5, 14.0)
     rng = np.random.default_rng(0)
@@ -253,7 +253,7 @@ def test_a_spread_is_read_as_its_ends() -> None:
 @pytest.mark.parametrize(
     ("period", "prediction", "message"),
     [
-        (0, Phased((0.0, 1.0), 3), r"a phase needs Corrected\(period=…\), got 3.0"),
+        (0, Phased((0.0, 1.0), 3), r"a phase needs intervals\(period=…\), got 3.0"),
         (7, Phased((0.0, 1.0), 0.5), "a phase must be a whole number within ±1e9, got 0.5"),
         (7, Phased((0.0, 1.0), inf), "a phase must be a whole number"),
         (7, Phased((0.0, 1.0), "noon"), "a phase must be a number, got 'noon'"),
@@ -276,10 +276,10 @@ def test_a_wrong_phase_in_arrays_is_refused_with_its_row_and_nothing_moves() -> 
     with pytest.raises(PredictionError, match="row 1: a phase must be a whole number"):
         sp.replay(controller, sp.Tape.from_arrays(columns, zeros))
     fleet = sp.Fleet(controller, ["a", "b", "c"])
-    before = fleet.state("a").family
+    before = fleet.state("a").memory
     with pytest.raises(PredictionError, match=r"whole number within ±1e9, got 0\.5 for stream 'b'"):
         fleet.predict(columns)
-    assert fleet.state("a").family == before
+    assert fleet.state("a").memory == before
     for period in (1, -1, 10**7):
         with pytest.raises(InputError, match="period"):
             sp.intervals(period=period)
@@ -300,14 +300,14 @@ def test_what_was_learnt_can_be_read_in_units_of_y() -> None:
     rng = np.random.default_rng(0)
     unit = 1e-3
     stream = sp.Stream(sp.intervals(period=4))
-    first = stream.controller.sets.learnt(stream.state)  # type: ignore[attr-defined]
+    first = stream.controller.correction.learnt(stream.state)  # type: ignore[attr-defined]
     assert (first.labels, first.bias, first.given, first.season) == (0, 0.0, 0.5, 0.0)
     seen = []
     for t in range(1_600):
         stream.predict((-0.1 * unit, 0.1 * unit))
         stream.update(unit * (5.0 + (3.0 if t % 4 == 1 else -1.0) + rng.normal()))
         if t >= 400 and t % 4 == 3:  # the next row has phase 0
-            seen.append(stream.controller.sets.learnt(stream.state))  # type: ignore[attr-defined]
+            seen.append(stream.controller.correction.learnt(stream.state))  # type: ignore[attr-defined]
     learnt = seen[-1]
     assert (learnt.labels, learnt.period) == (1_600, 4)
 
@@ -331,6 +331,6 @@ def test_ends_that_are_right_as_given_are_trusted() -> None:
     for end, label in zip(1.645 * scale, y, strict=True):
         stream.predict((-end, end))
         stream.update(label)
-        given.append(stream.controller.sets.learnt(stream.state).given)  # type: ignore[attr-defined]
+        given.append(stream.controller.correction.learnt(stream.state).given)  # type: ignore[attr-defined]
     assert min(given[1000:]) > 0.55  # 0.5 is no opinion
     assert np.mean(given[1000:]) > 0.75

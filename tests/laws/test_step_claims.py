@@ -120,8 +120,7 @@ def test_a_window_beyond_its_claim_is_an_alarm() -> None:
     alarms: list[sp.Alarm] = []
     stream = sp.Stream(shrinking(), on_alarm=alarms.append, window=12)
     for k in range(12):
-        stream._state.risks[0].theta = 0.0  # a broken premise: θ does not follow its rule
-        stream._state.risks[0].step = (0.0,)
+        stream._state.put(0, theta=0.0, step=(0.0,))  # a broken premise: θ leaves its rule
         stream.predict((0.0, 1.0))
         stream.update(50.0)
         assert not alarms or k == 11

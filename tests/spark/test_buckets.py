@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint.bulk.vectors import layout_of, pack_rest
+from setpoint.bulk.layout import layout_of
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.spark import buckets
 from setpoint.spark.buckets import VERSION
@@ -76,7 +76,7 @@ def run(work: Work, columns: Columns, every: int) -> tuple[bytes, Columns]:
 
 def plain(controller: sp.Controller, state: Any) -> list[float]:
     """All numbers of a state."""
-    return [*layout_of(controller).pack(state), *pack_rest(state)]
+    return layout_of(controller).pack(state)
 
 
 def states(work: Work, blob: bytes) -> dict[Any, list[float]]:

@@ -14,7 +14,7 @@ import pytest
 
 import setpoint as sp
 from setpoint import spark as keyed
-from setpoint.bulk.vectors import layout_of, pack_rest
+from setpoint.bulk.layout import layout_of
 from setpoint.errors import InputError, StateError
 from setpoint.metrics.usefulness import of_streams
 from setpoint.spark.rows import Rows
@@ -68,7 +68,7 @@ def trace_of(
 
 
 def numbers(controller: sp.Controller, state: Any) -> list[float]:
-    return [*layout_of(controller).pack(state), *pack_rest(state)]
+    return layout_of(controller).pack(state)
 
 
 def assert_same(found: Any, trace: sp.Trace) -> None:

@@ -14,12 +14,13 @@ import numpy as np
 from setpoint import _state_file, spec
 from setpoint._check import whole
 from setpoint.bulk import arrays
-from setpoint.bulk.arrays import Array, Intervals, fixed, inputs
-from setpoint.bulk.blocks import blocks, check_losses, schedule_of
-from setpoint.bulk.compile import compiled, kernel
-from setpoint.bulk.states import States, first_unsound, refusal
-from setpoint.bulk.vectors import PEAK, REST, layout_of, pack_rest, params_of, rest_fields, scalar
-from setpoint.controller import Controller, State, matching
+from setpoint.bulk.arrays import Array, Intervals, fixed
+from setpoint.bulk.compile import SMALL, loops
+from setpoint.bulk.layout import COUNTS, OPEN, layout_of, params_of
+from setpoint.bulk.loops import Loops
+from setpoint.bulk.replay import Events, check_bases, check_promises, ran
+from setpoint.bulk.states import States, first_unsound, refusal, rows_of
+from setpoint.controller import Controller, matching
 from setpoint.errors import (
     AmbiguousReceipt,
     AnsweredReceipt,
@@ -32,15 +33,18 @@ from setpoint.errors import (
     UnknownReceipt,
 )
 from setpoint.guarantee import Certificate, certify
-from setpoint.laws import Law, check_thetas
-from setpoint.parts import trusted
+from setpoint.plan import plan, scalar
 from setpoint.receipts import Batch, Id, checked_id, checked_ids
+from setpoint.state import State
+from setpoint.tape.columns import wholes
+from setpoint.tape.schedule import Schedule, scheduled, steady
 
 __all__ = ["Batch", "Fleet", "Intervals"]
 
 
-# Where the counts lie that change between steps, in the numbers of `pack_rest`.
-_DROPPED = REST.index("dropped") - len(REST)
+_DROPPED = 1 + COUNTS.index("dropped")
+_CELLS = 1 << 14
+"""How many cells of a time-major array are turned at once, so that they stay in the cache."""
 
 
 class Fleet:
@@ -81,9 +85,8 @@ class Fleet:
     def __init__(
         self, controller: Controller, streams: int | Iterable[Id], *, max_pending: int = 1_000
     ) -> None:
-        for place, risk in enumerate(controller.risks):
-            if risk.step is None:
-                Law(controller, place)  # says what is missing
+        if isinstance(controller, Controller):
+            plan(controller)  # says what is missing
         if not scalar(controller):
             raise InputError(
                 "a fleet needs a controller made of scalar rules (interval families, losses of "
@@ -91,27 +94,16 @@ class Fleet:
             )
         self._controller = controller
         self._layout = layout_of(controller)
-        self._params = params_of(controller)
+        self._params, self._stage = params_of(controller)
         self._limit = whole(max_pending, "max_pending", 1)
         self._ids: list[Id] = []
         self._everyone = fixed(np.arange(0))
         self._places: dict[Id, int] = {}
-        self._vectors = np.empty((len(self._layout.fields), 0))
-        self._rest = np.empty((len(pack_rest(controller.init())), 0))
+        self._vectors = np.empty((0, self._layout.size))
         self._waiting: dict[Id, Batch] = {}
-        self._awaits: Array | None = None
         self._retired: list[Id] = []
         self._serial = 0
-        # A user's rule may raise half way, and a user's loss break its promise; ours do not.
-        self._doubted = {
-            place: Law(controller, place)
-            for place, doubted in enumerate(self._layout.doubted)
-            if doubted
-        }
-        parts = (controller.sets, controller.stretch, controller.combine)
-        self._trusted = all(trusted(part) for part in parts) and all(
-            trusted(risk.loss) and trusted(risk.step) for risk in controller.risks
-        )
+        self._steps = 0
         number = isinstance(streams, np.ndarray) and streams.ndim == 0
         listed = isinstance(streams, Iterable) and not number
         self.add(streams if listed else range(whole(streams, "streams", 0)))  # type: ignore[arg-type]
@@ -137,26 +129,27 @@ class Fleet:
         taken = [id for id in new if id in self._places]
         if taken or len(set(new)) < len(new):
             raise InputError(f"every stream needs an id of its own, got {taken or new!r} again")
-        given, repeats = [self._controller.init()], len(new)
-        if states is not None and not isinstance(states, States):
-            given, repeats = [matching(self._controller, state) for state in states], 1
+        if isinstance(states, States):
+            added = states.packed(self._controller, new)
+        elif states is None:
+            first = self._layout.pack(self._controller.init())
+            added = np.repeat(np.array([first]), len(new), axis=0)
+        else:
+            given = [matching(self._controller, state) for state in states]
             if len(given) != len(new):
                 raise InputError(f"got {len(given)} states for {len(new)} streams")
-        packed: Any = [*map(self._layout.pack, given)], [*map(pack_rest, given)]
-        if isinstance(states, States):
-            packed, repeats = states.packed(self._controller, new), 1
-
-        def joined(old: Array, values: Any) -> Array:
-            added = np.array(values, np.float64).reshape(-1, len(old))
-            both = np.concatenate([old, np.repeat(added, repeats, axis=0).T], axis=1)
-            return np.ascontiguousarray(both)
-
-        vectors, self._rest = map(joined, (self._vectors, self._rest), packed)
-        check_thetas(self._controller, vectors[list(self._layout.position.theta)])
-        self._vectors = vectors
+            added = np.array([self._layout.pack(state) for state in given])
+        added = added.reshape(-1, self._layout.size).copy()
+        added[:, OPEN] = 0.0
+        self._check_thetas(added)
+        self._vectors = np.concatenate([self._vectors, added])
         self._places.update((id, place) for place, id in enumerate(new, len(self._ids)))
         self._ids += new
-        self._awaits = None
+
+    def _check_thetas(self, vectors: Array) -> None:
+        thetas = vectors[:, self._layout.places("theta")]
+        if not np.isfinite(thetas).all():
+            raise InputError(f"θ must be finite, got {thetas[~np.isfinite(thetas)][0]}")
 
     def retire(self, ids: Iterable[Id]) -> Mapping[Hashable, State]:
         """Takes streams out and hands back their states; what they awaited is given up.
@@ -165,19 +158,19 @@ class Fleet:
         """
         gone = checked_ids(ids)
         leaving = self._rows(gone)
-        self._rest[_DROPPED, leaving] += self._awaited()[leaving]
-        states = States(self._controller, gone, self._vectors[:, leaving], self._rest[:, leaving])
+        self._vectors[leaving, _DROPPED] += self._vectors[leaving, OPEN]
+        self._vectors[leaving, OPEN] = 0.0
+        states = States(self._controller, gone, self._vectors[leaving])
         keep = np.ones(len(self), dtype=bool)
         keep[leaving] = False
         new_place = np.cumsum(keep) - 1
         if self._waiting:
             new_place[leaving] = -1 - len(self._retired) - np.arange(len(gone))
             self._retired += gone
-        self._vectors = np.ascontiguousarray(self._vectors[:, keep])
-        self._rest = np.ascontiguousarray(self._rest[:, keep])
+        self._vectors = self._vectors[keep]
         self._ids = [id for id, kept in zip(self._ids, keep.tolist(), strict=True) if kept]
         self._places = {id: place for place, id in enumerate(self._ids)}
-        self._everyone, self._awaits = fixed(np.arange(len(self))), None
+        self._everyone = fixed(np.arange(len(self)))
         for batch in self._waiting.values():
             there = np.maximum(batch.rows, 0)
             batch.rows = np.where(batch.rows < 0, batch.rows, new_place[there])
@@ -222,7 +215,7 @@ class Fleet:
             An id for this call, a generated number by default.
         """
         rows = self._rows(ids)
-        columns = arrays.prediction_columns(prediction, self._controller.sets, len(rows), 1)
+        columns = arrays.prediction_columns(prediction, self._controller.reader, len(rows), 1)
         name = self._serial if batch is None else checked_id(batch, "the id of a batch")
         if name in self._waiting:
             raise InputError(f"a batch already waits under the id {name!r}")
@@ -231,34 +224,47 @@ class Fleet:
                 f"{len(self._waiting):,} batches wait for labels, as many as max_pending allows; "
                 "answer or drop some"
             )
-        dtype = columns[0].dtype
-        lower, upper = np.empty(len(rows), dtype), np.empty(len(rows), dtype)
-        lam, leader = np.empty(len(rows)), np.zeros(len(rows), dtype=np.int64)
-        reading = np.empty((len(self._layout.readings), len(rows)))
-        told = np.zeros(2, dtype=np.int64)
-        rules = self._layout.rules
-        in_place = (self._trusted and compiled()) or not (rules.heeds or rules.turns)
-        vectors = self._vectors if in_place else self._vectors.copy()
-        others = self._awaited()[rows].astype(np.float64) if rules.heeds else np.empty(0)
-        run = kernel(self._layout, "aim_row", narrow=dtype == np.float32)
-        run(
-            self._params, vectors, rows, others, columns, reading, lower, upper, lam, leader, told
+        given = rows_of(columns)
+        self._refuse_prediction(rows, columns, given)
+        count, layout = len(rows), self._layout
+        held = Batch(
+            rows, given, np.empty((count, layout.base)), np.empty(count), np.empty(count),
+            np.empty(count), np.zeros(count, np.int64), np.ones(count, dtype=bool),
         )  # fmt: skip
-        if told[0]:
-            self._refuse_prediction(rows, columns)
-        self._vectors = vectors
-        shown = Intervals(fixed(lower), fixed(upper))  # the losses will be taken on them
-        if not len(rows):
+        self._ask(held, columns[0].dtype == np.float32)
+        shown = Intervals(*(_shown(end, columns[0].dtype) for end in (held.lower, held.upper)))
+        if not count:
             return shown
-        waits = np.ones(len(rows), dtype=bool)
-        self._waiting[name] = Batch(rows, reading, *shown, lam, leader, waits)
+        self._waiting[name] = held
         if isinstance(name, int):
             self._serial = max(self._serial, name + 1)
-        if self._awaits is not None:
-            self._awaits[rows] += 1
-        if len(self._waiting) > 1:
-            np.maximum(self._rest[PEAK], self._awaited(), out=self._rest[PEAK])
         return shown
+
+    def _loops(self, steps: int) -> Loops:
+        """Loops for one more call; a fleet that goes on for long is worth compiling for."""
+        self._steps += steps
+        return loops(self._layout, self._steps if self._steps >= SMALL else steps)
+
+    def _ask(self, held: Batch, narrow: bool) -> None:
+        """The sets of a batch."""
+        layout, count = self._layout, len(held.rows)
+        made, vectors = self._loops(count), self._vectors.copy()
+        rows, bounds, events = held.rows.copy(), np.arange(count + 1), np.arange(count)
+        none = np.empty(count)
+        if layout.base:
+            out = np.empty((count, layout.family))
+            made.correct(
+                self._stage, vectors, rows, bounds, events, held.reading, none, held.base,
+                _ALL, out,
+            )  # fmt: skip
+            check_bases(out)
+            held.reading = out
+        unused = np.empty((len(layout.risks), count))
+        made.run(
+            self._params, vectors, rows, bounds, events, held.reading, none, narrow,
+            held.lower, held.upper, held.lam, held.leader, unused, unused,
+        )  # fmt: skip
+        self._vectors = vectors
 
     def update(
         self,
@@ -289,34 +295,52 @@ class Fleet:
                 raise InputError("labels by id need no ids beside them")
             ids, y = list(y), list(y.values())
         places = None if ids is None else self._places_in(name, whole_batch, ids)
-        held = whole_batch if places is None else whole_batch.taken(places)
-        labels = inputs([arrays.numbers(y, "the labels", LabelError)], np.dtype(np.float64))[0]
-        if labels.shape != held.rows.shape:
+        labels = arrays.numbers(y, "the labels", LabelError).astype(np.float64)
+        count = len(whole_batch.rows) if places is None else len(places)
+        if labels.shape != (count,):
             raise LabelError(
-                f"the batch has {len(held.rows):,} predictions, got labels of shape {labels.shape}"
+                f"the batch has {count:,} predictions, got labels of shape {labels.shape}"
                 if places is None
-                else f"got labels of shape {labels.shape} for {len(held.rows):,} ids"
+                else f"got labels of shape {labels.shape} for {count:,} ids"
             )
-        rows = held.rows if held.rows is self._everyone else fixed(np.maximum(held.rows, 0))
-        losses = np.empty((self._layout.risks, len(labels)))
-        told = np.zeros(2, dtype=np.int64)
-        in_place = self._trusted and compiled()
-        vectors = self._vectors if in_place else self._vectors.copy()
-        waits = held.open.copy()
-        kernel(self._layout, "learn_row")(
-            self._params, vectors, rows, held.reading, labels, bool(late), waits, held.lower,
-            held.upper, held.lam, held.leader, losses, told,
+        everyone = places is None
+        places = np.arange(count) if places is None else places
+        open_ones = whole_batch.open[places]
+        self._refuse_label(name, whole_batch.rows[places], open_ones, labels)
+        seen = labels == labels
+        closed = open_ones & (seen | (not late))
+        answered = places[closed]
+        losses = np.full((len(self._layout.risks), len(whole_batch.rows)), np.nan)
+        known = np.full(len(whole_batch.rows), np.nan)
+        known[places] = labels
+        vectors = self._answer(whole_batch, answered, known, losses)
+        check_promises(
+            self._controller, losses[:, answered], whole_batch.lam[answered],
+            vectors[:, self._layout.places("theta")],
         )  # fmt: skip
-        if told[0]:
-            self._refuse_label(name, held, labels)
-        if self._doubted:
-            seen = labels == labels
-            check_losses(self._doubted, losses[:, seen], held.lam[seen])
-        check_thetas(self._controller, vectors[list(self._layout.position.theta)])
         self._vectors = vectors
-        closed = held.open if not told[1] else held.open & ~waits
-        self._close(name, whole_batch, places, closed)
-        return losses if self._layout.risks > 1 else losses[0]
+        whole_batch.open[answered] = False
+        if not whole_batch.open.any():
+            del self._waiting[name]
+        losses = losses if everyone else losses[:, places]
+        return losses if len(losses) > 1 else losses[0]
+
+    def _answer(self, held: Batch, answered: Array, y: Array, losses: Array) -> Array:
+        """The states after some labels of a batch."""
+        layout, count = self._layout, len(answered)
+        made, vectors = self._loops(count), self._vectors.copy()
+        streams, bounds, events = held.rows[answered], np.arange(count + 1), ~answered
+        if layout.base:
+            made.correct(
+                self._stage, vectors, streams, bounds, events, held.reading, y, held.base, _ALL,
+                held.reading,
+            )  # fmt: skip
+        unused = np.empty((len(layout.risks), 1))
+        made.run(
+            self._params, vectors, streams, bounds, events, held.reading, y, False, held.lower,
+            held.upper, held.lam, held.leader, unused, losses,
+        )  # fmt: skip
+        return vectors
 
     def run(
         self,
@@ -351,62 +375,63 @@ class Fleet:
             raise AmbiguousReceipt(
                 f"{len(self._waiting):,} batches wait: answer or drop them before run"
             )
-        columns = arrays.prediction_columns(prediction, self._controller.sets, len(self), 2)
+        columns = arrays.prediction_columns(prediction, self._controller.reader, len(self), 2)
         dtype = columns[0].dtype
         numbers = arrays.numbers(y, "the labels", LabelError)
         if numbers.shape != columns[0].shape:
             raise LabelError(f"labels must have shape {columns[0].shape}, got {numbers.shape}")
-        narrow = dtype == numbers.dtype == np.float32
-        (labels,) = inputs([numbers], dtype if narrow else np.dtype(np.float64))
         if out is None:
-            lower, upper = np.empty(labels.shape, dtype), np.empty(labels.shape, dtype)
+            lower, upper = np.empty(numbers.shape, dtype), np.empty(numbers.shape, dtype)
         else:
-            lower, upper = arrays.outputs(out, labels.shape, dtype, (*columns, labels))
-        schedule = schedule_of(delay, known, labels.shape)
-        if self._doubted or schedule is not None:
-            self._run_blocks(columns, labels, lower, upper, schedule)
-            return Intervals(lower, upper)
-        told = np.zeros(2, dtype=np.int64)
-        vectors = self._vectors.copy()
-        run = kernel(self._layout, "fleet", narrow=dtype == np.float32)
-        run(self._params, vectors, columns, labels, lower, upper, told)
-        if told[0]:
-            row = int(told[0]) - 1
-            self._refuse_prediction(self._rows(None), tuple(column[row] for column in columns))
-            self._refuse_number(self._rows(None), labels[row])
-        check_thetas(self._controller, vectors[list(self._layout.position.theta)])
-        self._vectors = vectors
+            lower, upper = arrays.outputs(out, numbers.shape, dtype, (*columns, numbers))
+        schedule, everyone = _schedule(delay, known, numbers.shape), self._rows(None)
+        for row in range(len(numbers)):
+            part = tuple(column[row] for column in columns)
+            self._refuse_prediction(everyone, part, rows_of(part))
+            self._refuse_number(everyone, numbers[row])
+        self._run(columns, numbers, lower, upper, schedule)
         return Intervals(lower, upper)
 
-    def _run_blocks(self, columns: Any, labels: Array, lower: Array, upper: Array, at: Any) -> None:
-        """The same stream after stream: labels may come late, and losses are checked."""
-        everyone = self._rows(None)
-        place = first_unsound(self._layout, [column.ravel() for column in columns])
-        if place is not None:
-            row = place // len(self)
-            self._refuse_prediction(everyone, tuple(column[row] for column in columns))
-        self._refuse_number(np.tile(everyone, len(labels)), labels.ravel())
-        vectors, rest = self._vectors.copy(), self._rest.copy()
-        job = self._layout, self._params, vectors, rest[PEAK], columns, labels, at
-        for part, block in blocks(*job):
-            lower[:, part], upper[:, part] = block.lower.T, block.upper.T
-            check_losses(self._doubted, block.losses, block.lam)
-        check_thetas(self._controller, vectors[list(self._layout.position.theta)])
-        self._vectors, self._rest = vectors, rest
+    def _run(self, columns: Any, y: Array, lower: Array, upper: Array, at: Any) -> None:
+        """A time-major tape, some streams at a time, each turned to rows of its own."""
+        vectors = self._vectors.copy()
+        (steps, streams), narrow = y.shape, bool(columns[0].dtype == np.float32)
+        made, size = self._loops(y.size), max(1, _CELLS // max(len(y), 1))
+        for start in range(0, streams, size):
+            part = slice(start, min(start + size, streams))
+            count = part.stop - part.start
+            *given, labels = (
+                array[:, part].T.ravel().astype(np.float64) for array in (*columns, y)
+            )
+            rows, offsets = rows_of(given), np.arange(count + 1) * steps
+            here = Events(np.arange(count), offsets, np.empty(0, np.int64), 1)
+            if at is not None:
+                flat = slice(part.start * steps, part.stop * steps)
+                own = Schedule(at.delays[part], at.order[flat], at.upto[flat], at.slots)
+                here = Events(here.streams, 2 * offsets, own.events(offsets), at.slots)
+            states = np.ascontiguousarray(vectors[part])
+            done = ran(self._controller, made, rows, labels, states, here, narrow)
+            with np.errstate(over="ignore"):
+                lower[:, part], upper[:, part] = (end.reshape(count, steps).T for end in done[:2])
+            vectors[part] = states
+        self._vectors = vectors
 
     def drop(self, batch: Id | None = None, ids: Iterable[Id] | None = None) -> None:
         """Gives up what still waits in a batch, or what the streams in `ids` await in it."""
         name, held = self._find(batch)
-        places = None if ids is None else self._places_in(name, held, ids)
-        part = held if places is None else held.taken(places)
-        self._rest[_DROPPED, part.rows[part.open]] += 1
-        self._close(name, held, places, part.open)
+        places = np.arange(len(held.rows)) if ids is None else self._places_in(name, held, ids)
+        gone = places[held.open[places]]
+        self._vectors[held.rows[gone], _DROPPED] += 1.0
+        self._vectors[held.rows[gone], OPEN] -= 1.0
+        held.open[gone] = False
+        if not held.open.any():
+            del self._waiting[name]
 
     # What comes from outside
 
-    def _refuse_prediction(self, rows: Array, columns: tuple[Array, ...]) -> None:
+    def _refuse_prediction(self, rows: Array, columns: tuple[Array, ...], given: Array) -> None:
         """Raises the error of the first prediction that is none."""
-        place = first_unsound(self._layout, columns)
+        place = first_unsound(self._layout, given)
         if place is not None:
             raise PredictionError(
                 f"{refusal(self._controller, columns, place)} for stream "
@@ -424,10 +449,13 @@ class Fleet:
                 f"for stream {self._name(int(rows[place]))!r}"
             )
 
-    def _refuse_label(self, name: Id, held: Batch, labels: Array) -> None:
+    def _refuse_label(self, name: Id, rows: Array, waits: Array, labels: Array) -> None:
         """Raises the error of the first label that is none, or that nothing waits for."""
-        self._refuse_number(held.rows, labels)
-        row = int(held.rows[int((~held.open & (labels == labels)).argmax())])
+        self._refuse_number(rows, labels)
+        wrong = ~waits & (labels == labels)
+        if not wrong.any():
+            return
+        row = int(rows[int(wrong.argmax())])
         if row < 0:
             raise UnknownReceipt(
                 f"stream {self._name(row)!r} was retired and awaits no label in batch {name!r}"
@@ -470,18 +498,6 @@ class Fleet:
             raise UnknownReceipt(f"stream {id!r} has no prediction in batch {name!r}")
         return places
 
-    def _close(self, name: Id, held: Batch, places: Array | None, closed: Array) -> None:
-        """Takes what is no longer awaited out of a batch, and the batch out if nothing waits."""
-        if self._awaits is not None:
-            rows = held.rows if places is None else held.rows[places]
-            self._awaits[rows[closed]] -= 1
-        if places is None:
-            held.open &= ~closed
-        else:
-            held.open[places[closed]] = False
-        if not held.open.any():
-            del self._waiting[name]
-
     def _sweep_out(self) -> None:
         """Forgets the batches in which nothing waits, and who is retired and in none that do."""
         self._waiting = {name: held for name, held in self._waiting.items() if held.open.any()}
@@ -493,14 +509,6 @@ class Fleet:
             gone = held.rows < 0
             if gone.any():
                 held.rows[gone] = -1 - np.searchsorted(named, held.rows[gone])
-
-    def _awaited(self) -> Array:
-        """How many labels each stream awaits; counted anew only after streams came or went."""
-        if self._awaits is None:
-            self._awaits = np.zeros(len(self), dtype=np.int64)
-            for held in self._waiting.values():
-                self._awaits[held.rows[held.open]] += 1
-        return self._awaits
 
     @property
     def pending(self) -> dict[Id, tuple[Id, ...]]:
@@ -515,26 +523,26 @@ class Fleet:
     @property
     def theta(self) -> Array:
         """θ of each stream; one row for each risk if there are several."""
-        thetas = self._vectors[list(self._layout.position.theta)]
-        return thetas if self._layout.risks > 1 else np.asarray(thetas[0])
+        thetas = self._vectors[:, self._layout.places("theta")].T
+        return thetas if len(thetas) > 1 else np.asarray(thetas[0])
 
     @property
     def means(self) -> Array:
         """The mean loss of each stream, NaN without labels; one row for each risk."""
-        totals = self._vectors[list(self._layout.position.total)]
-        judged = self._vectors[self._layout.counters.judged]
+        totals, judged = (self._vectors[:, self._layout.places(n)].T for n in ("total", "judged"))
         means = np.divide(totals, judged, out=np.full_like(totals, np.nan), where=judged > 0)
-        return means if self._layout.risks > 1 else np.asarray(means[0])
+        return means if len(means) > 1 else np.asarray(means[0])
 
     def state(self, id: Id) -> State:
         """The state of one stream, as a `Stream` can go on from."""
         rows = self._rows([id])
-        return States(self._controller, [0], self._vectors[:, rows], self._rest[:, rows])[0]
+        return States(self._controller, [0], self._vectors[rows])[0]
 
     def certificate(self, id: Id) -> Certificate:
         """What is guaranteed of one stream."""
         (place,) = self._rows([id])
-        return certify(self._controller, self.state(id), waiting=int(self._awaited()[place]))
+        waiting = int(self._vectors[place, OPEN])
+        return certify(self._controller, self.state(id), waiting=waiting)
 
     # Saved and loaded
 
@@ -549,7 +557,6 @@ class Fleet:
                 "ids": self._ids,
                 "fields": self._layout.fields,
                 "vectors": self._vectors,
-                "rest": self._rest,
                 "retired": self._retired,
                 "serial": self._serial,
                 "waiting": [
@@ -571,12 +578,8 @@ class Fleet:
             )
             if content["fields"] != fleet._layout.fields:
                 raise StateError(f"{os.fspath(path)} was written by a setpoint with other rules")
-            names = fleet._layout.fields, rest_fields(fleet._layout.risks)
-            for fields, numbers in zip(names, (content["vectors"], content["rest"]), strict=True):
-                _state_file.check_columns(fields, numbers, len(fleet))
-            fleet._vectors, fleet._rest = (
-                np.array(content[each], np.float64, order="C") for each in ("vectors", "rest")
-            )
+            _state_file.check_columns(fleet._layout.fields, content["vectors"].T, len(fleet))
+            fleet._vectors = np.array(content["vectors"], np.float64, order="C")
             fleet._serial, fleet._retired = content["serial"], content["retired"]
             for name, *parts in content["waiting"]:
                 fleet._waiting[name] = fleet._restored(Batch(*parts))
@@ -590,7 +593,8 @@ class Fleet:
         """A batch as `predict` leaves it: the same types of arrays run the same machine code."""
         everyone = self._rows(None)
         held.rows = everyone if np.array_equal(held.rows, everyone) else fixed(held.rows)
-        held.lower, held.upper = fixed(held.lower), fixed(held.upper)
+        for name in ("reading", "base", "lower", "upper", "lam", "leader", "open"):
+            setattr(held, name, np.array(getattr(held, name)))  # arrays that can be written to
         return held
 
     def __copy__(self) -> "Fleet":
@@ -601,3 +605,33 @@ class Fleet:
 
     def __repr__(self) -> str:
         return f"<Fleet of {len(self):,} streams of {self._controller!r}>"
+
+
+_ALL = (1 << 62) - 1
+"""A mask under which every row has a place of its own."""
+
+
+def _shown(ends: Array, dtype: Any) -> Array:
+    """Ends as they are handed out."""
+    with np.errstate(over="ignore"):
+        return fixed(ends if dtype == np.float64 else ends.astype(dtype))
+
+
+def _schedule(delay: Any, known: Any, shape: tuple[int, int]) -> Schedule | None:
+    """When the labels of a time-major tape become known; None if always before the next row."""
+    steps, streams = shape
+    offsets = np.arange(streams + 1) * steps
+    if known is None:
+        late = wholes(delay, "delay", 0) if np.ndim(delay) else np.array(whole(delay, "delay", 0))
+        if late.ndim and len(late) != streams:
+            raise InputError(f"delay must be one number or {streams:,}, got {len(late):,}")
+        return steady(np.broadcast_to(late, (streams,)), offsets) if late.any() else None
+    rows = np.asarray(known)
+    if rows.shape != shape or rows.dtype.kind not in "iu":
+        raise InputError(
+            f"known must be whole numbers of shape {shape}, got {rows.dtype} of {rows.shape}"
+        )
+    if np.any(delay):
+        raise InputError("labels have a delay or rows before which they are known, not both")
+    rows = rows.T.astype(np.int64).ravel()
+    return scheduled(rows, rows, offsets)

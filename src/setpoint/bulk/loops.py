@@ -1,535 +1,387 @@
-"""Bulk loops: the recursion over arrays.
+"""Bulk loops: the recursion over arrays, made of a layout by closure.
 
-    along     each stream of a tape from its first row to its last, with everything written down
-    sweep     one configuration after the other over a tape, with tallies instead of traces
-    fleet     many streams side by side, one row of a time-major tape after the other
-    aim_row   one row of sets for many streams, and
-    learn_row one row of labels
-    events    predictions and labels of many streams in the order in which they came
+    correct   the correction over a tape: a base for every row, before any controller
+    along     labels at once: each stream from its first row to its last, its state in registers
+    run       anything late: each stream through its events, e ≥ 0 asks row e, e < 0 answers row ~e
+    sweep     one configuration after the other over the same rows, tallies instead of traces
     unsound   the first row that is no prediction
 
-`bulk.compile` makes a function of each for one layout: it works out what `rules`, `places`,
-`narrow` and `late` say, unrolls loops over them, and hands the rest to numba, or to Python as it
-is. Columns of a tape come in a tuple. `told` is how a loop reports back.
-
-Where labels come late, `delays` has the delay of each stream; or `order` has the rows of each
-stream in the order in which their labels become known, and `upto` how many of them are known when
-the set of a row is made. What a row leaves for its label waits in a `ring`, in the slot of its
-number.
+The same closures run in plain Python and compiled: `mark`, `jit`, `taken` and `tabled` are what a
+compiler wants, or nothing. Vectors lie one row a stream; arrays are indexed one axis at a time, so
+that lists serve as well.
 """
 
+from collections.abc import Callable
 from math import inf, nan
-from typing import Any
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from numpy import float64
+from numpy import float32, float64
 
-from setpoint.bulk.moves import (
-    answered,
-    due,
-    heeded,
-    keep,
-    numbers_at,
-    position_at,
-    prepared,
-    put_position,
-    shown,
-    taught,
-)
-from setpoint.bulk.vectors import Layout
+from setpoint.bulk.layout import OPEN, Layout
 from setpoint.metrics.tally import NOTHING, count, measure, restarted
-from setpoint.recursion import Numbers, Position, Rules, aim, heed, turn
+from setpoint.recursion import show
+from setpoint.state import COUNTS
 
-__all__ = [
-    "aim_row", "along", "beyond", "events", "fleet", "learn_row", "note", "risky", "sweep",
-    "unsound",
-]  # fmt: skip
+__all__ = ["Loops", "Wrap", "loops_of"]
 
-Array = Any
-
-
-# A tape.
+_FULL, _EMPTY, _TORN, _MISSING = (1 + COUNTS.index(n) for n in ("full", "empty", "torn", "missing"))
+_PEAK = 1 + COUNTS.index("peak")
+_OWN = 7
 
 
-def along(
-    rules: Rules,
-    places: Layout,
-    narrow: bool,
-    late: bool,
-    p: Array,
-    z: Array,
-    offsets: Array,
-    delays: Array,
-    order: Array,
-    upto: Array,
-    ring: Array,
-    peaks: Array,
-    columns: tuple[Array, ...],
-    labels: Array,
-    out_lower: Array,
-    out_upper: Array,
-    out_lam: Array,
-    out_covered: Array,
-    out_theta: Array,
-    out_loss: Array,
-) -> None:
-    """Each stream of a tape, with everything written down; `out_covered` comes filled with True.
+F = TypeVar("F", bound=Callable[..., Any])
 
-    `peaks` has the most that ever waited at once in each stream.
-    """
-    numbers = numbers_at(rules, places, p, 0)
-    mask = ring.shape[0] - 1
-    for s in range(len(offsets) - 1):
-        first, last = offsets[s], offsets[s + 1]
-        position = position_at(rules, places, z, s)
-        rows = tuple([columns[i][first:last] for i in rules.columns])
-        y_of, covered = labels[first:last], out_covered[first:last]
-        lowers, uppers, lams = out_lower[first:last], out_upper[first:last], out_lam[first:last]
-        thetas = tuple([out_theta[i, first:last] for i in rules.risks])
-        losses = tuple([out_loss[i, first:last] for i in rules.risks])
-        judged, full, empty, torn, missing = 0.0, 0.0, 0.0, 0.0, 0.0
-        if late:
-            done, peak, order_of, upto_of = 0, peaks[s], order[first:last], upto[first:last]
-        for t in range(last - first + (1 if late else 0)):
-            if late:
-                ready = due(t, last - first, delays[s], upto_of)
-                while done < ready:
-                    r = done if len(order_of) == 0 else order_of[done]
-                    done += 1
-                    y = float64(y_of[r])
-                    if y != y:
-                        missing += 1.0
+
+class Wrap(Protocol):
+    """What a compiler wants done with a function."""
+
+    def __call__(self, function: F, /) -> F: ...
+
+
+class Loops(NamedTuple):
+    """The loops of one layout."""
+
+    correct: Any
+    along: Any
+    run: Any
+    sweep: Any
+    unsound: Any
+
+
+def _loading(at: int, loss: int, step: int, taken: Any, rest: Any) -> Any:
+    """Risks from a vector."""
+
+    def load(z: Any, s: int) -> Any:
+        memories = taken(z, s, at + _OWN, loss), taken(z, s, at + _OWN + loss, step)
+        risk = taken(z, s, at, _OWN) + memories
+        if rest is None:
+            return (risk,)
+        return (risk,) + rest(z, s)  # noqa: RUF005
+
+    return load
+
+
+def _saving(at: int, loss: int, step: int, rest: Any) -> Any:
+    """Risks into a vector."""
+
+    def save(row: Any, risks: Any) -> None:
+        risk = risks[0]
+        row[at], row[at + 1], row[at + 2], row[at + 3] = risk[0], risk[1], risk[2], risk[3]
+        row[at + 4], row[at + 5], row[at + 6] = risk[4], risk[5], risk[6]
+        for k in range(loss):
+            row[at + _OWN + k] = risk[7][k]
+        for k in range(step):
+            row[at + _OWN + loss + k] = risk[8][k]
+        if rest is not None:
+            rest(row, risks[1:])
+
+    return save
+
+
+def _numbering(at: int, judge: int, step: int, taken: Any, rest: Any) -> Any:
+    """The numbers of risks from a vector."""
+
+    def numbers(p: Any, j: int) -> Any:
+        params = taken(p, j, at + 3, judge), taken(p, j, at + 3 + judge, step)
+        risk = taken(p, j, at, 3) + params
+        if rest is None:
+            return (risk,)
+        return (risk,) + rest(p, j)  # noqa: RUF005
+
+    return numbers
+
+
+def _writing(place: int, rest: Any, rest_values: Any) -> Any:
+    """θ of each risk, and a number of each risk, into column i; places are constants."""
+
+    def thetas(out: Any, i: int, risks: Any) -> None:
+        out[place][i] = risks[0][0]
+        if rest is not None:
+            rest(out, i, risks[1:])
+
+    def values(out: Any, i: int, numbers: Any) -> None:
+        out[place][i] = numbers[0]
+        if rest_values is not None:
+            rest_values(out, i, numbers[1:])
+
+    return thetas, values
+
+
+def _totalling(place: int, rest: Any) -> Any:
+    """The sum of each risk's losses, added to a row."""
+
+    def total(row: Any, risks: Any) -> None:
+        row[place] += risks[0][4]
+        if rest is not None:
+            rest(row, risks[1:])
+
+    return total
+
+
+def _noting(place: int, rest: Any) -> Any:
+    """What promises are held against: least and largest loss, and those on full and empty sets."""
+
+    def note(extremes: Any, j: int, values: Any, lam: float) -> None:
+        value, row = values[0], extremes[j][place]
+        if lam == inf:
+            row[2] = value if value < row[2] else row[2]
+            row[3] = value if value > row[3] else row[3]
+        if lam == -inf:
+            row[4] = value if value < row[4] else row[4]
+            row[5] = value if value > row[5] else row[5]
+        row[0] = value if value < row[0] else row[0]
+        row[1] = value if value > row[1] else row[1]
+        row[6] += 0.0 if value == value else 1.0
+        if rest is not None:
+            rest(extremes, j, values[1:], lam)
+
+    return note
+
+
+def loops_of(
+    layout: Layout,
+    aim: Any,
+    learn: Any,
+    *,
+    mark: Wrap,
+    jit: Wrap,
+    taken: Any,
+    tabled: Any,
+    stamp: str,
+) -> Loops:
+    """The loops of a layout; `stamp` makes compiled code of other rules another code."""
+    rules, risks = layout.rules, len(layout.risks)
+    stretch_at, waited_at, memory_at, table_at = layout.at
+    stretch_size, memory_size, (cells, width) = layout.stretch, layout.memory, layout.table
+    columns, family, base_size = layout.columns, layout.family, layout.base
+    stage_params, stretch_params = layout.stage_params, layout.stretch_params
+    load_risks: Any = None
+    save_risks: Any = None
+    number_risks: Any = None
+    put_thetas: Any = None
+    put_values: Any = None
+    note: Any = None
+    add_totals: Any = None
+    at, end = stretch_at, sum(3 + judge + step for judge, step in layout.numbers)
+    numbers_end = end
+    for place in reversed(range(risks)):
+        (loss, step), (judge, step_params) = layout.risks[place], layout.numbers[place]
+        at, end = at - _OWN - loss - step, end - 3 - judge - step_params
+        load_risks = mark(_loading(at, loss, step, taken, load_risks))
+        save_risks = mark(_saving(at, loss, step, save_risks))
+        number_risks = mark(_numbering(end, judge, step_params, taken, number_risks))
+        put_thetas, put_values = map(mark, _writing(place, put_thetas, put_values))
+        note, add_totals = mark(_noting(place, note)), mark(_totalling(place, add_totals))
+    ends, sound = rules.ends, rules.sound
+    predict, teach = rules.predict, rules.learn
+
+    @mark
+    def load(z: Any, s: int) -> Any:
+        return load_risks(z, s), taken(z, s, stretch_at, stretch_size), z[s][waited_at]
+
+    @mark
+    def save(z: Any, s: int, position: Any) -> None:
+        row = z[s]
+        save_risks(row, position[0])
+        for k in range(stretch_size):
+            row[stretch_at + k] = position[1][k]
+        row[waited_at] = position[2]
+
+    @mark
+    def numbers_at(p: Any, j: int) -> Any:
+        row, after = p[j], numbers_end + stretch_params
+        stretch = taken(p, j, numbers_end, stretch_params)
+        support = row[after + 1], row[after + 2], row[after + 3], row[after + 4]
+        return (number_risks(p, j), stretch, row[after]), support
+
+    @mark
+    def shown(base: Any, lam: float, support: Any, narrow: bool) -> Any:
+        lower, upper = show(ends(base, lam), lam, support[0], support[1])
+        if narrow:  # in float32 the support is rounded outwards
+            lowest, highest = lower <= support[0], upper >= support[1]
+            lower = support[2] if lowest else float64(float32(lower))
+            upper = support[3] if highest else float64(float32(upper))
+        return lower, upper
+
+    @jit
+    def correct(
+        params: Any, z: Any, streams: Any, bounds: Any, events: Any, rows: Any, y: Any, kept: Any,
+        mask: int, out: Any,
+    ) -> None:  # fmt: skip
+        """A base for every row; without events labels come at once, stream after stream."""
+        stamp  # noqa: B018
+        p = taken(params, 0, 0, stage_params)
+        for k in range(len(streams)):
+            s = streams[k]
+            memory, table = (
+                taken(z, s, memory_at, memory_size),
+                tabled(z, s, table_at, cells, width),
+            )
+            waiting = z[s][OPEN]
+            for j in range(bounds[k], bounds[k + 1]):
+                e = events[j] if len(events) else j
+                if e >= 0:
+                    row = taken(rows, e, 0, columns)
+                    memory, base = predict(p, memory, table, row, waiting)
+                    for c in range(family):
+                        out[e][c] = base[c]
+                    if len(events) == 0:
+                        if y[e] == y[e]:
+                            memory = teach(p, memory, table, base, y[e])
                         continue
-                    position, values, lam, leader = answered(
-                        rules, places, numbers, position, z, s, ring, r & mask, y
-                    )
-                    for i in rules.risks:
-                        losses[i][r] = values[i]
-                    judged += 1.0
-                    full += 1.0 if lam == inf else 0.0
-                    empty += 1.0 if lam == -inf else 0.0
-                    torn += 1.0 if leader < 0 else 0.0
-                if t == last - first:
-                    break
-                position, peak = heeded(rules, numbers, position, float64(t - done), peak)
-            y = float64(y_of[t])
-            row = tuple([float64(rows[i][t]) for i in rules.columns])
-            reading = prepared(rules, places, numbers, position, z, s, row)
-            position = turn(rules, numbers, position, reading)
-            lam, leader = aim(rules, numbers, position)
-            lower, upper = shown(rules, narrow, numbers, reading, lam)
-            lowers[t], uppers[t], lams[t] = lower, upper, lam
-            for i in rules.risks:
-                thetas[i][t] = position.theta[i]
-            if late:
-                covered[t] = (lower <= y) & (y <= upper)
-                for i in rules.risks:
-                    losses[i][t] = nan
-                keep(places, ring, t & mask, reading, lam, leader, not covered[t])
-                continue
-            if y != y:
-                for i in rules.risks:
-                    losses[i][t] = nan
-                covered[t] = False
-                missing += 1.0
-                continue
-            # In each branch the loss is a constant, so that whatever follows from it alone is
-            # computed once. `covered` is written in one of them: a compiler then keeps the branch,
-            # and the next θ need not wait for this λ.
-            if (lower <= y) & (y <= upper):
-                position, values = taught(
-                    rules, places, numbers, position, z, s, reading, y, False, lam, leader
-                )
-            else:
-                position, values = taught(
-                    rules, places, numbers, position, z, s, reading, y, True, lam, leader
-                )
-                covered[t] = False
-            for i in rules.risks:
-                losses[i][t] = values[i]
-            judged += 1.0
-            full += 1.0 if lam == inf else 0.0
-            empty += 1.0 if lam == -inf else 0.0
-            torn += 1.0 if leader < 0 else 0.0
-        put_position(rules, places, z, s, position)
-        if late:
-            peaks[s] = peak
-        z[places.counters.judged, s] += judged
-        z[places.counters.full, s] += full
-        z[places.counters.empty, s] += empty
-        z[places.counters.torn, s] += torn
-        z[places.counters.missing, s] += missing
-
-
-def sweep(
-    rules: Rules,
-    places: Layout,
-    narrow: bool,
-    late: bool,
-    p: Array,
-    begin: Array,
-    given: Array,
-    which: Array,
-    work: Array,
-    offsets: Array,
-    delays: Array,
-    order: Array,
-    upto: Array,
-    ring: Array,
-    peaks: Array,
-    columns: tuple[Array, ...],
-    labels: Array,
-    tallies: Array,
-    totals: Array,
-    extremes: Array,
-) -> None:
-    """One configuration after the other over the same tape.
-
-    A stream begins in `begin`, where each configuration has a state, or, if `which` is not
-    negative, in that column of `given`. `work` has a column for the cells of a season. `totals` has
-    the sum of each risk's losses, `extremes` what `note` keeps of each risk whose loss is a user's
-    own. `peaks` has the most that waited at once before each stream.
-    """
-    mask = ring.shape[0] - 1
-    for j in range(p.shape[1]):
-        numbers = numbers_at(rules, places, p, j)
-        tally = NOTHING
-        for s in range(len(offsets) - 1):
-            tally = restarted(tally)
-            position = position_at(rules, places, begin, j)
-            if which[s] >= 0:
-                position = position_at(rules, places, given, which[s])
-            if rules.phase is not None:
-                for k in range(places.cells, len(work)):
-                    work[k, 0] = given[k, which[s]] if which[s] >= 0 else begin[k, j]
-            first, last = offsets[s], offsets[s + 1]
-            if late:
-                done, peak, order_of, upto_of = 0, peaks[s], order[first:last], upto[first:last]
-            for t in range(first, last + (1 if late else 0)):
-                if late:
-                    ready = due(t - first, last - first, delays[s], upto_of)
-                    while done < ready:
-                        r = done if len(order_of) == 0 else order_of[done]
-                        done += 1
-                        y = float64(labels[first + r])
-                        if y != y:
-                            continue
-                        position, values, lam, _ = answered(
-                            rules, places, numbers, position, work, 0, ring, r & mask, y
-                        )
-                        for i in rules.risks:
-                            if places.doubted[i]:
-                                sign = -1.0 if rules.grows[i] else 1.0
-                                note(extremes, i, j, values[i], lam, sign)
-                    if t == last:
-                        break
-                    waiting = float64(t - first - done)
-                    position, peak = heeded(rules, numbers, position, waiting, peak)
-                y = float64(labels[t])
-                row = tuple([float64(columns[i][t]) for i in rules.columns])
-                reading = prepared(rules, places, numbers, position, work, 0, row)
-                position = turn(rules, numbers, position, reading)
-                lam, leader = aim(rules, numbers, position)
-                lower, upper = shown(rules, narrow, numbers, reading, lam)
-                if late:
-                    missed = not ((lower <= y) & (y <= upper))
-                    keep(places, ring, (t - first) & mask, reading, lam, leader, missed)
-                if y != y:
-                    continue
-                length, whole, nothing, near, apart = measure(
-                    lower, upper, y, numbers.support[0], numbers.support[1]
-                )
-                if late:
-                    tally = count(tally, length, whole, nothing, near, apart, missed)
-                    continue
-                if (lower <= y) & (y <= upper):
-                    position, values = taught(
-                        rules, places, numbers, position, work, 0, reading, y, False, lam, leader
-                    )
-                    tally = count(tally, length, whole, nothing, near, apart, False)
+                    waiting += 1.0
+                    held = kept[e & mask]
+                    for c in range(base_size):
+                        held[c] = base[c]
                 else:
-                    position, values = taught(
-                        rules, places, numbers, position, work, 0, reading, y, True, lam, leader
-                    )
-                    tally = count(tally, length, whole, nothing, near, apart, True)
-                for i in rules.risks:
-                    if places.doubted[i]:
-                        note(extremes, i, j, values[i], lam, -1.0 if rules.grows[i] else 1.0)
-            for i in rules.risks:
-                totals[i, j] += position.total[i]
-        for k in range(12):
-            tallies[k, j] = tally[k]
+                    i = ~e
+                    waiting -= 1.0
+                    if y[i] == y[i]:
+                        base = taken(kept, i & mask, 0, base_size)
+                        memory = teach(p, memory, table, base, y[i])
+            vector = z[s]
+            for c in range(memory_size):
+                vector[memory_at + c] = memory[c]
 
+    @jit
+    def along(
+        params: Any, z: Any, offsets: Any, rows: Any, y: Any, narrow: bool, lower: Any, upper: Any,
+        lams: Any, covered: Any, theta: Any, loss: Any,
+    ) -> None:  # fmt: skip
+        """Every label comes before the next row; `covered` comes filled with True."""
+        stamp  # noqa: B018
+        numbers, support = numbers_at(params, 0)
+        for s in range(len(offsets) - 1):
+            position, others = load(z, s), z[s][OPEN]
+            missing, full, empty, torn = 0.0, 0.0, 0.0, 0.0
+            for i in range(offsets[s], offsets[s + 1]):
+                base, label = taken(rows, i, 0, family), y[i]
+                put_thetas(theta, i, position[0])
+                position, lam, leader = aim(numbers, position, others)
+                low, high = shown(base, lam, support, narrow)
+                lower[i], upper[i], lams[i] = low, high, lam
+                if label != label:
+                    missing += 1.0
+                    covered[i] = False
+                    for k in range(risks):
+                        loss[k][i] = nan
+                    continue
+                # In each branch the loss is a constant; `covered` is written in one of them, so
+                # that a compiler keeps the branch and the next θ need not wait for this λ.
+                if (low <= label) & (label <= high):
+                    position, values = learn(numbers, position, base, False, label, lam, leader)
+                else:
+                    position, values = learn(numbers, position, base, True, label, lam, leader)
+                    covered[i] = False
+                put_values(loss, i, values)
+                full += 1.0 if lam == inf else 0.0
+                empty += 1.0 if lam == -inf else 0.0
+                torn += 1.0 if leader < 0 else 0.0
+            save(z, s, position)
+            vector = z[s]
+            vector[_MISSING] += missing
+            vector[_FULL] += full
+            vector[_EMPTY] += empty
+            vector[_TORN] += torn
 
-def note(extremes: Array, i: int, j: int, value: float, lam: float, sign: float) -> None:
-    """What the promises of a loss are held against: its least and largest value, its worst on
-    full and on empty sets, and whether it was ever no number."""
-    extremes[i, 0, j] = value if value < extremes[i, 0, j] else extremes[i, 0, j]
-    extremes[i, 1, j] = value if value > extremes[i, 1, j] else extremes[i, 1, j]
-    if lam == inf:
-        extremes[i, 2, j] = value if sign * (value - extremes[i, 2, j]) > 0.0 else extremes[i, 2, j]
-    if lam == -inf:
-        extremes[i, 3, j] = value if sign * (value - extremes[i, 3, j]) < 0.0 else extremes[i, 3, j]
-    extremes[i, 4, j] += 0.0 if value == value else 1.0
+    @jit
+    def run(
+        params: Any, z: Any, streams: Any, bounds: Any, events: Any, rows: Any, y: Any,
+        narrow: bool, lower: Any, upper: Any, lams: Any, leaders: Any, theta: Any, loss: Any,
+    ) -> None:  # fmt: skip
+        """Each stream of `streams` through its events, from `bounds[k]` to `bounds[k + 1]`."""
+        stamp  # noqa: B018
+        numbers, support = numbers_at(params, 0)
+        for k in range(len(streams)):
+            s = streams[k]
+            position, vector = load(z, s), z[s]
+            for j in range(bounds[k], bounds[k + 1]):
+                e = events[j]
+                i = e if e >= 0 else ~e
+                base = taken(rows, i, 0, family)
+                if e >= 0:
+                    put_thetas(theta, i, position[0])
+                    others = vector[OPEN]
+                    position, lam, leader = aim(numbers, position, others)
+                    lower[i], upper[i] = shown(base, lam, support, narrow)
+                    lams[i], leaders[i] = lam, leader
+                    vector[OPEN] = others + 1.0
+                    if others >= vector[_PEAK]:
+                        vector[_PEAK] = others + 1.0
+                    continue
+                vector[OPEN] -= 1.0
+                label, lam, leader = y[i], lams[i], leaders[i]
+                if label != label:
+                    vector[_MISSING] += 1.0
+                    for c in range(risks):
+                        loss[c][i] = nan
+                    continue
+                missed = not ((lower[i] <= label) & (label <= upper[i]))
+                position, values = learn(numbers, position, base, missed, label, lam, leader)
+                put_values(loss, i, values)
+                vector[_FULL] += 1.0 if lam == inf else 0.0
+                vector[_EMPTY] += 1.0 if lam == -inf else 0.0
+                vector[_TORN] += 1.0 if leader < 0 else 0.0
+            save(z, s, position)
 
+    @jit
+    def sweep(
+        params: Any, begin: Any, given: Any, which: Any, bounds: Any, events: Any, rows: Any,
+        y: Any, narrow: bool, held: Any, tallies: Any, totals: Any, extremes: Any,
+    ) -> None:  # fmt: skip
+        """Every configuration over the same rows; without events labels come at once.
 
-def unsound(rules: Rules, columns: tuple[Array, ...], told: Array) -> None:
-    """`told[0]` becomes the first row that is no prediction, −1 if there is none."""
-    told[0] = -1
-    for t in range(len(columns[0])):
-        if not rules.sound(tuple([float64(columns[i][t]) for i in rules.columns])):
-            told[0] = t
-            return
+        A stream begins in `begin`, where each configuration has a state, or, if `which` is not
+        negative, in that row of `given`.
+        """
+        stamp  # noqa: B018
+        for j in range(len(params)):
+            numbers, support = numbers_at(params, j)
+            tally = NOTHING
+            for s in range(len(bounds) - 1):
+                tally = restarted(tally)
+                position, others = load(begin, j), 0.0
+                if which[s] >= 0:
+                    position, others = load(given, which[s]), given[which[s]][OPEN]
+                for m in range(bounds[s], bounds[s + 1]):
+                    e = events[m] if len(events) else m
+                    i = e if e >= 0 else ~e
+                    base, label = taken(rows, i, 0, family), y[i]
+                    if e >= 0:
+                        position, lam, leader = aim(numbers, position, others)
+                        low, high = shown(base, lam, support, narrow)
+                        missed = not ((low <= label) & (label <= high))
+                        if label == label:
+                            length, whole, nothing, near, apart = measure(
+                                low, high, label, support[0], support[1]
+                            )
+                            tally = count(tally, length, whole, nothing, near, apart, missed)
+                        if len(events):
+                            others += 1.0
+                            cell = held[i]
+                            cell[0], cell[1], cell[2] = lam, float64(leader), 1.0 if missed else 0.0
+                            continue
+                    else:
+                        others -= 1.0
+                        cell = held[i]
+                        lam, leader, missed = cell[0], int(cell[1]), cell[2] > 0.0
+                    if label == label:
+                        position, values = learn(
+                            numbers, position, base, missed, label, lam, leader
+                        )
+                        note(extremes, j, values, lam)
+                add_totals(totals[j], position[0])
+            for k in range(12):
+                tallies[j][k] = tally[k]
 
-
-# A fleet.
-
-
-def risky(rules: Rules, numbers: Numbers, position: Position) -> bool:
-    """Whether the safeguard may choose the next set: θ is outside, or φ may have overflowed."""
-    outside = False
-    for i in rules.risks:
-        theta = position.theta[i]
-        outside = outside | (theta > numbers.top[i]) | (theta < numbers.bottom[i])
-        lam = rules.phi(numbers.phi, position.stretch, theta)
-        outside = outside | (lam - lam != 0.0)
-    return outside
-
-
-def fleet(
-    rules: Rules,
-    places: Layout,
-    narrow: bool,
-    p: Array,
-    z: Array,
-    columns: tuple[Array, ...],
-    labels: Array,
-    out_lower: Array,
-    out_upper: Array,
-    told: Array,
-) -> None:
-    """Many streams side by side, one row of a time-major tape after the other.
-
-    `told[0]` is 0 at the end, or the number of the row, from 1, at which a wrong prediction or
-    label ended it. What is rare is counted apart: as long as no θ is outside its bounds, and
-    almost always none is, no full or empty set needs counting.
-    """
-    numbers = numbers_at(rules, places, p, 0)
-    steps, streams = labels.shape
-    outside = 1
-    for t in range(steps):
-        row_of = tuple([columns[i][t] for i in rules.columns])
-        y_of, lowers, uppers = labels[t], out_lower[t], out_upper[t]
-        if outside > 0:
-            for s in range(streams):
-                lam, leader = aim(rules, numbers, position_at(rules, places, z, s))
-                seen = y_of[s] == y_of[s]
-                z[places.counters.full, s] += 1.0 if seen & (lam == inf) else 0.0
-                z[places.counters.empty, s] += 1.0 if seen & (lam == -inf) else 0.0
-                z[places.counters.torn, s] += 1.0 if seen & (leader < 0) else 0.0
-        rare = 0
-        for s in range(streams):
-            y = float64(y_of[s])
-            row = tuple([float64(row_of[i][s]) for i in rules.columns])
-            position = position_at(rules, places, z, s)
-            reading = prepared(rules, places, numbers, position, z, s, row)
-            position = turn(rules, numbers, position, reading)
-            lam, leader = aim(rules, numbers, position)
-            lower, upper = shown(rules, narrow, numbers, reading, lam)
-            lowers[s], uppers[s] = lower, upper
-            missed = not ((lower <= y) & (y <= upper))
-            position, _ = taught(
-                rules, places, numbers, position, z, s, reading, y, missed, lam, leader
-            )
-            put_position(rules, places, z, s, position)
-            odd = (not rules.sound(row)) | (y - y != 0.0) | beyond(rules, numbers, y)
-            rare += 1 if odd | risky(rules, numbers, position) else 0
-        outside = 0
-        if rare > 0:
-            wrong = 0
-            for s in range(streams):
-                y = float64(y_of[s])
-                row = tuple([float64(row_of[i][s]) for i in rules.columns])
-                infinite = (y == inf) | (y == -inf) | beyond(rules, numbers, y)
-                wrong += 1 if infinite | (not rules.sound(row)) else 0
-                outside += 1 if risky(rules, numbers, position_at(rules, places, z, s)) else 0
-                hidden = 0.0 if y == y else 1.0
-                z[places.counters.missing, s] += hidden
-                z[places.counters.judged, s] -= hidden
-            if wrong > 0:
-                told[0] = t + 1
+    @jit
+    def unsound(rows: Any, found: Any) -> None:
+        """`found[0]` becomes the first row that is no prediction, −1 if there is none."""
+        stamp  # noqa: B018
+        found[0] = -1
+        for i in range(len(rows)):
+            if not sound(taken(rows, i, 0, columns)):
+                found[0] = i
                 return
-    for s in range(streams):
-        z[places.counters.judged, s] += steps
 
-
-def beyond(rules: Rules, numbers: Numbers, y: float) -> bool:
-    """Whether a label lies outside the support."""
-    if rules.cuts:
-        return (y < numbers.support[0]) | (y > numbers.support[1])
-    return False
-
-
-def aim_row(
-    rules: Rules,
-    places: Layout,
-    narrow: bool,
-    p: Array,
-    z: Array,
-    rows: Array,
-    others: Array,
-    columns: tuple[Array, ...],
-    out_reading: Array,
-    out_lower: Array,
-    out_upper: Array,
-    out_lam: Array,
-    out_leader: Array,
-    told: Array,
-) -> None:
-    """One row of sets for the streams in `rows`.
-
-    `told[0]` is the number of wrong predictions; if there are any, nothing is done.
-
-    `others` says how many other predictions of each stream wait; it is empty where no rule asks.
-    `out_reading` takes what the receipts hold: one row for each number of a reading, none where
-    the label needs nothing of it.
-    """
-    numbers = numbers_at(rules, places, p, 0)
-    wrong = 0
-    for j in range(len(rows)):
-        wrong += 0 if rules.sound(tuple([float64(columns[i][j]) for i in rules.columns])) else 1
-    told[0] = wrong
-    if wrong > 0:
-        return
-    for j in range(len(rows)):
-        row = tuple([float64(columns[i][j]) for i in rules.columns])
-        position = position_at(rules, places, z, rows[j])
-        if rules.heeds:
-            position = heed(rules, numbers, position, others[j])
-        reading = prepared(rules, places, numbers, position, z, rows[j], row)
-        position = turn(rules, numbers, position, reading)
-        if rules.heeds | rules.turns:
-            put_position(rules, places, z, rows[j], position)
-        lam, leader = aim(rules, numbers, position)
-        lower, upper = shown(rules, narrow, numbers, reading, lam)
-        out_lower[j], out_upper[j], out_lam[j], out_leader[j] = lower, upper, lam, leader
-        for k in places.readings:
-            out_reading[k, j] = reading[k]
-
-
-def learn_row(
-    rules: Rules,
-    places: Layout,
-    p: Array,
-    z: Array,
-    rows: Array,
-    held: Array,
-    labels: Array,
-    lasting: bool,
-    waits: Array,
-    lowers: Array,
-    uppers: Array,
-    lams: Array,
-    leaders: Array,
-    out_loss: Array,
-    told: Array,
-) -> None:
-    """One row of labels for the streams in `rows`: NaN leaves a stream as it is.
-
-    `lasting` says that a prediction without a label goes on waiting.
-    `told[0]` is the number of labels that are wrong or answer what does not wait; if there are
-    any, nothing is done. `told[1]` is how many still wait.
-    """
-    numbers = numbers_at(rules, places, p, 0)
-    wrong, left = 0, 0
-    for j in range(len(rows)):
-        y = float64(labels[j])
-        infinite = (y == inf) | (y == -inf) | beyond(rules, numbers, y)
-        wrong += 1 if infinite | ((y == y) & (not waits[j])) else 0
-    told[0] = wrong
-    if wrong > 0:
-        return
-    for j in range(len(rows)):
-        y, lam, leader, s = float64(labels[j]), lams[j], leaders[j], rows[j]
-        lower, upper = float64(lowers[j]), float64(uppers[j])
-        reading = tuple([held[k, j] for k in places.readings])
-        missed = not ((lower <= y) & (y <= upper))
-        position = position_at(rules, places, z, s)
-        position, values = taught(
-            rules, places, numbers, position, z, s, reading, y, missed, lam, leader
-        )
-        put_position(rules, places, z, s, position)
-        seen = y == y
-        for i in rules.risks:
-            out_loss[i, j] = values[i]
-        z[places.counters.judged, s] += 1.0 if seen else 0.0
-        z[places.counters.full, s] += 1.0 if seen & (lam == inf) else 0.0
-        z[places.counters.empty, s] += 1.0 if seen & (lam == -inf) else 0.0
-        z[places.counters.torn, s] += 1.0 if seen & (leader < 0) else 0.0
-        is_open = waits[j] & (not seen)
-        z[places.counters.missing, s] += 1.0 if is_open & (not lasting) else 0.0
-        waits[j] = is_open & lasting
-        left += 1 if is_open & lasting else 0
-    told[1] = left
-
-
-def events(
-    rules: Rules,
-    places: Layout,
-    narrow: bool,
-    p: Array,
-    z: Array,
-    peaks: Array,
-    waiting: Array,
-    rows: Array,
-    slots: Array,
-    asks: Array,
-    columns: tuple[Array, ...],
-    labels: Array,
-    held: Array,
-    lowers: Array,
-    uppers: Array,
-    lams: Array,
-    leaders: Array,
-    out_loss: Array,
-) -> None:
-    """Predictions and labels of many streams in the order in which they came.
-
-    Event j belongs to the stream in column `rows[j]`. Where `asks[j]`, it is a prediction, which
-    leaves what its label will ask for in `slots[j]`; else the label of what lies in that slot,
-    where NaN says that none will come. `waiting` counts what each stream awaits, and `peaks` the
-    most it ever did.
-    """
-    numbers = numbers_at(rules, places, p, 0)
-    for j in range(len(rows)):
-        s, k = rows[j], slots[j]
-        position = position_at(rules, places, z, s)
-        if asks[j]:
-            position, peaks[s] = heeded(rules, numbers, position, waiting[s], peaks[s])
-            waiting[s] += 1.0
-            row = tuple([float64(columns[i][j]) for i in rules.columns])
-            reading = prepared(rules, places, numbers, position, z, s, row)
-            position = turn(rules, numbers, position, reading)
-            if rules.heeds | rules.turns:
-                put_position(rules, places, z, s, position)
-            lam, leader = aim(rules, numbers, position)
-            lowers[k], uppers[k] = shown(rules, narrow, numbers, reading, lam)
-            lams[k], leaders[k] = lam, leader
-            for i in places.readings:
-                held[i, k] = reading[i]
-        else:
-            waiting[s] -= 1.0
-            y, lam, leader = float64(labels[j]), lams[k], leaders[k]
-            reading = tuple([held[i, k] for i in places.readings])
-            missed = not ((lowers[k] <= y) & (y <= uppers[k]))
-            position, values = taught(
-                rules, places, numbers, position, z, s, reading, y, missed, lam, leader
-            )
-            put_position(rules, places, z, s, position)
-            for i in rules.risks:
-                out_loss[i, j] = values[i]
-            seen = y == y
-            z[places.counters.judged, s] += 1.0 if seen else 0.0
-            z[places.counters.full, s] += 1.0 if seen & (lam == inf) else 0.0
-            z[places.counters.empty, s] += 1.0 if seen & (lam == -inf) else 0.0
-            z[places.counters.torn, s] += 1.0 if seen & (leader < 0) else 0.0
-            z[places.counters.missing, s] += 0.0 if seen else 1.0
+    return Loops(correct, along, run, sweep, unsound)

@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from math import inf, nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from setpoint import metrics
 from setpoint._html import table
-from setpoint.bulk.compile import compiled, kernel
+from setpoint.bulk.compile import loops
+from setpoint.bulk.layout import layout_of, params_of
+from setpoint.bulk.loops import Loops
 from setpoint.bulk.rows import Ends, steps
 from setpoint.bulk.states import (
     LENGTHS,
@@ -29,21 +31,23 @@ from setpoint.bulk.states import (
     columns_of,
     is_narrow,
     listed,
+    rows_of,
     scalar_columns,
-    support_of,
 )
-from setpoint.bulk.vectors import PEAK, Layout, layout_of, params_of, scalar, waiting
-from setpoint.controller import Controller, State
+from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate, certify
-from setpoint.laws import Law, check_thetas
 from setpoint.losses import Misses
 from setpoint.metrics.usefulness import Streams, of_streams
+from setpoint.plan import plan, scalar, support_of
 from setpoint.sets import Interval, LabelSet
 from setpoint.sets.family import Columns, Sides, size_of
+from setpoint.state import State
 from setpoint.tape import Tape
 
-__all__ = ["Trace", "nominal", "replay"]
+__all__ = [
+    "Events", "Ran", "Trace", "based", "check_bases", "check_promises", "nominal", "ran", "replay",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,8 +186,9 @@ class Trace:
         if self.uses is not None:
             return self.uses.together()
         if self.shown and isinstance(self.shown[0], LabelSet):
+            classes = max(len(labels.classes) for labels in self.shown)
             return metrics.label_usefulness(
-                [len(labels) for labels in self.shown], self.tape.y, len(self.tape.prediction),
+                [len(labels) for labels in self.shown], self.tape.y, classes,
                 confidence_level=nominal(self.controller),
             )  # fmt: skip
         return None
@@ -275,7 +280,7 @@ class Trace:
 def _middle(controller: Controller, tape: Tape) -> Array | None:
     """The forecast of each row as it was given; None where there is no single one."""
     columns = columns_of(controller, tape)
-    sets = controller.sets
+    sets = controller.reader
     names = sets.columns if isinstance(sets, Columns) else None
     arrays = [column for column in columns if isinstance(column, np.ndarray)]
     if len(columns) == 1 and arrays:
@@ -376,54 +381,132 @@ def replay(
         raise InputError("columns are named for a data frame, and a tape has its own")
     tape = tape if delay is None else tape.late(delay)
     begin = Begin(controller, tape, state)
-    run = _compiled if compiled() and scalar(controller) else _by_rows
+    run = _scalar if scalar(controller) else _by_rows
     return run(controller, tape, begin)
 
 
-def _compiled(controller: Controller, tape: Tape, begin: Begin) -> Trace:
+class Events(NamedTuple):
+    """The questions and answers of a tape: its streams, where their events begin, the events.
+
+    Without events labels come at once, and the bounds are those of the rows.
+    """
+
+    streams: Array
+    bounds: Array
+    events: Array
+    slots: int
+
+    @classmethod
+    def of(cls, tape: Tape) -> "Events":
+        """The events of a tape."""
+        offsets, schedule = tape.segments.offsets, tape.schedule
+        streams = np.arange(len(offsets) - 1)
+        if schedule is None:
+            return cls(streams, offsets, np.empty(0, np.int64), 1)
+        return cls(streams, 2 * offsets, schedule.events(offsets), schedule.slots)
+
+
+class Ran(NamedTuple):
+    """What loops wrote down, row for row: θ and losses have one row for each risk."""
+
+    lower: Array
+    upper: Array
+    lam: Array
+    covered: Array
+    theta: Array
+    losses: Array
+
+
+def ran(
+    controller: Controller, made: Loops, rows: Array, y: Array, vectors: Array, at: Events,
+    narrow: bool,
+) -> Ran:  # fmt: skip
+    """Streams that lie one after the other, through loops: corrected, then controlled."""
+    layout, count = layout_of(controller), len(rows)
+    rows = based(controller, made, rows, y, vectors, at)
+    params, risks = params_of(controller)[0], len(layout.risks)
+    lower, upper, lam = np.empty(count), np.empty(count), np.empty(count)
+    theta, losses = np.empty((risks, count)), np.empty((risks, count))
+    if len(at.events):
+        leaders = np.empty(count, np.int64)
+        made.run(
+            params, vectors, at.streams, at.bounds, at.events, rows, y, narrow, lower, upper, lam,
+            leaders, theta, losses,
+        )  # fmt: skip
+        covered = (lower <= y) & (y <= upper)
+    else:
+        covered = np.ones(count, dtype=bool)
+        made.along(
+            params, vectors, at.bounds, rows, y, narrow, lower, upper, lam, covered, theta, losses
+        )
+    check_promises(controller, losses, lam, vectors[:, layout.places("theta")])
+    return Ran(lower, upper, lam, covered, theta, losses)
+
+
+def based(
+    controller: Controller, made: Loops, rows: Array, y: Array, vectors: Array, at: Events
+) -> Array:
+    """The rows as the family reads them: corrected once, whatever controls them afterwards."""
+    layout = layout_of(controller)
+    if not layout.base:
+        return rows
+    out, kept = np.empty((len(rows), layout.family)), np.empty((at.slots, layout.base))
+    params = params_of(controller)[1]
+    made.correct(
+        params, vectors, at.streams, at.bounds, at.events, rows, y, kept, at.slots - 1, out
+    )
+    check_bases(out)
+    return out
+
+
+def check_bases(bases: Array) -> None:
+    """Raises the error of the first base of a correction that is no number."""
+    bad = (bases != bases).any(axis=1)
+    if bad.any():
+        row = int(bad.argmax())
+        raise InputError(
+            f"row {row}: the ends of an interval must be numbers, the correction gave "
+            f"{tuple(bases[row].tolist())}"
+        )
+
+
+def _scalar(controller: Controller, tape: Tape, begin: Begin) -> Trace:
+    """A trace by loops over arrays."""
     layout = layout_of(controller)
     columns = scalar_columns(controller, layout, tape)
     check_labels(controller, tape.y)
-    count, risks = len(tape), layout.risks
-    narrow = is_narrow(controller, columns)
-    ends = np.float32 if narrow else np.float64
-    lower, upper = np.empty(count, ends), np.empty(count, ends)
-    lam, theta, losses = np.empty(count), np.empty((risks, count)), np.empty((risks, count))
-    covered = np.ones(count, dtype=bool)
-    vectors, rest = begin.vectors(layout)
-    inputs = tuple(np.ascontiguousarray(tape.by_stream(column)) for column in columns)
-    labels = np.ascontiguousarray(tape.by_stream(tape.y))
-    run = kernel(layout, "along", narrow=narrow, late=tape.schedule is not None)
-    run(
-        params_of(controller), vectors, tape.segments.offsets, *waiting(layout, tape.schedule),
-        rest[PEAK], inputs, labels, lower, upper, lam, covered, theta, losses,
-    )  # fmt: skip
-    _check_losses(controller, layout, losses, lam, labels)
-    check_thetas(controller, vectors[list(layout.position.theta)])
-    del inputs, labels
-    states = States(controller, tape.streams, vectors, rest)
-    lower, upper, lam, covered, theta, losses = map(
-        tape.by_row, (lower, upper, lam, covered, theta, losses)
-    )
+    narrow, vectors = is_narrow(controller, columns), begin.vectors(layout)
+    labels = np.ascontiguousarray(tape.by_stream(tape.y), np.float64)
+    rows = rows_of([tape.by_stream(column) for column in columns])
+    made = loops(layout, len(tape))
+    done = ran(controller, made, rows, labels, vectors, Events.of(tape), narrow)
+    if narrow:
+        with np.errstate(over="ignore"):
+            done = done._replace(
+                lower=done.lower.astype(np.float32), upper=done.upper.astype(np.float32)
+            )
+    states = States(controller, tape.streams, vectors)
+    lower, upper, lam, covered, theta, losses = map(tape.by_row, done)
     return Trace(controller, tape, lower, upper, None, lam, covered, theta, losses, states)
 
 
-def _check_losses(
-    controller: Controller, layout: Layout, losses: Array, lam: Array, y: Array
-) -> None:
-    """Raises the error of the first loss that breaks the promises a user's own loss makes."""
-    for index in range(layout.risks):
-        if not layout.doubted[index]:
-            continue
-        law, values = Law(controller, index), losses[index]
-        promise, sign = law.promise, -1.0 if law.grows else 1.0
-        kept = (promise.low <= values) & (values <= promise.high)
-        kept &= ~((lam == inf) & (sign * (values - promise.full) > 0.0))
-        kept &= ~((lam == -inf) & (sign * (values - promise.empty) < 0.0))
-        broken = ~kept & (y == y)
+def check_promises(controller: Controller, losses: Array, lam: Array, thetas: Array) -> None:
+    """Raises the error of the first loss that breaks its promise, or of a θ that is not finite."""
+    for promise, values, risk in zip(
+        plan(controller).promises, losses, controller.risks, strict=True
+    ):
+        declared, sign = promise.declared, -1.0 if promise.declared.grows else 1.0
+        with np.errstate(invalid="ignore"):
+            broken = (values < declared.low) | (values > declared.high)
+            broken |= (lam == inf) & (sign * (values - declared.full) > 0.0)
+            if promise.empties:
+                broken |= (lam == -inf) & (sign * (values - declared.empty) < 0.0)
         if broken.any():
             place = int(broken.argmax())
-            law.check_value(float(values[place]), float(lam[place]))
+            promise.check(float(values[place]), float(lam[place]))
+        if not np.isfinite(thetas).all():
+            bad = thetas[~np.isfinite(thetas)][0]
+            raise InputError(f"the θ of {type(risk.step).__name__} must be finite, got {bad}")
 
 
 def _by_rows(controller: Controller, tape: Tape, begin: Begin) -> Trace:

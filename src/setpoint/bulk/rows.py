@@ -1,21 +1,22 @@
 """A controller over a tape in plain Python, row by row: whatever its parts are."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import nan
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from setpoint.bulk.states import columns_of, is_narrow, support_of
-from setpoint.bulk.vectors import outward
-from setpoint.controller import Controller, State
+from setpoint.bulk.layout import outward
+from setpoint.bulk.states import columns_of, is_narrow
+from setpoint.controller import Controller
 from setpoint.errors import LabelError, PredictionError
-from setpoint.laws import Law, Laws, aim_one, learn_one, prepared, turned
+from setpoint.losses import declaration
 from setpoint.parts import Capability
+from setpoint.plan import plan, support_of
 from setpoint.predictions import Phased, Probabilities
 from setpoint.sets import Interval
-from setpoint.sets.family import Draws, Learns, Sides, Taped, seasonal
+from setpoint.sets.family import Columns, Taped
+from setpoint.state import State
 from setpoint.tape import Tape
 from setpoint.tape.columns import Column
 
@@ -42,87 +43,101 @@ def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterat
     `states` has the state each stream begins in; the steps change it. A row comes once its label
     and those of all rows before it are taken in.
     """
-    family: Any = controller.sets
-    single, split = len(controller.risks) == 1, isinstance(family, Sides)
-    learns, phased = isinstance(family, Learns), seasonal(family)
-    columns = columns_of(controller, tape)
-    narrowed = _Narrowed(support_of(controller)) if is_narrow(controller, columns) else None
-    taped = family.taped if isinstance(family, Taped) else family.label
-    draws = isinstance(family, Draws) and family.draws
-    chances = tape.extras.get("u") if draws else None
-    nothing = (nan,) * len(controller.risks)
+    columns, made, reader = columns_of(controller, tape), plan(controller), controller.reader
+    names = (reader.columns if isinstance(reader, Columns) else None) or ()
+    read = _reader(made.read, "phase" in names, tape.extras.get("u") if made.draws else None)
+    narrow = is_narrow(controller, columns)
     (order, offsets), schedule = tape.segments, tape.schedule
+    events = None if schedule is None else schedule.events(offsets)
     rows = _rows(columns, tape.y, order)
-    for number, (state, length) in enumerate(zip(states, np.diff(offsets).tolist(), strict=True)):
-        risk, laws = state.risks[0], Laws(controller, state.sets)
-        law, sets = laws.each[0], family if state.sets is None else state.sets
-
-        def answered(held: _Held, state: State = state, laws: Laws = laws) -> Step:
-            """A row with its label taken in."""
-            row, reading, shown, lam, leader, theta, y = held
-            widest = max(lam) if split else lam
-            if y != y:
-                state.missing += 1
-                return Step(row, widest, theta, shown, False, nothing)
-            try:
-                label = taped(y)
-            except LabelError as error:
-                raise LabelError(f"row {row}: {error}") from None
-            law = laws.each[0]
-            values: tuple[float | None, ...]
-            if single:
-                values = (learn_one(law, state.risks[0], state, reading, shown, lam, label),)
-            else:
-                values = laws.learn(state, reading, shown, lam, leader, label)
-            covered = _did_its_duty(law, shown, label, values[0])
-            losses = [nan if value is None else value for value in values]
-            return Step(row, widest, theta, shown, covered, losses)
-
-        waiting: dict[int, _Held] = {}
-        finished: dict[int, Step] = {}
-        answers = () if schedule is None else schedule.answers(number, offsets)
-        done = told = 0
-        for serial, (row, prediction, y) in enumerate(islice(rows, length)):
-            if schedule is not None:
-                for serial_of in answers[done : schedule.due(number, offsets, serial)]:
-                    finished[serial_of] = answered(waiting.pop(serial_of))
+    for state, first, last in zip(states, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        run = _Run(controller, state, narrow)
+        if events is None:
+            for serial in range(last - first):
+                row, prediction, y = next(rows)
+                yield run.answer(run.ask(row, read(row, prediction), y, serial, 0))
+        else:
+            waiting: dict[int, _Held] = {}
+            finished: dict[int, Step] = {}
+            done = 0
+            for event in events[2 * first : 2 * last].tolist():
+                if event >= 0:
+                    row, prediction, y = next(rows)
+                    reading, serial = read(row, prediction), event - first
+                    waiting[serial] = run.ask(row, reading, y, serial, len(waiting))
+                    continue
+                finished[~event - first] = run.answer(waiting.pop(~event - first))
+                while done in finished:
+                    yield finished.pop(done)
                     done += 1
-                while told in finished:
-                    yield finished.pop(told)
-                    told += 1
-                if len(waiting) >= state.peak:
-                    state.peak = len(waiting) + 1
-                    if laws.rules.heeds:
-                        laws.heed(state, len(waiting))
-            if chances is not None:
-                prediction = Probabilities(prediction, u=float(chances[row]))
-            if phased:
-                prediction = Phased(prediction[:2], prediction[2])
-            try:
-                reading = sets.read(prediction)
-            except PredictionError as error:
-                raise PredictionError(f"row {row}: {error}") from None
-            if draws:
-                reading = sets.draw(reading, serial)
-            if learns:
-                reading = prepared(law, state, reading)
-            theta = [risk.theta for risk in state.risks]
-            lam: Any
-            lam, leader = (aim_one(law, risk, state.stretch), 0) if single else laws.aim(state)
-            shown = sets.at(reading, lam)
-            if law.seasonal:
-                turned(law, state, reading)
-            if narrowed is not None:
-                shown = narrowed(shown)
-            held = _Held(row, reading, shown, lam, leader, theta, y)
-            if schedule is None:
-                yield answered(held)
-            else:
-                waiting[serial] = held
-        for serial_of in answers[done:]:
-            finished[serial_of] = answered(waiting.pop(serial_of))
-        yield from (finished[serial] for serial in sorted(finished))
         yield None
+
+
+def _reader(read: Any, phased: bool, chances: Any) -> Callable[[int, Any], Any]:
+    """Reads the prediction of a row as a live stream would be given it."""
+
+    def reading(row: int, prediction: Any) -> Any:
+        if chances is not None:
+            prediction = Probabilities(prediction, u=float(chances[row]))
+        if phased and isinstance(prediction, tuple):
+            prediction = Phased(prediction[:2], prediction[2])
+        try:
+            return read(prediction)
+        except PredictionError as error:
+            raise PredictionError(f"row {row}: {error}") from None
+
+    return reading
+
+
+class _Run:
+    """One stream of a tape, asked and answered as a live one is."""
+
+    def __init__(self, controller: Controller, state: State, narrow: bool) -> None:
+        family: Any = controller.sets
+        self.plan, self.state, self.risk = plan(controller), state, controller.risks[0]
+        self.sets = family if state.sets is None else state.sets
+        self.narrowed = _Narrowed(support_of(controller)) if narrow else None
+        self.label = family.taped if isinstance(family, Taped) else family.label
+        self.nothing = (nan,) * len(controller.risks)
+
+    def ask(self, row: int, reading: Any, y: float, serial: int, others: int) -> "_Held":
+        """A row with the set that is shown for it."""
+        made, state = self.plan, self.state
+        if made.draws:
+            reading = self.sets.draw(reading, serial)
+        given = reading
+        if made.stage is not None:
+            params, predict, _, width, _ = made.stage
+            state.memory, reading = predict(params, state.memory, state.table, reading, others)
+            given = reading[:width]
+        theta = [risk[0] for risk in state.position[0]]
+        state.position, lam, leader = made.aim(made.numbers, state.position, others)
+        state.peak = max(state.peak, others + 1)
+        shown = self.sets.at(given, lam)
+        if self.narrowed is not None:
+            shown = self.narrowed(shown)
+        return _Held(row, reading, shown, lam, leader, theta, y)
+
+    def answer(self, held: "_Held") -> Step:
+        """A row with its label taken in."""
+        row, reading, shown, lam, leader, theta, y = held
+        widest = max(lam) if self.plan.rules.split else lam
+        if y != y:
+            self.state.missing += 1
+            return Step(row, widest, theta, shown, False, self.nothing)
+        try:
+            label = self.label(y)
+        except LabelError as error:
+            raise LabelError(f"row {row}: {error}") from None
+        values = self.plan.take_in(self.state, reading, shown, label, lam, leader)
+        return Step(row, widest, theta, shown, self._in_order(shown, label, values[0]), values)
+
+    def _in_order(self, shown: Any, label: Any, loss: float) -> bool:
+        """Whether a set holds its label; for one that cannot tell, if its loss is at level."""
+        if isinstance(shown, Holds):
+            return bool(shown.contains(label))
+        excess = loss - self.risk.level
+        return loss == loss and (-excess if declaration(self.risk.loss).grows else excess) <= 0.0
 
 
 class _Held(NamedTuple):
@@ -135,13 +150,6 @@ class _Held(NamedTuple):
     leader: int
     theta: Sequence[float]
     y: float
-
-
-def _did_its_duty(law: Law, shown: Any, label: Any, loss: float | None) -> bool:
-    """Whether a set holds its label; for one that cannot tell, whether its loss is at its level."""
-    if isinstance(shown, Holds):
-        return bool(shown.contains(label))
-    return loss is not None and (law.level - loss if law.grows else loss - law.level) <= 0.0
 
 
 @runtime_checkable

@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from setpoint.bulk.compile import kernel
-from setpoint.bulk.vectors import Layout, layout_of, pack_rest, unpack_rest
-from setpoint.controller import Controller, State, matching
+from setpoint.bulk.compile import loops
+from setpoint.bulk.layout import OPEN, Layout, layout_of
+from setpoint.controller import Controller, matching
 from setpoint.errors import InputError, LabelError, PredictionError
+from setpoint.plan import support_of
 from setpoint.predictions import Phased
 from setpoint.sets import Interval
-from setpoint.sets.family import Arranges, Columns, Scalar, Shows, Supports, seasonal
+from setpoint.sets.family import Arranges, Columns, Scalar, Shows
+from setpoint.state import State
 from setpoint.tape import Tape
 from setpoint.tape.columns import Column
 
@@ -28,6 +30,7 @@ __all__ = [
     "is_narrow",
     "listed",
     "refusal",
+    "rows_of",
     "scalar_columns",
     "support_of",
 ]
@@ -43,21 +46,17 @@ LENGTHS = ("mean_length", "mean_finite_length")
 
 
 class States(Mapping[Hashable, State]):
-    """States of streams by id, kept as numbers and unpacked when they are asked for."""
+    """States of streams by id, kept as vectors and unpacked when they are asked for."""
 
-    def __init__(
-        self, controller: Controller, streams: Sequence[Hashable], vectors: Array, rest: Array
-    ) -> None:
-        self.controller, self.vectors, self.rest = controller, vectors, rest
+    def __init__(self, controller: Controller, streams: Sequence[Hashable], vectors: Array) -> None:
+        self.controller, self.vectors, self.terms = controller, vectors, controller.terms
         self.places = {stream: place for place, stream in enumerate(streams)}
         self._unpacked: dict[Hashable, State] = {}
-        self._blank = controller.init()
 
     def __getitem__(self, stream: Hashable) -> State:
         if stream not in self._unpacked:
-            place, layout = self.places[stream], layout_of(self.controller)
-            state = layout.unpack(self.vectors[:, place], self._blank.copy())
-            self._unpacked[stream] = unpack_rest(self.rest[:, place], state)
+            vector = self.vectors[self.places[stream]]
+            self._unpacked[stream] = layout_of(self.controller).unpack(vector, self.terms)
         return self._unpacked[stream]
 
     def __iter__(self) -> Iterator[Hashable]:
@@ -72,23 +71,19 @@ class States(Mapping[Hashable, State]):
     def __repr__(self) -> str:
         return f"<the states of {len(self):,} streams>"
 
-    def packed(self, controller: Controller, ids: Sequence[Hashable]) -> tuple[Array, Array]:
-        """The numbers of these states, one row for each id, if they are those of a controller."""
+    def packed(self, controller: Controller, ids: Sequence[Hashable]) -> Array:
+        """The vectors of these states, one for each id, if they are those of a controller."""
         if controller != self.controller:
             raise InputError(f"the states are those of another controller, {self.controller!r}")
-        places = [self.places[id] for id in ids]
-        return self.vectors[:, places].T, self.rest[:, places].T
+        return self.vectors[[self.places[id] for id in ids]]
 
     def alike(self) -> tuple[Array, Array]:
-        """Places of states that differ in more than what their families learnt, and which is whose.
+        """Places of states that differ in more than what was learnt, and which is whose.
 
-        A certificate does not ask what a family learnt: one is enough for all that are alike.
+        A certificate does not ask what a correction learnt: one is enough for all that are alike.
         """
-        layout = layout_of(self.controller)
-        asked = np.ones(len(self.vectors), dtype=bool)
-        asked[list(layout.position.family)] = asked[layout.cells :] = False
-        numbers = np.ascontiguousarray(np.concatenate([self.vectors[asked], self.rest]).T)
-        keys = numbers.view(f"V{numbers.shape[1] * numbers.itemsize}").ravel()
+        asked = np.ascontiguousarray(self.vectors[:, : layout_of(self.controller).at[2]])
+        keys = asked.view(f"V{asked.shape[1] * asked.itemsize}").ravel()
         _, first, which = np.unique(keys, return_index=True, return_inverse=True)
         return first, which
 
@@ -132,24 +127,18 @@ class Begin:
         states: Mapping[Hashable, State] = self.by_stream if self.ended is None else self.ended
         return (states.get(stream, self.common).copy() for stream in self.streams)
 
-    def vectors(self, layout: Layout) -> tuple[Array, Array]:
-        """The numbers of all states, one column for each stream."""
-        count = len(self.streams)
-        vectors, rest = (
-            np.repeat(np.array(numbers, dtype=np.float64)[:, None], count, axis=1)
-            for numbers in (layout.pack(self.common), pack_rest(self.common))
-        )
+    def vectors(self, layout: Layout) -> Array:
+        """The numbers of all states, one row for each stream."""
+        vectors = np.repeat(np.array([layout.pack(self.common)]), len(self.streams), axis=0)
         if self.ended is not None:
             places = np.array([self.ended.places.get(s, -1) for s in self.streams], dtype=np.int64)
-            known = places >= 0
-            vectors[:, known] = self.ended.vectors[:, places[known]]
-            rest[:, known] = self.ended.rest[:, places[known]]
+            vectors[places >= 0] = self.ended.vectors[places[places >= 0]]
         elif self.by_stream:
             for place, stream in enumerate(self.streams):
                 if stream in self.by_stream:
-                    vectors[:, place] = layout.pack(self.by_stream[stream])
-                    rest[:, place] = pack_rest(self.by_stream[stream])
-        return vectors, rest
+                    vectors[place] = layout.pack(self.by_stream[stream])
+        vectors[:, OPEN] = 0.0
+        return vectors
 
 
 def listed(ids: Mapping[Hashable, Any]) -> str:
@@ -164,7 +153,7 @@ def columns_of(controller: Controller, tape: Tape) -> tuple[Column, ...]:
     Columns that are called as the family's own are told by their names. Other names tell nothing,
     and such columns are taken by their places.
     """
-    sets = controller.sets
+    sets = controller.reader
     wanted = sets.columns if isinstance(sets, Columns) else None
     names, columns = tape.names, tape.prediction
     if wanted is None:
@@ -200,48 +189,53 @@ def scalar_columns(controller: Controller, layout: Layout, tape: Tape) -> tuple[
     """The columns of the predictions as a scalar family wants them, every row of them sound."""
     columns = columns_of(controller, tape)
     arrays = tuple(column for column in columns if isinstance(column, np.ndarray))
+    reader = controller.reader
     if len(arrays) < len(columns):
         raise InputError(
-            f"{type(controller.sets).__name__} needs one number a row in each of "
-            f"{', '.join(layout.columns)}, the tape has a ragged column"
+            f"{type(reader).__name__} needs one number a row in each of "
+            f"{', '.join(reader.columns)}, the tape has a ragged column"
         )
-    if len(arrays) < len(layout.columns):
+    if len(arrays) < layout.columns:
         (point,) = arrays
         if not np.isfinite(point).all():
             row = int((~np.isfinite(point)).argmax())
             raise PredictionError(f"row {row}: a point forecast must be finite, got {point[row]}")
         arrays = point, point
-        sets = controller.sets
-        return sets.arranged(("lower", "upper"), arrays) if isinstance(sets, Arranges) else arrays
-    unsound = first_unsound(layout, arrays)
+        return (
+            reader.arranged(("lower", "upper"), arrays) if isinstance(reader, Arranges) else arrays
+        )
+    unsound = first_unsound(layout, rows_of(arrays))
     if unsound is not None:
         raise PredictionError(f"row {unsound}: {refusal(controller, arrays, unsound)}")
     return arrays
 
 
-def first_unsound(layout: Layout, columns: Sequence[Array]) -> int | None:
+def rows_of(columns: Sequence[Array]) -> Array:
+    """Columns side by side in float64, one row for each prediction."""
+    rows = np.empty((len(columns[0]), len(columns)))
+    for place, column in enumerate(columns):
+        rows[:, place] = column
+    return rows
+
+
+def first_unsound(layout: Layout, rows: Array) -> int | None:
     """The first row that is no prediction."""
-    told = np.zeros(1, dtype=np.int64)
-    kernel(layout, "unsound")(tuple(map(np.ascontiguousarray, columns)), told)
-    return None if told[0] < 0 else int(told[0])
+    found = np.zeros(1, dtype=np.int64)
+    loops(layout, len(rows)).unsound(rows, found)
+    return None if found[0] < 0 else int(found[0])
 
 
 def refusal(controller: Controller, columns: Sequence[Array], row: int) -> str:
     """Why the family refuses a row, in its own words."""
     values: Any = tuple(float(column[row]) for column in columns)
-    if seasonal(controller.sets):
+    reader = controller.reader
+    if "phase" in reader.columns:
         values = Phased(values[:2], values[2])
     try:
-        controller.sets.read(values)
+        reader.read(values)
     except PredictionError as error:
         return str(error)
-    return f"{values} is no prediction for {controller.sets!r}"
-
-
-def support_of(controller: Controller) -> tuple[float, float]:
-    """The values y can take."""
-    sets = controller.sets
-    return sets.support if isinstance(sets, Supports) else (-inf, inf)
+    return f"{values} is no prediction for {reader!r}"
 
 
 def check_labels(controller: Controller, y: Array) -> None:

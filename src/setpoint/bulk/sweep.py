@@ -3,13 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, nan
+from typing import Any
 
 import numpy as np
 
 from setpoint import metrics
 from setpoint._check import confidence
-from setpoint.bulk.compile import compiled, kernel
-from setpoint.bulk.replay import Trace, nominal, replay
+from setpoint.bulk.compile import compiled, loops
+from setpoint.bulk.layout import Layout, layout_of, params_of
+from setpoint.bulk.replay import Events, Trace, based, nominal, replay
 from setpoint.bulk.rows import Ends, steps
 from setpoint.bulk.states import (
     LENGTHS,
@@ -18,16 +20,16 @@ from setpoint.bulk.states import (
     Start,
     check_labels,
     is_narrow,
+    rows_of,
     scalar_columns,
-    support_of,
 )
-from setpoint.bulk.vectors import PEAK, Layout, layout_of, params_of, scalar, waiting
-from setpoint.controller import Controller, State
+from setpoint.controller import Controller
 from setpoint.errors import LossError
-from setpoint.laws import Law
 from setpoint.metrics.tally import NOTHING, Tally, count, derived, measure, restarted, share
+from setpoint.plan import plan, scalar, support_of
 from setpoint.sets import LabelSet
 from setpoint.sets.family import size_of
+from setpoint.state import State
 from setpoint.tape import Tape
 
 __all__ = ["Sweep", "sweep"]
@@ -113,11 +115,12 @@ def sweep(
         confidence_level = confidence(confidence_level)
     written = tuple(replay(each, tape, state) for each in controllers) if traces else None
     rows: list[dict[str, float]] = [{} for _ in controllers]
-    groups: dict[Layout, list[int]] = {}
-    done, fast = 0, compiled()
+    groups: dict[tuple[Layout, Any], list[int]] = {}
+    done = 0
     for index, controller in enumerate(controllers):
-        if fast and scalar(controller):
-            groups.setdefault(layout_of(controller), []).append(index)
+        if scalar(controller):  # of one layout and one correction, and so of one base
+            kind = layout_of(controller), plan(controller).stage
+            groups.setdefault(kind, []).append(index)
             continue
         if written is not None:
             rows[index] = _summed_up(written[index], confidence_level)
@@ -128,8 +131,9 @@ def sweep(
         if told is not None:
             told(done)
     for group in groups.values():
-        for start in range(0, len(group), _TOGETHER):
-            members = group[start : start + _TOGETHER]
+        size = _TOGETHER if compiled(len(tape) * len(group)) else 1
+        for start in range(0, len(group), size):
+            members = group[start : start + size]
             several = [controllers[index] for index in members]
             found = _side_by_side(several, tape, confidence_level, state)
             for place, index in enumerate(members):
@@ -160,72 +164,46 @@ def _side_by_side(
 
 def _counted(controllers: Sequence[Controller], tape: Tape, state: Start) -> tuple[Tally, Array]:
     """One pass over the tape: tallies and total losses."""
-    layout = layout_of(controllers[0])
-    columns = scalar_columns(controllers[0], layout, tape)
+    first, cells = controllers[0], len(controllers)
+    layout = layout_of(first)
+    columns = scalar_columns(first, layout, tape)
     for controller in controllers:
         check_labels(controller, tape.y)
-    params = np.hstack([params_of(controller) for controller in controllers])
-    begin = _stack([layout.begin(controller) for controller in controllers])
-    given, which, peaks = _given(controllers[0], layout, tape, state)
-    given[list(layout.position.total)] = 0.0
-    cells = len(controllers)
-    tallies, totals = np.zeros((len(Tally._fields), cells)), np.zeros((layout.risks, cells))
-    worst = [
-        [inf, -inf, inf, -inf, 0.0] if g else [inf, -inf, -inf, inf, 0.0]
-        for g in layout.rules.grows
-    ]
-    extremes = np.repeat(np.array(worst)[:, :, None], cells, axis=2)
-    inputs = tuple(np.ascontiguousarray(tape.by_stream(column)) for column in columns)
-    labels = np.ascontiguousarray(tape.by_stream(tape.y))
-    narrow, schedule = is_narrow(controllers[0], columns), tape.schedule
-    run = kernel(layout, "sweep", narrow=narrow, late=schedule is not None)
-    work = np.empty((len(begin), 1))
-    run(
-        params, begin, given, which, work, tape.segments.offsets, *waiting(layout, schedule),
-        peaks, inputs, labels, tallies, totals, extremes,
-    )  # fmt: skip
-    _check_extremes(controllers, layout, extremes)
-    return Tally(*tallies), totals
-
-
-def _stack(rows: Sequence[Sequence[float]]) -> Array:
-    """One contiguous row for each number, one column for each controller."""
-    return np.array(rows, dtype=np.float64).T.copy()
-
-
-def _given(
-    controller: Controller, layout: Layout, tape: Tape, state: Start
-) -> tuple[Array, Array, Array]:
-    """The numbers of the states that were given, which of them each stream begins in, and the most
-    that waited at once before.
-
-    θ and the memories of a state are the same whichever controller goes on from it.
-    """
-    begin = Begin(controller, tape, state)
-    streams = len(begin.streams)
-    peaks = np.full(streams, float(begin.common.peak))
-    if state is None:
-        return np.empty((len(layout.fields), 0)), np.full(streams, -1), peaks
+    params = np.vstack([params_of(controller)[0] for controller in controllers])
+    begin = np.array([layout.pack(controller.init()) for controller in controllers])
+    start = Begin(first, tape, state)
+    given, at = start.vectors(layout), Events.of(tape)
+    labels = np.ascontiguousarray(tape.by_stream(tape.y), np.float64)
+    rows = rows_of([tape.by_stream(column) for column in columns])
+    made = loops(layout, len(tape) * cells)
+    rows = based(first, made, rows, labels, given, at)
+    given[:, layout.places("total")] = 0.0
     if isinstance(state, State):
-        return _stack([layout.pack(begin.common)]), np.zeros(streams, dtype=np.int64), peaks
-    known = np.array([stream in state for stream in begin.streams], dtype=bool)
-    vectors, rest = begin.vectors(layout)
-    return vectors, np.where(known, np.arange(streams), -1), rest[PEAK]
+        which = np.arange(len(given))
+    else:  # a stream without a state begins where each configuration does
+        known = [state is not None and stream in state for stream in tape.streams]
+        which = np.where(np.array(known, bool), np.arange(len(given)), -1)
+    tallies, totals = np.zeros((cells, len(Tally._fields))), np.zeros((cells, len(layout.risks)))
+    extremes = np.tile([inf, -inf, inf, -inf, inf, -inf, 0.0], (cells, len(layout.risks), 1))
+    held = np.empty((len(tape) if len(at.events) else 1, 3))
+    made.sweep(
+        params, begin, given, which, at.bounds, at.events, rows, labels,
+        is_narrow(first, columns), held, tallies, totals, extremes,
+    )  # fmt: skip
+    _check_extremes(controllers, extremes)
+    return Tally(*tallies.T), totals.T
 
 
-def _check_extremes(controllers: Sequence[Controller], layout: Layout, extremes: Array) -> None:
-    """Raises the error of a user's own loss that broke its promises."""
-    for index in (i for i in range(layout.risks) if layout.doubted[i]):
-        for cell, controller in enumerate(controllers):
-            law = Law(controller, index)
-            least, most, at_full, at_empty, wrong = extremes[index, :, cell].tolist()
+def _check_extremes(controllers: Sequence[Controller], extremes: Array) -> None:
+    """Raises the error of a loss that broke its promises."""
+    for controller, rows in zip(controllers, extremes, strict=True):
+        for promise, row in zip(plan(controller).promises, rows.tolist(), strict=True):
+            *ends, wrong = row
             if wrong:
-                raise LossError(f"{law.name} promises a number, got {nan}")
-            if least > most:
-                continue  # nothing was judged
-            for value, lam in ((least, 0.0), (most, 0.0), (at_full, inf), (at_empty, -inf)):
-                if abs(value) < inf or lam == 0.0:
-                    law.check_value(value, lam)
+                raise LossError(f"{promise.name} promises a number, got {nan}")
+            for value, lam in zip(ends, (0.0, 0.0, inf, inf, -inf, -inf), strict=True):
+                if ends[0] <= ends[1] and (lam == 0.0 or abs(value) < inf):
+                    promise.check(value, lam)
 
 
 def _step_by_step(

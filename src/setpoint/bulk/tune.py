@@ -160,7 +160,8 @@ def tune(
         itself (`search.Measures`). By default `search.Pinball()`, for label sets
         `search.Narrowest(0.005)`. It is a number, or several of which the first that differs
         decides. +inf and NaN reject a controller. If every one is rejected, a `TuneNotice` says
-        so, and the controller given is the best.
+        so, and the controller given is the best. Where every controller shows some infinite set,
+        `search.Pinball()` compares the share of full sets, then the loss of the finite ones.
     state
         Where every setting goes on from, as in `replay`. A score window needs one: while it fills,
         its sets are infinite, and so is their pinball loss.
@@ -219,6 +220,10 @@ def tune(
         [_numbers(objective(tried, table.row(i))) for i, tried in enumerate(controllers)]
     )
     values[np.isnan(values)] = inf
+    if isinstance(objective, Pinball) and not (values < inf).any():
+        # Some sets of every controller are infinite, as the first around a point forecast is.
+        values = np.stack([table.columns[name] for name in ("full", "finite_pinball")], axis=1)
+        values[np.isnan(values).any(axis=1)] = inf
     best = int(_best_first(values)[0])
     if values[best].flat[0] < inf:
         return Tuned(controllers[best], best, options, values, table)

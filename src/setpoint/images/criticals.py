@@ -16,12 +16,13 @@ from setpoint._check import choice, is_missing, number, whole
 from setpoint.bulk.replay import replay
 from setpoint.bulk.search import DEPTH_GAMMAS, DEPTH_PAIR_GAMMAS, Holding
 from setpoint.bulk.tune import tune, with_options
-from setpoint.controller import Controller, State
+from setpoint.controller import Controller
 from setpoint.errors import InputError, PredictionError
 from setpoint.regions import Centre, Whole
 from setpoint.sets import PixelScale, Shares, Supports
 from setpoint.sets.family import size_of
 from setpoint.sets.frames import host
+from setpoint.state import State
 from setpoint.tape import Ragged, Tape
 
 __all__ = ["Chosen", "CriticalSet", "CriticalValues", "FrameTape", "choose"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from setpoint.bulk.replay import Trace, replay
 from setpoint.controller import Controller
+from setpoint.correction import Intervals
 from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError
 from setpoint.jobs.columns import Columns, read_tape, timed, unused
 from setpoint.jobs.job import Config, Goal, Job, check_work
@@ -19,7 +20,6 @@ from setpoint.jobs.rows import Rows, read
 from setpoint.jobs.times import known_part, phased, season
 from setpoint.jobs.tune import Choice, choose, rows_of, scale_notes
 from setpoint.presets import burn_in as fill_in
-from setpoint.sets import Corrected
 from setpoint.sets.family import Scalar
 from setpoint.tape import Tape
 
@@ -153,22 +153,22 @@ def calibrated(
         notes = (*notes, f"the first {len(past):,} rows are not judged{why}")
     if not is_full:
         _check_burn_in(known, rows)
-    reader = family
+    reader = sets = family
     try:
         if labels and is_full and job.columns is not None:
             family, form = label_form(job.goal, job.columns, family, known)
             notes = (*notes, *form)
         choice = _chosen(job, family, known, later, warm_up)
         if period is not None:
-            sets: Any = replace(choice.controller.sets, period=period)  # type: ignore[type-var]
-            choice = Choice(replace(choice.controller, sets=sets))
+            stage: Any = replace(choice.controller.correction, period=period)  # type: ignore[type-var]
+            choice = Choice(replace(choice.controller, correction=stage))
         notes = (*notes, *scale_notes(tape, choice.controller), *_short(tape, choice.controller))
-        reader = choice.controller.sets
+        reader, sets = choice.controller.reader, choice.controller.sets
         trace = replay(choice.controller, later)
         traces = [trace, replay(choice.controller, past)] if len(past) else [trace]
     except SetpointError as error:
         by_row = isinstance(error, PredictionError | LabelError)
-        where = _refused(reader, tape, rows) if by_row else ""
+        where = _refused(reader, sets, tape, rows) if by_row else ""
         raise type(error)(f"{rows.path}{where}: {error}") from error
     added = _added(traces, len(rows))
     if job.columns is not None and job.columns.patterns:
@@ -194,7 +194,8 @@ def calibrated(
 def _short(tape: Tape, controller: Controller) -> tuple[str, ...]:
     """What helps many series that are too short to learn from alone."""
     usual = int(np.median(np.diff(tape.segments.offsets)))
-    learns = isinstance(controller.sets, Corrected) and not controller.sets.prior
+    stage = controller.correction
+    learns = isinstance(stage, Intervals) and not stage.prior
     if len(tape.streams) < _LEAST or usual >= _SHORT or not learns or "upper" not in tape.names:
         return ()
     return (
@@ -248,13 +249,13 @@ def _check_burn_in(past: Tape, rows: Rows) -> None:
     )
 
 
-def _refused(family: Any, tape: Tape, rows: Rows) -> str:
-    """Where the first row is that a family cannot read, if there is one."""
-    for place, prediction, y in zip(tape.places.tolist(), *rows_of(tape, family), strict=True):
+def _refused(reader: Any, sets: Any, tape: Tape, rows: Rows) -> str:
+    """Where the first row is that cannot be read, if there is one."""
+    for place, prediction, y in zip(tape.places.tolist(), *rows_of(tape, sets), strict=True):
         try:
-            family.read(prediction)
+            reader.read(prediction)
             if y == y:
-                family.label(y)
+                sets.label(y)
         except SetpointError:
             return f", {rows.place(place)}"
     return ""

@@ -11,11 +11,11 @@ from setpoint._html import named
 from setpoint.bulk.fleet import Fleet
 from setpoint.bulk.replay import Trace
 from setpoint.bulk.states import States
-from setpoint.bulk.vectors import scalar
 from setpoint.controller import Controller
 from setpoint.errors import InputError, SetpointError, StateError
 from setpoint.groups import Groups
 from setpoint.guarantee import Certificate
+from setpoint.plan import scalar
 from setpoint.store import Store
 from setpoint.stream import Stream
 

@@ -174,9 +174,10 @@ class Config:
     def check_family(self, family: Any) -> None:
         """Raises an error if the controller is for other predictions than those of `family`."""
         sets: Any = self.controller.sets
+        reader: Any = self.controller.reader
         ends, named = (
             tuple(part.columns or ()) if isinstance(part, NamedColumns) else ()
-            for part in (sets, family)
+            for part in (reader, family)
         )
         if ends and named and ends != named and 1 in (len(ends), len(named)):
             raise InputError(

@@ -45,7 +45,8 @@ class Summary:
     delta_coverage: float
     noise_floor: float  # the delta_coverage that noise alone would give
     groups: int
-    pinball: float  # NaN for sets that are not intervals, and so is winkler
+    pinball: float  # NaN for sets that are not intervals, and so are the next two
+    finite_pinball: float  # of the finite intervals only
     winkler: float
     worst_window: float  # the largest |mean loss − level| over windows
     rms_window: float  # its root mean square

@@ -129,7 +129,7 @@ class Tally(NamedTuple):
     finite: float  # steps with a finite length
     full: float
     empty: float
-    near: float  # how far labels lay inside the two ends; NaN for a set without ends
+    near: float  # how far labels lay inside finite ends; NaN for a set without ends
     apart: float  # how far labels lay outside the two ends; NaN for a set without ends
     misses: float
     streaks: float  # of misses
@@ -176,7 +176,7 @@ def count(
         tally.finite + (1.0 if is_finite else 0.0),
         tally.full + (1.0 if is_whole else 0.0),
         tally.empty + (1.0 if is_nothing else 0.0),
-        tally.near + near,
+        tally.near + (0.0 if near == inf else near),
         tally.apart + apart,
         tally.misses + (1.0 if missed else 0.0),
         tally.streaks + (1.0 if counter == 1.0 else 0.0),
@@ -242,7 +242,7 @@ def tally_of(steps: Steps, begins: Places | None = None) -> Tally:
             is_finite.sum(),
             steps.is_whole.sum(),
             steps.is_nothing.sum(),
-            steps.near.sum(),
+            steps.near.sum(where=steps.near != inf),
             steps.apart.sum(),
             streaks.sum(),
             len(streaks),
@@ -274,10 +274,12 @@ def derived(tally: Tally, tail: ArrayLike) -> dict[str, Floats]:
     """
     arrays: Any = np.broadcast_arrays(*tally)
     t, tails = Tally(*arrays), np.asarray(tail)
-    steps, length = t.observed, np.where(t.finite < t.observed, inf, t.length)
+    steps, endless = t.observed, np.where(t.finite < t.observed, inf, 0.0)
+    length = t.length + endless
     with np.errstate(divide="ignore", invalid="ignore"):
         # At tail 0 the near side costs nothing, however far the end, and a miss costs everything.
         inside = np.where(tails > 0.0, tails * t.near, 0.0)
+        beyond = (1.0 - tails) * t.apart
         outside = np.where(t.apart == 0.0, 0.0, t.apart / tails)
     return {
         "coverage": share(steps - t.misses, steps),
@@ -288,7 +290,8 @@ def derived(tally: Tally, tail: ArrayLike) -> dict[str, Floats]:
         "mc": share(t.counters, steps),
         "msl": np.where(t.streaks > 0.0, share(t.misses, t.streaks), 0.0),
         "longest_streak": np.asarray(t.longest),
-        "pinball": share((1.0 - tails) * t.apart + inside, 2.0 * steps),
+        "pinball": share(beyond + inside + np.where(tails > 0.0, endless, 0.0), 2.0 * steps),
+        "finite_pinball": share(beyond + inside, 2.0 * t.finite),
         "winkler": share(length + outside, steps),
     }
 

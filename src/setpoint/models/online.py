@@ -327,7 +327,8 @@ class Handover:
 def handover(controller: Controller) -> Handover:
     """What passes between a model of points and a controller's family of intervals."""
     family, count = _inner(controller)
-    columns = family.columns if isinstance(family, sets.Columns) else None
+    reader = family if controller.correction is None else controller.correction
+    columns = reader.columns if isinstance(reader, sets.Columns) else None
     if columns not in (_SPREAD, _PAIR, *_ENDS):
         raise InputError(
             "an IntervalRegressor needs a family that reads a spread (sets.Scale), two quantiles "

@@ -299,7 +299,7 @@ class IntervalRegressor(_Online, base.Regressor):
         `IntervalRegressor(StandardScaler() | LinearRegression())`, so that x keeps its value
         until its label comes; at the end of a pipeline give rows an `id` if labels come late.
     controller
-        What to hold, and how: its family reads points (`sets.Corrected`, `sets.Widen`,
+        What to hold, and how: it reads points (`intervals()`, `sets.Widen`,
         `sets.TwoSided`, `sets.Lower`, `sets.Upper`) or spreads (`sets.Scale`), alone or in
         `sets.Nested` or `sets.ScoreWindow`. By default `setpoint.intervals(coverage)`.
     coverage

@@ -290,7 +290,7 @@ class IntervalRegressor(RegressorMixin, _Online):
     lower, upper
         Regressors of a lower and an upper quantile, if there are any: together or not at all.
     controller
-        What to hold, and how: its family reads quantiles or points (`sets.Corrected`,
+        What to hold, and how: it reads quantiles or points (`intervals()`,
         `sets.Widen`, `sets.TwoSided`), spreads (`sets.Scale`) or one end (`sets.Lower`,
         `sets.Upper`), alone or in `sets.Nested` or `sets.ScoreWindow`. By default
         `setpoint.intervals(coverage)`.

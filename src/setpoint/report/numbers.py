@@ -16,10 +16,9 @@ from setpoint import metrics as measures
 from setpoint._files import put
 from setpoint.bulk.replay import Trace, nominal
 from setpoint.guarantee import RiskCertificate, Status, asked_of
-from setpoint.losses import Counts, declaration
+from setpoint.losses import Counts, Misses, declaration
 from setpoint.metrics import Summary, tally
 from setpoint.metrics.deviations import coded
-from setpoint.parts import trusted
 from setpoint.report import curves
 from setpoint.report.curves import Array, View, by_stream, shows_intervals, stream_numbers, view_of
 from setpoint.summary import learnt_in
@@ -78,7 +77,7 @@ def metrics(trace: Trace, *, window: int = 250, before: Trace | None = None) -> 
           poor sets first, then the highest risk;
         - `before`: the numbers of the sets that there were before, and in `lengths` the mean finite
           length of each of `worst_streams`, or None;
-        - `learnt`: what a learning family has learnt on the only stream, or None;
+        - `learnt`: what the correction has learnt on the only stream, or None;
         - `certificate`: that of the only stream, or None.
 
     Examples
@@ -378,7 +377,7 @@ def grouped(view: View) -> Grouped | None:
     ]
     groups.sort(key=_rank)
     # `nominal` knows what coverage the library's own losses that count misses ask for.
-    about_misses = isinstance(risk.loss, Counts) and trusted(risk.loss)
+    about_misses = isinstance(risk.loss, Counts) and isinstance(risk.loss, Misses)
     goal = goal if about_misses else risk.level
     return Grouped(by, groups, about_misses, goal, cover.delta, cover.noise_floor)
 

@@ -330,7 +330,7 @@ def _before(numbers: Mapping[str, Any]) -> str:
 
 
 def _learnt(numbers: Mapping[str, Any]) -> str:
-    """What a learning family has learnt of the forecast."""
+    """What the correction has learnt of the forecast."""
     sentences = words.learnt(numbers)
     if not sentences:
         return ""

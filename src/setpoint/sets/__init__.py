@@ -6,21 +6,17 @@ A family answers two questions, and they agree with each other:
     critical(prediction, y)    the smallest λ whose set contains y
 """
 
-from setpoint.sets.corrected import Corrected, Learnt, Multiplied
 from setpoint.sets.family import (
     Arranges,
     Columns,
     Draws,
-    Explains,
     Family,
     Forecasts,
-    Learns,
     Measured,
     NeverEmpty,
     Pixels,
     Remembers,
     Scalar,
-    Seasonal,
     Shares,
     Shows,
     Sides,
@@ -29,15 +25,15 @@ from setpoint.sets.family import (
 )
 from setpoint.sets.intervals import Interval, Lower, Scale, Upper, Widen
 from setpoint.sets.labels import Cumulative, LabelSet, Multilabel, Threshold
+from setpoint.sets.multiplied import Multiplied
 from setpoint.sets.pixels import PixelIntervals, PixelScale, PixelSet, PixelThreshold
 from setpoint.sets.quantile_scale import QuantileScale
 from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, TwoSided
 
 __all__ = [
-    "Arranges", "Columns", "Corrected", "Cumulative", "Draws", "Explains", "Family", "Forecasts",
-    "Interval", "LabelSet", "Learns", "Learnt", "Levels", "Lower", "Measured", "Multilabel",
-    "Multiplied", "Nested", "NeverEmpty", "PixelIntervals", "PixelScale", "PixelSet",
-    "PixelThreshold", "Pixels", "QuantileScale", "Remembers", "Scalar", "Scale", "ScoreWindow",
-    "Seasonal", "Shares", "Shows", "SidedInterval", "Sides", "Supports", "Taped", "Threshold",
-    "TwoSided", "Upper", "Widen",
+    "Arranges", "Columns", "Cumulative", "Draws", "Family", "Forecasts", "Interval", "LabelSet",
+    "Levels", "Lower", "Measured", "Multilabel", "Multiplied", "Nested", "NeverEmpty",
+    "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels", "QuantileScale",
+    "Remembers", "Scalar", "Scale", "ScoreWindow", "Shares", "Shows", "SidedInterval", "Sides",
+    "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",
 ]  # fmt: skip

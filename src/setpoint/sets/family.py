@@ -3,10 +3,7 @@
 Every offer is a protocol. Ask for it with `isinstance`, once, when something is built:
 
     Scalar      intervals made of pure functions of floats: they run compiled over tapes
-    Learns      such intervals from a memory of fixed size
-    Seasonal    and from a table with a cell for each phase of a season
     Arranges    columns of predictions in several forms
-    Explains    what it has learnt, for people
     Forecasts   the forecast inside a prediction that it has read
     Remembers   a memory of any size: the window of past scores
     Draws       a chance for each prediction
@@ -24,7 +21,7 @@ share: how they read numbers.
 
 from collections.abc import Iterable, Mapping
 from math import nan
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -34,10 +31,10 @@ from setpoint.errors import LabelError, PredictionError
 from setpoint.parts import Capability
 
 __all__ = [
-    "Arranges", "Columns", "Draws", "Explains", "Family", "Forecasts", "Learns", "Measured",
-    "NeverEmpty", "Pixels", "Remembers", "Scalar", "Seasonal", "ShareOfOne", "Shares", "Shows",
-    "Sides", "Supports", "Taped", "by_name", "describe", "finite_label", "floats", "never_empty",
-    "seasonal", "size_of",
+    "Arranges", "Columns", "Draws", "Family", "Forecasts", "Measured",
+    "NeverEmpty", "Pixels", "Remembers", "Scalar", "ShareOfOne", "Shares", "Shows",
+    "Sides", "Supports", "Taped", "by_name", "describe", "finite_label", "floats", "names_of",
+    "never_empty", "size_of",
 ]  # fmt: skip
 
 Floats = tuple[float, ...]
@@ -101,48 +98,6 @@ class Scalar(Family, Protocol, metaclass=Capability):
 
 
 @runtime_checkable
-class Learns(Scalar, Protocol, metaclass=Capability):
-    """A scalar family that learns from past labels in a memory of fixed size.
-
-    `prepare(params, memory, columns)` makes the reading when a set is asked for, and
-    `observe(params, memory, reading, y)` the next memory when the label comes.
-    """
-
-    @property
-    def params(self) -> Floats: ...
-    @property
-    def prepare(self) -> Any: ...
-    @property
-    def observe(self) -> Any: ...
-    def init(self) -> Floats: ...
-
-
-@runtime_checkable
-class Seasonal(Learns, Protocol, metaclass=Capability):
-    """A family that learns with a season of `period` rows, if that is not 0.
-
-    Who runs it keeps a table with a cell of a few floats for each phase, `cell` at first. The rules
-    see the memory with the cell of the row's phase behind it: `phase(params, memory, columns)` says
-    which, `prepare` puts it last in the reading, and `observe` gives the cell back behind the
-    memory. `turn(params, memory, reading)` is the memory once a set was shown.
-    """
-
-    @property
-    def period(self) -> int: ...
-    @property
-    def cell(self) -> Floats: ...
-    @property
-    def phase(self) -> Any: ...
-    @property
-    def turn(self) -> Any: ...
-
-
-def seasonal(family: Any) -> TypeGuard[Seasonal]:
-    """Whether a family keeps a table of cells."""
-    return isinstance(family, Seasonal) and family.period > 0
-
-
-@runtime_checkable
 class Arranges(Protocol, metaclass=Capability):
     """A family that takes columns of predictions in several forms.
 
@@ -153,13 +108,6 @@ class Arranges(Protocol, metaclass=Capability):
     @property
     def forms(self) -> tuple[tuple[str, ...], ...]: ...
     def arranged(self, names: tuple[str, ...], columns: Any) -> tuple[Any, ...]: ...
-
-
-@runtime_checkable
-class Explains(Protocol, metaclass=Capability):
-    """A family that learns and can say what: `learnt(state)` is a named tuple of numbers."""
-
-    def learnt(self, state: Any) -> Any: ...
 
 
 @runtime_checkable
@@ -297,6 +245,11 @@ def by_name(prediction: Any, names: tuple[str, ...], parts: tuple[Any, ...]) -> 
     if isinstance(prediction, Mapping) or any(isinstance(key, str) for key in keys):
         raise PredictionError(f"a prediction with names must have {', '.join(names)}, got {keys}")
     return parts
+
+
+def names_of(prediction: Any) -> set[Any]:
+    """The names in a prediction that is a mapping or the row of a frame."""
+    return set(prediction.keys()) if hasattr(prediction, "keys") else set()
 
 
 def describe(prediction: Any) -> str:

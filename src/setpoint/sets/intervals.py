@@ -15,7 +15,6 @@ import numpy as np
 from setpoint._check import finite, interval, number
 from setpoint._html import table
 from setpoint.errors import InputError, PredictionError
-from setpoint.parts import ours
 from setpoint.sets.family import by_name, describe, finite_label
 
 __all__ = [
@@ -254,7 +253,6 @@ def _unpacked(prediction: Any, names: tuple[str, ...]) -> tuple[Any, ...] | None
     return parts if type(prediction) is tuple else by_name(prediction, names, parts)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Widen(_Ends):
     """Both ends moved outwards by λ: [lower − λ, upper + λ].
@@ -319,7 +317,6 @@ class Widen(_Ends):
         return finite(point, "a point forecast", PredictionError)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Scale(_Ends):
     """Each side in units of its own uncertainty: [centre − λ·low, centre + λ·high].
@@ -408,7 +405,6 @@ class _OneEnd(_Ends):
         return (end,)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Lower(_OneEnd):
     """Everything from lower − λ on, where the model gives lower, one number.
@@ -424,7 +420,6 @@ class Lower(_OneEnd):
     score = staticmethod(lower_critical)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Upper(_OneEnd):
     """Everything up to upper + λ, where the model gives upper, one number.

@@ -20,7 +20,6 @@ import numpy.typing as npt
 from setpoint._check import finite, is_missing, whole
 from setpoint._html import table
 from setpoint.errors import InputError, LabelError, PredictionError
-from setpoint.parts import ours
 from setpoint.predictions import Probabilities
 from setpoint.sets.family import ShareOfOne, floats
 
@@ -209,7 +208,6 @@ class _Classes(ShareOfOne):
         return values
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Threshold(_Classes):
     """Every class whose probability is at least −λ.
@@ -247,7 +245,6 @@ class Threshold(_Classes):
         return self._likeliest(np.negative(p, out=p)), names, 0.0
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Cumulative(_Classes):
     """The most likely classes until their probabilities exceed 1 + λ.
@@ -375,7 +372,6 @@ class Cumulative(_Classes):
         return -1.0, self.penalty * max(known - self.free, 0)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Multilabel(_Classes):
     """Every label whose own probability is at least −λ, where y is any number of labels.

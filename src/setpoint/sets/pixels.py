@@ -12,7 +12,6 @@ import numpy as np
 
 from setpoint._check import interval
 from setpoint.errors import InputError, LabelError, PredictionError
-from setpoint.parts import ours
 from setpoint.regions import Whole
 from setpoint.sets.family import ShareOfOne, by_name
 from setpoint.sets.frames import (
@@ -178,7 +177,6 @@ class PixelIntervals:
         return f"PixelIntervals({' × '.join(map(str, self.shape))} at λ = {self.lam})"
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class PixelScale:
     """Each side of each pixel in units of its own uncertainty: [centre − λ·low, centre + λ·high].
@@ -416,7 +414,6 @@ class PixelSet:
         return f"PixelSet({self.size:,} of {' × '.join(map(str, self.shape))})"
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class PixelThreshold(ShareOfOne):
     """Every pixel whose score is at least −λ, where y is the mask of an object.

@@ -11,7 +11,6 @@ import numpy as np
 
 from setpoint._check import choice, interval, number
 from setpoint.errors import InputError, PredictionError
-from setpoint.parts import ours
 from setpoint.predictions import QuantileGrid, Quantiles, Spread
 from setpoint.sets.family import ShareOfOne, finite_label, floats
 from setpoint.sets.intervals import Interval, _extreme, _within
@@ -22,7 +21,6 @@ Grid = tuple[tuple[float, ...], tuple[float, ...]]
 """Levels that rise, and the quantiles at them."""
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class QuantileScale(ShareOfOne):
     """Between the quantiles τ/2 and 1 − τ/2 of the model, τ = −λ.

@@ -18,12 +18,10 @@ from typing import Any, cast
 from setpoint._check import interval, whole
 from setpoint._window import Window
 from setpoint.errors import InputError
-from setpoint.parts import ours
 from setpoint.sets.family import (
     Columns,
     Draws,
     Family,
-    Learns,
     Remembers,
     ShareOfOne,
     Shows,
@@ -99,7 +97,6 @@ class SidedInterval:
         return repr(self.interval).replace("Interval", "SidedInterval")
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class TwoSided:
     """[lower − λ₁, upper + λ₂]: each side with its own risk, its own level and certificate.
@@ -222,7 +219,7 @@ class _Around:
 def _check_inner(family: Any, name: str) -> None:
     if not isinstance(family, Family):
         raise InputError(f"{name} must be a family of sets, got {family!r}")
-    offers = ((Remembers, "a window"), (Sides, "several sides"), (Learns, "a memory of its own"))
+    offers = ((Remembers, "a window"), (Sides, "several sides"))
     for offer, what in offers:
         if isinstance(family, offer):
             raise InputError(f"{name} must be a family without {what}, got {family!r}")
@@ -262,7 +259,6 @@ class Levels:
         return iter(self.parts)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Nested(_Around):
     """Sets at several levels that stay within each other: 80 % inside 95 %.
@@ -353,7 +349,6 @@ class Nested(_Around):
         return self.sets.unit(prediction)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class ScoreWindow(_Around, ShareOfOne):
     """Every y whose score is at most the ⌈(1 + λ)(n + 1)⌉-th smallest of the n past scores.

@@ -45,6 +45,7 @@ class Receipts(NamedTuple):
     lam: Array
     leader: Array
     reading: Array
+    base: Array
 
 
 class Ids(NamedTuple):
@@ -61,19 +62,19 @@ Table = TypeVar("Table", bound=Receipts | Ids)
 
 def taken(table: Table, which: Array) -> Table:
     """Some of what waits."""
-    return type(table)(*(array[..., which] for array in table))
+    return type(table)(*(array[which] for array in table))
 
 
 def joined(table: Table, other: Table) -> Table:
     """What waits in two tables, the second behind the first."""
     pairs = zip(table, other, strict=True)
-    return type(table)(*(np.concatenate(pair, axis=-1) for pair in pairs))
+    return type(table)(*(np.concatenate(pair) for pair in pairs))
 
 
 def _record(table: Receipts | Ids) -> np.dtype[Any]:
     """One row of a table, but for whose it is."""
     columns = list(table._asdict().items())[1:]
-    return np.dtype([(name, array.dtype, array.shape[:-1]) for name, array in columns])
+    return np.dtype([(name, array.dtype, array.shape[1:]) for name, array in columns])
 
 
 @dataclass
@@ -84,8 +85,8 @@ class Bucket:
     ----------
     keys
         The keys, whole numbers or texts.
-    vectors, rest
-        Their states, one column for each: see `bulk.vectors`.
+    vectors
+        Their states, one row for each: see `bulk.layout`.
     last
         The time of the last prediction of each.
     clock
@@ -100,7 +101,6 @@ class Bucket:
 
     keys: Array
     vectors: Array
-    rest: Array
     last: Array
     clock: int
     waiting: Receipts
@@ -108,18 +108,20 @@ class Bucket:
     closed: Ids
 
     @classmethod
-    def empty(cls, vectors: Array, rest: Array, readings: int) -> "Bucket":
-        """A bucket without keys; the arrays tell how many numbers a state has."""
+    def empty(cls, size: int, family: int, base: int) -> "Bucket":
+        """A bucket without keys, for states, readings and bases of so many numbers."""
         numbers, floats = np.empty(0, np.int64), np.empty(0)
-        reading = np.empty((readings, 0))
-        waiting = Receipts(numbers, numbers, numbers, floats, floats, floats, numbers, reading)
+        reading, bases = np.empty((0, family)), np.empty((0, base))
+        waiting = Receipts(
+            numbers, numbers, numbers, floats, floats, floats, numbers, reading, bases
+        )
         ids = Ids(numbers, numbers, numbers, floats)
         least = int(np.iinfo(np.int64).min)
-        return cls(numbers, vectors[:, :0], rest[:, :0], numbers, least, waiting, ids, ids)
+        return cls(numbers, np.empty((0, size)), numbers, least, waiting, ids, ids)
 
     def states(self, controller: Controller) -> States:
         """The states of all keys, each made when it is asked for."""
-        return States(controller, self.keys.tolist(), self.vectors, self.rest)
+        return States(controller, self.keys.tolist(), self.vectors)
 
     @property
     def _tables(self) -> tuple[Any, ...]:
@@ -128,34 +130,31 @@ class Bucket:
     def blocks(self) -> Iterator[tuple[Array, Array]]:
         """States, what waits, is early and is closed: rows by key, and where each key's end."""
         count = len(self.keys)
-        parts = np.ascontiguousarray(self.vectors), np.ascontiguousarray(self.rest), self.last
-        numbers = np.vstack([part.view(np.int64) for part in parts])
-        yield numbers.T.reshape(-1), len(numbers) * np.arange(count + 1)
+        vectors = np.ascontiguousarray(self.vectors).view(np.int64)
+        numbers = np.hstack([vectors, self.last[:, None]])
+        yield numbers.reshape(-1), numbers.shape[1] * np.arange(count + 1)
         for table in self._tables:
             rows = taken(table, np.argsort(table.place, kind="stable"))
             records = np.empty(len(rows.place), _record(table))
             for name in records.dtype.names or ():
-                records[name] = getattr(rows, name).T
+                records[name] = getattr(rows, name)
             yield records, np.append(0, np.cumsum(np.bincount(rows.place, minlength=count)))
 
     def joined(self, keys: Array, clock: int, states: Sequence[bytes], *tables: Any) -> "Bucket":
         """The bucket with other keys, of which `blocks` gave the bytes."""
-        numbers = np.frombuffer(b"".join(states), np.int64).reshape(len(keys), -1).T
-        vectors, rest = (np.ascontiguousarray(part).view(np.float64) for part in (
-            numbers[: len(self.vectors)], numbers[len(self.vectors) : -1]
-        ))  # fmt: skip
+        numbers = np.frombuffer(b"".join(states), np.int64).reshape(len(keys), -1)
+        vectors = np.ascontiguousarray(numbers[:, :-1]).view(np.float64)
         both: list[Any] = []
         for table, blocks in zip(self._tables, tables, strict=True):
             records = np.frombuffer(b"".join(blocks), _record(table))
             counts = [len(block) // records.dtype.itemsize for block in blocks]
             place = np.repeat(len(self.keys) + np.arange(len(keys)), counts)
-            columns = (records[name].T for name in records.dtype.names or ())
+            columns = (records[name] for name in records.dtype.names or ())
             both.append(joined(table, type(table)(place, *columns)))
         stored = self.keys if len(self.keys) else self.keys.astype(keys.dtype)
         return Bucket(
-            np.append(stored, keys), np.hstack([self.vectors, vectors]),
-            np.hstack([self.rest, rest]), np.append(self.last, numbers[-1]),
-            max(self.clock, clock), *both,
+            np.append(stored, keys), np.vstack([self.vectors, vectors]),
+            np.append(self.last, numbers[:, -1]), max(self.clock, clock), *both,
         )  # fmt: skip
 
     def without(self, gone: Array) -> "Bucket":
@@ -171,8 +170,8 @@ class Bucket:
             return part._replace(place=place[part.place])
 
         return Bucket(
-            self.keys[keep], self.vectors[:, keep], self.rest[:, keep], self.last[keep],
-            self.clock, moved(self.waiting), moved(self.early), moved(self.closed),
+            self.keys[keep], self.vectors[keep], self.last[keep], self.clock,
+            moved(self.waiting), moved(self.early), moved(self.closed),
         )  # fmt: skip
 
 
@@ -183,7 +182,7 @@ def pack(bucket: Bucket, header: Mapping[str, Any]) -> bytes:
         words = [key.encode() for key in bucket.keys.tolist()]
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         parts = {"words": np.frombuffer(b"".join(words), np.uint8), "lengths": lengths}
-    parts |= {"last": bucket.last, **_folded("vectors", bucket), **_folded("rest", bucket)}
+    parts |= {"last": bucket.last, **_folded(bucket)}
     for name in ("waiting", "early", "closed"):
         table = getattr(bucket, name)
         if len(table.id):
@@ -200,18 +199,18 @@ def pack(bucket: Bucket, header: Mapping[str, Any]) -> bytes:
     return b"".join(bodies)
 
 
-def _folded(name: str, bucket: Bucket) -> dict[str, Array]:
-    """The rows in which keys differ; of the others, which are many, the one number."""
-    whole = getattr(bucket, name)
-    bits = np.ascontiguousarray(whole).view(np.int64)
-    differ = (bits != bits[:, :1]).any(axis=1)
-    return {f"{name}.first": whole[:, :1], f"{name}.rows": differ, name: whole[differ]}
+def _folded(bucket: Bucket) -> dict[str, Array]:
+    """The numbers in which keys differ; of the others, which are many, the one of all."""
+    vectors = np.ascontiguousarray(bucket.vectors)
+    bits = vectors.view(np.int64)
+    differ = (bits != bits[:1]).any(axis=0)
+    return {"first": vectors[:1], "differ": differ, "vectors": vectors[:, differ]}
 
 
-def _unfolded(name: str, arrays: Mapping[str, Array], keys: int) -> Array:
-    first, differ = arrays[f"{name}.first"], arrays[f"{name}.rows"]
-    whole = np.empty((len(first), keys))
-    whole[differ], whole[~differ] = arrays[name], first[~differ]
+def _unfolded(arrays: Mapping[str, Array], keys: int) -> Array:
+    first, differ = arrays["first"], arrays["differ"]
+    whole = np.empty((keys, len(differ)))
+    whole[:, differ], whole[:, ~differ] = arrays["vectors"], first[:, ~differ]
     return whole
 
 
@@ -253,8 +252,7 @@ def unpack(blob: bytes, empty: Bucket) -> tuple[Bucket, dict[str, Any]]:
     try:
         keys = arrays["keys"] if "keys" in arrays else _texts(arrays["words"], arrays["lengths"])
         bucket = Bucket(
-            keys, _unfolded("vectors", arrays, len(keys)), _unfolded("rest", arrays, len(keys)),
-            arrays["last"], header["clock"],
+            keys, _unfolded(arrays, len(keys)), arrays["last"], header["clock"],
             table("waiting", empty.waiting), table("early", empty.early),
             table("closed", empty.closed),
         )  # fmt: skip

@@ -6,20 +6,21 @@ from typing import Any
 import numpy as np
 
 from setpoint import spec
-from setpoint.bulk.vectors import REST
-from setpoint.controller import Controller, State
+from setpoint.bulk.layout import COUNTS, OPEN
+from setpoint.controller import Controller
 from setpoint.errors import StateError
 from setpoint.guarantee import certify
 from setpoint.spark.buckets import Bucket
 from setpoint.spark.rows import KEY_TABLE, Rows
 from setpoint.spark.stream import METRICS, first_header, state_rows
 from setpoint.spark.work import STATUSES, Work
+from setpoint.state import State
 
 __all__ = ["key_schema", "key_table", "listener", "named", "read_state", "states", "total"]
 
 Frame = Any
 
-_DROPPED = REST.index("dropped") - len(REST)
+_DROPPED = 1 + COUNTS.index("dropped")
 
 
 def read_state(spark: Any, checkpoint: str) -> Frame:
@@ -140,7 +141,8 @@ def states(
         bucket = work.unpack(bytes(row.blob))
         waiting = np.bincount(bucket.waiting.place, minlength=len(bucket.keys))
         pending += int(waiting.sum())
-        bucket.rest[_DROPPED] += waiting
+        bucket.vectors[:, _DROPPED] += waiting
+        bucket.vectors[:, OPEN] = 0.0
         keyed.update(bucket.states(work.controller))
     if pending and not drop:
         raise StateError(

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from setpoint.bulk.fleet import Fleet
-from setpoint.bulk.vectors import pack_rest
-from setpoint.controller import Controller, State, matching
+from setpoint.controller import Controller, matching
 from setpoint.errors import InputError, StateError
 from setpoint.spark.buckets import header_of
 from setpoint.spark.rows import Columns, Rows, grouped
 from setpoint.spark.work import NEVER, STATUSES, Work, check_header
+from setpoint.state import State
 from setpoint.stream import Stream
 
 __all__ = ["METRICS", "SETTINGS", "Processor", "calibrate_stream", "first_header", "state_rows"]
@@ -205,7 +205,7 @@ def _initial(spark: Any, rows: Rows, work: Work, initial: Any) -> Frame:
         if isinstance(state, Stream):
             _refuse_waiting(f"stream {key!r}", len(state.pending))
         fitted = matching(work.controller, state.state if isinstance(state, Stream) else state)
-        numbers = np.array([*work.layout.pack(fitted), *pack_rest(fitted)], "<f8")
+        numbers = np.array(work.layout.pack(fitted), "<f8")
         block = numbers.tobytes() + NEVER.to_bytes(8, "little", signed=True)
         parts = key if isinstance(key, tuple) else (key,)
         listed.append((*parts, NEVER, block, b"", b"", b""))

@@ -9,12 +9,13 @@ import numpy as np
 
 from setpoint import spec
 from setpoint._check import choice, whole
-from setpoint.bulk.compile import kernel
-from setpoint.bulk.states import first_unsound, refusal
-from setpoint.bulk.vectors import REST, Layout, layout_of, pack_rest, params_of, rest_fields
+from setpoint.bulk.compile import loops
+from setpoint.bulk.layout import COUNTS, OPEN, Layout, layout_of, params_of
+from setpoint.bulk.replay import check_bases, check_promises
+from setpoint.bulk.states import first_unsound, refusal, rows_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
-from setpoint.laws import Law, check_thetas
+from setpoint.plan import plan
 from setpoint.sets.family import Arranges
 from setpoint.spark.buckets import Bucket, Ids, Receipts, joined, matches, pack, taken, unpack
 
@@ -30,7 +31,8 @@ duplicate, expired or unknown changed nothing.
 """
 _SHOWN, _ANSWERED, _EARLY, _LATE, _DUPLICATE, _EXPIRED, _UNKNOWN = range(len(STATUSES))
 
-_GIVEN_UP, _PEAK = REST.index("expired") - len(REST), REST.index("peak") - len(REST)
+_GIVEN_UP, _MISSING = (1 + COUNTS.index(name) for name in ("expired", "missing"))
+_ALL = (1 << 62) - 1
 _LABEL, _ASK, _DROP = range(3)  # the order of events at one time
 NEVER = int(np.iinfo(np.int64).min)
 """The time of the last prediction of a key that had none."""
@@ -82,9 +84,7 @@ class Work:
         for name in ("expire", "idle"):
             if getattr(self, name) is not None:
                 whole(getattr(self, name), name, 1)
-        for place, risk in enumerate(self.controller.risks):
-            if risk.step is None:
-                Law(self.controller, place)  # says what is missing
+        plan(self.controller)  # says what is missing
         layout_of(self.controller)
 
     @property
@@ -93,18 +93,16 @@ class Work:
         return layout_of(self.controller)
 
     @cached_property
-    def _begin(self) -> tuple[Array, Array]:
-        state = self.controller.init()
-        return np.array([self.layout.pack(state)]).T, np.array([pack_rest(state)], np.float64).T
+    def _begin(self) -> Array:
+        return np.array([self.layout.pack(self.controller.init())])
 
     @cached_property
     def header(self) -> dict[str, Any]:
         """What a bucket is compared with before it is used."""
-        fields = (*self.layout.fields, *rest_fields(self.layout.risks))
         controller = spec.to_toml(self.controller)
         return {
             "controller": controller, "buckets": self.buckets, "about": self.about,
-            "fields": ",".join(fields),
+            "fields": ",".join(self.layout.fields),
         }  # fmt: skip
 
     def pack(self, bucket: Bucket) -> bytes:
@@ -113,7 +111,8 @@ class Work:
 
     def unpack(self, blob: bytes | None) -> Bucket:
         """The bucket in some bytes, if it is of this work; None is an empty one."""
-        empty = Bucket.empty(*self._begin, len(self.layout.readings))
+        layout = self.layout
+        empty = Bucket.empty(layout.size, layout.family, layout.base)
         if blob is None:
             return empty
         bucket, header = unpack(blob, empty)
@@ -182,8 +181,8 @@ class _Batch:
         form = form_of(work.controller, columns)
         read = [np.asarray(columns[name], np.float64) for name in form]
         self.columns: tuple[Array, ...] = tuple(read)
-        if form != self.layout.columns:
-            self.columns = work.controller.sets.arranged(form, read)  # type: ignore[attr-defined]
+        if form != work.controller.reader.columns:
+            self.columns = work.controller.reader.arranged(form, read)
         self.given = columns.get("id")
         count = len(self.time)
         ids = np.zeros(count) if self.given is None else np.asarray(self.given)
@@ -203,7 +202,7 @@ class _Batch:
         """Raises the error of the first row that no stream could take."""
         layout, controller = self.layout, self.work.controller
         asking = tuple(column[self.asks] for column in self.columns)
-        wrong = first_unsound(layout, asking)
+        wrong = first_unsound(layout, rows_of(asking))
         if wrong is not None:
             row = int(np.flatnonzero(self.asks)[wrong])
             raise PredictionError(f"key {keys[row]}: {refusal(controller, asking, wrong)}")
@@ -242,13 +241,10 @@ class _Batch:
             found[known] = pd.Index(stored).get_indexer(pd.Index(uniques[known]))
         new = found < 0
         found[new] = len(old.keys) + np.arange(new.sum())
-        self.keys, self.vectors, self.rest = stored, old.vectors, old.rest
+        self.keys, self.vectors = stored, old.vectors
         if new.any():
             self.keys = np.concatenate([stored, uniques[new]])
-            self.vectors, self.rest = (
-                np.hstack([numbers, np.repeat(begin, new.sum(), axis=1)])
-                for numbers, begin in zip((old.vectors, old.rest), work._begin, strict=True)
-            )
+            self.vectors = np.vstack([old.vectors, np.repeat(work._begin, new.sum(), axis=0)])
         self.last = np.append(old.last, np.full(new.sum(), NEVER))
         self.clock = max([old.clock, *([int(self.time.max())] if len(self.time) else [])])
         places: Array = found[codes]
@@ -390,37 +386,45 @@ class _Batch:
     def run(self) -> None:
         """Runs the events."""
         work, layout, waiting = self.work, self.layout, self.bucket.waiting
-        held, count = len(waiting.id), len(self.owner)
+        held, count, risks = len(waiting.id), len(self.owner), len(self.layout.risks)
         new = count - held
         self.lower, self.upper, self.lam = (
             np.append(old, np.empty(new)) for old in (waiting.lower, waiting.upper, waiting.lam)
         )
         self.leader = np.append(waiting.leader, np.zeros(new, np.int64))
-        self.reading = np.hstack([waiting.reading, np.empty((len(layout.readings), new))])
-        awaited = np.bincount(waiting.place, minlength=len(self.keys)).astype(np.float64)
-        owners, peaks = self.owner[self.slots], self.rest[_PEAK].copy()
-        at = np.maximum(self.rows, 0)
-        columns = tuple(
-            np.where(self.asked, column[at], 0.0) if len(column) else np.empty(0)
-            for column in self.columns
-        )
-        self.losses = np.full((layout.risks, len(self.slots)), np.nan)
-        kernel(layout, "events")(
-            params_of(work.controller), self.vectors, peaks, awaited, owners, self.slots,
-            self.asked, columns, self.labels, self.reading, self.lower, self.upper, self.lam,
-            self.leader, self.losses,
+        self.reading = np.vstack([waiting.reading, np.empty((new, layout.family))])
+        self.base = np.vstack([waiting.base, np.empty((new, layout.base))])
+        y = np.full(count, np.nan)
+        y[self.slots[~self.asked]] = self.labels[~self.asked]
+        rows = np.zeros((count, layout.columns))
+        asked = self.slots[self.asked]
+        for place, column in enumerate(self.columns):
+            rows[asked, place] = column[self.rows[self.asked]]
+        # Events lie by key; those of a key are a run of their own.
+        owners, events = self.owner[self.slots], np.where(self.asked, self.slots, ~self.slots)
+        begins = np.flatnonzero(np.append(True, np.diff(owners) != 0)[: len(owners)])
+        bounds, streams = np.append(begins, len(owners)), owners[begins]
+        params, stage = params_of(work.controller)
+        run, vectors = loops(layout, len(events)), np.ascontiguousarray(self.vectors)
+        if layout.base:
+            run.correct(
+                stage, vectors, streams, bounds, events, rows, y, self.base, _ALL, self.reading
+            )
+            check_bases(self.reading[asked])
+        else:
+            self.reading[asked] = rows[asked]
+        losses = np.full((risks, count), np.nan)
+        run.run(
+            params, vectors, streams, bounds, events, self.reading, y, False, self.lower,
+            self.upper, self.lam, self.leader, np.empty((risks, count)), losses,
         )  # fmt: skip
-        self.rest[_PEAK] = peaks
+        self.vectors = vectors
         if len(self.dropped):  # given up is not the same as missing
             gone = np.bincount(self.owner[self.dropped], minlength=len(self.keys))
-            self.vectors[layout.counters.missing] -= gone
-            self.rest[_GIVEN_UP] += gone
-        check_thetas(work.controller, self.vectors[list(layout.position.theta)])
-        seen = np.flatnonzero(self.labels == self.labels) if any(layout.doubted) else ()
-        for place in np.flatnonzero(layout.doubted):
-            law = Law(work.controller, int(place))
-            for event in seen:
-                law.check_value(float(self.losses[place, event]), self.lam[self.slots[event]])
+            vectors[:, _MISSING] -= gone
+            vectors[:, _GIVEN_UP] += gone
+        check_promises(work.controller, losses, self.lam, vectors[:, layout.places("theta")])
+        self.losses = losses[:, self.slots]
 
     # What is left
 
@@ -434,14 +438,15 @@ class _Batch:
             gone = waits & (self.made + work.expire < self.clock)
             given_up = gone.astype(np.float64)
             given_up[self.dropped] = 1.0
-            np.add.at(self.rest[_GIVEN_UP], self.owner[gone], 1.0)
+            np.add.at(self.vectors[:, _GIVEN_UP], self.owner[gone], 1.0)
+            np.add.at(self.vectors[:, OPEN], self.owner[gone], -1.0)
             waits &= ~gone
         receipts = Receipts(
             self.owner, self.slot_id, self.made, self.lower, self.upper, self.lam, self.leader,
-            self.reading,
+            self.reading, self.base,
         )  # fmt: skip
         bucket = replace(
-            old, keys=self.keys, vectors=self.vectors, rest=self.rest, last=self.last,
+            old, keys=self.keys, vectors=self.vectors, last=self.last,
             clock=self.clock, waiting=taken(receipts, waits),
         )  # fmt: skip
         if self.given is not None and work.expire is not None:
@@ -465,10 +470,9 @@ class _Batch:
     def _strays(self, bucket: Bucket) -> Array:
         """The keys that only labels made, none of which waits any more."""
         strays = np.setdiff1d(np.flatnonzero(bucket.last == NEVER), bucket.early.place)
-        pairs = zip((bucket.vectors, bucket.rest), self.work._begin, strict=True)
-        bits = [(part[:, strays].view(np.int64), begin.view(np.int64)) for part, begin in pairs]
-        as_begun = [(part == begin).all(axis=0) for part, begin in bits]
-        return strays[np.logical_and.reduce(as_begun)]
+        bits, begun = bucket.vectors[strays].view(np.int64), self.work._begin.view(np.int64)
+        alone: Array = strays[(bits == begun).all(axis=1)]
+        return alone
 
     def outputs(self) -> dict[str, Array]:
         """What became of each row: its set, and its loss where its label counted."""
@@ -490,7 +494,7 @@ class _Batch:
 def form_of(controller: Controller, names: Iterable[str]) -> tuple[str, ...]:
     """The names among these in which the family takes predictions."""
     layout_of(controller)  # says what is not scalar
-    sets: Any = controller.sets
+    sets: Any = controller.reader
     known = set(names)
     forms = sets.forms if isinstance(sets, Arranges) else (tuple(sets.columns),)
     for form in forms:

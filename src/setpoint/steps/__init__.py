@@ -14,10 +14,10 @@ certificate, the alarms and the reports ask for the claim and know no rule by na
 compare with: most of them guarantee nothing.
 """
 
-from setpoint.steps.claims import Claim, Floored, Heeds, Premise, Scored, Step, Within
+from setpoint.steps.claims import Claim, Floored, Premise, Scored, Step, Within
 from setpoint.steps.control import PI, ErrorQuantified
 from setpoint.steps.experts import Mixture
-from setpoint.steps.paper import Account, Fixed, account, account_heed, account_least, fixed
+from setpoint.steps.paper import Account, Fixed, account, account_least, fixed
 from setpoint.steps.shrinking import Betting, Decaying, ScaleFree
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "ErrorQuantified",
     "Fixed",
     "Floored",
-    "Heeds",
     "Mixture",
     "Premise",
     "ScaleFree",
@@ -37,7 +36,6 @@ __all__ = [
     "Step",
     "Within",
     "account",
-    "account_heed",
     "account_least",
     "fixed",
 ]

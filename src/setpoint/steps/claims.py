@@ -8,7 +8,7 @@ from setpoint._check import positive
 from setpoint.parts import Capability
 
 __all__ = [
-    "Claim", "Floored", "Heeds", "Memory", "Premise", "Scored", "Step", "Within",
+    "Claim", "Floored", "Memory", "Premise", "Scored", "Step", "Within",
     "bound", "make_positive", "nothing", "swallowed",
 ]  # fmt: skip
 
@@ -37,7 +37,7 @@ class Within(NamedTuple):
     now. `fall` and `rise` are the least and the most the excess can be (l_min − r, l_max − r).
     `pending` is the largest number of labels awaited at once, `inherited` how many were awaited
     at the start. `lifted` says how far anti-windup raised θ in all, and `floor` below which value
-    it never lets θ stay.
+    it never lets θ stay. `waited` is the most other predictions that waited when a set was made.
     """
 
     low: float
@@ -50,6 +50,7 @@ class Within(NamedTuple):
     theta: float = 0.0
     lifted: float = 0.0
     floor: float = -inf
+    waited: float = 0.0
 
     def reach(self, fall: float, rise: float) -> tuple[float, float]:
         """The least and the greatest θ, if a label moves it by `fall` to `rise`.
@@ -131,22 +132,12 @@ class Step(Protocol, metaclass=Capability):
 class Floored(Protocol, metaclass=Capability):
     """A step rule that keeps θ from falling without end.
 
-    `least(params, memory)` is a pure function: what θ is lifted to where it is lower.
+    `least(params, waited)` is a pure function: what θ is lifted to where it is lower, when so many
+    other predictions have waited for their label.
     """
 
     @property
     def least(self) -> Any: ...
-
-
-@runtime_checkable
-class Heeds(Protocol, metaclass=Capability):
-    """A part that wants to know how many other predictions wait when a set is made.
-
-    `heed(params, memory, others)` is a pure function that returns the next memory.
-    """
-
-    @property
-    def heed(self) -> Any: ...
 
 
 @runtime_checkable

@@ -10,7 +10,6 @@ from math import exp, log, pi, tan
 
 from setpoint._check import finite
 from setpoint.errors import InputError
-from setpoint.parts import ours
 from setpoint.steps.claims import Claim, Memory, Within, make_positive, nothing
 
 __all__ = [
@@ -76,7 +75,6 @@ def _saturating(angle: float) -> float:
     return -LARGEST if angle <= -pi / 2.0 else tan(angle)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class PI:
     """Conformal PI control: quantile tracking with a saturating integrator.
@@ -169,7 +167,6 @@ def _swing(error: float) -> float:
     return error * small / ((1.0 + small) * (1.0 + small))
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class ErrorQuantified:
     """ECI: quantile tracking, and a push by how far the last score lay from θ.

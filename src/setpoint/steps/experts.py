@@ -10,7 +10,6 @@ from math import exp, log, sqrt
 from typing import Any
 
 from setpoint._check import choice, whole
-from setpoint.parts import ours
 from setpoint.steps.claims import Claim, Memory, Within, make_positive, nothing
 from setpoint.steps.control import LARGEST, known, lift
 
@@ -114,7 +113,6 @@ def mixture_linear(
     return theta, (theta, *thetas, *weights, power)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Mixture:
     """DtACI in units of λ: eight experts with steps of their own, and the mean of their θ.

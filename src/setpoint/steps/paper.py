@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from math import inf
 
 from setpoint._check import number, positive
-from setpoint.parts import ours
 from setpoint.steps.claims import Claim, Memory, Premise, Within, bound, swallowed
 
-__all__ = ["Account", "Fixed", "account", "account_heed", "account_least", "fixed"]
+__all__ = ["Account", "Fixed", "account", "account_least", "fixed"]
 
 
 def fixed(
@@ -17,7 +16,6 @@ def fixed(
     return theta + params[0] * excess, memory
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Fixed:
     """The paper's rule: θ ← θ + γ(l − r).
@@ -87,17 +85,11 @@ def account(
     return theta + excess, memory
 
 
-def account_least(params: Memory, memory: Memory) -> float:
+def account_least(params: Memory, waited: float) -> float:
     """−(F + d): thrift beyond it is forgotten."""
-    return -(params[0] + memory[0])
+    return -(params[0] + waited)
 
 
-def account_heed(params: Memory, memory: Memory, others: float) -> Memory:
-    """d, the most other predictions that waited when a set was made."""
-    return (others if others > memory[0] else memory[0],)
-
-
-@ours
 @dataclass(frozen=True, slots=True)
 class Account:
     """θ is the account itself, S ← S + (l − r), and never below a floor.
@@ -118,7 +110,7 @@ class Account:
     >>> step.rule(step.params, 2.0, step.init(), 0.9, 0.0)[0]
     2.9
     >>> within = Within(low=-inf, high=10.0, start=0.0, fall=-0.1, rise=0.9)
-    >>> claim = step.claim(within, (0.0,), 0)
+    >>> claim = step.claim(within, (), 0)
     >>> claim.upper, claim.window[1]
     (10.9, 20.9)
     """
@@ -126,7 +118,6 @@ class Account:
     floor: float = 10.0
 
     rule = staticmethod(account)
-    heed = staticmethod(account_heed)
     least = staticmethod(account_least)
 
     def __post_init__(self) -> None:
@@ -138,13 +129,13 @@ class Account:
         return (self.floor,)
 
     def init(self) -> Memory:
-        """No other prediction has waited yet."""
-        return (0.0,)
+        """Nothing to remember."""
+        return ()
 
     def claim(self, within: Within, memory: Memory, T: int) -> Claim:
         """Theorem 1 with γ = 1: S cannot climb beyond the limit by more than what still waits."""
         low, high = within.reach(within.fall, within.rise)
-        floor = max(-self.params[0] - memory[0], within.floor)
+        floor = max(-self.params[0] - within.waited, within.floor)
         whole = self.floor == inf  # else thrift is forgotten, and sums may fall without end
         base = low if floor == -inf else min(floor, within.start)
         return Claim(

@@ -8,7 +8,6 @@ from math import inf, sqrt
 
 from setpoint._check import finite
 from setpoint.errors import InputError
-from setpoint.parts import ours
 from setpoint.steps.claims import (
     Claim,
     Memory,
@@ -58,7 +57,6 @@ def decaying(
     return theta + scale * (share if share > floor else floor) * excess, (labels,)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Decaying:
     """Steps that shrink with time: θ ← θ + scale·max(k^−power, floor)·(l − r) at the k-th label.
@@ -131,7 +129,6 @@ def scale_free(
     return theta + move, (squares,)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class ScaleFree:
     """SF-OGD: θ ← θ + η·c/√Σc² with c = l − r and η = scale/√3.
@@ -195,7 +192,6 @@ def betting(
     return theta, (origin, theta, total, labels, gain)
 
 
-@ours
 @dataclass(frozen=True, slots=True)
 class Betting:
     """Coin betting (Krichevsky and Trofimov): a rule without step size.

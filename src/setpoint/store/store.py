@@ -13,10 +13,11 @@ from typing import Any
 from setpoint import errors, spec
 from setpoint._check import choice, positive, whole
 from setpoint._state_file import from_text
-from setpoint.controller import Controller, State
+from setpoint.controller import Controller
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
 from setpoint.guarantee import Certificate
 from setpoint.receipts import Id
+from setpoint.state import State
 from setpoint.store.database import Database, Notice, Row, SQLite
 from setpoint.store.events import (
     checked,
@@ -259,7 +260,7 @@ class Store:
                         f"the stream {quoted(name)} has a state: one is given to a new stream only"
                     )
                 past = Stream(live.stream.controller, state=state).content()
-                parts = {part: past[part] for part in ("risks", "counts", "cells", "window")}
+                parts = {part: past[part] for part in ("risks", "counts", "table", "window")}
                 live.stream.restore({**live.stream.content(), **parts})
             if controller is not None:
                 _same(f"the stream {quoted(name)}", live.stream.controller, controller)

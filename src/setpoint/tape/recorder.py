@@ -22,8 +22,8 @@ class Recorder:
     `add` takes a prediction with its label. Where labels come late, `predicted` takes the
     prediction when it is issued and `observed` its label when it comes: rows stay in the order of
     the predictions, and one that has no label yet is one without a label. The tape then has the
-    delay of each label, so that a replay takes it in after as many rows; of labels that come
-    between the same two rows it takes that of the first row first.
+    delay of each label, so that a replay takes it in after the same row; labels that come between
+    the same two rows in another order than their rows have fractions in their delays.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Recorder:
     >>> recorder.tape()
     Tape(3 rows, 1 stream: lower, upper; y, 1 missing; delay)
     >>> recorder.tape().y, recorder.tape().delay
-    (array([15., 11., nan]), array([2, 1, 0]))
+    (array([15., 11., nan]), array([2.5, 1. , 0. ]))
     """
 
     def __init__(
@@ -70,7 +70,8 @@ class Recorder:
         self._last: dict[Any, Any] = {}
         self._open: dict[Any, int] = {}
         self._counts: dict[Any, int] = {}
-        self._places, self._delays = array("q"), array("q")
+        self._places, self._delays, self._turns = array("q"), array("q"), array("q")
+        self._turn = 0
 
     def __len__(self) -> int:
         return len(self._y)
@@ -107,6 +108,8 @@ class Recorder:
         label, row = self._label(y), self._open.pop((id, receipt))
         self._y[row] = label
         self._delays[row] = self._counts[id] - self._places[row] - 1
+        self._turns[row] = self._turn
+        self._turn += 1
 
     def add(
         self, prediction: Any, y: Any, *, id: Any = None, time: Any = None, group: Any = None
@@ -143,8 +146,10 @@ class Recorder:
         self._places.append(self._counts.get(id, 0))
         self._counts[id] = self._places[-1] + 1
         self._delays.append(0)
+        self._turns.append(self._turn)
         chance = prediction.u if isinstance(prediction, Probabilities) else None
         self._chances.append(nan if chance is None else chance)
+        self._turn += 1
         for name, key in row_keys.items():
             self._keys[name].append(key)
         if time is not None:
@@ -195,10 +200,33 @@ class Recorder:
         delays = np.array(self._delays, np.int64)
         for (id, _), row in self._open.items():
             delays[row] = self._counts[id] - self._places[row] - 1
-        late: dict[str, Any] = {"delay": delays} if delays.any() else {}
+        late: dict[str, Any] = {"delay": self._ordered(delays)} if delays.any() else {}
         return Tape.from_arrays(
             arrays, np.array(self._y), names=names, strict=strict, **keys, **late
         )
+
+    def _ordered(self, delays: np.ndarray) -> np.ndarray:
+        """Delays with fractions where labels of one gap came in another order than their rows."""
+        numbers = {id: number for number, id in enumerate(self._counts)}
+        ids = self._keys.get("id", [None] * len(delays))
+        streams = np.array([numbers[id] for id in ids])
+        known, turns = np.array(self._places) + delays, np.array(self._turns)
+        answered = np.ones(len(delays), bool)
+        answered[list(self._open.values())] = False
+        order = np.flatnonzero(answered)
+        order = order[np.lexsort((turns[order], known[order], streams[order]))]
+        begins = np.diff(known[order], prepend=-1) != 0
+        begins |= np.diff(streams[order], prepend=-1) != 0
+        gaps = np.cumsum(begins) - 1
+        unordered = np.zeros(len(order), bool)
+        unordered[gaps[1:][(np.diff(order) < 0) & ~begins[1:]]] = True
+        if not unordered.any():
+            return delays
+        rank = np.arange(len(order)) - np.flatnonzero(begins)[gaps]
+        fractions = np.where(unordered[gaps], rank / np.bincount(gaps)[gaps], 0.0)
+        late = delays.astype(np.float64)
+        late[order] += fractions
+        return late
 
 
 def _listed(values: Any) -> list[Any]:

@@ -31,6 +31,24 @@ class Schedule(NamedTuple):
     upto: Array
     slots: int
 
+    def events(self, offsets: Array) -> Array:
+        """Questions and answers in order, two for each row: e ≥ 0 asks row e, e < 0 answers ~e.
+
+        Those of a stream lie together, from twice its first row on.
+        """
+        lengths = np.diff(offsets)
+        first = np.repeat(offsets[:-1], lengths)
+        within = np.arange(len(first)) - first
+        order, upto = self.order, self.upto
+        if not len(upto):
+            order, upto = within, np.maximum(within - np.repeat(self.delays, lengths), 0)
+        asks = 2 * first + within + upto
+        events = np.empty(2 * len(first), np.int64)
+        answers = np.ones(len(events), bool)
+        answers[asks] = False
+        events[asks], events[answers] = first + within, ~(first + order)
+        return events
+
     def due(self, stream: int, offsets: Array, t: int) -> int:
         """How many labels of a stream are known when the set of its row t is made."""
         first, length = int(offsets[stream]), int(offsets[stream + 1] - offsets[stream])

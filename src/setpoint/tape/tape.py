@@ -91,7 +91,8 @@ class Tape:
     delay
         How many rows late labels become known, one number or a column: when the set of row t of a
         stream is made, the label of row s is known if s + delay < t. 0 by default: each label is
-        known before the next row.
+        known before the next row. A column may have fractions, such as 2.5: labels that become
+        known before the same row are taken in by the fraction of their delay, then by row.
     known
         When each label became known: in units of `time`, or as numbers of rows where there is no
         time. It counts for the rows of its stream that are made then or later. NaN or NaT says
@@ -358,11 +359,12 @@ class Tape:
         delay = self.by_stream(self.delay)
         if not delay.any():
             return None
-        first = delay[offsets[:-1]] if len(delay) else delay
+        whole_rows = delay.astype(np.int64)
+        first = whole_rows[offsets[:-1]] if len(delay) else whole_rows
         if (delay == np.repeat(first, lengths)).all():
             return steady(first, offsets)
-        rows = np.arange(len(self)) - np.repeat(offsets[:-1], lengths) + 1 + delay
-        return scheduled(rows, rows, offsets)
+        rows = np.arange(len(self)) - np.repeat(offsets[:-1], lengths) + 1 + whole_rows
+        return scheduled(rows, rows + (delay - whole_rows), offsets)
 
     def late(self, delay: Any) -> "Tape":
         """The same rows with labels that are known `delay` rows late, one number or a column.
@@ -546,8 +548,15 @@ class Tape:
 
 
 def _delay(values: Any) -> int | np.ndarray:
-    """A delay of all rows, or one for each."""
-    return whole(values, "delay", 0) if np.ndim(values) == 0 else wholes(values, "delay", 0)
+    """A delay of all rows, or one for each, which may have fractions."""
+    if np.ndim(values) == 0:
+        return whole(values, "delay", 0)
+    given = np.asarray(values)
+    fractions = given.dtype.kind == "f" and np.isfinite(given).all() and (given % 1.0).any()
+    if not fractions:
+        return wholes(values, "delay", 0)
+    refuse(lambda delays: delays < 0.0, given, "delay", "at least 0")
+    return given.astype(np.float64)
 
 
 def _named(**names: Any) -> dict[str, str]:

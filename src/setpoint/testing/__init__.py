@@ -5,6 +5,7 @@
     check_loss(loss)         in its range, true to its word on the full and empty set, one direction
     check_stretch(stretch)   finite and monotone in θ, inverted by `inverse`, a memory in bounds
     check_step(step)         moves θ the right way, and its stated bound survives an adversary
+    check_correction(part)   one base for a row, a memory and a table of fixed size, all finite
 
 Every part is also checked to be a value: equal to its twin, hashable, printed as the call that
 makes it, the same before and after use. Each check runs many cases, the same ones every time,
@@ -13,7 +14,10 @@ Plain numpy and Python: call them from any test runner, for the library's parts 
 """
 
 from setpoint.testing.parts import ConformanceError
-from setpoint.testing.rules import check_loss, check_step, check_stretch
+from setpoint.testing.rules import check_correction, check_loss, check_step, check_stretch
 from setpoint.testing.sets import check_set
 
-__all__ = ["ConformanceError", "check_loss", "check_set", "check_step", "check_stretch"]
+__all__ = [
+    "ConformanceError", "check_correction", "check_loss", "check_set", "check_step",
+    "check_stretch",
+]  # fmt: skip

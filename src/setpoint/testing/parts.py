@@ -24,7 +24,6 @@ from setpoint.sets import (
     Sides,
     Widen,
 )
-from setpoint.sets.family import Learns, seasonal
 from setpoint.steps import Fixed
 
 __all__ = [
@@ -285,16 +284,8 @@ def _classes_of(family: Any, one: Any, prediction: Any) -> list[Any]:
 def readings_of(family: Any, prediction: Any) -> list[Any]:
     """A prediction as the family reads it.
 
-    With the chances of several ids if it draws any, and under several memories if it learns.
+    With the chances of several ids if it draws any.
     """
-    if isinstance(family, Learns):
-        params, columns = family.params, family.read(prediction)
-        memory = family.init() + (family.cell if seasonal(family) else ())
-        readings = [family.prepare(params, memory, columns)]
-        for y in (0.9, 0.0, 0.9, 1.5):
-            memory = family.observe(params, memory, readings[-1], y)
-            readings.append(family.prepare(params, memory, columns))
-        return readings
     if not draws(family):
         return [family.read(prediction)]
     return [family.draw(family.read(prediction), id) for id in IDS]

@@ -1,4 +1,4 @@
-"""Whether a loss, a step rule and a stretching keep their promises."""
+"""Whether a loss, a step rule, a stretching and a correction keep their promises."""
 
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
@@ -33,7 +33,7 @@ from setpoint.testing.parts import (
 )
 from setpoint.testing.sets import contains
 
-__all__ = ["check_loss", "check_step", "check_stretch"]
+__all__ = ["check_correction", "check_loss", "check_step", "check_stretch"]
 
 
 def check_loss(
@@ -266,6 +266,71 @@ def check_stretch(stretch: Any) -> None:
     check_value("stretches", stretch)
 
 
+def check_correction(correction: Any) -> None:
+    """Checks a correction on rows and labels of every size, with others waiting.
+
+    Parameters
+    ----------
+    correction
+        See `setpoint.correction`.
+
+    Examples
+    --------
+    >>> from setpoint.correction import Intervals
+    >>> check_correction(Intervals(period=4))
+    """
+    rng = np.random.default_rng(7)
+    rows, width = correction.table
+    table = [[0.0] * width for _ in range(rows)]
+    with in_use(correction):
+        own, memory = memory_of(correction, correction.params, "params"), first_memory(correction)
+        params, size, tried = (*own, -inf, inf), 0, 0
+        for scale in (1.0, 1.0, 1e-6, 1e6) * 50:
+            row = tuple(np.abs(scale * rng.normal(size=len(correction.columns))).tolist())
+            row = tuple(np.round(row)) if not correction.sound(row) else row
+            row = tuple(float(number) for number in row)
+            if not correction.sound(row):
+                continue
+            tried += 1
+            others, label = float(rng.integers(4)), float(scale * rng.normal())
+            after, base = one_answer(
+                correction,
+                "predict",
+                correction.predict,
+                params,
+                memory,
+                deepcopy(table),
+                row,
+                others,
+            )
+            memory = memory_of(correction, after, like=memory)
+            plain = type(base) is tuple and all(type(n) is float and n == n for n in base)
+            if not plain or len(base) < len(correction.gives) or size not in (0, len(base)):
+                raise broken(
+                    correction,
+                    f"a base has a fixed number of floats, first {', '.join(correction.gives)}, "
+                    f"got {base}",
+                )
+            size = len(base)
+            learnt = one_answer(
+                correction, "learn", lambda *given: _taught(correction, *given), params, memory,
+                table, base, label,
+            )  # fmt: skip
+            memory = memory_of(correction, learnt[0], like=memory)
+            if not np.isfinite(learnt[1]).all():
+                raise broken(correction, f"a table holds finite numbers, got {learnt[1]}")
+            table = learnt[1]
+    if not tried:
+        raise broken(correction, "`sound` takes some rows of positive numbers, got none")
+    check_value("correction", correction)
+
+
+def _taught(correction: Any, params: Memory, memory: Memory, table: Any, *seen: Any) -> Any:
+    """The memory and the table after a label; the table given stays as it is."""
+    copy = deepcopy(table)
+    return correction.learn(params, memory, copy, *seen), copy
+
+
 _THETAS = (
     *(-1e300, -1e6, -710.0, -709.0, -100.0, -10.0, -1.0, -0.25, -1e-6),
     *(0.0, 1e-6, 0.25, 1.0, 10.0, 100.0, 709.0, 710.0, 1e6, 1e300),
@@ -273,7 +338,7 @@ _THETAS = (
 
 
 def _phi(stretch: Any, params: Memory, memory: Memory, theta: float) -> float:
-    lam = one_answer(stretch, "φ", stretch.phi, params, memory, theta)
+    lam = one_answer(stretch, "φ", stretch.phi, params, memory, theta, 0.0)
     endless = isinstance(stretch, Saturates) and lam in (inf, -inf)
     if type(lam) is not float or not (isfinite(lam) or endless):
         raise broken(stretch, f"φ(θ) is a finite float, got {lam!r} at θ = {theta}, {memory}")
@@ -324,7 +389,7 @@ def _moved(stretch: Any, params: Memory, first: Memory) -> list[Memory]:
     steps = [(float(e), float(s), float(at)) for e, s, at in rng.normal(size=(200, 3))]
     extremes = product((0.9, -0.1, 0.0, 1e6, -1e6), (inf, -inf, 1e300, -1e300, 0.0), (0.0, 1e300))
     for excess, score, lam in (*steps, *extremes):
-        moved = one_answer(stretch, "move", stretch.move, params, memory, excess, score, lam)
+        moved = one_answer(stretch, "move", stretch.move, params, memory, excess, score, lam, 0.0)
         where = f"by excess {excess}, score {score}, λ = {lam} from {memory}"
         memory = memory_of(stretch, moved, f"memory, moved {where},", like=memory)
         if not all(low <= number <= high for number in memory):
@@ -443,7 +508,7 @@ def _check_claim(
         critical = shown + (draw if excess > 0.0 else -draw)
         theta, memory = _stepped(step, params, theta, memory, excess, critical, directed)
         if isinstance(step, Floored):
-            least = step.least(params, memory)
+            least = step.least(params, within.waited)
             theta, lifted = max(theta, least), lifted + max(least - theta, 0.0)
         total += excess
         lowest, highest = min(lowest, total), max(highest, total)

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from setpoint.predictions import Phased
 from setpoint.sets import PixelScale, PixelThreshold, Remembers, Scalar, Shows, Sides
-from setpoint.sets.family import Learns, never_empty, seasonal
+from setpoint.sets.family import never_empty
 from setpoint.testing.parts import (
     IDS,
     LAMS,
@@ -63,7 +62,7 @@ def check_set(
     got PredictionError: ...
     """
     if exact is None:
-        exact = predictions is None and not isinstance(family, Learns)
+        exact = predictions is None
     with in_use(family):
         samples = samples_of(family, predictions, labels)
         for prediction, seen in samples:
@@ -147,8 +146,7 @@ def _check_sound(family: Scalar, readings: Sequence[Any]) -> None:
     rows = [tuple(reading) for reading in readings if len(reading) == count]
     for row, place, value in product(rows, range(count), (None, nan, inf, -inf, -1.0, 0.0)):
         columns = row if value is None else (*row[:place], value, *row[place + 1 :])
-        prediction = Phased(columns[:-1], columns[-1]) if seasonal(family) else columns
-        sound, read = family.sound(columns), takes(family.read, prediction)
+        sound, read = family.sound(columns), takes(family.read, columns)
         if sound is not read:
             verb = "takes" if read else "refuses"
             raise broken(

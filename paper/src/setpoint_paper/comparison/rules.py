@@ -98,7 +98,7 @@ def _tracked(series: Series, make: Make, two_sided: bool = False) -> Ends:
         controller = sp.Controller(sp.sets.Widen(), risk)
         state = controller.init()
         if memory is not None:
-            state.risks[0].step = memory
+            state.put(0, step=memory)
         columns = {name: column[BURN_IN:] for name, column in side.columns.items()}
         ends = _shown(controller, columns, series.y[BURN_IN:], series.delay, state)
         lower, upper = np.maximum(lower, ends[0]), np.minimum(upper, ends[1])

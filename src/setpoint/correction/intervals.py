@@ -1,7 +1,6 @@
-"""Intervals that learn from the forecast's own errors: centre ∓ half·e^λ.
+"""A correction for intervals and points: it learns what is wrong with a forecast.
 
-What is learnt, and how, is in `setpoint.sets.correction`. It cannot cost anything in the
-guarantee, which speaks of the account of losses alone.
+What is learnt, and how, is in `setpoint.correction.rules`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,23 +11,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setpoint._check import finite, number, positive, whole
+from setpoint.correction import rules
+from setpoint.correction.rules import Base, Further, Memory
 from setpoint.errors import InputError, PredictionError
-from setpoint.parts import ours
 from setpoint.predictions import Phased, Spread
-from setpoint.sets import correction
-from setpoint.sets.correction import Further, Memory, Reading
-from setpoint.sets.intervals import _LINE, Scale, Widen, _Ends, scale_sound
+from setpoint.sets.family import names_of
+from setpoint.sets.intervals import Scale, Widen
 
-__all__ = [
-    "Corrected", "Learnt", "Multiplied", "corrected", "corrected_critical", "ends_sound",
-    "row_sound",
-]  # fmt: skip
+__all__ = ["Intervals", "Learnt"]
 
 Floats = tuple[float, ...]
 
 
 class Learnt(NamedTuple):
-    """What a learning family knows now, for people; lengths are in units of y.
+    """What a correction knows now, for people; lengths are in units of y.
 
     `labels` counts those it has learnt from. `bias` is the error it expects, y minus the middle of
     the forecast, by which it moves the centre. `scale` is the mean size of the rest. `below` and
@@ -48,60 +44,23 @@ class Learnt(NamedTuple):
     season: float
 
 
-def corrected(reading: Floats, lam: float) -> tuple[float, float]:
-    """Ends of [centre − left·e^λ, centre + right·e^λ]."""
-    centre, left, right = reading[0], reading[1], reading[2]
-    factor = exp(lam if lam < 700.0 else 700.0)
-    lower = centre - left * factor if left < inf else -inf
-    upper = centre + right * factor if right < inf else inf
-    return lower, upper
-
-
-def corrected_critical(reading: Floats, y: float) -> float:
-    """The λ at which an end reaches y; −inf at the centre, +inf where no λ reaches it."""
-    distance = y - reading[0]
-    reach = reading[2] if distance > 0.0 else reading[1]
-    distance = distance if distance > 0.0 else -distance
-    if distance == 0.0:
-        return -inf
-    if reach <= 0.0:
-        return inf
-    ratio = distance / reach
-    if ratio <= 0.0:
-        return -inf
-    lam = log(ratio)
-    return lam + 1e-15 * (2.0 + abs(lam))  # so that rounding does not leave y outside
-
-
-def ends_sound(columns: Floats) -> bool:
-    """Whether the two ends are numbers whose squares are still numbers."""
-    return (-1e150 < columns[0] < 1e150) & (-1e150 < columns[1] < 1e150)
-
-
-def row_sound(columns: Floats) -> bool:
-    """Whether the ends are such numbers and the phase is a whole number, or NaN for the next."""
-    phase = columns[2]
-    return ends_sound(columns) & ((phase != phase) | ((-1e9 < phase < 1e9) & (phase % 1.0 == 0.0)))
-
-
-@ours
 @dataclass(frozen=True, slots=True)
-class Corrected(_Ends):
-    """Intervals from a forecast and from what its past errors teach: [c − h·e^λ, c + h·e^λ].
+class Intervals:
+    """What past errors of a forecast teach: a centre and two sides for `sets.Multiplied`.
 
     It takes `Quantiles` or any pair (lower, upper), a point forecast, and `Spread`, which is read
     as the ends centre − low and centre + high. It needs no past data and has no unit: y and the
-    forecast may be in any. The interval may leave the centre that was given, because the family
-    forecasts the forecast's error; with `recentre=False` it always holds that centre.
-    Ends that cross are taken the other way round, and a centre outside the support is moved to its
-    end, so the set at a finite λ is never empty. `learnt(state)` says what it has learnt.
+    forecast may be in any. The centre may leave the one that was given, because the rule forecasts
+    the forecast's error; with `recentre=False` it stays. Ends that cross are taken the other way
+    round, and a centre outside the support of y is moved to its end, so that the set at a finite λ
+    is never empty. `learnt(state)` says what it has learnt.
 
     Parameters
     ----------
     level
-        The share of labels that both ends together may miss at λ = 0.
+        The share of actual values that both ends together may miss at λ = 0.
     recentre
-        Whether the centre may move with the expected error. Without it the interval holds the
+        Whether the centre may move with the expected error. Without it the interval keeps the
         given centre, though not always in its middle, and is much wider on a biased or drifting
         forecast.
     means
@@ -112,33 +71,29 @@ class Corrected(_Ends):
         `presets.find_period` finds one in past errors. Rows are counted from 0; where some can be
         missing, say the phase of each: `predictions.Phased` live, a column `phase` in tapes and
         arrays.
-    support
-        The values y can take: the full set. Intervals are cut to it, and a label outside it is an
-        error.
     slow, medium, fast
         The rates of its averages. All rates begin as 1/n.
     prior
         What new streams know, as `prior_of` takes it from others; by default nothing. It serves
         forecasts with a width.
     ridge, wild, step, far, trust
-        The other numbers of its rules, without unit; see `setpoint.sets.correction`.
+        The other numbers of its rules, without unit; see `setpoint.correction.rules`.
 
     Examples
     --------
-    >>> family = Corrected()
-    >>> reading = family.prepare(family.params, family.init(), (10.0, 14.0))
-    >>> family.at(reading, 0.0)
-    Interval(10.0, 14.0)
-    >>> memory = family.init()
+    >>> stage = Intervals()
+    >>> params, memory = (*stage.params, -inf, inf), stage.init()
+    >>> memory, base = stage.predict(params, memory, [], (10.0, 14.0), 0.0)
+    >>> base[:3]  # nothing is known yet: the ends as they were given
+    (12.0, 2.0, 2.0)
     >>> for y in (15.0, 15.5, 14.5, 15.2):  # the forecast is 3 too low
-    ...     reading = family.prepare(family.params, memory, (10.0, 14.0))
-    ...     memory = family.observe(family.params, memory, reading, y)
-    >>> reading = family.prepare(family.params, memory, (10.0, 14.0))
-    >>> round(Reading(*reading).centre, 1)
+    ...     memory, base = stage.predict(params, memory, [], (10.0, 14.0), 0.0)
+    ...     memory = stage.learn(params, memory, [], base, y)
+    >>> memory, base = stage.predict(params, memory, [], (10.0, 14.0), 0.0)
+    >>> round(Base(*base).centre, 1)
     14.1
     """
 
-    support: tuple[float, float] = _LINE
     level: float = 0.1
     recentre: bool = True
     means: int = 1
@@ -153,33 +108,27 @@ class Corrected(_Ends):
     far: float = 4.0
     prior: tuple[float, ...] = ()
 
-    cell = (0.0, 0.0, 0.0)
-    ends = staticmethod(corrected)
-    score = staticmethod(corrected_critical)
-    heed = staticmethod(correction.heed)
-    phase = staticmethod(correction.phase)
-    turn = staticmethod(correction.turn)
+    gives = ("centre", "low", "high")
 
     def __post_init__(self) -> None:
-        _Ends.__post_init__(self)
-        level = positive(self.level, "Corrected.level")
+        level = positive(self.level, "Intervals.level")
         if level >= 1.0:
-            raise InputError(f"Corrected.level must lie between 0 and 1, got {level}")
+            raise InputError(f"Intervals.level must lie between 0 and 1, got {level}")
         object.__setattr__(self, "level", level)
-        if whole(self.means, "Corrected.means", 1) > 2:
-            raise InputError(f"Corrected.means must be 1 or 2, got {self.means}")
-        object.__setattr__(self, "period", whole(self.period, "Corrected.period", 0))
+        if whole(self.means, "Intervals.means", 1) > 2:
+            raise InputError(f"Intervals.means must be 1 or 2, got {self.means}")
+        object.__setattr__(self, "period", whole(self.period, "Intervals.period", 0))
         if self.period == 1 or self.period > _LONGEST:
             raise InputError(
-                f"Corrected.period must be 0 or lie between 2 and {_LONGEST:,}, got {self.period}"
+                f"Intervals.period must be 0 or lie between 2 and {_LONGEST:,}, got {self.period}"
             )
         for name in ("slow", "medium", "fast", "ridge", "wild", "step", "far"):
-            object.__setattr__(self, name, positive(getattr(self, name), f"Corrected.{name}"))
-        object.__setattr__(self, "trust", finite(self.trust, "Corrected.trust"))
-        prior = tuple(finite(value, "Corrected.prior") for value in self.prior)
+            object.__setattr__(self, name, positive(getattr(self, name), f"Intervals.{name}"))
+        object.__setattr__(self, "trust", finite(self.trust, "Intervals.trust"))
+        prior = tuple(finite(value, "Intervals.prior") for value in self.prior)
         if prior and (len(prior) != len(Memory._fields) or min(_unitless(prior)) <= 0.0):
             raise InputError(
-                "Corrected.prior must be empty or what `Corrected.prior_of` returns, "
+                "Intervals.prior must be empty or what `Intervals.prior_of` returns, "
                 f"got {len(prior)} numbers"
             )
         object.__setattr__(self, "prior", prior)
@@ -190,45 +139,49 @@ class Corrected(_Ends):
         return self.means == 2 or self.period > 0
 
     @property
-    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[str, ...]:
         """The names of the numbers in a prediction."""
         return ("lower", "upper", "phase") if self.period else ("lower", "upper")
 
     @property
     def sound(self) -> Any:
         """Whether the numbers are a prediction."""
-        return row_sound if self.period else ends_sound
+        return rules.row_sound if self.period else rules.ends_sound
 
     @property
-    def prepare(self) -> Any:
-        """The rule that makes the reading of a row."""
+    def predict(self) -> Any:
+        """The rule that makes the base of a row."""
         if self.period:
-            return correction.prepare_seasonal
-        return correction.prepare_further if self._further else correction.prepare
+            return rules.predict_seasonal
+        return rules.predict_further if self._further else rules.predict
 
     @property
-    def observe(self) -> Any:
+    def learn(self) -> Any:
         """The rule that learns from a label."""
-        return correction.observe_further if self._further else correction.observe
+        if self.period:
+            return rules.learn_seasonal
+        return rules.learn_further if self._further else rules.learn
 
     @property
     def params(self) -> Floats:
-        first = (
+        """The numbers of the rules, before the support of y."""
+        return (
             self.level, float(self.means == 2), float(self.recentre), self.slow, self.medium,
-            self.fast, self.ridge, self.wild, self.step, self.trust, self.far, *self.support,
+            self.fast, self.ridge, self.wild, self.step, self.trust, self.far, float(self.period),
         )  # fmt: skip
-        return (*first, float(self.period)) if self._further else first
 
     def init(self) -> Floats:
-        """Nothing is known; the tails are those of errors that fall off exponentially.
-
-        With a season the cell of a phase is not here but in a table, and begins as `cell`.
-        """
+        """Nothing is known; the tails are those of errors that fall off exponentially."""
         tail = -log(self.level)
         first = self.prior or tuple(Memory(width=tail, low_tail=tail, high_tail=tail))
         if not self._further:
             return first
-        return first + tuple(Further())[: -len(self.cell) if self.period else None]
+        return first + tuple(Further())[: -_CELL if self.period else None]
+
+    @property
+    def table(self) -> tuple[int, int]:
+        """The rows and columns of its table: a cell for each phase of the season."""
+        return self.period, _CELL
 
     def prior_of(self, states: Iterable[Any], weight: float = 10.0) -> Floats:
         """What states of other streams have in common, for `prior`: their median, without unit.
@@ -236,7 +189,7 @@ class Corrected(_Ends):
         It counts as many labels as `weight` says. Streams of point forecasts have none: what the
         first error is worth, only a given width can tell.
         """
-        memories = np.array([state.family[: len(Memory._fields)] for state in states])
+        memories = np.array([state.memory[: len(Memory._fields)] for state in states])
         known = Memory(*memories.T) if len(memories) else None
         useful = known is not None and (known.labels > 0) & (known.size > 0) & (known.width > 0)
         if not np.any(useful):
@@ -263,25 +216,24 @@ class Corrected(_Ends):
         >>> stream = sp.Stream(sp.intervals())
         >>> for y in (15.0, 15.5, 14.5, 15.2):  # the forecast is 3 too low
         ...     _ = stream.predict((10.0, 14.0)), stream.update(y)
-        >>> learnt = stream.controller.sets.learnt(stream.state)
+        >>> learnt = stream.controller.correction.learnt(stream.state)
         >>> learnt.labels, round(learnt.bias, 1)
         (4, 3.0)
         """
-        memory, cells = state.family, state.cells
-        known = Memory(*memory[:30])
+        known = Memory(*state.memory[:30])
         row = (known.middle - known.width, known.middle + known.width, nan)
-        if self.period:
-            memory += cells[int(self.phase(self.params, memory, row))]
-        reading = Reading(*self.prepare(self.params, memory, row))
+        params = (*self.params, -inf, inf)
+        _, numbers = self.predict(params, state.memory, state.table, row, 0.0)
+        base = Base(*numbers)
         share = 1.0 / (1.0 + exp(self.trust * known.regret)) if self.trust > 0.0 else 1.0
-        errors = [error for error, _, labels in cells if labels]
+        errors = [error for error, _, labels in state.table if labels]
         mean = sum(errors) / len(errors) if errors else 0.0
         return Learnt(
             labels=int(known.labels),
-            bias=reading.expected,
-            scale=reading.scale,
-            below=reading.scale * known.low_tail,
-            above=reading.scale * known.high_tail,
+            bias=base.expected,
+            scale=base.scale,
+            below=base.scale * known.low_tail,
+            above=base.scale * known.high_tail,
             given=1.0 - share,
             period=self.period,
             season=sum(abs(e - mean) for e in errors) / len(errors) if errors else 0.0,
@@ -303,29 +255,29 @@ class Corrected(_Ends):
                 f"three numbers can mean two things, got {prediction}: say Spread(centre, low, "
                 "high), or Phased((lower, upper), phase) where there is a period"
             )
-        elif self.period and "phase" in _names(prediction):
+        elif self.period and "phase" in names_of(prediction):
             phase = prediction["phase"]
-            prediction = {name: prediction[name] for name in _names(prediction) - {"phase"}}
-        if type(prediction) is Spread or _names(prediction) == set(_SPREAD.columns):
+            prediction = {name: prediction[name] for name in names_of(prediction) - {"phase"}}
+        if type(prediction) is Spread or names_of(prediction) == set(_SPREAD.columns):
             centre, low, high = _SPREAD.read(prediction)
             ends = centre - low, centre + high
         else:
             ends = _ENDS.read(prediction)
-        if not ends_sound(ends):
+        if not rules.ends_sound(ends):
             raise PredictionError(f"a prediction must lie within ±1e150, got {ends}")
         phase = number(phase, "a phase", PredictionError)
         if not self.period:
             if phase == phase:
-                raise PredictionError(f"a phase needs Corrected(period=…), got {phase}")
+                raise PredictionError(f"a phase needs intervals(period=…), got {phase}")
             return ends
         row = (*ends, phase)
-        if not row_sound(row):
+        if not rules.row_sound(row):
             raise PredictionError(f"a phase must be a whole number within ±1e9, got {phase}")
         return row
 
-    def forecast(self, prediction: Floats) -> float:
+    def forecast(self, base: Floats) -> float:
         """The middle as the model gave it, before it was corrected."""
-        return prediction[3]
+        return base[3]
 
     @property
     def forms(self) -> tuple[tuple[str, ...], ...]:
@@ -350,49 +302,6 @@ class Corrected(_Ends):
         return (*ends, phase.astype(ends[0].dtype, copy=False))
 
 
-@ours
-@dataclass(frozen=True, slots=True)
-class Multiplied(_Ends):
-    """Sets that another rule made, made longer or shorter: [centre − low·e^λ, centre + high·e^λ].
-
-    It takes a pair (lower, upper), whose centre is its middle, or `Spread`. With `steps.Account`
-    and `stretches.Barrier` it puts a budget around any other rule; `presets.around` is that.
-
-    Parameters
-    ----------
-    support
-        As for `Widen`.
-
-    Examples
-    --------
-    >>> Multiplied().at(Multiplied().read((10.0, 14.0)), 0.0)
-    Interval(10.0, 14.0)
-    """
-
-    columns = ("centre", "low", "high")
-    ends = staticmethod(corrected)
-    score = staticmethod(corrected_critical)
-    sound = staticmethod(scale_sound)
-    forms = (("lower", "upper"), columns)
-
-    def read(self, prediction: Any) -> Floats:
-        """The prediction as its centre and its two sides."""
-        three = isinstance(prediction, Sequence | np.ndarray) and np.shape(prediction) == (3,)
-        if three or _names(prediction) == set(_SPREAD.columns):
-            return _SPREAD.read(prediction)
-        lower, upper = _ENDS.read(prediction)
-        half = 0.5 * abs(upper - lower)
-        return _SPREAD.read((0.5 * (lower + upper), half, half))
-
-    def arranged(self, names: tuple[str, ...], columns: Sequence[Any]) -> tuple[Any, ...]:
-        """Arrays in one of the forms as `columns` names them."""
-        if names == self.columns:
-            return tuple(columns)
-        lower, upper = columns
-        half = 0.5 * np.abs(upper - lower)
-        return 0.5 * (lower + upper), half, half
-
-
 _ENDS, _SPREAD = Widen(), Scale()
 _POWERS = {
     **dict.fromkeys(("error", "mean", "middle", "size", "recent_size", "width", "movement"), 1),
@@ -401,14 +310,10 @@ _POWERS = {
 """With which power of the unit of y the numbers of a memory go, where it is not 0, or 2 for a sum
 of squares."""
 _LONGEST = 1_000_000
+_CELL = 3
 
 
 def _unitless(prior: Floats) -> tuple[float, ...]:
     """What must be positive in a prior."""
     memory = Memory(*prior)
     return memory.head, memory.size, memory.recent_size, memory.width, memory.movement
-
-
-def _names(prediction: Any) -> set[Any]:
-    """The names in a prediction that is a mapping or the row of a frame."""
-    return set(prediction.keys()) if hasattr(prediction, "keys") else set()

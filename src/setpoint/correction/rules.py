@@ -1,4 +1,4 @@
-"""The rules of `sets.Corrected`: pure functions of floats, which also run compiled over tapes.
+"""The rules of `correction.Intervals`: pure functions of floats, which also run compiled.
 
 A forecast gives two ends, or a point. From past labels these rules learn, online and without
 units, what is wrong with them. There are five:
@@ -9,25 +9,26 @@ units, what is wrong with them. There are five:
     tails     how far the two ends lie from the centre, in units of that scale
     trust     whether the ends as they were given, moved a little, do better
 
-`prepare` makes the interval of a row and `observe` learns from its label. `prepare_further` and
-`observe_further` add what few streams need: a second, slower mean of the error, and a season. Of a
-season the rules see one cell of a table, that of the row's phase, at the end of the memory; who
-calls them keeps the table.
+`predict` makes the base of a row and `learn` learns from its label. `predict_further` and
+`learn_further` add a second, slower mean of the error, `predict_seasonal` and `learn_seasonal` a
+season besides: a table with a cell for each phase, of which a row uses its own.
 """
 
 from math import exp, inf, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 __all__ = [
-    "Further", "Memory", "Reading", "heed", "observe", "observe_further", "phase", "prepare",
-    "prepare_further", "prepare_seasonal", "turn",
+    "Base", "Further", "Memory", "ends_sound", "learn", "learn_further", "learn_seasonal",
+    "predict", "predict_further", "predict_seasonal", "row_sound",
 ]  # fmt: skip
 
 Floats = tuple[float, ...]
+Table = Any
+"""Rows of floats: lists in plain Python, an array of two dimensions in compiled code."""
 
 
 class Memory(NamedTuple):
-    """What the family remembers.
+    """What the correction remembers.
 
     `waiting` is the most other predictions that waited for their label. `labels` counts them, and
     `head` is how many more what was known before counts: 1 for the width given first. Before the
@@ -102,7 +103,7 @@ class Further(NamedTuple):
     cell_labels: float = 0.0
 
 
-class Reading(NamedTuple):
+class Base(NamedTuple):
     """A prediction as its receipt holds it.
 
     The interval at λ is [centre − left·e^λ, centre + right·e^λ]. The rest is what the label will be
@@ -135,13 +136,31 @@ class Reading(NamedTuple):
     phase: float = 0.0
 
 
-def prepare(
-    params: Floats,
-    memory: Floats,
-    columns: Floats,
-    slow_mean: float = 0.0,
-    more: float = 0.0,
-    press: float = 0.0,
+def ends_sound(columns: Floats) -> bool:
+    """Whether the two ends are numbers whose squares are still numbers."""
+    return (-1e150 < columns[0] < 1e150) & (-1e150 < columns[1] < 1e150)
+
+
+def row_sound(columns: Floats) -> bool:
+    """Whether the ends are such numbers and the phase is a whole number, or NaN for the next."""
+    phase = columns[2]
+    return ends_sound(columns) & ((phase != phase) | ((-1e9 < phase < 1e9) & (phase % 1.0 == 0.0)))
+
+
+def predict(
+    params: Floats, memory: Floats, table: Table, row: Floats, waiting: float
+) -> tuple[Floats, Floats]:
+    """The memory once a set is made beside `waiting` others, and the base of a row."""
+    return _beside(memory, waiting), _base(params, memory, row, 0.0, 0.0, 0.0)
+
+
+def _beside(memory: Floats, waiting: float) -> Floats:
+    """The memory with the most other predictions that waited when a set was made."""
+    return (waiting,) + memory[1:] if waiting > memory[0] else memory  # noqa: RUF005
+
+
+def _base(
+    params: Floats, memory: Floats, row: Floats, slow_mean: float, more: float, press: float
 ) -> Floats:
     """The interval to stretch, and all that its label will be judged against.
 
@@ -153,7 +172,7 @@ def prepare(
         size, recent_size, width, movement, k0, k1, k2,
         low_tail, high_tail, low_shift, high_shift, regret,
     ) = memory  # fmt: skip
-    lower, upper = columns[0], columns[1]
+    lower, upper = row[0], row[1]
     middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
     half = half if half > 0.0 else -half
     x0, x1, x2, f1, f2 = error - mean, 0.0, mean - slow_mean, 0.0, 0.0
@@ -185,11 +204,11 @@ def prepare(
     left, right = centre - below, above - centre
     centre = middle + centre
     # The centre lies in the support, so that no set is empty; the far end stays where it was.
-    if centre < params[11]:
-        kept, centre = centre + right - params[11], params[11]
+    if centre < params[12]:
+        kept, centre = centre + right - params[12], params[12]
         right = kept if kept > 0.5 * right else 0.5 * right
-    elif centre > params[12]:
-        kept, centre = params[12] - centre + left, params[12]
+    elif centre > params[13]:
+        kept, centre = params[13] - centre + left, params[13]
         left = kept if kept > 0.5 * left else 0.5 * left
     return (
         centre,
@@ -200,9 +219,13 @@ def prepare(
     )  # fmt: skip
 
 
-def observe(params: Floats, memory: Floats, reading: Floats, y: float) -> Floats:
+def learn(params: Floats, memory: Floats, table: Table, base: Floats, y: float) -> Floats:
     """What is remembered after a label, judged against what was shown."""
-    level, two_means, recentre, slow, medium, fast, ridge, wild, step, _, far, _, _ = params
+    return _learnt(params, memory, base, y)
+
+
+def _learnt(params: Floats, memory: Floats, base: Floats, y: float) -> Floats:
+    level, two_means, recentre, slow, medium, fast, ridge, wild, step, _, far, _, _, _ = params
     (
         waiting, labels, head, last_error, mean, _,
         a00, a10, a11, a20, a21, a22, b0, b1, b2, w0, w1, w2,
@@ -212,7 +235,7 @@ def observe(params: Floats, memory: Floats, reading: Floats, y: float) -> Floats
     (
         _, _, _, middle, half, expected, x0, x1, x2, f0, f1, f2, travelled, scale,
         shown_low, shown_high, shown_low_shift, shown_high_shift,
-    ) = reading  # fmt: skip
+    ) = base  # fmt: skip
     error = y - middle
     if not (-1e150 < error < 1e150):  # it counts as a loss and teaches nothing
         return memory
@@ -333,39 +356,42 @@ def observe(params: Floats, memory: Floats, reading: Floats, y: float) -> Floats
     )  # fmt: skip
 
 
-def heed(params: Floats, memory: Floats, others: float) -> Floats:
-    """The most other predictions that waited when a set was made."""
-    waiting = (others if others > memory[0] else memory[0],)
-    return waiting + memory[1:]
+# Two means, and a season. The first 30 numbers of a memory are those of `Memory`, the first 18 of a
+# base those of the rules above. Tuples are joined as numba knows it.
 
 
-# Two means, and a season. The first 30 numbers of a memory are those of `Memory`, the first 13
-# parameters and the first 18 numbers of a reading those of the rules above. Tuples are joined as
-# numba knows it.
+def predict_further(
+    params: Floats, memory: Floats, table: Table, row: Floats, waiting: float
+) -> tuple[Floats, Floats]:
+    """As `predict`, with two means of the error."""
+    return _beside(memory, waiting), _further(params, memory, row, 0.0)
 
 
-def phase(params: Floats, memory: Floats, columns: Floats) -> float:
-    """The phase of a row: as given, or the one after that of the last row."""
-    return (columns[2] if columns[2] == columns[2] else memory[45]) % params[13]
+def predict_seasonal(
+    params: Floats, memory: Floats, table: Table, row: Floats, waiting: float
+) -> tuple[Floats, Floats]:
+    """As `predict`, with one or two means of the error and a season.
+
+    The phase of a row is as given, or the one after that of the last row.
+    """
+    phase = (row[2] if row[2] == row[2] else memory[45]) % params[11]
+    cell = table[int(phase)]
+    base = _further(params, memory + (cell[0], cell[1], cell[2]), row, phase)  # noqa: RUF005
+    memory = _beside(memory, waiting)
+    return memory[:45] + ((phase + 1.0) % params[11],), base  # noqa: RUF005
 
 
-def turn(params: Floats, memory: Floats, reading: Floats) -> Floats:
-    """The memory once a set was shown: the next row has the next phase."""
-    return memory[:45] + ((reading[21] + 1.0) % params[13],)  # noqa: RUF005
+def learn_seasonal(params: Floats, memory: Floats, table: Table, base: Floats, y: float) -> Floats:
+    """As `learn_further`, with the cell of the row's phase, which is written in place."""
+    cell = table[int(base[21])]
+    known = memory + (cell[0], cell[1], cell[2])  # noqa: RUF005
+    after = learn_further(params, known, table, base, y)
+    cell[0], cell[1], cell[2] = after[46], after[47], after[48]
+    return after[:46]
 
 
-def prepare_further(params: Floats, memory: Floats, columns: Floats) -> Floats:
-    """As `prepare`, with two means of the error."""
-    return _prepare_further(params, memory, columns, 0.0)
-
-
-def prepare_seasonal(params: Floats, memory: Floats, columns: Floats) -> Floats:
-    """As `prepare`, with one or two means of the error and a season."""
-    return _prepare_further(params, memory, columns, phase(params, memory, columns))
-
-
-def _prepare_further(params: Floats, memory: Floats, columns: Floats, of: float) -> Floats:
-    two_means, period = params[1], params[13]
+def _further(params: Floats, memory: Floats, row: Floats, phase: float) -> Floats:
+    two_means, period = params[1], params[11]
     mean, size = memory[4], memory[18]
     slow_mean, w3, w4, k3 = memory[30], memory[36], memory[43], memory[44]
     cell_error, cell_size, cell_labels = memory[46], memory[47], memory[48]
@@ -376,28 +402,29 @@ def _prepare_further(params: Floats, memory: Floats, columns: Floats, of: float)
     known = (cell_labels > 0.0) & (cell_size + size > 0.0)
     f3 = (cell_size - size) / (cell_size + size) if known else 0.0
     more = w3 * x3 + w4 * x4
-    return prepare(params, memory[:30], columns, slow_mean, more, k3 * f3) + (x3, x4, f3, of)  # noqa: RUF005
+    first = _base(params, memory[:30], row, slow_mean, more, k3 * f3)
+    return first + (x3, x4, f3, phase)  # noqa: RUF005
 
 
-def observe_further(params: Floats, memory: Floats, reading: Floats, y: float) -> Floats:
-    """As `observe`, and what two more features and a cell of the season learn."""
-    _, _, recentre, slow, medium, _, ridge, wild, step, _, far, _, _, period = params
-    core = observe(params[:13], memory[:30], reading[:18], y)
+def learn_further(params: Floats, memory: Floats, table: Table, base: Floats, y: float) -> Floats:
+    """As `learn`, and what two more features and a cell of the season learn."""
+    _, _, recentre, slow, medium, _, ridge, wild, step, _, far, period, _, _ = params
+    core = _learnt(params, memory[:30], base[:18], y)
     if core[1] == memory[1]:
         return memory
     (
         slow_mean, a30, a31, a32, a33, b3, w3, a40, a41, a42, a43, a44, b4, w4, k3, next_phase,
         cell_error, cell_size, cell_labels,
     ) = memory[30:]  # fmt: skip
-    x3, x4, f3 = reading[18], reading[19], reading[20]
+    x3, x4, f3 = base[18], base[19], base[20]
     waiting, labels, head, error = core[0], core[1], core[2], core[3]
     share, pace = 1.0 / (labels + head), 1.0 + 0.2 * waiting
     rate = slow / pace if slow / pace > share else share
-    size, recent_size, scale = memory[18], memory[19], reading[13]
+    size, recent_size, scale = memory[18], memory[19], base[13]
     if labels == 1.0:
-        unit = reading[4] / memory[20]
+        unit = base[4] / memory[20]
         size, recent_size = unit * size, unit * recent_size
-    distance = abs(y - reading[3] - reading[5])
+    distance = abs(y - base[3] - base[5])
     most = scale if scale > recent_size else recent_size
     most = wild * (most if most > size else size)
     distance = most if (distance > most) & (most > 0.0) else distance
@@ -410,7 +437,7 @@ def observe_further(params: Floats, memory: Floats, reading: Floats, y: float) -
     w0, w1, w2 = core[15], core[16], core[17]
     if recentre > 0.0:
         a00, a10, a11, a20, a21, a22, b0, b1, b2 = core[6:15]
-        x0, x1, x2, y3, y4 = reading[6], reading[7], reading[8], weight * x3, weight * x4
+        x0, x1, x2, y3, y4 = base[6], base[7], base[8], weight * x3, weight * x4
         a30 += rate * (y3 * x0 - a30)
         a31 += rate * (y3 * x1 - a31)
         a32 += rate * (y3 * x2 - a32)

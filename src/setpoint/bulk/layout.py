@@ -1,0 +1,181 @@
+"""A state as one flat vector, and the numbers of a controller as another: what loops run on.
+
+Controllers made of the same rules share a layout, and so compiled loops: their numbers differ, the
+loops do not. Packing a state, for a file, a fleet or Spark, is a copy.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from setpoint.controller import Controller
+from setpoint.errors import InputError
+from setpoint.plan import Rules, plan, scalar, support_of
+from setpoint.recursion import RiskState
+from setpoint.state import COUNTS, State
+
+__all__ = ["COUNTS", "HEAD", "OPEN", "Layout", "layout_of", "outward", "params_of"]
+
+OPEN = 0
+"""Where a vector holds how many predictions of its stream wait for a label."""
+_NAMES = ("open", *COUNTS, "fresh")
+HEAD = len(_NAMES)
+"""Where the risks begin in a vector."""
+_OWN = RiskState._fields[:-2]
+"""The numbers of a risk besides its memories."""
+
+
+class Layout(NamedTuple):
+    """Where the numbers of controllers and states lie, for all made of the same rules.
+
+    `risks` has the sizes of the memories of loss and step, `numbers` those of their parameters;
+    then the sizes of the stretch's memory and parameters, the correction's memory, parameters and
+    table. `columns` counts the numbers of a row, `family` those that the family of sets reads, and
+    `base` those of a base, 0 without a correction.
+    """
+
+    rules: Rules
+    risks: tuple[tuple[int, int], ...]
+    numbers: tuple[tuple[int, int], ...]
+    stretch: int
+    stretch_params: int
+    memory: int
+    stage_params: int
+    table: tuple[int, int]
+    columns: int
+    family: int
+    base: int
+
+    @property
+    def at(self) -> tuple[int, int, int, int]:
+        """Where the stretch, what has waited, the correction's memory and its table begin."""
+        stretch = HEAD + sum(len(_OWN) + loss + step for loss, step in self.risks)
+        waited = stretch + self.stretch
+        return stretch, waited, waited + 1, waited + 1 + self.memory
+
+    @property
+    def risk_places(self) -> list[int]:
+        """Where each risk begins: its θ."""
+        places, at = [], HEAD
+        for loss, step in self.risks:
+            places.append(at)
+            at += len(_OWN) + loss + step
+        return places
+
+    def places(self, name: str) -> list[int]:
+        """Where each risk holds one of its own numbers, such as "theta" or "total"."""
+        return [at + _OWN.index(name) for at in self.risk_places]
+
+    @property
+    def size(self) -> int:
+        """How many numbers a state has."""
+        return self.at[3] + self.table[0] * self.table[1]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The name of each number of a state: peak, theta0, loss0_0, stretch_0."""
+        names = list(_NAMES)
+        for place, (loss, step) in enumerate(self.risks):
+            names += [f"{name}{place}" for name in _OWN]
+            names += [f"loss{place}_{k}" for k in range(loss)]
+            names += [f"step{place}_{k}" for k in range(step)]
+        names += [f"stretch_{k}" for k in range(self.stretch)]
+        names += ["waited", *(f"memory_{k}" for k in range(self.memory))]
+        rows, width = self.table
+        return (*names, *(f"table{row}_{k}" for row in range(rows) for k in range(width)))
+
+    def pack(self, state: State, waiting: int = 0) -> list[float]:
+        """The numbers of a state."""
+        counts = [waiting, *(getattr(state, name) for name in COUNTS), state.fresh]
+        risks = [value for risk in state.position[0] for value in _flat(risk)]
+        table = [value for row in state.table for value in row]
+        return [*counts, *risks, *state.stretch, state.waited, *state.memory, *table]
+
+    def unpack(self, vector: Iterable[float], terms: tuple[Any, ...], sets: Any = None) -> State:
+        """The state whose numbers a vector holds."""
+        values = [float(value) for value in vector]
+        at, risks = HEAD, []
+        for loss, step in self.risks:
+            own, at = values[at : at + len(_OWN)], at + len(_OWN)
+            memories = tuple(values[at : at + loss]), tuple(values[at + loss : at + loss + step])
+            risks.append((*own, *memories))
+            at += loss + step
+        stretch, waited, memory, table = self.at
+        position = tuple(risks), tuple(values[stretch:waited]), values[waited]
+        rows, width = self.table
+        cells = [values[table + width * row : table + width * (row + 1)] for row in range(rows)]
+        state = State(position, terms, tuple(values[memory:table]), cells, sets)
+        state.position = position
+        for name, value in zip(COUNTS, values[1:], strict=False):
+            setattr(state, name, int(value))
+        state.fresh = bool(values[HEAD - 1])
+        return state
+
+
+def _flat(value: tuple[Any, ...]) -> list[float]:
+    """The numbers of nested tuples in order."""
+    numbers: list[float] = []
+    for inner in value:
+        numbers += _flat(inner) if isinstance(inner, tuple) else [inner]
+    return numbers
+
+
+_layouts: dict[Any, Layout] = {}
+_MOST = 256
+"""How many layouts are remembered; the oldest is forgotten."""
+
+
+def layout_of(controller: Controller) -> Layout:
+    """The layout a controller shares with all that are made of the same rules."""
+    if not scalar(controller):
+        raise InputError(f"{controller!r} has a part that is not a scalar rule")
+    made, state = plan(controller), controller.init()
+    risks, stretch_params, _ = made.numbers
+    stage, columns = made.stage, len(controller.reader.columns)
+    layout = Layout(
+        made.rules,
+        tuple((len(risk.loss), len(risk.step)) for risk in state.risks),
+        tuple((len(risk[3]), len(risk[4])) for risk in risks),
+        len(state.stretch),
+        len(stretch_params),
+        len(state.memory),
+        0 if stage is None else len(stage.params),
+        (len(state.table), len(state.table[0]) if state.table else 0),
+        columns,
+        columns if stage is None else stage.width,
+        0 if stage is None else stage.size,
+    )
+    known = _layouts.get(layout)
+    if known is None:
+        while len(_layouts) >= _MOST:
+            _layouts.pop(next(iter(_layouts)), None)
+        known = _layouts[layout] = layout
+    return known
+
+
+def params_of(controller: Controller) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of a controller and of its correction, as one row each."""
+    made = plan(controller)
+    support = support_of(controller)
+    own = [*_flat(made.numbers), *support, *outward(support)]
+    stage = () if made.stage is None else made.stage.params
+    return np.array([own]), np.array([stage])
+
+
+@lru_cache(maxsize=64)
+def outward(support: tuple[float, float]) -> tuple[float, float]:
+    """The smallest interval with float32 ends that holds the support.
+
+    >>> outward((0.1, 2.0)) == (float(np.nextafter(np.float32(0.1), np.float32(0))), 2.0)
+    True
+    """
+    with np.errstate(over="ignore"):
+        low, high = (np.float32(end) for end in support)
+        if float(low) > support[0]:
+            low = np.nextafter(low, np.float32(-inf))
+        if float(high) < support[1]:
+            high = np.nextafter(high, np.float32(inf))
+    return float(low), float(high)

@@ -1,0 +1,401 @@
+"""One plan of a controller: every rule and number looked up once.
+
+Live streams and bulk loops run the same plan. Controllers made of the same rules share `Rules`, and
+with them `aim` and `learn`; their numbers differ. The plan of a controller is made when it is first
+asked for and lives as long as the controller does.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from math import inf, nan
+from types import FunctionType
+from typing import Any, NamedTuple
+from weakref import ref
+
+from setpoint._check import number
+from setpoint.controller import Controller, Risk, filled
+from setpoint.correction import Correction
+from setpoint.errors import InputError, LossError
+from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration
+from setpoint.recursion import Link, Memory, recursion
+from setpoint.sets.family import Draws, Remembers, Scalar, Shares, Sides, Supports, never_empty
+from setpoint.state import State
+from setpoint.steps import Floored, Scored
+from setpoint.stretches import Always
+
+__all__ = ["Plan", "Promise", "Rules", "Stage", "plan", "scalar", "support_of"]
+
+
+class Stage(NamedTuple):
+    """A correction with its numbers: `predict` and `learn` take `params` first.
+
+    The family of sets reads the first `width` of the `size` numbers of a base.
+    """
+
+    params: Memory
+    predict: Any
+    learn: Any
+    width: int
+    size: int
+
+
+class Rules(NamedTuple):
+    """What controllers of one kind share: pure functions, and facts that never change.
+
+    `links` has the rules of each risk. `some` is `combine.empty_if == "some"`, `near` that there is
+    anti-windup, `split` that every risk has its own set; `scored` says that the stretch asks for
+    the critical value of y, `always` that it also moves where the safeguard chose the set. `ends`
+    and `sound` are of scalar families, else None; `predict` and `learn` are those of a correction.
+    """
+
+    links: tuple[Link, ...]
+    phi: Any
+    move: Any
+    merge: Any
+    scored: bool
+    always: bool
+    some: bool
+    near: bool
+    split: bool
+    ends: Any
+    sound: Any
+    predict: Any
+    learn: Any
+
+    def recursion(self, mark: Callable[[Any], Any]) -> tuple[Any, Any]:
+        """`aim` and `learn`, each closure marked for a compiler."""
+        return recursion(
+            self.links, self.phi, self.move, self.merge, scored=self.scored, always=self.always,
+            some=self.some, near=self.near, split=self.split, mark=mark,
+        )  # fmt: skip
+
+
+class Promise(NamedTuple):
+    """What a loss promises, to be held against every value it gives."""
+
+    name: str
+    declared: Declaration
+    empties: bool
+    step: str
+
+    def check(self, value: Any, lam: float) -> float:
+        """A loss as a float, within its range and within what it promises of full and empty."""
+        promise, empties = self.declared, self.empties
+        sign = -1.0 if promise.grows else 1.0
+        loss = number(value, f"the loss {self.name}", LossError)
+        if not promise.low <= loss <= promise.high:
+            allowed = f"a loss in [{promise.low:g}, {promise.high:g}]"
+        elif lam == inf and (loss - promise.full) * sign > 0.0:
+            allowed = f"at {'least' if promise.grows else 'most'} {promise.full:g} on the full set"
+        elif lam == -inf and empties and (loss - promise.empty) * sign < 0.0:
+            end = f"{promise.empty:g} on the empty set"
+            allowed = f"at {'most' if promise.grows else 'least'} {end}"
+        else:
+            return loss
+        raise LossError(f"{self.name} promises {allowed}, got {loss}")
+
+
+class Plan(NamedTuple):
+    """A controller with everything a step asks of it looked up once.
+
+    `read` takes a prediction, `counts` says that the evidence of a label is only whether its set
+    missed it; else it is the pair of the set and y.
+    """
+
+    rules: Rules
+    numbers: Any
+    aim: Any
+    learn: Any
+    read: Any
+    stage: Stage | None
+    draws: bool
+    counts: bool
+    promises: tuple[Promise, ...]
+
+    def take_in(
+        self, state: State, base: Any, shown: Any, y: Any, lam: Any, leader: int
+    ) -> tuple[float, ...]:
+        """Takes the label of a shown set into a state: the loss of each risk, NaN if unjudged.
+
+        Nothing is changed before everything is computed and checked.
+        """
+        evidence = not shown.contains(y) if self.counts else (shown, y)
+        stage, window = self.stage, state.sets
+        reading = base if window is None else (window, base)
+        if stage is not None:
+            reading = base[: stage.width]
+        position, values = self.learn(
+            self.numbers, state.position, reading, evidence, y, lam, leader
+        )
+        lams = shown.lams if self.rules.split else lam
+        self._check(position, values, lams)
+        if window is not None:
+            weighed = window.weigh(base, y)
+        if stage is not None:
+            state.memory = stage.learn(stage.params, state.memory, state.table, base, y)
+        state.position = position
+        if window is not None:
+            window.observe(weighed)
+        if self.rules.split or not -inf < lam < inf:
+            state.count(lams, leader, values)
+        losses: tuple[float, ...] = values
+        return losses
+
+    def _check(self, position: Any, values: tuple[float, ...], lams: Any) -> None:
+        """Raises the error of a loss that broke its promise, or of a θ that is not finite."""
+        for place, value in enumerate(values):
+            _, declared, _, step = promise = self.promises[place]
+            lam = lams[place] if type(lams) is tuple else lams
+            inside = type(value) is float and declared[0] <= value <= declared[1]
+            substituted = value == self.rules.links[place].substitute
+            if not (inside and -inf < lam < inf) and value == value and not substituted:
+                promise.check(value, lam)
+            theta = position[0][place][0]
+            if theta - theta != 0.0:
+                raise InputError(f"the θ of {step} must be finite, got {theta}")
+
+
+_plans: dict[int, tuple[Any, Plan]] = {}
+
+
+def plan(controller: Controller) -> Plan:
+    """The plan of a controller."""
+    key = id(controller)
+    found = _plans.get(key)
+    if found is None or found[0]() is not controller:
+        found = ref(controller, lambda _: _plans.pop(key, None)), _plan(controller)
+        _plans[key] = found
+    return found[1]
+
+
+def _plan(controller: Controller) -> Plan:
+    for risk in controller.risks:
+        if risk.step is None:
+            raise InputError(
+                f"the risk {risk.name} has no step rule yet: give step=steps.Fixed(γ), or let "
+                "setpoint.burn_in choose γ from past predictions and labels"
+            )
+    split, sets, stage = isinstance(controller.sets, Sides), controller.sets, controller.correction
+    _try_out(controller)
+    counts = not split and all(isinstance(risk.loss, Counts) for risk in controller.risks)
+    rules = _rules_of(controller, counts)
+    aim, learn = (_shared if scalar(controller) else _made)(rules)
+    empties = not never_empty(sets)
+    reader = controller.reader
+    return Plan(
+        rules,
+        _numbers_of(controller),
+        aim,
+        learn,
+        reader.read,
+        None if stage is None else _staged(controller, stage),
+        isinstance(sets, Draws) and sets.draws,
+        counts,
+        tuple(
+            Promise(risk.name, declaration(risk.loss), empties, type(risk.step).__name__)
+            for risk in controller.risks
+        ),
+    )  # fmt: skip
+
+
+def _staged(controller: Controller, stage: Correction) -> Stage:
+    """A correction as steps call it, tried once."""
+    params, name = (*stage.params, *support_of(controller)), type(stage).__name__
+    first, (rows, width) = tuple(stage.init()), stage.table
+    table = [[0.0] * width for _ in range(rows)]
+    row = next(filter(stage.sound, _sample_rows(len(stage.columns))), None)
+    if row is None:
+        raise InputError(f"{name}.sound takes none of the rows that are tried, such as (0, 1, 1)")
+    memory, base = stage.predict(params, first, table, row, 0.0)
+    _check_memory(memory, len(first), name)
+    if not isinstance(base, tuple) or len(base) < len(stage.gives):
+        raise InputError(f"a base of {name} must begin with {', '.join(stage.gives)}, got {base!r}")
+    _check_memory(stage.learn(params, memory, table, base, 0.5), len(first), name)
+    return Stage(params, stage.predict, stage.learn, len(stage.gives), len(base))
+
+
+def _sample_rows(columns: int) -> list[Memory]:
+    """Rows to try a correction on."""
+    return [(first, *(rest,) * (columns - 1)) for first in (0.0, 1.0) for rest in (1.0, 0.0, 2.0)]
+
+
+def _made(rules: Rules) -> tuple[Any, Any]:
+    return rules.recursion(lambda closure: closure)
+
+
+_shared = lru_cache(maxsize=256)(_made)
+
+
+def scalar(controller: Controller) -> bool:
+    """Whether a controller is made of scalar rules only, and so runs in compiled loops."""
+    sets, stretch, stage = controller.sets, controller.stretch, controller.correction
+    if not isinstance(sets, Scalar) or isinstance(sets, Sides):
+        return False
+    rules = [sets.ends, sets.score, sets.sound, stretch.phi, controller.combine.rule]
+    rules += [] if stretch.move is None else [stretch.move]
+    rules += [] if stage is None else [stage.predict, stage.learn, stage.sound]
+    for risk in controller.risks:
+        if risk.step is None or not isinstance(risk.loss, Counts):
+            return False
+        rules += [risk.step.rule, risk.loss.rule]
+    return all(isinstance(rule, FunctionType) for rule in rules)
+
+
+def support_of(controller: Controller) -> tuple[float, float]:
+    """The values y can take."""
+    sets = controller.sets
+    return sets.support if isinstance(sets, Supports) else (-inf, inf)
+
+
+def _rules_of(controller: Controller, counts: bool) -> Rules:
+    """The rules of a controller."""
+    sets, stage, combine = controller.sets, controller.correction, controller.combine
+    stretch: Any = controller.stretch
+    several = len(controller.risks) > 1
+    moving = stretch.move is not None
+    return Rules(
+        links=tuple(_link(controller, place, counts) for place in range(len(controller.risks))),
+        phi=stretch.phi,
+        move=stretch.move,
+        merge=combine.rule,
+        # One of a user's that moves may ask for the critical value.
+        scored=stretch.scored if isinstance(stretch, Scored) else moving,
+        always=isinstance(stretch, Always) and stretch.always,
+        some=several and combine.empty_if == "some",
+        near=several and combine.anti_windup is not None,
+        split=isinstance(sets, Sides),
+        ends=sets.ends if isinstance(sets, Scalar) else None,
+        sound=(stage or sets).sound if isinstance(sets, Scalar) else None,
+        predict=None if stage is None else stage.predict,
+        learn=None if stage is None else stage.learn,
+    )
+
+
+def _numbers_of(controller: Controller) -> Any:
+    """The numbers of a controller, as `aim` and `learn` take them."""
+    risks = tuple([
+        (
+            *(risk.level, *bounds),
+            filled(risk.loss.params if isinstance(risk.loss, Counts) else ()),
+            filled(risk.step.params if risk.step is not None else ()),
+        )
+        for risk, bounds in zip(controller.risks, controller.bounds, strict=True)
+    ])  # fmt: skip
+    return risks, filled(controller.stretch.params), controller.combine.anti_windup or 0.0
+
+
+def _link(controller: Controller, place: int, counts: bool) -> Link:
+    """The rules of one risk."""
+    risk, sets = controller.risks[place], controller.sets
+    step: Any = risk.step
+    plain: Any = sets if isinstance(sets, Scalar) else None
+    return Link(
+        risk.loss.rule if counts else _judged(risk, place if isinstance(sets, Sides) else None),
+        _forgetful(step.rule) if _forgets(step) else step.rule,
+        plain.score if plain is not None else _critical(controller, place),
+        step.least if isinstance(step, Floored) else None,
+        declaration(risk.loss).grows,
+        isinstance(step, Scored) and step.scored,
+        0.0 if risk.unjudged == "zero" else nan,
+    )
+
+
+def _judged(risk: Risk, side: int | None) -> Any:
+    """The loss of a shown set and y; of one set of several where `side` says which."""
+    loss, name, declared = risk.loss, risk.name, declaration(risk.loss)
+    update = loss.update if isinstance(loss, Keeps) else None
+    rule = loss.rule if isinstance(loss, Counts) else None
+    size = len(loss.init()) if isinstance(loss, Keeps) else 0
+
+    def judge(params: Memory, memory: Memory, evidence: Any) -> tuple[float, Memory]:
+        shown, y = evidence
+        if side is not None:
+            shown = shown.parts[side]
+        if rule is not None:
+            value, memory = rule(params, memory, not shown.contains(y))
+        elif update is not None:
+            value, memory = update(memory if size else (), shown, y)
+            _check_memory(memory, size, name)
+            memory = filled(memory)
+        else:
+            value = loss(shown, y)
+        if value is None:
+            return nan, memory
+        loss_value = number(value, f"the loss {name}", LossError)
+        if loss_value != loss_value:
+            low, high = declared[:2]
+            raise LossError(f"{name} promises a loss in [{low:g}, {high:g}], got {value}")
+        return loss_value, memory
+
+    return judge
+
+
+def _critical(controller: Controller, place: int) -> Any:
+    """The smallest λ that would have kept the loss at its level.
+
+    A reading of a family with a window is the pair of the family at work and the reading.
+    """
+    risk, family = controller.risks[place], controller.sets
+    sides = family if isinstance(family, Sides) else None
+    sets: Any = family if sides is None else sides.side(place)
+    # Where y has many critical values, the loss says which of them counts.
+    calm = risk.loss.critical if isinstance(risk.loss, Calms) and isinstance(sets, Shares) else None
+    level, windowed = risk.level, isinstance(family, Remembers)
+
+    def critical(reading: Any, y: Any) -> float:
+        if windowed:
+            at_work, reading = reading
+            return float(at_work.critical(reading, y))
+        if sides is not None:
+            reading = sides.part(reading, place)
+        if calm is not None:
+            return float(calm(sets.criticals(reading, y), level))
+        return float(sets.critical(reading, y))
+
+    return critical
+
+
+# What a part gives back is of the right shape: tried once, when the plan is made.
+
+
+def _try_out(controller: Controller) -> None:
+    """Raises the error of a rule whose memory is not what its part declares."""
+    stretch: Any = controller.stretch
+    memory = filled(stretch.init())
+    if stretch.move is not None:
+        moved = stretch.move(filled(stretch.params), memory, 0.0, 0.0, 0.0, 0.0)
+        _check_memory(moved, len(memory), "the stretch")
+    for risk, start in zip(controller.risks, controller.starts, strict=True):
+        step: Any = risk.step
+        kept = tuple(step.init())
+        theta, after = step.rule(tuple(step.params), start, kept, 0.0, 0.0)
+        _check_memory(after, len(kept), type(step).__name__)
+        number(theta, f"the θ of {type(step).__name__}")
+        if isinstance(risk.loss, Counts) and isinstance(risk.loss, Keeps):
+            first = filled(risk.loss.init())
+            _, after = risk.loss.rule(filled(risk.loss.params), first, False)
+            _check_memory(after, len(first), risk.name)
+
+
+def _forgets(step: Any) -> bool:
+    """Whether a rule without a memory gives back none, whatever it was given."""
+    if step.init():
+        return False
+    _, after = step.rule(filled(step.params), 0.0, (0.0,), 0.0, 0.0)
+    return bool(after == ())
+
+
+@lru_cache(maxsize=256)
+def _forgetful(rule: Any) -> Any:
+    """Such a rule in the shape of one that hands its memory on."""
+
+    @wraps(rule)
+    def step(params: Any, theta: float, memory: Any, excess: float, critical: float) -> Any:
+        return rule(params, theta, memory, excess, critical)[0], memory
+
+    return step
+
+
+def _check_memory(memory: Any, size: int, whose: str) -> None:
+    if not isinstance(memory, tuple) or len(memory) != size:
+        raise InputError(f"{whose} must keep a memory of {size} floats, got {memory!r}")

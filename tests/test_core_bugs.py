@@ -1,0 +1,164 @@
+"""The smallest case of each fault that readers of the core found, so that none comes back."""
+
+import gc
+import random
+import threading
+import weakref
+from math import nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+import setpoint as sp
+from setpoint.errors import InputError, LabelError
+from setpoint.sets import Widen
+from setpoint.stretches import Exponential, Identity
+
+
+def paper(**options: Any) -> sp.Controller:
+    risk = sp.Risk(sp.losses.Miscoverage(), level=0.1, step=sp.steps.Fixed(0.5))
+    return sp.Controller(Widen(), risk, **options)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("series", [1, 2])
+def test_a_recorded_tape_replays_what_was_shown_in_whatever_order_labels_came(
+    seed: int, series: int
+) -> None:
+    draw, recorder = random.Random(seed), sp.Recorder()
+    streams = [sp.Stream(sp.intervals()) for _ in range(series)]
+    shown: list[Any] = []
+    waiting: list[tuple[int, int]] = []
+    for t in range(300):
+        place = t % series
+        name = None if series == 1 else place
+        prediction = (0.0, 1.0 + draw.random())
+        shown.append(streams[place].predict(prediction, id=t))
+        recorder.predicted(t, prediction, id=name)
+        waiting.append((t, place))
+        draw.shuffle(waiting)
+        while waiting and draw.random() < 0.6:
+            id, place = waiting.pop()
+            y = draw.gauss(0.5, 1.0)
+            streams[place].update(y, id=id)
+            recorder.observed(id, y, id=None if series == 1 else place)
+    trace = sp.replay(sp.intervals(), recorder.tape())
+    assert trace.lower.tolist() == [interval.lower for interval in shown]
+    assert trace.upper.tolist() == [interval.upper for interval in shown]
+
+
+def test_fractions_of_a_delay_order_the_labels_of_one_gap() -> None:
+    late = sp.Tape.from_arrays([[0.0] * 4, [1.0] * 4], [0.5] * 4, delay=[2.5, 1.0, 0.0, 0.0])
+    assert late.schedule is not None
+    assert late.schedule.order.tolist() == [1, 2, 0, 3]
+    with pytest.raises(sp.errors.TapeError, match=r"delay must be at least 0, got -0\.5 at row 1"):
+        sp.Tape.from_arrays([[0.0] * 2, [1.0] * 2], [0.5] * 2, delay=[0.0, -0.5])
+
+
+def test_usefulness_counts_the_classes_of_ragged_predictions() -> None:
+    rng = np.random.default_rng(0)
+    rows = [rng.dirichlet(np.ones(count)) for count in rng.integers(3, 6, 200)]
+    labels = [float(rng.integers(len(row))) for row in rows]
+    ragged = sp.Ragged(np.concatenate(rows), np.cumsum([0, *map(len, rows)]))
+    tape = sp.Tape.from_arrays(ragged, labels, names=["p"])
+    use = sp.replay(sp.label_sets(coverage=0.9), tape).usefulness()
+    assert use is not None
+    assert "of 5 classes" in str(use)
+
+
+def test_every_call_that_reads_a_shared_stream_waits_for_its_lock(tmp_path: Any) -> None:
+    stream: Any = sp.Stream(paper(), shared=True)
+    calls = [lambda: stream.save(tmp_path / "s"), stream.header, stream.__reduce__]
+    for call in calls:
+        done = threading.Event()
+
+        def work(call: Any = call, done: Any = done) -> None:
+            call()
+            done.set()
+
+        with stream._lock:
+            thread = threading.Thread(target=work)
+            thread.start()
+            assert not done.wait(0.05)
+        thread.join(10.0)
+        assert done.is_set()
+
+
+def test_tuning_the_default_on_point_forecasts_chooses_by_its_finite_sets() -> None:
+    rng = np.random.default_rng(1)
+    tape = sp.Tape.from_arrays({"prediction": np.zeros(300)}, rng.normal(size=300))
+    tuned = sp.tune(sp.intervals(), tape, {"stretch.gain": [0.01, 0.15, 5.0]})
+    assert tuned.index is not None
+    losses = tuned.table.columns["finite_pinball"]
+    assert losses[tuned.index] == losses.min()
+    assert np.isinf(tuned.table.columns["pinball"]).all()
+
+
+def test_a_state_under_another_stretch_or_family_is_refused() -> None:
+    stream = sp.Stream(paper())
+    for _ in range(10):
+        stream.predict((0.0, 1.0))
+        stream.update(9.0)
+    assert sp.Stream(paper(stretch=Identity()), state=stream.state).theta == stream.theta
+    with pytest.raises(InputError, match="made by another controller"):
+        sp.Stream(paper(stretch=Exponential()), state=stream.state)
+    with pytest.raises(InputError, match="made by another controller"):
+        sp.Stream(sp.Controller(sp.sets.Scale(), paper().risks[0]), state=stream.state)
+
+
+def test_groups_take_all_labels_or_none_also_as_pairs() -> None:
+    groups = sp.Groups(paper())
+    for id in range(3):
+        groups.predict((0.0, 1.0), group="ab"[id % 2], id=id)
+    before = {key: stream.theta for key, stream in groups.streams.items()}
+    with pytest.raises(LabelError):
+        groups.update_many([(0, 5.0), (1, "no number")])
+    assert {key: stream.theta for key, stream in groups.streams.items()} == before
+    assert groups.update_many([(0, 5.0), (1, 0.5), (2, 5.0)]) == {0: 1.0, 1: 0.0, 2: 1.0}
+
+
+def test_coverage_does_not_ask_for_the_whole_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = sp.Stream(sp.intervals())
+    for y in (0.0, 1.0, 2.0):
+        stream.predict(0.0)
+        stream.update(y)
+    wanted = stream.summary().coverage
+    monkeypatch.setattr("setpoint.stream.summarise", None)
+    assert stream.coverage == wanted
+
+
+def test_info_is_never_about_a_label_before_the_last() -> None:
+    stream = sp.Stream(paper(), missing="skip")
+    stream.predict((0.0, 1.0), id="a")
+    stream.update(5.0)
+    stream.predict((0.0, 1.0), id="b")
+    stream.update(nan)
+    assert stream.info is None
+
+
+def test_the_steps_of_alarms_go_on_while_nobody_listens(tmp_path: Any) -> None:
+    heard: list[sp.Alarm] = []
+    stream = sp.Stream(paper(), on_alarm=heard.append, window=5, tolerance=0.5)
+    stream.save(tmp_path / "s")
+    stream = sp.Stream.load(tmp_path / "s")
+    for _ in range(3):
+        stream.predict((0.0, 1.0))
+        stream.update(0.5)
+    stream.save(tmp_path / "s")
+    stream = sp.Stream.load(tmp_path / "s", on_alarm=heard.append)
+    for t in range(5):
+        stream.predict((0.0, 1.0))
+        stream.update(100.0 + 50.0 * t)
+    assert [(alarm.kind, alarm.step) for alarm in heard] == [("window", 7)]
+
+
+def test_classes_that_were_asked_what_they_can_do_are_not_kept_alive() -> None:
+    def asked() -> Any:
+        kind = type("Throwaway", (), {"critical": 1})
+        assert not isinstance(kind(), sp.sets.Scalar)
+        return weakref.ref(kind)
+
+    kept = asked()
+    gc.collect()
+    assert kept() is None
