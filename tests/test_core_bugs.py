@@ -4,7 +4,7 @@ import gc
 import random
 import threading
 import weakref
-from math import nan
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import pytest
 import setpoint as sp
 from setpoint.errors import InputError, LabelError
 from setpoint.sets import Widen
-from setpoint.stretches import Exponential, Identity
+from setpoint.stretches import Barrier, Exponential, Identity, Tracking
 
 
 def paper(**options: Any) -> sp.Controller:
@@ -162,3 +162,44 @@ def test_classes_that_were_asked_what_they_can_do_are_not_kept_alive() -> None:
     kept = asked()
     gc.collect()
     assert kept() is None
+
+
+@pytest.mark.parametrize("stretch", [Barrier(), Barrier(two_sided=True), Tracking()])
+@pytest.mark.parametrize(
+    ("combine", "reason"),
+    [
+        (sp.combine.Mean(), "so that no risk would be held: use combine.Max"),
+        (sp.combine.Mean(anti_windup=1.0), "so that no risk would be held"),
+        (sp.combine.Max(empty_if="some"), 'empty_if="some" is for the bounds of Theorem 3'),
+    ],
+)
+def test_mixtures_whose_certificate_would_be_false_are_refused(
+    stretch: Any, combine: Any, reason: str
+) -> None:
+    risks = [sp.Risk(sp.losses.Miscoverage(), level, sp.steps.Account()) for level in (0.1, 0.2)]
+    with pytest.raises(InputError, match=reason):
+        sp.Controller(sp.sets.Multiplied(), risks, stretch, combine)
+    assert sp.Controller(sp.sets.Multiplied(), risks[:1], stretch, combine).risks == (risks[0],)
+
+
+def used_up(limit: float) -> sp.Stream:
+    """A stream whose account stands near its limit."""
+    stream = sp.Stream(sp.intervals(0.9, two_sided=True, limit=limit))
+    for _ in range(60):
+        shown = stream.predict((0.0, 1.0))
+        stream.update(shown.upper + 1.0 if shown.upper < inf else 0.5)
+    return stream
+
+
+def test_a_state_carried_to_another_limit_begins_a_segment_in_every_mode(tmp_path: Any) -> None:
+    state, other = used_up(40.0).state, sp.intervals(0.9, two_sided=True, limit=5.0)
+    assert state.risks[0].judged == 60
+    stream = sp.Stream(other, state=state)
+    fleet = sp.Fleet(other, 1)
+    fleet.add(["late"], states=[state])
+    with sp.Store(tmp_path / "store.sqlite") as store:
+        stored = store.stream("a", other, state=state).certificate()
+    for certificate in (stream.certificate(), fleet.certificate("late"), stored):
+        assert certificate.risks[0].judged == 0
+    tape = sp.Tape.from_arrays({"lower": [0.0], "upper": [1.0]}, [0.5])
+    assert sp.replay(other, tape, state).certificate().risks[0].judged == 1

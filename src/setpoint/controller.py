@@ -172,7 +172,25 @@ class Controller:
             if mismatch is not None:
                 raise InputError(mismatch)
         self._check_anti_windup()
+        self._check_saturating()
         self._check_steps()
+
+    def _check_saturating(self) -> None:
+        """A stretch that shows full and empty sets by itself leaves a combination no choice."""
+        if len(self.risks) == 1 or not isinstance(self.stretch, Saturates):
+            return
+        name, combine = type(self.stretch).__name__, self.combine
+        if combine.empty_if == "some":
+            raise InputError(
+                'empty_if="some" is for the bounds of Theorem 3, and a risk is beyond them where '
+                f"{name} shows the empty set by itself: no bound would hold; use empty_if="
+                '"every", or stretches.Identity() with steps.Fixed'
+            )
+        if not combine.covers_each:
+            raise InputError(
+                f"{type(combine).__name__} takes the middle of λ's, of which {name} makes some "
+                "infinite, so that no risk would be held: use combine.Max()"
+            )
 
     def _check_steps(self) -> None:
         """A rule that asks for critical values works in units of λ."""

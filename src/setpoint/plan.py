@@ -99,7 +99,8 @@ class Plan(NamedTuple):
     """A controller with everything a step asks of it looked up once.
 
     `read` takes a prediction, `counts` says that the evidence of a label is only whether its set
-    missed it; else it is the pair of the set and y.
+    missed it; else it is the pair of the set and y. `packed` is for `setpoint.bulk.layout`, which
+    keeps there what it has worked out of a controller.
     """
 
     rules: Rules
@@ -111,6 +112,7 @@ class Plan(NamedTuple):
     draws: bool
     counts: bool
     promises: tuple[Promise, ...]
+    packed: dict[str, Any]
 
     def take_in(
         self, state: State, base: Any, shown: Any, y: Any, lam: Any, leader: int
@@ -195,6 +197,7 @@ def _plan(controller: Controller) -> Plan:
             Promise(risk.name, declaration(risk.loss), empties, type(risk.step).__name__)
             for risk in controller.risks
         ),
+        {},
     )  # fmt: skip
 
 

@@ -140,7 +140,7 @@ class Stream:
     def predict(self, prediction: Any, id: Id | None = None) -> Any:
         """The set for a prediction; it waits for its label under `id`, or a generated number."""
         receipts, state = self._receipts, self._state
-        _, numbers, aim, _, read, stage, draws, _, _ = self._plan
+        _, numbers, aim, _, read, stage, draws, *_ = self._plan
         alone = receipts.only is None and not receipts.several
         others = 0 if alone else min(len(receipts), receipts.limit - 1)
         name = receipts.serial if id is None else id if type(id) is str else checked_id(id)

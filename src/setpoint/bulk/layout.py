@@ -17,7 +17,7 @@ from setpoint.plan import Rules, plan, scalar, support_of
 from setpoint.recursion import RiskState
 from setpoint.state import COUNTS, State
 
-__all__ = ["COUNTS", "HEAD", "OPEN", "Layout", "layout_of", "outward", "params_of"]
+__all__ = ["COUNTS", "HEAD", "OPEN", "Layout", "layout_of", "outward", "params_of", "start_of"]
 
 OPEN = 0
 """Where a vector holds how many predictions of its stream wait for a label."""
@@ -130,9 +130,13 @@ _MOST = 256
 
 def layout_of(controller: Controller) -> Layout:
     """The layout a controller shares with all that are made of the same rules."""
+    made = plan(controller)
+    if "layout" in made.packed:
+        layout: Layout = made.packed["layout"]
+        return layout
     if not scalar(controller):
         raise InputError(f"{controller!r} has a part that is not a scalar rule")
-    made, state = plan(controller), controller.init()
+    state = controller.init()
     risks, stretch_params, _ = made.numbers
     stage, columns = made.stage, len(controller.reader.columns)
     layout = Layout(
@@ -153,16 +157,26 @@ def layout_of(controller: Controller) -> Layout:
         while len(_layouts) >= _MOST:
             _layouts.pop(next(iter(_layouts)), None)
         known = _layouts[layout] = layout
+    made.packed.update(layout=known, start=np.array([known.pack(state)]))
     return known
+
+
+def start_of(controller: Controller) -> np.ndarray:
+    """The numbers of the state in which a controller begins, as one row."""
+    layout_of(controller)
+    return np.array(plan(controller).packed["start"])
 
 
 def params_of(controller: Controller) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of a controller and of its correction, as one row each."""
     made = plan(controller)
-    support = support_of(controller)
-    own = [*_flat(made.numbers), *support, *outward(support)]
-    stage = () if made.stage is None else made.stage.params
-    return np.array([own]), np.array([stage])
+    if "params" not in made.packed:
+        support = support_of(controller)
+        own = [*_flat(made.numbers), *support, *outward(support)]
+        stage = () if made.stage is None else made.stage.params
+        made.packed["params"] = np.array([own]), np.array([stage])
+    own_row, stage_row = made.packed["params"]
+    return own_row, stage_row
 
 
 @lru_cache(maxsize=64)

@@ -91,20 +91,42 @@ def _numbering(at: int, judge: int, step: int, taken: Any, rest: Any) -> Any:
     return numbers
 
 
-def _writing(place: int, rest: Any, rest_values: Any) -> Any:
-    """θ of each risk, and a number of each risk, into column i; places are constants."""
+def _reading(size: int, mark: Wrap) -> Any:
+    """The first numbers of a row, as a tuple: written out, so that they stay in registers."""
+    rest: Any = None
+    for place in reversed(range(size)):
+        rest = mark(_read(place, rest))
+    return rest
 
-    def thetas(out: Any, i: int, risks: Any) -> None:
-        out[place][i] = risks[0][0]
+
+def _read(place: int, rest: Any) -> Any:
+    def read(rows: Any, i: int) -> Any:
+        if rest is None:
+            return (rows[i][place],)
+        return (rows[i][place],) + rest(rows, i)  # noqa: RUF005
+
+    return read
+
+
+def _writing(place: int, rest: Any, rest_values: Any, rest_split: Any) -> Any:
+    """Rows of an array, one for each risk; θ of each risk, and a number of each, into them."""
+
+    def split(out: Any, first: int, last: int) -> Any:
+        if rest_split is None:
+            return (out[place][first:last],)
+        return (out[place][first:last],) + rest_split(out, first, last)  # noqa: RUF005
+
+    def thetas(rows: Any, i: int, risks: Any) -> None:
+        rows[0][i] = risks[0][0]
         if rest is not None:
-            rest(out, i, risks[1:])
+            rest(rows[1:], i, risks[1:])
 
-    def values(out: Any, i: int, numbers: Any) -> None:
-        out[place][i] = numbers[0]
+    def values(rows: Any, i: int, numbers: Any) -> None:
+        rows[0][i] = numbers[0]
         if rest_values is not None:
-            rest_values(out, i, numbers[1:])
+            rest_values(rows[1:], i, numbers[1:])
 
-    return thetas, values
+    return thetas, values, split
 
 
 def _totalling(place: int, rest: Any) -> Any:
@@ -123,15 +145,17 @@ def _noting(place: int, rest: Any) -> Any:
 
     def note(extremes: Any, j: int, values: Any, lam: float) -> None:
         value, row = values[0], extremes[j][place]
-        if lam == inf:
-            row[2] = value if value < row[2] else row[2]
-            row[3] = value if value > row[3] else row[3]
-        if lam == -inf:
-            row[4] = value if value < row[4] else row[4]
-            row[5] = value if value > row[5] else row[5]
-        row[0] = value if value < row[0] else row[0]
-        row[1] = value if value > row[1] else row[1]
-        row[6] += 0.0 if value == value else 1.0
+        news = (value < row[0]) | (value > row[1]) | (value != value)
+        if news | (lam == inf) | (lam == -inf):
+            row[0] = value if value < row[0] else row[0]
+            row[1] = value if value > row[1] else row[1]
+            row[6] += 0.0 if value == value else 1.0
+            if lam == inf:
+                row[2] = value if value < row[2] else row[2]
+                row[3] = value if value > row[3] else row[3]
+            if lam == -inf:
+                row[4] = value if value < row[4] else row[4]
+                row[5] = value if value > row[5] else row[5]
         if rest is not None:
             rest(extremes, j, values[1:], lam)
 
@@ -160,6 +184,7 @@ def loops_of(
     number_risks: Any = None
     put_thetas: Any = None
     put_values: Any = None
+    split: Any = None
     note: Any = None
     add_totals: Any = None
     at, end = stretch_at, sum(3 + judge + step for judge, step in layout.numbers)
@@ -170,9 +195,11 @@ def loops_of(
         load_risks = mark(_loading(at, loss, step, taken, load_risks))
         save_risks = mark(_saving(at, loss, step, save_risks))
         number_risks = mark(_numbering(end, judge, step_params, taken, number_risks))
-        put_thetas, put_values = map(mark, _writing(place, put_thetas, put_values))
+        put_thetas, put_values, split = map(mark, _writing(place, put_thetas, put_values, split))
         note, add_totals = mark(_noting(place, note)), mark(_totalling(place, add_totals))
+    nothing = (nan,) * risks
     ends, sound = rules.ends, rules.sound
+    read_base, read_row = _reading(family, mark), _reading(columns, mark)
     predict, teach = rules.predict, rules.learn
 
     @mark
@@ -221,7 +248,7 @@ def loops_of(
             for j in range(bounds[k], bounds[k + 1]):
                 e = events[j] if len(events) else j
                 if e >= 0:
-                    row = taken(rows, e, 0, columns)
+                    row = read_row(rows, e)
                     memory, base = predict(p, memory, table, row, waiting)
                     for c in range(family):
                         out[e][c] = base[c]
@@ -254,17 +281,20 @@ def loops_of(
         for s in range(len(offsets) - 1):
             position, others = load(z, s), z[s][OPEN]
             missing, full, empty, torn = 0.0, 0.0, 0.0, 0.0
-            for i in range(offsets[s], offsets[s + 1]):
-                base, label = taken(rows, i, 0, family), y[i]
-                put_thetas(theta, i, position[0])
+            first, last = offsets[s], offsets[s + 1]
+            given, labels, hits = rows[first:last], y[first:last], covered[first:last]
+            lowers, uppers, shown_lams = lower[first:last], upper[first:last], lams[first:last]
+            thetas, losses = split(theta, first, last), split(loss, first, last)
+            for i in range(last - first):
+                base, label = read_base(given, i), labels[i]
+                put_thetas(thetas, i, position[0])
                 position, lam, leader = aim(numbers, position, others)
                 low, high = shown(base, lam, support, narrow)
-                lower[i], upper[i], lams[i] = low, high, lam
+                lowers[i], uppers[i], shown_lams[i] = low, high, lam
                 if label != label:
                     missing += 1.0
-                    covered[i] = False
-                    for k in range(risks):
-                        loss[k][i] = nan
+                    hits[i] = False
+                    put_values(losses, i, nothing)
                     continue
                 # In each branch the loss is a constant; `covered` is written in one of them, so
                 # that a compiler keeps the branch and the next θ need not wait for this λ.
@@ -272,8 +302,8 @@ def loops_of(
                     position, values = learn(numbers, position, base, False, label, lam, leader)
                 else:
                     position, values = learn(numbers, position, base, True, label, lam, leader)
-                    covered[i] = False
-                put_values(loss, i, values)
+                    hits[i] = False
+                put_values(losses, i, values)
                 full += 1.0 if lam == inf else 0.0
                 empty += 1.0 if lam == -inf else 0.0
                 torn += 1.0 if leader < 0 else 0.0
@@ -292,15 +322,16 @@ def loops_of(
         """Each stream of `streams` through its events, from `bounds[k]` to `bounds[k + 1]`."""
         stamp  # noqa: B018
         numbers, support = numbers_at(params, 0)
+        thetas, losses = split(theta, 0, len(y)), split(loss, 0, len(y))
         for k in range(len(streams)):
             s = streams[k]
             position, vector = load(z, s), z[s]
             for j in range(bounds[k], bounds[k + 1]):
                 e = events[j]
                 i = e if e >= 0 else ~e
-                base = taken(rows, i, 0, family)
+                base = read_base(rows, i)
                 if e >= 0:
-                    put_thetas(theta, i, position[0])
+                    put_thetas(thetas, i, position[0])
                     others = vector[OPEN]
                     position, lam, leader = aim(numbers, position, others)
                     lower[i], upper[i] = shown(base, lam, support, narrow)
@@ -313,12 +344,11 @@ def loops_of(
                 label, lam, leader = y[i], lams[i], leaders[i]
                 if label != label:
                     vector[_MISSING] += 1.0
-                    for c in range(risks):
-                        loss[c][i] = nan
+                    put_values(losses, i, nothing)
                     continue
                 missed = not ((lower[i] <= label) & (label <= upper[i]))
                 position, values = learn(numbers, position, base, missed, label, lam, leader)
-                put_values(loss, i, values)
+                put_values(losses, i, values)
                 vector[_FULL] += 1.0 if lam == inf else 0.0
                 vector[_EMPTY] += 1.0 if lam == -inf else 0.0
                 vector[_TORN] += 1.0 if leader < 0 else 0.0
@@ -346,7 +376,7 @@ def loops_of(
                 for m in range(bounds[s], bounds[s + 1]):
                     e = events[m] if len(events) else m
                     i = e if e >= 0 else ~e
-                    base, label = taken(rows, i, 0, family), y[i]
+                    base, label = read_base(rows, i), y[i]
                     if e >= 0:
                         position, lam, leader = aim(numbers, position, others)
                         low, high = shown(base, lam, support, narrow)
@@ -380,7 +410,7 @@ def loops_of(
         stamp  # noqa: B018
         found[0] = -1
         for i in range(len(rows)):
-            if not sound(taken(rows, i, 0, columns)):
+            if not sound(read_row(rows, i)):
                 found[0] = i
                 return
 

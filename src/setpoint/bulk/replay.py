@@ -31,7 +31,6 @@ from setpoint.bulk.states import (
     columns_of,
     is_narrow,
     listed,
-    rows_of,
     scalar_columns,
 )
 from setpoint.controller import Controller
@@ -473,11 +472,10 @@ def check_bases(bases: Array) -> None:
 def _scalar(controller: Controller, tape: Tape, begin: Begin) -> Trace:
     """A trace by loops over arrays."""
     layout = layout_of(controller)
-    columns = scalar_columns(controller, layout, tape)
+    columns, rows = scalar_columns(controller, layout, tape)
     check_labels(controller, tape.y)
     narrow, vectors = is_narrow(controller, columns), begin.vectors(layout)
     labels = np.ascontiguousarray(tape.by_stream(tape.y), np.float64)
-    rows = rows_of([tape.by_stream(column) for column in columns])
     made = loops(layout, len(tape))
     done = ran(controller, made, rows, labels, vectors, Events.of(tape), narrow)
     if narrow:
@@ -492,21 +490,25 @@ def _scalar(controller: Controller, tape: Tape, begin: Begin) -> Trace:
 
 def check_promises(controller: Controller, losses: Array, lam: Array, thetas: Array) -> None:
     """Raises the error of the first loss that breaks its promise, or of a θ that is not finite."""
-    for promise, values, risk in zip(
-        plan(controller).promises, losses, controller.risks, strict=True
-    ):
-        declared, sign = promise.declared, -1.0 if promise.declared.grows else 1.0
+    calm = len(lam) > 0 and bool(-inf < lam.min() and lam.max() < inf)
+    for promise, values in zip(plan(controller).promises, losses, strict=True):
+        low, high, full, empty, *_ = promise.declared
+        if calm and values.min() >= low and values.max() <= high:
+            continue  # the usual case, in few passes over the losses
+        sign = -1.0 if promise.declared.grows else 1.0
         with np.errstate(invalid="ignore"):
-            broken = (values < declared.low) | (values > declared.high)
-            broken |= (lam == inf) & (sign * (values - declared.full) > 0.0)
+            broken = (values < low) | (values > high)
+            broken |= (lam == inf) & (sign * (values - full) > 0.0)
             if promise.empties:
-                broken |= (lam == -inf) & (sign * (values - declared.empty) < 0.0)
+                broken |= (lam == -inf) & (sign * (values - empty) < 0.0)
         if broken.any():
             place = int(broken.argmax())
             promise.check(float(values[place]), float(lam[place]))
-        if not np.isfinite(thetas).all():
-            bad = thetas[~np.isfinite(thetas)][0]
-            raise InputError(f"the θ of {type(risk.step).__name__} must be finite, got {bad}")
+    if not np.isfinite(thetas).all():
+        place = int((~np.isfinite(thetas)).any(axis=0).argmax())
+        bad = thetas[:, place][~np.isfinite(thetas[:, place])][0]
+        name = type(controller.risks[place].step).__name__
+        raise InputError(f"the θ of {name} must be finite, got {bad}")
 
 
 def _by_rows(controller: Controller, tape: Tape, begin: Begin) -> Trace:

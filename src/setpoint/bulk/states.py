@@ -185,8 +185,13 @@ def is_narrow(controller: Controller, columns: Sequence[Column]) -> bool:
     )
 
 
-def scalar_columns(controller: Controller, layout: Layout, tape: Tape) -> tuple[Array, ...]:
-    """The columns of the predictions as a scalar family wants them, every row of them sound."""
+def scalar_columns(
+    controller: Controller, layout: Layout, tape: Tape
+) -> tuple[tuple[Array, ...], Array]:
+    """The columns of the predictions as a scalar family wants them, every row of them sound.
+
+    And the same as rows side by side, stream after stream.
+    """
     columns = columns_of(controller, tape)
     arrays = tuple(column for column in columns if isinstance(column, np.ndarray))
     reader = controller.reader
@@ -201,13 +206,17 @@ def scalar_columns(controller: Controller, layout: Layout, tape: Tape) -> tuple[
             row = int((~np.isfinite(point)).argmax())
             raise PredictionError(f"row {row}: a point forecast must be finite, got {point[row]}")
         arrays = point, point
-        return (
-            reader.arranged(("lower", "upper"), arrays) if isinstance(reader, Arranges) else arrays
-        )
-    unsound = first_unsound(layout, rows_of(arrays))
+        if isinstance(reader, Arranges):
+            arrays = reader.arranged(("lower", "upper"), arrays)
+        return arrays, rows_of([tape.by_stream(column) for column in arrays])
+    rows = rows_of([tape.by_stream(column) for column in arrays])
+    unsound = first_unsound(layout, rows)
     if unsound is not None:
+        order = tape.segments.order
+        if order is not None:  # the first as the tape has them
+            unsound = first_unsound(layout, rows_of(arrays)) or 0
         raise PredictionError(f"row {unsound}: {refusal(controller, arrays, unsound)}")
-    return arrays
+    return arrays, rows
 
 
 def rows_of(columns: Sequence[Array]) -> Array:

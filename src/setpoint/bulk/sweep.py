@@ -10,7 +10,7 @@ import numpy as np
 from setpoint import metrics
 from setpoint._check import confidence
 from setpoint.bulk.compile import compiled, loops
-from setpoint.bulk.layout import Layout, layout_of, params_of
+from setpoint.bulk.layout import Layout, layout_of, params_of, start_of
 from setpoint.bulk.replay import Events, Trace, based, nominal, replay
 from setpoint.bulk.rows import Ends, steps
 from setpoint.bulk.states import (
@@ -20,7 +20,6 @@ from setpoint.bulk.states import (
     Start,
     check_labels,
     is_narrow,
-    rows_of,
     scalar_columns,
 )
 from setpoint.controller import Controller
@@ -118,7 +117,9 @@ def sweep(
     groups: dict[tuple[Layout, Any], list[int]] = {}
     done = 0
     for index, controller in enumerate(controllers):
-        if scalar(controller):  # of one layout and one correction, and so of one base
+        if "layout" in plan(controller).packed or scalar(
+            controller
+        ):  # of one layout and one correction, and so of one base
             kind = layout_of(controller), plan(controller).stage
             groups.setdefault(kind, []).append(index)
             continue
@@ -166,15 +167,14 @@ def _counted(controllers: Sequence[Controller], tape: Tape, state: Start) -> tup
     """One pass over the tape: tallies and total losses."""
     first, cells = controllers[0], len(controllers)
     layout = layout_of(first)
-    columns = scalar_columns(first, layout, tape)
+    columns, rows = scalar_columns(first, layout, tape)
     for controller in controllers:
         check_labels(controller, tape.y)
     params = np.vstack([params_of(controller)[0] for controller in controllers])
-    begin = np.array([layout.pack(controller.init()) for controller in controllers])
+    begin = np.vstack([start_of(controller) for controller in controllers])
     start = Begin(first, tape, state)
     given, at = start.vectors(layout), Events.of(tape)
     labels = np.ascontiguousarray(tape.by_stream(tape.y), np.float64)
-    rows = rows_of([tape.by_stream(column) for column in columns])
     made = loops(layout, len(tape) * cells)
     rows = based(first, made, rows, labels, given, at)
     given[:, layout.places("total")] = 0.0
