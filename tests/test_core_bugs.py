@@ -1,17 +1,20 @@
 """The smallest case of each fault that readers of the core found, so that none comes back."""
 
 import gc
+import pickle
 import random
 import threading
 import weakref
-from math import inf, nan
+from dataclasses import dataclass
+from math import expm1, inf, log, nan
 from typing import Any
 
 import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint.errors import InputError, LabelError
+from setpoint.bulk.compile import loops
+from setpoint.errors import InputError, LabelError, LossError
 from setpoint.sets import Widen
 from setpoint.stretches import Barrier, Exponential, Identity, Tracking
 
@@ -52,7 +55,7 @@ def test_fractions_of_a_delay_order_the_labels_of_one_gap() -> None:
     late = sp.Tape.from_arrays([[0.0] * 4, [1.0] * 4], [0.5] * 4, delay=[2.5, 1.0, 0.0, 0.0])
     assert late.schedule is not None
     assert late.schedule.order.tolist() == [1, 2, 0, 3]
-    with pytest.raises(sp.errors.TapeError, match=r"delay must be at least 0, got -0\.5 at row 1"):
+    with pytest.raises(sp.errors.TapeError, match=r"delay must be from 0 .*, got -0\.5 at row 1"):
         sp.Tape.from_arrays([[0.0] * 2, [1.0] * 2], [0.5] * 2, delay=[0.0, -0.5])
 
 
@@ -203,3 +206,136 @@ def test_a_state_carried_to_another_limit_begins_a_segment_in_every_mode(tmp_pat
         assert certificate.risks[0].judged == 0
     tape = sp.Tape.from_arrays({"lower": [0.0], "upper": [1.0]}, [0.5])
     assert sp.replay(other, tape, state).certificate().risks[0].judged == 1
+
+
+def test_a_sweep_tells_corrections_with_other_first_memories_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SETPOINT_PLAIN", "0")
+    rng, plain = np.random.default_rng(0), sp.intervals()
+    ends = {"lower": -np.ones(200), "upper": np.ones(200)}
+    tape = sp.Tape.from_arrays(ends, rng.normal(size=200))
+    taught = sp.start_from(plain, sp.replay(plain, tape).states)
+    both = sp.sweep([plain, taught], tape).columns["mean_finite_length"]
+    for place, controller in enumerate((plain, taught)):
+        assert both[place] == sp.sweep([controller], tape).columns["mean_finite_length"][0]
+    assert both[0] != both[1]
+
+
+def test_labels_of_many_groups_come_at_once() -> None:
+    groups = sp.Groups(paper())
+    for id in range(1_500):
+        groups.predict((0.0, 1.0), group=id, id=id)
+    assert sum(groups.update_many(dict.fromkeys(range(1500), 5.0)).values()) == 1_500.0
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A scalar loss that gives `value` at its third label."""
+
+    value: float = nan
+    low, high, empty = 0.0, 1.0, 1.0
+
+    params = ()
+
+    @staticmethod
+    def rule(params: Any, memory: Any, missed: bool) -> Any:
+        return (nan if memory[0] == 2.0 else float(missed)), (memory[0] + 1.0,)
+
+    def init(self) -> tuple[float, ...]:
+        return (0.0,)
+
+    def update(self, memory: Any, shown: Any, y: float) -> Any:
+        return self.rule((), memory, not shown.contains(y))
+
+
+def test_a_scalar_loss_that_is_no_number_is_refused_in_every_mode() -> None:
+    risk = sp.Risk(Odd(), level=0.1, step=sp.steps.Fixed(0.5))
+    controller = sp.Controller(Widen(), risk)
+    stream, fleet = sp.Stream(controller), sp.Fleet(controller, 1)
+    rows = {"lower": np.zeros(4), "upper": np.ones(4)}
+    for _ in range(2):
+        stream.predict((0.0, 1.0))
+        stream.update(5.0)
+        fleet.predict((np.zeros(1), np.ones(1)))
+        fleet.update(np.full(1, 5.0))
+    stream.predict((0.0, 1.0))
+    fleet.predict((np.zeros(1), np.ones(1)))
+    tape = sp.Tape.from_arrays(rows, np.full(4, 5.0))
+    for call in (
+        lambda: stream.update(5.0),
+        lambda: fleet.update(np.full(1, 5.0)),
+        lambda: sp.replay(controller, tape),
+        lambda: sp.sweep([controller], tape),
+    ):
+        with pytest.raises(LossError, match="Odd promises a number, got nan"):
+            call()
+
+
+def test_a_step_counted_as_zero_does_not_hide_a_broken_promise() -> None:
+    def never(shown: Any, y: float) -> float:
+        return 0.0
+
+    loss = sp.losses.Custom(never, low=0.0, high=1.0, empty=1.0)
+    risk = sp.Risk(loss, 0.5, sp.steps.Fixed(0.5), bounds=(-0.3, 5.0), unjudged="zero")
+    stream = sp.Stream(sp.Controller(Widen(), risk))
+    for _ in range(2):
+        stream.predict((0.0, 1.0))
+        stream.update(0.5)
+    assert stream.predict((0.0, 1.0)).empty
+    with pytest.raises(LossError, match="at least 1 on the empty set"):
+        stream.update(0.5)
+
+
+def test_a_stretch_is_asked_within_the_bounds_only() -> None:
+    stretch = Logarithm()
+    risk = sp.Risk(sp.losses.Miscoverage(), 0.9, sp.steps.Fixed(2.0), bounds=(-0.9, 5.0))
+    stream = sp.Stream(sp.Controller(Widen(), risk, stretch))
+    for _ in range(4):
+        stream.predict((0.0, 1.0))
+        stream.update(0.5)
+    assert stream.certificate().empty > 0
+
+
+@dataclass(frozen=True)
+class Logarithm:
+    """φ(θ) = log(1 + θ)."""
+
+    params = ()
+    move = None
+
+    @staticmethod
+    def phi(params: Any, memory: Any, theta: float, waited: float) -> float:
+        return log(1.0 + theta)
+
+    def init(self) -> tuple[float, ...]:
+        return ()
+
+    def inverse(self, lam: float, memory: Any) -> float:
+        return expm1(lam)
+
+
+def test_a_fleet_from_a_pickle_has_the_loops_of_the_first() -> None:
+    fleet = sp.Fleet(paper(), 3)
+    again = pickle.loads(pickle.dumps(fleet))
+    assert loops(again._layout, 1) is loops(fleet._layout, 1)
+
+
+@pytest.mark.parametrize("delay", [[0.5, 1e300, 0.0], [0.5, nan, 0.0], [0.5, inf, 0.0]])
+def test_a_delay_that_is_no_number_of_rows_is_named(delay: list[float]) -> None:
+    with pytest.raises(
+        sp.errors.TapeError, match=r"delay must be from 0 to 1e15 rows, got .* row 1"
+    ):
+        sp.Tape.from_arrays([[0.0] * 3, [1.0] * 3], [0.5] * 3, delay=delay)
+
+
+def test_a_rule_that_fails_when_it_is_tried_is_named() -> None:
+    class Fragile(Logarithm):
+        @staticmethod
+        def move(
+            params: Any, memory: Any, excess: float, score: float, lam: float, w: float
+        ) -> Any:
+            raise ValueError("no")
+
+    with pytest.raises(InputError, match=r"Fragile, tried on .*, raised ValueError: no"):
+        sp.Stream(paper(stretch=Fragile()))

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -160,9 +159,9 @@ class Groups:
                 "allows; answer or drop some"
             )
         stream = self._streams.get(key) or self._begun(key)
-        shown = stream.attempt(
-            lambda: (stream.predict(prediction, name), self._marginal.predict(prediction, name))[0]
-        )
+        self._marginal.peek(prediction)  # what can fail there fails before anything changes
+        shown = stream.predict(prediction, name)
+        self._marginal.predict(prediction, name)
         self._streams[key] = stream
         self._where[name] = key
         self._serial = max(self._serial, name if isinstance(name, int) else 0) + 1
@@ -184,24 +183,22 @@ class Groups:
         """Takes in a label and returns the loss of the set that was shown."""
         name, key = self._find(id)
         own = self._streams[key]
-        value = own.attempt(lambda: (own.update(y, name), self._marginal.update(y, name))[0])
+        self._marginal.rehearse(y, name)
+        value = own.update(y, name)
+        self._marginal.update(y, name)
         del self._where[name]
         return value
 
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
         """Takes in several labels by id, in the order given: all of them, or none."""
         pairs = labelled(labels)
-        streams = {self._streams[self._find(id)[1]] for id, _ in pairs}
-        where = dict(self._where)
-
-        def work() -> dict[Id, Any]:
-            return {id: self.update(y, id) for id, y in pairs}
-
-        for stream in (*streams, self._marginal):
-            work = partial(stream.attempt, work)
+        streams = [self._marginal, *{self._streams[self._find(id)[1]] for id, _ in pairs}]
+        before, where = [stream.snapshot() for stream in streams], dict(self._where)
         try:
-            return work()
+            return {id: self.update(y, id) for id, y in pairs}
         except BaseException:
+            for stream, earlier in zip(streams, before, strict=True):
+                stream.revert(earlier)
             self._where = where
             raise
 

@@ -7,9 +7,9 @@ asked for and lives as long as the controller does.
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from math import inf, nan
+from math import inf, isfinite, nan
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from weakref import ref
 
 from setpoint._check import number
@@ -121,6 +121,24 @@ class Plan(NamedTuple):
 
         Nothing is changed before everything is computed and checked.
         """
+        position, values, lams = self.judge(state, base, shown, y, lam, leader)
+        stage, window = self.stage, state.sets
+        if window is not None:
+            weighed = window.weigh(base, y)
+        if stage is not None:
+            memory = stage.learn(stage.params, state.memory, state.table, base, y)
+            _check_memory(memory, len(state.memory), "the correction")
+            state.memory = memory
+        state.position = position
+        if window is not None:
+            window.observe(weighed)
+        if self.rules.split or not -inf < lam < inf:
+            state.count(lams, leader, values)
+        losses: tuple[float, ...] = values
+        return losses
+
+    def judge(self, state: State, base: Any, shown: Any, y: Any, lam: Any, leader: int) -> Any:
+        """Where the risks would stand after a label, the losses and the λ's; changes nothing."""
         evidence = not shown.contains(y) if self.counts else (shown, y)
         stage, window = self.stage, state.sets
         reading = base if window is None else (window, base)
@@ -130,31 +148,28 @@ class Plan(NamedTuple):
             self.numbers, state.position, reading, evidence, y, lam, leader
         )
         lams = shown.lams if self.rules.split else lam
-        self._check(position, values, lams)
-        if window is not None:
-            weighed = window.weigh(base, y)
-        if stage is not None:
-            state.memory = stage.learn(stage.params, state.memory, state.table, base, y)
-        state.position = position
-        if window is not None:
-            window.observe(weighed)
-        if self.rules.split or not -inf < lam < inf:
-            state.count(lams, leader, values)
-        losses: tuple[float, ...] = values
-        return losses
+        self._check(state.position, position, values, lams)
+        return position, values, lams
 
-    def _check(self, position: Any, values: tuple[float, ...], lams: Any) -> None:
-        """Raises the error of a loss that broke its promise, or of a θ that is not finite."""
+    def _check(self, before: Any, position: Any, values: tuple[float, ...], lams: Any) -> None:
+        """Raises the error of a loss or a step rule that broke a promise."""
         for place, value in enumerate(values):
-            _, declared, _, step = promise = self.promises[place]
+            name, declared, _, step = promise = self.promises[place]
+            old, risk = before[0][place], position[0][place]
             lam = lams[place] if type(lams) is tuple else lams
             inside = type(value) is float and declared[0] <= value <= declared[1]
-            substituted = value == self.rules.links[place].substitute
-            if not (inside and -inf < lam < inf) and value == value and not substituted:
+            if risk[3] != old[3]:  # there was nothing to judge
+                if self.counts:
+                    raise LossError(f"{name} promises a number, got {nan}")
+            elif not (inside and -inf < lam < inf):
                 promise.check(value, lam)
-            theta = position[0][place][0]
+            theta = risk[0]
             if theta - theta != 0.0:
                 raise InputError(f"the θ of {step} must be finite, got {theta}")
+            if len(risk[7]) != len(old[7]):
+                _check_memory(risk[7], len(old[7]), name)
+            if len(risk[8]) != len(old[8]):
+                _check_memory(risk[8], len(old[8]), step)
 
 
 _plans: dict[int, tuple[Any, Plan]] = {}
@@ -209,11 +224,11 @@ def _staged(controller: Controller, stage: Correction) -> Stage:
     row = next(filter(stage.sound, _sample_rows(len(stage.columns))), None)
     if row is None:
         raise InputError(f"{name}.sound takes none of the rows that are tried, such as (0, 1, 1)")
-    memory, base = stage.predict(params, first, table, row, 0.0)
+    memory, base = _tried(stage, stage.predict, params, first, table, row, 0.0)
     _check_memory(memory, len(first), name)
     if not isinstance(base, tuple) or len(base) < len(stage.gives):
         raise InputError(f"a base of {name} must begin with {', '.join(stage.gives)}, got {base!r}")
-    _check_memory(stage.learn(params, memory, table, base, 0.5), len(first), name)
+    _check_memory(_tried(stage, stage.learn, params, memory, table, base, 0.5), len(first), name)
     return Stage(params, stage.predict, stage.learn, len(stage.gives), len(base))
 
 
@@ -294,12 +309,12 @@ def _link(controller: Controller, place: int, counts: bool) -> Link:
     plain: Any = sets if isinstance(sets, Scalar) else None
     return Link(
         risk.loss.rule if counts else _judged(risk, place if isinstance(sets, Sides) else None),
-        _forgetful(step.rule) if _forgets(step) else step.rule,
+        _forgetful(step.rule) if _forgets(step, _missed(risk)) else step.rule,
         plain.score if plain is not None else _critical(controller, place),
         step.least if isinstance(step, Floored) else None,
         declaration(risk.loss).grows,
         isinstance(step, Scored) and step.scored,
-        0.0 if risk.unjudged == "zero" else nan,
+        risk.unjudged == "zero",
     )
 
 
@@ -365,26 +380,42 @@ def _try_out(controller: Controller) -> None:
     """Raises the error of a rule whose memory is not what its part declares."""
     stretch: Any = controller.stretch
     memory = filled(stretch.init())
-    if stretch.move is not None:
-        moved = stretch.move(filled(stretch.params), memory, 0.0, 0.0, 0.0, 0.0)
-        _check_memory(moved, len(memory), "the stretch")
     for risk, start in zip(controller.risks, controller.starts, strict=True):
-        step: Any = risk.step
+        step, missed = cast(Any, risk.step), _missed(risk)
         kept = tuple(step.init())
-        theta, after = step.rule(tuple(step.params), start, kept, 0.0, 0.0)
+        theta, after = _tried(step, step.rule, tuple(step.params), start, kept, missed, 0.0)
         _check_memory(after, len(kept), type(step).__name__)
         number(theta, f"the θ of {type(step).__name__}")
+        if stretch.move is not None:
+            moved = _tried(
+                stretch, stretch.move, filled(stretch.params), memory, missed, 1.0, 0.0, 0.0
+            )
+            _check_memory(moved, len(memory), type(stretch).__name__)
         if isinstance(risk.loss, Counts) and isinstance(risk.loss, Keeps):
             first = filled(risk.loss.init())
-            _, after = risk.loss.rule(filled(risk.loss.params), first, False)
+            _, after = _tried(risk.loss, risk.loss.rule, filled(risk.loss.params), first, True)
             _check_memory(after, len(first), risk.name)
 
 
-def _forgets(step: Any) -> bool:
+def _missed(risk: Risk) -> float:
+    """The excess of a miss."""
+    excess = declaration(risk.loss).high - risk.level
+    return excess if isfinite(excess) else 1.0
+
+
+def _tried(part: Any, rule: Any, *arguments: Any) -> Any:
+    try:
+        return rule(*arguments)
+    except Exception as error:
+        name = f"{type(part).__name__}, tried on {arguments}"
+        raise InputError(f"{name}, raised {type(error).__name__}: {error}") from error
+
+
+def _forgets(step: Any, missed: float) -> bool:
     """Whether a rule without a memory gives back none, whatever it was given."""
     if step.init():
         return False
-    _, after = step.rule(filled(step.params), 0.0, (0.0,), 0.0, 0.0)
+    _, after = _tried(step, step.rule, filled(step.params), 0.0, (0.0,), missed, 0.0)
     return bool(after == ())
 
 

@@ -53,7 +53,7 @@ class Link(NamedTuple):
     """The rules of one risk.
 
     `judge(params, memory, evidence)` gives the loss, NaN if there is nothing to judge, and the next
-    memory; `substitute` stands for NaN where such a step counts. `score(base, y)` is the critical
+    memory; `zero` says that such a step counts as a loss of 0. `score(base, y)` is the critical
     value of y, for a step rule that asks for it (`scored`) and for the stretch.
     """
 
@@ -63,7 +63,7 @@ class Link(NamedTuple):
     least: Any = None
     grows: bool = False
     scored: bool = False
-    substitute: float = nan
+    zero: bool = False
 
 
 def recursion(
@@ -85,7 +85,7 @@ def recursion(
     answer: Any = None
     lift: Any = None
     for place in reversed(range(len(links))):
-        look = mark(_looking(phi, place, split, look))
+        look = mark(_looking(phi, place, split, not several, look))
         answer = mark(_answering(mark(_judging(links[place], scored)), place, split, answer))
         lift = mark(_lifting(links[place].least, mark, lift))
 
@@ -107,7 +107,7 @@ def recursion(
         """Losses → θ → φ: the next position, and the loss of each risk."""
         risks, memory, waited = position
         risks, values, heard, highest, pull, score, calm = answer(
-            numbers[0], risks, base, evidence, y, leader
+            numbers[0], risks, base, evidence, y, leader, 0.0
         )
         if move is not None:
             at = 0.0 if split else lam
@@ -125,16 +125,17 @@ def recursion(
 # The links: one risk, then the others.
 
 
-def _looking(phi: Any, place: int, split: bool, rest: Any) -> Any:
+def _looking(phi: Any, place: int, split: bool, alone: bool, rest: Any) -> Any:
     """Of each risk whether θ is above or below its bounds, and λ; and who asks for the largest."""
 
     def look(each: Any, params: Any, risks: Any, memory: Memory, waited: float) -> Any:
         _, bottom, top, _, _ = each[0]
         theta = risks[0][0]
         above, below = theta > top, theta < bottom
-        lam = phi(params, memory, theta, waited)
-        if split:
-            lam = inf if above else (-inf if below else lam)
+        if (split | alone) & (above | below):  # φ is asked within the bounds only
+            lam = inf if above else -inf
+        else:
+            lam = phi(params, memory, theta, waited)
         if rest is None:
             return above, below, below, place, lam, (lam,)
         full, low, empty, leader, largest, lams = rest(each[1:], params, risks[1:], memory, waited)
@@ -147,14 +148,14 @@ def _looking(phi: Any, place: int, split: bool, rest: Any) -> Any:
 
 def _judging(link: Link, stretch_scored: bool) -> Any:
     """The loss of one risk, and where the risk stands after it."""
-    judge, step, score, _, grows, scored, substitute = link
+    judge, step, score, _, grows, scored, zero = link
 
     def judging(numbers: Any, risk: Any, base: Any, evidence: Any, y: Any, leads: bool) -> Any:
         level, _, _, judge_params, step_params = numbers
         theta, first, judged, unjudged, total, lifts, lifted, loss, kept = risk
         value, remembered = judge(judge_params, loss, evidence)
         if value != value:
-            unjudged, value = unjudged + 1.0, substitute
+            unjudged, value = unjudged + 1.0, 0.0 if zero else nan
         excess, critical = level - value if grows else value - level, 0.0
         if value == value:
             if scored | (stretch_scored & leads):
@@ -170,19 +171,22 @@ def _judging(link: Link, stretch_scored: bool) -> Any:
 def _answering(judging: Any, place: int, split: bool, rest: Any) -> Any:
     """Every risk after a label, and what the stretch learns from: the leading risk's excess."""
 
-    def answer(each: Any, risks: Any, base: Any, evidence: Any, y: Any, leader: int) -> Any:
+    def answer(
+        each: Any, risks: Any, base: Any, evidence: Any, y: Any, leader: int, pulled: float
+    ) -> Any:
         leads = (leader == place) | ((leader < 0) & (place == 0))
         risk, value, excess, critical = judging(each[0], risks[0], base, evidence, y, leads)
         seen = value == value
         excess = excess if seen else 0.0
+        pulled = pulled + excess if split else excess  # no set leads: all of them count
         if rest is None:
-            return (risk,), (value,), seen, risk[0], excess, critical, seen
+            return (risk,), (value,), seen, risk[0], pulled, critical, seen
         others, values, heard, highest, pull, score, calm = rest(
-            each[1:], risks[1:], base, evidence, y, leader
+            each[1:], risks[1:], base, evidence, y, leader, pulled
         )
         heard, highest = heard | seen, risk[0] if risk[0] > highest else highest
-        if split:  # no set leads: all of them count
-            pull, calm = excess + pull, heard
+        if split:
+            calm = heard
         elif leads:
             pull, score, calm = excess, critical, seen
         return (risk,) + others, (value,) + values, heard, highest, pull, score, calm  # noqa: RUF005

@@ -250,17 +250,13 @@ class Stream:
 
     def attempt(self, work: Callable[[], T]) -> T:
         """What several calls give; if one of them fails, the stream is as before them all."""
-        before = self._state.copy(), self._receipts.copy(), self._last, self._recent.copy()
-        watched = None if self._watch is None else self._watch.content()
+        before = self.snapshot()
         hook, alarms = self._hook, list[Alarm]()
         self._hook = alarms.append if hook is not None else None
         try:
             result = work()
         except BaseException:
-            self._state, self._receipts, self._last, self._recent = before
-            self._adopt(self._controller)
-            if watched is not None:
-                self._watch = self._watch_of(watched)
+            self.revert(before)
             raise
         finally:
             self._hook = hook
@@ -268,6 +264,26 @@ class Stream:
             if hook is not None:
                 hook(alarm)
         return result
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """What `revert` takes back to."""
+        watched = None if self._watch is None else self._watch.content()
+        state, receipts = self._state.copy(), self._receipts.copy()
+        return state, receipts, self._last, self._recent.copy(), watched
+
+    def revert(self, before: tuple[Any, ...]) -> None:
+        """Makes the stream what it was when the snapshot was taken."""
+        self._state, self._receipts, self._last, self._recent, watched = before
+        self._adopt(self._controller)
+        if watched is not None:
+            self._watch = self._watch_of(watched)
+
+    def rehearse(self, y: Any, id: Id | None = None) -> None:
+        """Raises the error that `update` would, and changes nothing."""
+        _, reading, shown, lam, leader = self._receipts.find(id)
+        if not (self._skips and is_missing(y)):
+            label = self._sets.label(y)
+            self._plan.judge(self._state, reading, shown, label, lam, leader)
 
     def drop(self, id: Id | None = None) -> None:
         """Gives up a prediction whose label will not come."""
@@ -569,7 +585,8 @@ class _Shared(Stream):
 for _name in (
     "predict", "update", "issue", "peek", "read", "update_many", "predict_many", "attempt", "drop",
     "receipt", "pending", "closed", "hand_over", "state", "theta", "lam", "info", "certificate",
-    "recent", "summary", "coverage", "change", "content", "restore", "save", "header", "to_frame",
+    "recent", "summary", "coverage", "change", "content", "restore", "snapshot", "revert",
+    "rehearse", "save", "header", "to_frame",
     "plot", "_repr_html_", "__reduce__", "__repr__",
 ):  # fmt: skip
     setattr(_Shared, _name, _locked(_name))

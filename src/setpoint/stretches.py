@@ -1,10 +1,11 @@
 """Stretching functions φ: how far a step of θ moves λ.
 
 A stretch has `params` and a memory (`init()`, a tuple of floats); `phi(params, memory, theta,
-waited)` is a pure function, where `waited` is how many other predictions wait for their label. One
-that adapts also has `move(params, memory, excess, score, lam, waited)`, called once a step with the
-excess l − r, the critical value of y and the λ that was shown; it returns the next memory.
-Saturation is decided on θ, so no stretch can break the guarantee.
+waited)` is a pure function, where `waited` is the most other predictions that ever waited for their
+label when a set was made. One that adapts also has `move(params, memory, excess, score, lam,
+waited)`, called once a step with the excess l − r, the critical value of y and the λ that was
+shown; it returns the next memory. Saturation is decided on θ, so no stretch can break the
+guarantee.
 """
 
 from collections.abc import Iterable

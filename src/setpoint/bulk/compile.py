@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from setpoint import combine, losses, recursion, stretches
+from setpoint import state as states
 from setpoint.bulk import layout as layouts
 from setpoint.bulk import loops as loop_texts
 from setpoint.bulk.layout import Layout
@@ -180,7 +181,10 @@ def _register() -> None:
 def _stamp() -> str:
     """Changes whenever a rule does; numba itself sees changes of the loops' own file only."""
     try:
-        sources = [inspect.getsource(module) for module in (*_RULES, loop_texts, layouts)]
+        from setpoint.bulk import fixed
+
+        modules = (*_RULES, loop_texts, layouts, states, fixed)
+        sources = [inspect.getsource(module) for module in modules]
     except OSError:  # only byte code is installed: nothing is found again
         return os.urandom(16).hex()
     return hashlib.sha256("".join(sources).encode()).hexdigest()

@@ -16,7 +16,7 @@ from setpoint._check import whole
 from setpoint.bulk import arrays
 from setpoint.bulk.arrays import Array, Intervals, fixed
 from setpoint.bulk.compile import SMALL, loops
-from setpoint.bulk.layout import COUNTS, OPEN, layout_of, params_of
+from setpoint.bulk.layout import COUNTS, EVERY_ROW, OPEN, layout_of, params_of
 from setpoint.bulk.loops import Loops
 from setpoint.bulk.replay import Events, check_bases, check_promises, ran
 from setpoint.bulk.states import States, first_unsound, refusal, rows_of
@@ -248,23 +248,23 @@ class Fleet:
     def _ask(self, held: Batch, narrow: bool) -> None:
         """The sets of a batch."""
         layout, count = self._layout, len(held.rows)
-        made, vectors = self._loops(count), self._vectors.copy()
-        rows, bounds, events = held.rows.copy(), np.arange(count + 1), np.arange(count)
+        made, vectors = self._loops(count), self._vectors[held.rows]
+        rows, bounds, events = np.arange(count), np.arange(count + 1), np.arange(count)
         none = np.empty(count)
         if layout.base:
             out = np.empty((count, layout.family))
             made.correct(
                 self._stage, vectors, rows, bounds, events, held.reading, none, held.base,
-                _ALL, out,
+                EVERY_ROW, out,
             )  # fmt: skip
-            check_bases(out)
+            check_bases(out, lambda place: f"stream {self._name(int(held.rows[place]))!r}")
             held.reading = out
         unused = np.empty((len(layout.risks), count))
         made.run(
             self._params, vectors, rows, bounds, events, held.reading, none, narrow,
             held.lower, held.upper, held.lam, held.leader, unused, unused,
         )  # fmt: skip
-        self._vectors = vectors
+        self._vectors[held.rows] = vectors
 
     def update(
         self,
@@ -314,11 +314,8 @@ class Fleet:
         known = np.full(len(whole_batch.rows), np.nan)
         known[places] = labels
         vectors = self._answer(whole_batch, answered, known, losses)
-        check_promises(
-            self._controller, losses[:, answered], whole_batch.lam[answered],
-            vectors[:, self._layout.places("theta")],
-        )  # fmt: skip
-        self._vectors = vectors
+        check_promises(self._controller, losses[:, answered], whole_batch.lam[answered], vectors)
+        self._vectors[whole_batch.rows[answered]] = vectors
         whole_batch.open[answered] = False
         if not whole_batch.open.any():
             del self._waiting[name]
@@ -326,14 +323,14 @@ class Fleet:
         return losses if len(losses) > 1 else losses[0]
 
     def _answer(self, held: Batch, answered: Array, y: Array, losses: Array) -> Array:
-        """The states after some labels of a batch."""
+        """The states after some labels of a batch, of those streams alone."""
         layout, count = self._layout, len(answered)
-        made, vectors = self._loops(count), self._vectors.copy()
-        streams, bounds, events = held.rows[answered], np.arange(count + 1), ~answered
+        made, vectors = self._loops(count), self._vectors[held.rows[answered]]
+        streams, bounds, events = np.arange(count), np.arange(count + 1), ~answered
         if layout.base:
             made.correct(
-                self._stage, vectors, streams, bounds, events, held.reading, y, held.base, _ALL,
-                held.reading,
+                self._stage, vectors, streams, bounds, events, held.reading, y, held.base,
+                EVERY_ROW, held.reading,
             )  # fmt: skip
         unused = np.empty((len(layout.risks), 1))
         made.run(
@@ -605,10 +602,6 @@ class Fleet:
 
     def __repr__(self) -> str:
         return f"<Fleet of {len(self):,} streams of {self._controller!r}>"
-
-
-_ALL = (1 << 62) - 1
-"""A mask under which every row has a place of its own."""
 
 
 def _shown(ends: Array, dtype: Any) -> Array:

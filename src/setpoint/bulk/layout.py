@@ -17,10 +17,15 @@ from setpoint.plan import Rules, plan, scalar, support_of
 from setpoint.recursion import RiskState
 from setpoint.state import COUNTS, State
 
-__all__ = ["COUNTS", "HEAD", "OPEN", "Layout", "layout_of", "outward", "params_of", "start_of"]
+__all__ = [
+    "COUNTS", "EVERY_ROW", "HEAD", "OPEN", "Layout", "layout_of", "outward", "params_of",
+    "start_of",
+]  # fmt: skip
 
 OPEN = 0
 """Where a vector holds how many predictions of its stream wait for a label."""
+EVERY_ROW = (1 << 62) - 1
+"""A mask under which every row that waits has a place of its own."""
 _NAMES = ("open", *COUNTS, "fresh")
 HEAD = len(_NAMES)
 """Where the risks begin in a vector."""
@@ -157,8 +162,15 @@ def layout_of(controller: Controller) -> Layout:
         while len(_layouts) >= _MOST:
             _layouts.pop(next(iter(_layouts)), None)
         known = _layouts[layout] = layout
-    made.packed.update(layout=known, start=np.array([known.pack(state)]))
+    made.packed.update(layout=known, start=_fixed(known.pack(state)))
     return known
+
+
+def _fixed(numbers: Iterable[float]) -> np.ndarray:
+    """Numbers as one row that nobody writes into."""
+    row = np.array([tuple(numbers)])
+    row.flags.writeable = False
+    return row
 
 
 def start_of(controller: Controller) -> np.ndarray:
@@ -174,7 +186,7 @@ def params_of(controller: Controller) -> tuple[np.ndarray, np.ndarray]:
         support = support_of(controller)
         own = [*_flat(made.numbers), *support, *outward(support)]
         stage = () if made.stage is None else made.stage.params
-        made.packed["params"] = np.array([own]), np.array([stage])
+        made.packed["params"] = _fixed(own), _fixed(stage)
     own_row, stage_row = made.packed["params"]
     return own_row, stage_row
 

@@ -18,15 +18,16 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from numpy import float32, float64
 
 from setpoint.bulk.layout import OPEN, Layout
-from setpoint.metrics.tally import NOTHING, count, measure, restarted
-from setpoint.recursion import show
+from setpoint.metrics.tally import NOTHING, Tally, count, measure, restarted
+from setpoint.recursion import RiskState, show
 from setpoint.state import COUNTS
 
 __all__ = ["Loops", "Wrap", "loops_of"]
 
 _FULL, _EMPTY, _TORN, _MISSING = (1 + COUNTS.index(n) for n in ("full", "empty", "torn", "missing"))
 _PEAK = 1 + COUNTS.index("peak")
-_OWN = 7
+_TALLIED = len(Tally._fields)
+_OWN = len(RiskState._fields) - 2
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -401,7 +402,7 @@ def loops_of(
                         )
                         note(extremes, j, values, lam)
                 add_totals(totals[j], position[0])
-            for k in range(12):
+            for k in range(_TALLIED):
                 tallies[j][k] = tally[k]
 
     @jit

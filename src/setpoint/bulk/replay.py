@@ -6,7 +6,7 @@ stream; any other runs step by step in plain Python.
 """
 
 from array import array
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -34,7 +34,7 @@ from setpoint.bulk.states import (
     scalar_columns,
 )
 from setpoint.controller import Controller
-from setpoint.errors import InputError
+from setpoint.errors import InputError, LossError
 from setpoint.guarantee import Certificate, certify
 from setpoint.losses import Misses
 from setpoint.metrics.usefulness import Streams, of_streams
@@ -438,7 +438,7 @@ def ran(
         made.along(
             params, vectors, at.bounds, rows, y, narrow, lower, upper, lam, covered, theta, losses
         )
-    check_promises(controller, losses, lam, vectors[:, layout.places("theta")])
+    check_promises(controller, losses, lam, vectors)
     return Ran(lower, upper, lam, covered, theta, losses)
 
 
@@ -458,13 +458,13 @@ def based(
     return out
 
 
-def check_bases(bases: Array) -> None:
+def check_bases(bases: Array, name: Callable[[int], str] = "row {}".format) -> None:
     """Raises the error of the first base of a correction that is no number."""
     bad = (bases != bases).any(axis=1)
     if bad.any():
         row = int(bad.argmax())
         raise InputError(
-            f"row {row}: the ends of an interval must be numbers, the correction gave "
+            f"{name(row)}: the ends of an interval must be numbers, the correction gave "
             f"{tuple(bases[row].tolist())}"
         )
 
@@ -488,8 +488,13 @@ def _scalar(controller: Controller, tape: Tape, begin: Begin) -> Trace:
     return Trace(controller, tape, lower, upper, None, lam, covered, theta, losses, states)
 
 
-def check_promises(controller: Controller, losses: Array, lam: Array, thetas: Array) -> None:
+def check_promises(controller: Controller, losses: Array, lam: Array, vectors: Array) -> None:
     """Raises the error of the first loss that breaks its promise, or of a θ that is not finite."""
+    layout = layout_of(controller)
+    thetas, unjudged = (vectors[:, layout.places(name)] for name in ("theta", "unjudged"))
+    if unjudged.any():
+        place = int(unjudged.any(axis=0).argmax())
+        raise LossError(f"{controller.risks[place].name} promises a number, got {nan}")
     calm = len(lam) > 0 and bool(-inf < lam.min() and lam.max() < inf)
     for promise, values in zip(plan(controller).promises, losses, strict=True):
         low, high, full, empty, *_ = promise.declared

@@ -114,13 +114,14 @@ def sweep(
         confidence_level = confidence(confidence_level)
     written = tuple(replay(each, tape, state) for each in controllers) if traces else None
     rows: list[dict[str, float]] = [{} for _ in controllers]
-    groups: dict[tuple[Layout, Any], list[int]] = {}
+    groups: dict[tuple[Layout, Any, bytes], list[int]] = {}
     done = 0
     for index, controller in enumerate(controllers):
         if "layout" in plan(controller).packed or scalar(
             controller
-        ):  # of one layout and one correction, and so of one base
-            kind = layout_of(controller), plan(controller).stage
+        ):  # of one layout, correction and first memory: one base
+            learnt = start_of(controller)[0, layout_of(controller).at[2] :].tobytes()
+            kind = layout_of(controller), plan(controller).stage, learnt
             groups.setdefault(kind, []).append(index)
             continue
         if written is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from setpoint import spec
 from setpoint._check import choice, whole
 from setpoint.bulk.compile import loops
-from setpoint.bulk.layout import COUNTS, OPEN, Layout, layout_of, params_of
+from setpoint.bulk.layout import COUNTS, EVERY_ROW, OPEN, Layout, layout_of, params_of
 from setpoint.bulk.replay import check_bases, check_promises
 from setpoint.bulk.states import first_unsound, refusal, rows_of
 from setpoint.controller import Controller
@@ -32,7 +32,6 @@ duplicate, expired or unknown changed nothing.
 _SHOWN, _ANSWERED, _EARLY, _LATE, _DUPLICATE, _EXPIRED, _UNKNOWN = range(len(STATUSES))
 
 _GIVEN_UP, _MISSING = (1 + COUNTS.index(name) for name in ("expired", "missing"))
-_ALL = (1 << 62) - 1
 _LABEL, _ASK, _DROP = range(3)  # the order of events at one time
 NEVER = int(np.iinfo(np.int64).min)
 """The time of the last prediction of a key that had none."""
@@ -408,7 +407,7 @@ class _Batch:
         run, vectors = loops(layout, len(events)), np.ascontiguousarray(self.vectors)
         if layout.base:
             run.correct(
-                stage, vectors, streams, bounds, events, rows, y, self.base, _ALL, self.reading
+                stage, vectors, streams, bounds, events, rows, y, self.base, EVERY_ROW, self.reading
             )
             check_bases(self.reading[asked])
         else:
@@ -423,7 +422,7 @@ class _Batch:
             gone = np.bincount(self.owner[self.dropped], minlength=len(self.keys))
             vectors[:, _MISSING] -= gone
             vectors[:, _GIVEN_UP] += gone
-        check_promises(work.controller, losses, self.lam, vectors[:, layout.places("theta")])
+        check_promises(work.controller, losses, self.lam, vectors)
         self.losses = losses[:, self.slots]
 
     # What is left

@@ -547,16 +547,18 @@ class Tape:
             )
 
 
+_LATEST = 1e15
+
+
 def _delay(values: Any) -> int | np.ndarray:
     """A delay of all rows, or one for each, which may have fractions."""
     if np.ndim(values) == 0:
         return whole(values, "delay", 0)
     given = np.asarray(values)
-    fractions = given.dtype.kind == "f" and np.isfinite(given).all() and (given % 1.0).any()
-    if not fractions:
+    if given.dtype.kind != "f":
         return wholes(values, "delay", 0)
-    refuse(lambda delays: delays < 0.0, given, "delay", "at least 0")
-    return given.astype(np.float64)
+    refuse(lambda late: ~((late >= 0.0) & (late < _LATEST)), given, "delay", "from 0 to 1e15 rows")
+    return given.astype(np.float64 if (given % 1.0).any() else np.int64)
 
 
 def _named(**names: Any) -> dict[str, str]:
