@@ -23,7 +23,7 @@ from setpoint import state as states
 from setpoint.bulk import layout as layouts
 from setpoint.bulk import loops as loop_texts
 from setpoint.bulk.layout import Layout
-from setpoint.bulk.loops import Loops, loops_of
+from setpoint.bulk.loops import Access, Loops, loops_of, written_out
 from setpoint.correction import rules as correction_rules
 from setpoint.metrics import tally
 from setpoint.sets import intervals, multiplied
@@ -63,21 +63,30 @@ def loops(layout: Layout, steps: float) -> Loops:
 @lru_cache(maxsize=256)
 def _plain(layout: Layout) -> Loops:
     aim, learn = layout.rules.recursion(_as_it_is)
-    return loops_of(
-        layout, aim, learn, mark=_as_it_is, jit=_quiet, taken=_taken, tabled=_tabled, stamp=""
-    )
+    return loops_of(layout, aim, learn, mark=_as_it_is, jit=_quiet, access=_SLICES, stamp="")
 
 
 def _as_it_is(function: Any) -> Any:
     return function
 
 
-def _taken(z: Any, s: int, at: int, size: int) -> tuple[float, ...]:
-    return tuple(z[s][at : at + size])
+def _reader(at: int, size: int) -> Any:
+    return lambda z, s: tuple(z[s][at : at + size])
 
 
-def _tabled(z: Any, s: int, at: int, rows: int, width: int) -> list[Any]:
+def _writer(at: int, size: int) -> Any:
+    def write(row: Any, values: Any) -> None:
+        for place in range(size):
+            row[at + place] = values[place]
+
+    return write
+
+
+def _table(z: Any, s: int, at: int, rows: int, width: int) -> list[Any]:
     return [z[s][at + width * row : at + width * (row + 1)] for row in range(rows)]
+
+
+_SLICES = Access(_reader, _writer, _table)
 
 
 def _quiet(loop: Any) -> Any:
@@ -108,8 +117,6 @@ def _fast(layout: Layout) -> Loops:
     from numba.core.errors import NumbaError
     from numba.extending import register_jitable
 
-    from setpoint.bulk import fixed
-
     _register()
     known = all(_is_known(rule) for rule in _functions(layout))
     for rule in _functions(layout):
@@ -124,8 +131,8 @@ def _fast(layout: Layout) -> Loops:
 
     aim, learn = layout.rules.recursion(register_jitable)
     fast = loops_of(
-        layout, aim, learn, mark=register_jitable, jit=jit, taken=fixed.taken, tabled=fixed.tabled,
-        stamp=_stamp(),
+        layout, aim, learn, mark=register_jitable, jit=jit,
+        access=written_out(register_jitable), stamp=_stamp(),
     )  # fmt: skip
     if known:
         return fast
@@ -181,9 +188,7 @@ def _register() -> None:
 def _stamp() -> str:
     """Changes whenever a rule does; numba itself sees changes of the loops' own file only."""
     try:
-        from setpoint.bulk import fixed
-
-        modules = (*_RULES, loop_texts, layouts, states, fixed)
+        modules = (*_RULES, loop_texts, layouts, states)
         sources = [inspect.getsource(module) for module in modules]
     except OSError:  # only byte code is installed: nothing is found again
         return os.urandom(16).hex()

@@ -245,10 +245,24 @@ class Fleet:
         self._steps += steps
         return loops(self._layout, self._steps if self._steps >= SMALL else steps)
 
+    def _copied(self, rows: Array) -> Array:
+        """The states of some streams, to work on."""
+        return self._vectors.copy() if self._is_everyone(rows) else self._vectors[rows]
+
+    def _keep(self, rows: Array, vectors: Array) -> None:
+        """Takes over the states of some streams."""
+        if self._is_everyone(rows):
+            self._vectors = vectors
+        else:
+            self._vectors[rows] = vectors
+
+    def _is_everyone(self, rows: Array) -> bool:
+        return len(rows) == len(self) and np.array_equal(rows, self._rows(None))
+
     def _ask(self, held: Batch, narrow: bool) -> None:
         """The sets of a batch."""
         layout, count = self._layout, len(held.rows)
-        made, vectors = self._loops(count), self._vectors[held.rows]
+        made, vectors = self._loops(count), self._copied(held.rows)
         rows, bounds, events = np.arange(count), np.arange(count + 1), np.arange(count)
         none = np.empty(count)
         if layout.base:
@@ -264,7 +278,7 @@ class Fleet:
             self._params, vectors, rows, bounds, events, held.reading, none, narrow,
             held.lower, held.upper, held.lam, held.leader, unused, unused,
         )  # fmt: skip
-        self._vectors[held.rows] = vectors
+        self._keep(held.rows, vectors)
 
     def update(
         self,
@@ -315,7 +329,7 @@ class Fleet:
         known[places] = labels
         vectors = self._answer(whole_batch, answered, known, losses)
         check_promises(self._controller, losses[:, answered], whole_batch.lam[answered], vectors)
-        self._vectors[whole_batch.rows[answered]] = vectors
+        self._keep(whole_batch.rows[answered], vectors)
         whole_batch.open[answered] = False
         if not whole_batch.open.any():
             del self._waiting[name]
@@ -325,7 +339,7 @@ class Fleet:
     def _answer(self, held: Batch, answered: Array, y: Array, losses: Array) -> Array:
         """The states after some labels of a batch, of those streams alone."""
         layout, count = self._layout, len(answered)
-        made, vectors = self._loops(count), self._vectors[held.rows[answered]]
+        made, vectors = self._loops(count), self._copied(held.rows[answered])
         streams, bounds, events = np.arange(count), np.arange(count + 1), ~answered
         if layout.base:
             made.correct(

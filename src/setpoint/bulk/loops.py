@@ -6,9 +6,9 @@
     sweep     one configuration after the other over the same rows, tallies instead of traces
     unsound   the first row that is no prediction
 
-The same closures run in plain Python and compiled: `mark`, `jit`, `taken` and `tabled` are what a
-compiler wants, or nothing. Vectors lie one row a stream; arrays are indexed one axis at a time, so
-that lists serve as well.
+The same closures run in plain Python and compiled: `mark` and `jit` are what a compiler wants, or
+nothing, and `Access` is how numbers are reached. Vectors lie one row a stream; arrays are indexed
+one axis at a time, so that lists serve as well.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from setpoint.metrics.tally import NOTHING, Tally, count, measure, restarted
 from setpoint.recursion import RiskState, show
 from setpoint.state import COUNTS
 
-__all__ = ["Loops", "Wrap", "loops_of"]
+__all__ = ["Access", "Loops", "Wrap", "loops_of", "written_out"]
 
 _FULL, _EMPTY, _TORN, _MISSING = (1 + COUNTS.index(n) for n in ("full", "empty", "torn", "missing"))
 _PEAK = 1 + COUNTS.index("peak")
@@ -49,12 +49,93 @@ class Loops(NamedTuple):
     unsound: Any
 
 
-def _loading(at: int, loss: int, step: int, taken: Any, rest: Any) -> Any:
+class Access(NamedTuple):
+    """How loops reach the numbers of a row: what differs between plain and compiled code.
+
+    `reader(at, size)` makes a function of an array and the number of a row that gives a tuple,
+    `writer(at, size)` one of a row and a tuple that puts it there; `table(z, s, at, rows, width)`
+    is a part of a row as a table that can be written to.
+    """
+
+    reader: Any
+    writer: Any
+    table: Any
+
+
+def written_out(mark: Wrap) -> Access:
+    """Access for compiled code: numbers are named one by one, so that they stay in registers."""
+
+    def chained(one: Any, six: Any, nothing: Any, at: int, size: int) -> Any:
+        made, end = None, at + size
+        while end > at:
+            link, count = (one, 1) if (end - at) % 6 else (six, 6)
+            end -= count
+            made = mark(link(end, made))
+        return mark(nothing) if made is None else made
+
+    return Access(
+        lambda at, size: chained(_one_read, _six_read, _nothing_read, at, size),
+        lambda at, size: chained(_one_put, _six_put, _nothing_put, at, size),
+        mark(_table),
+    )
+
+
+def _table(z: Any, s: int, at: int, rows: int, width: int) -> Any:
+    return z[s][at : at + rows * width].reshape((rows, width))
+
+
+def _nothing_read(_z: Any, _s: int) -> Any:
+    return ()
+
+
+def _nothing_put(_row: Any, _values: Any) -> None:
+    pass
+
+
+def _one_read(at: int, rest: Any) -> Any:
+    def read(z: Any, s: int) -> Any:
+        if rest is None:
+            return (z[s][at],)
+        return (z[s][at],) + rest(z, s)  # noqa: RUF005
+
+    return read
+
+
+def _six_read(at: int, rest: Any) -> Any:
+    def read(z: Any, s: int) -> Any:
+        row = z[s]
+        six = row[at], row[at + 1], row[at + 2], row[at + 3], row[at + 4], row[at + 5]
+        if rest is None:
+            return six
+        return six + rest(z, s)
+
+    return read
+
+
+def _one_put(at: int, rest: Any) -> Any:
+    def put(row: Any, values: Any) -> None:
+        row[at] = values[0]
+        if rest is not None:
+            rest(row, values[1:])
+
+    return put
+
+
+def _six_put(at: int, rest: Any) -> Any:
+    def put(row: Any, values: Any) -> None:
+        row[at], row[at + 1], row[at + 2] = values[0], values[1], values[2]
+        row[at + 3], row[at + 4], row[at + 5] = values[3], values[4], values[5]
+        if rest is not None:
+            rest(row, values[6:])
+
+    return put
+
+
+def _loading(own: Any, loss: Any, step: Any, rest: Any) -> Any:
     """Risks from a vector."""
 
     def load(z: Any, s: int) -> Any:
-        memories = taken(z, s, at + _OWN, loss), taken(z, s, at + _OWN + loss, step)
-        risk = taken(z, s, at, _OWN) + memories
+        risk = own(z, s) + (loss(z, s), step(z, s))  # noqa: RUF005
         if rest is None:
             return (risk,)
         return (risk,) + rest(z, s)  # noqa: RUF005
@@ -62,51 +143,17 @@ def _loading(at: int, loss: int, step: int, taken: Any, rest: Any) -> Any:
     return load
 
 
-def _saving(at: int, loss: int, step: int, rest: Any) -> Any:
+def _saving(own: Any, loss: Any, step: Any, rest: Any) -> Any:
     """Risks into a vector."""
 
     def save(row: Any, risks: Any) -> None:
-        risk = risks[0]
-        row[at], row[at + 1], row[at + 2], row[at + 3] = risk[0], risk[1], risk[2], risk[3]
-        row[at + 4], row[at + 5], row[at + 6] = risk[4], risk[5], risk[6]
-        for k in range(loss):
-            row[at + _OWN + k] = risk[7][k]
-        for k in range(step):
-            row[at + _OWN + loss + k] = risk[8][k]
+        own(row, risks[0])
+        loss(row, risks[0][7])
+        step(row, risks[0][8])
         if rest is not None:
             rest(row, risks[1:])
 
     return save
-
-
-def _numbering(at: int, judge: int, step: int, taken: Any, rest: Any) -> Any:
-    """The numbers of risks from a vector."""
-
-    def numbers(p: Any, j: int) -> Any:
-        params = taken(p, j, at + 3, judge), taken(p, j, at + 3 + judge, step)
-        risk = taken(p, j, at, 3) + params
-        if rest is None:
-            return (risk,)
-        return (risk,) + rest(p, j)  # noqa: RUF005
-
-    return numbers
-
-
-def _reading(size: int, mark: Wrap) -> Any:
-    """The first numbers of a row, as a tuple: written out, so that they stay in registers."""
-    rest: Any = None
-    for place in reversed(range(size)):
-        rest = mark(_read(place, rest))
-    return rest
-
-
-def _read(place: int, rest: Any) -> Any:
-    def read(rows: Any, i: int) -> Any:
-        if rest is None:
-            return (rows[i][place],)
-        return (rows[i][place],) + rest(rows, i)  # noqa: RUF005
-
-    return read
 
 
 def _writing(place: int, rest: Any, rest_values: Any, rest_split: Any) -> Any:
@@ -170,12 +217,11 @@ def loops_of(
     *,
     mark: Wrap,
     jit: Wrap,
-    taken: Any,
-    tabled: Any,
+    access: Access,
     stamp: str,
 ) -> Loops:
     """The loops of a layout; `stamp` makes compiled code of other rules another code."""
-    rules, risks = layout.rules, len(layout.risks)
+    rules, risks, (reader, writer, table_at_row) = layout.rules, len(layout.risks), access
     stretch_at, waited_at, memory_at, table_at = layout.at
     stretch_size, memory_size, (cells, width) = layout.stretch, layout.memory, layout.table
     columns, family, base_size = layout.columns, layout.family, layout.base
@@ -193,32 +239,38 @@ def loops_of(
     for place in reversed(range(risks)):
         (loss, step), (judge, step_params) = layout.risks[place], layout.numbers[place]
         at, end = at - _OWN - loss - step, end - 3 - judge - step_params
-        load_risks = mark(_loading(at, loss, step, taken, load_risks))
-        save_risks = mark(_saving(at, loss, step, save_risks))
-        number_risks = mark(_numbering(end, judge, step_params, taken, number_risks))
+        for_loss, for_step = (at + _OWN, loss), (at + _OWN + loss, step)
+        read = reader(at, _OWN), reader(*for_loss), reader(*for_step)
+        put = writer(at, _OWN), writer(*for_loss), writer(*for_step)
+        load_risks, save_risks = mark(_loading(*read, load_risks)), mark(_saving(*put, save_risks))
+        read = reader(end, 3), reader(end + 3, judge), reader(end + 3 + judge, step_params)
+        number_risks = mark(_loading(*read, number_risks))
         put_thetas, put_values, split = map(mark, _writing(place, put_thetas, put_values, split))
         note, add_totals = mark(_noting(place, note)), mark(_totalling(place, add_totals))
     nothing = (nan,) * risks
     ends, sound = rules.ends, rules.sound
-    read_base, read_row = _reading(family, mark), _reading(columns, mark)
+    read_base, read_row, read_kept = reader(0, family), reader(0, columns), reader(0, base_size)
+    put_base, put_kept = writer(0, family), writer(0, base_size)
+    read_stretch, put_stretch = (each(stretch_at, stretch_size) for each in (reader, writer))
+    read_memory, put_memory = (each(memory_at, memory_size) for each in (reader, writer))
+    read_stage, read_params = reader(0, stage_params), reader(numbers_end, stretch_params)
     predict, teach = rules.predict, rules.learn
 
     @mark
     def load(z: Any, s: int) -> Any:
-        return load_risks(z, s), taken(z, s, stretch_at, stretch_size), z[s][waited_at]
+        return load_risks(z, s), read_stretch(z, s), z[s][waited_at]
 
     @mark
     def save(z: Any, s: int, position: Any) -> None:
         row = z[s]
         save_risks(row, position[0])
-        for k in range(stretch_size):
-            row[stretch_at + k] = position[1][k]
+        put_stretch(row, position[1])
         row[waited_at] = position[2]
 
     @mark
     def numbers_at(p: Any, j: int) -> Any:
         row, after = p[j], numbers_end + stretch_params
-        stretch = taken(p, j, numbers_end, stretch_params)
+        stretch = read_params(p, j)
         support = row[after + 1], row[after + 2], row[after + 3], row[after + 4]
         return (number_risks(p, j), stretch, row[after]), support
 
@@ -238,38 +290,30 @@ def loops_of(
     ) -> None:  # fmt: skip
         """A base for every row; without events labels come at once, stream after stream."""
         stamp  # noqa: B018
-        p = taken(params, 0, 0, stage_params)
+        p = read_stage(params, 0)
         for k in range(len(streams)):
             s = streams[k]
-            memory, table = (
-                taken(z, s, memory_at, memory_size),
-                tabled(z, s, table_at, cells, width),
-            )
+            memory, table = read_memory(z, s), table_at_row(z, s, table_at, cells, width)
             waiting = z[s][OPEN]
             for j in range(bounds[k], bounds[k + 1]):
                 e = events[j] if len(events) else j
                 if e >= 0:
                     row = read_row(rows, e)
                     memory, base = predict(p, memory, table, row, waiting)
-                    for c in range(family):
-                        out[e][c] = base[c]
+                    put_base(out[e], base)
                     if len(events) == 0:
                         if y[e] == y[e]:
                             memory = teach(p, memory, table, base, y[e])
                         continue
                     waiting += 1.0
-                    held = kept[e & mask]
-                    for c in range(base_size):
-                        held[c] = base[c]
+                    put_kept(kept[e & mask], base)
                 else:
                     i = ~e
                     waiting -= 1.0
                     if y[i] == y[i]:
-                        base = taken(kept, i & mask, 0, base_size)
+                        base = read_kept(kept, i & mask)
                         memory = teach(p, memory, table, base, y[i])
-            vector = z[s]
-            for c in range(memory_size):
-                vector[memory_at + c] = memory[c]
+            put_memory(z[s], memory)
 
     @jit
     def along(
