@@ -43,6 +43,8 @@ __all__ = ["Batch", "Fleet", "Intervals"]
 
 
 _DROPPED = 1 + COUNTS.index("dropped")
+_TOGETHER = 1 << 11
+"""How many streams of a batch move at once, so that their states stay in a cache."""
 _CELLS = 1 << 14
 """How many cells of a time-major array are turned at once, so that they stay in the cache."""
 
@@ -104,6 +106,7 @@ class Fleet:
         self._retired: list[Id] = []
         self._serial = 0
         self._steps = 0
+        self._spare = np.empty((0, 0))  # where the next states of all go: memory that is there
         number = isinstance(streams, np.ndarray) and streams.ndim == 0
         listed = isinstance(streams, Iterable) and not number
         self.add(streams if listed else range(whole(streams, "streams", 0)))  # type: ignore[arg-type]
@@ -231,7 +234,9 @@ class Fleet:
             rows, given, np.empty((count, layout.base)), np.empty(count), np.empty(count),
             np.empty(count), np.zeros(count, np.int64), np.ones(count, dtype=bool),
         )  # fmt: skip
-        self._ask(held, columns[0].dtype == np.float32)
+        none = np.empty(count), np.empty((len(layout.risks), count))
+        narrow = bool(columns[0].dtype == np.float32)
+        self._keep(rows, self._moved(held, np.arange(count), *none, narrow))
         shown = Intervals(*(_shown(end, columns[0].dtype) for end in (held.lower, held.upper)))
         if not count:
             return shown
@@ -245,40 +250,48 @@ class Fleet:
         self._steps += steps
         return loops(self._layout, self._steps if self._steps >= SMALL else steps)
 
-    def _copied(self, rows: Array) -> Array:
-        """The states of some streams, to work on."""
-        return self._vectors.copy() if self._is_everyone(rows) else self._vectors[rows]
+    def _moved(self, held: Batch, places: Array, y: Array, losses: Array, narrow: bool) -> Array:
+        """The states of streams after questions or answers, some at a time: they stay in a cache.
+
+        `places` are those of the batch, or their complements where its labels are taken in.
+        """
+        layout, made = self._layout, self._loops(len(places))
+        asks = bool(len(places) == 0 or places[0] >= 0)
+        rows = held.rows[places if asks else ~places]
+        everyone = self._is_everyone(rows)
+        vectors = self._spare if everyone else np.empty((0, 0))
+        if vectors.shape != (len(rows), layout.size):
+            vectors = np.empty((len(rows), layout.size))
+        unused = np.empty((len(layout.risks), len(held.rows)))
+        out = np.empty((len(held.rows), layout.family)) if asks and layout.base else held.reading
+        for start in range(0, len(rows), _TOGETHER):
+            part = slice(start, start + _TOGETHER)
+            events, states = places[part], vectors[part]
+            states[:] = self._vectors[part if everyone else rows[part]]
+            streams, bounds = np.arange(len(events)), np.arange(len(events) + 1)
+            if layout.base:
+                made.correct(
+                    self._stage, states, streams, bounds, events, held.reading, y, held.base,
+                    EVERY_ROW, out,
+                )  # fmt: skip
+            made.run(
+                self._params, states, streams, bounds, events, out, y, narrow, held.lower,
+                held.upper, held.lam, held.leader, unused, losses,
+            )  # fmt: skip
+        if asks and layout.base:
+            check_bases(out, lambda place: f"stream {self._name(int(held.rows[place]))!r}")
+            held.reading = out
+        return vectors
 
     def _keep(self, rows: Array, vectors: Array) -> None:
-        """Takes over the states of some streams."""
+        """Takes over the next states of some streams."""
         if self._is_everyone(rows):
-            self._vectors = vectors
+            self._vectors, self._spare = vectors, self._vectors
         else:
             self._vectors[rows] = vectors
 
     def _is_everyone(self, rows: Array) -> bool:
         return len(rows) == len(self) and np.array_equal(rows, self._rows(None))
-
-    def _ask(self, held: Batch, narrow: bool) -> None:
-        """The sets of a batch."""
-        layout, count = self._layout, len(held.rows)
-        made, vectors = self._loops(count), self._copied(held.rows)
-        rows, bounds, events = np.arange(count), np.arange(count + 1), np.arange(count)
-        none = np.empty(count)
-        if layout.base:
-            out = np.empty((count, layout.family))
-            made.correct(
-                self._stage, vectors, rows, bounds, events, held.reading, none, held.base,
-                EVERY_ROW, out,
-            )  # fmt: skip
-            check_bases(out, lambda place: f"stream {self._name(int(held.rows[place]))!r}")
-            held.reading = out
-        unused = np.empty((len(layout.risks), count))
-        made.run(
-            self._params, vectors, rows, bounds, events, held.reading, none, narrow,
-            held.lower, held.upper, held.lam, held.leader, unused, unused,
-        )  # fmt: skip
-        self._keep(held.rows, vectors)
 
     def update(
         self,
@@ -327,7 +340,7 @@ class Fleet:
         losses = np.full((len(self._layout.risks), len(whole_batch.rows)), np.nan)
         known = np.full(len(whole_batch.rows), np.nan)
         known[places] = labels
-        vectors = self._answer(whole_batch, answered, known, losses)
+        vectors = self._moved(whole_batch, ~answered, known, losses, False)
         check_promises(self._controller, losses[:, answered], whole_batch.lam[answered], vectors)
         self._keep(whole_batch.rows[answered], vectors)
         whole_batch.open[answered] = False
@@ -335,23 +348,6 @@ class Fleet:
             del self._waiting[name]
         losses = losses if everyone else losses[:, places]
         return losses if len(losses) > 1 else losses[0]
-
-    def _answer(self, held: Batch, answered: Array, y: Array, losses: Array) -> Array:
-        """The states after some labels of a batch, of those streams alone."""
-        layout, count = self._layout, len(answered)
-        made, vectors = self._loops(count), self._copied(held.rows[answered])
-        streams, bounds, events = np.arange(count), np.arange(count + 1), ~answered
-        if layout.base:
-            made.correct(
-                self._stage, vectors, streams, bounds, events, held.reading, y, held.base,
-                EVERY_ROW, held.reading,
-            )  # fmt: skip
-        unused = np.empty((len(layout.risks), 1))
-        made.run(
-            self._params, vectors, streams, bounds, events, held.reading, y, False, held.lower,
-            held.upper, held.lam, held.leader, unused, losses,
-        )  # fmt: skip
-        return vectors
 
     def run(
         self,
@@ -607,6 +603,9 @@ class Fleet:
         for name in ("reading", "base", "lower", "upper", "lam", "leader", "open"):
             setattr(held, name, np.array(getattr(held, name)))  # arrays that can be written to
         return held
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_spare": np.empty((0, 0))}
 
     def __copy__(self) -> "Fleet":
         waiting = {name: copy(held) for name, held in self._waiting.items()}
