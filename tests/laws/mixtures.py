@@ -1,0 +1,236 @@
+"""Mixtures: parts, labels and events drawn freely, and what must be true of every one of them.
+
+`play(seed)` draws a controller of any parts. Either it is refused with a sentence, or a stream of
+it is played against an adversary, with labels that are late, lost, batched or held up, with changes
+and copies on the way, and keeps every bound that its certificate states; and every other way of
+running it shows the same sets to the bit.
+"""
+
+from dataclasses import dataclass, field, replace
+from math import inf
+from random import Random
+from typing import Any
+
+import numpy as np
+
+import setpoint as sp
+from setpoint.combine import Max, Mean
+from setpoint.errors import InputError
+from setpoint.losses import FalseNegatives, Miscoverage, MiscoverageCounter, declaration
+from setpoint.plan import scalar
+from setpoint.sets import (
+    Cumulative,
+    Lower,
+    Multilabel,
+    Multiplied,
+    Nested,
+    Scale,
+    Threshold,
+    TwoSided,
+    Upper,
+    Widen,
+)
+from setpoint.steps import Account, Decaying, Fixed, ScaleFree
+from setpoint.stretches import (
+    Barrier,
+    ErrorAdaptive,
+    Exponential,
+    Identity,
+    ScoreAdaptive,
+    Tracking,
+)
+from tests.laws.adversary import POLICIES, Adversary
+from tests.laws.parts import SUPPORTS, Outside, Relapse, Shortfall
+
+DELAYS = ("none", "constant", "jitter", "geometric", "batch", "outage")
+
+
+def controller_of(rng: Random) -> sp.Controller:
+    """Any parts beside one another; an `InputError` where the mixture is refused."""
+    support = rng.choice(SUPPORTS)
+    sets = rng.choice([
+        lambda: Widen(support), lambda: Scale(support), lambda: Multiplied(support),
+        lambda: Multiplied(support), Lower, Upper, TwoSided, lambda: Nested(Scale(support), 3),
+        Threshold, lambda: Threshold(never_empty=True), Cumulative, Multilabel,
+    ])()  # fmt: skip
+    labels = isinstance(sets, Threshold | Cumulative | Multilabel)
+    count = sets.sides if isinstance(sets, TwoSided | Nested) else rng.choice([1, 1, 1, 2, 3])
+    risks = []
+    for place in range(count):
+        losses = [Miscoverage(), Miscoverage(), MiscoverageCounter(cap=3.0), Relapse()]
+        losses += [] if labels or isinstance(sets, TwoSided | Nested) else [Shortfall(), Outside()]
+        losses += [FalseNegatives()] if isinstance(sets, Multilabel) else []
+        loss = rng.choice(losses)
+        step = rng.choice([
+            lambda: Fixed(rng.choice([0.05, 0.5, 3.0])), Account, lambda: Account(floor=inf),
+            lambda: Account(floor=2.0), Account, lambda: Decaying(0.5, 0.6, 0.01),
+            lambda: ScaleFree(0.5),
+        ])()  # fmt: skip
+        low = rng.choice([-3.0, -0.5, -20.0])
+        bounds = rng.choice([None, None, (low, low + rng.choice([4.0, 25.0]))])
+        level = declaration(loss).high * rng.choice([0.1, 0.1, 0.3, 0.01]) * 0.8**place
+        start = 0.0 if bounds is None or bounds[0] <= 0.0 <= bounds[1] else None
+        risks.append(sp.Risk(loss, level, step, start=start, bounds=bounds))
+    stretch = rng.choice([
+        Identity, Exponential, lambda: ScoreAdaptive(0.2, -1.0, 1.0),
+        lambda: ErrorAdaptive(0.2, 0.1, -1.0, 1.0), lambda: Barrier(rng.choice([3.0, 10.0])),
+        Barrier, lambda: Barrier(rng.choice([3.0, 10.0]), two_sided=True), Tracking,
+    ])()  # fmt: skip
+    combine = rng.choice([
+        None, None, None, Max(anti_windup=rng.choice([0.5, 30.0])), Max(empty_if="some"), Mean(),
+        Mean(anti_windup=30.0),
+    ])  # fmt: skip
+    correction = None
+    if type(sets) is Multiplied and rng.random() < 0.6:
+        options = {"period": rng.choice([0, 0, 5]), "means": rng.choice([1, 2])}
+        correction = sp.correction.Intervals(recentre=rng.random() < 0.8, **options)
+    return sp.Controller(sets, risks, stretch, combine, correction)
+
+
+@dataclass
+class Late:
+    """When the label of the prediction of each row comes: after which row, or never."""
+
+    kind: str
+    rng: Random
+    mean: int = field(init=False)
+    outage: tuple[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.mean = self.rng.choice([1, 3, 12])
+        begin = self.rng.randrange(5, 60)
+        self.outage = begin, begin + self.rng.randrange(5, 60)
+
+    def due(self, row: int) -> int:
+        """The row after which the label of a row comes, itself if at once."""
+        if self.kind == "constant":
+            return row + self.mean
+        if self.kind == "jitter":
+            return row + self.rng.randrange(2 * self.mean + 1)
+        if self.kind == "geometric":
+            late = 0
+            while self.rng.random() > 1.0 / (1 + self.mean):
+                late += 1
+            return row + late
+        if self.kind == "batch":
+            return row // (self.mean + 1) * (self.mean + 1) + self.mean
+        if self.kind == "outage" and self.outage[0] <= row < self.outage[1]:
+            return self.outage[1]
+        return row
+
+
+class Sums:
+    """Σ(l − r) of each risk since the segment began, held against what is certified."""
+
+    def __init__(self, stream: sp.Stream) -> None:
+        self.levels = [risk.level for risk in stream.controller.risks]
+        self.sums = [[0.0] for _ in self.levels]
+
+    def note(self, losses: Any) -> None:
+        """Takes in what `update` returned."""
+        listed = losses if isinstance(losses, tuple) else (losses,)
+        for sums, level, loss in zip(self.sums, self.levels, listed, strict=True):
+            if loss is not None:
+                sums.append(sums[-1] + (loss - level))
+
+    def hold(self, certificate: sp.Certificate) -> None:
+        """Every number that is certified now is true now."""
+        for risk, sums in zip(certificate.risks, self.sums, strict=True):
+            slack = 1e-7 + 1e-9 * len(sums)
+            if risk.constant_upper is not None:
+                assert sums[-1] <= risk.constant_upper + slack, "too many"
+            if risk.constant_lower is not None:
+                assert sums[-1] >= risk.constant_lower - slack, "too few"
+            assert risk.status is not sp.guarantee.Status.BROKEN
+            if risk.window is None:
+                continue
+            low = high = rise = fall = 0.0
+            for total in sums:
+                low, high = min(low, total), max(high, total)
+                rise, fall = max(rise, total - low), max(fall, high - total)
+            assert rise <= risk.window + slack, "a window with too many"
+            assert risk.window_sided != "both" or fall <= risk.window + slack, "with too few"
+
+
+def play(seed: int, rows: int = 120) -> str:
+    """One mixture: "refused", or "kept" if every bound was; anything else raises."""
+    rng = Random(seed)
+    try:
+        controller = controller_of(rng)
+    except InputError:
+        return "refused"
+    late = Late(rng.choice(DELAYS), rng)
+    given_up, disturbed = rng.choice([0.0, 0.0, 0.1]), rng.random() < 0.4
+    adversary = Adversary(controller, rng.choice(POLICIES), rng.randrange(2**32))
+    stream = sp.Stream(controller, missing="skip")
+    sums, shown, labels, known = Sums(stream), [], [], []
+    predictions: list[Any] = []
+    open_rows: list[tuple[int, int]] = []
+    for row in range(rows):
+        predictions.append(adversary.prediction())
+        shown.append(stream.predict(predictions[-1], id=row))
+        labels.append(adversary.label(stream, shown[-1]))
+        open_rows.append((late.due(row), row))
+        if late.kind in ("jitter", "geometric"):
+            rng.shuffle(open_rows)
+        for due, asked in [each for each in open_rows if each[0] <= row or row == rows - 1]:
+            open_rows.remove((due, asked))
+            if rng.random() < given_up:
+                stream.drop(asked)
+                continue
+            sums.note(stream.update(labels[asked], id=asked))
+            known.append((asked, row))
+            sums.hold(stream.certificate())
+        if disturbed and rng.random() < 0.03:
+            stream, sums = _disturbed(stream, sums, rng)
+            sums.hold(stream.certificate())
+    if not given_up and not disturbed:
+        _agree(controller, predictions, labels, known, shown)
+    return "kept"
+
+
+def _disturbed(stream: sp.Stream, sums: Sums, rng: Random) -> tuple[sp.Stream, Sums]:
+    """A stream that was written down and read again, carried to another limit, or changed."""
+    event = rng.random()
+    if event < 0.4:
+        content = stream.content()
+        return sp.Stream.restored(stream.controller, content), sums
+    stretch = stream.controller.stretch
+    if event < 0.6 and isinstance(stretch, Barrier | Tracking) and not stream.pending:
+        other = replace(stretch, limit=stretch.limit * rng.choice([0.3, 2.0]))
+        controller = replace(stream.controller, stretch=other)
+        carried = sp.Stream(controller, missing="skip", state=stream.state)
+        goes_on = carried.certificate().risks[0].judged > 0
+        return carried, sums if goes_on else Sums(carried)
+    place = rng.randrange(len(stream.controller.risks))
+    level = stream.controller.risks[place].level * rng.choice([0.8, 0.95])
+    try:
+        stream.change(risk=place, level=level)
+    except InputError:
+        return stream, sums
+    return stream, Sums(stream)
+
+
+def _agree(
+    controller: sp.Controller, predictions: Any, labels: Any, known: Any, shown: Any
+) -> None:
+    """A replay of the tape, and a fleet of one, show what the stream showed."""
+    if not scalar(controller):
+        return
+    names = [name for name in controller.reader.columns if name != "phase"]  # rows are counted
+    recorder, answers = sp.Recorder(names), {}
+    for asked, row in known:
+        answers.setdefault(row, []).append(asked)
+    fleet = sp.Fleet(controller, 1, max_pending=len(predictions))
+    for row, prediction in enumerate(predictions):
+        reading = controller.reader.read(prediction)[: len(names)]
+        recorder.predicted(row, reading)
+        columns = tuple(np.array([number]) for number in reading)
+        interval = fleet.predict(columns, batch=row)
+        assert (interval.lower[0], interval.upper[0]) == (shown[row].lower, shown[row].upper)
+        for asked in answers.get(row, []):
+            fleet.update(np.array([labels[asked]]), batch=asked)
+            recorder.observed(asked, labels[asked])
+    trace = sp.replay(controller, recorder.tape())
+    assert trace.lower.tolist() == [each.lower for each in shown]
+    assert trace.upper.tolist() == [each.upper for each in shown]
