@@ -107,7 +107,13 @@ EXAMPLES: dict[type, list[Any]] = {
     losses.MiscoverageCounter: [losses.MiscoverageCounter(), losses.MiscoverageCounter(cap=3)],
     losses.Custom: [losses.Custom(shortfall), losses.Custom(size, grows=True)],
     steps.Fixed: [steps.Fixed(0.05), steps.Fixed(3), steps.Fixed(1e-6)],
-    steps.Account: [steps.Account(), steps.Account(3), steps.Account(INF)],
+    steps.Account: [
+        steps.Account(),
+        steps.Account(3),
+        steps.Account(floor=INF),
+        steps.Account(4, 1, wall=2, share=0),
+        steps.Account(5, two_sided=True),
+    ],
     steps.Decaying: [steps.Decaying(1), steps.Decaying(0.2, 0.5, 0.0), steps.Decaying(30.0, 1, 1)],
     steps.ScaleFree: [steps.ScaleFree(1), steps.ScaleFree(1e-3), steps.ScaleFree(50.0)],
     steps.Betting: [steps.Betting(1), steps.Betting(1e-3)],
@@ -120,11 +126,7 @@ EXAMPLES: dict[type, list[Any]] = {
     ],
     stretches.Identity: [stretches.Identity()],
     stretches.Exponential: [stretches.Exponential()],
-    stretches.Barrier: [
-        stretches.Barrier(),
-        stretches.Barrier(4, gain=1, two_sided=True),
-    ],
-    stretches.Tracking: [stretches.Tracking(), stretches.Tracking(20, 0.2, rate=0.01)],
+    stretches.Tracking: [stretches.Tracking(), stretches.Tracking(rate=0.01)],
     stretches.ScoreAdaptive: [
         stretches.ScoreAdaptive(0.1, low, high, inner, reading)
         for low, high in [(-1.0, 1.0), (-20, 0), (0.0, 0.0)]
@@ -1022,15 +1024,13 @@ class Shift:
     def init(self) -> Any:
         return (0.0,)
 
-    def phi(self, params: Any, memory: Any, theta: float, waited: float) -> Any:
+    def phi(self, params: Any, memory: Any, theta: float) -> Any:
         return theta + memory[0]
 
     def inverse(self, lam: float, memory: Any = (0.0,)) -> Any:
         return lam - memory[0]
 
-    def move(
-        self, params: Any, memory: Any, excess: float, score: float, lam: float, waited: float
-    ) -> Any:
+    def move(self, params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
         return (min(max(memory[0] + 0.1 * score, params[0]), params[1]),)
 
 
@@ -1039,22 +1039,22 @@ def test_the_pattern_of_the_bad_stretches_is_good() -> None:
 
 
 class FallsSomewhere(Shift):
-    def phi(self, params: Any, memory: Any, theta: float, waited: float) -> Any:
+    def phi(self, params: Any, memory: Any, theta: float) -> Any:
         return abs(theta) + memory[0]
 
 
 class Overflows(Shift):
-    def phi(self, params: Any, memory: Any, theta: float, waited: float) -> Any:
+    def phi(self, params: Any, memory: Any, theta: float) -> Any:
         return theta * 1e300
 
 
 class RaisesAtHugeTheta(Shift):
-    def phi(self, params: Any, memory: Any, theta: float, waited: float) -> Any:
+    def phi(self, params: Any, memory: Any, theta: float) -> Any:
         return math.copysign(math.expm1(abs(theta)), theta)
 
 
 class NotAFloat(Shift):
-    def phi(self, params: Any, memory: Any, theta: float, waited: float) -> Any:
+    def phi(self, params: Any, memory: Any, theta: float) -> Any:
         return np.float64(theta)
 
 
@@ -1069,37 +1069,29 @@ class InfiniteInverse(Shift):
 
 
 class PhiForgets(Shift):
-    def phi(self, params: Any, memory: Any, theta: float, waited: float) -> Any:
+    def phi(self, params: Any, memory: Any, theta: float) -> Any:
         counts["calls"] += 1
         return theta + counts["calls"]
 
 
 class MoveForgets(Shift):
-    def move(
-        self, params: Any, memory: Any, excess: float, score: float, lam: float, waited: float
-    ) -> Any:
+    def move(self, params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
         counts["calls"] += 1
         return (counts["calls"] % 7 / 10,)
 
 
 class LeavesItsClip(Shift):
-    def move(
-        self, params: Any, memory: Any, excess: float, score: float, lam: float, waited: float
-    ) -> Any:
+    def move(self, params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
         return (min(max(memory[0] + 0.1 * score, -2.0), 1.0),)
 
 
 class NotFinite(Shift):
-    def move(
-        self, params: Any, memory: Any, excess: float, score: float, lam: float, waited: float
-    ) -> Any:
+    def move(self, params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
         return (score - score,)
 
 
 class MemoryGrows(Shift):
-    def move(
-        self, params: Any, memory: Any, excess: float, score: float, lam: float, waited: float
-    ) -> Any:
+    def move(self, params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
         return (*memory, 0.0)
 
 
@@ -1149,7 +1141,7 @@ def test_a_stretch_that_breaks_a_promise_is_found_out(stretch: Any, promise: str
 def test_a_stretch_that_is_flat_beyond_a_point_passes() -> None:
     @dataclass(frozen=True)
     class Capped(Shift):
-        def phi(self, params: Any, memory: Any, theta: float, waited: float) -> Any:
+        def phi(self, params: Any, memory: Any, theta: float) -> Any:
             return min(max(theta, -50.0), 50.0) + memory[0]
 
     check_stretch(Capped())

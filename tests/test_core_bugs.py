@@ -16,7 +16,7 @@ import setpoint as sp
 from setpoint.bulk.compile import loops
 from setpoint.errors import InputError, LabelError, LossError
 from setpoint.sets import Widen
-from setpoint.stretches import Barrier, Exponential, Identity, Tracking
+from setpoint.stretches import Exponential, Identity, Tracking
 
 
 def paper(**options: Any) -> sp.Controller:
@@ -91,7 +91,7 @@ def test_every_call_that_reads_a_shared_stream_waits_for_its_lock(tmp_path: Any)
 def test_tuning_the_default_on_point_forecasts_chooses_by_its_finite_sets() -> None:
     rng = np.random.default_rng(1)
     tape = sp.Tape.from_arrays({"prediction": np.zeros(300)}, rng.normal(size=300))
-    tuned = sp.tune(sp.intervals(), tape, {"stretch.gain": [0.01, 0.15, 5.0]})
+    tuned = sp.tune(sp.intervals(), tape, {"risks.*.step.gain": [0.01, 0.15, 5.0]})
     assert tuned.index is not None
     losses = tuned.table.columns["finite_pinball"]
     assert losses[tuned.index] == losses.min()
@@ -167,13 +167,14 @@ def test_classes_that_were_asked_what_they_can_do_are_not_kept_alive() -> None:
     assert kept() is None
 
 
-@pytest.mark.parametrize("stretch", [Barrier(), Barrier(two_sided=True), Tracking()])
+@pytest.mark.parametrize("stretch", [Identity(), Exponential(), Tracking()])
 @pytest.mark.parametrize(
     ("combine", "reason"),
     [
         (sp.combine.Mean(), "so that no risk would be held: use combine.Max"),
         (sp.combine.Mean(anti_windup=1.0), "so that no risk would be held"),
         (sp.combine.Max(empty_if="some"), 'empty_if="some" is for the bounds of Theorem 3'),
+        (sp.combine.Max(anti_windup=1.0), "an account has a floor of its own"),
     ],
 )
 def test_mixtures_whose_certificate_would_be_false_are_refused(
@@ -305,7 +306,7 @@ class Logarithm:
     move = None
 
     @staticmethod
-    def phi(params: Any, memory: Any, theta: float, waited: float) -> float:
+    def phi(params: Any, memory: Any, theta: float) -> float:
         return log(1.0 + theta)
 
     def init(self) -> tuple[float, ...]:
@@ -332,10 +333,41 @@ def test_a_delay_that_is_no_number_of_rows_is_named(delay: list[float]) -> None:
 def test_a_rule_that_fails_when_it_is_tried_is_named() -> None:
     class Fragile(Logarithm):
         @staticmethod
-        def move(
-            params: Any, memory: Any, excess: float, score: float, lam: float, w: float
-        ) -> Any:
+        def move(params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
             raise ValueError("no")
 
     with pytest.raises(InputError, match=r"Fragile, tried on .*, raised ValueError: no"):
         sp.Stream(paper(stretch=Fragile()))
+
+
+def test_an_outage_of_labels_heals() -> None:
+    rng = np.random.default_rng(0)
+    rows, out = 13_000, range(500, 1_000)
+    scale = np.where(np.arange(rows) // 2_000 % 2, 3.0, 1.0)
+    y = scale * rng.normal(size=rows)
+    known = np.arange(1, rows + 1)
+    known[out.start : out.stop] = out.stop
+    tape = sp.Tape.from_arrays({"lower": np.full(rows, -1.6), "upper": np.full(rows, 1.6)}, y)
+    late = sp.Tape.from_arrays(
+        {"lower": np.full(rows, -1.6), "upper": np.full(rows, 1.6)}, y, known=known
+    )
+    for each in (tape, late):
+        covered = sp.replay(sp.intervals(), each).covered[1_000:].reshape(-1, 2_000).mean(axis=1)
+        assert (covered >= 0.885).all()
+        assert (covered <= 0.915).all()
+    (risk,) = sp.replay(sp.intervals(), late).certificate().risks
+    assert risk.bound.since_start > 2_000.0  # all of them could have missed
+    assert risk.bound.from_now == pytest.approx(10.9, abs=0.5)
+
+
+def test_a_new_group_has_a_budget_of_its_own() -> None:
+    groups = sp.Groups(sp.intervals())
+    for id in range(60):
+        groups.predict((0.0, 1.0), group="north", id=id)
+    for id in range(60):
+        groups.update(5.0, id=id)
+    groups.predict((0.0, 1.0), group="south")
+    (north,), (south,) = (groups.streams[name].certificate().risks for name in ("north", "south"))
+    assert south.bound.since_start == pytest.approx(10.9)
+    assert south.account == 0.0
+    assert north.bound.since_start > 200.0

@@ -169,7 +169,7 @@ def test_the_size_of_the_work_decides_unless_it_is_said(monkeypatch: pytest.Monk
 # A user's own rules
 
 
-def root(params: Any, memory: Any, theta: float, waited: float) -> float:
+def root(params: Any, memory: Any, theta: float) -> float:
     """φ(θ) = sign(θ)·√|θ|."""
     return sqrt(theta) if theta >= 0.0 else -sqrt(-theta)
 
@@ -236,7 +236,7 @@ class StreakShare:
         return streak_share((), memory, not shown.contains(y))
 
 
-def looked_up(params: Any, memory: Any, theta: float, waited: float) -> float:
+def looked_up(params: Any, memory: Any, theta: float) -> float:
     """φ(θ) = θ by way of a dict of functions, which numba cannot compile."""
     return {"same": lambda value: value}["same"](theta)
 
@@ -255,7 +255,7 @@ def bent(value: float) -> float:
     return value * 1.5 if value > 0.0 else value * 0.5
 
 
-def helped(params: Any, memory: Any, theta: float, waited: float) -> float:
+def helped(params: Any, memory: Any, theta: float) -> float:
     """φ that calls another function of the user's module."""
     return bent(theta)
 

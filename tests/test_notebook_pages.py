@@ -35,7 +35,7 @@ def day_ahead(told: dict[str, Any]) -> None:
     assert found["rolling quantile of known errors"].coverage < 0.88
     assert found["labels a day late"].coverage > 0.9
     best = found["γ chosen in hindsight"]
-    assert 0.9 < best.winkler / found["labels a day late"].winkler < 0.93
+    assert 0.97 < best.winkler / found["labels a day late"].winkler < 0.99
     assert best.worst_window > found["labels a day late"].worst_window
 
 

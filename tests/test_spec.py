@@ -70,7 +70,7 @@ PARTS: dict[str, list[Any]] = {
     ],
     "steps": [
         *(steps.Fixed(0.05), steps.Fixed(1e-300), steps.Fixed(1 / 3)),
-        *(steps.Account(), steps.Account(INF)),
+        *(steps.Account(), steps.Account(5.0, 0.2, floor=INF), steps.Account(two_sided=True)),
         *(steps.Decaying(2.0), steps.ScaleFree(1 / 3), steps.Betting(0.1), steps.PI(2.0)),
         *(steps.ErrorQuantified(), steps.ErrorQuantified(0.2, 1.0)),
         *(steps.Mixture(3.0), steps.Mixture(3.0, "linear", 100)),
@@ -78,8 +78,7 @@ PARTS: dict[str, list[Any]] = {
     "stretches": [
         stretches.Identity(),
         stretches.Exponential(),
-        stretches.Barrier(5.0, 0.2, two_sided=True),
-        stretches.Tracking(7.0),
+        stretches.Tracking(0.1),
         stretches.ScoreAdaptive(0.1),
         stretches.ScoreAdaptive(0.1, -1.0, 1.0, stretches.Exponential(), "authors"),
         stretches.ErrorAdaptive(0.1, 0.2, -0.5, 0.5),

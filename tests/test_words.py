@@ -102,7 +102,7 @@ def test_a_rule_says_itself_that_its_constants_are_counts() -> None:
     stream = sp.Stream(sp.intervals())
     assert stream.certificate().risks[0].counted
     risk = sp.Risk(sp.losses.Miscoverage(), 0.1, Told())
-    told = sp.Stream(sp.Controller(sp.sets.Widen(), risk, sp.stretches.Barrier()))
+    told = sp.Stream(sp.Controller(sp.sets.Widen(), risk))
     assert "budget" not in told.certificate().risks[0].words()
 
 

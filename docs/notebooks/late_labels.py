@@ -61,14 +61,21 @@ plt.show()
 # %% [markdown]
 # ## What it costs
 #
-# The guarantee knows how many labels were awaited at once. The more there are, the more misses can pile up before the
-# first of them is known. The certificate counts dropped parcels too. It says nothing of their labels, because nobody
-# ever saw them.
+# The guarantee keeps room for the labels that are awaited. The more there are, the more misses can pile up before the
+# first of them is known. It has two numbers: one for all the time since the start, and one for what is to come, which
+# falls when fewer parcels are on the road. A dropped parcel counts no more. The guarantee says nothing of its label,
+# because nobody ever saw it.
 
 # %%
 certificate = stream.certificate()
-print(f"at most {certificate.waiting} awaited at once, {certificate.dropped} dropped")
-print(f"never more than {certificate.risks[0].constant_upper:.1f} misses too many")
+bound = certificate.risks[0].bound
+print(f"at most {certificate.pending} awaited at once, {certificate.dropped} dropped")
+print(
+    f"never more than {bound.since_start:.1f} misses too many, and {bound.from_now:.1f} from now on"
+)
+print(
+    f"now {certificate.risks[0].account:.1f}, if all that is awaited misses {certificate.risks[0].worst:.1f}"
+)
 
 # %% [markdown]
 # ## The same from a file

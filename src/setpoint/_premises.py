@@ -78,6 +78,8 @@ def premises_of(
 
 def _bounds(within: Within, claim: Claim) -> list[Premise]:
     """Where θ began, and what keeps it from running away, as far as the claim rests on it."""
+    if claim.bounded:
+        return []
     bounds = f"[{within.low:g}, {within.high:g}]"
     if within.low == -inf and within.high == inf:
         return [Premise("θ has bounds (it has none: give bounds, or use burn_in)", False)]

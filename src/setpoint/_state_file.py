@@ -301,7 +301,6 @@ _COUNTS = {
     "fresh": (lambda value: isinstance(value, bool), "True or False"),
     "stretch": _MEMORY,
     "memory": _MEMORY,
-    "waited": _COUNTED,
     "terms": (lambda value: isinstance(value, tuple), "a tuple"),
 }
 _RECEIPTS = {
@@ -342,7 +341,7 @@ def state_of(controller: Controller, content: Mapping[str, Any]) -> State:
     check_state(content)
     first, counts = controller.init(), dict(content["counts"])
     risks = tuple([tuple(RiskState(**saved)) for saved in content["risks"]])
-    position = risks, counts.pop("stretch"), counts.pop("waited")
+    position = risks, counts.pop("stretch")
     table = None if content["table"] is None else content["table"].tolist()
     window = None
     if isinstance(controller.sets, Remembers):

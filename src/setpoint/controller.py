@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf
+from math import inf, isfinite
 from typing import Any
 
 from setpoint._check import choice, doubt_level, finite, interval
@@ -18,10 +18,12 @@ from setpoint.losses import Keeps, Misses, declaration, fits
 from setpoint.recursion import Memory
 from setpoint.sets.family import Columns, Family, Remembers, Sides
 from setpoint.state import State
-from setpoint.steps import Scored, Step
-from setpoint.stretches import Identity, Saturates, Stretch
+from setpoint.steps import Accounts, Scored, Step
+from setpoint.stretches import Identity, Stretch
 
-__all__ = ["Controller", "Risk", "described", "filled", "matching", "memory_of"]
+__all__ = [
+    "Controller", "Risk", "begin", "described", "filled", "matching", "memory_of", "step_params",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,24 +174,39 @@ class Controller:
             if mismatch is not None:
                 raise InputError(mismatch)
         self._check_anti_windup()
-        self._check_saturating()
+        self._check_accounts()
         self._check_steps()
 
-    def _check_saturating(self) -> None:
-        """A stretch that shows full and empty sets by itself leaves a combination no choice."""
-        if len(self.risks) == 1 or not isinstance(self.stretch, Saturates):
+    def _check_accounts(self) -> None:
+        """A rule that shows full sets by itself leaves a combination no choice."""
+        held = [risk for risk in self.risks if isinstance(risk.step, Accounts)]
+        for risk in held:
+            if risk.bounds is not None:
+                raise InputError(
+                    f"the account of {risk.name} has a limit of its own: leave out bounds, got "
+                    f"{risk.bounds}"
+                )
+            if not isfinite(step_params(risk)[-2]):
+                raise InputError(
+                    f"an account needs a loss with a limit, and {risk.name} has none: give a cap"
+                )
+        if not held or len(self.risks) == 1:
             return
-        name, combine = type(self.stretch).__name__, self.combine
+        combine = self.combine
         if combine.empty_if == "some":
             raise InputError(
-                'empty_if="some" is for the bounds of Theorem 3, and a risk is beyond them where '
-                f"{name} shows the empty set by itself: no bound would hold; use empty_if="
-                '"every", or stretches.Identity() with steps.Fixed'
+                'empty_if="some" is for the bounds of Theorem 3, and an account shows the full set '
+                'where it must: no bound would hold; use empty_if="every", or steps.Fixed'
             )
         if not combine.covers_each:
             raise InputError(
-                f"{type(combine).__name__} takes the middle of λ's, of which {name} makes some "
+                f"{type(combine).__name__} takes the middle of λ's, of which accounts make some "
                 "infinite, so that no risk would be held: use combine.Max()"
+            )
+        if combine.anti_windup is not None:
+            raise InputError(
+                "an account has a floor of its own, and what anti-windup adds to it would be a "
+                "loss that never was: leave out anti_windup, or use steps.Fixed"
             )
 
     def _check_steps(self) -> None:
@@ -230,13 +247,10 @@ class Controller:
         levels = [risk.level for risk in self.risks]
         if len(levels) != sides:
             raise InputError(f"{name} needs {sides} risks, one for each set, got {len(levels)}")
-        # The memory of a barrier is about late labels alone, and serves all sets.
-        stretch: Any = self.stretch
-        shared = isinstance(stretch, Saturates) and isinstance(stretch, Scored)
-        if stretch.move is not None and not (shared and not stretch.scored):
+        if self.stretch.move is not None:
             raise InputError(
                 f"{name} has a λ for each set, which a stretch with one memory cannot serve: use "
-                f"stretches.Identity(), Exponential() or Barrier(), got {self.stretch!r}"
+                f"stretches.Identity() or Exponential(), got {self.stretch!r}"
             )
         if self.combine != Max():
             raise InputError(f"{name} combines nothing: leave out combine, got {self.combine!r}")
@@ -261,23 +275,28 @@ class Controller:
         """(m, M) of each risk, in units of θ; infinite where nothing is known yet."""
         default = self.sets.bounds()
         memory = self.stretch.init()
-        if default is None or isinstance(self.stretch, Saturates):  # then the stretch says where
-            family = (-inf, inf)
-        else:
+        family = (-inf, inf)
+        if default is not None and not all(isinstance(r.step, Accounts) for r in self.risks):
             low, high = (self.stretch.inverse(lam, memory) for lam in default)
             family = (low, high)
-        return tuple(family if risk.bounds is None else risk.bounds for risk in self.risks)
+        return tuple(
+            (-inf, inf) if isinstance(risk.step, Accounts) else risk.bounds or family
+            for risk in self.risks
+        )  # an account has a limit instead
 
     @property
     def starts(self) -> tuple[float, ...]:
         """The first θ of each risk."""
         memory = self.stretch.init()
-        return tuple(
-            self.stretch.inverse(self.sets.start(risk.level), memory)
-            if risk.start is None
-            else risk.start
-            for risk in self.risks
-        )
+
+        def start(risk: Risk) -> float:
+            if risk.start is not None:
+                return risk.start
+            if isinstance(risk.step, Accounts):
+                return 0.0
+            return self.stretch.inverse(self.sets.start(risk.level), memory)
+
+        return tuple(map(start, self.risks))
 
     @property
     def terms(self) -> tuple[Any, ...]:
@@ -304,18 +323,44 @@ class Controller:
             (start, start, 0.0, 0.0, 0.0, 0.0, 0.0, *map(memory_of, (risk.loss, risk.step)))
             for start, risk in zip(self.starts, self.risks, strict=True)
         ])  # fmt: skip
-        position = risks, filled(self.stretch.init()), 0.0
+        position = risks, filled(self.stretch.init())
         window = self.sets.bind() if isinstance(self.sets, Remembers) else None
-        if self.correction is None:
-            return State(position, self.terms, sets=window)
-        rows, width = self.correction.table
-        table = [[0.0] * width for _ in range(rows)]
-        return State(position, self.terms, tuple(self.correction.init()), table, window)
+        state = State(position, self.terms, sets=window)
+        if self.correction is not None:
+            rows, width = self.correction.table
+            state.memory = tuple(self.correction.init())
+            state.table = [[0.0] * width for _ in range(rows)]
+        begin(self, state)
+        state.fresh = True
+        return state
 
     @property
     def reader(self) -> Any:
         """The part that reads predictions: the correction, or the family where there is none."""
         return self.sets if self.correction is None else self.correction
+
+
+def step_params(risk: Risk) -> Memory:
+    """The numbers of a step rule; of an account also what a label and a full set do to it.
+
+    The most that a label can raise it by, and half of what a full set is sure to lower it by.
+    """
+    params = filled(risk.step.params if risk.step is not None else ())
+    if not isinstance(risk.step, Accounts):
+        return params
+    promise, level = declaration(risk.loss), risk.level
+    rise, fall = promise.high - level, level - promise.full
+    if promise.grows:
+        rise, fall = level - promise.low, promise.full - level
+    return (*params, rise, 0.5 * fall if fall > 0.0 else 0.0)
+
+
+def begin(controller: Controller, state: State, waiting: int = 0) -> None:
+    """Begins a segment under a controller: θ and the memories go on, counts and bounds begin."""
+    state.begin(waiting, controller.terms)
+    for place, (risk, own) in enumerate(zip(controller.risks, state.risks, strict=True)):
+        if isinstance(risk.step, Accounts):
+            state.put(place, step=risk.step.begun(step_params(risk), own.theta, own.step))
 
 
 def memory_of(part: Any) -> Memory:
@@ -338,8 +383,11 @@ def matching(controller: Controller, state: State) -> State:
     copy = state.copy()
     if isinstance(controller.sets, Remembers):
         copy.sets = controller.sets.bind(copy.sets.memory)
+    for place, (risk, own) in enumerate(zip(controller.risks, copy.risks, strict=True)):
+        if isinstance(risk.step, Accounts):  # what waited elsewhere is given up
+            copy.put(place, step=(0.0, 0.0, *own.step[2:]))
     if copy.terms != terms:
-        copy.begin(0, terms)
+        begin(controller, copy)
     return copy
 
 

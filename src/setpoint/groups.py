@@ -9,7 +9,7 @@ from typing import Any
 
 from setpoint import _state_file
 from setpoint._check import choice, whole
-from setpoint.controller import Controller
+from setpoint.controller import Controller, begin
 from setpoint.errors import (
     AmbiguousReceipt,
     InputError,
@@ -20,6 +20,7 @@ from setpoint.errors import (
 )
 from setpoint.guarantee import Certificate, RiskCertificate, pooled
 from setpoint.receipts import Id, checked_id, labelled
+from setpoint.steps import Accounts
 from setpoint.stream import Stream
 from setpoint.summary import ManySummary, summarise_many
 
@@ -172,9 +173,11 @@ class Groups:
         if len(self._streams) >= self._most:
             raise InputError(f"there may be at most {self._most:,} groups, {key!r} is one more")
         state, first = self._marginal.state, self.controller.init()
-        state.begin(0, self.controller.terms)
-        for place, begun in enumerate(first.risks):
+        for place, (begun, risk) in enumerate(zip(first.risks, self.controller.risks, strict=True)):
             state.put(place, step=begun.step, loss=begun.loss)
+            if isinstance(risk.step, Accounts):  # what others lost is not its debt
+                state.put(place, theta=begun.theta)
+        begin(self.controller, state)
         inside = zip(state.risks, self.controller.bounds, strict=True)
         state.fresh = all(low <= own.theta <= high for own, (low, high) in inside)
         return Stream(self.controller, max_pending=self._limit, missing=self._missing, state=state)

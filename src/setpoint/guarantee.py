@@ -15,19 +15,18 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from math import ceil, inf, isfinite, nan
-from typing import Any
+from typing import Any, NamedTuple
 
 from setpoint._html import preformatted
 from setpoint._premises import alone, premises_of
-from setpoint.controller import Controller, Risk
+from setpoint.controller import Controller, Risk, step_params
 from setpoint.errors import InputError
 from setpoint.losses import Declaration, Limits, Misses, declaration
 from setpoint.state import State
-from setpoint.steps import Claim, Premise, Within
-from setpoint.stretches import Saturates
+from setpoint.steps import Accounts, Claim, Premise, Within
 
 __all__ = [
-    "Certificate", "Premise", "RiskCertificate", "Status", "asked_of", "certify", "pooled",
+    "Bound", "Certificate", "Premise", "RiskCertificate", "Status", "asked_of", "certify", "pooled",
     "theta_bounds",
 ]  # fmt: skip
 
@@ -42,6 +41,17 @@ class Status(StrEnum):
     NO_LABEL_YET = "no label yet"
     NO_GUARANTEE = "no guarantee"
     BROKEN = "broken"
+
+
+class Bound(NamedTuple):
+    """The most that Σ(l − r) can be, for every stream; None where nothing is guaranteed.
+
+    Since the segment began; from now on, as long as no more labels wait than usual; on any window.
+    """
+
+    since_start: float | None
+    from_now: float | None
+    window: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,11 @@ class RiskCertificate:
         Whether people are told the constants as counts in that unit.
     asked
         The coverage asked for, where the mean loss is the share of labels missed, else None.
+    from_now
+        Of an account: what Σ(l − r) since the segment began will not exceed from now on, as long as
+        no more labels wait than usual; it falls again after an outage. Else None.
+    worst
+        Of an account: Σ(l − r) if all that waits should miss, else None.
     """
 
     name: str
@@ -110,6 +125,19 @@ class RiskCertificate:
     unit: tuple[str, str]
     counted: bool = False
     asked: float | None = None
+    from_now: float | None = None
+    worst: float | None = None
+
+    @property
+    def account(self) -> float:
+        """Σ(l − r) as it presses: θ of an account, what the floor lifted included."""
+        return self.theta if self.counted else self.excess
+
+    @property
+    def bound(self) -> Bound:
+        """What is guaranteed of Σ(l − r), for every stream."""
+        now = self.constant_upper if self.from_now is None else self.from_now
+        return Bound(self.constant_upper, now, self.window)
 
     @property
     def coverage(self) -> float | None:
@@ -139,6 +167,8 @@ class RiskCertificate:
             "unit": list(self.unit),
             "coverage": _jsonable(self.coverage),
             "excess": self.excess,
+            "account": _jsonable(self.account),
+            "bound": self.bound._asdict(),
             "status": self.status.value,
             "verdict": self.verdict,
             "words": list(self.words().values()),
@@ -171,9 +201,20 @@ class RiskCertificate:
         said["budget"] = f"{' and '.join(ends)} at any time since {since} (now {self.excess:+.1f})"
         if self.judged and self.status is not Status.SAYS_NOTHING_YET:
             said["budget"] += f": {self._shares()} of {labels}"
+        said |= self._waiting(most)
         if self.window is not None:
             limit = "more or less than" if self.window_sided == "both" else "above"
             said["any window"] = f"at most {self.window:.4g} {self.unit[1]} {limit} {level}"
+        return said
+
+    def _waiting(self, most: float | None) -> dict[str, str]:
+        """What labels that wait, or have waited, make of a budget."""
+        said, unit = {}, self.unit[1]
+        if self.from_now is not None and most is not None and self.from_now < most - 1e-9:
+            said["from now on"] = f"at most {self.from_now:.4g} {unit}, if labels wait as usual"
+        if self.worst is not None and self.worst > self.theta + 1e-9:
+            worst = self.worst - self.first - self.lifted
+            said["waiting"] = f"{worst:+.1f} {unit} if everything that waits should miss"
         return said
 
     def _shares(self) -> str:
@@ -398,7 +439,7 @@ def _within(controller: Controller, index: int, state: State) -> Within:
     """The surroundings of one risk, in terms of its excess."""
     risk, values = controller.risks[index], state.risks[index]
     promise = declaration(risk.loss)
-    low, high = theta_bounds(controller, state, index)
+    low, high = controller.bounds[index]
 
     def surroundings(most: float) -> Within:
         fall, rise = promise.low - risk.level, most - risk.level
@@ -406,12 +447,14 @@ def _within(controller: Controller, index: int, state: State) -> Within:
             fall, rise = -rise, -fall
         return Within(
             low, high, values.first, fall, rise, state.peak, state.inherited,
-            values.theta, values.lifted, waited=state.waited,
+            values.theta, values.lifted,
+            pace=step_params(risk)[-1] if isinstance(risk.step, Accounts) else 0.0,
         )  # fmt: skip
 
     within = surroundings(promise.high)
     undisturbed = alone(controller, index) and state.peak == 1 and state.fresh
-    if not (isinstance(risk.loss, Limits) and undisturbed):
+    booked = isinstance(risk.step, Accounts)  # its room is kept for the most a label can cost
+    if booked or not (isinstance(risk.loss, Limits) and undisturbed):
         return within
     room = _claim(controller, index, state, within).room
     return surroundings(min(promise.high, risk.loss.most(risk.level, room)))
@@ -479,16 +522,17 @@ def _certify(
         unit=promise.noun,
         counted=claim.counted,
         asked=asked_of(risk),
+        from_now=claim.now if holds["upper"] and not promise.grows else None,
+        worst=None if promise.grows else claim.worst,
     )
 
 
-def theta_bounds(controller: Controller, state: State, index: int) -> tuple[float, float]:
-    """Where the θ of a risk may lie: within its bounds, and where sets are not full or empty."""
-    low, high = controller.bounds[index]
-    if isinstance(controller.stretch, Saturates):
-        ends = controller.stretch.limits(state.stretch, state.waited)
-        low, high = max(low, ends[0]), min(high, ends[1])
-    return low, high
+def theta_bounds(controller: Controller, index: int) -> tuple[float, float]:
+    """Where the θ of a risk may lie: within its bounds, or where an account shows no full set."""
+    step: Any = controller.risks[index].step
+    if isinstance(step, Accounts):
+        return (-step.limit if step.two_sided else -inf), step.limit
+    return controller.bounds[index]
 
 
 def asked_of(risk: Risk) -> float | None:
@@ -552,4 +596,5 @@ def pooled(certificates: Sequence[RiskCertificate]) -> RiskCertificate:
         unit=first.unit,
         counted=all(risk.counted for risk in certificates),
         asked=first.asked,
+        from_now=summed([risk.bound.from_now for risk in certificates]),
     )

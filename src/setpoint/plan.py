@@ -13,17 +13,23 @@ from typing import Any, NamedTuple, cast
 from weakref import ref
 
 from setpoint._check import number
-from setpoint.controller import Controller, Risk, filled
+from setpoint.controller import Controller, Risk, filled, step_params
 from setpoint.correction import Correction
 from setpoint.errors import InputError, LossError
 from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration
-from setpoint.recursion import Link, Memory, recursion
+from setpoint.recursion import Ledger, Link, Memory, recursion
 from setpoint.sets.family import Draws, Remembers, Scalar, Shares, Sides, Supports, never_empty
 from setpoint.state import State
-from setpoint.steps import Floored, Scored
+from setpoint.steps import Accounts, Scored
 from setpoint.stretches import Always
 
-__all__ = ["Plan", "Promise", "Rules", "Stage", "plan", "scalar", "support_of"]
+TWO_SIDED = (
+    "a two-sided account needs every label before the next prediction, and here labels wait: "
+    "answer or drop what waits, or leave out two_sided"
+)
+"""Why no second prediction may wait."""
+
+__all__ = ["TWO_SIDED", "Plan", "Promise", "Rules", "Stage", "plan", "scalar", "support_of"]
 
 
 class Stage(NamedTuple):
@@ -62,8 +68,8 @@ class Rules(NamedTuple):
     predict: Any
     learn: Any
 
-    def recursion(self, mark: Callable[[Any], Any]) -> tuple[Any, Any]:
-        """`aim` and `learn`, each closure marked for a compiler."""
+    def recursion(self, mark: Callable[[Any], Any]) -> tuple[Any, Any, Any]:
+        """`aim`, `learn` and `drop`, each closure marked for a compiler."""
         return recursion(
             self.links, self.phi, self.move, self.merge, scored=self.scored, always=self.always,
             some=self.some, near=self.near, split=self.split, mark=mark,
@@ -99,7 +105,8 @@ class Plan(NamedTuple):
     """A controller with everything a step asks of it looked up once.
 
     `read` takes a prediction, `counts` says that the evidence of a label is only whether its set
-    missed it; else it is the pair of the set and y. `packed` is for `setpoint.bulk.layout`, which
+    missed it; else it is the pair of the set and y. `at_once` says that labels must come before the
+    next prediction. `packed` is for `setpoint.bulk.layout`, which
     keeps there what it has worked out of a controller.
     """
 
@@ -107,21 +114,23 @@ class Plan(NamedTuple):
     numbers: Any
     aim: Any
     learn: Any
+    drop: Any
     read: Any
     stage: Stage | None
     draws: bool
     counts: bool
+    at_once: bool
     promises: tuple[Promise, ...]
     packed: dict[str, Any]
 
     def take_in(
-        self, state: State, base: Any, shown: Any, y: Any, lam: Any, leader: int
+        self, state: State, base: Any, shown: Any, y: Any, lam: Any, leader: int, habits: Memory
     ) -> tuple[float, ...]:
         """Takes the label of a shown set into a state: the loss of each risk, NaN if unjudged.
 
         Nothing is changed before everything is computed and checked.
         """
-        position, values, lams = self.judge(state, base, shown, y, lam, leader)
+        position, values, lams = self.judge(state, base, shown, y, lam, leader, habits)
         stage, window = self.stage, state.sets
         if window is not None:
             weighed = window.weigh(base, y)
@@ -137,7 +146,9 @@ class Plan(NamedTuple):
         losses: tuple[float, ...] = values
         return losses
 
-    def judge(self, state: State, base: Any, shown: Any, y: Any, lam: Any, leader: int) -> Any:
+    def judge(
+        self, state: State, base: Any, shown: Any, y: Any, lam: Any, leader: int, habits: Memory
+    ) -> Any:
         """Where the risks would stand after a label, the losses and the λ's; changes nothing."""
         evidence = not shown.contains(y) if self.counts else (shown, y)
         stage, window = self.stage, state.sets
@@ -145,7 +156,7 @@ class Plan(NamedTuple):
         if stage is not None:
             reading = base[: stage.width]
         position, values = self.learn(
-            self.numbers, state.position, reading, evidence, y, lam, leader
+            self.numbers, state.position, reading, evidence, y, lam, leader, habits
         )
         lams = shown.lams if self.rules.split else lam
         self._check(state.position, position, values, lams)
@@ -196,7 +207,7 @@ def _plan(controller: Controller) -> Plan:
     _try_out(controller)
     counts = not split and all(isinstance(risk.loss, Counts) for risk in controller.risks)
     rules = _rules_of(controller, counts)
-    aim, learn = (_shared if scalar(controller) else _made)(rules)
+    aim, learn, drop = (_shared if scalar(controller) else _made)(rules)
     empties = not never_empty(sets)
     reader = controller.reader
     return Plan(
@@ -204,10 +215,12 @@ def _plan(controller: Controller) -> Plan:
         _numbers_of(controller),
         aim,
         learn,
+        drop,
         reader.read,
         None if stage is None else _staged(controller, stage),
         isinstance(sets, Draws) and sets.draws,
         counts,
+        any(isinstance(r.step, Accounts) and r.step.two_sided for r in controller.risks),
         tuple(
             Promise(risk.name, declaration(risk.loss), empties, type(risk.step).__name__)
             for risk in controller.risks
@@ -237,7 +250,7 @@ def _sample_rows(columns: int) -> list[Memory]:
     return [(first, *(rest,) * (columns - 1)) for first in (0.0, 1.0) for rest in (1.0, 0.0, 2.0)]
 
 
-def _made(rules: Rules) -> tuple[Any, Any]:
+def _made(rules: Rules) -> tuple[Any, Any, Any]:
     return rules.recursion(lambda closure: closure)
 
 
@@ -255,7 +268,7 @@ def scalar(controller: Controller) -> bool:
     for risk in controller.risks:
         if risk.step is None or not isinstance(risk.loss, Counts):
             return False
-        rules += [risk.step.rule, risk.loss.rule]
+        rules += [risk.step.rule, risk.loss.rule, *(_ledger(risk.step) or ())]
     return all(isinstance(rule, FunctionType) for rule in rules)
 
 
@@ -295,7 +308,7 @@ def _numbers_of(controller: Controller) -> Any:
         (
             *(risk.level, *bounds),
             filled(risk.loss.params if isinstance(risk.loss, Counts) else ()),
-            filled(risk.step.params if risk.step is not None else ()),
+            step_params(risk),
         )
         for risk, bounds in zip(controller.risks, controller.bounds, strict=True)
     ])  # fmt: skip
@@ -311,11 +324,18 @@ def _link(controller: Controller, place: int, counts: bool) -> Link:
         risk.loss.rule if counts else _judged(risk, place if isinstance(sets, Sides) else None),
         _forgetful(step.rule) if _forgets(step, _missed(risk)) else step.rule,
         plain.score if plain is not None else _critical(controller, place),
-        step.least if isinstance(step, Floored) else None,
+        _ledger(step),
         declaration(risk.loss).grows,
         isinstance(step, Scored) and step.scored,
         risk.unjudged == "zero",
     )
+
+
+def _ledger(step: Any) -> Ledger | None:
+    """The rules of a step rule that keeps a book of what waits."""
+    if not isinstance(step, Accounts):
+        return None
+    return Ledger(step.ask, step.opened, step.settled, step.dropped, step.least)
 
 
 def _judged(risk: Risk, side: int | None) -> Any:
@@ -383,18 +403,30 @@ def _try_out(controller: Controller) -> None:
     for risk, start in zip(controller.risks, controller.starts, strict=True):
         step, missed = cast(Any, risk.step), _missed(risk)
         kept = tuple(step.init())
-        theta, after = _tried(step, step.rule, tuple(step.params), start, kept, missed, 0.0)
+        params = step_params(risk) if step.params else ()
+        theta, after = _tried(step, step.rule, params, start, kept, missed, 0.0)
         _check_memory(after, len(kept), type(step).__name__)
         number(theta, f"the θ of {type(step).__name__}")
         if stretch.move is not None:
-            moved = _tried(
-                stretch, stretch.move, filled(stretch.params), memory, missed, 1.0, 0.0, 0.0
-            )
+            moved = _tried(stretch, stretch.move, filled(stretch.params), memory, missed, 1.0, 0.0)
             _check_memory(moved, len(memory), type(stretch).__name__)
         if isinstance(risk.loss, Counts) and isinstance(risk.loss, Keeps):
             first = filled(risk.loss.init())
             _, after = _tried(risk.loss, risk.loss.rule, filled(risk.loss.params), first, True)
             _check_memory(after, len(first), risk.name)
+        if isinstance(step, Accounts):
+            _try_book(step, params, start, kept, missed)
+
+
+def _try_book(step: Any, params: Memory, theta: float, book: Memory, missed: float) -> None:
+    """Raises the error of a book whose pages differ in size."""
+    asked, press, habit = _tried(step, step.ask, params, theta, book)
+    number(press, f"the press of {type(step).__name__}")
+    pages = [asked, _tried(step, step.opened, asked, False), _tried(step, step.opened, asked, True)]
+    pages += [_tried(step, step.settled, pages[1], missed, False, habit)]
+    pages += [_tried(step, step.dropped, pages[2], True), step.begun(params, theta, book)]
+    for page in pages:
+        _check_memory(page, len(book), type(step).__name__)
 
 
 def _missed(risk: Risk) -> float:

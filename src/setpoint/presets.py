@@ -31,8 +31,8 @@ from setpoint.sets import (
     Widen,
 )
 from setpoint.state import State
-from setpoint.steps import Account, Fixed
-from setpoint.stretches import Barrier, ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
+from setpoint.steps import Account, Accounts, Fixed
+from setpoint.stretches import ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
 
 __all__ = [
     "aci",
@@ -90,8 +90,8 @@ def intervals(
     steadiness
         How fast the sets widen with the account; smaller is narrower and less steady.
     two_sided
-        Whether to keep the coverage from above too. Then nothing is forgotten, and empty sets
-        may be shown.
+        Whether to keep the coverage from above too. Then nothing is forgotten, empty sets may be
+        shown, and labels must come before the next prediction.
 
     Examples
     --------
@@ -102,12 +102,12 @@ def intervals(
     >>> stream.update(15.0)
     1.0
     """
-    budget = _budget(risk, miss_level(coverage), limit, two_sided)
+    account = Account(limit, steadiness, two_sided=two_sided)
+    budget = _budget(risk, miss_level(coverage), account)
     loss, level = budget[0].loss, miss_level(coverage)
     shape = loss.missed(budget[0].level) if isinstance(loss, Misses) else level
     stage = Intervals(level=shape, recentre=recentre, means=means, period=period)
-    stretch = Barrier(limit, steadiness, two_sided)
-    return Controller(Multiplied(support), budget, stretch, correction=stage)
+    return Controller(Multiplied(support), budget, correction=stage)
 
 
 def around(coverage: float = 0.9, *, limit: float = 20.0, steadiness: float = 0.15) -> Controller:
@@ -121,8 +121,8 @@ def around(coverage: float = 0.9, *, limit: float = 20.0, steadiness: float = 0.
     >>> stream.predict((10.0, 14.0))  # as another rule shows it
     Interval(10.0, 14.0)
     """
-    budget = _budget(None, miss_level(coverage), limit, False)
-    return Controller(Multiplied(), budget, Barrier(limit, steadiness))
+    budget = _budget(None, miss_level(coverage), Account(limit, steadiness))
+    return Controller(Multiplied(), budget)
 
 
 def start_from(
@@ -253,11 +253,12 @@ def label_sets(
     >>> len(stream.predict([0.7, 0.2, 0.1]))
     3
     """
-    budget = _budget(risk, miss_level(coverage), limit, False)
+    account = Account(limit, steadiness, share=2.0, ease=5.0, ahead=2.0, wall=2)
+    budget = _budget(risk, miss_level(coverage), account)
     family: Any = sets or Threshold()
     if never_empty:
         family = _never_empty(family)
-    return Controller(family, budget, Tracking(limit, steadiness))
+    return Controller(family, budget, Tracking())
 
 
 def _never_empty(family: Any) -> Any:
@@ -269,9 +270,7 @@ def _never_empty(family: Any) -> Any:
     return replace(family, never_empty=True)
 
 
-def _budget(
-    risk: Risk | Sequence[Risk] | None, level: float, limit: float, two_sided: bool
-) -> tuple[Risk, ...]:
+def _budget(risk: Risk | Sequence[Risk] | None, level: float, account: Account) -> tuple[Risk, ...]:
     """Risks whose θ is the account of their losses."""
     given: Any = Risk(Miscoverage(), level) if risk is None else risk
     risks = (given,) if isinstance(given, Risk) else given
@@ -283,8 +282,7 @@ def _budget(
                 f"a budget has bounds of its own, got a risk with bounds={held.bounds}: leave them "
                 "out, and say limit="
             )
-    step = Account(inf if two_sided else limit)
-    return tuple(replace(held, step=step, start=0.0) for held in risks)
+    return tuple(replace(held, step=account, start=0.0) for held in risks)
 
 
 def aci(
@@ -384,6 +382,8 @@ def burn_in(
         stretch = replace(stretch, low=low / unit, high=high / unit)
 
     def fill(risk: Risk, family: Any, past: list[tuple[Any, Any]]) -> Risk:
+        if isinstance(risk.step, Accounts):  # it needs neither bounds nor a step size
+            return risk
         criticals = sorted(_criticals(family, past, risk))
         span = max(map(abs, criticals), default=0.0) or 1.0
         if sets.bounds() is None:

@@ -1,7 +1,7 @@
 """What waits for a label: receipts by id, and how those that no longer wait ended."""
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
 from math import inf
@@ -34,7 +34,8 @@ class Receipt(NamedTuple):
     """A prediction that waits for its label: under which id, what was shown, and why.
 
     `prediction` is the prediction as its family read it, `lam` the λ of the set (a tuple where
-    each risk has its own set), `leader` the index of the risk that asked for the largest set.
+    each risk has its own set), `leader` the index of the risk that asked for the largest set, and
+    `habits` how many others were expected to wait beside it, for each risk whose account asks.
     """
 
     id: Id
@@ -42,6 +43,7 @@ class Receipt(NamedTuple):
     shown: Any
     lam: Any
     leader: int = 0
+    habits: tuple[float, ...] = (0.0,)
 
 
 @dataclass(slots=True)
@@ -50,7 +52,7 @@ class Batch:
 
     A row below 0 is that of a stream that was retired: −1 − its place in the fleet's list.
     `reading` is what the family reads and `base` what the correction will learn against, one row
-    for each prediction; `open` says what still waits.
+    for each prediction; `habit` has a column for each risk, and `open` says what still waits.
     """
 
     rows: Array
@@ -60,6 +62,7 @@ class Batch:
     upper: Array
     lam: Array
     leader: Array
+    habit: Array
     open: Array
 
 
@@ -153,18 +156,22 @@ class Receipts:
         """Every receipt by id, oldest first."""
         return self.several if self.only is None else {self.only[0]: Receipt(*self.only)}
 
-    def queue(self, receipt: Receipt, give_up: Callable[[Id, str], None]) -> None:
-        """Lets a receipt wait beside others, or under a given id."""
-        id = receipt.id
+    def admit(self, id: Id) -> Receipt | None:
+        """Raises if one more cannot wait under an id; the oldest if it must go for it."""
         if id in self.waiting:
             raise InputError(f"a prediction already waits under the id {id!r}")
-        if len(self) >= self.limit:
-            if self.overflow == "refuse":
-                raise PendingFull(
-                    f"{len(self):,} predictions wait for their labels, as many as max_pending "
-                    'allows; answer or drop some, or let the oldest go with overflow="expire"'
-                )
-            give_up(next(iter(self.waiting)), "expired")
+        if len(self) < self.limit:
+            return None
+        if self.overflow == "refuse":
+            raise PendingFull(
+                f"{len(self):,} predictions wait for their labels, as many as max_pending "
+                'allows; answer or drop some, or let the oldest go with overflow="expire"'
+            )
+        return next(iter(self.waiting.values()))
+
+    def queue(self, receipt: Receipt) -> None:
+        """Lets a receipt wait beside others, or under a given id, once it is admitted."""
+        id = receipt.id
         self.several, self.only = self.waiting, None
         self.several[id] = receipt
         if id != self.serial:

@@ -11,16 +11,18 @@ Live streams call them as they stand; compiled loops capture the same objects. S
 chain: each link handles its own risk, `risks[0]`, and hands `risks[1:]` on, because compiled code
 cannot look a rule up by a number.
 
-A position is (risks, memory of the stretch, waited), a risk the tuple of `RiskState`; `waited` is
-the most other predictions that ever waited when a set was made. `numbers` are (risks, params of the
-stretch, δ), a risk (level, m, M, params of loss, params of step). What cannot be judged is NaN.
+A position is (risks, memory of the stretch), a risk the tuple of `RiskState`. `numbers` are (risks,
+params of the stretch, δ), a risk (level, m, M, params of loss, params of step). What cannot be
+judged is NaN. A step rule that keeps a book of what waits (`steps.Accounts`) is asked when a set is
+made, told when it is shown, and says what φ takes in place of θ; the habits it names, one for each
+risk, wait with the set.
 """
 
 from collections.abc import Callable
 from math import inf, nan
 from typing import Any, NamedTuple
 
-__all__ = ["TORN", "Link", "Memory", "RiskState", "recursion", "show"]
+__all__ = ["TORN", "Ledger", "Link", "Memory", "RiskState", "recursion", "show"]
 
 Memory = tuple[float, ...]
 """What a part remembers."""
@@ -49,18 +51,29 @@ class RiskState(NamedTuple):
     step: Memory
 
 
+class Ledger(NamedTuple):
+    """The rules of `steps.Accounts`."""
+
+    ask: Any
+    opened: Any
+    settled: Any
+    dropped: Any
+    least: Any
+
+
 class Link(NamedTuple):
     """The rules of one risk.
 
     `judge(params, memory, evidence)` gives the loss, NaN if there is nothing to judge, and the next
     memory; `zero` says that such a step counts as a loss of 0. `score(base, y)` is the critical
-    value of y, for a step rule that asks for it (`scored`) and for the stretch.
+    value of y, for a step rule that asks for it (`scored`) and for the stretch. `book` has the
+    rules of one that keeps a book of what waits, else None.
     """
 
     judge: Any
     step: Any
     score: Any
-    least: Any = None
+    book: Ledger | None = None
     grows: bool = False
     scored: bool = False
     zero: bool = False
@@ -78,79 +91,151 @@ def recursion(
     near: bool,
     split: bool,
     mark: Mark,
-) -> tuple[Any, Any]:
-    """`aim` and `learn` of a controller; `mark` is what a compiler wants done with each closure."""
-    several, floored = len(links) > 1, near or any(link.least for link in links)
+) -> tuple[Any, Any, Any]:
+    """`aim`, `learn` and `drop` of a controller.
+
+    `mark` is what a compiler wants done with each closure; `drop` is None where no rule keeps a
+    book of what waits.
+    """
+    several, booked = len(links) > 1, any(link.book for link in links)
     look: Any = None
+    enter: Any = None
     answer: Any = None
+    leave: Any = None
     lift: Any = None
     for place in reversed(range(len(links))):
-        look = mark(_looking(phi, place, split, not several, look))
-        answer = mark(_answering(mark(_judging(links[place], scored)), place, split, answer))
-        lift = mark(_lifting(links[place].least, mark, lift))
+        link = links[place]
+        look = mark(_looking(link, phi, place, split, not several, look))
+        enter, leave = mark(_entering(link, split, enter)), mark(_leaving(link, split, leave))
+        answer = mark(_answering(mark(_judging(link, scored)), place, split, answer))
+        lift = mark(_lifting(lift))
 
-    def aim(numbers: Any, position: Any, others: float) -> Any:
-        """θ → λ, ±inf where the safeguard chooses; and the risk that asks for the largest set."""
-        risks, memory, waited = position
-        waited = others if others > waited else waited
-        above, low, below, leader, _, lams = look(numbers[0], numbers[1], risks, memory, waited)
+    def aim(numbers: Any, position: Any) -> Any:
+        """θ → λ, ±inf where the safeguard chooses; the risk that asks for the largest set; habits.
+
+        A set of this λ then counts as shown.
+        """
+        risks, memory = position
+        risks, above, low, below, leader, _, lams, habits = look(
+            numbers[0], numbers[1], risks, memory
+        )
         if split:  # every risk has its own set
-            return (risks, memory, waited), lams, 0
+            if booked:
+                risks = enter(risks, lams)
+            return (risks, memory), lams, 0, habits
         below = low if some else below
         lam = merge(lams) if several else lams[0]
         lam = inf if above else (-inf if below else lam)
-        return (risks, memory, waited), lam, TORN if above & low else leader
+        if booked:
+            risks = enter(risks, lam)
+        return (risks, memory), lam, TORN if above & low else leader, habits
 
     def learn(
-        numbers: Any, position: Any, base: Any, evidence: Any, y: Any, lam: Any, leader: int
-    ) -> Any:
+        numbers: Any, position: Any, base: Any, evidence: Any, y: Any, lam: Any, leader: int,
+        habits: Any,
+    ) -> Any:  # fmt: skip
         """Losses → θ → φ: the next position, and the loss of each risk."""
-        risks, memory, waited = position
+        risks, memory = position
         risks, values, heard, highest, pull, score, calm = answer(
-            numbers[0], risks, base, evidence, y, leader, 0.0
+            numbers[0], risks, base, evidence, y, lam, leader, habits
         )
-        if move is not None:
-            at = 0.0 if split else lam
-            pull = pull / len(values) if split else pull
-            if calm & (always | ((at < inf) & (at > -inf))):
-                memory = move(numbers[1], memory, pull, score, at, waited)
-        if floored:
-            floor = highest - numbers[2] if near else -inf
-            risks = lift(numbers[0], risks, heard, floor, waited)
-        return (risks, memory, waited), values
+        if move is not None:  # noqa: SIM102 (a compiler leaves it out by this alone)
+            if calm & (always | ((lam < inf) & (lam > -inf))):
+                memory = move(numbers[1], memory, pull, score, lam)
+        if near:
+            risks = lift(risks, heard, highest - numbers[2])
+        return (risks, memory), values
 
-    return mark(aim), mark(learn)
+    def drop(position: Any, lam: Any) -> Any:
+        """The position once a set is given up whose label will not come."""
+        risks, memory = position
+        return leave(risks, lam), memory
+
+    return mark(aim), mark(learn), mark(drop) if booked else None
 
 
 # The links: one risk, then the others.
 
 
-def _looking(phi: Any, place: int, split: bool, alone: bool, rest: Any) -> Any:
+def _looking(link: Link, phi: Any, place: int, split: bool, alone: bool, rest: Any) -> Any:
     """Of each risk whether θ is above or below its bounds, and λ; and who asks for the largest."""
+    ask = link.book.ask if link.book is not None else None
 
-    def look(each: Any, params: Any, risks: Any, memory: Memory, waited: float) -> Any:
-        _, bottom, top, _, _ = each[0]
-        theta = risks[0][0]
+    def look(each: Any, params: Any, risks: Any, memory: Memory) -> Any:
+        _, bottom, top, _, step_params = each[0]
+        risk, habit = risks[0], 0.0
+        press = theta = risk[0]
         above, below = theta > top, theta < bottom
-        if (split | alone) & (above | below):  # φ is asked within the bounds only
-            lam = inf if above else -inf
+        if ask is not None:
+            theta, first, judged, unjudged, total, lifts, lifted, loss, book = risk
+            book, press, habit = ask(step_params, theta, book)
+            risk = (theta, first, judged, unjudged, total, lifts, lifted, loss, book)
+            above, below = above | (press == inf), below | (press == -inf)
+        if ((ask is not None) | split | alone) & (above | below):
+            lam = inf if above else -inf  # φ is asked within the bounds only
         else:
-            lam = phi(params, memory, theta, waited)
+            lam = phi(params, memory, press)
         if rest is None:
-            return above, below, below, place, lam, (lam,)
-        full, low, empty, leader, largest, lams = rest(each[1:], params, risks[1:], memory, waited)
+            return (risk,), above, below, below, place, lam, (lam,), (habit,)
+        others, full, low, empty, leader, largest, lams, habits = rest(
+            each[1:], params, risks[1:], memory
+        )
         leads = lam >= largest
         leader, largest = place if leads else leader, lam if leads else largest
-        return full | above, low | below, empty & below, leader, largest, (lam,) + lams  # noqa: RUF005
+        full, low, empty = full | above, low | below, empty & below
+        risks, lams, habits = (risk,) + others, (lam,) + lams, (habit,) + habits  # noqa: RUF005
+        return risks, full, low, empty, leader, largest, lams, habits
 
     return look
 
 
+def _entering(link: Link, split: bool, rest: Any) -> Any:
+    """Risks once a set is shown."""
+    opened = link.book.opened if link.book is not None else None
+
+    def enter(risks: Any, lam: Any) -> Any:
+        risk = risks[0]
+        if opened is not None:
+            own = lam[0] if split else lam
+            theta, first, judged, unjudged, total, lifts, lifted, loss, book = risk
+            book = opened(book, own == inf)
+            risk = (theta, first, judged, unjudged, total, lifts, lifted, loss, book)
+        if rest is None:
+            return (risk,)
+        return (risk,) + rest(risks[1:], lam[1:] if split else lam)  # noqa: RUF005
+
+    return enter
+
+
+def _leaving(link: Link, split: bool, rest: Any) -> Any:
+    """Risks once a set is given up."""
+    dropped = link.book.dropped if link.book is not None else None
+
+    def leave(risks: Any, lam: Any) -> Any:
+        risk = risks[0]
+        if dropped is not None:
+            own = lam[0] if split else lam
+            theta, first, judged, unjudged, total, lifts, lifted, loss, book = risk
+            book = dropped(book, own == inf)
+            risk = (theta, first, judged, unjudged, total, lifts, lifted, loss, book)
+        if rest is None:
+            return (risk,)
+        return (risk,) + rest(risks[1:], lam[1:] if split else lam)  # noqa: RUF005
+
+    return leave
+
+
 def _judging(link: Link, stretch_scored: bool) -> Any:
     """The loss of one risk, and where the risk stands after it."""
-    judge, step, score, _, grows, scored, zero = link
+    judge, step, score, book, grows, scored, zero = link
+    settled = book.settled if book is not None else None
+    dropped = book.dropped if book is not None else None
+    least = book.least if book is not None else None
 
-    def judging(numbers: Any, risk: Any, base: Any, evidence: Any, y: Any, leads: bool) -> Any:
+    def judging(
+        numbers: Any, risk: Any, base: Any, evidence: Any, y: Any, full: bool, leads: bool,
+        habit: float,
+    ) -> Any:  # fmt: skip
         level, _, _, judge_params, step_params = numbers
         theta, first, judged, unjudged, total, lifts, lifted, loss, kept = risk
         value, remembered = judge(judge_params, loss, evidence)
@@ -162,6 +247,14 @@ def _judging(link: Link, stretch_scored: bool) -> Any:
                 critical = score(base, y)
             theta, kept = step(step_params, theta, kept, excess, critical)
             judged, total, loss = judged + 1.0, total + value, remembered
+            if settled is not None:
+                kept = settled(kept, excess, full, habit)
+            if least is not None:
+                floor = least(step_params, habit)
+                if theta < floor:
+                    lifts, lifted, theta = lifts + 1.0, lifted + (floor - theta), floor
+        elif dropped is not None:
+            kept = dropped(kept, full)
         risk = (theta, first, judged, unjudged, total, lifts, lifted, loss, kept)
         return risk, value, excess, critical
 
@@ -172,48 +265,42 @@ def _answering(judging: Any, place: int, split: bool, rest: Any) -> Any:
     """Every risk after a label, and what the stretch learns from: the leading risk's excess."""
 
     def answer(
-        each: Any, risks: Any, base: Any, evidence: Any, y: Any, leader: int, pulled: float
-    ) -> Any:
+        each: Any, risks: Any, base: Any, evidence: Any, y: Any, lam: Any, leader: int,
+        habits: Any,
+    ) -> Any:  # fmt: skip
         leads = (leader == place) | ((leader < 0) & (place == 0))
-        risk, value, excess, critical = judging(each[0], risks[0], base, evidence, y, leads)
+        full = (lam[0] if split else lam) == inf
+        risk, value, excess, critical = judging(
+            each[0], risks[0], base, evidence, y, full, leads, habits[0]
+        )
         seen = value == value
         excess = excess if seen else 0.0
-        pulled = pulled + excess if split else excess  # no set leads: all of them count
         if rest is None:
-            return (risk,), (value,), seen, risk[0], pulled, critical, seen
+            return (risk,), (value,), seen, risk[0], excess, critical, seen
         others, values, heard, highest, pull, score, calm = rest(
-            each[1:], risks[1:], base, evidence, y, leader, pulled
+            each[1:], risks[1:], base, evidence, y, lam[1:] if split else lam, leader, habits[1:]
         )
         heard, highest = heard | seen, risk[0] if risk[0] > highest else highest
-        if split:
-            calm = heard
-        elif leads:
+        if leads:
             pull, score, calm = excess, critical, seen
         return (risk,) + others, (value,) + values, heard, highest, pull, score, calm  # noqa: RUF005
 
     return answer
 
 
-def _lifting(least: Any, mark: Mark, rest: Any) -> Any:
-    """Risks whose θ is lifted where it fell below its floor, or too far below the largest θ."""
-    floor_of = mark(_bottomless) if least is None else least
+def _lifting(rest: Any) -> Any:
+    """Risks whose θ is lifted where it fell too far below the largest θ."""
 
-    def lift(each: Any, risks: Any, heard: bool, near: float, waited: float) -> Any:
+    def lift(risks: Any, heard: bool, floor: float) -> Any:
         theta, first, judged, unjudged, total, lifts, lifted, loss, kept = risks[0]
-        floor = floor_of(each[0][4], waited)
-        floor = near if near > floor else floor
         if heard & (theta < floor):
             lifts, lifted, theta = lifts + 1.0, lifted + (floor - theta), floor
         risk = (theta, first, judged, unjudged, total, lifts, lifted, loss, kept)
         if rest is None:
             return (risk,)
-        return (risk,) + rest(each[1:], risks[1:], heard, near, waited)  # noqa: RUF005
+        return (risk,) + rest(risks[1:], heard, floor)  # noqa: RUF005
 
     return lift
-
-
-def _bottomless(_params: Memory, _waited: float) -> float:
-    return -inf
 
 
 def show(ends: tuple[float, float], lam: float, low: float, high: float) -> tuple[float, float]:

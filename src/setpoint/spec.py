@@ -37,7 +37,7 @@ _PARTS = {
     ),
     "stretches": (
         *(stretches.Identity, stretches.Exponential, stretches.ScoreAdaptive),
-        *(stretches.ErrorAdaptive, stretches.Barrier, stretches.Tracking),
+        *(stretches.ErrorAdaptive, stretches.Tracking),
     ),
     "combine": (combine.Max, combine.Mean),
     "correction": (correction.Intervals,),

@@ -14,14 +14,13 @@ COUNTS = ("full", "empty", "torn", "missing", "dropped", "expired", "inherited",
 class State:
     """What survives a step.
 
-    `position` is what the recursion moves: the risks, the memory of the stretch, and the most other
-    predictions that ever waited when a set was made. `memory` and `table` are those of the
-    correction; `sets` is the family at work, if it is one with a window, else None. Since the
-    segment began: `full` and `empty` count the labels whose set the safeguard chose, `torn` those
-    where one risk asked for the full set while another was below its lower bound; `missing`,
-    `dropped` and `expired` count the predictions that were never judged; `peak` is the most that
-    waited for a label at once, and `inherited` how many waited when it began. `terms` are those of
-    the controller in force, and `fresh` says that the segment is the first.
+    `position` is what the recursion moves: the risks and the memory of the stretch. `memory` and
+    `table` are those of the correction; `sets` is the family at work, if it is one with a window,
+    else None. Since the segment began: `full` and `empty` count the labels whose set the safeguard
+    chose, `torn` those where one risk asked for the full set while another was below its lower
+    bound; `missing`, `dropped` and `expired` count the predictions that were never judged; `peak`
+    is the most that waited for a label at once, and `inherited` how many waited when it began.
+    `terms` are those of the controller in force, and `fresh` says that the segment is the first.
     """
 
     __slots__ = ("fresh", "memory", "position", "sets", "table", "terms", *COUNTS)
@@ -60,11 +59,6 @@ class State:
         """What the stretch remembers."""
         memory: Memory = self.position[1]
         return memory
-
-    @property
-    def waited(self) -> float:
-        """The most other predictions that ever waited when a set was made."""
-        return float(self.position[2])
 
     def put(self, index: int, **values: Any) -> None:
         """Puts other values in the place of some that a risk has: `put(0, theta=0.5)`."""

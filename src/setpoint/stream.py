@@ -17,14 +17,15 @@ import numpy as np
 from setpoint import _state_file, spec
 from setpoint._check import choice, interval, is_missing, one_by_one, whole
 from setpoint.alarms import Alarm, Watch
-from setpoint.controller import Controller, described, matching, memory_of
+from setpoint.controller import Controller, begin, described, matching, memory_of
 from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
-from setpoint.plan import plan
+from setpoint.plan import TWO_SIDED, plan
 from setpoint.receipts import Id, Info, Receipt, Receipts, checked_id, labelled
 from setpoint.sets import Interval
 from setpoint.sets.family import Measured
 from setpoint.state import COUNTS, State
+from setpoint.steps import Accounts
 from setpoint.summary import RECENT, Recent, StreamSummary, summarise
 
 __all__ = ["Stream"]
@@ -140,10 +141,16 @@ class Stream:
     def predict(self, prediction: Any, id: Id | None = None) -> Any:
         """The set for a prediction; it waits for its label under `id`, or a generated number."""
         receipts, state = self._receipts, self._state
-        _, numbers, aim, _, read, stage, draws, *_ = self._plan
+        _, numbers, aim, _, drop, read, stage, draws, _, at_once, *_ = self._plan
+        position, others, oldest = state.position, 0, None
         alone = receipts.only is None and not receipts.several
-        others = 0 if alone else min(len(receipts), receipts.limit - 1)
         name = receipts.serial if id is None else id if type(id) is str else checked_id(id)
+        if not alone:
+            oldest, others = receipts.admit(name), min(len(receipts), receipts.limit - 1)
+            if at_once and others:
+                raise InputError(TWO_SIDED)
+            if oldest is not None and drop is not None:
+                position = drop(position, oldest.lam)
         reading, memory = read(prediction), state.memory
         if draws:
             reading = self._sets.draw(reading, name)
@@ -152,12 +159,15 @@ class Stream:
             params, predict, _, width, _ = stage
             memory, reading = predict(params, memory, state.table, reading, others)
             given = reading[:width]
-        position, lam, leader = aim(numbers, state.position, others)
+        position, lam, leader, habits = aim(numbers, position)
         shown = self._sets.at(given, lam)
         if alone and id is None:
-            receipts.only = (name, reading, shown, lam, leader)
+            receipts.only = (name, reading, shown, lam, leader, habits)
         else:
-            receipts.queue(Receipt(name, reading, shown, lam, leader), self._give_up)
+            if oldest is not None:
+                receipts.close(oldest.id, "expired")
+                state.expired += 1
+            receipts.queue(Receipt(name, reading, shown, lam, leader, habits))
         receipts.serial += 1
         state.position, state.memory = position, memory
         if others >= state.peak:
@@ -173,12 +183,12 @@ class Stream:
         receipt: Any = receipts.only
         if id is not None or receipt is None:
             receipt = receipts.find(id)
-        name, reading, shown, lam, leader = receipt
+        name, reading, shown, lam, leader, habits = receipt
         if self._skips and is_missing(y):
             self._last = None
             return self._give_up(name, "missing")
         label = self._sets.label(y)
-        values = self._plan.take_in(state, reading, shown, label, lam, leader)
+        values = self._plan.take_in(state, reading, shown, label, lam, leader, habits)
         if receipts.only is not None and receipts.given is None:
             receipts.only = None
         else:
@@ -280,18 +290,21 @@ class Stream:
 
     def rehearse(self, y: Any, id: Id | None = None) -> None:
         """Raises the error that `update` would, and changes nothing."""
-        _, reading, shown, lam, leader = self._receipts.find(id)
+        _, reading, shown, lam, leader, habits = self._receipts.find(id)
         if not (self._skips and is_missing(y)):
             label = self._sets.label(y)
-            self._plan.judge(self._state, reading, shown, label, lam, leader)
+            self._plan.judge(self._state, reading, shown, label, lam, leader, habits)
 
     def drop(self, id: Id | None = None) -> None:
         """Gives up a prediction whose label will not come."""
         self._give_up(self._receipts.find(id).id, "dropped")
 
     def _give_up(self, id: Id, how: str) -> None:
+        state, drop = self._state, self._plan.drop
+        if drop is not None:
+            state.position = drop(state.position, self._receipts.find(id).lam)
         self._receipts.close(id, how)
-        setattr(self._state, how, getattr(self._state, how) + 1)
+        setattr(state, how, getattr(state, how) + 1)
 
     # What waits
 
@@ -345,14 +358,14 @@ class Stream:
 
         A tuple where each risk has its own set.
         """
-        return self._plan.aim(self._plan.numbers, self._state.position, 0)[1]
+        return self._plan.aim(self._plan.numbers, self._state.position)[1]
 
     @property
     def info(self) -> Info | None:
         """What the last label told; None before the first, and after one that was skipped."""
         if self._last is None:
             return None
-        (id, _, shown, lam, _), label, value = self._last
+        (id, _, shown, lam, *_), label, value = self._last
         return Info(id, shown, lam, label, (value,) if self._single else value)
 
     def certificate(self) -> Certificate:
@@ -413,6 +426,11 @@ class Stream:
         if level is None and step is None and bounds is None:
             raise InputError("change needs a level, a step or bounds")
         old = risks[risk]
+        if step is not None and isinstance(step, Accounts) != isinstance(old.step, Accounts):
+            raise InputError(
+                f"θ of {type(old.step).__name__} and of {type(step).__name__} are different "
+                "things, an account of losses and a size: begin another stream"
+            )
         start = self._controller.starts[risk]
         low, high = self._controller.bounds[risk] if bounds is None else interval(bounds, "bounds")
         risks[risk] = replace(
@@ -428,9 +446,9 @@ class Stream:
         del earlier["earlier"]
         self._adopt(controller)
         self._earlier = [*self._earlier, earlier][-_MOST_EARLIER:]
-        if step is not None:
+        if step is not None and not isinstance(step, Accounts):
             self._state.put(risk, step=memory_of(step))
-        self._state.begin(waiting, controller.terms)
+        begin(controller, self._state, waiting)
         if self._watch is not None:
             self._watch.begin([other.level for other in risks])
             self._watch.limits = self._limits(self._watch)
@@ -516,7 +534,6 @@ class Stream:
             "counts": {
                 **{name: getattr(state, name) for name in (*COUNTS, "fresh", "terms", "memory")},
                 "stretch": state.stretch,
-                "waited": state.waited,
             },
             "table": np.array(state.table) if state.table else None,
             "window": None if state.sets is None else np.array(state.sets.memory),

@@ -1,17 +1,16 @@
 """Stretching functions φ: how far a step of θ moves λ.
 
-A stretch has `params` and a memory (`init()`, a tuple of floats); `phi(params, memory, theta,
-waited)` is a pure function, where `waited` is the most other predictions that ever waited for their
-label when a set was made. One that adapts also has `move(params, memory, excess, score, lam,
-waited)`, called once a step with the excess l − r, the critical value of y and the λ that was
-shown; it returns the next memory. Saturation is decided on θ, so no stretch can break the
-guarantee.
+A stretch has `params` and a memory (`init()`, a tuple of floats); `phi(params, memory, theta)` is a
+pure function. One that adapts also has `move(params, memory, excess, score, lam)`, called once a
+step with the excess l − r, the critical value of y and the λ that was shown; it returns the next
+memory. Saturation is decided on θ, so no stretch can break the guarantee. A step rule with a book
+(`steps.Account`) hands over how hard its account presses in place of θ.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from math import exp, inf, log1p, sqrt
+from math import exp, inf, log1p
 from typing import Any, Protocol, runtime_checkable
 
 from setpoint._check import choice, finite, number, positive
@@ -19,8 +18,8 @@ from setpoint.errors import InputError
 from setpoint.parts import Capability
 
 __all__ = [
-    "Always", "Barrier", "ErrorAdaptive", "Exponential", "Identity", "Saturates", "ScoreAdaptive",
-    "Stretch", "Tracking", "barrier", "barrier_move", "clip_bounds",
+    "Always", "ErrorAdaptive", "Exponential", "Identity", "ScoreAdaptive", "Stretch", "Tracking",
+    "clip_bounds",
     "error_authors", "error_later", "error_paper", "exponential", "identity", "shifted_exponential",
     "shifted_identity", "tracking", "tracking_move",
 ]  # fmt: skip
@@ -41,13 +40,6 @@ class Always(Protocol, metaclass=Capability):
 
 
 @runtime_checkable
-class Saturates(Protocol, metaclass=Capability):
-    """A stretch that is infinite from some θ on: `limits` are these ends, ±inf if none."""
-
-    def limits(self, memory: Memory, waited: float) -> tuple[float, float]: ...
-
-
-@runtime_checkable
 class Stretch(Protocol, metaclass=Capability):
     """What the controller asks of a stretch."""
 
@@ -61,26 +53,26 @@ class Stretch(Protocol, metaclass=Capability):
     def inverse(self, lam: float, memory: Memory) -> float: ...
 
 
-def identity(params: Memory, memory: Memory, theta: float, waited: float = 0.0) -> float:
+def identity(params: Memory, memory: Memory, theta: float) -> float:
     """φ(θ) = θ."""
     return theta
 
 
-def exponential(params: Memory, memory: Memory, theta: float, waited: float = 0.0) -> float:
+def exponential(params: Memory, memory: Memory, theta: float) -> float:
     """φ(θ) = sign(θ)(e^|θ| − 1)."""
     size = theta if theta >= 0.0 else -theta
     grown = exp(size if size < LARGEST_EXPONENT else LARGEST_EXPONENT) - 1.0
     return grown if theta >= 0.0 else -grown
 
 
-def shifted_identity(params: Memory, memory: Memory, theta: float, waited: float = 0.0) -> float:
+def shifted_identity(params: Memory, memory: Memory, theta: float) -> float:
     """φ(θ) = θ + memory."""
     return theta + memory[0]
 
 
-def shifted_exponential(params: Memory, memory: Memory, theta: float, waited: float = 0.0) -> float:
+def shifted_exponential(params: Memory, memory: Memory, theta: float) -> float:
     """φ(θ) = sign(θ)(e^|θ| − 1) + memory."""
-    grown = exponential(params, memory, theta, waited)
+    grown = exponential(params, memory, theta)
     return grown + memory[0]
 
 
@@ -94,9 +86,7 @@ def _growth(beta: float, excess: float) -> float:
     return exp(power if power < LARGEST_EXPONENT else LARGEST_EXPONENT)
 
 
-def error_paper(
-    params: Memory, memory: Memory, excess: float, score: float, lam: float, waited: float = 0.0
-) -> Memory:
+def error_paper(params: Memory, memory: Memory, excess: float, score: float, lam: float) -> Memory:
     """memory + β_score·s·exp(β_loss|l − r|), clipped; β_loss = 0 follows the score alone."""
     beta_score, beta_loss, low, high = params
     growth = _growth(beta_loss, excess)
@@ -105,7 +95,7 @@ def error_paper(
 
 
 def error_authors(
-    params: Memory, memory: Memory, excess: float, score: float, lam: float, waited: float = 0.0
+    params: Memory, memory: Memory, excess: float, score: float, lam: float
 ) -> Memory:
     """memory + β_score·exp(β_loss|l − r|)·sign(l − r)·|s − λ|, clipped."""
     beta_score, beta_loss, low, high = params
@@ -117,9 +107,7 @@ def error_authors(
     return (moved,)
 
 
-def error_later(
-    params: Memory, memory: Memory, excess: float, score: float, lam: float, waited: float = 0.0
-) -> Memory:
+def error_later(params: Memory, memory: Memory, excess: float, score: float, lam: float) -> Memory:
     """memory + β_score·(exp(β_loss|l − r|) − 1)·sign(l − r)·|s − λ|, clipped."""
     beta_score, beta_loss, low, high = params
     moved, growth = memory[0], _growth(beta_loss, excess) - 1.0
@@ -320,115 +308,26 @@ class ErrorAdaptive(_Adaptive):
         return (self.score, self.loss, *self._clips())
 
 
-def barrier(params: Memory, memory: Memory, theta: float, waited: float = 0.0) -> float:
-    """g·(S + 2d·v)/(1 − (max(S, 0)/K)²), +inf from K on; K, g and v as they are for d waiting."""
-    limit, gain, two_sided = params
-    top = limit + 2.0 * waited
-    share = theta / top if theta > 0.0 else 0.0
-    room = 1.0 - share * share
-    gain = gain / (1.0 + 0.2 * waited)
-    pressed = gain * (theta + 2.0 * waited * memory[0]) / (room if room > 0.0 else 1.0)
-    low = -inf if (two_sided > 0.0) & (theta <= -top) else pressed
-    return inf if theta >= top else low
-
-
-def barrier_move(
-    params: Memory, memory: Memory, excess: float, score: float, lam: float, waited: float = 0.0
-) -> Memory:
-    """The recent excess: a mean over about as many labels as wait."""
-    return (memory[0] + (excess - memory[0]) / (1.0 + waited),)
-
-
-@dataclass(frozen=True, slots=True)
-class Barrier:
-    """How an account becomes width: gentle near zero, without end where the budget is used up.
-
-    λ = g·S/(1 − (max(S, 0)/K)²), and the full set from S = K on. With d other predictions waiting
-    the limit is K + 2d, the gain g/(1 + d/5), and S is taken as it would be if those that wait miss
-    as the recent ones did. For `steps.Account`, which makes S the account itself.
-
-    λ has no unit: it is the logarithm of a factor for `sets.Multiplied`. For `sets.TwoSided` and
-    other families whose λ is in units of y, the bound is the same, and `gain` is in units of y.
-
-    Parameters
-    ----------
-    limit
-        K: how much may be lost beyond what was asked before the full set is shown.
-    gain
-        g: how fast the sets widen with the account. Smaller is narrower and less steady.
-    two_sided
-        Whether the empty set is shown from S = −K on.
-
-    Examples
-    --------
-    >>> stretch = Barrier()
-    >>> [round(stretch.phi(stretch.params, stretch.init(), s), 3) for s in (-2.0, 0.0, 5.0, 9.0)]
-    [-0.3, 0.0, 1.0, 7.105]
-    >>> stretch.phi(stretch.params, stretch.init(), 10.0)
-    inf
-    """
-
-    limit: float = 10.0
-    gain: float = 0.15
-    two_sided: bool = False
-
-    phi = staticmethod(barrier)
-    move = staticmethod(barrier_move)
-    always = True
-    scored = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "limit", positive(self.limit, "Barrier.limit"))
-        object.__setattr__(self, "gain", positive(self.gain, "Barrier.gain"))
-
-    @property
-    def params(self) -> Memory:
-        return (self.limit, self.gain, 1.0 if self.two_sided else 0.0)
-
-    def init(self) -> Memory:
-        """No label was missed."""
-        return (0.0,)
-
-    def limits(self, memory: Memory, waited: float) -> tuple[float, float]:
-        """The accounts from which the empty and the full set are shown."""
-        top = self.limit + 2.0 * waited
-        return (-top if self.two_sided else -inf), top
-
-    def inverse(self, lam: float, memory: Memory = (0.0,)) -> float:
-        """The account whose λ is `lam` while nothing waits."""
-        low, top = self.limits(memory, 0.0)
-        if not -inf < lam < inf:
-            return top if lam > 0.0 else max(low, -1e300)
-        pressed = lam / self.gain
-        if pressed <= 0.0:
-            return max(pressed, low)
-        # pressed·(1 − (S/K)²) = S, a quadratic in S.
-        slope = top * top / (2.0 * pressed)
-        return slope * (sqrt(1.0 + 2.0 * pressed / slope) - 1.0)
-
-
-def tracking(params: Memory, memory: Memory, theta: float, waited: float = 0.0) -> float:
-    """c + s·(q + u): the λ that is expected, its scale and quantile, and what the account adds."""
-    labels, mean, pull, _, scale, quantile, last, _, recent = memory
-    press = barrier((params[0], params[1], 0.0), (recent,), theta, waited)
+def tracking(params: Memory, memory: Memory, theta: float) -> float:
+    """c + s·(q + θ): the λ that is expected, its scale and quantile, and what the account adds."""
+    labels, mean, pull, _, scale, quantile, last, _ = memory
     centre = mean + pull * (last - mean)
-    return centre + scale * (quantile + press) if (labels > 0.0) & (press < inf) else inf
+    return centre + scale * (quantile + theta) if labels > 0.0 else inf
 
 
 def tracking_move(
-    params: Memory, memory: Memory, excess: float, score: float, lam: float, waited: float = 0.0
+    params: Memory, memory: Memory, excess: float, score: float, lam: float
 ) -> Memory:
     """What the λ that would have kept the loss at its level teaches about the next one."""
-    labels, mean, pull, spread, scale, quantile, last, jump, recent = memory
-    (recent,) = barrier_move(params, (recent,), excess, score, lam, waited)
+    labels, mean, pull, spread, scale, quantile, last, jump = memory
     if not (-1e150 < score < 1e150):  # no λ, or every λ, would have done: nothing to learn but this
         rate = 2.0 / (labels + 9.0)
-        quantile += (rate if rate > params[2] else params[2]) * excess
-        return labels, mean, pull, spread, scale, quantile, last, jump, recent
+        quantile += (rate if rate > params[0] else params[0]) * excess
+        return labels, mean, pull, spread, scale, quantile, last, jump
     labels += 1.0
     share = 1.0 / (labels + 1.0)
     if labels == 1.0:
-        return labels, score, pull, spread, scale, quantile, score, jump, recent
+        return labels, score, pull, spread, scale, quantile, score, jump
     shift = last - mean
     centre = mean + pull * shift
     rest = score - centre
@@ -439,7 +338,7 @@ def tracking_move(
     jump = size
     if scale > 0.0:
         rate = 2.0 / (labels + 8.0)
-        quantile += (rate if rate > params[2] else params[2]) * excess
+        quantile += (rate if rate > params[0] else params[0]) * excess
         rate = 1.0 / (labels + 10.0)
         step = _clip(rest / scale, -6.0, 6.0) * (rate if rate > 0.01 else 0.01)
         part = _clip(shift / scale, -1e9, 1e9)
@@ -455,7 +354,7 @@ def tracking_move(
         scale = size
     rate = share if share > 0.2 else 0.2
     mean += rate * (score - mean)
-    return labels, mean, pull, spread, scale, quantile, score, jump, recent
+    return labels, mean, pull, spread, scale, quantile, score, jump
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,28 +362,23 @@ class Tracking:
     """The budget for sets with one λ: label sets, several labels, images, and any bounded loss.
 
     It follows the λ that would have kept the loss at its level: where the next one is expected, on
-    what scale it varies, which quantile of it is right. The account then widens or narrows the set
-    as `Barrier` does. Before the first label, and from S = K on, the set is full. For
-    `steps.Account`.
+    what scale it varies, which quantile of it is right. The account then widens or narrows the set,
+    in units of that scale. Before the first label the set is full. For `steps.Account`.
 
     Parameters
     ----------
-    limit, gain
-        K and g, as for `Barrier`.
     rate
         How fast the quantile follows the losses, at the least.
 
     Examples
     --------
     >>> import setpoint as sp
-    >>> risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Account(), start=0.0)
+    >>> risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Account())
     >>> stream = sp.Stream(sp.Controller(sp.sets.Threshold(), risk, Tracking()))
     >>> len(stream.predict([0.7, 0.2, 0.1]))
     3
     """
 
-    limit: float = 10.0
-    gain: float = 0.15
     rate: float = 0.05
 
     phi = staticmethod(tracking)
@@ -493,28 +387,22 @@ class Tracking:
     scored = True
 
     def __post_init__(self) -> None:
-        for name in ("limit", "gain", "rate"):
-            object.__setattr__(self, name, positive(getattr(self, name), f"Tracking.{name}"))
+        object.__setattr__(self, "rate", positive(self.rate, "Tracking.rate"))
 
     @property
     def params(self) -> Memory:
-        return (self.limit, self.gain, self.rate)
+        return (self.rate,)
 
     def init(self) -> Memory:
         """Nothing was seen: the next λ is expected halfway between the last one and their mean."""
-        return (0.0, 0.0, 0.5, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-
-    def limits(self, memory: Memory, waited: float) -> tuple[float, float]:
-        """The account from which the full set is shown."""
-        return -inf, self.limit + 2.0 * waited
+        return (0.0, 0.0, 0.5, 1.0, 0.0, 0.0, 0.0, 0.0)
 
     def inverse(self, lam: float, memory: Memory) -> float:
-        """The account whose λ is `lam`; 0 before the first label, when every λ is infinite."""
-        labels, mean, pull, _, scale, quantile, last, _, _ = memory
+        """The θ whose λ is `lam`; 0 before the first label, when every λ is infinite."""
+        labels, mean, pull, _, scale, quantile, last, _ = memory
         if labels == 0.0 or scale == 0.0:
             return 0.0
-        press = (lam - mean - pull * (last - mean)) / scale - quantile
-        return Barrier(self.limit, self.gain).inverse(press)
+        return (lam - mean - pull * (last - mean)) / scale - quantile
 
 
 def clip_bounds(y: Iterable[float]) -> tuple[float, float]:

@@ -346,7 +346,7 @@ def close(a: Any, b: Any, *, exact: bool) -> bool:
 def numbers_of(state: State) -> dict[str, Any]:
     """Every slot of a state, by name; of a family that remembers, its memory."""
     told = {name: getattr(state, name) for name in State.__slots__ if name != "position"}
-    told |= {"stretch": state.stretch, "waited": state.waited}
+    told |= {"stretch": state.stretch}
     told["sets"] = () if state.sets is None else state.sets.memory
     for i, own in enumerate(state.risks):
         told |= {f"{name}{i}": getattr(own, name) for name in RiskState._fields}

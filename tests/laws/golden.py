@@ -55,7 +55,6 @@ from setpoint.steps import (
     ScaleFree,
 )
 from setpoint.stretches import (
-    Barrier,
     ErrorAdaptive,
     Exponential,
     Identity,
@@ -129,10 +128,10 @@ def _stepped() -> Iterator[tuple[str, str, sp.Controller]]:
         "spread",
         sp.Controller(Scale(), risk(0.2, start=1.0), ErrorAdaptive(0.1, 0.4, -0.7, 0.9)),
     )
-    account: Any = {"step": Account(6.0), "bounds": None, "start": 0.0}
-    yield "barrier widen", "ends", sp.Controller(Widen(), risk(**account), Barrier(6.0, 0.5))
-    yield "barrier fixed", "ends", sp.Controller(Widen(), risk(step=Fixed(0.5)), Barrier(8.0))
-    yield "tracking widen", "ends", sp.Controller(Widen(), risk(**account), Tracking(6.0))
+    account: Any = {"step": Account(6.0, 0.5), "bounds": None}
+    yield "account widen", "ends", sp.Controller(Widen(), risk(**account))
+    account["step"] = Account(6.0, share=2.0, ease=5.0, ahead=2.0, wall=2)
+    yield "tracking widen", "ends", sp.Controller(Widen(), risk(**account), Tracking())
     yield "around", "ends", sp.presets.around(0.8)
     yield "around spread", "spread", sp.presets.around(0.9, limit=5.0, steadiness=0.3)
     yield "multiplied", "ends", sp.Controller(Multiplied(), risk(0.2, Fixed(0.1)))
@@ -162,8 +161,8 @@ def _several() -> Iterator[tuple[str, str, sp.Controller]]:
     yield "two sides cut", "ends", sp.Controller(TwoSided((-1.0, 7.0)), sides, Exponential())
     tails = [risk(0.05, PI(0.0), bounds=(-9.0, 30.0))] * 2
     yield "two sides PI", "ends", sp.Controller(TwoSided(), tails)
-    accounts = [risk(level, Account(8.0), bounds=None, start=0.0) for level in (0.1, 0.05)]
-    yield "two sides barrier", "ends", sp.Controller(TwoSided(), accounts, Barrier(8.0, 0.5))
+    accounts = [risk(level, Account(8.0, 0.5), bounds=None) for level in (0.1, 0.05)]
+    yield "two sides account", "ends", sp.Controller(TwoSided(), accounts)
     yield "nested", "ends", sp.Controller(Nested(Widen(), 2), [risk(0.3), risk(0.1)])
     levels = [risk(level, Fixed(0.1), start=1.0) for level in (0.4, 0.2, 0.1)]
     yield "nested scale", "spread", sp.Controller(Nested(Scale(), 3), levels)
@@ -188,7 +187,7 @@ def _defaults() -> Iterator[tuple[str, str, sp.Controller]]:
         ("period 5 two means", "ends", 0.8, {"period": 5, "means": 2}),
         ("default cut", "ends", 0.9, {"support": (-1.0, 7.0)}),
         ("default half-line", "point", 0.8, {"support": (-1.0, math.inf)}),
-        ("default two-sided", "ends", 0.8, {"two_sided": True, "limit": 4.0}),
+        ("default limit", "ends", 0.8, {"limit": 4.0}),
         ("default limit 3", "ends", 0.9, {"limit": 3.0, "steadiness": 0.4}),
         ("default counter", "ends", 0.9, {"risk": sp.Risk(capped, 0.2)}),
         ("default two risks", "ends", 0.9, {"risk": held}),

@@ -47,7 +47,7 @@ def two_risks() -> sp.Controller:
 SCALAR = {
     "intervals": sp.intervals(0.9),
     "two means": sp.intervals(0.8, means=2, support=(-40.0, 40.0)),
-    "two-sided": sp.intervals(0.9, two_sided=True, recentre=False),
+    "centred": sp.intervals(0.9, recentre=False),
     "season": sp.intervals(0.9, period=7),
     "tracking": sp.label_sets(0.9, sets=Widen()),
     "fixed": widened(),

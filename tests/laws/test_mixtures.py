@@ -2,7 +2,6 @@
 
 import os
 from collections import Counter
-from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -66,13 +65,14 @@ def test_a_bound_that_is_too_small_by_one_is_found(monkeypatch: pytest.MonkeyPat
     assert found()
 
 
-def test_terms_without_the_stretch_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terms_without_the_step_rule_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right: Any = Controller.__dict__["terms"].fget
 
     def wrong(self: Controller) -> Any:
-        plain = replace(self.stretch, limit=1.0) if hasattr(self.stretch, "limit") else None
         return tuple(
-            "" if isinstance(term, str) and term == repr(self.stretch) and plain else term
+            tuple(part for part in term if not isinstance(part, tuple | str))
+            if isinstance(term, tuple)
+            else term
             for term in right(self)
         )
 
@@ -82,6 +82,20 @@ def test_terms_without_the_stretch_are_found(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_waiting_that_is_not_counted_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(State, "peak", property(lambda self: 1, lambda self, value: None))
+    assert found()
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("dropped", lambda book, full: (book[0] - 1.0, *book[1:])),
+        ("opened", lambda book, full: (book[0] + 1.0, *book[1:])),
+    ],
+)
+def test_a_book_that_is_kept_wrong_is_found(
+    name: str, wrong: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Account, name, staticmethod(wrong))
     assert found()
 
 

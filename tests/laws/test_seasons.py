@@ -52,7 +52,7 @@ def by_hand(world: Any, phases: Any, means: int, r: float = 0.1) -> np.ndarray:
         own, given = (c - s * qa, c + s * qb), (-h - s * Aa, h + s * Ab)
         v = 1 / (1 + np.exp(trust * R))
         low, high = (v * a + (1 - v) * b for a, b in zip(own, given, strict=True))
-        u = 0.15 * S / (1 - (max(S, 0) / 10) ** 2) if S < 10 else np.inf
+        u = 0.15 * S / (1 - (max(S, 0) / 10) ** 8) if S < 10 else np.inf
         centre, half = mid + (low + high) / 2, np.exp(u) * max((high - low) / 2, 0)
         ends.append((centre - half, centre + half))
         if y[t] != y[t]:

@@ -27,7 +27,7 @@ from setpoint.bulk.loops import Access, Loops, loops_of, written_out
 from setpoint.correction import rules as correction_rules
 from setpoint.metrics import tally
 from setpoint.sets import intervals, multiplied
-from setpoint.steps import control, experts, paper, shrinking
+from setpoint.steps import account, control, experts, paper, shrinking
 
 __all__ = ["SMALL", "compiled", "loops"]
 
@@ -36,7 +36,7 @@ SMALL = 50_000
 
 _RULES = (
     *(combine, losses, correction_rules, intervals, multiplied, recursion, stretches, tally),
-    *(control, experts, paper, shrinking),
+    *(account, control, experts, paper, shrinking),
 )
 """The modules whose functions compiled loops may call."""
 
@@ -62,8 +62,8 @@ def loops(layout: Layout, steps: float) -> Loops:
 
 @lru_cache(maxsize=256)
 def _plain(layout: Layout) -> Loops:
-    aim, learn = layout.rules.recursion(_as_it_is)
-    return loops_of(layout, aim, learn, mark=_as_it_is, jit=_quiet, access=_SLICES, stamp="")
+    steps = layout.rules.recursion(_as_it_is)
+    return loops_of(layout, *steps, mark=_as_it_is, jit=_quiet, access=_SLICES, stamp="")
 
 
 def _as_it_is(function: Any) -> Any:
@@ -129,9 +129,9 @@ def _fast(layout: Layout) -> Loops:
         except RuntimeError:  # numba finds no folder to keep machine code in
             return njit(error_model="numpy", nogil=True)(loop)
 
-    aim, learn = layout.rules.recursion(register_jitable)
+    steps = layout.rules.recursion(register_jitable)
     fast = loops_of(
-        layout, aim, learn, mark=register_jitable, jit=jit,
+        layout, *steps, mark=register_jitable, jit=jit,
         access=written_out(register_jitable), stamp=_stamp(),
     )  # fmt: skip
     if known:
@@ -159,7 +159,7 @@ def _fast(layout: Layout) -> Loops:
 def _functions(layout: Layout) -> Iterator[Any]:
     """The rules that a layout's loops call."""
     rules = layout.rules
-    called = [rule for link in rules.links for rule in link[:4]]
+    called = [rule for link in rules.links for rule in (*link[:3], *(link.book or ()))]
     called += [rules.phi, rules.move, rules.merge, rules.ends, rules.sound]
     for rule in (*called, rules.predict, rules.learn):
         if rule is not None:

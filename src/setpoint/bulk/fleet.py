@@ -33,7 +33,7 @@ from setpoint.errors import (
     UnknownReceipt,
 )
 from setpoint.guarantee import Certificate, certify
-from setpoint.plan import plan, scalar
+from setpoint.plan import TWO_SIDED, plan, scalar
 from setpoint.receipts import Batch, Id, checked_id, checked_ids
 from setpoint.state import State
 from setpoint.tape.columns import wholes
@@ -143,7 +143,7 @@ class Fleet:
                 raise InputError(f"got {len(given)} states for {len(new)} streams")
             added = np.array([self._layout.pack(state) for state in given])
         added = added.reshape(-1, self._layout.size).copy()
-        added[:, OPEN] = 0.0
+        self._layout.give_up_all(added)
         self._check_thetas(added)
         self._vectors = np.concatenate([self._vectors, added])
         self._places.update((id, place) for place, id in enumerate(new, len(self._ids)))
@@ -162,8 +162,9 @@ class Fleet:
         gone = checked_ids(ids)
         leaving = self._rows(gone)
         self._vectors[leaving, _DROPPED] += self._vectors[leaving, OPEN]
-        self._vectors[leaving, OPEN] = 0.0
-        states = States(self._controller, gone, self._vectors[leaving])
+        left = self._vectors[leaving]
+        self._layout.give_up_all(left)
+        states = States(self._controller, gone, left)
         keep = np.ones(len(self), dtype=bool)
         keep[leaving] = False
         new_place = np.cumsum(keep) - 1
@@ -227,12 +228,15 @@ class Fleet:
                 f"{len(self._waiting):,} batches wait for labels, as many as max_pending allows; "
                 "answer or drop some"
             )
+        if plan(self._controller).at_once and self._vectors[rows, OPEN].any():
+            raise InputError(TWO_SIDED)
         given = rows_of(columns)
         self._refuse_prediction(rows, columns, given)
         count, layout = len(rows), self._layout
         held = Batch(
             rows, given, np.empty((count, layout.base)), np.empty(count), np.empty(count),
-            np.empty(count), np.zeros(count, np.int64), np.ones(count, dtype=bool),
+            np.empty(count), np.zeros(count, np.int64), np.zeros((count, len(layout.risks))),
+            np.ones(count, dtype=bool),
         )  # fmt: skip
         none = np.empty(count), np.empty((len(layout.risks), count))
         narrow = bool(columns[0].dtype == np.float32)
@@ -276,7 +280,7 @@ class Fleet:
                 )  # fmt: skip
             made.run(
                 self._params, states, streams, bounds, events, out, y, narrow, held.lower,
-                held.upper, held.lam, held.leader, unused, losses,
+                held.upper, held.lam, held.leader, held.habit, unused, losses,
             )  # fmt: skip
         if asks and layout.base:
             check_bases(out, lambda place: f"stream {self._name(int(held.rows[place]))!r}")
@@ -392,6 +396,8 @@ class Fleet:
         else:
             lower, upper = arrays.outputs(out, numbers.shape, dtype, (*columns, numbers))
         schedule, everyone = _schedule(delay, known, numbers.shape), self._rows(None)
+        if schedule is not None and plan(self._controller).at_once:
+            raise InputError(TWO_SIDED)
         for row in range(len(numbers)):
             part = tuple(column[row] for column in columns)
             self._refuse_prediction(everyone, part, rows_of(part))
@@ -429,7 +435,7 @@ class Fleet:
         places = np.arange(len(held.rows)) if ids is None else self._places_in(name, held, ids)
         gone = places[held.open[places]]
         self._vectors[held.rows[gone], _DROPPED] += 1.0
-        self._vectors[held.rows[gone], OPEN] -= 1.0
+        self._layout.give_up(self._vectors, held.rows[gone], held.lam[gone])
         held.open[gone] = False
         if not held.open.any():
             del self._waiting[name]
@@ -600,7 +606,7 @@ class Fleet:
         """A batch as `predict` leaves it: the same types of arrays run the same machine code."""
         everyone = self._rows(None)
         held.rows = everyone if np.array_equal(held.rows, everyone) else fixed(held.rows)
-        for name in ("reading", "base", "lower", "upper", "lam", "leader", "open"):
+        for name in ("reading", "base", "lower", "upper", "lam", "leader", "habit", "open"):
             setattr(held, name, np.array(getattr(held, name)))  # arrays that can be written to
         return held
 

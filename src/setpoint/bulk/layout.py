@@ -55,11 +55,11 @@ class Layout(NamedTuple):
     base: int
 
     @property
-    def at(self) -> tuple[int, int, int, int]:
-        """Where the stretch, what has waited, the correction's memory and its table begin."""
+    def at(self) -> tuple[int, int, int]:
+        """Where the stretch, the correction's memory and its table begin."""
         stretch = HEAD + sum(len(_OWN) + loss + step for loss, step in self.risks)
-        waited = stretch + self.stretch
-        return stretch, waited, waited + 1, waited + 1 + self.memory
+        memory = stretch + self.stretch
+        return stretch, memory, memory + self.memory
 
     @property
     def risk_places(self) -> list[int]:
@@ -75,9 +75,28 @@ class Layout(NamedTuple):
         return [at + _OWN.index(name) for at in self.risk_places]
 
     @property
+    def books(self) -> list[int]:
+        """Where the books of accounts begin: how many wait, then how many of them can miss."""
+        places = zip(self.risk_places, self.risks, self.rules.links, strict=True)
+        return [at + len(_OWN) + loss for at, (loss, _), link in places if link.book is not None]
+
+    def give_up(self, vectors: np.ndarray, rows: np.ndarray, lam: np.ndarray) -> None:
+        """Notes that a prediction of each of these rows, which may repeat, will have no label."""
+        np.add.at(vectors[:, OPEN], rows, -1.0)
+        for at in self.books:
+            np.add.at(vectors[:, at], rows, -1.0)
+            np.add.at(vectors[:, at + 1], rows, np.where(lam == inf, 0.0, -1.0))
+
+    def give_up_all(self, vectors: np.ndarray) -> None:
+        """Notes that nothing that waits will have a label."""
+        vectors[:, OPEN] = 0.0
+        for at in self.books:
+            vectors[:, at : at + 2] = 0.0
+
+    @property
     def size(self) -> int:
         """How many numbers a state has."""
-        return self.at[3] + self.table[0] * self.table[1]
+        return self.at[2] + self.table[0] * self.table[1]
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -88,7 +107,7 @@ class Layout(NamedTuple):
             names += [f"loss{place}_{k}" for k in range(loss)]
             names += [f"step{place}_{k}" for k in range(step)]
         names += [f"stretch_{k}" for k in range(self.stretch)]
-        names += ["waited", *(f"memory_{k}" for k in range(self.memory))]
+        names += [f"memory_{k}" for k in range(self.memory)]
         rows, width = self.table
         return (*names, *(f"table{row}_{k}" for row in range(rows) for k in range(width)))
 
@@ -97,7 +116,7 @@ class Layout(NamedTuple):
         counts = [waiting, *(getattr(state, name) for name in COUNTS), state.fresh]
         risks = [value for risk in state.position[0] for value in _flat(risk)]
         table = [value for row in state.table for value in row]
-        return [*counts, *risks, *state.stretch, state.waited, *state.memory, *table]
+        return [*counts, *risks, *state.stretch, *state.memory, *table]
 
     def unpack(self, vector: Iterable[float], terms: tuple[Any, ...], sets: Any = None) -> State:
         """The state whose numbers a vector holds."""
@@ -108,8 +127,8 @@ class Layout(NamedTuple):
             memories = tuple(values[at : at + loss]), tuple(values[at + loss : at + loss + step])
             risks.append((*own, *memories))
             at += loss + step
-        stretch, waited, memory, table = self.at
-        position = tuple(risks), tuple(values[stretch:waited]), values[waited]
+        stretch, memory, table = self.at
+        position = tuple(risks), tuple(values[stretch:memory])
         rows, width = self.table
         cells = [values[table + width * row : table + width * (row + 1)] for row in range(rows)]
         state = State(position, terms, tuple(values[memory:table]), cells, sets)

@@ -214,6 +214,7 @@ def loops_of(
     layout: Layout,
     aim: Any,
     learn: Any,
+    drop: Any,
     *,
     mark: Wrap,
     jit: Wrap,
@@ -222,7 +223,7 @@ def loops_of(
 ) -> Loops:
     """The loops of a layout; `stamp` makes compiled code of other rules another code."""
     rules, risks, (reader, writer, table_at_row) = layout.rules, len(layout.risks), access
-    stretch_at, waited_at, memory_at, table_at = layout.at
+    stretch_at, memory_at, table_at = layout.at
     stretch_size, memory_size, (cells, width) = layout.stretch, layout.memory, layout.table
     columns, family, base_size = layout.columns, layout.family, layout.base
     stage_params, stretch_params = layout.stage_params, layout.stretch_params
@@ -253,19 +254,21 @@ def loops_of(
     put_base, put_kept = writer(0, family), writer(0, base_size)
     read_stretch, put_stretch = (each(stretch_at, stretch_size) for each in (reader, writer))
     read_memory, put_memory = (each(memory_at, memory_size) for each in (reader, writer))
+    booked = drop is not None
+    read_habits, put_habits = reader(0, risks), writer(0, risks)
+    read_held, put_held = reader(3, risks), writer(3, risks)
     read_stage, read_params = reader(0, stage_params), reader(numbers_end, stretch_params)
     predict, teach = rules.predict, rules.learn
 
     @mark
     def load(z: Any, s: int) -> Any:
-        return load_risks(z, s), read_stretch(z, s), z[s][waited_at]
+        return load_risks(z, s), read_stretch(z, s)
 
     @mark
     def save(z: Any, s: int, position: Any) -> None:
         row = z[s]
         save_risks(row, position[0])
         put_stretch(row, position[1])
-        row[waited_at] = position[2]
 
     @mark
     def numbers_at(p: Any, j: int) -> Any:
@@ -324,7 +327,7 @@ def loops_of(
         stamp  # noqa: B018
         numbers, support = numbers_at(params, 0)
         for s in range(len(offsets) - 1):
-            position, others = load(z, s), z[s][OPEN]
+            position = load(z, s)
             missing, full, empty, torn = 0.0, 0.0, 0.0, 0.0
             first, last = offsets[s], offsets[s + 1]
             given, labels, hits = rows[first:last], y[first:last], covered[first:last]
@@ -333,20 +336,26 @@ def loops_of(
             for i in range(last - first):
                 base, label = read_base(given, i), labels[i]
                 put_thetas(thetas, i, position[0])
-                position, lam, leader = aim(numbers, position, others)
+                position, lam, leader, habits = aim(numbers, position)
                 low, high = shown(base, lam, support, narrow)
                 lowers[i], uppers[i], shown_lams[i] = low, high, lam
                 if label != label:
                     missing += 1.0
                     hits[i] = False
                     put_values(losses, i, nothing)
+                    if drop is not None:
+                        position = drop(position, lam)
                     continue
                 # In each branch the loss is a constant; `covered` is written in one of them, so
                 # that a compiler keeps the branch and the next θ need not wait for this λ.
                 if (low <= label) & (label <= high):
-                    position, values = learn(numbers, position, base, False, label, lam, leader)
+                    position, values = learn(
+                        numbers, position, base, False, label, lam, leader, habits
+                    )
                 else:
-                    position, values = learn(numbers, position, base, True, label, lam, leader)
+                    position, values = learn(
+                        numbers, position, base, True, label, lam, leader, habits
+                    )
                     hits[i] = False
                 put_values(losses, i, values)
                 full += 1.0 if lam == inf else 0.0
@@ -362,7 +371,8 @@ def loops_of(
     @jit
     def run(
         params: Any, z: Any, streams: Any, bounds: Any, events: Any, rows: Any, y: Any,
-        narrow: bool, lower: Any, upper: Any, lams: Any, leaders: Any, theta: Any, loss: Any,
+        narrow: bool, lower: Any, upper: Any, lams: Any, leaders: Any, habit: Any, theta: Any,
+        loss: Any,
     ) -> None:  # fmt: skip
         """Each stream of `streams` through its events, from `bounds[k]` to `bounds[k + 1]`."""
         stamp  # noqa: B018
@@ -378,9 +388,11 @@ def loops_of(
                 if e >= 0:
                     put_thetas(thetas, i, position[0])
                     others = vector[OPEN]
-                    position, lam, leader = aim(numbers, position, others)
+                    position, lam, leader, habits = aim(numbers, position)
                     lower[i], upper[i] = shown(base, lam, support, narrow)
                     lams[i], leaders[i] = lam, leader
+                    if booked:
+                        put_habits(habit[i], habits)
                     vector[OPEN] = others + 1.0
                     if others >= vector[_PEAK]:
                         vector[_PEAK] = others + 1.0
@@ -390,9 +402,14 @@ def loops_of(
                 if label != label:
                     vector[_MISSING] += 1.0
                     put_values(losses, i, nothing)
+                    if drop is not None:
+                        position = drop(position, lam)
                     continue
                 missed = not ((lower[i] <= label) & (label <= upper[i]))
-                position, values = learn(numbers, position, base, missed, label, lam, leader)
+                habits = read_habits(habit, i) if booked else nothing
+                position, values = learn(
+                    numbers, position, base, missed, label, lam, leader, habits
+                )
                 put_values(losses, i, values)
                 vector[_FULL] += 1.0 if lam == inf else 0.0
                 vector[_EMPTY] += 1.0 if lam == -inf else 0.0
@@ -415,15 +432,15 @@ def loops_of(
             tally = NOTHING
             for s in range(len(bounds) - 1):
                 tally = restarted(tally)
-                position, others = load(begin, j), 0.0
+                position = load(begin, j)
                 if which[s] >= 0:
-                    position, others = load(given, which[s]), given[which[s]][OPEN]
+                    position = load(given, which[s])
                 for m in range(bounds[s], bounds[s + 1]):
                     e = events[m] if len(events) else m
                     i = e if e >= 0 else ~e
                     base, label = read_base(rows, i), y[i]
                     if e >= 0:
-                        position, lam, leader = aim(numbers, position, others)
+                        position, lam, leader, habits = aim(numbers, position)
                         low, high = shown(base, lam, support, narrow)
                         missed = not ((low <= label) & (label <= high))
                         if label == label:
@@ -432,19 +449,20 @@ def loops_of(
                             )
                             tally = count(tally, length, whole, nothing, near, apart, missed)
                         if len(events):
-                            others += 1.0
                             cell = held[i]
                             cell[0], cell[1], cell[2] = lam, float64(leader), 1.0 if missed else 0.0
+                            put_held(cell, habits)
                             continue
                     else:
-                        others -= 1.0
-                        cell = held[i]
+                        cell, habits = held[i], read_held(held, i)
                         lam, leader, missed = cell[0], int(cell[1]), cell[2] > 0.0
                     if label == label:
                         position, values = learn(
-                            numbers, position, base, missed, label, lam, leader
+                            numbers, position, base, missed, label, lam, leader, habits
                         )
                         note(extremes, j, values, lam)
+                    elif drop is not None:
+                        position = drop(position, lam)
                 add_totals(totals[j], position[0])
             for k in range(_TALLIED):
                 tallies[j][k] = tally[k]

@@ -38,14 +38,15 @@ from setpoint.errors import InputError, LossError
 from setpoint.guarantee import Certificate, certify
 from setpoint.losses import Misses
 from setpoint.metrics.usefulness import Streams, of_streams
-from setpoint.plan import plan, scalar, support_of
+from setpoint.plan import TWO_SIDED, plan, scalar, support_of
 from setpoint.sets import Interval, LabelSet
 from setpoint.sets.family import Columns, Sides, size_of
 from setpoint.state import State
 from setpoint.tape import Tape
 
 __all__ = [
-    "Events", "Ran", "Trace", "based", "check_bases", "check_promises", "nominal", "ran", "replay",
+    "Events", "Ran", "Trace", "based", "check_at_once", "check_bases",
+    "check_promises", "nominal", "ran", "replay",
 ]  # fmt: skip
 
 
@@ -379,9 +380,16 @@ def replay(
     elif (prediction, target, id, time, horizon, known) != (None, "y", *[None] * 4):
         raise InputError("columns are named for a data frame, and a tape has its own")
     tape = tape if delay is None else tape.late(delay)
+    check_at_once(controller, tape)
     begin = Begin(controller, tape, state)
     run = _scalar if scalar(controller) else _by_rows
     return run(controller, tape, begin)
+
+
+def check_at_once(controller: Controller, tape: Tape) -> None:
+    """Raises if labels of a tape wait and the controller cannot have that."""
+    if plan(controller).at_once and tape.schedule is not None:
+        raise InputError(TWO_SIDED)
 
 
 class Events(NamedTuple):
@@ -427,10 +435,10 @@ def ran(
     lower, upper, lam = np.empty(count), np.empty(count), np.empty(count)
     theta, losses = np.empty((risks, count)), np.empty((risks, count))
     if len(at.events):
-        leaders = np.empty(count, np.int64)
+        leaders, habits = np.empty(count, np.int64), np.zeros((count, risks))
         made.run(
             params, vectors, at.streams, at.bounds, at.events, rows, y, narrow, lower, upper, lam,
-            leaders, theta, losses,
+            leaders, habits, theta, losses,
         )  # fmt: skip
         covered = (lower <= y) & (y <= upper)
     else:

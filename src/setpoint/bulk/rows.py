@@ -111,25 +111,27 @@ class _Run:
             state.memory, reading = predict(params, state.memory, state.table, reading, others)
             given = reading[:width]
         theta = [risk[0] for risk in state.position[0]]
-        state.position, lam, leader = made.aim(made.numbers, state.position, others)
+        state.position, lam, leader, habits = made.aim(made.numbers, state.position)
         state.peak = max(state.peak, others + 1)
         shown = self.sets.at(given, lam)
         if self.narrowed is not None:
             shown = self.narrowed(shown)
-        return _Held(row, reading, shown, lam, leader, theta, y)
+        return _Held(row, reading, shown, lam, leader, habits, theta, y)
 
     def answer(self, held: "_Held") -> Step:
         """A row with its label taken in."""
-        row, reading, shown, lam, leader, theta, y = held
+        row, reading, shown, lam, leader, habits, theta, y = held
         widest = max(lam) if self.plan.rules.split else lam
         if y != y:
             self.state.missing += 1
+            if self.plan.drop is not None:
+                self.state.position = self.plan.drop(self.state.position, lam)
             return Step(row, widest, theta, shown, False, self.nothing)
         try:
             label = self.label(y)
         except LabelError as error:
             raise LabelError(f"row {row}: {error}") from None
-        values = self.plan.take_in(self.state, reading, shown, label, lam, leader)
+        values = self.plan.take_in(self.state, reading, shown, label, lam, leader, habits)
         return Step(row, widest, theta, shown, self._in_order(shown, label, values[0]), values)
 
     def _in_order(self, shown: Any, label: Any, loss: float) -> bool:
@@ -148,6 +150,7 @@ class _Held(NamedTuple):
     shown: Any
     lam: Any
     leader: int
+    habits: tuple[float, ...]
     theta: Sequence[float]
     y: float
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from setpoint.bulk.compile import loops
-from setpoint.bulk.layout import OPEN, Layout, layout_of
+from setpoint.bulk.layout import Layout, layout_of
 from setpoint.controller import Controller, matching
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.plan import support_of
@@ -82,7 +82,7 @@ class States(Mapping[Hashable, State]):
 
         A certificate does not ask what a correction learnt: one is enough for all that are alike.
         """
-        asked = np.ascontiguousarray(self.vectors[:, : layout_of(self.controller).at[2]])
+        asked = np.ascontiguousarray(self.vectors[:, : layout_of(self.controller).at[1]])
         keys = asked.view(f"V{asked.shape[1] * asked.itemsize}").ravel()
         _, first, which = np.unique(keys, return_index=True, return_inverse=True)
         return first, which
@@ -137,7 +137,7 @@ class Begin:
             for place, stream in enumerate(self.streams):
                 if stream in self.by_stream:
                     vectors[place] = layout.pack(self.by_stream[stream])
-        vectors[:, OPEN] = 0.0
+        layout.give_up_all(vectors)
         return vectors
 
 

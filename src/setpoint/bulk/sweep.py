@@ -11,7 +11,7 @@ from setpoint import metrics
 from setpoint._check import confidence
 from setpoint.bulk.compile import compiled, loops
 from setpoint.bulk.layout import Layout, layout_of, params_of, start_of
-from setpoint.bulk.replay import Events, Trace, based, nominal, replay
+from setpoint.bulk.replay import Events, Trace, based, check_at_once, nominal, replay
 from setpoint.bulk.rows import Ends, steps
 from setpoint.bulk.states import (
     LENGTHS,
@@ -110,6 +110,8 @@ def sweep(
     """
     controllers = tuple(controllers)
     tape = tape if delay is None else tape.late(delay)
+    for controller in controllers:
+        check_at_once(controller, tape)
     if confidence_level is not None:
         confidence_level = confidence(confidence_level)
     written = tuple(replay(each, tape, state) for each in controllers) if traces else None
@@ -120,7 +122,7 @@ def sweep(
         if "layout" in plan(controller).packed or scalar(
             controller
         ):  # of one layout, correction and first memory: one base
-            learnt = start_of(controller)[0, layout_of(controller).at[2] :].tobytes()
+            learnt = start_of(controller)[0, layout_of(controller).at[1] :].tobytes()
             kind = layout_of(controller), plan(controller).stage, learnt
             groups.setdefault(kind, []).append(index)
             continue
@@ -186,7 +188,7 @@ def _counted(controllers: Sequence[Controller], tape: Tape, state: Start) -> tup
         which = np.where(np.array(known, bool), np.arange(len(given)), -1)
     tallies, totals = np.zeros((cells, len(Tally._fields))), np.zeros((cells, len(layout.risks)))
     extremes = np.tile([inf, -inf, inf, -inf, inf, -inf, 0.0], (cells, len(layout.risks), 1))
-    held = np.empty((len(tape) if len(at.events) else 1, 3))
+    held = np.empty((len(tape) if len(at.events) else 1, 3 + len(layout.risks)))
     made.sweep(
         params, begin, given, which, at.bounds, at.events, rows, labels,
         is_narrow(first, columns), held, tallies, totals, extremes,

@@ -30,7 +30,7 @@ Table = Any
 class Memory(NamedTuple):
     """What the correction remembers.
 
-    `waiting` is the most other predictions that waited for their label. `labels` counts them, and
+    `waiting` is the mean number of other predictions that wait. `labels` counts the labels, and
     `head` is how many more what was known before counts: 1 for the width given first. Before the
     first label lengths are in units of `size`, which the given width then tells. `error` is the
     last error, `mean` an average of past ones, `middle` the last forecast. `a00` … `a22` and `b0` …
@@ -109,7 +109,8 @@ class Base(NamedTuple):
     The interval at λ is [centre − left·e^λ, centre + right·e^λ]. The rest is what the label will be
     judged against: the given `middle` and `half` width, the features of the error (`x0`, `x1`,
     `x2`) and of the scale (`f0`, `f1`, `f2`), the expected error, `movement`, scale, tails and
-    shifts. `x3`, `x4`, `f3` and `phase` are there with two means or a season.
+    shifts, and the `habit` of how many others wait. `x3`, `x4`, `f3` and `phase` are there with two
+    means or a season.
     """
 
     centre: float
@@ -130,6 +131,7 @@ class Base(NamedTuple):
     high_tail: float
     low_shift: float
     high_shift: float
+    habit: float
     x3: float = 0.0
     x4: float = 0.0
     f3: float = 0.0
@@ -151,17 +153,16 @@ def predict(
     params: Floats, memory: Floats, table: Table, row: Floats, waiting: float
 ) -> tuple[Floats, Floats]:
     """The memory once a set is made beside `waiting` others, and the base of a row."""
-    return _beside(memory, waiting), _base(params, memory, row, 0.0, 0.0, 0.0)
-
-
-def _beside(memory: Floats, waiting: float) -> Floats:
-    """The memory with the most other predictions that waited when a set was made."""
-    return (waiting,) + memory[1:] if waiting > memory[0] else memory  # noqa: RUF005
+    mean = memory[0] + 0.01 * (waiting - memory[0])
+    habit = waiting if waiting > mean else mean
+    base = _base(params, memory, row, habit, 0.0, 0.0, 0.0)
+    return (mean,) + memory[1:], base  # noqa: RUF005
 
 
 def _base(
-    params: Floats, memory: Floats, row: Floats, slow_mean: float, more: float, press: float
-) -> Floats:
+    params: Floats, memory: Floats, row: Floats, habit: float, slow_mean: float, more: float,
+    press: float,
+) -> Floats:  # fmt: skip
     """The interval to stretch, and all that its label will be judged against.
 
     `more` and `press` are what further features add to the expected error and to the logarithm of
@@ -215,7 +216,7 @@ def _base(
         reach if reach == inf else left if left > 0.0 else 0.0,
         reach if reach == inf else right if right > 0.0 else 0.0,
         middle, half, expected, x0, x1, x2, f0, f1, f2, travelled, scale,
-        low_tail, high_tail, low_shift, high_shift,
+        low_tail, high_tail, low_shift, high_shift, habit,
     )  # fmt: skip
 
 
@@ -234,7 +235,7 @@ def _learnt(params: Floats, memory: Floats, base: Floats, y: float) -> Floats:
     ) = memory  # fmt: skip
     (
         _, _, _, middle, half, expected, x0, x1, x2, f0, f1, f2, travelled, scale,
-        shown_low, shown_high, shown_low_shift, shown_high_shift,
+        shown_low, shown_high, shown_low_shift, shown_high_shift, habit,
     ) = base  # fmt: skip
     error = y - middle
     if not (-1e150 < error < 1e150):  # it counts as a loss and teaches nothing
@@ -261,7 +262,7 @@ def _learnt(params: Floats, memory: Floats, base: Floats, y: float) -> Floats:
         head = head if half > 0.0 else 0.0
     labels += 1.0
     share = 1.0 / (labels + head)
-    pace = 1.0 + 0.2 * waiting  # late labels of one horizon are one event
+    pace = 1.0 + 0.2 * habit  # late labels of one horizon are one event
     calm = slow / pace
     rate = calm if calm > share else share
     # Believe.
@@ -356,7 +357,7 @@ def _learnt(params: Floats, memory: Floats, base: Floats, y: float) -> Floats:
     )  # fmt: skip
 
 
-# Two means, and a season. The first 30 numbers of a memory are those of `Memory`, the first 18 of a
+# Two means, and a season. The first 30 numbers of a memory are those of `Memory`, the first 19 of a
 # base those of the rules above. Tuples are joined as numba knows it.
 
 
@@ -364,7 +365,9 @@ def predict_further(
     params: Floats, memory: Floats, table: Table, row: Floats, waiting: float
 ) -> tuple[Floats, Floats]:
     """As `predict`, with two means of the error."""
-    return _beside(memory, waiting), _further(params, memory, row, 0.0)
+    mean = memory[0] + 0.01 * (waiting - memory[0])
+    habit = waiting if waiting > mean else mean
+    return (mean,) + memory[1:], _further(params, memory, row, habit, 0.0)  # noqa: RUF005
 
 
 def predict_seasonal(
@@ -376,21 +379,23 @@ def predict_seasonal(
     """
     phase = (row[2] if row[2] == row[2] else memory[45]) % params[11]
     cell = table[int(phase)]
-    base = _further(params, memory + (cell[0], cell[1], cell[2]), row, phase)  # noqa: RUF005
-    memory = _beside(memory, waiting)
-    return memory[:45] + ((phase + 1.0) % params[11],), base  # noqa: RUF005
+    mean = memory[0] + 0.01 * (waiting - memory[0])
+    habit = waiting if waiting > mean else mean
+    known = memory + (cell[0], cell[1], cell[2])  # noqa: RUF005
+    base = _further(params, known, row, habit, phase)
+    return (mean,) + memory[1:45] + ((phase + 1.0) % params[11],), base  # noqa: RUF005
 
 
 def learn_seasonal(params: Floats, memory: Floats, table: Table, base: Floats, y: float) -> Floats:
     """As `learn_further`, with the cell of the row's phase, which is written in place."""
-    cell = table[int(base[21])]
+    cell = table[int(base[22])]
     known = memory + (cell[0], cell[1], cell[2])  # noqa: RUF005
     after = learn_further(params, known, table, base, y)
     cell[0], cell[1], cell[2] = after[46], after[47], after[48]
     return after[:46]
 
 
-def _further(params: Floats, memory: Floats, row: Floats, phase: float) -> Floats:
+def _further(params: Floats, memory: Floats, row: Floats, habit: float, phase: float) -> Floats:
     two_means, period = params[1], params[11]
     mean, size = memory[4], memory[18]
     slow_mean, w3, w4, k3 = memory[30], memory[36], memory[43], memory[44]
@@ -402,23 +407,23 @@ def _further(params: Floats, memory: Floats, row: Floats, phase: float) -> Float
     known = (cell_labels > 0.0) & (cell_size + size > 0.0)
     f3 = (cell_size - size) / (cell_size + size) if known else 0.0
     more = w3 * x3 + w4 * x4
-    first = _base(params, memory[:30], row, slow_mean, more, k3 * f3)
+    first = _base(params, memory[:30], row, habit, slow_mean, more, k3 * f3)
     return first + (x3, x4, f3, phase)  # noqa: RUF005
 
 
 def learn_further(params: Floats, memory: Floats, table: Table, base: Floats, y: float) -> Floats:
     """As `learn`, and what two more features and a cell of the season learn."""
     _, _, recentre, slow, medium, _, ridge, wild, step, _, far, period, _, _ = params
-    core = _learnt(params, memory[:30], base[:18], y)
+    core = _learnt(params, memory[:30], base[:19], y)
     if core[1] == memory[1]:
         return memory
     (
         slow_mean, a30, a31, a32, a33, b3, w3, a40, a41, a42, a43, a44, b4, w4, k3, next_phase,
         cell_error, cell_size, cell_labels,
     ) = memory[30:]  # fmt: skip
-    x3, x4, f3 = base[18], base[19], base[20]
-    waiting, labels, head, error = core[0], core[1], core[2], core[3]
-    share, pace = 1.0 / (labels + head), 1.0 + 0.2 * waiting
+    x3, x4, f3 = base[19], base[20], base[21]
+    labels, head, error = core[1], core[2], core[3]
+    share, pace = 1.0 / (labels + head), 1.0 + 0.2 * base[18]
     rate = slow / pace if slow / pace > share else share
     size, recent_size, scale = memory[18], memory[19], base[13]
     if labels == 1.0:

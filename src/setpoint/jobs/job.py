@@ -20,7 +20,8 @@ from setpoint.presets import intervals, label_sets, miss_level
 from setpoint.sets import Cumulative, Multilabel, PixelIntervals, PixelSet, Threshold
 from setpoint.sets.family import Columns as NamedColumns
 from setpoint.sets.family import Shows, Sides
-from setpoint.stretches import ErrorAdaptive, Saturates, ScoreAdaptive
+from setpoint.steps import Accounts
+from setpoint.stretches import ErrorAdaptive, ScoreAdaptive
 from setpoint.tape.files import suffix_of
 
 __all__ = ["RISKS", "RULES", "Config", "Goal", "Job", "check_work", "command", "listed", "unlisted"]
@@ -155,9 +156,10 @@ class Config:
         controller, stretch = self.controller, self.controller.stretch
         if isinstance(stretch, ScoreAdaptive | ErrorAdaptive) and stretch.low is None:
             return False
-        bounded = controller.sets.bounds() is not None or isinstance(stretch, Saturates)
+        bounded = controller.sets.bounds() is not None
         return all(
-            risk.step is not None and (bounded or risk.bounds is not None)
+            risk.step is not None
+            and (bounded or risk.bounds is not None or isinstance(risk.step, Accounts))
             for risk in controller.risks
         )
 

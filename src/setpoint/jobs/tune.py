@@ -31,7 +31,8 @@ from setpoint.metrics import Summary
 from setpoint.presets import burn_in
 from setpoint.sets import LabelSet
 from setpoint.sets.family import Shows, Taped
-from setpoint.stretches import ErrorAdaptive, Exponential, Identity, Saturates
+from setpoint.steps import Accounts
+from setpoint.stretches import ErrorAdaptive, Exponential, Identity
 from setpoint.tape import Tape
 
 __all__ = [
@@ -183,7 +184,8 @@ def _bounded(controller: Controller, goal: Goal, gamma: float, labels: int) -> C
 def scale_notes(tape: Tape, controller: Controller) -> tuple[str, ...]:
     """A warning where one step size in units of y serves series of unlike scale."""
     sets, unlike = controller.sets, 10.0
-    if isinstance(controller.stretch, Saturates) or _is_factor(sets, controller.risks[0].level):
+    adjusts = isinstance(controller.risks[0].step, Accounts)
+    if adjusts or _is_factor(sets, controller.risks[0].level):
         return ()
     lengths = np.diff(tape.segments.offsets)
     begins, y = tape.segments.offsets[:-1][lengths > 0], tape.by_stream(tape.y)

@@ -79,7 +79,7 @@ def replayed(
     >>> rows = Forecasts(np.full(4, "a"), np.full(4, 2), made, made + 2, point, point, point + 1)
     >>> ends, (trace,) = replayed(rows, [0.9])
     >>> ends[:, :, 0].tolist()  # the first label is known when the third forecast is made
-    [[-inf, inf], [-inf, inf], [-1.12..., 1.12...], [-1.10..., 1.10...]]
+    [[-inf, inf], [-inf, inf], [-1.09..., 1.09...], [-1.08..., 1.08...]]
     """
     coverages = list(coverages)
     rows = forecasts.finite

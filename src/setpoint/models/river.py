@@ -332,7 +332,7 @@ class IntervalRegressor(_Online, base.Regressor):
     ...     efficiency.update(interval.width)
     ...     model.learn_one(x, y)
     >>> round(validity.get(), 2), round(efficiency.get(), 2)
-    (0.9, 0.64)
+    (0.9, 0.63)
     """
 
     regressor: Any

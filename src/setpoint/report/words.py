@@ -201,16 +201,17 @@ def of_theta(view: View, *, same: bool) -> str:
         if same
         else "λ, by which the sets grow, is what the stretching function makes of it.",
     ]
-    state, bounded = view.trace.states[view.streams[0]], False
+    bounded = False
     for index, (risk, values) in enumerate(zip(controller.risks, thetas, strict=True)):
         which = f"θ of {risk.name}" if len(thetas) > 1 else "θ"
-        low, high = theta_bounds(controller, state, index)
+        low, high = theta_bounds(controller, index)
         span = f"{which} went from {amount(values.min())} to {amount(values.max())}"
         if low == -inf and high == inf:
             sentences.append(f"{span} and has no bounds, so there is no safeguard.")
         elif low == -inf:
             sentences.append(
-                f"{span}; it has no bound below, and from {amount(high)} on sets are full."
+                f"{span}; it has no bound below, and from {amount(high)} on sets are full, later "
+                "where labels wait."
             )
         else:
             sentences.append(f"{span}, its bounds are {amount(low)} and {amount(high)}.")

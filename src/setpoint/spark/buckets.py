@@ -44,6 +44,7 @@ class Receipts(NamedTuple):
     upper: Array
     lam: Array
     leader: Array
+    habit: Array
     reading: Array
     base: Array
 
@@ -108,12 +109,12 @@ class Bucket:
     closed: Ids
 
     @classmethod
-    def empty(cls, size: int, family: int, base: int) -> "Bucket":
-        """A bucket without keys, for states, readings and bases of so many numbers."""
+    def empty(cls, size: int, risks: int, family: int, base: int) -> "Bucket":
+        """A bucket without keys, for states, habits, readings and bases of so many numbers."""
         numbers, floats = np.empty(0, np.int64), np.empty(0)
-        reading, bases = np.empty((0, family)), np.empty((0, base))
+        habits, reading, bases = (np.empty((0, width)) for width in (risks, family, base))
         waiting = Receipts(
-            numbers, numbers, numbers, floats, floats, floats, numbers, reading, bases
+            numbers, numbers, numbers, floats, floats, floats, numbers, habits, reading, bases
         )
         ids = Ids(numbers, numbers, numbers, floats)
         least = int(np.iinfo(np.int64).min)

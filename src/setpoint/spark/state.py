@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from setpoint import spec
-from setpoint.bulk.layout import COUNTS, OPEN
+from setpoint.bulk.layout import COUNTS
 from setpoint.controller import Controller
 from setpoint.errors import StateError
 from setpoint.guarantee import certify
@@ -142,7 +142,7 @@ def states(
         waiting = np.bincount(bucket.waiting.place, minlength=len(bucket.keys))
         pending += int(waiting.sum())
         bucket.vectors[:, _DROPPED] += waiting
-        bucket.vectors[:, OPEN] = 0.0
+        work.layout.give_up_all(bucket.vectors)
         keyed.update(bucket.states(work.controller))
     if pending and not drop:
         raise StateError(

@@ -10,12 +10,12 @@ import numpy as np
 from setpoint import spec
 from setpoint._check import choice, whole
 from setpoint.bulk.compile import loops
-from setpoint.bulk.layout import COUNTS, EVERY_ROW, OPEN, Layout, layout_of, params_of
+from setpoint.bulk.layout import COUNTS, EVERY_ROW, Layout, layout_of, params_of
 from setpoint.bulk.replay import check_bases, check_promises
 from setpoint.bulk.states import first_unsound, refusal, rows_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
-from setpoint.plan import plan
+from setpoint.plan import TWO_SIDED, plan
 from setpoint.sets.family import Arranges
 from setpoint.spark.buckets import Bucket, Ids, Receipts, joined, matches, pack, taken, unpack
 
@@ -111,7 +111,7 @@ class Work:
     def unpack(self, blob: bytes | None) -> Bucket:
         """The bucket in some bytes, if it is of this work; None is an empty one."""
         layout = self.layout
-        empty = Bucket.empty(layout.size, layout.family, layout.base)
+        empty = Bucket.empty(layout.size, len(layout.risks), layout.family, layout.base)
         if blob is None:
             return empty
         bucket, header = unpack(blob, empty)
@@ -391,6 +391,7 @@ class _Batch:
             np.append(old, np.empty(new)) for old in (waiting.lower, waiting.upper, waiting.lam)
         )
         self.leader = np.append(waiting.leader, np.zeros(new, np.int64))
+        self.habit = np.vstack([waiting.habit, np.zeros((new, risks))])
         self.reading = np.vstack([waiting.reading, np.empty((new, layout.family))])
         self.base = np.vstack([waiting.base, np.empty((new, layout.base))])
         y = np.full(count, np.nan)
@@ -415,7 +416,7 @@ class _Batch:
         losses = np.full((risks, count), np.nan)
         run.run(
             params, vectors, streams, bounds, events, self.reading, y, False, self.lower,
-            self.upper, self.lam, self.leader, np.empty((risks, count)), losses,
+            self.upper, self.lam, self.leader, self.habit, np.empty((risks, count)), losses,
         )  # fmt: skip
         self.vectors = vectors
         if len(self.dropped):  # given up is not the same as missing
@@ -438,11 +439,11 @@ class _Batch:
             given_up = gone.astype(np.float64)
             given_up[self.dropped] = 1.0
             np.add.at(self.vectors[:, _GIVEN_UP], self.owner[gone], 1.0)
-            np.add.at(self.vectors[:, OPEN], self.owner[gone], -1.0)
+            self.layout.give_up(self.vectors, self.owner[gone], self.lam[gone])
             waits &= ~gone
         receipts = Receipts(
             self.owner, self.slot_id, self.made, self.lower, self.upper, self.lam, self.leader,
-            self.reading, self.base,
+            self.habit, self.reading, self.base,
         )  # fmt: skip
         bucket = replace(
             old, keys=self.keys, vectors=self.vectors, last=self.last,
@@ -493,6 +494,8 @@ class _Batch:
 def form_of(controller: Controller, names: Iterable[str]) -> tuple[str, ...]:
     """The names among these in which the family takes predictions."""
     layout_of(controller)  # says what is not scalar
+    if plan(controller).at_once:
+        raise InputError(TWO_SIDED)
     sets: Any = controller.reader
     known = set(names)
     forms = sets.forms if isinstance(sets, Arranges) else (tuple(sets.columns),)

@@ -14,28 +14,28 @@ certificate, the alarms and the reports ask for the claim and know no rule by na
 compare with: most of them guarantee nothing.
 """
 
-from setpoint.steps.claims import Claim, Floored, Premise, Scored, Step, Within
+from setpoint.steps.account import Account, Book
+from setpoint.steps.claims import Accounts, Claim, Premise, Scored, Step, Within
 from setpoint.steps.control import PI, ErrorQuantified
 from setpoint.steps.experts import Mixture
-from setpoint.steps.paper import Account, Fixed, account, account_least, fixed
+from setpoint.steps.paper import Fixed, fixed
 from setpoint.steps.shrinking import Betting, Decaying, ScaleFree
 
 __all__ = [
     "PI",
     "Account",
+    "Accounts",
     "Betting",
+    "Book",
     "Claim",
     "Decaying",
     "ErrorQuantified",
     "Fixed",
-    "Floored",
     "Mixture",
     "Premise",
     "ScaleFree",
     "Scored",
     "Step",
     "Within",
-    "account",
-    "account_least",
     "fixed",
 ]

@@ -8,7 +8,7 @@ from setpoint._check import positive
 from setpoint.parts import Capability
 
 __all__ = [
-    "Claim", "Floored", "Memory", "Premise", "Scored", "Step", "Within",
+    "Accounts", "Claim", "Memory", "Premise", "Scored", "Step", "Within",
     "bound", "make_positive", "nothing", "swallowed",
 ]  # fmt: skip
 
@@ -37,7 +37,7 @@ class Within(NamedTuple):
     now. `fall` and `rise` are the least and the most the excess can be (l_min − r, l_max − r).
     `pending` is the largest number of labels awaited at once, `inherited` how many were awaited
     at the start. `lifted` says how far anti-windup raised θ in all, and `floor` below which value
-    it never lets θ stay. `waited` is the most other predictions that waited when a set was made.
+    it never lets θ stay. `pace` is half of what a full set is sure to lower the sum by.
     """
 
     low: float
@@ -50,7 +50,7 @@ class Within(NamedTuple):
     theta: float = 0.0
     lifted: float = 0.0
     floor: float = -inf
-    waited: float = 0.0
+    pace: float = 0.0
 
     def reach(self, fall: float, rise: float) -> tuple[float, float]:
         """The least and the greatest θ, if a label moves it by `fall` to `rise`.
@@ -98,6 +98,11 @@ class Claim(NamedTuple):
     counted
         Whether people are told the ends as they are, as counts in units of the loss, not divided
         by T: for a rule whose ends have no other unit in them.
+    bounded
+        Whether the rule shows the full set by itself, whatever the bounds of θ.
+    now, worst
+        Of such a rule: what the sum will not exceed from now on, and where it would be if all that
+        waits should miss.
     premises
         What the claim rests on, as far as the rule knows it.
     """
@@ -113,6 +118,9 @@ class Claim(NamedTuple):
     growth: float = 0.0
     rounding: float = 0.0
     counted: bool = False
+    bounded: bool = False
+    now: float | None = None
+    worst: float | None = None
     premises: tuple[Premise, ...] = ()
 
 
@@ -129,15 +137,41 @@ class Step(Protocol, metaclass=Capability):
 
 
 @runtime_checkable
-class Floored(Protocol, metaclass=Capability):
-    """A step rule that keeps θ from falling without end.
+class Accounts(Step, Protocol, metaclass=Capability):
+    """A step rule that keeps a book of what waits, and says itself how large a set must be.
 
-    `least(params, waited)` is a pure function: what θ is lifted to where it is lower, when so many
-    other predictions have waited for their label.
+    Pure functions; `params` are those of the part, then the most a label can raise θ by, and half
+    of what a full set is sure to lower it by. The first two numbers of the book are how many
+    predictions wait and how many of those have a set that is not full.
+
+        ask(params, theta, book) -> (book, press, habit)    before a set is made: press is what the
+                                                            stretch takes in place of θ, ±inf for
+                                                            the full and the empty set
+        opened(book, full) -> book                          once it is shown
+        settled(book, excess, full, habit) -> book          once its label is judged
+        dropped(book, full) -> book                         or if it never will be
+        begun(params, theta, book) -> book                  where a segment begins
+        least(params, habit) -> float                       what θ is lifted to after a label
+
+    While nothing waits sets are full from θ = `limit` on, and empty from −limit on if `two_sided`.
     """
 
     @property
+    def ask(self) -> Any: ...
+    @property
+    def opened(self) -> Any: ...
+    @property
+    def settled(self) -> Any: ...
+    @property
+    def dropped(self) -> Any: ...
+    @property
+    def begun(self) -> Any: ...
+    @property
     def least(self) -> Any: ...
+    @property
+    def limit(self) -> float: ...
+    @property
+    def two_sided(self) -> bool: ...
 
 
 @runtime_checkable

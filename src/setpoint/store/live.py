@@ -75,7 +75,7 @@ class Live:
             receipts = [(id_from(row.id), *from_text(row.receipt)[1:]) for row in saved.waiting]
             self.waiting = {
                 id: (row, shown)
-                for (id, _, shown, _, _), row in zip(receipts, saved.waiting, strict=True)
+                for (id, _, shown, *_), row in zip(receipts, saved.waiting, strict=True)
             }
             content["missing"], content["last"] = settings["missing"], None
             content["receipts"] |= {
@@ -126,7 +126,7 @@ class Live:
     def predict(self, id: Id | None, prediction: Any) -> tuple[Id, Any, bool]:
         """Shows a set; a prediction that is known is answered as before."""
         if id is not None and (row := self.row(id)) is not None:
-            before, _, shown, _, _ = from_text(row.receipt)
+            before, _, shown, *_ = from_text(row.receipt)
             if before != prediction:
                 raise InputError(
                     f"another prediction was made under the id {row.id}: use an id once"
@@ -328,7 +328,7 @@ def _quick() -> Any:
 
 def _text(prediction: Any, receipt: Receipt) -> str:
     """A prediction and its receipt as `to_text` gives them; plain intervals take a short way."""
-    _, reading, shown, lam, leader = receipt
+    _, reading, shown, lam, leader, habits = receipt
     quick = _quick()
     if (
         quick is not None
@@ -341,9 +341,10 @@ def _text(prediction: Any, receipt: Receipt) -> str:
     ):
         lower, upper = shown.lower, shown.upper
         try:
-            if isfinite(sum(prediction, sum(reading, lower + upper + lam))):
+            if isfinite(sum(prediction, sum(reading, lower + upper + lam + sum(habits)))):
                 ends = {"$interval": (lower, upper)}
-                value = {"$tuple": (prediction, {"$tuple": reading}, ends, lam, leader)}
+                rest = lam, leader, {"$tuple": habits}
+                value = {"$tuple": (prediction, {"$tuple": reading}, ends, *rest)}
                 return quick(value).decode()  # type: ignore[no-any-return]
         except OverflowError:  # a long number
             pass

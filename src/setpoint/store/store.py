@@ -287,7 +287,7 @@ class Store:
             stream, rows = self.read(name), self._database.answered(name, RECENT)
         recent, waiting = [], len(stream.pending)
         for row in rows:
-            _, reading, shown, _, _ = from_text(row.receipt)
+            _, reading, shown, *_ = from_text(row.receipt)
             label = stream.controller.sets.label(loads(row.y or "null"))
             recent.append((shown, loads(row.loss or "null"), label, reading, waiting))
         return summarise(stream.controller, stream.state, waiting=waiting, recent=recent)
@@ -301,7 +301,7 @@ class Store:
             with self._used():
                 rows = self._database.history(name, after, int(min(left, 1000)))
             for row in rows:
-                prediction, _, shown, lam, _ = from_text(row.receipt)
+                prediction, _, shown, lam, *_ = from_text(row.receipt)
                 yield {
                     "number": row.number, "id": id_from(row.id), "prediction": prediction,
                     "shown": described(shown), "lam": lam, "y": row.y and loads(row.y),

@@ -13,8 +13,8 @@ from setpoint._check import number
 from setpoint.errors import SetpointError
 from setpoint.losses import Calms, Counts, Keeps, declaration
 from setpoint.sets import Multilabel, PixelScale, Shares, Sides, Widen
-from setpoint.steps import Claim, Floored, Within
-from setpoint.stretches import Saturates
+from setpoint.steps import Accounts, Claim, Within
+from setpoint.stretches import Always
 from setpoint.testing.parts import (
     LAMS,
     LEVELS,
@@ -338,9 +338,8 @@ _THETAS = (
 
 
 def _phi(stretch: Any, params: Memory, memory: Memory, theta: float) -> float:
-    lam = one_answer(stretch, "φ", stretch.phi, params, memory, theta, 0.0)
-    endless = isinstance(stretch, Saturates) and lam in (inf, -inf)
-    if type(lam) is not float or not (isfinite(lam) or endless):
+    lam = one_answer(stretch, "φ", stretch.phi, params, memory, theta)
+    if type(lam) is not float or not (isfinite(lam) or isinstance(stretch, Always)):
         raise broken(stretch, f"φ(θ) is a finite float, got {lam!r} at θ = {theta}, {memory}")
     return lam
 
@@ -389,7 +388,7 @@ def _moved(stretch: Any, params: Memory, first: Memory) -> list[Memory]:
     steps = [(float(e), float(s), float(at)) for e, s, at in rng.normal(size=(200, 3))]
     extremes = product((0.9, -0.1, 0.0, 1e6, -1e6), (inf, -inf, 1e300, -1e300, 0.0), (0.0, 1e300))
     for excess, score, lam in (*steps, *extremes):
-        moved = one_answer(stretch, "move", stretch.move, params, memory, excess, score, lam, 0.0)
+        moved = one_answer(stretch, "move", stretch.move, params, memory, excess, score, lam)
         where = f"by excess {excess}, score {score}, λ = {lam} from {memory}"
         memory = memory_of(stretch, moved, f"memory, moved {where},", like=memory)
         if not all(low <= number <= high for number in memory):
@@ -496,19 +495,30 @@ def _check_claim(
     """Σ(l − r) against what the rule claims, where losses obey the safeguard and nothing else."""
     theta, memory, total, loss = within.start, first, 0.0, 1.0
     lowest = highest = lifted = 0.0
-    waiting: list[float] = []
+    waiting: list[tuple[float, bool, bool, float]] = []
+    book: Any = step if isinstance(step, Accounts) else None
+    if book is not None:
+        within = within._replace(low=-inf, high=inf, pace=-0.5 * within.fall)
+        params = (*params, within.rise, within.pace)
+        memory = book.begun(params, theta, memory)
+        within = within._replace(pending=1) if book.two_sided else within
     for labels in range(1, 501):
         while len(waiting) < within.pending:
-            waiting.append(theta)
-        shown = waiting.pop(int(rng.integers(len(waiting))))
+            full, empty, habit = theta > within.high, theta < within.low, 0.0
+            if book is not None:
+                memory, press, habit = book.ask(params, theta, memory)
+                full, empty = press == inf, press == -inf
+                memory = book.opened(memory, full)
+            waiting.append((theta, full, empty, habit))
+        shown, full, empty, habit = waiting.pop(int(rng.integers(len(waiting))))
         draw = float(rng.random())
         loss = _push(policy, theta, within, loss, draw)
-        loss = 0.0 if shown > within.high else 1.0 if shown < within.low else loss
+        loss = 0.0 if full else 1.0 if empty else loss
         excess = within.fall + loss
         critical = shown + (draw if excess > 0.0 else -draw)
         theta, memory = _stepped(step, params, theta, memory, excess, critical, directed)
-        if isinstance(step, Floored):
-            least = step.least(params, within.waited)
+        if book is not None:
+            memory, least = book.settled(memory, excess, full, habit), book.least(params, habit)
             theta, lifted = max(theta, least), lifted + max(least - theta, 0.0)
         total += excess
         lowest, highest = min(lowest, total), max(highest, total)
