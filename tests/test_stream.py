@@ -562,3 +562,63 @@ def test_after_any_mixture_of_calls_the_counts_add_up() -> None:
     assert stream.theta == pytest.approx(0.5 * excess)
     risk = stream.certificate().risks[0]
     assert risk.identity == pytest.approx(risk.mean)
+
+
+def learnt(stream: sp.Stream) -> Any:
+    """What a reset forgets, and what it must not touch."""
+    state = stream.state
+    return (state.memory, state.table, state.stretch), state.risks
+
+
+@pytest.mark.parametrize(
+    "controller",
+    [
+        sp.intervals(),
+        sp.intervals(period=3, means=2),
+        sp.Controller(
+            sp.sets.Widen(),
+            sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5)),
+            sp.stretches.ErrorAdaptive(0.1, 0.1, -1.0, 1.0),
+        ),
+    ],
+)
+def test_a_new_model_begins_with_nothing_learnt_and_the_account_goes_on(
+    controller: sp.Controller, tmp_path: Any
+) -> None:
+    stream = sp.Stream(controller)
+    for row in range(40):
+        stream.predict((0.0, 1.0), id=row)
+        if row >= 3:
+            stream.update(5.0 if row % 3 else 0.5, id=row - 3)
+    (_, risks), fresh = learnt(stream), learnt(sp.Stream(controller))[0]
+    before = stream.certificate()
+    stream.reset()
+    assert learnt(stream) == (fresh, risks)
+    assert str(stream.certificate()) == str(before)
+    stream.save(tmp_path / "a.zip")
+    stream = sp.Stream.load(tmp_path / "a.zip")
+    for row in (37, 38, 39):  # of the old model: counted, and not learnt from
+        assert stream.update(9.0, id=row) == 1.0
+    assert learnt(stream)[0] == fresh
+    assert stream.state.risks[0].judged == risks[0].judged + 3
+    stream.predict((0.0, 1.0))
+    stream.update(9.0)
+    assert learnt(stream)[0] != fresh
+
+
+def test_a_window_of_scores_begins_anew_with_the_model() -> None:
+    stream = sp.Stream(sp.presets.aci(size=5))
+    for y in (1.0, 2.0, 3.0):
+        stream.predict(0.0)
+        stream.update(y)
+    stream.predict(0.0, id="old")
+    stream.reset()
+    stream.update(4.0, id="old")
+    assert list(stream.state.sets.memory) == list(sp.presets.aci(size=5).init().sets.memory)
+
+
+def test_a_restated_value_is_refused_by_name_and_changes_nothing() -> None:
+    stream = sp.Stream(sp.intervals())
+    stream.predict((0.0, 1.0), id="monday")
+    stream.update(0.5, id="monday")
+    refused(stream, AnsweredReceipt, lambda: stream.update(9.0, id="monday"), "a restated value")

@@ -309,6 +309,7 @@ _RECEIPTS = {
     "given": (lambda value: value is None or _COUNT[0](value), f"None or {_COUNT[1]}"),
     "overflow": _one_of("refuse", "expire"),
     "closed": (_pairs, "a list of pairs"),
+    "former": (lambda value: isinstance(value, list), "a list of ids"),
 }
 _OPTIONS = {"missing": _one_of("raise", "skip")}
 

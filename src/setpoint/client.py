@@ -99,6 +99,10 @@ class _Requests:
         body = {"risk": risk, "level": level, "bounds": bounds, "step": step}
         return self._send("PATCH", _stream(name), body)
 
+    def reset(self, name: str) -> Any:
+        """Forgets what a stream has learnt of its model, because another one takes its place."""
+        return self._send("PATCH", _stream(name), {"reset": True})
+
     def streams(self, search: str = "", limit: int = 100) -> Any:
         """Streams, those in trouble first."""
         return self._send("GET", "/v1/streams", None, {"search": search, "limit": limit})

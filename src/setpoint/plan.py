@@ -124,14 +124,18 @@ class Plan(NamedTuple):
     packed: dict[str, Any]
 
     def take_in(
-        self, state: State, base: Any, shown: Any, y: Any, lam: Any, leader: int, habits: Memory
-    ) -> tuple[float, ...]:
+        self, state: State, base: Any, shown: Any, y: Any, lam: Any, leader: int, habits: Memory,
+        teaches: bool = True,
+    ) -> tuple[float, ...]:  # fmt: skip
         """Takes the label of a shown set into a state: the loss of each risk, NaN if unjudged.
 
-        Nothing is changed before everything is computed and checked.
+        Nothing is changed before everything is computed and checked. A label that teaches nothing
+        is judged and counted only.
         """
         position, values, lams = self.judge(state, base, shown, y, lam, leader, habits)
         stage, window = self.stage, state.sets
+        if not teaches:
+            position, stage, window = (position[0], state.position[1]), None, None
         if window is not None:
             weighed = window.weigh(base, y)
         if stage is not None:

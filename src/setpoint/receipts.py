@@ -128,6 +128,7 @@ class Receipts:
 
     `only` is the one that waits alone under a generated id, the common case: its fields in a bare
     tuple, which is made faster. It is None where nothing waits, or where `several` holds what does.
+    `former` are the ids of those whose model has been replaced: their labels teach nothing.
 
     Parameters
     ----------
@@ -137,7 +138,9 @@ class Receipts:
         What happens to one more: "refuse" raises `PendingFull`, "expire" drops the oldest.
     """
 
-    __slots__ = ("closed", "forgetful", "given", "limit", "only", "overflow", "serial", "several")
+    __slots__ = (
+        "closed", "forgetful", "former", "given", "limit", "only", "overflow", "serial", "several",
+    )  # fmt: skip
 
     def __init__(self, limit: int, overflow: str) -> None:
         self.limit, self.overflow = limit, overflow
@@ -147,6 +150,7 @@ class Receipts:
         self.given: int | None = None  # the serial number at which the first given id came
         self.forgetful = False
         self.closed: dict[Id, str] = {}
+        self.former: frozenset[Id] = frozenset()
 
     def __len__(self) -> int:
         return len(self.several) if self.only is None else 1
@@ -203,6 +207,8 @@ class Receipts:
         if self.only is None:
             del self.several[id]
         self.only = None
+        if self.former:
+            self.former -= {id}
         if self.given is not None or how != "answered":
             self.closed[id] = how
             if len(self.closed) > _REMEMBERED:
@@ -238,7 +244,10 @@ class Receipts:
         if how == "closed":
             return UnknownReceipt(f"the prediction {id!r} was answered or given up long ago")
         if how == "answered":
-            return AnsweredReceipt(f"the prediction under the id {id!r} already has its label")
+            return AnsweredReceipt(
+                f"the prediction under the id {id!r} already has its label, which was counted and "
+                "learnt from: a restated value cannot take its place"
+            )
         return ExpiredReceipt(f"the prediction under the id {id!r} was given up ({how})")
 
     def content(self, *, waiting: bool = True) -> dict[str, Any]:
@@ -252,6 +261,7 @@ class Receipts:
             "waiting": [tuple(receipt) for receipt in self.waiting.values()] if waiting else [],
             "alone": waiting and self.only is not None,
             "closed": list(self.closed.items()),
+            "former": list(self.former),
         }
 
     @classmethod
@@ -260,6 +270,7 @@ class Receipts:
         receipts = cls(content["max_pending"], content["overflow"])
         receipts.serial, receipts.given = content["serial"], content["given"]
         receipts.forgetful, receipts.closed = content["forgetful"], dict(content["closed"])
+        receipts.former = frozenset(content["former"])
         waiting = [Receipt(*fields) for fields in content["waiting"]]
         if content["alone"]:
             (receipts.only,) = waiting

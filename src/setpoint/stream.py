@@ -188,7 +188,8 @@ class Stream:
             self._last = None
             return self._give_up(name, "missing")
         label = self._sets.label(y)
-        values = self._plan.take_in(state, reading, shown, label, lam, leader, habits)
+        teaches = not receipts.former or name not in receipts.former
+        values = self._plan.take_in(state, reading, shown, label, lam, leader, habits, teaches)
         if receipts.only is not None and receipts.given is None:
             receipts.only = None
         else:
@@ -418,7 +419,8 @@ class Stream:
     ) -> None:
         """Changes the level, the step rule or the bounds of a risk from now on.
 
-        θ and every memory go on; the certificate begins a new segment, and keeps the earlier ones.
+        θ and every memory go on, an account with its debt too; what waits is judged by the new
+        terms. The certificate begins a new segment, and keeps the earlier ones.
         """
         risks = list(self._controller.risks)
         if whole(risk, "risk", 0) >= len(risks):
@@ -452,6 +454,19 @@ class Stream:
         if self._watch is not None:
             self._watch.begin([other.level for other in risks])
             self._watch.limits = self._limits(self._watch)
+
+    def reset(self) -> None:
+        """Forgets what was learnt of the model, because another one takes its place.
+
+        The correction, the memory of the stretch and a window of scores begin anew. θ goes on, an
+        account with its debt too: what was lost stays lost, and the certificate goes on. What waits
+        is still judged and counted, and teaches nothing.
+        """
+        state, first = self._state, self._controller.init()
+        state.memory, state.table, state.sets = first.memory, first.table, first.sets
+        state.position = state.position[0], first.position[1]
+        self._receipts.former = frozenset(self._receipts.waiting)
+        self._adopt(self._controller)
 
     def _limits(self, watch: Watch) -> tuple[float | None, ...]:
         """What the mean of a window should not exceed: the tolerance, or the guarantee's own."""
@@ -602,7 +617,7 @@ class _Shared(Stream):
 for _name in (
     "predict", "update", "issue", "peek", "read", "update_many", "predict_many", "attempt", "drop",
     "receipt", "pending", "closed", "hand_over", "state", "theta", "lam", "info", "certificate",
-    "recent", "summary", "coverage", "change", "content", "restore", "snapshot", "revert",
+    "recent", "summary", "coverage", "change", "reset", "content", "restore", "snapshot", "revert",
     "rehearse", "save", "header", "to_frame",
     "plot", "_repr_html_", "__reduce__", "__repr__",
 ):  # fmt: skip

@@ -83,8 +83,12 @@ class New(Struct, forbid_unknown_fields=True):
 
 
 class Alteration(Struct, forbid_unknown_fields=True):
-    """What is held from now on: another level, other bounds, another step rule of one risk."""
+    """What is held from now on: another level, other bounds, another step rule of one risk.
 
+    `reset` forgets what was learnt of the model, because another one takes its place.
+    """
+
+    reset: bool = False
     risk: int = 0
     level: float | None = None
     bounds: tuple[float, float] | None = None

@@ -331,7 +331,10 @@ class Service:
         return await self.show(request)
 
     async def change(self, request: Request) -> Response:
-        """Changes a level, a step rule or bounds; the certificate begins a new segment."""
+        """Changes a level, a step rule or bounds, or forgets what was learnt of the model.
+
+        After a change the certificate begins a new segment.
+        """
         asked, name = self._read(await self._body(request), api.Alteration), _name(request)
         step = None
         if asked.step is not None:
@@ -339,7 +342,11 @@ class Service:
             step = spec.make("steps", str(asked.step.get("part")), options)
         await self._known(name)
         options = {"level": asked.level, "bounds": asked.bounds, "step": step}
-        await self.worker.call(lambda: self.store.stream(name).change(risk=asked.risk, **options))
+        if asked.reset:
+            await self.worker.call(lambda: self.store.stream(name).reset())
+        if not asked.reset or any(value is not None for value in options.values()):
+            held = partial(self.store.stream(name).change, risk=asked.risk, **options)
+            await self.worker.call(held)
         return await self.show(request)
 
     async def streams(self, request: Request) -> Response:

@@ -221,6 +221,11 @@ class Live:
         self.changes = self.dirty = True
         return True
 
+    def reset(self) -> None:
+        """Forgets what was learnt of the model."""
+        self.stream.reset()
+        self.changes = self.dirty = True
+
     # What is written
 
     def change(self) -> Change:

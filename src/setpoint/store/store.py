@@ -477,6 +477,11 @@ class StoredStream:
         with self._live() as live:
             return live.modify(risk, given)
 
+    def reset(self) -> None:
+        """As `Stream.reset`: forgets what was learnt of a model that another one replaces."""
+        with self._live() as live:
+            live.reset()
+
     def apply(self, events: Iterable[Any]) -> list[dict[str, Any]]:
         """As `Store.apply`, for events that name no other stream."""
         return self._store.apply(events, self.name)
