@@ -93,6 +93,8 @@ def test_a_stream_lives_through_all_of_its_operations(serving: Serving) -> None:
         assert "level = 0.3" in changed["controller"]
         client.change("demand", level=0.3)
         assert len(client.certificate("demand")["earlier"]) == 1
+        assert client.reset("demand")["levels"] == [0.3]
+        assert len(client.certificate("demand")["earlier"]) == 1  # the account goes on
         row = client.show("demand")
         assert (row["predictions"], row["labels"], row["waiting"]) == (3, 0, 0)
         assert row["summary"]["recent"] == 2
