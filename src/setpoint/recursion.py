@@ -116,18 +116,18 @@ def recursion(
         A set of this λ then counts as shown.
         """
         risks, memory = position
-        risks, above, low, below, leader, _, lams, habits = look(
+        books, above, low, below, leader, _, lams, habits = look(
             numbers[0], numbers[1], risks, memory
         )
         if split:  # every risk has its own set
             if booked:
-                risks = enter(risks, lams)
+                risks = enter(risks, books, lams)
             return (risks, memory), lams, 0, habits
         below = low if some else below
         lam = merge(lams) if several else lams[0]
         lam = inf if above else (-inf if below else lam)
         if booked:
-            risks = enter(risks, lam)
+            risks = enter(risks, books, lam)
         return (risks, memory), lam, TORN if above & low else leader, habits
 
     def learn(
@@ -158,33 +158,31 @@ def recursion(
 
 
 def _looking(link: Link, phi: Any, place: int, split: bool, alone: bool, rest: Any) -> Any:
-    """Of each risk whether θ is above or below its bounds, and λ; and who asks for the largest."""
+    """Of each risk its book, whether θ is beyond its bounds, and λ; and who asks for most."""
     ask = link.book.ask if link.book is not None else None
 
     def look(each: Any, params: Any, risks: Any, memory: Memory) -> Any:
         _, bottom, top, _, step_params = each[0]
         risk, habit = risks[0], 0.0
-        press = theta = risk[0]
-        above, below = theta > top, theta < bottom
+        press, book = risk[0], risk[8]
+        above, below = press > top, press < bottom
         if ask is not None:
-            theta, first, judged, unjudged, total, lifts, lifted, loss, book = risk
-            book, press, habit = ask(step_params, theta, book)
-            risk = (theta, first, judged, unjudged, total, lifts, lifted, loss, book)
+            book, press, habit = ask(step_params, press, book)
             above, below = above | (press == inf), below | (press == -inf)
         if ((ask is not None) | split | alone) & (above | below):
             lam = inf if above else -inf  # φ is asked within the bounds only
         else:
             lam = phi(params, memory, press)
         if rest is None:
-            return (risk,), above, below, below, place, lam, (lam,), (habit,)
+            return (book,), above, below, below, place, lam, (lam,), (habit,)
         others, full, low, empty, leader, largest, lams, habits = rest(
             each[1:], params, risks[1:], memory
         )
         leads = lam >= largest
         leader, largest = place if leads else leader, lam if leads else largest
         full, low, empty = full | above, low | below, empty & below
-        risks, lams, habits = (risk,) + others, (lam,) + lams, (habit,) + habits  # noqa: RUF005
-        return risks, full, low, empty, leader, largest, lams, habits
+        books, lams, habits = (book,) + others, (lam,) + lams, (habit,) + habits  # noqa: RUF005
+        return books, full, low, empty, leader, largest, lams, habits
 
     return look
 
@@ -193,16 +191,14 @@ def _entering(link: Link, split: bool, rest: Any) -> Any:
     """Risks once a set is shown."""
     opened = link.book.opened if link.book is not None else None
 
-    def enter(risks: Any, lam: Any) -> Any:
+    def enter(risks: Any, books: Any, lam: Any) -> Any:
         risk = risks[0]
         if opened is not None:
             own = lam[0] if split else lam
-            theta, first, judged, unjudged, total, lifts, lifted, loss, book = risk
-            book = opened(book, own == inf)
-            risk = (theta, first, judged, unjudged, total, lifts, lifted, loss, book)
+            risk = risk[:8] + (opened(books[0], own == inf),)  # noqa: RUF005
         if rest is None:
             return (risk,)
-        return (risk,) + rest(risks[1:], lam[1:] if split else lam)  # noqa: RUF005
+        return (risk,) + rest(risks[1:], books[1:], lam[1:] if split else lam)  # noqa: RUF005
 
     return enter
 
@@ -215,9 +211,7 @@ def _leaving(link: Link, split: bool, rest: Any) -> Any:
         risk = risks[0]
         if dropped is not None:
             own = lam[0] if split else lam
-            theta, first, judged, unjudged, total, lifts, lifted, loss, book = risk
-            book = dropped(book, own == inf)
-            risk = (theta, first, judged, unjudged, total, lifts, lifted, loss, book)
+            risk = risk[:8] + (dropped(risk[8], own == inf),)  # noqa: RUF005
         if rest is None:
             return (risk,)
         return (risk,) + rest(risks[1:], lam[1:] if split else lam)  # noqa: RUF005

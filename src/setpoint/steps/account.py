@@ -34,20 +34,20 @@ _MOST = 50.0 / 0.15
 class Book(NamedTuple):
     """What an account remembers besides S.
 
-    `waiting` predictions are open, `exposed` of them with a set that is not full; `mean` is the
-    mean number of others that waited. `bound` is L, `debt` D, `gain` that of the last set, `recent`
-    the excess of recent labels, `settled` is u. Since the segment began `most` is the largest bound
-    and `widest` the largest habit.
+    `waiting` predictions are open, `exposed` of them with a set that is not full; `settled` is u
+    and `recent` the excess of recent labels. `mean` is the mean number of others that waited,
+    `bound` is L, `debt` D, `gain` that of the last set. Since the segment began `most` is the
+    largest bound and `widest` the largest habit.
     """
 
     waiting: float = 0.0
     exposed: float = 0.0
+    settled: float = 0.0
+    recent: float = 0.0
     mean: float = 0.0
     bound: float = 0.0
     debt: float = 0.0
     gain: float = 0.0
-    recent: float = 0.0
-    settled: float = 0.0
     most: float = 0.0
     widest: float = 0.0
 
@@ -55,7 +55,7 @@ class Book(NamedTuple):
 def ask(params: Memory, theta: float, book: Memory) -> tuple[Memory, float, float]:
     """The book when a set is asked for, how hard S presses for a larger set, and the habit."""
     limit, share, gain, ease, ahead, wall, _, two_sided, rise, pace = params
-    waiting, exposed, mean, bound, debt, last, recent, settled, most, widest = book
+    waiting, exposed, settled, recent, mean, bound, debt, last, most, widest = book
     mean += _RATE * (waiting - mean)
     habit = waiting if waiting > mean else mean
     kept = limit + share * habit
@@ -82,25 +82,22 @@ def ask(params: Memory, theta: float, book: Memory) -> tuple[Memory, float, floa
     press = -inf if (two_sided > 0.0) & (pressing <= -room) else press
     most = needed if needed > most else most
     widest = habit if habit > widest else widest
-    book = (waiting, exposed, mean, bound, debt, gain, recent, settled, most, widest)
+    book = (waiting, exposed, settled, recent, mean, bound, debt, gain, most, widest)
     return book, press, habit
 
 
 def opened(book: Memory, full: bool) -> Memory:
     """The book once the set is shown."""
-    waiting, exposed, mean, bound, debt, gain, recent, settled, most, widest = book
-    exposed = exposed if full else exposed + 1.0
-    settled = settled + 1.0 if full else 0.0
-    return waiting + 1.0, exposed, mean, bound, debt, gain, recent, settled, most, widest
+    exposed, settled = (book[1], book[2] + 1.0) if full else (book[1] + 1.0, 0.0)
+    return (book[0] + 1.0, exposed, settled) + book[3:]  # noqa: RUF005
 
 
 def settled(book: Memory, excess: float, full: bool, habit: float) -> Memory:
     """The book once the label of a set is judged; the habit is that of its set."""
-    waiting, exposed, mean, bound, debt, gain, recent, settled, most, widest = book
-    recent += (excess - recent) / (1.0 + habit)
-    exposed = exposed if full else exposed - 1.0
+    exposed, settled = book[1] if full else book[1] - 1.0, book[2]
     settled = settled - 1.0 if full & (settled > 0.0) else settled
-    return waiting - 1.0, exposed, mean, bound, debt, gain, recent, settled, most, widest
+    recent = book[3] + (excess - book[3]) / (1.0 + habit)
+    return (book[0] - 1.0, exposed, settled, recent) + book[4:]  # noqa: RUF005
 
 
 def dropped(book: Memory, full: bool) -> Memory:
@@ -110,10 +107,10 @@ def dropped(book: Memory, full: bool) -> Memory:
 
 def begun(params: Memory, theta: float, book: Memory) -> Memory:
     """The book where a segment begins: what is guaranteed starts from V as it is now."""
-    waiting, exposed, mean, _, debt, gain, recent, _, _, widest = book
+    waiting, exposed, _, recent, mean, _, debt, gain, _, widest = book
     worst = theta + params[8] * exposed
     widest = widest if waiting > 0.0 else 0.0
-    return waiting, exposed, mean, worst, debt, gain, recent, 0.0, worst, widest
+    return waiting, exposed, 0.0, recent, mean, worst, debt, gain, worst, widest
 
 
 def account(
