@@ -186,6 +186,18 @@ class Controller:
                     f"the account of {risk.name} has a limit of its own: leave out bounds, got "
                     f"{risk.bounds}"
                 )
+            promise = declaration(risk.loss)
+            excess = promise.full - risk.level
+            if (-excess if promise.grows else excess) > 0.0:
+                raise InputError(
+                    f"an account holds nothing where the full set costs too much: {risk.name} is "
+                    f"{promise.full:g} there, and the level {risk.level:g}"
+                )
+            if promise.grows and risk.unjudged == "zero" and risk.level > 0.0:
+                raise InputError(
+                    f'unjudged="zero" would charge the account of {risk.name} for labels that '
+                    'tell nothing: use unjudged="skip"'
+                )
             if not isfinite(step_params(risk)[-2]):
                 raise InputError(
                     f"an account needs a loss with a limit, and {risk.name} has none: give a cap"
@@ -392,8 +404,13 @@ def matching(controller: Controller, state: State) -> State:
 
 
 def _kinds(terms: tuple[Any, ...]) -> list[str]:
-    """The names of family, stretch and correction in some terms: what θ and memories mean."""
-    return [term.partition("(")[0] for term in terms if type(term) is str]
+    """The names of steps, family, stretch and correction in terms: what θ and memories mean."""
+    steps = [term[7] for term in terms if type(term) is tuple and len(term) > 7]
+    named = [*steps, *(term for term in terms if type(term) is str)]
+    return [
+        term.partition("(")[0] + (" on two sides" if "two_sided=True" in term else "")
+        for term in named
+    ]
 
 
 def described(part: Any) -> str:

@@ -19,6 +19,7 @@ from setpoint.errors import (
     UnknownReceipt,
 )
 from setpoint.guarantee import Certificate, RiskCertificate, pooled
+from setpoint.plan import plan
 from setpoint.receipts import Id, checked_id, labelled
 from setpoint.steps import Accounts
 from setpoint.stream import Stream
@@ -82,7 +83,7 @@ class Groups:
 
     A row is shown the set of its group's θ, so the risk is held in every group, and with it over
     all. The marginal θ learns beside them from every row, on the sets it would have shown; a group
-    seen for the first time begins where the marginal θ is.
+    seen for the first time begins where the marginal θ is, and with an account of its own, at 0.
 
     Parameters
     ----------
@@ -120,6 +121,11 @@ class Groups:
         max_pending: int = 10_000,
         missing: str = "raise",
     ) -> None:
+        if plan(controller).at_once:
+            raise InputError(
+                "a two-sided account needs every label before the next prediction, and those of "
+                "other groups come between: leave out two_sided"
+            )
         self._most = whole(most, "most", 1)
         self._limit = whole(max_pending, "max_pending", 1)
         self._missing = choice(missing, "missing", ("raise", "skip"))
@@ -169,7 +175,7 @@ class Groups:
         return shown
 
     def _begun(self, key: Id) -> Stream:
-        """A new group, which begins where the marginal θ is."""
+        """A new group: it begins where the marginal θ is, its account at 0."""
         if len(self._streams) >= self._most:
             raise InputError(f"there may be at most {self._most:,} groups, {key!r} is one more")
         state, first = self._marginal.state, self.controller.init()
@@ -207,7 +213,8 @@ class Groups:
 
     def peek(self, prediction: Any, group: Id) -> Any:
         """The set `predict` would show now, without waiting for a label."""
-        return self._streams.get(checked_id(group, "a group"), self._marginal).peek(prediction)
+        key = checked_id(group, "a group")
+        return (self._streams.get(key) or self._begun(key)).peek(prediction)
 
     def drop(self, id: Id | None = None) -> None:
         """Gives up a prediction whose label will not come."""

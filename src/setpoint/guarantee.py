@@ -43,6 +43,10 @@ class Status(StrEnum):
     BROKEN = "broken"
 
 
+_SIDES = {"both": "more or less than", "upper": "above", "lower": "below"}
+"""Where a bound on windows lies, in words."""
+
+
 class Bound(NamedTuple):
     """The most that Σ(l − r) can be, for every stream; None where nothing is guaranteed.
 
@@ -76,7 +80,8 @@ class RiskCertificate:
     window
         A constant C such that Σ(l − r) stays within ±C on every window; None where there is none.
     window_sided
-        "both" if it holds in both directions, "upper" if only excess is bounded.
+        "both" if it holds in both directions, "upper" if only an excess is bounded, "lower" if
+        only what is missing is.
     growth
         `constant_lower` and `constant_upper` grow with T to this power; 0 where they do not.
     spread
@@ -84,7 +89,7 @@ class RiskCertificate:
     theta, first
         θ now and when the segment began.
     lifts, lifted
-        How often and how far anti-windup raised θ.
+        How often and how far its floor or anti-windup raised θ.
     rounding
         How far rounding may take the mean beyond its bound.
     premises
@@ -95,11 +100,11 @@ class RiskCertificate:
         Whether people are told the constants as counts in that unit.
     asked
         The coverage asked for, where the mean loss is the share of labels missed, else None.
-    from_now
+    from_now, habit
         Of an account: what Σ(l − r) since the segment began will not exceed from now on, as long as
-        no more labels wait than usual; it falls again after an outage. Else None.
+        no more than `habit` others wait when a set is made; it falls again after an outage.
     worst
-        Of an account: Σ(l − r) if all that waits should miss, else None.
+        Of an account: what `account` would be if all that waits should miss, else None.
     """
 
     name: str
@@ -126,11 +131,12 @@ class RiskCertificate:
     counted: bool = False
     asked: float | None = None
     from_now: float | None = None
+    habit: float = 0.0
     worst: float | None = None
 
     @property
     def account(self) -> float:
-        """Σ(l − r) as it presses: θ of an account, what the floor lifted included."""
+        """Σ(l − r) as it presses: θ of an account, which goes on through segments and lifts."""
         return self.theta if self.counted else self.excess
 
     @property
@@ -159,7 +165,7 @@ class RiskCertificate:
             and (self.lower is None or excess >= self.lower - slack)
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self, since: str = "the start") -> dict[str, Any]:
         """Everything as plain dicts, lists and finite numbers, with the verdict."""
         return {
             **{name: _jsonable(value) for name, value in asdict(self).items()},
@@ -171,7 +177,7 @@ class RiskCertificate:
             "bound": self.bound._asdict(),
             "status": self.status.value,
             "verdict": self.verdict,
-            "words": list(self.words().values()),
+            "words": list(self.words(since).values()),
         }
 
     def words(self, since: str = "the start") -> dict[str, str]:
@@ -203,7 +209,7 @@ class RiskCertificate:
             said["budget"] += f": {self._shares()} of {labels}"
         said |= self._waiting(most)
         if self.window is not None:
-            limit = "more or less than" if self.window_sided == "both" else "above"
+            limit = _SIDES[self.window_sided]
             said["any window"] = f"at most {self.window:.4g} {self.unit[1]} {limit} {level}"
         return said
 
@@ -211,7 +217,8 @@ class RiskCertificate:
         """What labels that wait, or have waited, make of a budget."""
         said, unit = {}, self.unit[1]
         if self.from_now is not None and most is not None and self.from_now < most - 1e-9:
-            said["from now on"] = f"at most {self.from_now:.4g} {unit}, if labels wait as usual"
+            others = f"at most {self.habit:.0f} others wait" if self.habit > 0.5 else "none waits"
+            said["from now on"] = f"at most {self.from_now:.4g} {unit}, as long as {others}"
         if self.worst is not None and self.worst > self.theta + 1e-9:
             worst = self.worst - self.first - self.lifted
             said["waiting"] = f"{worst:+.1f} {unit} if everything that waits should miss"
@@ -308,7 +315,7 @@ class Certificate:
         """
         plain = {each.name: getattr(self, each.name) for each in fields(self)}
         plain["earlier"] = list(self.earlier)
-        plain["risks"] = [risk.as_dict() for risk in self.risks]
+        plain["risks"] = [risk.as_dict(self._since) for risk in self.risks]
         return plain
 
     def summary(self) -> str:
@@ -316,8 +323,15 @@ class Certificate:
 
         The text of the whole certificate is `str(certificate)`.
         """
-        said = [(risk, next(iter(risk.words().values()), "no label yet")) for risk in self.risks]
+        said = [
+            (risk, next(iter(risk.words(self._since).values()), "no label yet"))
+            for risk in self.risks
+        ]
         return "\n".join(f"{risk.name}: {words}; {risk.verdict}" for risk, words in said)
+
+    @property
+    def _since(self) -> str:
+        return "the last change" if self.earlier else "the start"
 
     def plot(self) -> Any:
         """A plotly figure of each mean loss within its guarantee; it needs the extra `plots`."""
@@ -332,9 +346,8 @@ class Certificate:
         lines = [f"certificate: {_counted(len(self.risks), 'risk')}"]
         if self.earlier:
             lines[0] += f", segment {len(self.earlier) + 1} (the last change began it)"
-        since = "the last change" if self.earlier else "the start"
         for number, risk in enumerate(self.risks, 1):
-            lines += ["", *_risk_lines(number, risk, since)]
+            lines += ["", *_risk_lines(number, risk, self._since)]
         lines += ["", f"  safeguard   full set {self.full:,} times, empty set {self.empty:,} times"]
         unseen = self.missing + self.dropped + self.expired + self.waiting
         lines.append(
@@ -380,17 +393,17 @@ def _risk_lines(number: int, risk: RiskCertificate, since: str) -> list[str]:
         high = "" if risk.upper is None else f" ≤ {risk.upper:+.4g}"
         lines.append(f"     bound       {low}mean − level{high}, for every stream")
     if risk.window is not None and "any window" not in words:
-        limit = (
-            f"within ±{risk.window:.6g}"
-            if risk.window_sided == "both"
-            else f"at most {risk.window:.6g}"
-        )
+        limit = {
+            "both": f"within ±{risk.window:.6g}", "upper": f"at most {risk.window:.6g}",
+            "lower": f"at least {-risk.window:.6g}",
+        }[risk.window_sided]  # fmt: skip
         lines.append(
             f"     any window  the sum of (loss − level) over any labels in a row is {limit}"
         )
     if risk.lifts:
         what = "the floor   " if risk.counted else "anti-windup "
-        lines.append(f"     {what}raised θ {risk.lifts:,} times, by {risk.lifted:.4g} in all")
+        times = "once" if risk.lifts == 1 else f"{risk.lifts:,} times"
+        lines.append(f"     {what}raised θ {times}, by {risk.lifted:.4g} in all")
     first, theta = (
         0.0 if risk.counted and abs(value) < 1e-9 else value for value in (risk.first, risk.theta)
     )  # a count is not told by its rounding
@@ -510,7 +523,7 @@ def _certify(
         constant_lower=least,
         constant_upper=most,
         window=window,
-        window_sided="both" if both else "upper",
+        window_sided="both" if both else "lower" if promise.grows else "upper",
         growth=claim.growth,
         spread=within.rise - within.fall,
         theta=values.theta,
@@ -523,6 +536,7 @@ def _certify(
         counted=claim.counted,
         asked=asked_of(risk),
         from_now=claim.now if holds["upper"] and not promise.grows else None,
+        habit=claim.habit,
         worst=None if promise.grows else claim.worst,
     )
 
@@ -584,7 +598,9 @@ def pooled(certificates: Sequence[RiskCertificate]) -> RiskCertificate:
         constant_lower=least,
         constant_upper=most,
         window=summed([risk.window for risk in certificates]),
-        window_sided="both" if all(r.window_sided == "both" for r in certificates) else "upper",
+        window_sided=first.window_sided
+        if all(risk.window_sided == first.window_sided for risk in certificates)
+        else "upper",
         growth=max(risk.growth for risk in certificates),
         spread=max(risk.spread for risk in certificates),
         theta=nan,

@@ -431,6 +431,13 @@ def _try_book(step: Any, params: Memory, theta: float, book: Memory, missed: flo
     pages += [_tried(step, step.dropped, pages[2], True), step.begun(params, theta, book)]
     for page in pages:
         _check_memory(page, len(book), type(step).__name__)
+    for opened, full in ((pages[1], False), (pages[2], True)):
+        gone = (opened[0] - 1.0, opened[1] - (not full), *opened[2:])
+        if _tried(step, step.dropped, opened, full) != gone:
+            raise InputError(
+                f"dropped of {type(step).__name__} must lower what waits by one, and what can miss "
+                "by one if the set was not full, and nothing else"
+            )
 
 
 def _missed(risk: Risk) -> float:

@@ -190,7 +190,7 @@ class Stream:
         label = self._sets.label(y)
         teaches = not receipts.former or name not in receipts.former
         values = self._plan.take_in(state, reading, shown, label, lam, leader, habits, teaches)
-        if receipts.only is not None and receipts.given is None:
+        if receipts.only is not None and receipts.given is None and teaches:
             receipts.only = None
         else:
             receipts.close(name, "answered")
@@ -355,7 +355,7 @@ class Stream:
 
     @property
     def lam(self) -> Any:
-        """The λ of the next prediction: +inf means the full set, −inf the empty one.
+        """The λ of the next prediction, if none must expire for it: +inf means the full set.
 
         A tuple where each risk has its own set.
         """
@@ -432,6 +432,12 @@ class Stream:
             raise InputError(
                 f"θ of {type(old.step).__name__} and of {type(step).__name__} are different "
                 "things, an account of losses and a size: begin another stream"
+            )
+        sided = [s.two_sided for s in (old.step, step) if isinstance(s, Accounts)]
+        if any(sided) and (len(self._receipts) or (step is not None and not all(sided))):
+            raise InputError(
+                "a two-sided account is changed while nothing waits, and stays two-sided: answer "
+                "or drop what waits, or begin another stream"
             )
         start = self._controller.starts[risk]
         low, high = self._controller.bounds[risk] if bounds is None else interval(bounds, "bounds")

@@ -134,6 +134,7 @@ class Sums:
         self.risks = stream.controller.risks
         self.levels = [risk.level for risk in self.risks]
         self.sums = [[0.0] for _ in self.levels]
+        self.promised: list[list[tuple[float, float]]] = [[] for _ in self.levels]
 
     def note(self, losses: Any) -> None:
         """Takes in what `update` returned."""
@@ -141,6 +142,10 @@ class Sums:
         for sums, level, loss in zip(self.sums, self.levels, listed, strict=True):
             if loss is not None:
                 sums.append(sums[-1] + (loss - level))
+
+    def asked(self, others: int) -> None:
+        """A set was made beside so many others: what is promised of fewer no longer holds."""
+        self.promised = [[p for p in each if others <= p[1]] for each in self.promised]
 
     def hold(self, stream: sp.Stream) -> None:
         """Every number that is certified now is true now."""
@@ -151,6 +156,11 @@ class Sums:
                 assert sums[-1] <= risk.constant_upper + slack, "too many"
             if risk.constant_lower is not None:
                 assert sums[-1] >= risk.constant_lower - slack, "too few"
+            if risk.from_now is not None:
+                promised = self.promised[place]
+                assert all(sums[-1] <= most + slack for most, _ in promised), "from then on"
+                promised.append((risk.from_now, risk.habit))
+                del promised[:-30]
             if risk.worst is not None:
                 self._hold_worst(stream, place, risk, slack)
             assert risk.status is not sp.guarantee.Status.BROKEN
@@ -192,6 +202,7 @@ def play(seed: int, rows: int = 120) -> str:
     open_rows: list[tuple[int, int]] = []
     for row in range(rows):
         predictions.append(adversary.prediction())
+        sums.asked(len(stream.pending))
         try:
             shown.append(stream.predict(predictions[-1], id=row))
         except InputError as error:

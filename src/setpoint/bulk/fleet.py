@@ -18,7 +18,7 @@ from setpoint.bulk.arrays import Array, Intervals, fixed
 from setpoint.bulk.compile import SMALL, loops
 from setpoint.bulk.layout import COUNTS, EVERY_ROW, OPEN, layout_of, params_of
 from setpoint.bulk.loops import Loops
-from setpoint.bulk.replay import Events, check_bases, check_promises, ran
+from setpoint.bulk.replay import Events, check_bases, check_lams, check_promises, ran
 from setpoint.bulk.states import States, first_unsound, refusal, rows_of
 from setpoint.controller import Controller, matching
 from setpoint.errors import (
@@ -240,7 +240,9 @@ class Fleet:
         )  # fmt: skip
         none = np.empty(count), np.empty((len(layout.risks), count))
         narrow = bool(columns[0].dtype == np.float32)
-        self._keep(rows, self._moved(held, np.arange(count), *none, narrow))
+        vectors = self._moved(held, np.arange(count), *none, narrow)
+        check_lams(held.lam)
+        self._keep(rows, vectors)
         shown = Intervals(*(_shown(end, columns[0].dtype) for end in (held.lower, held.upper)))
         if not count:
             return shown

@@ -45,7 +45,7 @@ from setpoint.state import State
 from setpoint.tape import Tape
 
 __all__ = [
-    "Events", "Ran", "Trace", "based", "check_at_once", "check_bases",
+    "Events", "Ran", "Trace", "based", "check_at_once", "check_bases", "check_lams",
     "check_promises", "nominal", "ran", "replay",
 ]  # fmt: skip
 
@@ -499,6 +499,7 @@ def _scalar(controller: Controller, tape: Tape, begin: Begin) -> Trace:
 def check_promises(controller: Controller, losses: Array, lam: Array, vectors: Array) -> None:
     """Raises the error of the first loss that breaks its promise, or of a θ that is not finite."""
     layout = layout_of(controller)
+    check_lams(lam)
     thetas, unjudged = (vectors[:, layout.places(name)] for name in ("theta", "unjudged"))
     if unjudged.any():
         place = int(unjudged.any(axis=0).argmax())
@@ -522,6 +523,12 @@ def check_promises(controller: Controller, losses: Array, lam: Array, vectors: A
         bad = thetas[:, place][~np.isfinite(thetas[:, place])][0]
         name = type(controller.risks[place].step).__name__
         raise InputError(f"the θ of {name} must be finite, got {bad}")
+
+
+def check_lams(lam: Array) -> None:
+    """Raises if a stretch made a λ that is no number."""
+    if np.isnan(lam).any():
+        raise InputError("λ must be a number, got nan")
 
 
 def _by_rows(controller: Controller, tape: Tape, begin: Begin) -> Trace:

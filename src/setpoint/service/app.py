@@ -342,11 +342,8 @@ class Service:
             step = spec.make("steps", str(asked.step.get("part")), options)
         await self._known(name)
         options = {"level": asked.level, "bounds": asked.bounds, "step": step}
-        if asked.reset:
-            await self.worker.call(lambda: self.store.stream(name).reset())
-        if not asked.reset or any(value is not None for value in options.values()):
-            held = partial(self.store.stream(name).change, risk=asked.risk, **options)
-            await self.worker.call(held)
+        options |= {"risk": asked.risk, "reset": asked.reset}
+        await self.worker.call(lambda: self.store.stream(name).change(**options))
         return await self.show(request)
 
     async def streams(self, request: Request) -> Response:

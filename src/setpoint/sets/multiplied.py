@@ -45,7 +45,7 @@ class Multiplied(_Ends):
     """Sets that another rule made, made longer or shorter: [centre − low·e^λ, centre + high·e^λ].
 
     It takes a pair (lower, upper), whose centre is its middle, or `Spread`. With `steps.Account`
-    and `stretches.Barrier` it puts a budget around any other rule; `presets.around` is that.
+    it puts a budget around any other rule; `presets.around` is that.
 
     Parameters
     ----------

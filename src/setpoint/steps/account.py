@@ -9,10 +9,11 @@ Labels that wait may all miss, so room is kept for them. When a set is made:
     D     the debt: the part of S that does not press yet, so that λ does not jump when h falls
     full  if X = S − D reaches the room K + σh + (h − W)a
 
-and V ≤ L + ρu at every time, u full sets made since the last one that was not full. For a set that
-is not full has V + a < D + B ≤ L. A full set leaves V as it is and lowers L by at most ρ; its label
-lowers V by 2ρ at least. A label of another set moves what it may cost from W into S. Dropping one
-lowers V. A lift to the floor leaves V ≤ aW ≤ B. `docs/why.md` tells it slowly.
+and V ≤ L + ρu at every time, where u counts the full sets made since the last one that was not
+full, less the labels of full sets since then. For a set that is not full has V + a < D + B ≤ L. A
+full set leaves V as it is and lowers L by at most ρ; its label lowers V by 2ρ at least. A label of
+another set moves what it may cost from W into S. Dropping one lowers V. A lift to the floor leaves
+V ≤ aW ≤ B. `docs/why.md` tells it slowly.
 """
 
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ class Book(NamedTuple):
 
     `waiting` predictions are open, `exposed` of them with a set that is not full; `settled` is u
     and `recent` the excess of recent labels. `mean` is the mean number of others that waited,
-    `bound` is L, `debt` D, `gain` that of the last set. Since the segment began `most` is the
+    `bound` is L, `debt` D, `habit` that of the last set. Since the segment began `most` is the
     largest bound and `widest` the largest habit.
     """
 
@@ -47,7 +48,7 @@ class Book(NamedTuple):
     mean: float = 0.0
     bound: float = 0.0
     debt: float = 0.0
-    gain: float = 0.0
+    habit: float = 0.0
     most: float = 0.0
     widest: float = 0.0
 
@@ -56,6 +57,7 @@ def ask(params: Memory, theta: float, book: Memory) -> tuple[Memory, float, floa
     """The book when a set is asked for, how hard S presses for a larger set, and the habit."""
     limit, share, gain, ease, ahead, wall, _, two_sided, rise, pace = params
     waiting, exposed, settled, recent, mean, bound, debt, last, most, widest = book
+    last = gain / (1.0 + last / ease)
     mean += _RATE * (waiting - mean)
     habit = waiting if waiting > mean else mean
     kept = limit + share * habit
@@ -65,7 +67,7 @@ def ask(params: Memory, theta: float, book: Memory) -> tuple[Memory, float, floa
     bound = needed if needed > paid else paid
     gain /= 1.0 + habit / ease
     pressing = theta - debt
-    if (last > 0.0) & (gain > last) & (pressing > 0.0):
+    if (gain > last) & (pressing > 0.0):
         debt = theta - pressing * last / gain
     debt -= pace
     debt = bound - needed if debt > bound - needed else debt
@@ -82,7 +84,7 @@ def ask(params: Memory, theta: float, book: Memory) -> tuple[Memory, float, floa
     press = -inf if (two_sided > 0.0) & (pressing <= -room) else press
     most = needed if needed > most else most
     widest = habit if habit > widest else widest
-    book = (waiting, exposed, settled, recent, mean, bound, debt, gain, most, widest)
+    book = (waiting, exposed, settled, recent, mean, bound, debt, habit, most, widest)
     return book, press, habit
 
 
@@ -106,11 +108,17 @@ def dropped(book: Memory, full: bool) -> Memory:
 
 
 def begun(params: Memory, theta: float, book: Memory) -> Memory:
-    """The book where a segment begins: what is guaranteed starts from V as it is now."""
-    waiting, exposed, _, recent, mean, _, debt, gain, _, widest = book
-    worst = theta + params[8] * exposed
+    """The book where a segment begins: what is guaranteed starts from V and the habit of now."""
+    waiting, exposed, _, recent, mean, _, debt, habit, _, widest = book
+    usual = max(waiting, mean, habit)
+    bound = max(theta + params[8] * exposed, _needed(params, usual))
     widest = widest if waiting > 0.0 else 0.0
-    return waiting, exposed, 0.0, recent, mean, worst, debt, gain, worst, widest
+    return waiting, exposed, 0.0, recent, mean, bound, debt, habit, bound, widest
+
+
+def _needed(params: Memory, habit: float) -> float:
+    """B: what is guaranteed of a habit."""
+    return params[0] + params[1] * habit + (habit + 1.0) * params[8]
 
 
 def account(
@@ -236,10 +244,10 @@ class Account:
             window_needs_lower=floor == inf,
             identity=within.theta - start - within.lifted,
             reach=(deepest if low is None else low, most),
-            room=limit - max(within.low, -floor),
             counted=True,
             bounded=True,
             now=bound(now - start),
             worst=within.theta + rise * book.exposed,
+            habit=book.habit,
             premises=(Premise("θ is the account Σ(loss − level) itself", True),),
         )

@@ -100,9 +100,9 @@ class Claim(NamedTuple):
         by T: for a rule whose ends have no other unit in them.
     bounded
         Whether the rule shows the full set by itself, whatever the bounds of θ.
-    now, worst
-        Of such a rule: what the sum will not exceed from now on, and where it would be if all that
-        waits should miss.
+    now, habit, worst
+        Of such a rule: what the sum will not exceed from now on as long as no more than `habit`
+        others wait when a set is made; where θ would be if all that waits should miss.
     premises
         What the claim rests on, as far as the rule knows it.
     """
@@ -120,6 +120,7 @@ class Claim(NamedTuple):
     counted: bool = False
     bounded: bool = False
     now: float | None = None
+    habit: float = 0.0
     worst: float | None = None
     premises: tuple[Premise, ...] = ()
 
@@ -142,7 +143,8 @@ class Accounts(Step, Protocol, metaclass=Capability):
 
     Pure functions; `params` are those of the part, then the most a label can raise θ by, and half
     of what a full set is sure to lower it by. The first two numbers of the book are how many
-    predictions wait and how many of those have a set that is not full.
+    predictions wait and how many of those have a set that is not full: a drop lowers the first by
+    one, the second too if its set was not full, and changes nothing else.
 
         ask(params, theta, book) -> (book, press, habit)    before a set is made: press is what the
                                                             stretch takes in place of θ, ±inf for

@@ -470,12 +470,20 @@ class StoredStream:
         level: float | None = None,
         step: Any = None,
         bounds: tuple[float, float] | None = None,
+        reset: bool = False,
     ) -> bool:
-        """As `Stream.change`; False if everything is so already, and then nothing changes."""
+        """As `Stream.change`; False if everything is so already, and then nothing changes.
+
+        With `reset` it does what `Stream.reset` does before that, and both or neither.
+        """
         options = {"level": level, "step": step, "bounds": bounds}
         given = {name: value for name, value in options.items() if value is not None}
         with self._live() as live:
-            return live.modify(risk, given)
+            if given or not reset:
+                modified = live.modify(risk, given)
+            if reset:
+                live.reset()
+            return reset or modified
 
     def reset(self) -> None:
         """As `Stream.reset`: forgets what was learnt of a model that another one replaces."""
