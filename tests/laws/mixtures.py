@@ -9,13 +9,14 @@ running it shows the same sets to the bit.
 from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 import setpoint as sp
 from setpoint.combine import Max, Mean
-from setpoint.errors import InputError
+from setpoint.errors import InputError, SpecError
 from setpoint.losses import FalseNegatives, Miscoverage, MiscoverageCounter, declaration
 from setpoint.plan import scalar
 from setpoint.sets import (
@@ -228,6 +229,8 @@ def play(seed: int, rows: int = 120) -> str:
             sums.hold(stream)
     if not given_up and not disturbed:
         _agree(controller, predictions, labels, known, shown)
+        if seed % 20 == 0:
+            _agree_stored(controller, predictions, labels, known, shown)
     return "kept"
 
 
@@ -250,11 +253,11 @@ def _disturbed(stream: sp.Stream, sums: Sums, rng: Random) -> tuple[sp.Stream, S
     place = rng.randrange(len(stream.controller.risks))
     level = stream.controller.risks[place].level * rng.choice([0.8, 0.95])
     step = stream.controller.risks[place].step
+    options: Any = {"level": level}
     if event < 0.75 and isinstance(step, Account):
-        stream.change(risk=place, step=replace(step, limit=step.limit * rng.choice([0.5, 2.0])))
-        return stream, Sums(stream)
+        options = {"step": replace(step, limit=step.limit * rng.choice([0.5, 2.0]))}
     try:
-        stream.change(risk=place, level=level)
+        stream.change(risk=place, **options)
     except InputError:
         return stream, sums
     return stream, Sums(stream)
@@ -264,22 +267,52 @@ def _agree(
     controller: sp.Controller, predictions: Any, labels: Any, known: Any, shown: Any
 ) -> None:
     """A replay of the tape, and a fleet of one, show what the stream showed."""
-    if not scalar(controller):
+    members = isinstance(controller.sets, TwoSided | Nested)
+    if not scalar(controller) and not members:
         return
     names = [name for name in controller.reader.columns if name != "phase"]  # rows are counted
     recorder, answers = sp.Recorder(names), {}
     for asked, row in known:
         answers.setdefault(row, []).append(asked)
-    fleet = sp.Fleet(controller, 1, max_pending=len(predictions))
+    fleet = None if members else sp.Fleet(controller, 1, max_pending=len(predictions))
     for row, prediction in enumerate(predictions):
         reading = controller.reader.read(prediction)[: len(names)]
         recorder.predicted(row, reading)
-        columns = tuple(np.array([number]) for number in reading)
-        interval = fleet.predict(columns, batch=row)
-        assert (interval.lower[0], interval.upper[0]) == (shown[row].lower, shown[row].upper)
+        if fleet is not None:
+            columns = tuple(np.array([number]) for number in reading)
+            interval = fleet.predict(columns, batch=row)
+            assert (interval.lower[0], interval.upper[0]) == (shown[row].lower, shown[row].upper)
         for asked in answers.get(row, []):
-            fleet.update(np.array([labels[asked]]), batch=asked)
             recorder.observed(asked, labels[asked])
+            if fleet is not None:
+                fleet.update(np.array([labels[asked]]), batch=asked)
     trace = sp.replay(controller, recorder.tape())
+    if trace.shown is not None:
+        assert [each.parts for each in trace.shown] == [each.parts for each in shown]
+        return
     assert trace.lower.tolist() == [each.lower for each in shown]
     assert trace.upper.tolist() == [each.upper for each in shown]
+
+
+def _agree_stored(
+    controller: sp.Controller, predictions: Any, labels: Any, known: Any, shown: Any
+) -> None:
+    """A store, opened again half-way, shows what the stream showed."""
+    try:
+        sp.spec.to_dict(controller)
+    except SpecError:  # a part of the test's own
+        return
+    answers: dict[int, list[int]] = {}
+    for asked, row in known:
+        answers.setdefault(row, []).append(asked)
+    with TemporaryDirectory() as folder:
+        store = sp.Store(f"{folder}/a.sqlite", controller)
+        for row, prediction in enumerate(predictions):
+            if row == len(predictions) // 2:
+                store.close()
+                store = sp.Store(f"{folder}/a.sqlite", controller)
+            stream = store.stream("only")
+            assert stream.predict(prediction, id=row) == shown[row]
+            for asked in answers.get(row, []):
+                stream.update(labels[asked], id=asked)
+        store.close()
