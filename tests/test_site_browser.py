@@ -152,7 +152,7 @@ def test_a_notebook_shows_what_it_printed_and_drew_and_can_be_downloaded(
 ) -> None:
     show(browser, site + "notebooks/forty_series.html")
     text = browser.execute_script("return document.querySelector('article').innerText")
-    assert "all shops 90.1%" in text
+    assert "all shops 90.0%" in text
     assert browser.execute_script("return document.querySelectorAll('.output table').length") == 2
     drawn = "const [img] = document.querySelectorAll('article img'); return img.naturalWidth"
     assert wait(browser, drawn) > 300
