@@ -145,7 +145,7 @@ class Sums:
                 sums.append(sums[-1] + (loss - level))
 
     def asked(self, others: int) -> None:
-        """A set was made beside so many others: what is promised of fewer no longer holds."""
+        """A set was made while `others` wait: promises for fewer of them are off."""
         self.promised = [[p for p in each if others <= p[1]] for each in self.promised]
 
     def hold(self, stream: sp.Stream) -> None:

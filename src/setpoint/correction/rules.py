@@ -153,10 +153,15 @@ def predict(
     params: Floats, memory: Floats, table: Table, row: Floats, waiting: float
 ) -> tuple[Floats, Floats]:
     """The memory once a set is made beside `waiting` others, and the base of a row."""
-    mean = memory[0] + 0.01 * (waiting - memory[0])
-    habit = waiting if waiting > mean else mean
+    mean, habit = _habit(memory[0], waiting)
     base = _base(params, memory, row, habit, 0.0, 0.0, 0.0)
     return (mean,) + memory[1:], base  # noqa: RUF005
+
+
+def _habit(mean: float, waiting: float) -> tuple[float, float]:
+    """The mean number of others that wait, and the habit: that, or how many wait now."""
+    mean += 0.01 * (waiting - mean)
+    return mean, waiting if waiting > mean else mean
 
 
 def _base(
@@ -365,8 +370,7 @@ def predict_further(
     params: Floats, memory: Floats, table: Table, row: Floats, waiting: float
 ) -> tuple[Floats, Floats]:
     """As `predict`, with two means of the error."""
-    mean = memory[0] + 0.01 * (waiting - memory[0])
-    habit = waiting if waiting > mean else mean
+    mean, habit = _habit(memory[0], waiting)
     return (mean,) + memory[1:], _further(params, memory, row, habit, 0.0)  # noqa: RUF005
 
 
@@ -379,8 +383,7 @@ def predict_seasonal(
     """
     phase = (row[2] if row[2] == row[2] else memory[45]) % params[11]
     cell = table[int(phase)]
-    mean = memory[0] + 0.01 * (waiting - memory[0])
-    habit = waiting if waiting > mean else mean
+    mean, habit = _habit(memory[0], waiting)
     known = memory + (cell[0], cell[1], cell[2])  # noqa: RUF005
     base = _further(params, known, row, habit, phase)
     return (mean,) + memory[1:45] + ((phase + 1.0) % params[11],), base  # noqa: RUF005

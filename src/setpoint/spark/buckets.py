@@ -110,7 +110,7 @@ class Bucket:
 
     @classmethod
     def empty(cls, size: int, risks: int, family: int, base: int) -> "Bucket":
-        """A bucket without keys, for states, habits, readings and bases of so many numbers."""
+        """A bucket without keys; the arguments are how wide its rows are."""
         numbers, floats = np.empty(0, np.int64), np.empty(0)
         habits, reading, bases = (np.empty((0, width)) for width in (risks, family, base))
         waiting = Receipts(

@@ -156,7 +156,7 @@ class Account:
     share
         σ: how much the limit grows with every prediction that waits.
     ease
-        With a habit of so many waiting the gain is halved.
+        The gain is halved when this many others wait.
     ahead
         How many times those that wait are expected to miss as the recent ones did.
     wall
@@ -224,7 +224,7 @@ class Account:
         return tuple(Book())
 
     def press(self, account: float, rise: float, waiting: int = 0) -> float:
-        """How hard an account presses, the λ where nothing is stretched, beside so many others."""
+        """How hard an account presses for a larger set: λ, if no stretch changes it."""
         book = Book(waiting=waiting, exposed=waiting, most=account, bound=account)
         return ask((*self.params, rise, 0.0), account, book)[1]
 
