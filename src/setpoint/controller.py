@@ -238,8 +238,9 @@ class Controller:
         part = self.correction
         if isinstance(part, type) or not isinstance(part, Correction):
             raise InputError(
-                "correction must be a part with columns, gives, forms, params, table, sound, init, "
-                "read, arranged, predict, learn and forecast, such as correction.Intervals(), got "
+                "correction must be a part with columns, gives, forms, params, base, annex, "
+                "sound, init, read, arranged, predict, learn and forecast, such as "
+                "correction.Intervals(), got "
                 f"{part!r}"
             )
         wanted = self.sets.columns if isinstance(self.sets, Columns) else None
@@ -339,9 +340,10 @@ class Controller:
         window = self.sets.bind() if isinstance(self.sets, Remembers) else None
         state = State(position, self.terms, sets=window)
         if self.correction is not None:
-            rows, width = self.correction.table
-            state.memory = tuple(self.correction.init())
-            state.table = [[0.0] * width for _ in range(rows)]
+            memory, table = self.correction.init()
+            state.memory, state.table = tuple(memory), list(table)
+            if self.correction.annex and state.memory[0] > 0.0:
+                state.annex = [0.0] * self.correction.annex
         begin(self, state)
         state.fresh = True
         return state

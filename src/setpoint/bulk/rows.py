@@ -13,7 +13,7 @@ from setpoint.errors import LabelError, PredictionError
 from setpoint.losses import declaration
 from setpoint.parts import Capability
 from setpoint.plan import plan, support_of
-from setpoint.predictions import Phased, Probabilities
+from setpoint.predictions import Probabilities, Row
 from setpoint.sets import Interval
 from setpoint.sets.family import Columns, Taped
 from setpoint.state import State
@@ -80,7 +80,7 @@ def _reader(read: Any, phased: bool, chances: Any) -> Callable[[int, Any], Any]:
         if chances is not None:
             prediction = Probabilities(prediction, u=float(chances[row]))
         if phased and isinstance(prediction, tuple):
-            prediction = Phased(prediction[:2], prediction[2])
+            prediction = Row(prediction[:2], prediction[2], prediction[3:])
         try:
             return read(prediction)
         except PredictionError as error:
@@ -107,9 +107,8 @@ class _Run:
             reading = self.sets.draw(reading, serial)
         given = reading
         if made.stage is not None:
-            params, predict, _, width, _ = made.stage
-            state.memory, reading = predict(params, state.memory, state.table, reading, others)
-            given = reading[:width]
+            state.memory, reading = made.stage.based(state, reading, others)
+            given = reading[: made.stage.width]
         theta = [risk[0] for risk in state.position[0]]
         state.position, lam, leader, habits = made.aim(made.numbers, state.position)
         state.peak = max(state.peak, others + 1)

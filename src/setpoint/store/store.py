@@ -260,7 +260,8 @@ class Store:
                         f"the stream {quoted(name)} has a state: one is given to a new stream only"
                     )
                 past = Stream(live.stream.controller, state=state).content()
-                parts = {part: past[part] for part in ("risks", "counts", "table", "window")}
+                names = ("risks", "counts", "table", "annex", "window")
+                parts = {part: past[part] for part in names}
                 live.stream.restore({**live.stream.content(), **parts})
             if controller is not None:
                 _same(f"the stream {quoted(name)}", live.stream.controller, controller)
