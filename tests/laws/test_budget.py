@@ -57,7 +57,7 @@ def budgets(draw: Any) -> sp.Controller:
         st.sampled_from(
             [
                 ((Multiplied(), Intervals()), barrier, on_intervals),
-                ((Multiplied(), Intervals(means=2, recentre=False)), barrier, on_intervals),
+                ((Multiplied(), Intervals(recentre=False)), barrier, on_intervals),
                 ((Multiplied((0.0, inf)), Intervals()), barrier, on_intervals),
                 ((Multiplied(), Intervals(period=3)), barrier, on_intervals),
                 ((Multiplied(), None), barrier, on_intervals),

@@ -213,7 +213,12 @@ class Fleet:
     # A step
 
     def predict(
-        self, prediction: Any, ids: Iterable[Id] | None = None, *, batch: Id | None = None
+        self,
+        prediction: Any,
+        ids: Iterable[Id] | None = None,
+        *,
+        batch: Id | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> Intervals:
         """The sets of all streams, or of those in `ids`; they wait for labels under `batch`.
 
@@ -227,8 +232,11 @@ class Fleet:
             Which streams; all of them by default.
         batch
             An id for this call, a generated number by default.
+        features
+            What is known of each stream now, one array for each feature of the controller.
         """
         rows = self._rows(ids)
+        prediction = arrays.featured(prediction, self._controller.reader, features, 1)
         columns = arrays.prediction_columns(prediction, self._controller.reader, len(rows), 1)
         name = self._serial if batch is None else checked_id(batch, "the id of a batch")
         if name in self._waiting:
@@ -396,6 +404,7 @@ class Fleet:
         delay: Any = 0,
         known: Any = None,
         out: tuple[Array, Array] | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> Intervals:
         """Many steps at once: arrays with one row for each time and one column for each stream.
 
@@ -416,11 +425,14 @@ class Fleet:
             Two arrays for the ends, which saves making new ones: contiguous, of the shape of `y`
             and the type of the predictions, apart from both. If the call raises, what they hold
             means nothing.
+        features
+            As for `predict`, with an axis of time before that of the streams.
         """
         if self._waiting:
             raise AmbiguousReceipt(
                 f"{len(self._waiting):,} batches wait: answer or drop them before run"
             )
+        prediction = arrays.featured(prediction, self._controller.reader, features, 2)
         columns = arrays.prediction_columns(prediction, self._controller.reader, len(self), 2)
         dtype = columns[0].dtype
         numbers = arrays.numbers(y, "the labels", LabelError)

@@ -45,7 +45,8 @@ def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterat
     """
     columns, made, reader = columns_of(controller, tape), plan(controller), controller.reader
     names = (reader.columns if isinstance(reader, Columns) else None) or ()
-    read = _reader(made.read, "phase" in names, tape.extras.get("u") if made.draws else None)
+    sound = made.rules.sound if "phase" in names else None
+    read = _reader(made.read, sound, tape.extras.get("u") if made.draws else None)
     narrow = is_narrow(controller, columns)
     (order, offsets), schedule = tape.segments, tape.schedule
     events = None if schedule is None else schedule.events(offsets)
@@ -73,13 +74,15 @@ def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterat
         yield None
 
 
-def _reader(read: Any, phased: bool, chances: Any) -> Callable[[int, Any], Any]:
+def _reader(read: Any, sound: Any, chances: Any) -> Callable[[int, Any], Any]:
     """Reads the prediction of a row as a live stream would be given it."""
 
     def reading(row: int, prediction: Any) -> Any:
         if chances is not None:
             prediction = Probabilities(prediction, u=float(chances[row]))
-        if phased and isinstance(prediction, tuple):
+        if sound is not None and isinstance(prediction, tuple):  # arranged as rows are read
+            if sound(prediction):
+                return prediction
             prediction = Row(prediction[:2], prediction[2], prediction[3:])
         try:
             return read(prediction)

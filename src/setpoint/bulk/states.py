@@ -175,6 +175,8 @@ def columns_of(controller: Controller, tape: Tape) -> tuple[Column, ...]:
     names, columns = tape.names, tape.prediction
     if wanted is None:
         return columns
+    known = [name for name in wanted if name in tape.extras]  # features lie beside predictions
+    names, columns = (*names, *known), (*columns, *(tape.extras[name] for name in known))
     for form in sets.forms if isinstance(sets, Arranges) else (wanted,):
         if sorted(names) == sorted(form):
             ordered = tuple(columns[names.index(name)] for name in form)
@@ -187,8 +189,9 @@ def columns_of(controller: Controller, tape: Tape) -> tuple[Column, ...]:
     fits = (point or len(names) == len(wanted)) and ("phase" in wanted or "phase" not in names)
     if fits and all(not point and names[place] == wanted[place] for place in own):
         return columns
+    needed = [name for name in wanted if name != "phase"]  # which may be left out
     raise InputError(
-        f"{type(sets).__name__} needs the columns {', '.join(wanted)}, "
+        f"{type(sets).__name__} needs the columns {', '.join(needed)}, "
         f"the tape has {', '.join(names)}"
     )
 
@@ -197,8 +200,9 @@ def is_narrow(controller: Controller, columns: Sequence[Column]) -> bool:
     """Whether intervals are shown in float32, as where every number of a prediction is."""
     sets = controller.sets
     intervals = isinstance(sets, Scalar) or (isinstance(sets, Shows) and sets.shows is Interval)
+    ends = columns if controller.correction is None else columns[:2]
     return intervals and all(
-        isinstance(column, np.ndarray) and column.dtype == np.float32 for column in columns
+        isinstance(column, np.ndarray) and column.dtype == np.float32 for column in ends
     )
 
 

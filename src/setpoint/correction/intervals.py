@@ -426,7 +426,7 @@ class Intervals:
         values = [features[name] for name in names] if keys else list(features)
         if len(values) != len(names):
             raise PredictionError(f"the features are {', '.join(names)}, got {len(values)} values")
-        coded = self._coded
+        coded = self.coded
         return tuple(
             float(coded[name].get(value, nan)) if name in coded
             else nan if value is None
@@ -435,7 +435,7 @@ class Intervals:
         )  # fmt: skip
 
     @property
-    def _coded(self) -> dict[str, dict[Any, int]]:
+    def coded(self) -> dict[str, dict[Any, int]]:
         """The place of each value of a category."""
         return {
             name: {value: place for place, value in enumerate(values)}
@@ -467,8 +467,13 @@ class Intervals:
 
     def _column(self, name: str, column: Any) -> Any:
         """A column of a feature as numbers: the places of a category's values, or NaN."""
-        coded = self._coded.get(name)
+        coded, column = self.coded.get(name), np.asarray(column)
         if coded is None:
+            if column.dtype.kind not in "fiub":
+                raise PredictionError(
+                    f"the feature {name} must be numbers, got {column.dtype}: name its values in "
+                    f"categories={{{name!r}: […]}}"
+                )
             return column
         codes = np.full(column.shape, nan)
         for value, place in coded.items():
