@@ -107,7 +107,10 @@ def controllers() -> Iterator[sp.Controller]:
     yield sp.Controller(widen, sp.Risk(losses.Miscoverage(), 0.1))
     yield sp.intervals(0.8, recentre=False, period=24, support=(0.0, INF))
     yield sp.intervals(
-        features=["hour", "sky"], categories={"sky": ["rain", "sun"]}, support=None, whole_numbers=True
+        features=["hour", "sky"],
+        categories={"sky": ["rain", "sun"]},
+        support=None,
+        whole_numbers=True,
     )
     yield sp.Controller(
         widen,

@@ -34,7 +34,8 @@ def make(loss: Any = None, stretch: Any = None, **options: Any) -> sp.Stream:
 
 
 def snapshot(stream: sp.Stream) -> Any:
-    return deepcopy(stream.content())
+    content = deepcopy(stream.content())
+    return {n: c.tolist() if isinstance(c, np.ndarray) else c for n, c in content.items()}
 
 
 def refused(

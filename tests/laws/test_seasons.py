@@ -50,7 +50,9 @@ class ByHand:
         if value != value:
             return None
         mean, spread, _ = self.places[i]
-        return float((np.clip((value - mean) / spread if spread > 0 else 0.0, -1.999, 1.999) + 2) * 4)
+        return float(
+            (np.clip((value - mean) / spread if spread > 0 else 0.0, -1.999, 1.999) + 2) * 4
+        )
 
     def cell(self, i: int, value: float) -> tuple[float, float]:
         place = self.at(i, value)
@@ -60,7 +62,8 @@ class ByHand:
         for q, part in ((0, 1 - place + knot), (1, place - knot)):
             if part > 0:
                 c, t, seen = self.cells[i, knot + q]
-                error, size = error + part * (c if seen else 0), size + part * (t if seen else self.ss)
+                error += part * c if seen else 0.0
+                size += part * (t if seen else self.ss)
         return error, con(size, self.ss)
 
     def told(self, period: int, time: int) -> tuple[float, float]:
@@ -108,7 +111,8 @@ class ByHand:
         b = 1 / (self.n + 1)
         beta, e = max(self.slow, b), y - mid
         rho, jump, cap = e - c, e - self.e1, self.wild * max(s, self.sf, self.ss)
-        e = c + np.clip(rho, -cap, cap) if abs(rho) <= abs(jump) else self.e1 + np.clip(jump, -cap, cap)
+        near, jump = c + np.clip(rho, -cap, cap), self.e1 + np.clip(jump, -cap, cap)
+        e = near if abs(rho) <= abs(e - self.e1) else jump
         rho = np.clip(rho, -cap, cap)
         pin = lambda a, b: r / 2 * (b - a) + max(a - e, e - b, 0)  # noqa: E731
         self.R += self.slow * (np.clip((pin(*own) - pin(*given)) / s, -2, 2) - self.R)
@@ -262,9 +266,7 @@ def hold_every_way(tmp_path: Path, rows: int = 120, **options: Any) -> None:
     lower, upper, y = world(3, rows)
     y[40:45] = nan
     phase, extras = gaps(rows), known(rows) if "features" in options else {}
-    tape = sp.Tape.from_arrays(
-        {"lower": lower, "upper": upper, "phase": phase}, y, extras=extras
-    )
+    tape = sp.Tape.from_arrays({"lower": lower, "upper": upper, "phase": phase}, y, extras=extras)
     trace = sp.replay(controller, tape)
     stream = sp.Stream(controller, missing="skip")
     for t in range(rows):
@@ -309,7 +311,11 @@ def content(state: sp.State) -> Any:
     return state.memory, state.table, state.annex
 
 
-@pytest.mark.parametrize("options", [{"rows": 400}, {"period": 7}, {"period": 24, "recentre": False}, {"rows": 400, **FEATURES}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{"rows": 400}, {"period": 7}, {"period": 24, "recentre": False}, {"rows": 400, **FEATURES}],
+    ids=["found", "7", "24 on centre", "features"],
+)
 def test_a_season_is_the_same_in_every_mode(
     options: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
