@@ -82,7 +82,7 @@ def controller_of(rng: Random) -> sp.Controller:
     ])  # fmt: skip
     correction = None
     if type(sets) is Multiplied and rng.random() < 0.6:
-        options = {"period": rng.choice([0, 0, 5]), "means": rng.choice([1, 2])}
+        options = {"period": rng.choice([0, 5, None])}
         correction = sp.correction.Intervals(recentre=rng.random() < 0.8, **options)
     return sp.Controller(sets, risks, stretch, combine, correction)
 

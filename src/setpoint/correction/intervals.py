@@ -147,7 +147,7 @@ class Intervals:
     grid: float = 0.0
     prior: tuple[float, ...] = ()
 
-    gives = ("centre", "low", "high", "least", "most", "grid")
+    gives = ("centre", "low", "high", "least", "most", "cut", "grid")
     predict = staticmethod(rules.predict)
     learn = staticmethod(rules.learn)
     sound = staticmethod(rules.sound)
@@ -308,8 +308,8 @@ class Intervals:
             given=1.0 - 1.0 / (1.0 + exp(50.0 * known.regret)),
             period=period,
             season=sum(abs(e - mean) for e in errors) / len(errors) if errors else 0.0,
-            least=base.least,
-            most=base.most,
+            least=base.least if base.cut in (1.0, 3.0) else -inf,
+            most=base.most if base.cut > 1.0 else inf,
         )
 
     def _season(self, known: Memory, annex: Any) -> tuple[int, list[float]]:
@@ -444,7 +444,7 @@ class Intervals:
 
     def forecast(self, base: Sequence[float]) -> float:
         """The middle as the model gave it, before it was corrected."""
-        return base[6]
+        return base[7]
 
     @property
     def forms(self) -> tuple[tuple[str, ...], ...]:

@@ -93,11 +93,11 @@ class Memory(NamedTuple):
 class Base(NamedTuple):
     """The first numbers of a prediction as its receipt holds it.
 
-    The interval at λ is [centre − low·e^λ, centre + high·e^λ], cut to [`least`, `most`], its ends
-    on multiples of `grid` if that is not 0. The rest is what the label will be judged against: the
-    given `middle` and `half` width, the `expected` error, the `scale` of the rest, how far the
-    forecast `travelled`, the mean error, the time and the habit of waiting then, and the tails and
-    shifts as shown.
+    The interval at λ is [centre − low·e^λ, centre + high·e^λ], cut at `least`, `most` or both if
+    `cut` is 1, 2 or 3, its ends on multiples of `grid` if that is not 0. The rest is what the label
+    will be judged against: the given `middle` and `half` width, the `expected` error, the `scale`
+    of the rest, how far the forecast `travelled`, the mean error, the time and the habit of waiting
+    then, and the tails and shifts as shown.
 
     After them come what the regression and then what the scale looked at, 5 numbers each and one
     for each feature, the season being the last; the values of the features; and what the table of
@@ -109,6 +109,7 @@ class Base(NamedTuple):
     high: float
     least: float
     most: float
+    cut: float
     grid: float
     middle: float
     half: float
@@ -231,11 +232,12 @@ def predict(
     centre = middle + centre
     low, high = low if low > 0.0 else 0.0, high if high > 0.0 else 0.0
     # The centre lies in the support, so that no set is empty; the far end stays where it was.
-    least, most, first, final = -inf, inf, params[OWN + count], params[OWN + count + 1]
+    cut, first, final = 0.0, params[OWN + count], params[OWN + count + 1]
     if params[2] > 0.0:
-        least = lowest if low_hits >= HITS else least
-        most = highest if high_hits >= HITS else most
-        first, final = least if least > first else first, most if most < final else final
+        if low_hits >= HITS:
+            cut, first = 1.0, lowest if lowest > first else first
+        if high_hits >= HITS:
+            cut, final = cut + 2.0, highest if highest < final else final
     if centre < first:
         kept, centre = centre + high - first, first
         high = kept if kept > 0.5 * high else 0.5 * high
@@ -244,10 +246,11 @@ def predict(
         low = kept if kept > 0.5 * low else 0.5 * low
     if known <= 0.0:  # nothing is known of a point forecast: the set is everything
         low, high = inf, inf
-    base[0], base[1], base[2], base[3], base[4], base[5] = centre, low, high, least, most, params[3]
-    base[6], base[7], base[8], base[9], base[10] = middle, half, expected, scale, travelled
-    base[11], base[12], base[13] = mean, time, habit
-    base[14], base[15], base[16], base[17] = low_tail, high_tail, low_shift, high_shift
+    base[0], base[1], base[2], base[3], base[4] = centre, low, high, lowest, highest
+    base[5], base[6] = cut, params[3]
+    base[7], base[8], base[9], base[10], base[11] = middle, half, expected, scale, travelled
+    base[12], base[13], base[14] = mean, time, habit
+    base[15], base[16], base[17], base[18] = low_tail, high_tail, low_shift, high_shift
     return (born, usual, time + 1.0) + memory[3:]  # noqa: RUF005
 
 
@@ -260,8 +263,8 @@ def learn(
         movement, low_tail, high_tail, low_shift, high_shift, regret, season, errors, surprises,
         lowest, highest, low_hits, high_hits,
     ) = memory  # fmt: skip
-    middle, half, expected, scale = base[6], base[7], base[8], base[9]
-    habit = base[13]
+    middle, half, expected, scale = base[7], base[8], base[9], base[10]
+    habit = base[14]
     error = y - middle
     if not (-1e150 < error < 1e150):  # it counts as a loss and teaches nothing
         return memory
@@ -297,9 +300,9 @@ def learn(
         tail = 0.5 * level
         # Trust: the pinball loss of the corrected ends and of the given ones.
         narrow = 0.1 * half
-        lower, upper = half + scale * base[16], half + scale * base[17]
+        lower, upper = half + scale * base[17], half + scale * base[18]
         lower, upper = -(lower if lower > narrow else narrow), upper if upper > narrow else narrow
-        own_lower, own_upper = expected - scale * base[14], expected + scale * base[15]
+        own_lower, own_upper = expected - scale * base[15], expected + scale * base[16]
         worse = tail * (own_upper - own_lower - upper + lower)
         if error > own_upper:
             worse += error - own_upper
@@ -318,8 +321,8 @@ def learn(
         # Tails.
         tail_rate = _SLOW if first < _SLOW else first
         z = rest / scale
-        high_tail += tail_rate * (1.0 - tail if z > base[15] else -tail)
-        low_tail += tail_rate * (1.0 - tail if -z > base[14] else -tail)
+        high_tail += tail_rate * (1.0 - tail if z > base[16] else -tail)
+        low_tail += tail_rate * (1.0 - tail if -z > base[15] else -tail)
         # Scale.
         surprise = distance / scale
         pull = (surprise if surprise < _WILD else _WILD) - 1.0
@@ -334,7 +337,7 @@ def learn(
     if params[1] > 0.0:
         _regress(table, base, n, products, weights, rate, weight, error, _RIDGE * size * size)
     # The season: scouts until one stands out, then tables, of which the best is used.
-    beyond_mean, grown = error - base[11], 0.0
+    beyond_mean, grown = error - base[12], 0.0
     if period < 0.0:
         if (scale > 0.0) & (size > 0.0):
             ratio, surprise = beyond_mean / size, distance / size - 1.0
@@ -344,7 +347,7 @@ def learn(
             surprises += rate * (surprise * surprise - surprises)
             if born == 0.0:
                 if stands_out(
-                    table, scouts, int(base[12]), labels, habit, ratio, surprise, errors, surprises
+                    table, scouts, int(base[13]), labels, habit, ratio, surprise, errors, surprises
                 ):
                     grown = 1.0
                     for i in range(scouts, scouts + SCOUT * len(CANDIDATES)):
@@ -355,17 +358,17 @@ def learn(
                     surprises, int(season), born - habit,
                 ))  # fmt: skip
         if born > 0.0:
-            candidates_note(annex, int(base[12]), int(born), beyond_mean, distance)
+            candidates_note(annex, int(base[13]), int(born), beyond_mean, distance)
             grown = born + 1.0
         born = grown
     elif period > 0.0:
         length = int(period)
         visits = (int(labels) - 1) // length + 1.0
-        season_note(annex, 2 * (int(base[12]) % length), visits, beyond_mean, distance)
+        season_note(annex, 2 * (int(base[13]) % length), visits, beyond_mean, distance)
     recent_size += (_FAST if first < _FAST else first) * (distance - recent_size)
     size += rate * (distance - size)
     width += rate * (half - width)
-    movement += rate * (base[10] - movement)
+    movement += rate * (base[11] - movement)
     # The tables.
     for i in range(count + 1):
         value, category = middle, 0.0

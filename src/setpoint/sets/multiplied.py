@@ -16,17 +16,20 @@ Floats = tuple[float, ...]
 
 
 def multiplied(reading: Floats, lam: float) -> tuple[float, float]:
-    """Ends of [centre − left·e^λ, centre + right·e^λ], cut to [least, most], on the grid."""
+    """Ends of [centre − left·e^λ, centre + right·e^λ], cut to the ends of y, on the grid.
+
+    `cut` is 0 where nothing is cut, 1 at `least`, 2 at `most`, 3 at both.
+    """
     centre, left, right = reading[0], reading[1], reading[2]
-    least, most, grid = reading[3], reading[4], reading[5]
+    least, most, cut, grid = reading[3], reading[4], reading[5], reading[6]
     factor = exp(lam if lam < 700.0 else 700.0)
     lower, upper = -inf, inf
     if left < inf:
         lower = centre - left * factor
-        lower = least if lower < least else lower
+        lower = least if (lower < least) & ((cut == 1.0) | (cut == 3.0)) else lower
     if right < inf:
         upper = centre + right * factor
-        upper = most if upper > most else upper
+        upper = most if (upper > most) & (cut > 1.0) else upper
     if grid > 0.0:
         lower, upper = _grid_up(lower, grid), _grid_down(upper, grid)
         if lower > upper:  # nothing of the grid lies inside: what is nearest to the centre
@@ -46,9 +49,9 @@ def _grid_down(end: float, grid: float) -> float:
 
 def multiplied_critical(reading: Floats, y: float) -> float:
     """The λ at which an end reaches y; −inf at the centre, +inf where no λ reaches it."""
-    if (y < reading[3]) | (y > reading[4]):
+    cut, grid = reading[5], reading[6]
+    if ((y < reading[3]) & ((cut == 1.0) | (cut == 3.0))) | ((y > reading[4]) & (cut > 1.0)):
         return inf
-    grid = reading[5]
     if grid > 0.0:
         if y == _grid_down(reading[0] + 0.5 * grid, grid):
             return -inf
@@ -78,8 +81,8 @@ class Multiplied(_Ends):
 
     It takes a pair (lower, upper), whose centre is its middle, or `Spread`. With `steps.Account`
     it puts a budget around any other rule; `presets.around` is that. A correction can say besides
-    where labels end, [least, most], and the `grid` on which they lie, 0 for none: finite sets are
-    cut to these, the full set never.
+    where labels end, at `least`, at `most` or at both, and the `grid` on which they lie, 0 for
+    none: finite sets are cut to these, the full set never.
 
     Parameters
     ----------
@@ -90,11 +93,11 @@ class Multiplied(_Ends):
     --------
     >>> Multiplied().at(Multiplied().read((10.0, 14.0)), 0.0)
     Interval(10.0, 14.0)
-    >>> Multiplied().at((2.5, 3.0, 3.0, 0.0, inf, 1.0), 0.0)  # counts
+    >>> Multiplied().at((2.5, 3.0, 3.0, 0.0, 0.0, 1.0, 1.0), 0.0)  # counts
     Interval(0.0, 5.0)
     """
 
-    columns = ("centre", "low", "high", "least", "most", "grid")
+    columns = ("centre", "low", "high", "least", "most", "cut", "grid")
     ends = staticmethod(multiplied)
     score = staticmethod(multiplied_critical)
     sound = staticmethod(multiplied_sound)
@@ -105,7 +108,7 @@ class Multiplied(_Ends):
         three = isinstance(prediction, Sequence | np.ndarray) and np.shape(prediction) == (3,)
         if three or names_of(prediction) == set(_SPREAD.columns):
             return (*_SPREAD.read(prediction), *_OPEN)
-        if isinstance(prediction, tuple) and len(prediction) == 6:
+        if isinstance(prediction, tuple) and len(prediction) == len(self.columns):
             return (*_SPREAD.read(prediction[:3]), *map(float, prediction[3:]))
         lower, upper = _ENDS.read(prediction)
         half = 0.5 * abs(upper - lower)
@@ -123,4 +126,4 @@ class Multiplied(_Ends):
 
 
 _ENDS, _SPREAD = Widen(), Scale()
-_OPEN = -inf, inf, 0.0
+_OPEN = 0.0, 0.0, 0.0, 0.0
