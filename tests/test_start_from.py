@@ -71,7 +71,8 @@ def test_a_start_goes_through_a_file_of_the_controller() -> None:
 
 def test_a_start_that_counts_nothing_more_than_the_width_is_the_usual_beginning() -> None:
     family = sp.correction.Intervals()
-    assert sp.correction.Intervals(prior=family.init()).init() == family.init()
+    prior = (*family.init()[0], *[0.0] * 15)
+    assert sp.correction.Intervals(prior=prior).init() == family.init()
 
 
 @pytest.mark.parametrize("many", [0, 3])

@@ -343,15 +343,19 @@ def state_of(controller: Controller, content: Mapping[str, Any]) -> State:
     first, counts = controller.init(), dict(content["counts"])
     risks = tuple([tuple(RiskState(**saved)) for saved in content["risks"]])
     position = risks, counts.pop("stretch")
-    table = None if content["table"] is None else content["table"].tolist()
+    table, annex = (
+        None if content[name] is None else content[name].tolist() for name in ("table", "annex")
+    )
     window = None
     if isinstance(controller.sets, Remembers):
         window = controller.sets.bind(content["window"].tolist())
-    state = State(position, counts["terms"], counts["memory"], table, window)
+    state = State(position, counts["terms"], counts["memory"], table, annex, window)
     for name, value in counts.items():
         setattr(state, name, value)
     state.position = position
-    if state.shape != first.shape or state.terms != first.terms:
+    room = 0 if controller.correction is None else controller.correction.annex
+    fits = len(state.annex) == (room if room and state.memory[0] > 0.0 else 0)
+    if not fits or state.shape != first.shape or state.terms != first.terms:
         raise StateError(f"the state does not fit {controller!r}: it belongs to another one")
     for held, values in zip(controller.risks, state.risks, strict=True):
         promise, slack = declaration(held.loss), 1e-6 * (1.0 + abs(values.total))

@@ -63,9 +63,13 @@ class _Requests:
             body = {"preset": preset or "intervals", "coverage": coverage}
         return self._send("PUT", _stream(name), body)
 
-    def predict(self, name: str, prediction: Any, id: int | str | None = None) -> Any:
+    def predict(
+        self, name: str, prediction: Any, id: int | str | None = None, *,
+        features: Mapping[str, Any] | None = None,
+    ) -> Any:  # fmt: skip
         """The set for a prediction, with the id that its label needs."""
         body = {"id": uuid4().hex if id is None else id, "prediction": prediction}
+        body |= {} if features is None else {"features": features}
         return self._send("POST", f"{_stream(name)}/predict", body)
 
     def label(self, name: str, y: Any, id: int | str) -> Any:

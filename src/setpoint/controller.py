@@ -23,6 +23,7 @@ from setpoint.sets.family import (
     Remembers,
     member_of,
     members_of,
+    whole_of,
 )
 from setpoint.state import State
 from setpoint.steps import Accounts, Scored, Step
@@ -250,8 +251,9 @@ class Controller:
         part = self.correction
         if isinstance(part, type) or not isinstance(part, Correction):
             raise InputError(
-                "correction must be a part with columns, gives, forms, params, table, sound, init, "
-                "read, arranged, predict, learn and forecast, such as correction.Intervals(), got "
+                "correction must be a part with columns, gives, forms, params, base, annex, "
+                "sound, init, read, arranged, predict, learn and forecast, such as "
+                "correction.Intervals(), got "
                 f"{part!r}"
             )
         wanted = self.sets.columns if isinstance(self.sets, Columns) else None
@@ -371,9 +373,10 @@ class Controller:
         window = self.sets.bind() if isinstance(self.sets, Remembers) else None
         state = State(position, self.terms, sets=window)
         if self.correction is not None:
-            rows, width = self.correction.table
-            state.memory = tuple(self.correction.init())
-            state.table = [[0.0] * width for _ in range(rows)]
+            memory, table = self.correction.init()
+            state.memory, state.table = tuple(memory), list(table)
+            if self.correction.annex and state.memory[0] > 0.0:
+                state.annex = [0.0] * self.correction.annex
         begin(self, state)
         state.fresh = True
         return state
@@ -381,7 +384,7 @@ class Controller:
     @property
     def reader(self) -> Any:
         """The part that reads predictions: the correction, or the family where there is none."""
-        return self.sets if self.correction is None else self.correction
+        return whole_of(self.sets) if self.correction is None else self.correction
 
 
 def step_params(risk: Risk) -> Memory:

@@ -40,13 +40,24 @@ TWO_SIDED = (
 )
 """Why no second prediction may wait."""
 
-__all__ = ["TWO_SIDED", "Plan", "Promise", "Rules", "Stage", "plan", "scalar", "support_of"]
+__all__ = [
+    "TWO_SIDED",
+    "Plan",
+    "Promise",
+    "Rules",
+    "Stage",
+    "plan",
+    "scalar",
+    "staged",
+    "support_of",
+]
 
 
 class Stage(NamedTuple):
     """A correction with its numbers: `predict` and `learn` take `params` first.
 
-    The family of sets reads the first `width` of the `size` numbers of a base.
+    The family of sets reads the first `width` of the `size` numbers of a base. `annex` numbers come
+    into being once the first number of a memory is positive.
     """
 
     params: Memory
@@ -54,6 +65,24 @@ class Stage(NamedTuple):
     learn: Any
     width: int
     size: int
+    annex: int
+
+    def based(self, state: State, row: Any, waiting: float) -> tuple[Memory, Memory]:
+        """What is remembered once a row is shown, and its base."""
+        base = [0.0] * self.size
+        memory = self.predict(
+            self.params, state.memory, state.table, state.annex, row, waiting, base
+        )
+        return memory, tuple(base)
+
+    def taught(self, state: State, base: Memory, y: float) -> None:
+        """Lets a state learn from a label."""
+        memory = self.learn(self.params, state.memory, state.table, state.annex, base, y)
+        if len(memory) != len(state.memory):
+            _check_memory(memory, len(state.memory), "the correction")
+        state.memory = memory
+        if self.annex and memory[0] > 0.0 and not state.annex:
+            state.annex = [0.0] * self.annex
 
 
 class Rules(NamedTuple):
@@ -153,9 +182,7 @@ class Plan(NamedTuple):
         if window is not None:
             weighed = window.weigh(base, y)
         if stage is not None:
-            memory = stage.learn(stage.params, state.memory, state.table, base, y)
-            _check_memory(memory, len(state.memory), "the correction")
-            state.memory = memory
+            stage.taught(state, base, y)
         state.position = position
         if window is not None:
             window.observe(weighed)
@@ -247,7 +274,7 @@ def _plan(controller: Controller) -> Plan:
         learn,
         drop,
         reader.read,
-        None if stage is None else _staged(controller, stage),
+        None if stage is None else staged(controller, stage),
         isinstance(sets, Draws) and sets.draws,
         counts,
         any(isinstance(r.step, Accounts) and r.step.two_sided for r in controller.risks),
@@ -259,20 +286,21 @@ def _plan(controller: Controller) -> Plan:
     )  # fmt: skip
 
 
-def _staged(controller: Controller, stage: Correction) -> Stage:
+def staged(controller: Controller, stage: Correction) -> Stage:
     """A correction as steps call it, tried once."""
     params, name = (*stage.params, *support_of(controller)), type(stage).__name__
-    first, (rows, width) = tuple(stage.init()), stage.table
-    table = [[0.0] * width for _ in range(rows)]
+    (memory, table), base = stage.init(), [0.0] * stage.base
+    first, annex = tuple(memory), [0.0] * stage.annex
     row = next(filter(stage.sound, _sample_rows(len(stage.columns))), None)
     if row is None:
         raise InputError(f"{name}.sound takes none of the rows that are tried, such as (0, 1, 1)")
-    memory, base = _tried(stage, stage.predict, params, first, table, row, 0.0)
-    _check_memory(memory, len(first), name)
-    if not isinstance(base, tuple) or len(base) < len(stage.gives):
+    if len(base) < len(stage.gives):
         raise InputError(f"a base of {name} must begin with {', '.join(stage.gives)}, got {base!r}")
-    _check_memory(_tried(stage, stage.learn, params, memory, table, base, 0.5), len(first), name)
-    return Stage(params, stage.predict, stage.learn, len(stage.gives), len(base))
+    memory = _tried(stage, stage.predict, params, first, table, annex, row, 0.0, base)
+    _check_memory(memory, len(first), name)
+    after = _tried(stage, stage.learn, params, memory, table, annex, tuple(base), 0.5)
+    _check_memory(after, len(first), name)
+    return Stage(params, stage.predict, stage.learn, len(stage.gives), len(base), stage.annex)
 
 
 def _sample_rows(columns: int) -> list[Memory]:

@@ -4,11 +4,13 @@ A family reads any sequence of the right length, so `(lower, upper)` does as wel
 `Quantiles(lower, upper)`; the names are for people.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["Phased", "PixelSpread", "Probabilities", "QuantileGrid", "Quantiles", "Spread"]
+from setpoint.errors import PredictionError
+
+__all__ = ["PixelSpread", "Probabilities", "QuantileGrid", "Quantiles", "Row", "Spread"]
 
 
 class Quantiles(NamedTuple):
@@ -40,18 +42,48 @@ class Spread(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Phased:
-    """A prediction and the phase of its row in the season, for `correction.Intervals`.
+class Row:
+    """A prediction and what is known of its row, for `correction.Intervals`.
 
-    The phase is a whole number and counts modulo the period: the hour of a time stamp, or the
-    number of hours since any day. It is needed where rows can be missing.
+    `phase` is the place of the row in time, a whole number of steps: hours since any day, or the
+    hour itself where the period is 24. It is needed where rows can be missing. `features` are by
+    name, or in the order in which the controller names them.
 
-    >>> Phased((10.0, 14.0), 23)
-    Phased(prediction=(10.0, 14.0), phase=23)
+    >>> Row((10.0, 14.0), phase=23)
+    Row(prediction=(10.0, 14.0), phase=23, features=None)
     """
 
     prediction: Any
-    phase: float
+    phase: float | None = None
+    features: Any = None
+
+
+def named(prediction: Any, features: Mapping[str, Any]) -> dict[str, Any]:
+    """A prediction and the features of its row in one mapping, as stores keep it.
+
+    >>> named([10, 14], {"hour": 7})
+    {'lower': 10, 'upper': 14, 'hour': 7}
+    """
+    if not isinstance(features, Mapping):
+        raise PredictionError(f"features must be named, as in {{\"hour\": 7}}, got {features!r}")
+    if isinstance(prediction, Mapping):
+        parts = dict(prediction)
+    elif isinstance(prediction, Sequence) and not isinstance(prediction, str):
+        if len(prediction) != 2:
+            raise PredictionError(f"a prediction with features has two ends, got {prediction!r}")
+        parts = dict(zip(("lower", "upper"), prediction, strict=True))
+    else:
+        parts = {"point": prediction}
+    if twice := parts.keys() & features.keys():
+        raise PredictionError(f"a feature must not be called {sorted(twice)[0]!r}")
+    return {**parts, **features}
+
+
+def with_features(prediction: Any, features: Any) -> Row:
+    """A prediction with the features of its row."""
+    if type(prediction) is not Row:
+        return Row(prediction, features=features)
+    return Row(prediction.prediction, prediction.phase, features)
 
 
 class PixelSpread(NamedTuple):

@@ -15,7 +15,7 @@ from setpoint.controller import Controller, Risk
 from setpoint.correction import Intervals
 from setpoint.errors import InputError
 from setpoint.losses import Calms, Keeps, Miscoverage, Misses, declaration
-from setpoint.plan import support_of
+from setpoint.plan import staged
 from setpoint.sets import (
     Cumulative,
     Draws,
@@ -62,9 +62,11 @@ def intervals(
     *,
     risk: Risk | Sequence[Risk] | None = None,
     recentre: bool = True,
-    means: int = 1,
-    period: int = 0,
-    support: tuple[float, float] = (-inf, inf),
+    period: int | None = None,
+    features: Iterable[str] = (),
+    categories: Mapping[str, Iterable[Any]] | None = None,
+    support: tuple[float, float] | str | None = "learnt",
+    whole_numbers: bool = False,
     limit: float = 10.0,
     steadiness: float = 0.15,
     two_sided: bool = False,
@@ -81,10 +83,19 @@ def intervals(
     risk
         Another loss and level to hold instead of coverage, or several. Step and start are the
         budget's, and so are the bounds.
-    recentre, means, period, support
-        As for `correction.Intervals` and `sets.Multiplied`. Intervals may leave the centre of the
-        forecast; with `recentre=False` they always hold it. `period` is the season in rows, such
-        as 24, and 0 is none; `find_period` finds one.
+    recentre
+        Intervals may leave the centre of the forecast; with `recentre=False` they always hold it.
+    period
+        The season in rows, such as 24; 0 is none. By default one is found, or none is used.
+    features, categories
+        The names of what is known of each row when it is predicted, and of those that are no
+        quantities the values: see `correction.Intervals` and `docs/features.md`.
+    support
+        The values that y can take, such as (0, inf): the full set. By default an end that at least
+        five actual values hit and none passed cuts the intervals, and never the unlimited ones;
+        None leaves them as they are.
+    whole_numbers
+        Whether y is a count: intervals then end on whole numbers.
     limit
         How much may be lost beyond what was asked before the full set is shown.
     steadiness
@@ -106,8 +117,15 @@ def intervals(
     budget = _budget(risk, miss_level(coverage), account)
     loss, level = budget[0].loss, miss_level(coverage)
     shape = loss.missed(budget[0].level) if isinstance(loss, Misses) else level
-    stage = Intervals(level=shape, recentre=recentre, means=means, period=period)
-    return Controller(Multiplied(support), budget, correction=stage)
+    if isinstance(support, str) and support != "learnt":
+        raise InputError(f'support must be a pair of numbers, "learnt" or None, got {support!r}')
+    named: Any = {"features": features, "categories": categories or ()}
+    stage = Intervals(
+        shape, recentre, period, learns_support=support == "learnt", grid=float(whole_numbers),
+        **named,
+    )  # fmt: skip
+    line = (-inf, inf) if support is None or isinstance(support, str) else support
+    return Controller(Multiplied(line), budget, correction=stage)
 
 
 def around(coverage: float = 0.9, *, limit: float = 20.0, steadiness: float = 0.15) -> Controller:
@@ -417,20 +435,20 @@ def _rows(
     """Every labelled step as the family reads it, corrected where there is a correction."""
     sets: Any = controller.sets
     rows, draws = [], isinstance(sets, Draws) and sets.draws
-    stage, reader = controller.correction, controller.reader
-    begun = controller.init()
-    memory, table = begun.memory, begun.table
-    params = () if stage is None else (*stage.params, *support_of(controller))
+    reader, begun = controller.reader, controller.init()
+    stage = controller.correction
+    steps = None if stage is None else staged(controller, stage)
     for serial, (prediction, label) in enumerate(zip(past, outcomes, strict=True)):
         if is_missing(label):
             continue
         reading, y = reader.read(prediction), sets.label(label)
         if draws:
             reading = sets.draw(reading, serial)
-        if stage is not None:
-            memory, reading = stage.predict(params, memory, table, reading, 0.0)
-            memory = stage.learn(params, memory, table, reading, y)
-        rows.append((reading if stage is None else reading[: len(stage.gives)], y))
+        if steps is not None:
+            begun.memory, reading = steps.based(begun, reading, 0.0)
+            steps.taught(begun, reading, y)
+            reading = reading[: steps.width]
+        rows.append((reading, y))
     return rows
 
 

@@ -21,6 +21,7 @@ from setpoint.controller import Controller, begin, described, matching, memory_o
 from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
 from setpoint.plan import TWO_SIDED, plan
+from setpoint.predictions import with_features
 from setpoint.receipts import Id, Info, Receipt, Receipts, checked_id, labelled
 from setpoint.sets import Interval
 from setpoint.sets.family import Measured
@@ -138,8 +139,14 @@ class Stream:
 
     # A step
 
-    def predict(self, prediction: Any, id: Id | None = None) -> Any:
-        """The set for a prediction; it waits for its label under `id`, or a generated number."""
+    def predict(self, prediction: Any, id: Id | None = None, *, features: Any = None) -> Any:
+        """The set for a prediction; it waits for its label under `id`, or a generated number.
+
+        `features` are what is known of this row, by name or in order, for a controller that asks
+        for them: `intervals(features=[…])`.
+        """
+        if features is not None:
+            prediction = with_features(prediction, features)
         receipts, state = self._receipts, self._state
         _, numbers, aim, _, drop, read, stage, draws, _, at_once, *_ = self._plan
         position, others, oldest = state.position, 0, None
@@ -156,9 +163,8 @@ class Stream:
             reading = self._sets.draw(reading, name)
         given = reading
         if stage is not None:
-            params, predict, _, width, _ = stage
-            memory, reading = predict(params, memory, state.table, reading, others)
-            given = reading[:width]
+            memory, reading = stage.based(state, reading, others)
+            given = reading[: stage.width]
         position, lam, leader, habits = aim(numbers, position)
         shown = self._sets.at(given, lam)
         if alone and id is None:
@@ -206,17 +212,19 @@ class Stream:
             self._look(self._watch)
         return value
 
-    def issue(self, prediction: Any, id: Id | None = None) -> Receipt:
+    def issue(self, prediction: Any, id: Id | None = None, *, features: Any = None) -> Receipt:
         """As `predict`, but returns the receipt, with the id to answer and the λ behind the set."""
-        self.predict(prediction, id)
+        self.predict(prediction, id, features=features)
         return next(reversed(self._receipts.waiting.values()))
 
-    def peek(self, prediction: Any, ahead: int = 0) -> Any:
+    def peek(self, prediction: Any, ahead: int = 0, *, features: Any = None) -> Any:
         """The set `predict` would show now, without waiting for a label.
 
         `ahead` says how many predictions come before it, which only the chance of a randomised
         family depends on.
         """
+        if features is not None:
+            prediction = with_features(prediction, features)
         reading, stage = self.read(prediction, self._receipts.serial + ahead), self._plan.stage
         return self._sets.at(reading if stage is None else reading[: stage.width], self.lam)
 
@@ -227,8 +235,7 @@ class Stream:
         if made.draws:
             reading = self._sets.draw(reading, id)
         if made.stage is not None:
-            params, predict, _, _, _ = made.stage
-            _, reading = predict(params, state.memory, state.table, reading, 0)
+            _, reading = made.stage.based(state, reading, 0)
         return reading
 
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
@@ -469,7 +476,8 @@ class Stream:
         is still judged and counted, and teaches nothing.
         """
         state, first = self._state, self._controller.init()
-        state.memory, state.table, state.sets = first.memory, first.table, first.sets
+        state.memory, state.table, state.annex = first.memory, first.table, first.annex
+        state.sets = first.sets
         state.position = state.position[0], first.position[1]
         self._receipts.former = frozenset(self._receipts.waiting)
         self._adopt(self._controller)
@@ -557,6 +565,7 @@ class Stream:
                 "stretch": state.stretch,
             },
             "table": np.array(state.table) if state.table else None,
+            "annex": np.array(state.annex) if state.annex else None,
             "window": None if state.sets is None else np.array(state.sets.memory),
             "receipts": self._receipts.content(waiting=waiting),
             "last": None if self._last is None else (tuple(self._last[0]), *self._last[1:]),

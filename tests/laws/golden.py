@@ -180,11 +180,10 @@ def _defaults() -> Iterator[tuple[str, str, sp.Controller]]:
         ("default .8 points", "point", 0.8, {}),
         ("default .99", "ends", 0.99, {}),
         ("centred", "ends", 0.9, {"recentre": False}),
-        ("two means", "ends", 0.9, {"means": 2}),
-        ("two means points", "point", 0.8, {"means": 2}),
+        ("no season", "ends", 0.9, {"period": 0}),
+        ("no season points", "point", 0.8, {"period": 0}),
         ("period 5", "ends", 0.9, {"period": 5}),
         ("period 24", "point", 0.9, {"period": 24}),
-        ("period 5 two means", "ends", 0.8, {"period": 5, "means": 2}),
         ("default cut", "ends", 0.9, {"support": (-1.0, 7.0)}),
         ("default half-line", "point", 0.8, {"support": (-1.0, math.inf)}),
         ("default limit", "ends", 0.8, {"limit": 4.0}),
@@ -576,7 +575,7 @@ COMPILED = ("widen", "widen narrow", "default", "default .5", "max")
 
 FLEETS = (
     "widen", "scale cut", "counter capped", "error paper identity", "max lifts",
-    "around spread", "default", "two means", "period 5", "default two risks",
+    "around spread", "default", "no season", "period 5", "default two risks",
     "Decaying(scale=0.5, power=0.6, floor=0.01)",
 )  # fmt: skip
 FAST_FLEETS = ("widen", "default")

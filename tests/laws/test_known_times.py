@@ -46,7 +46,7 @@ def two_risks() -> sp.Controller:
 
 SCALAR = {
     "intervals": sp.intervals(0.9),
-    "two means": sp.intervals(0.8, means=2, support=(-40.0, 40.0)),
+    "given support": sp.intervals(0.8, support=(-40.0, 40.0)),
     "centred": sp.intervals(0.9, recentre=False),
     "season": sp.intervals(0.9, period=7),
     "tracking": sp.label_sets(0.9, sets=Widen()),

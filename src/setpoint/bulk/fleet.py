@@ -14,6 +14,7 @@ import numpy as np
 from setpoint import _state_file, spec
 from setpoint._check import whole
 from setpoint.bulk import arrays
+from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.arrays import Array, Intervals, fixed
 from setpoint.bulk.compile import SMALL, loops
 from setpoint.bulk.layout import COUNTS, EVERY_ROW, OPEN, layout_of, params_of
@@ -102,6 +103,7 @@ class Fleet:
         self._everyone = fixed(np.arange(0))
         self._places: dict[Id, int] = {}
         self._vectors = np.empty((0, self._layout.size))
+        self._annexes = Annexes(0, self._layout.annex)
         self._waiting: dict[Id, Batch] = {}
         self._retired: list[Id] = []
         self._serial = 0
@@ -132,20 +134,25 @@ class Fleet:
         taken = [id for id in new if id in self._places]
         if taken or len(set(new)) < len(new):
             raise InputError(f"every stream needs an id of its own, got {taken or new!r} again")
+        annexes = Annexes(len(new), self._layout.annex)
         if isinstance(states, States):
-            added = states.packed(self._controller, new)
+            added, annexes = states.packed(self._controller, new)
         elif states is None:
             first = self._layout.pack(self._controller.init())
             added = np.repeat(np.array([first]), len(new), axis=0)
+            annexes.begin(self._layout.born(added))
         else:
             given = [matching(self._controller, state) for state in states]
             if len(given) != len(new):
                 raise InputError(f"got {len(given)} states for {len(new)} streams")
             added = np.array([self._layout.pack(state) for state in given])
+            for place, state in enumerate(given):
+                annexes.put(place, state.annex)
         added = added.reshape(-1, self._layout.size).copy()
         self._layout.give_up_all(added)
         self._check_thetas(added)
         self._vectors = np.concatenate([self._vectors, added])
+        self._annexes = self._annexes.joined(annexes)
         self._places.update((id, place) for place, id in enumerate(new, len(self._ids)))
         self._ids += new
 
@@ -164,14 +171,17 @@ class Fleet:
         self._vectors[leaving, _DROPPED] += self._vectors[leaving, OPEN]
         left = self._vectors[leaving]
         self._layout.give_up_all(left)
-        states = States(self._controller, gone, left)
+        states = States(self._controller, gone, left, self._annexes.taken(leaving))
         keep = np.ones(len(self), dtype=bool)
         keep[leaving] = False
         new_place = np.cumsum(keep) - 1
         if self._waiting:
             new_place[leaving] = -1 - len(self._retired) - np.arange(len(gone))
             self._retired += gone
-        self._vectors = self._vectors[keep]
+        self._vectors, self._annexes = (
+            self._vectors[keep],
+            self._annexes.taken(np.flatnonzero(keep)),
+        )
         self._ids = [id for id, kept in zip(self._ids, keep.tolist(), strict=True) if kept]
         self._places = {id: place for place, id in enumerate(self._ids)}
         self._everyone = fixed(np.arange(len(self)))
@@ -203,7 +213,12 @@ class Fleet:
     # A step
 
     def predict(
-        self, prediction: Any, ids: Iterable[Id] | None = None, *, batch: Id | None = None
+        self,
+        prediction: Any,
+        ids: Iterable[Id] | None = None,
+        *,
+        batch: Id | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> Intervals:
         """The sets of all streams, or of those in `ids`; they wait for labels under `batch`.
 
@@ -217,10 +232,13 @@ class Fleet:
             Which streams; all of them by default.
         batch
             An id for this call, a generated number by default.
+        features
+            What is known of each stream now, one array for each feature of the controller.
 
         Of nested sets the ends have one row for each, the smallest first.
         """
         rows = self._rows(ids)
+        prediction = arrays.featured(prediction, self._controller.reader, features, 1)
         columns = arrays.prediction_columns(prediction, self._controller.reader, len(rows), 1)
         name = self._serial if batch is None else checked_id(batch, "the id of a batch")
         if name in self._waiting:
@@ -286,11 +304,8 @@ class Fleet:
             events, states = places[part], vectors[part]
             states[:] = self._vectors[part if everyone else rows[part]]
             streams, bounds = np.arange(len(events)), np.arange(len(events) + 1)
-            if layout.base:
-                made.correct(
-                    self._stage, states, streams, bounds, events, held.reading, y, held.base,
-                    EVERY_ROW, out,
-                )  # fmt: skip
+            if asks and layout.base:
+                self._correct(made, states, self._slots(rows[part]), events, held, y, out)
             made.run(
                 self._params, states, streams, bounds, events, out, y, narrow, held.lower,
                 held.upper, held.lam, held.leader, held.habit, unused, losses,
@@ -299,6 +314,31 @@ class Fleet:
             check_bases(out, lambda place: f"stream {self._name(int(held.rows[place]))!r}")
             held.reading = out
         return vectors
+
+    def _slots(self, rows: Array) -> Array:
+        """Where the annexes of some streams lie."""
+        return np.ascontiguousarray(self._annexes.slots[rows])
+
+    def _correct(
+        self, made: Loops, states: Array, slots: Array, events: Array, held: Batch, y: Array,
+        out: Array,
+    ) -> None:  # fmt: skip
+        """Lets the correction read some predictions of a batch, or learn from their labels."""
+        streams, bounds, annexes = np.arange(len(events)), np.arange(len(events) + 1), self._annexes
+        annexes.room(len(events))
+        made.correct(
+            self._stage, states, streams, bounds, events, held.reading, y, held.base, EVERY_ROW,
+            out, annexes.pool, slots, annexes.used,
+        )  # fmt: skip
+
+    def _teach(self, held: Batch, places: Array, y: Array, vectors: Array) -> None:
+        """Lets the correction learn from labels; what it writes cannot be taken back."""
+        made, rows = self._loops(len(places)), held.rows[places]
+        for start in range(0, len(rows) if self._layout.base else 0, _TOGETHER):
+            part = slice(start, start + _TOGETHER)
+            slots = self._slots(rows[part])
+            self._correct(made, vectors[part], slots, ~places[part], held, y, held.reading)
+            self._annexes.slots[rows[part]] = slots
 
     def _keep(self, rows: Array, vectors: Array) -> None:
         """Takes over the next states of some streams."""
@@ -360,6 +400,7 @@ class Fleet:
         vectors = self._moved(whole_batch, ~answered, known, losses, False)
         lams = whole_batch.lam[:, answered]
         check_promises(self._controller, losses[:, answered], lams, vectors)
+        self._teach(whole_batch, answered, known, vectors)
         self._keep(whole_batch.rows[answered], vectors)
         whole_batch.open[answered] = False
         if not whole_batch.open.any():
@@ -375,6 +416,7 @@ class Fleet:
         delay: Any = 0,
         known: Any = None,
         out: tuple[Array, Array] | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> Intervals:
         """Many steps at once: arrays with one row for each time and one column for each stream.
 
@@ -395,11 +437,14 @@ class Fleet:
             Two arrays for the ends, which saves making new ones: contiguous, of the shape of `y`
             and the type of the predictions, apart from both. If the call raises, what they hold
             means nothing.
+        features
+            As for `predict`, with an axis of time before that of the streams.
         """
         if self._waiting:
             raise AmbiguousReceipt(
                 f"{len(self._waiting):,} batches wait: answer or drop them before run"
             )
+        prediction = arrays.featured(prediction, self._controller.reader, features, 2)
         columns = arrays.prediction_columns(prediction, self._controller.reader, len(self), 2)
         dtype = columns[0].dtype
         numbers = arrays.numbers(y, "the labels", LabelError)
@@ -423,7 +468,7 @@ class Fleet:
 
     def _run(self, columns: Any, y: Array, lower: Array, upper: Array, at: Any) -> None:
         """A time-major tape, some streams at a time, each turned to rows of its own."""
-        vectors = self._vectors.copy()
+        vectors, annexes = self._vectors.copy(), self._annexes.copy()
         (steps, streams), end_type = y.shape, lower.dtype
         narrow = bool(end_type == np.float32)
         made, size = self._loops(y.size), max(1, _CELLS // max(len(y), 1))
@@ -439,13 +484,14 @@ class Fleet:
                 flat = slice(part.start * steps, part.stop * steps)
                 own = Schedule(at.delays[part], at.order[flat], at.upto[flat], at.slots)
                 here = Events(here.streams, 2 * offsets, own.events(offsets), at.slots)
-            states = np.ascontiguousarray(vectors[part])
-            done = ran(self._controller, made, rows, labels, states, here, narrow)
+            states, own_annexes = np.ascontiguousarray(vectors[part]), annexes.part(part)
+            done = ran(self._controller, made, rows, labels, states, own_annexes, here, narrow)
+            annexes.pool = own_annexes.pool
             for end, shown in zip((lower, upper), self._shown(*done[:2], end_type), strict=True):
                 turned = shown.reshape((*shown.shape[:-1], count, steps))
                 end[..., part] = np.swapaxes(turned, -1, -2)
             vectors[part] = states
-        self._vectors = vectors
+        self._vectors, self._annexes = vectors, annexes
 
     def drop(self, batch: Id | None = None, ids: Iterable[Id] | None = None) -> None:
         """Gives up what still waits in a batch, or what the streams in `ids` await in it."""
@@ -567,7 +613,7 @@ class Fleet:
     def state(self, id: Id) -> State:
         """The state of one stream, as a `Stream` can go on from."""
         rows = self._rows([id])
-        return States(self._controller, [0], self._vectors[rows])[0]
+        return States(self._controller, [0], self._vectors[rows], self._annexes.taken(rows))[0]
 
     def certificate(self, id: Id) -> Certificate:
         """What is guaranteed of one stream."""
@@ -588,6 +634,8 @@ class Fleet:
                 "ids": self._ids,
                 "fields": self._layout.fields,
                 "vectors": self._vectors,
+                "annexes": self._annexes.pool[: self._annexes.used[0]],
+                "slots": self._annexes.slots,
                 "retired": self._retired,
                 "serial": self._serial,
                 "waiting": [
@@ -611,6 +659,9 @@ class Fleet:
                 raise StateError(f"{os.fspath(path)} was written by a setpoint with other rules")
             _state_file.check_columns(fleet._layout.fields, content["vectors"].T, len(fleet))
             fleet._vectors = np.array(content["vectors"], np.float64, order="C")
+            fleet._annexes = Annexes.restored(
+                content["annexes"], content["slots"], len(fleet), fleet._layout.annex
+            )
             fleet._serial, fleet._retired = content["serial"], content["retired"]
             for name, *parts in content["waiting"]:
                 fleet._waiting[name] = fleet._restored(Batch(*parts))

@@ -17,6 +17,7 @@ import numpy as np
 
 from setpoint import metrics
 from setpoint._html import table
+from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.arrays import Intervals
 from setpoint.bulk.compile import loops
 from setpoint.bulk.layout import Layout, layout_of, params_of
@@ -458,12 +459,12 @@ class Ran(NamedTuple):
 
 
 def ran(
-    controller: Controller, made: Loops, rows: Array, y: Array, vectors: Array, at: Events,
-    narrow: bool,
+    controller: Controller, made: Loops, rows: Array, y: Array, vectors: Array, annexes: Annexes,
+    at: Events, narrow: bool,
 ) -> Ran:  # fmt: skip
     """Streams that lie one after the other, through loops: corrected, then controlled."""
     layout, count = layout_of(controller), len(rows)
-    rows = based(controller, made, rows, y, vectors, at)
+    rows = based(controller, made, rows, y, vectors, annexes, at)
     params, risks, members = params_of(controller)[0], len(layout.risks), layout.rules.members
     lower, upper, lam = (np.empty((members, count)) for _ in range(3))
     theta, losses = np.empty((risks, count)), np.empty((risks, count))
@@ -485,17 +486,19 @@ def ran(
 
 
 def based(
-    controller: Controller, made: Loops, rows: Array, y: Array, vectors: Array, at: Events
-) -> Array:
+    controller: Controller, made: Loops, rows: Array, y: Array, vectors: Array, annexes: Annexes,
+    at: Events,
+) -> Array:  # fmt: skip
     """The rows as the family reads them: corrected once, whatever controls them afterwards."""
     layout = layout_of(controller)
     if not layout.base:
         return rows
     out, kept = np.empty((len(rows), layout.family)), np.empty((at.slots, layout.base))
-    params = params_of(controller)[1]
+    annexes.room(len(at.streams))
     made.correct(
-        params, vectors, at.streams, at.bounds, at.events, rows, y, kept, at.slots - 1, out
-    )
+        params_of(controller)[1], vectors, at.streams, at.bounds, at.events, rows, y, kept,
+        at.slots - 1, out, annexes.pool, annexes.slots, annexes.used,
+    )  # fmt: skip
     check_bases(out)
     return out
 
@@ -516,16 +519,16 @@ def _scalar(controller: Controller, tape: Tape, begin: Begin) -> Trace:
     layout = layout_of(controller)
     columns, rows = scalar_columns(controller, layout, tape)
     check_labels(controller, tape.y)
-    narrow, vectors = is_narrow(controller, columns), begin.vectors(layout)
+    narrow, (vectors, annexes) = is_narrow(controller, columns), begin.vectors(layout)
     labels = np.ascontiguousarray(tape.by_stream(tape.y), np.float64)
     made = loops(layout, len(tape))
-    done = ran(controller, made, rows, labels, vectors, Events.of(tape), narrow)
+    done = ran(controller, made, rows, labels, vectors, annexes, Events.of(tape), narrow)
     if narrow:
         with np.errstate(over="ignore"):
             done = done._replace(
                 lower=done.lower.astype(np.float32), upper=done.upper.astype(np.float32)
             )
-    states = States(controller, tape.streams, vectors)
+    states = States(controller, tape.streams, vectors, annexes)
     lower, upper, lam, covered, theta, losses = map(tape.by_row, done)
     members = Intervals(lower, upper) if len(lam) > 1 else None
     low, high = joint(layout, lower, upper)

@@ -4,22 +4,24 @@ A correction never sees θ, risks or levels, so nothing it does can cost anythin
 It reads a prediction into a row of numbers, makes a base of it, a centre and two sides, and learns
 from the label. Its rules are pure functions of floats, the same live and compiled:
 
-    predict(params, memory, table, row, waiting) -> (memory, base)
-    learn(params, memory, table, base, y) -> memory
+    predict(params, memory, table, annex, row, waiting, base) -> memory
+    learn(params, memory, table, annex, base, y) -> memory
 
 `params` are the part's own and, as the last two, the support of y; `memory` is a tuple of floats;
-`table` has rows of floats that rules write in place, none where a correction keeps none; `waiting`
-is how many other predictions wait for their label; `base` begins with the numbers that the family
-of sets reads and goes on with whatever the label will be judged and learnt against. Neither rule
-may raise on a sound row and a finite label: `learn` may have written into the table by then.
+`table` and `annex` are floats in a row that `learn` writes in place. Every stream has a table. An
+annex it has only once the first number of its memory is positive; until then nothing in it is read
+or written, and it then begins with zeros. `waiting` is how many other predictions wait for their
+label. `predict` writes into `base` and nowhere else: first the numbers that the family of sets
+reads, then whatever the label will be judged and learnt against. Neither rule may raise on a sound
+row and a finite label.
 """
 
 from typing import Any, Protocol, runtime_checkable
 
-from setpoint.correction.intervals import Intervals, Learnt
+from setpoint.correction.intervals import Effect, Intervals, Learnt
 from setpoint.parts import Capability
 
-__all__ = ["Correction", "Explains", "Intervals", "Learnt"]
+__all__ = ["Correction", "Effect", "Explains", "Intervals", "Learnt"]
 
 
 @runtime_checkable
@@ -28,7 +30,8 @@ class Correction(Protocol, metaclass=Capability):
 
     `columns` names the numbers of a row, in any of the `forms`, which `arranged` turns into rows;
     `sound` says whether the numbers are a prediction. `gives` names those numbers at the beginning
-    of a base that the family of sets reads.
+    of a base that the family of sets reads. `base` and `annex` are how many floats these have;
+    `init` gives the first memory and the first table.
     """
 
     @property
@@ -46,11 +49,13 @@ class Correction(Protocol, metaclass=Capability):
     @property
     def sound(self) -> Any: ...
     @property
-    def table(self) -> tuple[int, int]: ...
-    def init(self) -> tuple[float, ...]: ...
+    def base(self) -> int: ...
+    @property
+    def annex(self) -> int: ...
+    def init(self) -> tuple[tuple[float, ...], list[float]]: ...
     def read(self, prediction: Any) -> tuple[float, ...]: ...
     def arranged(self, names: tuple[str, ...], columns: Any) -> tuple[Any, ...]: ...
-    def forecast(self, base: tuple[float, ...]) -> float: ...
+    def forecast(self, base: Any) -> float: ...
 
 
 @runtime_checkable

@@ -22,6 +22,7 @@ class Prediction(Struct, forbid_unknown_fields=True):
 
     prediction: Forecast
     id: Id | None = None
+    features: dict[str, Any] | None = None
 
 
 class Label(Struct, forbid_unknown_fields=True):
@@ -43,6 +44,7 @@ class Event(Struct, forbid_unknown_fields=True, omit_defaults=True):
     stream: Id | None = None
     id: Id | None = None
     prediction: Forecast | UnsetType = UNSET
+    features: dict[str, Any] | None = None
     y: Outcome | UnsetType = UNSET
     drop: bool = False
     certificate: bool = False

@@ -111,6 +111,19 @@ class Arranges(Protocol, metaclass=Capability):
 
 
 @runtime_checkable
+class Codes(Protocol, metaclass=Capability):
+    """A correction that takes features: their names, and the numbers of values in words.
+
+    `coded` has the number of each value of each feature that is no quantity.
+    """
+
+    @property
+    def features(self) -> tuple[str, ...]: ...
+    @property
+    def coded(self) -> Mapping[str, Mapping[Any, int]]: ...
+
+
+@runtime_checkable
 class Forecasts(Protocol, metaclass=Capability):
     """A family whose predictions say one number: `forecast(prediction)`, as the model gave it."""
 

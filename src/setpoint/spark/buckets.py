@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.states import States
 from setpoint.controller import Controller
 from setpoint.errors import StateError
@@ -91,6 +92,8 @@ class Bucket:
         The keys, whole numbers or texts.
     vectors
         Their states, one row for each: see `bulk.layout`.
+    annexes
+        What else the corrections of some of them have learnt: see `bulk.annexes`.
     last
         The time of the last prediction of each.
     clock
@@ -105,6 +108,7 @@ class Bucket:
 
     keys: Array
     vectors: Array
+    annexes: Annexes
     last: Array
     clock: int
     waiting: Receipts
@@ -112,7 +116,9 @@ class Bucket:
     closed: Ids
 
     @classmethod
-    def empty(cls, size: int, members: int, risks: int, family: int, base: int) -> "Bucket":
+    def empty(
+        cls, size: int, members: int, risks: int, family: int, base: int, annex: int
+    ) -> "Bucket":
         """A bucket without keys; the arguments are how wide its rows are."""
         numbers, floats, ends = np.empty(0, np.int64), np.empty(0), np.empty((0, members))
         habits, reading, bases = (np.empty((0, width)) for width in (risks, family, base))
@@ -121,22 +127,26 @@ class Bucket:
         )
         ids = Ids(numbers, numbers, numbers, floats)
         least = int(np.iinfo(np.int64).min)
-        return cls(numbers, np.empty((0, size)), numbers, least, waiting, ids, ids)
+        annexes = Annexes(0, annex)
+        return cls(numbers, np.empty((0, size)), annexes, numbers, least, waiting, ids, ids)
 
     def states(self, controller: Controller) -> States:
         """The states of all keys, each made when it is asked for."""
-        return States(controller, self.keys.tolist(), self.vectors)
+        return States(controller, self.keys.tolist(), self.vectors, self.annexes)
 
     @property
     def _tables(self) -> tuple[Any, ...]:
         return self.waiting, self.early, self.closed
 
     def blocks(self) -> Iterator[tuple[Array, Array]]:
-        """States, what waits, is early and is closed: rows by key, and where each key's end."""
+        """States, annexes, what waits, is early and is closed: by key, and where each key's end."""
         count = len(self.keys)
         vectors = np.ascontiguousarray(self.vectors).view(np.int64)
         numbers = np.hstack([vectors, self.last[:, None]])
         yield numbers.reshape(-1), numbers.shape[1] * np.arange(count + 1)
+        has = self.annexes.slots >= 0
+        pool = self.annexes.pool[self.annexes.slots[has]]
+        yield pool.reshape(-1), np.append(0, np.cumsum(pool.shape[1] * has))
         for table in self._tables:
             rows = taken(table, np.argsort(table.place, kind="stable"))
             records = np.empty(len(rows.place), _record(table))
@@ -144,10 +154,16 @@ class Bucket:
                 records[name] = getattr(rows, name)
             yield records, np.append(0, np.cumsum(np.bincount(rows.place, minlength=count)))
 
-    def joined(self, keys: Array, clock: int, states: Sequence[bytes], *tables: Any) -> "Bucket":
+    def joined(
+        self, keys: Array, clock: int, states: Sequence[bytes], annexes: Sequence[bytes],
+        *tables: Any,
+    ) -> "Bucket":  # fmt: skip
         """The bucket with other keys, of which `blocks` gave the bytes."""
         numbers = np.frombuffer(b"".join(states), np.int64).reshape(len(keys), -1)
         vectors = np.ascontiguousarray(numbers[:, :-1]).view(np.float64)
+        added = Annexes(len(keys), self.annexes.pool.shape[1])
+        for row, block in enumerate(annexes):
+            added.put(row, np.frombuffer(block, np.float64).tolist())
         both: list[Any] = []
         for table, blocks in zip(self._tables, tables, strict=True):
             records = np.frombuffer(b"".join(blocks), _record(table))
@@ -158,7 +174,8 @@ class Bucket:
         stored = self.keys if len(self.keys) else self.keys.astype(keys.dtype)
         return Bucket(
             np.append(stored, keys), np.vstack([self.vectors, vectors]),
-            np.append(self.last, numbers[:, -1]), max(self.clock, clock), *both,
+            self.annexes.joined(added), np.append(self.last, numbers[:, -1]),
+            max(self.clock, clock), *both,
         )  # fmt: skip
 
     def without(self, gone: Array) -> "Bucket":
@@ -174,8 +191,8 @@ class Bucket:
             return part._replace(place=place[part.place])
 
         return Bucket(
-            self.keys[keep], self.vectors[keep], self.last[keep], self.clock,
-            moved(self.waiting), moved(self.early), moved(self.closed),
+            self.keys[keep], self.vectors[keep], self.annexes.taken(np.flatnonzero(keep)),
+            self.last[keep], self.clock, moved(self.waiting), moved(self.early), moved(self.closed),
         )  # fmt: skip
 
 
@@ -187,6 +204,9 @@ def pack(bucket: Bucket, header: Mapping[str, Any]) -> bytes:
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         parts = {"words": np.frombuffer(b"".join(words), np.uint8), "lengths": lengths}
     parts |= {"last": bucket.last, **_folded(bucket)}
+    if bucket.annexes.used[0]:
+        parts |= {"slots": bucket.annexes.slots}
+        parts |= {"annexes": bucket.annexes.pool[: bucket.annexes.used[0]]}
     for name in ("waiting", "early", "closed"):
         table = getattr(bucket, name)
         if len(table.id):
@@ -255,8 +275,13 @@ def unpack(blob: bytes, empty: Bucket) -> tuple[Bucket, dict[str, Any]]:
 
     try:
         keys = arrays["keys"] if "keys" in arrays else _texts(arrays["words"], arrays["lengths"])
+        annexes = Annexes(len(keys), empty.annexes.pool.shape[1])
+        if "slots" in arrays:
+            annexes = Annexes.restored(
+                arrays["annexes"], arrays["slots"], len(keys), annexes.pool.shape[1]
+            )
         bucket = Bucket(
-            keys, _unfolded(arrays, len(keys)), arrays["last"], header["clock"],
+            keys, _unfolded(arrays, len(keys)), annexes, arrays["last"], header["clock"],
             table("waiting", empty.waiting), table("early", empty.early),
             table("closed", empty.closed),
         )  # fmt: skip

@@ -56,7 +56,9 @@ class Columns:
     lower, upper, point, spread
         The prediction, as in `jobs.Columns`; `spread` has a centre and two spreads around it.
     phase
-        The phase, for families with a season.
+        The place of each row in time, in steps of time, where rows of a season can be missing.
+    features
+        What is known of each row, for a controller with features of these names.
     id
         Which prediction of its key a row of a stream is about. With it labels may come apart from
         their predictions: a row without prediction is a label, one without y waits for it, and one
@@ -75,6 +77,7 @@ class Columns:
     point: str | None = None
     spread: Sequence[str] = ()
     phase: str | None = None
+    features: Sequence[str] = ()
     id: str | None = None
     known: str | None = None
 
@@ -111,6 +114,7 @@ class Rows:
         ends["phase"] = columns.phase
         given = {name: column for name, column in ends.items() if column is not None}
         given |= dict(zip(("centre", "low", "high"), columns.spread, strict=False))
+        given |= {name: name for name in columns.features}
         form = form_of(controller, given)
         if set(given) != set(form) or (point and (columns.lower or columns.upper)):
             raise InputError(f"give one kind of prediction, {', '.join(form)}, got {given}")

@@ -32,7 +32,7 @@ SETTINGS = {
 }
 """What a session needs before a query starts: RocksDB, and checkpoints of what changed."""
 
-_BLOCKS = ("state", "waiting", "early", "closed")
+_BLOCKS = ("state", "annex", "waiting", "early", "closed")
 
 
 def calibrate_stream(
@@ -208,7 +208,8 @@ def _initial(spark: Any, rows: Rows, work: Work, initial: Any) -> Frame:
         numbers = np.array(work.layout.pack(fitted), "<f8")
         block = numbers.tobytes() + NEVER.to_bytes(8, "little", signed=True)
         parts = key if isinstance(key, tuple) else (key,)
-        listed.append((*parts, NEVER, block, b"", b"", b""))
+        annex = np.array(fitted.annex, "<f8").tobytes()
+        listed.append((*parts, NEVER, block, annex, b"", b"", b""))
     names = "".join(f"`{name}` {kind}, " for name, kind in rows.key)
     frame = spark.createDataFrame(listed, names + schema)
     return frame.select(rows.code().alias("key"), "clock", *_BLOCKS)

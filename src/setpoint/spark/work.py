@@ -9,6 +9,7 @@ import numpy as np
 
 from setpoint import spec
 from setpoint._check import choice, whole
+from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.compile import loops
 from setpoint.bulk.layout import COUNTS, EVERY_ROW, Layout, layout_of, params_of
 from setpoint.bulk.replay import check_bases, check_promises, joint, levels_of
@@ -111,7 +112,7 @@ class Work:
     def unpack(self, blob: bytes | None) -> Bucket:
         """The bucket in some bytes, if it is of this work; None is an empty one."""
         layout = self.layout
-        widths = layout.rules.members, len(layout.risks), layout.family, layout.base
+        widths = layout.rules.members, len(layout.risks), layout.family, layout.base, layout.annex
         empty = Bucket.empty(layout.size, *widths)
         if blob is None:
             return empty
@@ -241,8 +242,11 @@ class _Batch:
             found[known] = pd.Index(stored).get_indexer(pd.Index(uniques[known]))
         new = found < 0
         found[new] = len(old.keys) + np.arange(new.sum())
-        self.keys, self.vectors = stored, old.vectors
+        self.keys, self.vectors, self.annexes = stored, old.vectors, old.annexes
         if new.any():
+            begun = Annexes(int(new.sum()), work.layout.annex)
+            begun.begin(work.layout.born(np.repeat(work._begin, new.sum(), axis=0)))
+            self.annexes = old.annexes.joined(begun)
             self.keys = np.concatenate([stored, uniques[new]])
             self.vectors = np.vstack([old.vectors, np.repeat(work._begin, new.sum(), axis=0)])
         self.last = np.append(old.last, np.full(new.sum(), NEVER))
@@ -409,9 +413,12 @@ class _Batch:
         params, stage = params_of(work.controller)
         run, vectors = loops(layout, len(events)), np.ascontiguousarray(self.vectors)
         if layout.base:
+            annexes = self.annexes
+            annexes.room(len(streams))
             run.correct(
-                stage, vectors, streams, bounds, events, rows, y, self.base, EVERY_ROW, self.reading
-            )
+                stage, vectors, streams, bounds, events, rows, y, self.base, EVERY_ROW,
+                self.reading, annexes.pool, annexes.slots, annexes.used,
+            )  # fmt: skip
             check_bases(self.reading[asked])
         else:
             self.reading[asked] = rows[asked]
@@ -448,7 +455,7 @@ class _Batch:
             self.leader, self.habit, self.reading, self.base,
         )  # fmt: skip
         bucket = replace(
-            old, keys=self.keys, vectors=self.vectors, last=self.last,
+            old, keys=self.keys, vectors=self.vectors, annexes=self.annexes, last=self.last,
             clock=self.clock, waiting=taken(receipts, waits),
         )  # fmt: skip
         if self.given is not None and work.expire is not None:

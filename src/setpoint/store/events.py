@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _VERBS = ("prediction", "y", "drop", "certificate")
-_KEYS = ("stream", "id", *_VERBS)
+_KEYS = ("stream", "id", *_VERBS, "features")
 _FLAGS = ("drop", "certificate")
 _ALLOWED = frozenset(_KEYS)
 _PLAIN = frozenset((float, int, str))
@@ -58,6 +58,8 @@ def checked(event: Any, stream: str = "") -> tuple[str, Id | None]:
                 raise InputError(f"{key} must be true or false, got {quoted(event[key])}")
     if not ("prediction" in event or "y" in event or event.get("drop") or event.get("certificate")):
         raise InputError(f"an event needs one of {', '.join(_VERBS)}, got {quoted(event)}")
+    if "features" in event and "prediction" not in event:
+        raise InputError(f"features need a prediction, got {quoted(event)}")
     name, id = event.get("stream"), event.get("id")
     return stream if name is None else name_of(name), None if id is None else id_of(id)
 

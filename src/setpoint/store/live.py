@@ -85,7 +85,7 @@ class Live:
             content["risks"] = list(map(_memories, content["risks"]))
             content["counts"] = _memories(content["counts"])
             content["counts"]["terms"] = self.stream.controller.terms
-            for array in ("table", "window"):
+            for array in ("table", "annex", "window"):
                 if content[array] is not None:
                     content[array] = np.array(content[array])
             content["watch"] = self._watch(content["watch"])

@@ -16,6 +16,7 @@ from setpoint._state_file import from_text
 from setpoint.controller import Controller
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
 from setpoint.guarantee import Certificate
+from setpoint.predictions import named
 from setpoint.receipts import Id
 from setpoint.state import State
 from setpoint.store.database import Database, Notice, Row, SQLite
@@ -260,7 +261,8 @@ class Store:
                         f"the stream {quoted(name)} has a state: one is given to a new stream only"
                     )
                 past = Stream(live.stream.controller, state=state).content()
-                parts = {part: past[part] for part in ("risks", "counts", "table", "window")}
+                names = ("risks", "counts", "table", "annex", "window")
+                parts = {part: past[part] for part in names}
                 live.stream.restore({**live.stream.content(), **parts})
             if controller is not None:
                 _same(f"the stream {quoted(name)}", live.stream.controller, controller)
@@ -448,8 +450,12 @@ class StoredStream:
                 self._store._fill(live, [id_of(id)])
             yield live
 
-    def predict(self, prediction: Any, id: Id | None = None) -> Any:
+    def predict(
+        self, prediction: Any, id: Id | None = None, *, features: Mapping[str, Any] | None = None
+    ) -> Any:
         """The set for a prediction; it waits for its label under `id`, or a generated number."""
+        if features is not None:
+            prediction = named(prediction, features)
         with self._live(id) as live:
             return live.predict(id, plain(prediction, "a prediction"))[1]
 
@@ -505,7 +511,10 @@ def _done(live: Live, event: Mapping[str, Any], id: Id | None) -> dict[str, Any]
     answer: dict[str, Any] = {}
     repeated = False
     if "prediction" in event:
-        id, shown, repeated = live.predict(id, plain(event["prediction"], "a prediction"))
+        prediction = event["prediction"]
+        if event.get("features") is not None:
+            prediction = named(prediction, event["features"])
+        id, shown, repeated = live.predict(id, plain(prediction, "a prediction"))
         answer = {"id": id, **described(shown)}
     if "y" in event:
         id, (loss, covered), repeated = live.update(id, _label(event["y"]))
