@@ -16,7 +16,7 @@ units, what is wrong with them:
 `setpoint.correction.tables` and `setpoint.correction.seasons`.
 """
 
-from math import exp, inf
+from math import exp, inf, sqrt
 from typing import Any, NamedTuple
 
 from setpoint.correction.seasons import (
@@ -407,8 +407,9 @@ def _regress(
 ) -> None:  # fmt: skip
     """Error: moves the averages, in which a far label weighs less, and the weights after them.
 
-    Two rounds of Gauss and Seidel from where the weights were: they follow the solution of the
-    ridge regression, which moves little with a label, and need no room of their own.
+    Two rounds of Gauss and Seidel from where the weights were, the first three of them together:
+    they follow the solution of the ridge regression, which moves little with a label, and need no
+    room of their own.
     """
     at = 0
     for i in range(n):
@@ -419,9 +420,26 @@ def _regress(
         table[products + i] += rate * (look * error - table[products + i])
     # A season that has said nothing yet comes last, and is left out.
     n = n if table[at - 1] > 0.0 else n - 1
+    # Cholesky of the first three: a direction that rounding has swallowed gets no weight.
+    c00 = _root(table[0] + penalty, table[0])
+    c10, c20 = table[1] / c00, table[3] / c00
+    c11 = _root(table[2] + penalty - c10 * c10, table[2])
+    c21 = (table[4] - c20 * c10) / c11
+    c22 = _root(table[5] + penalty - c20 * c20 - c21 * c21, table[5])
     for _ in range(2):
-        at = 0
-        for i in range(n):
+        z0, z1, z2, at = table[products], table[products + 1], table[products + 2], 6
+        for j in range(3, n):
+            w = table[weights + j]
+            z0, z1, z2 = z0 - table[at] * w, z1 - table[at + 1] * w, z2 - table[at + 2] * w
+            at += j + 1
+        z0 /= c00
+        z1 = (z1 - c10 * z0) / c11
+        z2 = (z2 - c20 * z0 - c21 * z1) / c22 / c22
+        z1 = (z1 - c21 * z2) / c11
+        z0 = (z0 - c10 * z1 - c20 * z2) / c00
+        table[weights], table[weights + 1], table[weights + 2] = z0, z1, z2
+        at = 6
+        for i in range(3, n):
             left = table[products + i]
             for j in range(i):
                 left -= table[at + j] * table[weights + j]
@@ -430,5 +448,10 @@ def _regress(
                 below += j
                 left -= table[below] * table[weights + j]
             at += i + 1
-            pivot = table[at - 1] + (penalty if i < 3 else _SHY * penalty)
+            pivot = table[at - 1] + _SHY * penalty
             table[weights + i] = left / pivot if pivot > 0.0 else 0.0
+
+
+def _root(pivot: float, diagonal: float) -> float:
+    """The root of a pivot, infinite where rounding has swallowed it."""
+    return sqrt(pivot) if pivot > 1e-13 * diagonal else inf
