@@ -65,7 +65,7 @@ def named(prediction: Any, features: Mapping[str, Any]) -> dict[str, Any]:
     {'lower': 10, 'upper': 14, 'hour': 7}
     """
     if not isinstance(features, Mapping):
-        raise PredictionError(f"features must be named, as in {{\"hour\": 7}}, got {features!r}")
+        raise PredictionError(f'features must be named, as in {{"hour": 7}}, got {features!r}')
     if isinstance(prediction, Mapping):
         parts = dict(prediction)
     elif isinstance(prediction, Sequence) and not isinstance(prediction, str):

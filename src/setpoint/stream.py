@@ -18,7 +18,10 @@ from setpoint import _state_file, spec
 from setpoint._check import choice, interval, is_missing, one_by_one, whole
 from setpoint.alarms import Alarm, Watch
 from setpoint.controller import Controller, begin, described, matching, memory_of
+from setpoint.correction import Explains
+from setpoint.correction.rules import Base
 from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
+from setpoint.explanation import Explanation, factor_of
 from setpoint.guarantee import Certificate, certify
 from setpoint.plan import TWO_SIDED, plan
 from setpoint.predictions import with_features
@@ -319,6 +322,31 @@ class Stream:
     def receipt(self, id: Id | None = None) -> Receipt:
         """What waits under an id, or the only one; if none waits, the error of `update`."""
         return self._receipts.find(id)
+
+    def explain(self, id: Id | None = None) -> Explanation:
+        """Why the interval of a prediction that waits is as it is; print it.
+
+        >>> import setpoint as sp
+        >>> stream = sp.Stream(sp.intervals(features=["hour"]))
+        >>> for t in range(300):
+        ...     _ = stream.predict((9.0, 11.0), features=[t % 24])
+        ...     _ = stream.update(12.0 + (0.5 if t % 24 < 12 else 2.0) * (-1) ** t)
+        >>> interval = stream.predict((9.0, 11.0), features={"hour": 20})
+        >>> why = stream.explain()
+        >>> why.forecast, round(why.moved), why.size > why.usual
+        (10.0, 2, True)
+        """
+        stage: Any = self._controller.correction
+        if not isinstance(stage, Explains):
+            raise InputError("only intervals with a correction are explained, as intervals() makes")
+        receipt, state = self._receipts.find(id), self._state
+        base = Base(*receipt.prediction[: len(Base._fields)])
+        known, parts = stage.learnt(state), stage.parts(state, receipt.prediction)
+        return Explanation(
+            receipt.id, base.middle, receipt.shown.lower, receipt.shown.upper, base.centre,
+            base.expected, parts, base.expected - sum(part.moves for part in parts), base.scale,
+            known.usual, known.given, factor_of(receipt.lam), state.risks[0].theta,
+        )  # fmt: skip
 
     @property
     def pending(self) -> dict[Id, Receipt]:

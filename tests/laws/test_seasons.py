@@ -127,9 +127,11 @@ class ByHand:
         self.B += beta * (omega * X * e - self.B)
         diagonal = self.ridge * self.ss**2 * np.array([1.0] * 3 + [2.0] * (len(X) - 3))
         M = self.A + np.diag(diagonal)
-        lower = np.tril(M)
-        for _ in range(2):  # Gauss and Seidel
-            self.w = np.linalg.solve(lower, self.B - (M - lower) @ self.w)
+        for _ in range(2):  # Gauss and Seidel, the first three together
+            w = self.w
+            w[:3] = np.linalg.solve(M[:3, :3], self.B[:3] - M[:3, 3:] @ w[3:])
+            for i in range(3, len(w)):
+                w[i] += (self.B[i] - M[i] @ w) / M[i, i]
         rest, distance = rho, abs(rho)
         self.learn_season(e - mean, distance, beta, time)
         self.sf += max(self.fast, b) * (distance - self.sf)

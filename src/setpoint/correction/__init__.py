@@ -60,6 +60,12 @@ class Correction(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class Explains(Protocol, metaclass=Capability):
-    """A correction that says what it has learnt: `learnt(state)`, a named tuple of numbers."""
+    """A correction that says what it has learnt: `learnt(state)`, a named tuple of numbers.
+
+    `effects(state)` has what it has learnt of each feature, and `parts(state, base)` what each of
+    them does to a prediction.
+    """
 
     def learnt(self, state: Any) -> Any: ...
+    def effects(self, state: Any) -> tuple[Any, ...]: ...
+    def parts(self, state: Any, base: Any) -> tuple[Any, ...]: ...

@@ -16,6 +16,7 @@ from setpoint.correction.rules import HITS, Base, Memory, base_size, table_at
 from setpoint.correction.seasons import CANDIDATES, SCOUT, phases
 from setpoint.correction.tables import CELL, KNOTS, TABLE
 from setpoint.errors import InputError, PredictionError
+from setpoint.explanation import Part
 from setpoint.predictions import Row, Spread
 from setpoint.sets.family import names_of
 from setpoint.sets.intervals import Scale, Widen
@@ -29,9 +30,9 @@ class Learnt(NamedTuple):
     """What a correction knows now, for people; lengths are in units of y.
 
     `labels` counts those it has learnt from. `bias` is the error it expects, y minus the middle of
-    the forecast, by which it moves the centre. `scale` is the mean size of the rest. `below` and
-    `above` are how far its own ends lie from its own centre, before the account widens or narrows
-    them. `given` is the share of the ends as they were given in what is shown, from 0 to 1.
+    the forecast, by which it moves the centre. `scale` is the size of the rest that is expected
+    next, and `usual` its mean. `below` and `above` are how far its own ends lie from its own
+    centre, before the account widens or narrows them. `given` is the share of the ends as they were given in what is shown, from 0 to 1.
     `period` is the season in rows, 0 without one, and `season` how far the mean errors of its
     phases lie apart: their mean distance from their mean. `least` and `most` are the ends of the
     support that it found, infinite where it found none.
@@ -40,6 +41,7 @@ class Learnt(NamedTuple):
     labels: int
     bias: float
     scale: float
+    usual: float
     below: float
     above: float
     given: float
@@ -68,6 +70,12 @@ class Effect(NamedTuple):
         """Where the size of errors differs most from the usual one, either way."""
         seen = [place for place, labels in enumerate(self.labels) if labels >= _FEW]
         return max(seen, key=lambda place: abs(log(self.size[place])), default=0)
+
+    @property
+    def tells(self) -> bool:
+        """Whether the size of errors depends on it by a tenth at least."""
+        seen = bool(self.values) and max(self.labels) >= _FEW
+        return seen and abs(self.size[self.largest] - 1.0) >= 0.1
 
     def __str__(self) -> str:
         if not self.values or max(self.labels) < _FEW:
@@ -244,8 +252,8 @@ class Intervals:
     def prior_of(self, states: Iterable[Any], weight: float = 10.0) -> Floats:
         """What states of other streams have in common, for `prior`: their median, without unit.
 
-        It counts as many labels as `weight` says. Streams of point forecasts have none: what the
-        first error is worth, only a given width can tell.
+        It counts as many labels as `weight` says. What the first error is worth, the width of the
+        first forecast tells; of one without a width, how large errors were against forecasts.
         """
         sums, weights, scales, _, _ = table_at(len(self.features))
         numbers = np.array([
@@ -256,14 +264,16 @@ class Intervals:
             for state in states
         ])  # fmt: skip
         known = Memory(*numbers.T[: len(Memory._fields)]) if len(numbers) else None
-        useful = known is not None and (known.labels > 0) & (known.size > 0) & (known.width > 0)
+        useful = known is not None and (known.labels > 1) & (known.size > 0)
         if not np.any(useful):
             raise InputError(
-                "a prior needs states of streams that saw labels of forecasts with a width, got "
+                "a prior needs states of streams that saw labels and errors, got "
                 f"{len(numbers):,} states and none of them"
             )
         numbers = numbers[useful]
         size = numbers[:, Memory._fields.index("size")].copy()
+        middles = np.abs(numbers[:, Memory._fields.index("middle")])
+        relative = np.median(size[middles > 0.0] / middles[middles > 0.0]) if middles.any() else 0.0
         for place, name in enumerate(Memory._fields):
             numbers[:, place] /= size ** (name in _LENGTHS)
         first = len(Memory._fields)
@@ -274,6 +284,7 @@ class Intervals:
         own = start._replace(
             **{name: getattr(fresh, name) for name in _OF_ITS_OWN},
             head=positive(weight, "weight"), error=start.mean, size=1.0, recent_size=1.0,
+            width=start.width or -log(self.level), relative=float(relative),
         )  # fmt: skip
         return (*own, *middle[first:])
 
@@ -303,6 +314,7 @@ class Intervals:
             labels=int(known.labels),
             bias=base.expected,
             scale=base.scale,
+            usual=known.size,
             below=base.scale * known.low_tail,
             above=base.scale * known.high_tail,
             given=1.0 - 1.0 / (1.0 + exp(50.0 * known.regret)),
@@ -356,6 +368,30 @@ class Intervals:
                 ),
                 tuple(labels for *_, labels in seen),
             ))  # fmt: skip
+        return tuple(told)
+
+    def parts(self, state: Any, base: Sequence[float]) -> tuple[Part, ...]:
+        """What each thing that is known does to a prediction, with the weights of a state."""
+        known, table, count = Memory(*state.memory), state.table, len(self.features)
+        _, weights, scales, _, _ = table_at(count)
+        n, first = 5 + count, len(Base._fields)
+        moves = [table[weights + i] * base[first + i] for i in range(n)]
+        widens = [exp(table[scales + i] * base[first + n + i]) for i in range(n)]
+        told = [
+            Part("recent errors", None, sum(moves[:3]), widens[0] * widens[2]),
+            Part("the given width", None, 0.0, widens[1]),
+            Part("the forecast's level", None, moves[3], widens[3]),
+        ]
+        values = base[first + 2 * n : first + 2 * n + count]
+        listed = {name: options for name, *options in self.categories}
+        for i, (name, value) in enumerate(zip(self.features, values, strict=True)):
+            words = listed.get(name)
+            shown = value if words is None else words[int(value)] if value == value else "unknown"
+            told.append(Part(name, shown, moves[4 + i], widens[4 + i]))
+        period, _ = self._season(known, state.annex)
+        if period:
+            phase = int(base[Base._fields.index("time")]) % period
+            told.append(Part(f"season of {period} rows, phase", phase, moves[-1], widens[-1]))
         return tuple(told)
 
     def read(self, prediction: Any) -> Floats:

@@ -16,7 +16,7 @@ units, what is wrong with them:
 `setpoint.correction.tables` and `setpoint.correction.seasons`.
 """
 
-from math import exp, inf
+from math import exp, inf, sqrt
 from typing import Any, NamedTuple
 
 from setpoint.correction.seasons import (
@@ -62,6 +62,8 @@ class Memory(NamedTuple):
     are moved, and `regret` is how much worse the corrected ends did than these. `season` says which
     candidate is in use, from 1, and `errors` and `surprises` are the mean squares of what seasons
     are to explain. `low_hits` labels were equal to the `lowest`, `high_hits` to the `highest`.
+    `relative` is the size of errors against that of forecasts, as others have it: what a first
+    forecast without a width is worth.
     """
 
     born: float = 0.0
@@ -88,6 +90,7 @@ class Memory(NamedTuple):
     highest: float = 0.0
     low_hits: float = 0.0
     high_hits: float = 0.0
+    relative: float = 0.0
 
 
 class Base(NamedTuple):
@@ -163,7 +166,7 @@ def predict(
     (
         born, usual, time, labels, _, last_error, mean, last_middle, size, recent_size, width,
         movement, low_tail, high_tail, low_shift, high_shift, regret, season, _, _, lowest, highest,
-        low_hits, high_hits,
+        low_hits, high_hits, relative,
     ) = memory  # fmt: skip
     period, count = params[4], int(params[5])
     n = 5 + count
@@ -182,11 +185,11 @@ def predict(
         f2 = (travelled - movement) / (travelled + movement) if travelled + movement > 0.0 else 0.0
         known = 1.0
     else:  # the memory is in units of the size of errors, which the given width tells
-        unit = half / width
+        unit = _unit(half, width, middle, relative)
         size, recent_size, last_error, mean = (
             unit * size, unit * recent_size, unit * last_error, unit * mean,
         )  # fmt: skip
-        travelled, known = size, half
+        travelled, known = size, unit
     f0 = (recent_size - size) / (recent_size + size) if recent_size + size > 0.0 else 0.0
     at, looks = _X, _X + n
     base[at], base[at + 1], base[at + 2] = last_error - mean, move, mean
@@ -254,6 +257,11 @@ def predict(
     return (born, usual, time + 1.0) + memory[3:]  # noqa: RUF005
 
 
+def _unit(half: float, width: float, middle: float, relative: float) -> float:
+    """The size of errors before the first label: from the given width, or from the forecast."""
+    return half / width if half > 0.0 else relative * (middle if middle > 0.0 else -middle)
+
+
 def learn(
     params: Floats, memory: Floats, table: Numbers, annex: Numbers, base: Numbers, y: float
 ) -> Floats:
@@ -261,7 +269,7 @@ def learn(
     (
         born, waiting, time, labels, head, last_error, mean, _, size, recent_size, width,
         movement, low_tail, high_tail, low_shift, high_shift, regret, season, errors, surprises,
-        lowest, highest, low_hits, high_hits,
+        lowest, highest, low_hits, high_hits, relative,
     ) = memory  # fmt: skip
     middle, half, expected, scale = base[7], base[8], base[9], base[10]
     habit = base[14]
@@ -272,13 +280,13 @@ def learn(
     n = 5 + count
     products, weights, scales, tables, scouts = table_at(count)
     if labels == 0.0:  # from here on lengths are in the unit of y
-        unit = half / width
+        unit = _unit(half, width, middle, relative)
         last_error, mean, size, recent_size = (
             unit * last_error, unit * mean, unit * size, unit * recent_size,
         )  # fmt: skip
         for i in range(weights):
             table[i] *= unit * unit
-        width, movement, head = half, unit * movement, head if half > 0.0 else 0.0
+        width, movement, head = half, unit * movement, head if unit > 0.0 else 0.0
     labels += 1.0
     first = 1.0 / (labels + head)
     calm = _SLOW / (1.0 + habit / _CALM)
@@ -389,7 +397,7 @@ def learn(
     return (
         born, waiting, time, labels, head, error, mean, middle, size, recent_size, width,
         movement, low_tail, high_tail, low_shift, high_shift, regret, season, errors, surprises,
-        lowest, highest, low_hits, high_hits,
+        lowest, highest, low_hits, high_hits, relative,
     )  # fmt: skip
 
 
@@ -399,8 +407,9 @@ def _regress(
 ) -> None:  # fmt: skip
     """Error: moves the averages, in which a far label weighs less, and the weights after them.
 
-    Two rounds of Gauss and Seidel from where the weights were: they follow the solution of the
-    ridge regression, which moves little with a label, and need no room of their own.
+    Two rounds of Gauss and Seidel from where the weights were, the first three of them together:
+    they follow the solution of the ridge regression, which moves little with a label, and need no
+    room of their own.
     """
     at = 0
     for i in range(n):
@@ -411,9 +420,26 @@ def _regress(
         table[products + i] += rate * (look * error - table[products + i])
     # A season that has said nothing yet comes last, and is left out.
     n = n if table[at - 1] > 0.0 else n - 1
+    # Cholesky of the first three: a direction that rounding has swallowed gets no weight.
+    c00 = _root(table[0] + penalty, table[0])
+    c10, c20 = table[1] / c00, table[3] / c00
+    c11 = _root(table[2] + penalty - c10 * c10, table[2])
+    c21 = (table[4] - c20 * c10) / c11
+    c22 = _root(table[5] + penalty - c20 * c20 - c21 * c21, table[5])
     for _ in range(2):
-        at = 0
-        for i in range(n):
+        z0, z1, z2, at = table[products], table[products + 1], table[products + 2], 6
+        for j in range(3, n):
+            w = table[weights + j]
+            z0, z1, z2 = z0 - table[at] * w, z1 - table[at + 1] * w, z2 - table[at + 2] * w
+            at += j + 1
+        z0 /= c00
+        z1 = (z1 - c10 * z0) / c11
+        z2 = (z2 - c20 * z0 - c21 * z1) / c22 / c22
+        z1 = (z1 - c21 * z2) / c11
+        z0 = (z0 - c10 * z1 - c20 * z2) / c00
+        table[weights], table[weights + 1], table[weights + 2] = z0, z1, z2
+        at = 6
+        for i in range(3, n):
             left = table[products + i]
             for j in range(i):
                 left -= table[at + j] * table[weights + j]
@@ -422,5 +448,10 @@ def _regress(
                 below += j
                 left -= table[below] * table[weights + j]
             at += i + 1
-            pivot = table[at - 1] + (penalty if i < 3 else _SHY * penalty)
+            pivot = table[at - 1] + _SHY * penalty
             table[weights + i] = left / pivot if pivot > 0.0 else 0.0
+
+
+def _root(pivot: float, diagonal: float) -> float:
+    """The root of a pivot, infinite where rounding has swallowed it."""
+    return sqrt(pivot) if pivot > 1e-13 * diagonal else inf

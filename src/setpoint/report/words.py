@@ -354,6 +354,7 @@ def of_window(window: Mapping[str, Any], target: str) -> str:
 def learnt(numbers: Mapping[str, Any]) -> list[str]:
     """What a family has learnt of the forecast by the end, in sentences."""
     known = {name: value or 0.0 for name, value in (numbers["learnt"] or {}).items()}
+    features: Any = known.pop("features", [])
     if "bias" not in known or not known["labels"]:
         return [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in told(known).values()]
     side = "above" if known["bias"] > 0.0 else "below"
@@ -374,7 +375,13 @@ def learnt(numbers: Mapping[str, Any]) -> list[str]:
             f"The season has {known['period']:,.0f} rows, and moves {target(numbers)} by about "
             f"{amount(known['season'])}."
         )
-    return sentences
+    for end, side in (("least", "below"), ("most", "above")):
+        if (numbers["learnt"] or {}).get(end) is not None:
+            sentences.append(
+                f"No actual value lies {side} {amount(known[end])}, so intervals end there; those "
+                "without limits do not."
+            )
+    return sentences + [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in features]
 
 
 def use(usefulness: Mapping[str, Any]) -> str:
