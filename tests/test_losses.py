@@ -369,13 +369,13 @@ def test_the_counter_is_at_most_what_its_room_allows(
     assert most == (INF if streak == 200 else streak)
 
 
-def test_a_loss_that_is_not_monotone_is_told_so_in_its_certificate() -> None:
-    risk = sp.Risk(F1Shortfall(), 0.3, sp.steps.Fixed(0.1))
+def test_a_loss_that_turns_has_that_in_its_certificate() -> None:
+    risk = sp.Risk(F1Shortfall(), 0.3, sp.steps.Fixed(0.1), bounds=(-1.0, -0.2))
     stream = sp.Stream(sp.Controller(Multilabel(), risk))
     stream.predict([0.9, 0.1])
     stream.update((0,))
     printed = str(stream.certificate())
-    assert "✗ the loss moves one way with the set" in printed
+    assert "✓ sets stay where the loss falls, θ at most -0.2" in printed
     assert "✗ the loss of the full set is at most 1, not above the level 0.3" in printed
 
 
