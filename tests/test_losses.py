@@ -311,7 +311,8 @@ def test_nothing_to_judge_is_none() -> None:
 
 def test_what_the_losses_of_labels_declare() -> None:
     labels = {"judges": LabelSet}
-    assert declaration(FalseNegatives()) == Declaration(0.0, 1.0, 0.0, 1.0, False, **labels)
+    found = {"judges": sp.sets.Selection}
+    assert declaration(FalseNegatives()) == Declaration(0.0, 1.0, 0.0, 1.0, False, **found)
     assert declaration(FalsePositives()) == Declaration(0.0, 1.0, 1.0, 0.0, True, **labels)
     assert declaration(SetSize()) == Declaration(0.0, 1.0, 1.0, 0.0, True, **labels)
     assert declaration(F1Shortfall()) == Declaration(0.0, 1.0, 1.0, 1.0, False, False, **labels)
@@ -322,7 +323,7 @@ def test_what_the_losses_of_labels_declare() -> None:
     ("family", "loss", "why"),
     [
         (Widen(), SetSize(), "SetSize judges LabelSet, and Widen shows Interval"),
-        (Widen(), FalseNegatives(), "FalseNegatives judges LabelSet, and Widen shows Interval"),
+        (Widen(), FalseNegatives(), "FalseNegatives judges Selection, and Widen shows Interval"),
         (Widen(), CentreFailure(), "CentreFailure judges Pixels, and Widen shows Interval"),
         (ScoreWindow(), SetSize(), "SetSize judges LabelSet, and ScoreWindow shows Interval"),
         (Multilabel(), ImageMiscoverage(), "ImageMiscoverage judges Pixels, and Multilabel shows"),
@@ -330,6 +331,8 @@ def test_what_the_losses_of_labels_declare() -> None:
         (ScoreWindow(Threshold()), SetSize(), None),
         (PixelScale(), CentreFailure(), None),
         (PixelThreshold(), ImageMiscoverage(), None),
+        (PixelThreshold(), FalseNegatives(), None),
+        (PixelScale(), FalseNegatives(), "FalseNegatives judges Selection, and PixelScale shows"),
         (Widen(), Miscoverage(), None),
         (Widen(), Custom(max), None),
     ],

@@ -125,7 +125,7 @@ def test_score_adaptive_as_the_authors_read(
 def test_error_adaptive_as_the_paper_reads(
     memory: float, excess: float, score: float, wanted: float
 ) -> None:
-    stretch = ErrorAdaptive(0.1, 0.3, -1.0, 1.0)
+    stretch = ErrorAdaptive(0.1, 0.3, -1.0, 1.0, reading="paper")
     assert moved(stretch, memory, excess, score, 7.0) == pytest.approx(wanted)
 
 
@@ -211,7 +211,7 @@ def learned(stretch: Any, labels: list[float], bounds: Any = (-20.0, 20.0)) -> s
 def test_the_memory_moves_once_a_label_with_the_score_and_the_lambda_shown() -> None:
     stream = learned(ErrorAdaptive(0.1, 0.3, -1.0, 1.0), [3.0, 0.5])
     first = 0.1 * 2.0 * math.exp(0.3 * 0.9)
-    second = first + 0.1 * -0.5 * math.exp(0.3 * 0.1)
+    second = first - 0.1 * abs(-0.5 - (0.45 + first)) * math.exp(0.3 * 0.1)
     assert stream._state.stretch == (pytest.approx(second),)
     assert stream.lam == pytest.approx(0.45 - 0.05 + second)
 

@@ -123,8 +123,8 @@ def _turn(within: Within) -> Premise:
         text = f"sets stay where the loss falls, θ at most {within.high:g}: θ is {within.theta:g}"
         return Premise(text, True, "note")
     text = (
-        f"the level can be reached with θ at most {within.high:g}, where the loss was least (θ is "
-        f"{within.theta:g}: sets are as large as they may be; if that lasts, find the bound anew)"
+        f"the level is within reach of sets up to θ = {within.high:g} (θ is {within.theta:g}: sets "
+        "are as large as they may be; if that lasts, find the bound anew)"
     )
     return Premise(text, False, "note")
 

@@ -31,7 +31,7 @@ from setpoint._check import finite, number, positive
 from setpoint.errors import InputError
 from setpoint.parts import Capability
 from setpoint.regions import Centre, Region, Whole
-from setpoint.sets.family import Pixels, Shows
+from setpoint.sets.family import Pixels, Selection, Shows
 from setpoint.sets.frames import chosen, is_tensor
 from setpoint.sets.labels import LabelSet
 
@@ -346,26 +346,37 @@ def _several(y: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FalseNegatives:
-    """The share of y's labels that the set leaves out; nothing to judge if y has none.
+    """The share of y's labels, or of an object's pixels, that the set leaves out.
+
+    There is nothing to judge if y has none.
 
     >>> from setpoint.sets import Multilabel
     >>> shown = Multilabel().at(Multilabel().read([0.9, 0.2, 0.6]), -0.5)
     >>> FalseNegatives()(shown, (0, 1))
     0.5
+    >>> from setpoint.sets import PixelThreshold
+    >>> family = PixelThreshold()
+    >>> shown = family.at(family.read([[0.9, 0.2, 0.6]]), -0.5)
+    >>> FalseNegatives()(shown, family.label([[True, True, False]]))
+    0.5
+
+    References
+    ----------
+    Feldman et al. 2023, the false negative rate of section 1.
     """
 
     low, high = 0.0, 1.0
-    judges = LabelSet
+    judges = Selection
 
     def __call__(self, shown: Any, y: Any) -> float | None:
-        labels = _several(y)
-        return 1.0 - shown.hits(labels) / len(labels) if labels else None
+        missed, wanted = shown.left_out(y)
+        return 1.0 - (wanted - missed) / wanted if wanted else None
 
-    def critical(self, criticals: Sequence[float], level: float) -> float:
-        """The smallest λ that leaves out at most `level` of the labels."""
-        count = len(criticals)
-        missed = sum([(left + 1) / count <= level for left in range(count)])
-        return sorted(criticals, reverse=True)[missed] if missed < count else -inf
+    def critical(self, criticals: Any, level: float) -> float:
+        """The smallest λ that leaves out at most `level` of the labels or pixels."""
+        if isinstance(criticals, Sequence):
+            criticals = np.array(criticals, float)
+        return _smallest(criticals, Whole(), _covering(level))
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,6 +466,18 @@ def _smallest(criticals: Any, region: Region, wanted: Callable[[int], int]) -> f
     return float(np.partition(values, k - 1)[k - 1])
 
 
+def _covering(level: float) -> Callable[[int], int]:
+    """How many of a number of things must be covered, so that at most `level` of them is not."""
+
+    def covered(count: int) -> int:
+        missed = min(int(level * count) + 1, count)
+        while missed > 0 and missed / count > level:
+            missed -= 1
+        return count - missed
+
+    return covered
+
+
 def _check_region(region: Any) -> None:
     if isinstance(region, type) or not (is_dataclass(region) and isinstance(region, Region)):
         raise InputError(f"region must be one of setpoint.regions, as Whole(), got {region!r}")
@@ -497,13 +520,7 @@ class ImageMiscoverage:
     def critical(self, criticals: Any, level: float) -> float:
         """The smallest λ that misses at most `level` of the pixels."""
 
-        def covered(count: int) -> int:
-            missed = min(int(level * count) + 1, count)
-            while missed > 0 and missed / count > level:
-                missed -= 1
-            return count - missed
-
-        return _smallest(criticals, self.region, covered)
+        return _smallest(criticals, self.region, _covering(level))
 
 
 @dataclass(frozen=True, slots=True)

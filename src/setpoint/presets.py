@@ -227,7 +227,7 @@ def label_sets(
     coverage: float = 0.9,
     *,
     sets: Family | None = None,
-    risk: Risk | None = None,
+    risk: Risk | Sequence[Risk] | None = None,
     limit: float = 10.0,
     steadiness: float = 0.15,
     never_empty: bool = False,

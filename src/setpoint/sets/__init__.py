@@ -17,6 +17,7 @@ from setpoint.sets.family import (
     Pixels,
     Remembers,
     Scalar,
+    Selection,
     Shares,
     Shows,
     Sides,
@@ -34,6 +35,6 @@ __all__ = [
     "Arranges", "Columns", "Cumulative", "Draws", "Family", "Forecasts", "Interval", "LabelSet",
     "Levels", "Lower", "Measured", "Multilabel", "Multiplied", "Nested", "NeverEmpty",
     "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels", "QuantileScale",
-    "Remembers", "Scalar", "Scale", "ScoreWindow", "Shares", "Shows", "SidedInterval", "Sides",
-    "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",
+    "Remembers", "Scalar", "Scale", "ScoreWindow", "Selection", "Shares", "Shows",
+    "SidedInterval", "Sides", "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",
 ]  # fmt: skip
