@@ -38,7 +38,7 @@ SCORE, LOSS, CLIP = 0.1, 0.2, 1.0
 STRETCHES: dict[str, Any] = {
     "identity": sp.stretches.Identity(),
     "exponential": sp.stretches.Exponential(),
-    "error adaptive": sp.stretches.ErrorAdaptive(SCORE, LOSS, -CLIP, CLIP),
+    "error adaptive": sp.stretches.ErrorAdaptive(SCORE, LOSS, -CLIP, CLIP, reading="paper"),
 }
 
 C_LOOP = r"""

@@ -16,7 +16,7 @@ from setpoint._check import number
 from setpoint.controller import Controller, Risk, filled, step_params
 from setpoint.correction import Correction
 from setpoint.errors import InputError, LossError
-from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration
+from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration, turns
 from setpoint.recursion import Ledger, Link, Memory, recursion
 from setpoint.sets.family import (
     Draws,
@@ -260,6 +260,8 @@ def _plan(controller: Controller) -> Plan:
                 f"the risk {risk.name} has no step rule yet: give step=steps.Fixed(γ), or let "
                 "setpoint.burn_in choose γ from past predictions and labels"
             )
+        if turns(risk.loss, risk.level):
+            _check_turn(controller, risk)
     sets, stage = controller.sets, controller.correction
     _try_out(controller)
     counts = all(isinstance(risk.loss, Counts) for risk in controller.risks)
@@ -284,6 +286,29 @@ def _plan(controller: Controller) -> Plan:
         ),
         {},
     )  # fmt: skip
+
+
+def _check_turn(controller: Controller, risk: Risk) -> None:
+    """A loss that rises again where sets are too large is held only where it falls."""
+    stretch, sets = controller.stretch, controller.sets
+    why = (
+        f"{risk.name} rises again where the set is too large, and at the full set it is above the "
+        f"level {risk.level:g}: θ would run there and stay"
+    )
+    lifted = len(controller.risks) > 1 and controller.combine.anti_windup is not None
+    if stretch.move is not None or lifted:
+        raise InputError(
+            f"{why}; its bounds keep λ from there, but not with a stretch that moves or with "
+            "anti_windup: leave these out"
+        )
+    top, highest = (None if risk.bounds is None else risk.bounds[1]), sets.bounds()
+    open_end = inf if highest is None else stretch.inverse(highest[1], stretch.init())
+    if top is None or top >= open_end:
+        raise InputError(
+            f"{why}. Give bounds=(m, M) with M where it is least, below {open_end:g}, or let "
+            "setpoint.burn_in find them from past predictions and labels; got "
+            f"bounds={risk.bounds}"
+        )
 
 
 def staged(controller: Controller, stage: Correction) -> Stage:
@@ -392,6 +417,7 @@ def _link(controller: Controller, place: int, counts: bool) -> Link:
         isinstance(step, Scored) and step.scored,
         risk.unjudged == "zero",
         member,
+        turns(risk.loss, risk.level),
     )
 
 

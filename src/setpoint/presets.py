@@ -14,7 +14,7 @@ from setpoint._check import confidence, is_missing, number, one_by_one, positive
 from setpoint.controller import Controller, Risk
 from setpoint.correction import Intervals
 from setpoint.errors import InputError
-from setpoint.losses import Calms, Keeps, Miscoverage, Misses, declaration
+from setpoint.losses import Calms, Keeps, Miscoverage, Misses, declaration, turns
 from setpoint.plan import staged
 from setpoint.sets import (
     Cumulative,
@@ -30,6 +30,7 @@ from setpoint.sets import (
     Widen,
 )
 from setpoint.sets.family import member_of
+from setpoint.sets.frames import host
 from setpoint.state import State
 from setpoint.steps import Account, Accounts, Fixed
 from setpoint.stretches import ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
@@ -244,7 +245,7 @@ def label_sets(
     coverage: float = 0.9,
     *,
     sets: Family | None = None,
-    risk: Risk | None = None,
+    risk: Risk | Sequence[Risk] | None = None,
     limit: float = 10.0,
     steadiness: float = 0.15,
     never_empty: bool = False,
@@ -409,7 +410,14 @@ def burn_in(
         bounds = risk.bounds
         if bounds is None and sets.bounds() is None:
             bounds = (_theta(-reach * span), _theta(reach * span))
-        lam = _calm(family, risk, past, criticals)
+        if turns(risk.loss, risk.level):
+            most = inf if risk.bounds is None else _lam(risk.bounds[1])
+            least, lam = _turning(family, risk, past, most)
+            if risk.bounds is None:
+                low = _theta(family.bounds()[0]) if bounds is None else bounds[0]
+                bounds = low, _theta(least)
+        else:
+            lam = _calm(family, risk, past, criticals)
         start = _theta(lam) if risk.start is None else risk.start
         if risk.start is None and bounds is not None:
             start = min(max(start, bounds[0]), bounds[1])
@@ -423,6 +431,9 @@ def burn_in(
 
     def _theta(lam: float) -> float:
         return stretch.inverse(lam, stretch.init())
+
+    def _lam(theta: float) -> float:
+        return float(stretch.phi(stretch.params, stretch.init(), theta))
 
     judged = zip(controller.owners, controller.risks, strict=True)
     filled = [fill(risk, member_of(sets, member), rows) for member, risk in judged]
@@ -515,6 +526,39 @@ def _calm(
 
     place = bisect_left(criticals, True, key=beyond)
     return criticals[min(max(place - grows, 0), len(criticals) - 1)]
+
+
+def _turning(
+    sets: Any, risk: Risk, rows: Sequence[tuple[Any, Any]], most: float
+) -> tuple[float, float]:
+    """The λ at which the mean loss was least, and the smallest that kept it at its level."""
+    if isinstance(sets, Remembers):
+        raise InputError(
+            f"where {risk.name} is least under a window of scores depends on the window: give "
+            "bounds=(m, M)"
+        )
+    found = _every_critical(sets, rows)
+    found = found[(abs(found) < float_info.max) & (found <= most)]
+    if not len(found):
+        raise InputError(f"no past row tells where {risk.name} is least: give more of them")
+    lams = np.unique(np.quantile(found, np.linspace(0.0, 1.0, 101), method="lower")).tolist()
+    means = [_mean_loss(sets, risk, rows, lam) for lam in lams]
+    place = int(np.argmin(means))
+    if means[place] > risk.level:
+        raise InputError(
+            f"the level of {risk.name} is out of reach: on the past rows it is {means[place]:.4g} "
+            f"or more, and the level must not be below that, got {risk.level:g}"
+        )
+    first = next(lam for lam, mean in zip(lams, means, strict=True) if mean <= risk.level)
+    return lams[place], first
+
+
+def _every_critical(sets: Any, rows: Sequence[tuple[Any, Any]]) -> np.ndarray[Any, Any]:
+    """The critical values of all rows; of each part of y, where it has several."""
+    if not isinstance(sets, Shares):
+        return np.array(_criticals(sets, rows))
+    parts = [np.ravel(host(sets.criticals(*row))) for row in rows]
+    return np.concatenate(parts).astype(np.float64)
 
 
 def _mean_loss(sets: Any, risk: Risk, rows: Sequence[tuple[Any, Any]], lam: float) -> float:

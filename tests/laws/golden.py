@@ -126,7 +126,9 @@ def _stepped() -> Iterator[tuple[str, str, sp.Controller]]:
     yield (
         "error scale",
         "spread",
-        sp.Controller(Scale(), risk(0.2, start=1.0), ErrorAdaptive(0.1, 0.4, -0.7, 0.9)),
+        sp.Controller(
+            Scale(), risk(0.2, start=1.0), ErrorAdaptive(0.1, 0.4, -0.7, 0.9, reading="paper")
+        ),
     )
     account: Any = {"step": Account(6.0, 0.5), "bounds": None}
     yield "account widen", "ends", sp.Controller(Widen(), risk(**account))
@@ -150,7 +152,7 @@ def _several() -> Iterator[tuple[str, str, sp.Controller]]:
         ("mean lifts", narrow, None, Mean(anti_windup=0.3)),
         ("max some", narrow, None, Max(empty_if="some")),
         ("mean some lifts", narrow, None, Mean(anti_windup=0.1, empty_if="some")),
-        ("max adaptive", two, ErrorAdaptive(0.3, 0.4, -0.7, 0.9), Max()),
+        ("max adaptive", two, ErrorAdaptive(0.3, 0.4, -0.7, 0.9, reading="paper"), Max()),
         ("mean exponential", two, Exponential(), Mean()),
         ("max of three", three, None, Max()),
         ("mean of three lifts", three, None, Mean(anti_windup=0.3)),

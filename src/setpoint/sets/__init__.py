@@ -18,6 +18,7 @@ from setpoint.sets.family import (
     Pixels,
     Remembers,
     Scalar,
+    Selection,
     Shares,
     Shows,
     Supports,
@@ -34,6 +35,6 @@ __all__ = [
     "Arranges", "Columns", "Cumulative", "Draws", "Family", "Forecasts", "Interval", "LabelSet",
     "Levels", "Lower", "Measured", "Members", "Multilabel", "Multiplied", "Nested", "NeverEmpty",
     "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels", "QuantileScale",
-    "Remembers", "Scalar", "Scale", "ScoreWindow", "Shares", "Shows", "SidedInterval",
-    "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",
+    "Remembers", "Scalar", "Scale", "ScoreWindow", "Selection", "Shares", "Shows",
+    "SidedInterval", "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",
 ]  # fmt: skip

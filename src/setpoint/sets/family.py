@@ -15,8 +15,8 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Columns     names for the numbers of a prediction
     Supports    the values y can take
 
-Of the sets themselves, losses of images ask for `Pixels`. Below the protocols is what families
-share: how they read numbers.
+Of the sets themselves, losses of images ask for `Pixels`, false negatives for `Selection`. Below
+the protocols is what families share: how they read numbers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ from setpoint.parts import Capability
 
 __all__ = [
     "Arranges", "Columns", "Draws", "Family", "Forecasts", "Measured", "Members",
-    "NeverEmpty", "Pixels", "Remembers", "Scalar", "ShareOfOne", "Shares", "Shows",
+    "NeverEmpty", "Pixels", "Remembers", "Scalar", "Selection", "ShareOfOne", "Shares", "Shows",
     "Supports", "Taped", "by_name", "describe", "finite_label", "floats", "member_of",
     "members_of", "names_of", "never_empty", "size_of", "whole_of",
 ]  # fmt: skip
@@ -252,6 +252,15 @@ class Pixels(Protocol, metaclass=Capability):
 
     def contains(self, y: Any) -> bool: ...
     def count(self, y: Any, region: Any = None) -> tuple[int, int]: ...
+
+
+@runtime_checkable
+class Selection(Protocol, metaclass=Capability):
+    """A shown set that is to hold several things: labels, or the pixels of an object.
+
+    `left_out(y)` is how many of them it does not hold, and how many there are."""
+
+    def left_out(self, y: Any) -> tuple[int, int]: ...
 
 
 # Reading numbers

@@ -88,6 +88,11 @@ class LabelSet:
         scores, lam = self.scores, self.lam
         return sum([_critical(scores, label) <= lam for label in y])
 
+    def left_out(self, y: Any) -> tuple[int, int]:
+        """How many of y's labels, or of one label, are not in the set, and how many there are."""
+        labels = y if type(y) is tuple else (y,)
+        return len(labels) - self.hits(labels), len(labels)
+
     def names(self, label: Any) -> bool:
         """Whether the prediction names a label."""
         values, names = self.scores[0], self.scores[1]

@@ -281,7 +281,9 @@ _PUBLISHED: dict[str, Callable[[Series], Ends]] = {
     "fixed γ, 5 % of range": partial(_tracked, make=_fixed(0.05)),
     "fixed γ, tuned on burn-in": partial(fixed, two_sided=False, past=True),
     "score adaptive": partial(_burnt_in, stretch=sp.stretches.ScoreAdaptive(0.1)),
-    "error adaptive, paper": partial(_burnt_in, stretch=sp.stretches.ErrorAdaptive(0.1, 0.1)),
+    "error adaptive, paper": partial(
+        _burnt_in, stretch=sp.stretches.ErrorAdaptive(0.1, 0.1, reading="paper")
+    ),
     "error adaptive, authors": partial(
         _burnt_in, stretch=sp.stretches.ErrorAdaptive(0.1, 0.1, reading="authors")
     ),
