@@ -13,11 +13,9 @@ from setpoint.errors import AbsentFile, InputError, SetpointError
 __all__ = [
     "app",
     "classification",
-    "comparison",
     "depth",
     "everything",
     "fetch",
-    "late",
     "main",
     "names",
     "summary",
@@ -227,35 +225,6 @@ def _at_hand(names: Sequence[str], load: Callable[[str], object]) -> tuple[str, 
         else:
             found.append(name)
     return tuple(found)
-
-
-@app.command()
-def comparison(
-    streams: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="An npz file of streams to compare on.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
-    quick: Quick = False,
-    out: Out = Path("results"),
-) -> None:
-    """Every rule of the library beside the default, on public data and synthetic shifts."""
-    from setpoint_paper.comparison import reproduce
-
-    reproduce(streams=streams, jobs=jobs, quick=quick, out=out)
-
-
-@app.command()
-def late(
-    streams: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="An npz file of streams, beside the data.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
-    out: Out = Path("results"),
-) -> None:
-    """Forecasts of several rows ahead, whose labels are late: the default beside other ways."""
-    from setpoint_paper.comparison.late import late
-
-    late(streams=streams, jobs=jobs, out=out)
 
 
 @app.command()

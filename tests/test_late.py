@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint_paper.comparison import late as lateness
-from setpoint_paper.comparison.streams import BURN_IN, Series, write
+from comparison import late as lateness
+from comparison.streams import BURN_IN, Series, write
 
 
 @pytest.fixture(autouse=True)
@@ -72,4 +72,4 @@ def test_the_page_has_a_table_for_the_data_and_for_the_streams_of_a_file(
         "## 1 streams, 2 to 2 rows late", "## 1 streams, 20 to 20 rows late",
     ]  # fmt: skip
     assert text.count("| γ chosen in hindsight") == 4
-    assert "setpoint-paper late --streams some.npz" in capsys.readouterr().out
+    assert "python -m comparison late --streams some.npz" in capsys.readouterr().out

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import setpoint as sp
+from comparison.experiment import reproduce
+from comparison.measures import best, measure, resampled
+from comparison.report import draw, read_csv
+from comparison.rules import RULES, expected_scores, fixed
+from comparison.streams import BURN_IN, Series, read, write
 from setpoint.errors import InputError
-from setpoint_paper.comparison.experiment import reproduce
-from setpoint_paper.comparison.measures import best, measure, resampled
-from setpoint_paper.comparison.report import draw, read_csv
-from setpoint_paper.comparison.rules import RULES, expected_scores, fixed
-from setpoint_paper.comparison.streams import BURN_IN, Series, read, write
 
 NAMES = [rule.name for rule in RULES]
 
@@ -60,7 +60,7 @@ def test_a_file_of_streams_is_read_as_it_was_written_in_each_layout(tmp_path):
 
 def test_a_forecast_made_ahead_knows_only_labels_that_are_known_by_then():
     """Labels changed from a row on change no forecast for the rows before they are known."""
-    from setpoint_paper.comparison import streams
+    from comparison import streams
     from setpoint_paper.datasets import Dataset
 
     random = np.random.default_rng(0)
@@ -184,7 +184,7 @@ def test_two_sides_are_two_rules_at_half_the_level():
     for score in scores[BURN_IN:]:
         thetas.append(theta)
         theta += gamma * ((score > theta) - 0.05)
-    from setpoint_paper.comparison.rules import _fixed, _tracked
+    from comparison.rules import _fixed, _tracked
 
     lower, _ = _tracked(stream, _fixed(0.02), True)
     assert lower == pytest.approx(stream.lower[BURN_IN:] - thetas)
@@ -275,8 +275,8 @@ def test_the_page_holds_the_ratios_that_follow_from_its_numbers(tmp_path):
 def test_what_was_found_before_is_not_worked_out_again(tmp_path, monkeypatch):
     write([series(401)], tmp_path / "one.npz")
     first = reproduce(streams=tmp_path / "one.npz", out=tmp_path, kept=tmp_path)
-    monkeypatch.setattr("setpoint_paper.comparison.experiment.RULES", ())
-    from setpoint_paper.comparison import experiment
+    monkeypatch.setattr("comparison.experiment.RULES", ())
+    from comparison import experiment
 
     values, _ = experiment._stored(first.series[0], tmp_path / "comparison")
     assert np.array_equal(values[:, 0], first.measures["coverage"][:, 0])
@@ -289,7 +289,7 @@ def test_a_stream_that_is_too_short_is_refused(tmp_path):
 
 
 def test_synthetic_streams_of_the_two_halves_differ():
-    from setpoint_paper.comparison.streams import _synthetic
+    from comparison.streams import _synthetic
 
     halves = {
         split: list(_synthetic(split, seed, 600, False)) for split, seed in (("dev", 1), ("val", 9))

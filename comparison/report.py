@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint_paper.comparison.measures import LEVEL, NEAR, WINDOW, Measures, best, resampled
-from setpoint_paper.comparison.rules import RULES, Rule
-from setpoint_paper.comparison.streams import BURN_IN, Series
+from comparison.measures import LEVEL, NEAR, WINDOW, Measures, best, resampled
+from comparison.rules import RULES, Rule
+from comparison.streams import BURN_IN, Series
 from setpoint_paper.pages import table
 from setpoint_paper.plotting import COLOURS, figure, legend, plain_ticks, save
 

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import setpoint
+from comparison import RESULTS
+from comparison import streams as _streams
+from comparison.measures import Measures, measure
+from comparison.report import Results, draw, page, write_csv
+from comparison.rules import RULES
+from comparison.streams import BURN_IN, Series, made, read, write
 from setpoint._check import whole
 from setpoint.errors import InputError
-from setpoint_paper.comparison import streams as _streams
-from setpoint_paper.comparison.measures import Measures, measure
-from setpoint_paper.comparison.report import Results, draw, page, write_csv
-from setpoint_paper.comparison.rules import RULES
-from setpoint_paper.comparison.streams import BURN_IN, Series, made, read, write
 from setpoint_paper.work import each, folder_of, say, screen
 
 __all__ = ["compare", "measured", "reproduce"]
@@ -35,7 +36,7 @@ def reproduce(
     streams: str | os.PathLike[str] | None = None,
     jobs: int = 1,
     quick: bool = False,
-    out: str | os.PathLike[str] = "results",
+    out: str | os.PathLike[str] = RESULTS,
     kept: str | os.PathLike[str] | None = None,
 ) -> Results:
     """Runs every rule on every stream, prints the page and stores it with its figures.
@@ -153,7 +154,8 @@ def _plain(quick: bool) -> Iterator[None]:
 
 def _command(streams: str | os.PathLike[str] | None, quick: bool, out: Path) -> str:
     """What to type for the same result."""
-    words = ["setpoint-paper comparison"]
+    words = ["python -m comparison"]
     if streams is not None:
         words.append(f"--streams {Path(streams).name}")
-    return " ".join([*words, *(["--quick"] if quick else []), f"--out {out.as_posix()}"])
+    place = [] if out == RESULTS else [f"--out {out.as_posix()}"]
+    return " ".join([*words, *(["--quick"] if quick else []), *place])

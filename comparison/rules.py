@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 import setpoint as sp
-from setpoint_paper.comparison.measures import LEVEL, measure
-from setpoint_paper.comparison.streams import BURN_IN, Series
+from comparison.measures import LEVEL, measure
+from comparison.streams import BURN_IN, Series
 
 __all__ = ["GAMMAS", "RULES", "Rule", "expected_scores", "fixed"]
 

@@ -14,11 +14,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from comparison import RESULTS
+from comparison.measures import measure
+from comparison.rules import RULES, fixed
+from comparison.streams import BURN_IN, Series, ahead, read
 from setpoint.metrics import streaks as streaks_of
 from setpoint.presets import find_period
-from setpoint_paper.comparison.measures import measure
-from setpoint_paper.comparison.rules import RULES, fixed
-from setpoint_paper.comparison.streams import BURN_IN, Series, ahead, read
 from setpoint_paper.pages import table
 from setpoint_paper.work import each, say, screen
 
@@ -69,7 +70,7 @@ def late(
     *,
     streams: str | os.PathLike[str] | None = None,
     jobs: int = 1,
-    out: str | os.PathLike[str] = "results",
+    out: str | os.PathLike[str] = RESULTS,
 ) -> str:
     """Measures every way on the power data and on a file of streams; prints and stores the page.
 
@@ -131,7 +132,8 @@ def _page(found: Floats) -> str:
 
 
 def _command(streams: str | os.PathLike[str] | None, out: Path) -> str:
-    words = ["setpoint-paper late"]
+    words = ["python -m comparison late"]
     if streams is not None:
         words.append(f"--streams {Path(streams).name}")
-    return " ".join([*words, f"--out {out.as_posix()}"])
+    place = [] if out == RESULTS else [f"--out {out.as_posix()}"]
+    return " ".join([*words, *place])
