@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isfinite, log1p, nan
+from math import inf, isfinite, isnan, log1p, nan
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from setpoint.steps import Fixed
 from setpoint.stretches import Exponential
 from setpoint_paper.depth.tapes import CENTRE, GEOMETRIES, IMAGE, REGIONS, Frames, risks
 from setpoint_paper.rows import parsed, written
+from setpoint_paper.statistics import tolerance, two_deviations
 
 __all__ = [
     "ALONE",
@@ -166,6 +167,69 @@ class Row:
     poor_50: float = nan
     poor_70: float = nan
     tape: str = ""
+
+    @property
+    def place(self) -> str:
+        """The clip and what estimated its depth."""
+        return f"{self.clip} ({self.model})"
+
+    @property
+    def excess_of_image(self) -> float:
+        """How far the image risk of the frames judged is above its level."""
+        return 1.0 - self.coverage - IMAGE
+
+    @property
+    def excess_of_centre(self) -> float:
+        """The same for the failures of the centre."""
+        return self.centre_failure - CENTRE
+
+    @property
+    def off(self) -> float:
+        """How far image coverage is from its level, either way."""
+        return abs(self.excess_of_image)
+
+    @property
+    def chance_centre(self) -> float:
+        """Two binomial deviations of the failures of so many frames."""
+        return two_deviations(CENTRE, self.frames)
+
+    @property
+    def tolerance_image(self) -> float:
+        """What the image risk may be off by: the theorem's bound for a window of these frames."""
+        return _tolerance(self.window_image, IMAGE, self.frames)
+
+    @property
+    def tolerance_centre(self) -> float:
+        """The same for the failures of the centre."""
+        return _tolerance(self.window_centre, CENTRE, self.frames)
+
+    @property
+    def limit_image(self) -> float:
+        """Beyond this the image risk is off, whatever bounds it."""
+        return _limit(self.tolerance_image, IMAGE, self.frames)
+
+    @property
+    def limit_centre(self) -> float:
+        """The same for the failures of the centre."""
+        return _limit(self.tolerance_centre, CENTRE, self.frames)
+
+    @property
+    def tolerance(self) -> float:
+        """That of one risk, of the image."""
+        return self.tolerance_image
+
+    @property
+    def limit(self) -> float:
+        """That of one risk, of the image."""
+        return self.limit_image
+
+
+def _tolerance(window: float, level: float, frames: int) -> float:
+    return tolerance(inf if isnan(window) else window / frames, level, frames)
+
+
+def _limit(known: float, level: float, frames: int) -> float:
+    return max(0.0 if isnan(known) else known, two_deviations(level, frames))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,7 @@
 import gzip
 import json
 from dataclasses import dataclass, field
-from math import nan
+from math import log, nan
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -14,6 +14,7 @@ from setpoint_paper.rows import parsed, written
 from setpoint_paper.tabular.measures import Row
 from setpoint_paper.tabular.methods import METHODS, STRETCHES
 from setpoint_paper.tabular.printed import printed_metric
+from setpoint_paper.tabular.ranges import Range
 from setpoint_paper.tabular.training import SWITCHED, TRAININGS
 
 __all__ = ["ENOUGH", "SCALED_BY", "SELECTIONS", "Results", "load", "store", "stored_tapes"]
@@ -32,7 +33,7 @@ pinball loss of the very rows that are judged, for all seeds together; the print
 this, where there is one for these data and this training, else as before; the smallest tried, or
 the largest."""
 
-_FILES = ("{}.csv.gz", "{}-gamma.csv", "{}.json")
+_FILES = ("{}.csv.gz", "{}-gamma.csv", "{}-ranges.csv", "{}.json")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +55,7 @@ class Results:
     rows: tuple[Row, ...]
     study: tuple[Row, ...]
     about: dict[str, Any] = field(default_factory=dict)
+    ranged: tuple[Range, ...] = ()
     _places: dict[tuple[str, str, str], list[Row]] = field(init=False, repr=False)
     _pairs: dict[tuple[str, ...], dict[int, float]] = field(default_factory=dict, repr=False)
     _picks: dict[tuple[str, ...], list[Row]] = field(default_factory=dict, repr=False)
@@ -63,6 +65,14 @@ class Results:
         for row in self.rows:
             places.setdefault((row.dataset, row.method, row.risk), []).append(row)
         object.__setattr__(self, "_places", places)
+
+    @property
+    def ranges(self) -> dict[tuple[str, int, str], float]:
+        """By data set, seed and what varies: 100 ln of the most over the least pinball loss."""
+        return {
+            (each.dataset, each.seed, each.what): 100.0 * log(each.most / each.least)
+            for each in self.ranged
+        }
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -202,17 +212,19 @@ class Results:
 def store(results: Results, out: Path, stem: str = "tabular") -> None:
     """Writes the results into files of a folder whose names begin with `stem`."""
     out.mkdir(parents=True, exist_ok=True)
-    rows, study, about = (out / name.format(stem) for name in _FILES)
+    rows, study, ranged, about = (out / name.format(stem) for name in _FILES)
     # No name and no time in the header: the same results make the same bytes.
     with rows.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
         packed.write(written(Row, results.rows).encode())
     study.write_text(written(Row, results.study), encoding="utf-8")
+    if results.ranged:
+        ranged.write_text(written(Range, results.ranged), encoding="utf-8")
     about.write_text(json.dumps(results.about, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 def load(out: Path, stem: str = "tabular") -> Results:
     """The results that `store` wrote."""
-    rows, study, about = (out / name.format(stem) for name in _FILES)
+    rows, study, ranged, about = (out / name.format(stem) for name in _FILES)
     for path in (rows, study, about):
         if not path.is_file():
             raise DataError(f"{path} is absent: `setpoint-paper tabular` writes it")
@@ -220,6 +232,7 @@ def load(out: Path, stem: str = "tabular") -> Results:
         tuple(parsed(Row, gzip.decompress(rows.read_bytes()).decode())),
         tuple(parsed(Row, study.read_text(encoding="utf-8"))),
         json.loads(about.read_text(encoding="utf-8")),
+        tuple(parsed(Range, ranged.read_text(encoding="utf-8"))) if ranged.is_file() else (),
     )
 
 

@@ -1,0 +1,3 @@
+"""Every claim of the paper, the rule that decides it, and the page of all verdicts."""
+
+
