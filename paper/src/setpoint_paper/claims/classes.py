@@ -126,18 +126,22 @@ def _balance(ran: Sequence[Mapping[str, str]], judged: bool) -> list[Line]:
     if not any(map(isnan, uneven.values())):
         lines.append(
             Line(
-                "G.a", "threshold sets have unbalanced coverage", "threshold sets unbalanced",
+                "G.a",
+                "threshold sets have unbalanced coverage",
+                "threshold sets unbalanced",
                 _exact(uneven, judged),
                 "points that the coverage of a class is from 90 % in the mean, more than twice "
                 f"what independent misses make (second): {first}",
-            )  # fmt: skip
+            )
         )
     lines.append(
         Line(
-            "G.b", "cumulative sets are better balanced", "cumulative sets better balanced",
+            "G.b",
+            "cumulative sets are better balanced",
+            "cumulative sets better balanced",
             Verdict(gains, judged),
             "points that the classes are nearer to 90 % with cumulative sets, interval of blocks "
             f"of rows drawn again: {'; '.join(told)}",
-        )  # fmt: skip
+        )
     )
     return lines

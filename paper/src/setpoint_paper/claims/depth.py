@@ -9,7 +9,16 @@ from setpoint_paper.claims.engine import Claim, Margins, Shown, Verdict, decide
 from setpoint_paper.claims.engine import log_percent as log
 from setpoint_paper.depth.runs import Row
 
-__all__ = ["CLAIMS", "COLUMNS", "PRINTED", "PRINTED_RISKS", "Column", "Printed", "places", "verdict"]
+__all__ = [
+    "CLAIMS",
+    "COLUMNS",
+    "PRINTED",
+    "PRINTED_RISKS",
+    "Column",
+    "Printed",
+    "places",
+    "verdict",
+]
 
 _FOUR = ("constant", "magnitude", "previous", "registered")
 _CENTRE = frozenset({"centre"})
@@ -79,7 +88,9 @@ def _attains(*heuristics: str) -> dict[str, Any]:
     """The image coverage of one risk is 80 %, either way."""
 
     def margins(name: str) -> Callable[[Any], Margins]:
-        return lambda ask: {each: 100.0 * (ask(each, name) - ask(each, "off")) for each in heuristics}
+        return lambda ask: {
+            each: 100.0 * (ask(each, name) - ask(each, "off")) for each in heuristics
+        }
 
     return {
         "rule": "the tolerance of the frames judged less the distance of coverage from 80 %",
@@ -197,7 +208,7 @@ def places(rows: Sequence[Row]) -> tuple[str, ...]:
 
 def verdict(claim: Claim, column: Column, rows: Sequence[Row], *, judged: bool = True) -> Verdict:
     """A claim in a column, on every clip; no place where the column says nothing new."""
-    asked = {word for word in (*claim.shown.methods, claim.shown.risk)}
+    asked = {*claim.shown.methods, claim.shown.risk}
     same = not any(column._replace(bare=True).named(word) != word for word in asked)
     if (column is COLUMNS[1] and not claim.options) or (not column.bare and same):
         return Verdict({})

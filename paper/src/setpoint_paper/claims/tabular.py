@@ -1,7 +1,6 @@
 """The paper's claims about its tabular experiments, each with the rule that decides it."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from math import isnan
 from typing import Any
@@ -11,51 +10,15 @@ from setpoint_paper.claims.engine import log_percent as log
 from setpoint_paper.statistics import Estimate, two_deviations
 from setpoint_paper.tabular.methods import OURS, STRETCHES
 from setpoint_paper.tabular.printed import COVERAGE, PRINTED, printed_reading
-from setpoint_paper.tabular.results import Results
+from setpoint_paper.tabular.results import COLUMNS, Column, Results
 
-__all__ = ["CLAIMS", "COLUMNS", "STUDY", "Column", "by_print", "study", "verdict"]
+__all__ = ["CLAIMS", "STUDY", "by_print", "study", "verdict"]
 
 _MSL, _MC, _COVERAGE = 10.0 / 9.0, 1.0 / 9.0, 0.9
 _GREAT, _WELL, _JUDGED = 5.0, 2.0, 12_000
 _PAIR, _THREE = ("none", "error"), ("error", "none", "cal")
 _REST, _STEADY = ("none", "exponential", "score"), ("none", "exponential")
 _PARAMETERS = ("beta_score", "beta_loss", "beta_low", "beta_high")
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A way to judge: whose training and methods, how γ is chosen, and what a day is.
-
-    `stem` begins the names of the files of results. Their code tells days by the index of a row
-    modulo 7.
-    """
-
-    name: str
-    stem: str
-    by: str
-    coded: bool = False
-    modulo: bool = False
-
-    def ask(self, results: Results, dataset: str, seed: int) -> Callable[..., float]:
-        """What the margins of one data set and seed are asked of; KeyError where nothing ran."""
-
-        def asked(method: str, metric: str, risk: str = "coverage", by: str = "") -> float:
-            if method == "ranges":
-                return results.ranges[dataset, seed, metric]
-            name = method if not self.coded or method.endswith("!") else f"{method}_coded"
-            shown = "delta_modulo" if self.modulo and metric == "delta" else metric
-            return results.by_seed(dataset, name.rstrip("!"), shown, risk, by or self.by)[seed]
-
-        return asked
-
-
-COLUMNS = (
-    Column("by the text", "tabular", "tuned"),
-    Column("text's methods, printed training", "tabular-printed", "tuned"),
-    Column("by their code", "tabular-printed", "printed", coded=True, modulo=True),
-    Column("by their code, by weekday", "tabular-printed", "printed", coded=True),
-)
-"""The last one concerns claims about ΔCoverage alone."""
 
 
 def _attains(*methods: str, risk: str = "coverage") -> dict[str, Any]:
@@ -94,9 +57,7 @@ def _nearer(metric: str, ideal: float, *methods: str, risk: str = "coverage", si
 
     def margins(ask: Any) -> Margins:
         own, *others = (abs(ask(each, metric, risk) - ideal) for each in methods)
-        return {
-            name: size * (other - own) for name, other in zip(methods[1:], others, strict=True)
-        }
+        return {name: size * (other - own) for name, other in zip(methods[1:], others, strict=True)}
 
     return margins
 
@@ -237,7 +198,7 @@ CLAIMS = (
     ),
     Claim(
         "C.3.1a", "a bound of 9999 on θ is never reached", "θ never at 9999",
-        "9999 less the largest |θ|, under both risks; a seed whose safeguard at λ = ±10 acted is "
+        "9999 less the largest size of θ, under both risks; a seed whose safeguard at λ = ±10 acted is "
         "left out",
         lambda ask: {
             f"{each}, {risk}": 9999.0 - ask(each, "reached", risk)

@@ -25,8 +25,8 @@ class Held:
     """One level, with or without the bad spell.
 
     `constant` is the least mean of 1 − F1 that one threshold reaches on the rows without a spell;
-    `before` and `after` are its means on the rows before the spell and on the last 300; `full` is the share of
-    sets with every label among these.
+    `before` and `after` are its means on the rows before the spell and on the last 300; `full` is
+    the share of sets with every label among these.
     """
 
     level: float

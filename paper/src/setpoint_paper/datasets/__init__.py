@@ -11,7 +11,6 @@ from setpoint_paper.datasets.colorization import fill_depth
 from setpoint_paper.datasets.frames import Frames
 from setpoint_paper.datasets.kitti_drives import KITTI_DRIVES, kitti
 from setpoint_paper.datasets.labelled import gas_drift, outdoor, power_supply, yeast
-from setpoint_paper.datasets.rgbd_folders import rgbd_folder
 from setpoint_paper.datasets.road_clip import road
 from setpoint_paper.datasets.tabular import (
     energy,
@@ -50,7 +49,6 @@ __all__ = [
     "power_supply",
     "prices",
     "resized",
-    "rgbd_folder",
     "road",
     "split",
     "synthetic",

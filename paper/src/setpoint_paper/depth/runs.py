@@ -1,7 +1,7 @@
 """Every controller on a clip's frames: tuned on the validation part, judged on the test part."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite, isnan, log1p, nan
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from setpoint.presets import label_sets
 from setpoint.sets import PixelScale
 from setpoint.steps import Fixed
 from setpoint.stretches import Exponential
-from setpoint_paper.depth.tapes import CENTRE, GEOMETRIES, IMAGE, REGIONS, Frames, risks
+from setpoint_paper.depth.tapes import CENTRE, GEOMETRIES, IMAGE, REGIONS, Frames, Source, risks
 from setpoint_paper.rows import parsed, written
 from setpoint_paper.statistics import tolerance, two_deviations
 
@@ -26,18 +26,17 @@ __all__ = [
     "ALONE",
     "CENTRE",
     "GEOMETRIES",
-    "GEOMETRY_NAMES",
     "IMAGE",
     "METHODS",
     "METHOD_NAMES",
     "NAMES",
     "OURS",
-    "WAY_NAMES",
     "WINDOW",
     "Row",
     "Series",
     "controller",
     "judge",
+    "judge_all",
     "read_csv",
     "write_csv",
 ]
@@ -68,10 +67,6 @@ METHOD_NAMES = {
     OURS: "one risk, self-adjusting (ours)",
 }
 """What the methods are called."""
-
-GEOMETRY_NAMES = {"text": "the text's centre", "authors": "the authors' centre"}
-WAY_NAMES = {"paper": "the paper's way", "ours": "our way"}
-"""What the two centres are called, and the two ways of registration and aggregation."""
 
 ALONE = ("single", "centre", OURS)
 """The methods with one risk."""
@@ -172,6 +167,12 @@ class Row:
     def place(self) -> str:
         """The clip and what estimated its depth."""
         return f"{self.clip} ({self.model})"
+
+    @property
+    def telling(self) -> bool:
+        """Whether every bound of the mean losses is below 1."""
+        centre = 0.0 if isnan(self.bound_centre) else CENTRE + self.bound_centre
+        return max(IMAGE + self.bound_image, centre) < 1.0
 
     @property
     def excess_of_image(self) -> float:
@@ -338,6 +339,21 @@ def judge(
         poor_70=_mean(np.where(np.isnan(centre), nan, centre <= 0.7)[tested]),
     )
     return row, Series(image, lengths, trace.lam)
+
+
+def judge_all(
+    source: Source, heuristic: str, frames: Frames
+) -> tuple[list[Row], dict[str, Series]]:
+    """Every method with both centres, and the series of every method with the text's centre."""
+    rows, runs = [], {}
+    for method in METHODS:
+        for geometry in GEOMETRIES:
+            names = (source.clip, source.model, heuristic, source.seed)
+            row, series = judge(frames, method, names, geometry)
+            rows.append(replace(row, tape=source.tape_name(heuristic)))
+            if geometry == "text":
+                runs[method] = series
+    return rows, runs
 
 
 def _tuned(frames: Frames, made: Controller) -> tuple[Chosen, bool]:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import log, nan
 from pathlib import Path
@@ -17,7 +18,10 @@ from setpoint_paper.tabular.printed import printed_metric
 from setpoint_paper.tabular.ranges import Range
 from setpoint_paper.tabular.training import SWITCHED, TRAININGS
 
-__all__ = ["ENOUGH", "SCALED_BY", "SELECTIONS", "Results", "load", "store", "stored_tapes"]
+__all__ = [
+    "COLUMNS", "ENOUGH", "SCALED_BY", "SELECTIONS", "Column", "Results", "load", "store",
+    "stored_tapes",
+]  # fmt: skip
 
 ENOUGH = 20
 """The paper's number of seeds: with fewer, a verdict is one so far."""
@@ -36,6 +40,49 @@ the largest."""
 _FILES = ("{}.csv.gz", "{}-gamma.csv", "{}-ranges.csv", "{}.json")
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A way to judge: whose training and methods, how γ is chosen, and what a day is.
+
+    `stem` begins the names of the files of results. Their code tells days by the index of a row
+    modulo 7.
+    """
+
+    name: str
+    stem: str
+    by: str
+    coded: bool = False
+    modulo: bool = False
+
+    def method(self, name: str) -> str:
+        """The method that stands for a name of the paper."""
+        return f"{name}_coded" if self.coded else name
+
+    def metric(self, name: str) -> str:
+        """The metric that stands for a name of the paper."""
+        return "delta_modulo" if self.modulo and name == "delta" else name
+
+    def ask(self, results: "Results", dataset: str, seed: int) -> Callable[..., float]:
+        """What the margins of one data set and seed are asked of; KeyError where nothing ran."""
+
+        def asked(method: str, metric: str, risk: str = "coverage", by: str = "") -> float:
+            if method == "ranges":
+                return results.ranges[dataset, seed, metric]
+            name = method.rstrip("!") if method.endswith("!") else self.method(method)
+            return results.by_seed(dataset, name, self.metric(metric), risk, by or self.by)[seed]
+
+        return asked
+
+
+COLUMNS = (
+    Column("by the text", "tabular", "tuned"),
+    Column("text's methods, printed training", "tabular-printed", "tuned"),
+    Column("by their code", "tabular-printed", "printed", coded=True, modulo=True),
+    Column("by their code, by weekday", "tabular-printed", "printed", coded=True),
+)
+"""The last one concerns claims about ΔCoverage alone."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Results:
     """Everything the tables and figures are made of.
@@ -47,9 +94,10 @@ class Results:
     study
         The study of γ on the synthetic stream.
     about
-        What ran: the command, the model, how many seeds were asked for (None if the model has
-        none), the rows that scale, seconds a tape, the names of the tapes, and by data set units,
-        notes and what a printed γ is to be multiplied by to be in the unit of ours.
+        What ran: the model, the rows that scale, the names of the tapes, milliseconds a step, and
+        by data set units, notes and what a printed γ is to be multiplied by to be in our unit.
+    ranged
+        What the four β and the printed minus are worth.
     """
 
     rows: tuple[Row, ...]
@@ -117,11 +165,6 @@ class Results:
     def promised(self) -> list[Row]:
         """The runs to which a theorem applies: all but the authors' code and the bare model."""
         return [row for row in self.rows if row.method in METHODS] + list(self.study)
-
-    @property
-    def random(self) -> bool:
-        """Whether the model has seeds."""
-        return self.about.get("asked", 0) is not None
 
     def chosen(self, dataset: str, method: str, risk: str, by: str = "tuned") -> list[Row]:
         """One row for each seed, at the γ that a selection takes; the bare model's for any risk."""
