@@ -144,7 +144,9 @@ def page(folder: Path, place: Path | None = None) -> tuple[str, str]:
         figures=_figures(folder, way),
         margins="\n\n".join(_margins(tables, COLUMNS[:3], _places(stored))),
         medians=_medians(stored),
-        depth_margins="\n\n".join(_margins(pixels, depth.COLUMNS, {name: name for name in depth.places(stored.depth)})),
+        depth_margins="\n\n".join(
+            _margins(pixels, depth.COLUMNS, {name: name for name in depth.places(stored.depth)})
+        ),
         depth_medians=_depth_medians(stored.depth),
     )
     return "\n".join(line.rstrip() for line in filled.splitlines()) + "\n", _csv(tables, pixels)

@@ -22,7 +22,7 @@ from setpoint.errors import DataError, InputError, SetpointError
 from setpoint.images import Constant, SpreadModel
 from setpoint_paper.datasets import Clip, Split, kitchen_clip, kitti_clip, road
 from setpoint_paper.depth.tapes import step
-from setpoint_paper.models import DepthSettings, OnlineDepth, ResidualNetwork
+from setpoint_paper.models import DepthSettings, TorchDepth, small_network
 from setpoint_paper.work import one_thread
 
 __all__ = [
@@ -156,7 +156,7 @@ class Recipe:
         """The estimates; every heuristic has the same."""
         return maps_of(self, cache)
 
-    def magnitude(self, model: Callable[[Any], SpreadModel], cache: Path) -> ResidualNetwork:
+    def magnitude(self, model: Callable[[Any], SpreadModel], cache: Path) -> TorchDepth:
         """A network that has learnt the residuals of the end of the warm-up."""
         clip, constant, residuals = self.data(), model(Constant()), []
         warm = range(self.begin, len(clip.split().warm_up))
@@ -164,7 +164,7 @@ class Recipe:
             spread, truth = step(constant, clip, number)
             residuals.append(np.where(spread.valid, spread.centre, np.nan) - truth)
             constant.learn(clip[number].rgb, truth)
-        network = ResidualNetwork(self.residual_settings)
+        network = small_network(self.residual_settings, residuals=True)
         network.fit(clip.rgb[warm.start : warm.stop], residuals, epochs=self.plan.residual_epochs)
         return network
 
@@ -252,7 +252,7 @@ def _remove(saved: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _put_aside(model: OnlineDepth, done: list[np.ndarray], path: Path) -> None:
+def _put_aside(model: TorchDepth, done: list[np.ndarray], path: Path) -> None:
     """A checkpoint: two files of one number, the maps first, and the older ones removed."""
     saved = path.with_name(f"{path.stem}.{len(done):06}.model")
     older = [each for each in _checkpoints(path) if each != saved]
@@ -262,15 +262,16 @@ def _put_aside(model: OnlineDepth, done: list[np.ndarray], path: Path) -> None:
         _remove(each)
 
 
-def _resumed(recipe: Recipe, path: Path) -> tuple[OnlineDepth, list[np.ndarray]]:
+def _resumed(recipe: Recipe, path: Path) -> tuple[TorchDepth, list[np.ndarray]]:
     """The model and the maps so far; without a checkpoint it is fitted first."""
     for saved in _checkpoints(path):
         try:
-            model = OnlineDepth.load(saved)
+            model = small_network(recipe.settings)
+            model.load(saved)
             return model, list(np.load(saved.with_suffix(".npy"), allow_pickle=False))
         except (OSError, SetpointError, ValueError, EOFError):
             continue  # damaged: an older one, or the beginning, will do
-    clip, model = recipe.data(), OnlineDepth(recipe.settings)
+    clip, model = recipe.data(), small_network(recipe.settings)
     taught = slice(0, recipe.begin)
     model.fit(clip.rgb[taught], clip.depth[taught], epochs=recipe.plan.epochs)
     _put_aside(model, [], path)
