@@ -170,6 +170,8 @@ def elsewhere() -> dict[str, Path]:
     for path in sorted((ROOT / "paper" / "docs").rglob("*.md")):
         place = path.relative_to(ROOT / "paper" / "docs").as_posix()
         found[f"paper/{place}"] = path
+    for path in sorted((ROOT / "comparison" / "results").glob("*.md")):
+        found[f"comparison/{path.name}"] = path
     return found
 
 

@@ -18,6 +18,7 @@ import setpoint
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAPER_PAGES = [ROOT / "paper" / "README.md", *sorted((ROOT / "paper" / "docs").rglob("*.md"))]
+COMPARED = sorted((ROOT / "comparison" / "results").glob("*.md"))
 NAMING_PAGES = [
     page for page in PAGES if page.name not in ("CHANGELOG.md", "why.md", "paper-map.md")
 ]
@@ -153,7 +154,7 @@ def test_every_name_of_the_papers_packages_is_in_its_pages(package: str) -> None
 # Links and the certificate
 
 
-@pytest.mark.parametrize("page", [*PAGES, *PAPER_PAGES], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *PAPER_PAGES, *COMPARED], ids=lambda page: page.name)
 def test_every_relative_link_leads_somewhere(page: Path) -> None:
     dead = []
     for link in LINK.findall(FENCE.sub("", read(page))):

@@ -1,7 +1,7 @@
 """Label sets on streams that drift: three with one class a row, one with several labels.
 
-stream → online classifier → its probabilities (`_classification_tapes`) → every method
-(`_classification_methods`) → tables and figures (`_classification_report`).
+stream → online classifier → its probabilities (`tapes`) → every method (`methods`) → results and
+figures (`report`); and what becomes of F1 (`f1`).
 """
 
 import os
@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from setpoint.errors import InputError
+from setpoint_paper.classification.f1 import Held, lock_in
 from setpoint_paper.classification.methods import methods, paces
-from setpoint_paper.classification.report import Result, draw, report, write_csv
+from setpoint_paper.classification.report import Result, draw, write_csv
 from setpoint_paper.classification.tapes import LABEL_STREAMS, record
+from setpoint_paper.rows import written
 
 __all__ = ["STREAMS", "reproduce"]
 
@@ -26,9 +28,10 @@ def reproduce(
     quick: bool = False,
     out: str | os.PathLike[str] = "results",
 ) -> list[Result]:
-    """Runs the experiment, prints its report and stores it with its figures.
+    """Runs the experiment and stores its results and figures.
 
-    Writes `classification.md`, `classification.csv` and a figure for each stream.
+    Writes `classification.csv`, `f1.csv` and a figure for each stream; `-quick` follows the names
+    of a quick run.
 
     Parameters
     ----------
@@ -46,26 +49,18 @@ def reproduce(
         )
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    results = []
+    results, end = [], "-quick" * quick
     for name in asked:
         began = time.perf_counter()
         recorded = record(name, quick=quick)
         result = Result(recorded, methods(recorded), paces(recorded))
-        draw(result, folder / f"classification_{name}.png")
+        draw(result, folder / f"classification{end}_{name}.png")
         results.append(result)
         print(
             f"{name}: {len(recorded.y):,} rows in {time.perf_counter() - began:.0f} s", flush=True
         )
-    page = report(results, _command(asked, quick, folder), quick, folder)
-    write_csv(results, folder / "classification.csv")
-    (folder / "classification.md").write_text(page, encoding="utf-8")
-    print(f"\n{page}")
+    write_csv(results, folder / f"classification{end}.csv")
+    if "yeast" in asked:
+        (folder / f"f1{end}.csv").write_text(written(Held, lock_in(quick)), encoding="utf-8")
+    print(f"Results: {folder / f'classification{end}.csv'}; `setpoint-paper summary` judges them.")
     return results
-
-
-def _command(streams: Sequence[str], quick: bool, out: Path) -> str:
-    """What to type for the same result."""
-    parts = ["setpoint-paper classification"]
-    if tuple(streams) != STREAMS:
-        parts.append(f"--streams {','.join(streams)}")
-    return " ".join([*parts, *(["--quick"] if quick else []), f"--out {out.as_posix()}"])

@@ -18,7 +18,7 @@ from setpoint.controller import Controller
 from setpoint.guarantee import RiskCertificate
 from setpoint.metrics import false_negatives, labels_covered, set_sizes
 from setpoint_paper.classification.tapes import Recorded
-from setpoint_paper.pages import Interval
+from setpoint_paper.statistics import Estimate
 
 __all__ = [
     "BLOCK", "DRAWS", "LEVEL", "OURS", "PACES", "WINDOW", "Outcome", "balance", "methods",
@@ -66,6 +66,8 @@ class Outcome:
     unbalanced
         How far the coverage of a class is from 90 %, the mean over classes; NaN where a row may
         have several labels.
+    floor
+        What independent misses would make of that.
     """
 
     stream: str
@@ -78,6 +80,7 @@ class Outcome:
     gamma: float = nan
     chosen: int = 0
     unbalanced: float = nan
+    floor: float = nan
 
     @property
     def risk(self) -> float:
@@ -142,7 +145,7 @@ def rolling(values: Floats, window: int = WINDOW) -> Floats:
     return means
 
 
-def balance(y: NDArray[Any], first: Floats, second: Floats, *, block: int = BLOCK) -> Interval:
+def balance(y: NDArray[Any], first: Floats, second: Floats, *, block: int = BLOCK) -> Estimate:
     """How much better the second of two coverages is balanced, in points, with a 95 % interval.
 
     The gain is the difference of the two mean distances of the coverage of a class from what was
@@ -182,7 +185,7 @@ def balance(y: NDArray[Any], first: Floats, second: Floats, *, block: int = BLOC
     # A mean of distances grows with noise, and a draw has the noise of the stream once more.
     # Quantiles of the draws would count it twice; the basic interval takes it off.
     high, low = 2.0 * mean - np.quantile(gains, [0.025, 0.975])
-    return Interval(mean, float(low), float(high), 1)
+    return Estimate(mean, float(low), float(high), 1)
 
 
 def methods(recorded: Recorded) -> list[Outcome]:
@@ -223,18 +226,19 @@ def _judged(recorded: Recorded, masks: Masks) -> Floats:
 
 def _outcome(recorded: Recorded, method: str, family: str, kind: str, masks: Masks) -> Outcome:
     losses = _judged(recorded, masks)
+    apart, floor = _unbalanced(recorded, losses)
     return Outcome(
-        recorded.name, method, family, kind, masks, losses,
-        unbalanced=_unbalanced(recorded, losses),
-    )  # fmt: skip
+        recorded.name, method, family, kind, masks, losses, unbalanced=apart, floor=floor
+    )
 
 
-def _unbalanced(recorded: Recorded, losses: Floats) -> float:
-    """The mean distance of the coverage of a class from what was asked."""
+def _unbalanced(recorded: Recorded, losses: Floats) -> tuple[float, float]:
+    """The mean distance of the coverage of a class from what was asked, and what chance makes."""
     if recorded.several:
-        return nan
+        return nan, nan
     labels = recorded.y[recorded.begin :].tolist()
-    return metrics.delta_coverage(1.0 - losses, labels, 1.0 - LEVEL).delta
+    found = metrics.delta_coverage(1.0 - losses, labels, 1.0 - LEVEL)
+    return found.delta, found.noise_floor
 
 
 # The bare classifier
@@ -356,7 +360,7 @@ def _run(
         held.risks[0],
         step.gamma if isinstance(step, sp.steps.Fixed) else nan,
         held.full + held.empty,
-        _unbalanced(recorded, losses),
+        *_unbalanced(recorded, losses),
     )
 
 

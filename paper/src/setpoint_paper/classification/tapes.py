@@ -94,7 +94,7 @@ def _logistic() -> Any:
 _PLANS = {
     "gas_drift": _Plan(
         datasets.gas_drift,
-        3_436,  # the first four batches
+        2_000,
         "River's softmax regression (SGD, rate 0.01) on standardised features",
         lambda: _softmax(0.01),
         "Within a batch a gas comes in long runs, so a model that learns every row at once does "
@@ -102,13 +102,13 @@ _PLANS = {
     ),
     "outdoor": _Plan(
         datasets.outdoor,
-        2_000,
+        1_500,
         "River's softmax regression (SGD, rate 0.3) on standardised features",
         lambda: _softmax(0.3),
     ),
     "power_supply": _Plan(
         datasets.power_supply,
-        8_000,
+        3_000,
         "River's Hoeffding adaptive tree (seed 0)",
         _tree,
         "The class is the hour, which goes round; the classifier is not told the hour before.",

@@ -280,7 +280,7 @@ def _found(source: Source, folder: Folder) -> Path:
     raise AbsentFile(
         f"the file {name!r} of {source.name} {why}: it is a reduced copy that is not served "
         f"anywhere, made from the frames at {source.page} by {_MADE_BY[source.name]}; put it "
-        f"{where}, or read frames of your own with rgbd_folder"
+        f"{where}"
     )
 
 

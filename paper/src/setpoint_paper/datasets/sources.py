@@ -25,12 +25,13 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A data set's origin: the page to get it from, its licence and its files."""
+    """A data set's origin: the page to get it from, its licence, its files, and other places."""
 
     name: str
     page: str
     licence: str
     files: tuple[File, ...]
+    elsewhere: str = ""
 
 
 def container_of(url: str) -> str:
@@ -119,6 +120,8 @@ _ALL = (
                 text="608f92368768abd089a111f7a23e146000e3a8617ee9eddd28e4f1be8cdc654f",
             ),
         ),
+        "the folder RCOL_datasets/real_data of https://github.com/Shai128/rrc-old; a stand-in of "
+        "the same form is any file amprion_wind_15min_2011_2017.csv with the columns dt and MW",
     ),
     Source(
         "prices",
@@ -134,6 +137,7 @@ _ALL = (
                 text="860ec42d2b3c2174b1cc76b475d5c351c52ba6562b60d0bd8c4ec6f3eeba0430",
             ),
         ),
+        "the folder RCOL_datasets/real_data of https://github.com/Shai128/rrc-old",
     ),
     Source(
         "gas_drift",
