@@ -26,10 +26,10 @@ from setpoint.sets import (
     Remembers,
     ScoreWindow,
     Shares,
-    Sides,
     Threshold,
     Widen,
 )
+from setpoint.sets.family import member_of
 from setpoint.sets.frames import host
 from setpoint.state import State
 from setpoint.steps import Account, Accounts, Fixed
@@ -417,7 +417,8 @@ def burn_in(
     def _lam(theta: float) -> float:
         return float(stretch.phi(stretch.params, stretch.init(), theta))
 
-    filled = [fill(risk, *_side(sets, i, rows)) for i, risk in enumerate(controller.risks)]
+    judged = zip(controller.owners, controller.risks, strict=True)
+    filled = [fill(risk, member_of(sets, member), rows) for member, risk in judged]
     return replace(controller, stretch=stretch, risks=tuple(filled))
 
 
@@ -442,13 +443,6 @@ def _rows(
             memory = stage.learn(params, memory, table, reading, y)
         rows.append((reading if stage is None else reading[: len(stage.gives)], y))
     return rows
-
-
-def _side(sets: Any, index: int, rows: list[tuple[Any, Any]]) -> tuple[Any, list[tuple[Any, Any]]]:
-    """The family and the rows that one risk is judged on."""
-    if not isinstance(sets, Sides):
-        return sets, rows
-    return sets.side(index), [(sets.part(prediction, index), label) for prediction, label in rows]
 
 
 def _clip_bounds(

@@ -13,7 +13,7 @@ from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.plan import support_of
 from setpoint.predictions import Phased
 from setpoint.sets import Interval
-from setpoint.sets.family import Arranges, Columns, Scalar, Shows
+from setpoint.sets.family import Arranges, Columns, Scalar, Shows, whole_of
 from setpoint.state import State
 from setpoint.tape import Tape
 from setpoint.tape.columns import Column
@@ -178,7 +178,7 @@ def columns_of(controller: Controller, tape: Tape) -> tuple[Column, ...]:
 
 def is_narrow(controller: Controller, columns: Sequence[Column]) -> bool:
     """Whether intervals are shown in float32, as where every number of a prediction is."""
-    sets = controller.sets
+    sets = whole_of(controller.sets)
     intervals = isinstance(sets, Scalar) or (isinstance(sets, Shows) and sets.shows is Interval)
     return intervals and all(
         isinstance(column, np.ndarray) and column.dtype == np.float32 for column in columns

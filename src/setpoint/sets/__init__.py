@@ -13,6 +13,7 @@ from setpoint.sets.family import (
     Family,
     Forecasts,
     Measured,
+    Members,
     NeverEmpty,
     Pixels,
     Remembers,
@@ -20,7 +21,6 @@ from setpoint.sets.family import (
     Selection,
     Shares,
     Shows,
-    Sides,
     Supports,
     Taped,
 )
@@ -33,8 +33,8 @@ from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, T
 
 __all__ = [
     "Arranges", "Columns", "Cumulative", "Draws", "Family", "Forecasts", "Interval", "LabelSet",
-    "Levels", "Lower", "Measured", "Multilabel", "Multiplied", "Nested", "NeverEmpty",
+    "Levels", "Lower", "Measured", "Members", "Multilabel", "Multiplied", "Nested", "NeverEmpty",
     "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels", "QuantileScale",
     "Remembers", "Scalar", "Scale", "ScoreWindow", "Selection", "Shares", "Shows",
-    "SidedInterval", "Sides", "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",
+    "SidedInterval", "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",
 ]  # fmt: skip
