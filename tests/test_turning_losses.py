@@ -99,6 +99,14 @@ def test_a_burn_in_finds_where_f1_is_best() -> None:
     assert mean(risk.start) <= 0.5
 
 
+def test_a_burn_in_ends_below_the_full_set_though_that_was_best() -> None:
+    risk = sp.Risk(F1Shortfall(), 0.9)
+    labels = [(0, 1, 2, 99)] * 20  # the last one is never named: only the full set holds it
+    controller = sp.burn_in(sp.Controller(Multilabel(), risk), [[0.3, 0.2, 0.1]] * 20, labels)
+    assert controller.risks[0].bounds == (-1.0, -0.1)
+    assert sp.Stream(controller).predict([0.3, 0.2, 0.1]).size <= 3
+
+
 def test_a_burn_in_keeps_the_bounds_that_are_given() -> None:
     (risk,) = burnt_in(0.6, bounds=(-0.9, -0.4)).risks
     assert risk.bounds == (-0.9, -0.4)

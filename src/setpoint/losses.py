@@ -428,7 +428,7 @@ class F1Shortfall:
     It falls as the set grows and then rises again, so there is no guarantee that it can be kept at
     a level. θ steers it on the side where it falls: the upper bound of its risk is the θ at which
     it is least, and larger sets are never shown for it. `setpoint.burn_in` finds that bound from
-    past rows. Without one, θ would run to the full set and stay there, and is refused.
+    past rows. Without one θ would run to the full set and stay there, so such a risk is refused.
 
     >>> from setpoint.sets import Multilabel
     >>> shown = Multilabel().at(Multilabel().read([0.9, 0.2, 0.6]), -0.5)
