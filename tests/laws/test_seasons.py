@@ -190,8 +190,9 @@ class ByHand:
                     worth[P] = a * a / ((row[1] + 1e-3) * self.ee)
                     worth[P] += c * c / ((row[3] + 1e-3) * self.ss2)
                     worth[P] *= 1.2 if self.pick == P else 1.0
-            best = max(worth, key=worth.get, default=None)  # type: ignore[arg-type]
-            most = worth[best] if best else 0.0
+            best, most = None, 0.0
+            for P, value in worth.items():  # a multiple of a season is one too
+                best, most = (P, value) if value > 1.1 * most else (best, most)
             self.pick = best if most > 0.02 else None if most < 0.01 else self.pick
         labels = self.n if self.period else self.born
         for P, table in self.tables.items():

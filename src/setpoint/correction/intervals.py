@@ -32,10 +32,10 @@ class Learnt(NamedTuple):
     `labels` counts those it has learnt from. `bias` is the error it expects, y minus the middle of
     the forecast, by which it moves the centre. `scale` is the size of the rest that is expected
     next, and `usual` its mean. `below` and `above` are how far its own ends lie from its own
-    centre, before the account widens or narrows them. `given` is the share of the ends as they were given in what is shown, from 0 to 1.
-    `period` is the season in rows, 0 without one, and `season` how far the mean errors of its
-    phases lie apart: their mean distance from their mean. `least` and `most` are the ends of the
-    support that it found, infinite where it found none.
+    centre, before the account widens or narrows them. `given` is the share of the ends as they were
+    given in what is shown, from 0 to 1. `period` is the season in rows, 0 without one, and `season`
+    how far the mean errors of its phases lie apart: their mean distance from their mean. `least`
+    and `most` are the ends of the support that it found, infinite where it found none.
     """
 
     labels: int
