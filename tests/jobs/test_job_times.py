@@ -184,9 +184,6 @@ def test_a_season_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
     tape = plain.trace.tape
     with_phase = tape.with_prediction({"point": tape.prediction[0], "phase": np.zeros(len(tape))})
     assert len(sp.replay(sp.intervals(), with_phase).lower) == len(tape)
-    with pytest.raises(InputError, match="needs the columns lower, upper, the tape has point, od"):
-        odd = tape.with_prediction({"point": tape.prediction[0], "odd": np.zeros(len(tape))})
-        sp.replay(sp.intervals(), odd)
 
 
 def test_forecasts_made_once_a_day_are_late_by_days(tmp_path: Path) -> None:
