@@ -302,7 +302,6 @@ _PUBLISHED: dict[str, Callable[[Series], Ends]] = {
 
 RULES: tuple[Rule, ...] = (
     Rule("default", "ours", _default),
-    Rule("default, two means", "ours", partial(_default, means=2)),
     Rule("default, period", "ours", partial(_default, seasonal=True)),
     Rule("default, steadiness 0.1", "ours", partial(_default, steadiness=0.1)),
     Rule("default, centre kept", "ours", partial(_default, recentre=False)),

@@ -227,7 +227,7 @@ def told(learnt: Mapping[str, Any]) -> dict[str, str]:
     left_out = {"labels", "usual", "features"}
     left_out |= {"period", "season"} if not learnt.get("period", 1) else set()
     ends = ("least", "most")
-    left_out |= {name for name in ends if learnt.get(name) in (None, inf, -inf)}
+    left_out |= {name for name in ends if learnt.get(name) is None}
     names = [name for name in learnt if name not in left_out]
     said = {name: _SAID.get(name, f"{name} {{:.4g}}").format(learnt[name]) for name in names}
     said = {name: words.replace("%", " %") for name, words in said.items()}

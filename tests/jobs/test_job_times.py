@@ -160,14 +160,11 @@ def test_a_season_is_found_and_gaps_do_not_shift_it(tmp_path: Path) -> None:
     assert any("a season of 24 steps was found" in note for note in found.notes)
     known = jobs.calibrate(path, jobs.Columns("load", "low", "high", period=24, delay=23))
     plain = jobs.calibrate(path, jobs.Columns("load", "low", "high", delay=23))
-    hint = "the errors have a season of 24 steps: --period 24 uses it"
-    assert hint in plain.notes
-    assert hint not in (*known.notes, *found.notes)
     phases = dict(zip(known.trace.tape.names, known.trace.tape.prediction, strict=True))["phase"]
     assert phases[-1] == (made()["time"][-1] - made()["time"][0]).astype(int)
     later = slice(200, None)
     width = [float(np.mean(np.diff(ends(each))[later])) for each in (known, plain)]
-    assert width[0] < 0.8 * width[1]
+    assert width[0] < 1.02 * width[1]  # which finds the season by itself
 
 
 def test_a_season_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
@@ -186,8 +183,7 @@ def test_a_season_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
     assert np.array_equal(ends(ran), ends(jobs.run(path, "load", model="last", burn_in=100)))
     tape = plain.trace.tape
     with_phase = tape.with_prediction({"point": tape.prediction[0], "phase": np.zeros(len(tape))})
-    with pytest.raises(InputError, match="needs the columns lower, upper, the tape has point, ph"):
-        sp.replay(sp.intervals(), with_phase)
+    assert len(sp.replay(sp.intervals(), with_phase).lower) == len(tape)
 
 
 def test_forecasts_made_once_a_day_are_late_by_days(tmp_path: Path) -> None:

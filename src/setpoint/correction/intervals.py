@@ -33,9 +33,9 @@ class Learnt(NamedTuple):
     the forecast, by which it moves the centre. `scale` is the size of the rest that is expected
     next, and `usual` its mean. `below` and `above` are how far its own ends lie from its own
     centre, before the account widens or narrows them. `given` is the share of the ends as they were
-    given in what is shown, from 0 to 1. `period` is the season in rows, 0 without one, and
-    `season` how far the mean errors of its phases lie apart: their mean distance from their mean.
-    `least` and `most` are the ends of the support that it found, infinite where it found none.
+    given in what is shown, from 0 to 1. `period` is the season in rows, 0 without one, and `season`
+    how far the mean errors of its phases lie apart: their mean distance from their mean. `least`
+    and `most` are the ends of the support that it found, None where it found none.
     """
 
     labels: int
@@ -47,8 +47,8 @@ class Learnt(NamedTuple):
     given: float
     period: int
     season: float
-    least: float
-    most: float
+    least: float | None
+    most: float | None
 
 
 class Effect(NamedTuple):
@@ -320,8 +320,8 @@ class Intervals:
             given=1.0 - 1.0 / (1.0 + exp(50.0 * known.regret)),
             period=period,
             season=sum(abs(e - mean) for e in errors) / len(errors) if errors else 0.0,
-            least=base.least if base.cut in (1.0, 3.0) else -inf,
-            most=base.most if base.cut > 1.0 else inf,
+            least=base.least if base.cut in (1.0, 3.0) else None,
+            most=base.most if base.cut > 1.0 else None,
         )
 
     def _season(self, known: Memory, annex: Any) -> tuple[int, list[float]]:

@@ -303,6 +303,7 @@ def learn(
             rest, distance = (most if rest > 0.0 else -most), most
         jump = jump if leap <= most else most if jump > 0.0 else -most
         error = expected + rest if nearer else last_error + jump
+        error = -1e150 if error < -1e150 else 1e150 if error > 1e150 else error
     weight = 1.0
     if scale > 0.0:
         tail = 0.5 * level
@@ -437,7 +438,7 @@ def _regress(
         z2 = (z2 - c20 * z0 - c21 * z1) / c22 / c22
         z1 = (z1 - c21 * z2) / c11
         z0 = (z0 - c10 * z1 - c20 * z2) / c00
-        table[weights], table[weights + 1], table[weights + 2] = z0, z1, z2
+        table[weights], table[weights + 1], table[weights + 2] = _sane(z0), _sane(z1), _sane(z2)
         at = 6
         for i in range(3, n):
             left = table[products + i]
@@ -449,7 +450,12 @@ def _regress(
                 left -= table[below] * table[weights + j]
             at += i + 1
             pivot = table[at - 1] + _SHY * penalty
-            table[weights + i] = left / pivot if pivot > 0.0 else 0.0
+            table[weights + i] = _sane(left / pivot) if pivot > 0.0 else 0.0
+
+
+def _sane(weight: float) -> float:
+    """A weight within ±100: it has no unit, and a sound one is near 1."""
+    return weight if -100.0 < weight < 100.0 else 0.0
 
 
 def _root(pivot: float, diagonal: float) -> float:

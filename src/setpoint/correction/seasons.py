@@ -18,7 +18,7 @@ CANDIDATES = (7, 12, 24, 48, 96, 144, 168)
 """The periods that are looked for, in rows."""
 SCOUT = 4
 _RATE, _QUIET, _LOUD = 0.2, 0.002, 12.0
-_WORTH, _STAY = 0.02, 1.2
+_WORTH, _STAY, _LONGER = 0.02, 1.2, 1.1
 
 
 def phases(period: float) -> int:
@@ -73,7 +73,8 @@ def candidates_worth(
     """Moves what is known of each table, and says which is to be used from now on, 0 for none.
 
     A table is worth the share of errors and of their sizes that it explains. It can be chosen once
-    it has seen two periods, and the one in use stays unless another is clearly better.
+    it has seen two periods; the one in use stays unless another is clearly better, and a longer one
+    must be better than a shorter one by a tenth: every multiple of a season is one too.
     """
     best, choice, which = 0.0, 0, 1
     for period in CANDIDATES:
@@ -89,7 +90,7 @@ def candidates_worth(
             worth = a * a * surprises * (d + 1e-3) + c * c * errors * (b + 1e-3)
             worth /= (b + 1e-3) * (d + 1e-3)
             worth = _STAY * worth if which == season else worth
-            if worth > best:
+            if worth > _LONGER * best:
                 best, choice = worth, which
         at, place, which = at + SCOUT, place + 2, which + 1
     most = errors * surprises

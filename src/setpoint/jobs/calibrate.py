@@ -143,10 +143,6 @@ def calibrated(
             known = known_part(tape, counts)
         found = "no season" if period is None else f"a season of {period:,} steps"
         notes = (*notes, f"{found} was found in the errors of the first {len(past):,} rows")
-    elif period is None and config is None and job.model is None and is_full:
-        steps = season(tape) if isinstance(family, Scalar) else 0
-        use = f"the errors have a season of {steps:,} steps: --period {steps} uses it"
-        notes = (*notes, use) if steps else notes
     if is_full and len(past):
         why = "" if job.model is None else ": the model learns in them; --burn-in says how many"
         why = ": they choose the form of the sets; --burn-in says how many" if labels else why

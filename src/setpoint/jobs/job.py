@@ -109,7 +109,7 @@ class Goal:
         if self.never_empty and not columns.probabilities:
             raise InputError("never empty is for sets of labels: intervals are never empty anyway")
         if columns.is_pair:
-            support = (-inf, inf) if self.support is None else self.support
+            support = "learnt" if self.support is None else self.support
             return intervals(coverage, risk=risk, support=support)
         return label_sets(coverage, sets=family, risk=risk, never_empty=self.never_empty)
 

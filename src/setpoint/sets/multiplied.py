@@ -101,7 +101,7 @@ class Multiplied(_Ends):
     ends = staticmethod(multiplied)
     score = staticmethod(multiplied_critical)
     sound = staticmethod(multiplied_sound)
-    forms = (("lower", "upper"), columns[:3])
+    forms = (("lower", "upper"), columns[:3], columns)
 
     def read(self, prediction: Any) -> Floats:
         """The prediction as its centre and its two sides, with no ends and no grid."""
