@@ -19,7 +19,15 @@ import pytest
 
 import setpoint as sp
 from setpoint._state_file import to_text
-from setpoint.errors import InputError, LabelError, SetpointError, StateError, TakenOver, WriteError
+from setpoint.errors import (
+    DataError,
+    InputError,
+    LabelError,
+    SetpointError,
+    StateError,
+    TakenOver,
+    WriteError,
+)
 from setpoint.store import migrations, restore
 from tests.stored import CONTROLLER, RISK, events, reference, same
 
@@ -283,7 +291,7 @@ def test_a_stream_moves_to_another_store_and_goes_on(tmp_path: Path) -> None:
         two.export_streams(tmp_path / "one.jsonl", ["season"])
         assert two.import_streams(tmp_path / "one.jsonl", "spring") == ["spring"]
         assert two.read("spring").theta == two.read("season").theta
-        with pytest.raises(StateError, match="a name can be given to one"):
+        with pytest.raises(DataError, match="a name can be given to one"):
             two.import_streams(tmp_path / "a.jsonl", "autumn")
         assert "autumn" not in two.names
         assert two.check() == []
@@ -424,7 +432,7 @@ def test_a_store_in_use_is_not_restored_over(tmp_path: Path) -> None:
             restore(tmp_path / "a", tmp_path / "backup")
         same(store, reference(events(10)))
         store.export_streams(tmp_path / "one", ["a"])
-    with pytest.raises(StateError, match="these are single streams: import them"):
+    with pytest.raises(DataError, match="these are single streams: import them"):
         restore(tmp_path / "a", tmp_path / "one")
     with sp.Store(tmp_path / "a") as store:
         same(store, reference(events(10)))

@@ -13,7 +13,7 @@ from typing import Any
 from zlib import crc32
 
 from setpoint import spec
-from setpoint.errors import StateError
+from setpoint.errors import DataError, StateError
 from setpoint.store.database import Change, Database, Part, Row, Saved
 from setpoint.store.events import name_of, quoted
 from setpoint.store.live import Live, encode
@@ -70,10 +70,10 @@ def read(
     source = _checked(lines)
     first = next(source, {})
     if first.get("kind") != _KIND or first.get("version") != _VERSION:
-        raise StateError(f"the first line must say {_KIND!r}, version {_VERSION}: it is no export")
+        raise DataError(f"the first line must say {_KIND!r}, version {_VERSION}: it is no export")
     if whole:
         if "settings" not in first:
-            raise StateError("these are single streams: import them; a whole store is restored")
+            raise DataError("these are single streams: import them; a whole store is restored")
         database.set(first["settings"])
         settings = settings | {key: loads(text) for key, text in first["settings"].items()}
     stream: _Arriving | None = None
@@ -83,17 +83,17 @@ def read(
                 if stream is not None:
                     stream.end()
                 if name is not None and taken:
-                    raise StateError("the lines have several streams: a name can be given to one")
+                    raise DataError("the lines have several streams: a name can be given to one")
                 stream = _Arriving(database, settings, content, name)
                 taken.append(stream.change.name)
             elif stream is None:
-                raise StateError("a stream must come first")
+                raise DataError("a stream must come first")
             else:
                 stream.take(content)
         if stream is not None:
             stream.end()
     except (KeyError, TypeError, ValueError) as error:
-        raise StateError(f"the export is damaged: {error!r}") from error
+        raise DataError(f"the export is damaged: {error!r}") from error
     return taken
 
 
@@ -157,14 +157,14 @@ def _checked(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
         except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict):
-            raise StateError(f"line {total + 1:,} is no JSON object: the export is damaged")
+            raise DataError(f"line {total + 1:,} is no JSON object: the export is damaged")
         if "crc" in content:
             if content != {"lines": total, "crc": check}:
-                raise StateError("the lines do not fit their checksum: the export is damaged")
+                raise DataError("the lines do not fit their checksum: the export is damaged")
             return
         yield content
         total, check = total + 1, crc32(line.strip(), check)
-    raise StateError(f"the lines end after {total:,}, before the last one: the export is cut")
+    raise DataError(f"the lines end after {total:,}, before the last one: the export is cut")
 
 
 @contextmanager

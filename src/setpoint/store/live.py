@@ -350,7 +350,7 @@ class Live:
         """
         risks, counts, watch = content["risks"], content["counts"], content["watch"]
         levels = [risk.level for risk in self.stream.controller.risks]
-        labels, alarm = max(risk["judged"] for risk in risks), ""
+        labels, alarm = int(max(risk["judged"] for risk in risks)), ""
         if watch is not None:
             acting = [kind for kind, left in watch["saturation"].items() if left]
             alarm = "window" if any(watch["alarmed"]) else "".join(acting[:1])
