@@ -47,6 +47,7 @@ try:
         Time,
         Upper,
     )
+    from setpoint._store_commands import app as store_app
 except ImportError as error:
     sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
 
@@ -69,6 +70,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 """The commands, as typer has them."""
+app.add_typer(store_app, name="store")
 
 
 def _version(asked: bool) -> None:
@@ -376,6 +378,9 @@ def serve(
     metric_streams: Annotated[
         int, Option(help="So many streams, the worst off, have metrics of their own.")
     ] = 200,
+    log: Annotated[
+        str, Option(help="What is logged, as lines of JSON: debug, info, warning or error.")
+    ] = "warning",
 ) -> None:
     """Answers over HTTP: streams in a database, with a live page, metrics and alarms.
 
@@ -384,8 +389,9 @@ def serve(
     """
     from setpoint.service.app import Limits, Service, serve
     from setpoint.service.tokens import Tokens
-    from setpoint.service.watch import Webhooks, check_addresses
+    from setpoint.service.watch import Webhooks, check_addresses, log_lines
 
+    log_lines(log)
     controller, secret = None, os.environ.get("SETPOINT_WEBHOOK_SECRET", "")
     if webhook and not secret:
         raise InputError("--webhook needs SETPOINT_WEBHOOK_SECRET, the key that signs alarms")
