@@ -53,7 +53,12 @@ print(
 
 # %%
 trace = sp.replay(
-    sp.intervals(coverage=0.9), sales, prediction="forecast", target="sales", id="shop", time="day"
+    sp.intervals(coverage=0.9),
+    sales,
+    prediction="forecast",
+    target="sales",
+    series="shop",
+    time="day",
 )
 held = trace.to_frame().groupby("id")["covered"].mean()
 print(f"all shops {trace.coverage:.1%}; the worst shop {held.min():.1%}, the best {held.max():.1%}")

@@ -44,7 +44,7 @@ def panel(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     shop = np.tile(["a", "b", "c"], 400)
     rows = {"shop": shop, "fc": point.ravel().tolist(), "load": y.ravel().tolist()}
     return jobs.calibrate(
-        written(folder / "panel.csv", rows), Columns("load", point="fc", id="shop")
+        written(folder / "panel.csv", rows), Columns("load", point="fc", series="shop")
     )
 
 
@@ -202,7 +202,7 @@ def test_a_long_list_of_horizons_is_cut_visibly() -> None:
     tape = Tape.from_arrays(
         {"prediction": np.zeros(48)}, np.zeros(48), horizon=np.tile(np.arange(1, 25), 2)
     )
-    (note,) = label_notes(tape, {})
+    (note,) = label_notes(tape, Columns())
     assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …)" in note
 
 

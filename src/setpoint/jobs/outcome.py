@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint import metrics
+from setpoint import metrics, spec
+from setpoint._check import option
 from setpoint._html import amount, named, preformatted
 from setpoint.bulk.replay import Trace, nominal
 from setpoint.controller import Controller
@@ -20,7 +21,6 @@ from setpoint.jobs.folders import LIST, folder_for, results
 from setpoint.jobs.inspect import save
 from setpoint.jobs.job import Job
 from setpoint.jobs.rows import Rows
-from setpoint.jobs.tune import Choice, finite_or_none
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.sets import LabelSet
 from setpoint.sets.family import Scalar, Sides
@@ -58,8 +58,8 @@ class Outcome:
 
     Parameters
     ----------
-    job, choice
-        What was asked, and how the controller was chosen.
+    job
+        What was asked.
     trace
         The rows after the burn-in, under that controller.
     ends
@@ -74,7 +74,6 @@ class Outcome:
 
     job: Job
     trace: Trace
-    choice: Choice
     ends: tuple[Array, Array] | None = None
     rows: Rows | None = None
     added: Mapping[str, Any] = field(default_factory=dict)
@@ -157,7 +156,6 @@ class Outcome:
             numbers["before"] |= {"name": before.name, "words": before.words}
         return {
             **numbers,
-            "tried": [finite_or_none(row._asdict()) for row in self.choice.tried],
             "notes": list(self.notes),
             "job": job,
         }
@@ -223,7 +221,7 @@ class Outcome:
         if folder is None:
             if self.job.file is None:
                 raise InputError(
-                    "a job without a file needs the folder to write to: name it by --out"
+                    f"a job without a file needs a folder to write to: name it by {option('out')}"
                 )
             folder = folder_for(self.job.file)
         numbers = self.metrics()
@@ -232,7 +230,9 @@ class Outcome:
                 kind = self.rows.file.suffix if suffix is None else suffix
                 table = self.rows.with_columns(self._columns(kind), kind)
                 write(table, stage / f"rows{kind}", self.rows.file.delimiter)
-            (stage / "controller.toml").write_text(self.choice.toml(), encoding="utf-8")
+            (stage / "controller.toml").write_text(
+                spec.to_toml(self.trace.controller), encoding="utf-8"
+            )
             save(self.trace, stage / "state.zip")
             for name, text in (more or {}).items():
                 (stage / name).write_text(text, encoding="utf-8")

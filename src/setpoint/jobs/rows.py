@@ -1,6 +1,6 @@
 """The rows of a user's file: columns as numbers, times, labels and keys.
 
-Messages name the option that asks for a column, the cell, and its line in the file.
+Messages name the argument that asks for a column, the cell, and its line in the file.
 """
 
 import os
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from setpoint._check import option
 from setpoint.errors import DataError
 from setpoint.tape import cells, files
 from setpoint.tape.cells import arrow
@@ -26,10 +27,13 @@ _LISTED, _HEAD = 15, 1000
 _INDEX = re.compile(r"__index_level_\d+__")
 """What Arrow calls an index without a name."""
 _OTHERWISE = {
-    "--target": ": name a column of numbers, or give the probabilities of a classifier by "
-    "--probabilities"
+    "target": ": name a column of numbers, or give the probabilities of a classifier by {}"
 }
 """What to do about a column that is no column of numbers."""
+
+
+def _otherwise(role: str) -> str:
+    return _OTHERWISE.get(role, "").format(option("probabilities"))
 
 
 def read(source: Any) -> "Rows":
@@ -85,7 +89,7 @@ class Rows:
         return self.file.place(row, header=header)
 
     def column(self, name: str, role: str) -> Any:
-        """A column by its name; `role` is the option that asks for it."""
+        """A column by its name; `role` is the argument that names it."""
         if name not in self.names:
             bare = {" ".join(known.split()).lower(): known for known in self.names}
             near = get_close_matches(" ".join(name.split()).lower(), bare, 1)
@@ -93,7 +97,7 @@ class Rows:
             some = ", ".join(map(repr, self.names[:_LISTED]))
             more = f", … and {len(self.names) - _LISTED} more" if len(self.names) > _LISTED else ""
             raise DataError(
-                f"{self.path} has no column {name!r} for {role}; it has {some}{more}{hint}"
+                f"{self.path} has no column {name!r} for {option(role)}; it has {some}{more}{hint}"
             )
         return self.table[name]
 
@@ -132,27 +136,28 @@ class Rows:
             if isinstance(values, tuple):
                 row, text = values
                 raise DataError(
-                    f"{role} must name a column of numbers, and {name!r} of {self.path} holds "
+                    f"{option(role)} must name a column of numbers, and {name!r} of {self.path} "
+                    "holds "
                     f"{text!r} in {self.place(row)}"
-                    f"{cells.advice(text) or _OTHERWISE.get(role, '')}"
+                    f"{cells.advice(text) or _otherwise(role)}"
                 )
             return values
         try:
             values = column.cast(pa.float64(), safe=not pa.types.is_integer(column.type))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise DataError(
-                f"{role} must name a column of numbers, and {name!r} of {self.path} holds "
-                f"{column.type}{_OTHERWISE.get(role, '')}"
+                f"{option(role)} must name a column of numbers, and {name!r} of {self.path} holds "
+                f"{column.type}{_otherwise(role)}"
             ) from None
         return cells.as_floats(values)
 
     def labels(self, name: str) -> Array:
         """The numbers of the target, finite, or NaN where they are not known."""
-        y = self.numbers(name, "--target")
+        y = self.numbers(name, "target")
         if np.isinf(y).any():
             row = int(np.isinf(y).argmax())
             raise DataError(
-                f"--target must be finite, and {name!r} of {self.path} holds {y[row]} in "
+                f"{option('target')} must be finite, and {name!r} of {self.path} holds {y[row]} in "
                 f"{self.place(row)}: leave the cell empty where the label is not known"
             )
         return y
@@ -183,7 +188,7 @@ class Rows:
         days, column = self.times(date, role), self.column(clock, role)
         if days.dtype.kind != "M":
             raise DataError(
-                f"{role} {date},{clock} must name a column of dates first, and {date!r} of "
+                f"{option(role)} {date},{clock} must name a column of dates first, and {date!r} of "
                 f"{self.path} holds numbers"
             )
         if self.is_text(clock):
@@ -193,7 +198,8 @@ class Rows:
             if moments is None:
                 row, _ = cells.first_odd(whole_times)
                 raise DataError(
-                    f"{role} {date},{clock} must name hours or times of day second, and {clock!r} "
+                    f"{option(role)} {date},{clock} must name hours or times of day second, and "
+                    f"{clock!r} "
                     f"of {self.path} {self._cell(clock, row)}: write them like 15 or 15:00"
                 )
             return np.asarray(days + (_micro(moments) - np.datetime64("2000-01-01", "us")))
@@ -203,7 +209,8 @@ class Rows:
         if odd.any():
             row = int(odd.argmax())
             raise DataError(
-                f"{role} {date},{clock} must name hours from 0 to 24 second, and {clock!r} of "
+                f"{option(role)} {date},{clock} must name hours from 0 to 24 second, and "
+                f"{clock!r} of "
                 f"{self.path} holds {hours[row]:g} in {self.place(row)}"
             )
         return np.asarray(days + np.rint(hours * 3.6e9).astype("timedelta64[us]"))
@@ -222,7 +229,8 @@ class Rows:
             if times is None:
                 row, _ = cells.first_odd(column)
                 raise DataError(
-                    f"{role} must name a column of dates or numbers, and {name!r} of {self.path} "
+                    f"{option(role)} must name a column of dates or numbers, and {name!r} of "
+                    f"{self.path} "
                     f"{self._cell(name, row)}: write dates like 2024-01-31 or 2024-01-31 15:00:00"
                 )
         elif not cells.is_time(times):
@@ -242,7 +250,7 @@ class Rows:
         column = self.table[name]
         if cells.is_time(column) or self.is_text(name):
             return cells.time_doubt(column)
-        moments = cells.counted(self.numbers(name, "--time"))
+        moments = cells.counted(self.numbers(name, "time"))
         return None if moments is None else f"as {moments[1]}"
 
     def no_dates(self, name: str) -> str:
@@ -274,6 +282,13 @@ class Rows:
             return np.array(values, np.int64)[codes]
         return np.array([*map(str, values)], object)[codes]
 
+    def series(self, name: str | tuple[str, ...]) -> Array:
+        """The series of each row: a column, or several as tuples."""
+        if isinstance(name, str):
+            return self.keys(name, "series")
+        parts = [self.keys(part, "series").tolist() for part in name]
+        return np.fromiter(zip(*parts, strict=True), object, len(self))
+
     def _encoded(self, name: str, role: str) -> tuple[list[Any], Array]:
         encoded = self.column(name, role).combine_chunks().dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -282,7 +297,8 @@ class Rows:
     def _no_gaps(self, gaps: Array, name: str, role: str) -> None:
         if gaps.any():
             raise DataError(
-                f"{role} must have a value in every row, and {name!r} of {self.path} has none in "
+                f"{option(role)} must have a value in every row, and {name!r} of {self.path} has "
+                "none in "
                 f"{self.place(int(gaps.argmax()))}: leave such rows out"
             )
 

@@ -90,7 +90,7 @@ def replayed(
     for place, coverage in enumerate(coverages):
         ends = _of_coverage(past.lower, place), _of_coverage(past.upper, place)
         tape = Tape.from_arrays(
-            ends, past.y, id=past.series, horizon=past.horizon, time=past.made,
+            ends, past.y, series=past.series, horizon=past.horizon, time=past.made,
             known=past.due,
         )  # fmt: skip
         traces.append(replay(controller(coverage), tape))

@@ -417,23 +417,19 @@ def origin(numbers: Mapping[str, Any]) -> dict[str, str]:
         "Features": ", ".join(job.get("features", ())),
         "Asked": _asked(job.get("goal", {})),
         "Burn-in": _burn_in(numbers, job),
-        "Chosen": _chosen(numbers),
         "Notes": ". ".join(note[:1].upper() + note[1:] for note in numbers.get("notes") or ()),
     }
     return {name: str(value) for name, value in entries.items() if value}
 
 
 def _asked(goal: Mapping[str, Any]) -> str:
-    parts = []
-    if goal:
-        held = goal.get("risk") == "coverage" and goal.get("coverage") is not None
-        named = f"coverage of {100.0 * goal['coverage']:.6g} %" if held else goal["risk"]
-        parts = [named if held else f"{named} at level {goal['level']:g}"]
-    if goal.get("gamma") is not None:
-        parts.append(f"γ = {goal['gamma']:g}")
-    if goal.get("support") is not None:
-        parts.append(f"labels from {goal['support'][0]} to {goal['support'][1]}")
-    return ", ".join(parts)
+    if not goal:
+        return ""
+    if "coverage" not in goal:
+        return f"{goal['risk']} at level {goal['level']:g}"
+    ends = goal.get("support")
+    limits = "" if ends is None else f", actual values from {ends[0]} to {ends[1]}"
+    return f"coverage of {100.0 * goal['coverage']:.6g} %{limits}"
 
 
 def _burn_in(numbers: Mapping[str, Any], job: Mapping[str, Any]) -> str:
@@ -443,14 +439,3 @@ def _burn_in(numbers: Mapping[str, Any], job: Mapping[str, Any]) -> str:
     most = job.get("burn_in_each", rows)
     of_each = f", at most {most:,} of each series" if numbers["streams"] > 1 else ""
     return f"the first {rows:,} rows{of_each}; they choose and are not judged"
-
-
-def _chosen(numbers: Mapping[str, Any]) -> str:
-    """What the burn-in took of what it tried."""
-    tried = numbers.get("tried") or ()
-    for row in tried:
-        if row["chosen"]:
-            return (
-                f"γ = {row['gamma']:.6g} and the stretching {row['stretch']}, of {len(tried)} tried"
-            )
-    return ""

@@ -35,7 +35,7 @@ from setpoint.tape.cells import arrow, is_text
 from setpoint.tape.columns import (
     KEYS,
     Column,
-    Plan,
+    Columns,
     Ragged,
     check_columns,
     encoded,
@@ -434,26 +434,26 @@ def _readable(path: _Path) -> Iterator[None]:
         raise TapeError(f"{os.fspath(path)} is damaged or not a tape: {error}") from error
 
 
-def read_tape(path: _Path, plan: Plan | None) -> dict[str, Any]:
-    """What `Tape.from_arrays` takes. Without a plan the file is laid out as `write_tape` does."""
+def read_tape(path: _Path, columns: Columns | None) -> dict[str, Any]:
+    """What `Tape.from_arrays` takes. Without columns the file is laid out as `write_tape` does."""
     where = os.fspath(path)
     with _readable(path):
         suffix = suffix_of(path, _OF_TAPES, "a tape's file")
         if suffix == ".npz":
-            return _read_npz(path, plan)
+            return _read_npz(path, columns)
         Path(path).stat()  # the system's own error if there is none
         if suffix == ".parquet":
             with arrow("pyarrow.parquet").ParquetFile(path) as file:
                 names = file.schema_arrow.names
         else:
             _, names = _header(path)
-        plan = plan or Plan.laid_out(names, where)
-        kinds = plan.kinds()
+        columns = columns or Columns.laid_out(names, where)
+        kinds = columns.kinds()
         check_columns(kinds, names, where)
         file = read(path, list(kinds), empty=True)
         if suffix == ".parquet":
-            return plan.arguments(frame_columns(file.table, kinds, where))
-        return plan.arguments({name: _decoded(file, name, kind) for name, kind in kinds.items()})
+            return columns.arguments(frame_columns(file.table, kinds, where))
+        return columns.arguments({name: _decoded(file, name, kind) for name, kind in kinds.items()})
 
 
 def _decoded(file: File, name: str, kind: str) -> np.ndarray:
@@ -561,14 +561,14 @@ def _write_npz(path: _Path, names: dict[str, list[str]], columns: Mapping[str, C
                 npy.write_array(cast(BinaryIO, member), array, allow_pickle=False)
 
 
-def _read_npz(path: _Path, plan: Plan | None) -> dict[str, Any]:
+def _read_npz(path: _Path, columns: Columns | None) -> dict[str, Any]:
     where = os.fspath(path)
     # numpy leaves a file open that it cannot read, so it is not left to numpy.
     with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
         if _HEADER not in arrays.files:
-            plan = plan or Plan.laid_out(arrays.files, where)
-            return plan.arguments(frame_columns(arrays, plan.kinds(), where))
-        if plan is not None:
+            columns = columns or Columns.laid_out(arrays.files, where)
+            return columns.arguments(frame_columns(arrays, columns.kinds(), where))
+        if columns is not None:
             raise TapeError(f"{where} knows its own columns: read it without names")
         return _unpacked_tape(arrays, where)
 
