@@ -192,7 +192,7 @@ def test_streams_that_share_a_tape_are_as_they_are_alone(
 
 
 def test_streaks_end_where_their_stream_does(mode: str) -> None:
-    tape = small([9.0, 9.0, 9.0, 0.5, 0.5, 9.0], id=list("abaabb"))
+    tape = small([9.0, 9.0, 9.0, 0.5, 0.5, 9.0], series=list("abaabb"))
     still = sp.Controller(Widen(), risk_of(level=0.2, gamma=1e-9))
     got = sp.replay(still, tape).summary()
     # a: 9, 9, 0.5: a streak of two; b: 9, 0.5, 9: two of one
@@ -218,7 +218,7 @@ def test_a_tape_that_holds_a_stream_twice_has_its_streaks_twice() -> None:
 
 
 def test_one_state_of_several_is_asked_for_by_its_id(mode: str) -> None:
-    trace = sp.replay(ONE, small([0.5, 0.5], id=["a", "b"]))
+    trace = sp.replay(ONE, small([0.5, 0.5], series=["a", "b"]))
     with pytest.raises(InputError, match="the trace has 2 streams"):
         _ = trace.state
     with pytest.raises(SetpointError, match=r"a, b|'a', 'b'|2 streams"):
@@ -241,14 +241,14 @@ def test_each_stream_goes_on_from_its_own_state(mode: str) -> None:
 
 def test_a_stream_without_a_state_begins_at_the_beginning(mode: str) -> None:
     state = sp.replay(ONE, small([9.0])).state
-    trace = sp.replay(ONE, small([0.5, 0.5], id=["a", "b"]), {"a": state})
+    trace = sp.replay(ONE, small([0.5, 0.5], series=["a", "b"]), {"a": state})
     assert trace.theta.tolist() == [[state.risks[0].theta, 0.0]]
 
 
 def test_one_state_serves_every_stream_and_stays_as_it_was(mode: str) -> None:
     state = sp.replay(ONE, small([9.0])).state
     before = state.copy()
-    trace = sp.replay(ONE, small([9.0, 9.0], id=["a", "b"]), state)
+    trace = sp.replay(ONE, small([9.0, 9.0], series=["a", "b"]), state)
     assert trace.theta.tolist() == [[state.risks[0].theta] * 2]
     assert_same_state(state, before, exact=True)
     assert trace.states["a"] is not trace.states["b"]
@@ -799,7 +799,7 @@ def test_a_sweep_can_keep_the_traces(mode: str) -> None:
 
 
 def test_a_state_that_is_none_is_refused(mode: str) -> None:
-    tape, state = small([0.5, 0.5], id=["a", "b"]), ONE.init()
+    tape, state = small([0.5, 0.5], series=["a", "b"]), ONE.init()
 
     def swept(controller: sp.Controller, tape: sp.Tape, state: Any) -> Sweep:
         return sp.sweep([controller], tape, state=state)
@@ -986,24 +986,20 @@ def test_a_frame_with_the_usual_columns_is_a_tape_and_a_trace_is_a_frame() -> No
     tape = sp.Tape.from_arrays({"lower": frame.lower, "upper": frame.upper}, frame.y)
     np.testing.assert_array_equal(trace.lower, sp.replay(sp.intervals(coverage=0.9), tape).lower)
     renamed = frame.rename(columns={"lower": "low", "upper": "high", "y": "demand"})
-    named = {"prediction": ("low", "high"), "target": "demand"}
+    named = sp.Columns("demand", "low", "high")
     np.testing.assert_array_equal(
-        trace.lower, sp.replay(sp.intervals(coverage=0.9), renamed, **named).lower
+        trace.lower, sp.replay(sp.intervals(coverage=0.9), renamed, columns=named).lower
     )
     pytest.importorskip("pyarrow")
     from setpoint import jobs
 
     np.testing.assert_array_equal(trace.lower, jobs.calibrate(frame).trace.lower)
-    points = sp.replay(
-        sp.intervals(coverage=0.9), pandas.DataFrame({"prediction": 0.0, "y": frame.y})
-    )
-    assert points.tape.names == ("prediction",)
-    with pytest.raises(
-        TapeError, match=r"neither 'lower' and 'upper' nor 'prediction'.*'low', 'hi"
-    ):
+    points = sp.replay(sp.intervals(coverage=0.9), pandas.DataFrame({"point": 0.0, "y": frame.y}))
+    assert points.tape.names == ("point",)
+    with pytest.raises(TapeError, match=r"neither 'lower' and 'upper' nor 'point'.*'low', 'hi"):
         sp.replay(sp.intervals(coverage=0.9), renamed)
     with pytest.raises(InputError, match="a tape has its own"):
-        sp.replay(sp.intervals(coverage=0.9), tape, target="y2")
+        sp.replay(sp.intervals(coverage=0.9), tape, columns=named)
     back = trace.to_frame()
     assert list(back) == ["y", "lower", "upper", "covered", "lam"]
     inside = (back.lower <= back.y) & (back.y <= back.upper)
@@ -1016,7 +1012,7 @@ def test_the_frame_of_label_sets_holds_the_sets_and_the_keys() -> None:
     columns = {"cat": [0.7, 0.2], "dog": [0.3, 0.8]}
     tape = sp.Tape.from_arrays(columns, [0.0, 1.0], series=["a", "b"])
     back = sp.replay(sp.label_sets(coverage=0.9), tape).to_frame()
-    assert list(back) == ["id", "y", "shown", "covered", "lam"]
+    assert list(back) == ["series", "y", "shown", "covered", "lam"]
     assert back.shown[0].full
 
 

@@ -235,7 +235,7 @@ class Trace:
         0  12.0   10.0   14.0     True  0.0
         """
         pandas, tape = import_module("pandas"), self.tape
-        keys = {name: getattr(tape, name) for name in ("id", "horizon", "time", "group")}
+        keys = {name: getattr(tape, name) for name in ("series", "horizon", "time", "group")}
         ends: dict[str, Any] = {"lower": self.lower, "upper": self.upper}
         columns: dict[str, Any] = {name: key for name, key in keys.items() if key is not None}
         columns["y"] = tape.y
