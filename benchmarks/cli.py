@@ -63,7 +63,7 @@ def calibrate(folder: Path, rows: int) -> dict[str, Any]:
     from setpoint.jobs.calibrate import calibrated
     from setpoint.jobs.columns import family_of, read_tape
     from setpoint.jobs.job import Goal
-    from setpoint.jobs.rows import read
+    from setpoint.tape.rows import read
 
     path = folder / "forecast.csv"
     size = make(path, rows)

@@ -41,7 +41,7 @@ def main() -> None:
     import pandas
 
     from setpoint.jobs import Columns, calibrate
-    from setpoint.jobs.rows import read
+    from setpoint.tape.rows import read
 
     columns = Columns("y", lower="low", upper="high", series="id", time="t")
     found = {}

@@ -627,12 +627,12 @@ def test_text_comes_back_from_every_file(
         ("lower,upper,z\n", "no column 'y'; its columns are 'lower', 'upper', 'z'"),
         ("lower,upper,y,y\n1,2,3,4\n", "more than one column 'y'"),
         ("lower,upper,y\n1,2,3\n1,2\n", "line 3 has 2 cells and the header has 3"),
-        ("lower,upper,y\n1,2,3\n1,two,3\n", "'upper' must hold numbers, got 'two' in line 3"),
+        ("lower,upper,y\n1,2,3\n1,two,3\n", "'upper' of .* holds 'two' in line 3"),
         ("lower,upper,y\n1,2,3\n1,,3\n", "'upper' must be a number or ±inf, got nan at row 1"),
         ("lower,upper,y\n1,2,3\n1,2,inf\n", "y must be finite, .* got inf at row 1"),
-        ("date,lower,upper,y\n2012-01-01,1,2,3\n", "'date' must hold numbers, got '2012-01-01'"),
+        ("date,lower,upper,y\n2012-01-01,1,2,3\n", "'date' of .* holds '2012-01-01'"),
         ("time,lower,upper,y\nsoon,1,2,3\n", "got 'soon' at row 0"),
-        ("lower,upper,y\n1,2,\xff\n", "is not UTF-8 text"),
+        ("lower,upper,y\n1,2,\xff\n", "holds 'ÿ' in line 2"),
     ],
 )
 def test_what_is_wrong_with_a_csv_is_said(tmp_path: Path, text: str, message: str) -> None:
@@ -656,7 +656,7 @@ def test_a_csv_of_another_origin_is_read_by_the_names_of_its_columns(tmp_path: P
     assert tape.names == ("lower", "upper")
     assert tape.streams == ["007", "7"]  # two sites, not one
     assert tape.time is not None
-    assert tape.time.dtype == np.dtype("datetime64[s]")
+    assert tape.time.dtype == np.dtype("datetime64[us]")
     assert tape.extras["note"].tolist() == ["a, b", "None"]
     assert np.isnan(tape.y[0])
 
@@ -791,7 +791,9 @@ def test_files_of_rows_without_pyarrow_name_the_extra(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     for act in (simple().write, Tape.read):
-        with pytest.raises(TapeError, match=r"need pyarrow: pip install 'setpoint\[data\]'"):
+        with pytest.raises(
+            TapeError, match=r"need pyarrow and pandas: pip install 'setpoint\[data\]'"
+        ):
             act(path)
 
 

@@ -48,7 +48,7 @@ def test_days_and_hours_in_two_columns_are_one_time(
 @pytest.mark.parametrize(
     ("hours", "time", "said"),
     [
-        ([25] * ROWS, "date,hour", "hours from 0 to 24 second, and 'hour' .* 25 in line 2"),
+        ([25] * ROWS, "date,hour", "or from 0000 to 2400, second, and 'hour' .* 25 in line 2"),
         (["noon"] * ROWS, "date,hour", "holds 'noon' in line 2 .*: write them like 15 or 15:00"),
         ([1] * ROWS, "hour,date", "a column of dates first, and 'hour' .* holds numbers"),
         ([1] * ROWS, "date,our", "no column 'our' for time"),
@@ -69,7 +69,7 @@ def test_days_and_hours_that_will_not_do_are_refused(
         (
             "hour",
             [row % HOURS for row in range(ROWS)],
-            "'hour' is the hour, say time 'date,hour'",
+            "'date' and 'hour' are read as one time",
         ),
     ],
 )
@@ -82,7 +82,6 @@ def test_what_tells_rows_of_one_date_apart_is_suggested(
     named = {"series": name} if name == "site" else {"time": "date,hour"}
     notes = " ".join(jobs.calibrate(file, jobs.Columns("y", point="p", **named)).notes)
     assert "tells series apart" not in notes
-    assert "is the hour" not in notes
 
 
 def test_a_column_that_does_not_tell_them_apart_is_not_suggested(
@@ -107,18 +106,6 @@ def test_probabilities_may_be_a_pattern(tmp_path: Path, table: Table) -> None:
         jobs.calibrate(file, jobs.Columns("y", probabilities=("q_*",)))
     with pytest.raises(InputError, match="two classes or more, got 'p_cat' alone"):
         jobs.Columns("y", probabilities=("p_cat",))
-
-
-def test_a_feather_file_is_read(tmp_path: Path, table: Table) -> None:
-    from pyarrow import feather
-
-    feather.write_feather(pa.table(BASE), tmp_path / "a.feather")
-    columns = jobs.Columns("y", point="p")
-    outcome = jobs.calibrate(tmp_path / "a.feather", columns)
-    wanted = jobs.calibrate(table(tmp_path / "a.csv", BASE), columns)
-    np.testing.assert_array_equal(outcome.trace.upper, wanted.trace.upper)
-    assert "rows.parquet" in outcome.write(tmp_path / "out", report=False)
-    assert outcome.job.name == "a"
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ import pytest
 import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import InputError, StateError
-from setpoint.jobs.rows import read
 from setpoint.tape.files import write
+from setpoint.tape.rows import read
 
 pa = pytest.importorskip("pyarrow")
 

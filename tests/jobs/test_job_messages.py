@@ -14,8 +14,8 @@ import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import DataError, InputError, PredictionError, SpecError
 from setpoint.jobs.job import Config, Goal, check_work
-from setpoint.jobs.rows import read
 from setpoint.tape.files import write
+from setpoint.tape.rows import read
 
 pa = pytest.importorskip("pyarrow")
 
@@ -59,7 +59,7 @@ TIMED = jobs.Columns("y", point="low", time="when")
             TIMED,
             "column of dates or numbers, and 'when' .* holds 'soon' in line 61 .*write dates like",
         ),
-        ({"when": ["2024-01-01"] * 59 + [""]}, TIMED, "'when' .* is empty in line 61"),
+        ({"when": ["2024-01-01"] * 59 + [""]}, TIMED, "'when' .* has none in line 61"),
         ({"when": ["2024-01-01T10:00Z"] * 59 + ["1"]}, TIMED, "holds '1' in line 61"),
         ({"when": ["2024-02-28"] * 59 + ["2024-02-30"]}, TIMED, "holds '2024-02-30' in line 61"),
         (
@@ -146,8 +146,6 @@ def test_the_cell_that_keeps_a_column_from_being_dates_is_told(
         (b"", ".jsonl", "is empty: it needs a row"),
         (b"a,a\n1,2\n", ".csv", "names the column 'a' twice"),
         (b"a,b\n1,2\n\n1,2,3\n", ".csv", "line 4 has 3 cells and the header has 2: put cells"),
-        (b'a;b\n1;"2\n3"\n1\n', ".csv", "line 4 has 1 cells and the header has 2"),
-        ("a,b\n1,2\n".encode("utf-16"), ".csv", "is UTF-16 text: .*`iconv -f utf-16 -t utf-8`"),
         (b"PAR1 no", ".parquet", "is damaged or no .parquet file"),
         (b'{"a": 1}\n{"a": 1, "a": 2}\n', ".jsonl", r"a\) was specified twice in row 1"),
         (b"[" * 100_000, ".jsonl", "line 1 is no JSON object .*: correct it or leave it out"),
@@ -166,8 +164,8 @@ def test_the_cell_that_keeps_a_column_from_being_dates_is_told(
         ),
         (b"a,b\n1,2\n", ".csv.gz", "is damaged or no .csv.gz file"),
         (b"a", ".txt", "a file of rows ends in .csv"),
-        (b"a,b\n1,caf\xe9\n", ".csv", r"not UTF-8 text \(byte 0xe9 in line 2\): save it as UTF-8"),
-        (b"a,\xfc\n1,2\n", ".csv", r"not UTF-8 text \(byte 0xfc in line 1\)"),
+        (b'a;b\n1;"2\n3"\n1\n', ".csv", "line 4 has 1 cells and the header has 2"),
+        (b"a,b\n1,\x81\n", ".csv", "neither UTF-8 nor Windows-1252 text: save it as UTF-8"),
     ],
 )
 def test_a_damaged_file_is_refused_in_a_sentence(
@@ -176,13 +174,6 @@ def test_a_damaged_file_is_refused_in_a_sentence(
     path = tmp_path / f"a{suffix}"
     path.write_bytes(content)
     with pytest.raises(DataError, match=said):
-        read(path)
-
-
-def test_a_text_in_another_encoding_is_found_behind_the_first_block(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"a,b\n" + b"1,2\n" * 50_000 + b"3,\xe9\n")
-    with pytest.raises(DataError, match=r"byte 0xe9 in line 50,002"):
         read(path)
 
 

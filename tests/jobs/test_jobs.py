@@ -14,10 +14,10 @@ import pytest
 import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import InputError
+from setpoint.jobs.features import calendar
 from setpoint.jobs.features import features as find
-from setpoint.jobs.rows import read
-from setpoint.tape.cells import calendar
 from setpoint.tape.files import write
+from setpoint.tape.rows import read
 
 pa = pytest.importorskip("pyarrow")
 

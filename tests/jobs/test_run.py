@@ -11,7 +11,7 @@ from setpoint import jobs
 from setpoint.errors import DataError
 from setpoint.jobs.columns import tape_of
 from setpoint.jobs.features import features
-from setpoint.jobs.rows import read
+from setpoint.tape.rows import read
 
 Table = Callable[[Path, Mapping[str, Sequence[Any]]], Path]
 

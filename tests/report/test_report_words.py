@@ -13,10 +13,10 @@ import setpoint as sp
 from setpoint import Tape, jobs, replay, report
 from setpoint._html import amount
 from setpoint.jobs import Columns, Outcome
-from setpoint.jobs.rows import read
 from setpoint.jobs.times import label_notes
 from setpoint.metrics import rolling_quantile
 from setpoint.report.words import off
+from setpoint.tape.rows import read
 
 pytest.importorskip("pyarrow")
 

@@ -17,12 +17,12 @@ from setpoint.jobs.columns import family_of, read_tape, timed, unused
 from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.labels import label_form
 from setpoint.jobs.outcome import Outcome
-from setpoint.jobs.rows import Rows, read
 from setpoint.jobs.times import known_part, phased, season
 from setpoint.jobs.tune import rows_of, scale_notes
 from setpoint.presets import burn_in as fill_in
 from setpoint.sets.family import Scalar
 from setpoint.tape import Columns, Tape
+from setpoint.tape.rows import Rows, read
 
 __all__ = ["calibrate", "calibrated"]
 

@@ -1,6 +1,7 @@
 """Which column of a file is what, and the tape of them."""
 
 import fnmatch
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,9 +14,10 @@ from setpoint import sets
 from setpoint._check import option
 from setpoint.errors import DataError, InputError
 from setpoint.jobs import times
-from setpoint.jobs.rows import Rows
 from setpoint.tape import Columns, Tape, TapeNotice
-from setpoint.tape.cells import MISSING
+from setpoint.tape.columns import several
+from setpoint.tape.rows import Rows
+from setpoint.tape.text import MISSING
 
 __all__ = [
     "family_of",
@@ -27,6 +29,9 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
+
+_HOUR = re.compile(r"(?i)(^|[^a-z])(hour|hr|he|time|hhmm)([^a-z]|$)|ending")
+"""What a column of hours is called."""
 
 
 def family_of(columns: Columns, rows: Rows, support: tuple[float, float] | None = None) -> Any:
@@ -76,7 +81,7 @@ def labels_of(rows: Rows, columns: Columns) -> Array:
     words, codes = rows.words(columns.target, "target")
     places: list[float] = []
     for word in map(str.strip, words):
-        bare = word.removesuffix(".0")
+        bare = word if word in classes else word.removesuffix(".0")
         if bare not in classes and word not in MISSING:
             row = int((codes == len(places)).argmax())
             raise DataError(
@@ -107,7 +112,11 @@ def timed(rows: Rows, columns: Columns) -> tuple[Columns, tuple[str, ...]]:
             f"the rows are taken in the order of the file; {option('time')} takes {some}",
         )
     if dates:
-        return replace(columns, time=dates[0]), ()
+        hour = _hour_of(rows, columns, dates[0])
+        if hour is None:
+            return replace(columns, time=dates[0]), ()
+        note = f"{dates[0]!r} and {hour!r} are read as one time"
+        return replace(columns, time=f"{dates[0]},{hour}"), (note,)
     odd = [f"{name!r} {why}" for name in rows.names if (why := rows.no_dates(name))]
     return columns, (
         "no time was named or found: the rows are taken in the order of the file",
@@ -205,6 +214,8 @@ def tape_of(
     if columns.group is not None:
         keys["group"] = rows.keys(columns.group, "group")
     time, notes = columns.time, []
+    if rows.file.encoding == "cp1252":
+        notes.append("the file is not UTF-8 and is read as Windows-1252 text")
     if rows.commas:
         notes.append("numbers are read with decimal commas: 1,5 is one and a half")
     if time is not None:
@@ -262,31 +273,40 @@ def _goes_back(keys: dict[str, Any]) -> bool:
     return len(set(heads.tolist())) < len(heads) or bool((falls & ~new).any())
 
 
+def _hour_of(rows: Rows, columns: Columns, date: str) -> str | None:
+    """The column of hours beside one of days, where the two tell the rows of a series apart."""
+    days = rows.times(date, "time")
+    if len(np.unique(days)) == len(days) or (days != days.astype("datetime64[D]")).any():
+        return None
+    taken = {columns.target, columns.group, columns.known, columns.horizon, date}
+    taken |= {*several(columns.series or ()), *columns.form.values()}
+    for name in rows.names:
+        if name in taken or not _HOUR.search(name):
+            continue
+        try:
+            clock = rows.clock(name)
+        except DataError:
+            continue
+        if isinstance(clock, np.ndarray) and len(np.unique(clock)) > 2:
+            moments = days + clock.astype("timedelta64[us]")
+            keys = [] if columns.series is None else rows.series(columns.series).tolist()
+            rows_of = [*zip(moments.tolist(), keys, strict=True)] if keys else moments.tolist()
+            if len(set(rows_of)) == len(rows_of):
+                return name
+    return None
+
+
 def _apart(rows: Rows, columns: Columns, tape: Tape) -> list[str]:
-    """Which column would tell rows of one time apart: a series of text, or the hour of a day."""
+    """Which column would tell rows of one time apart: the series that each belongs to."""
     if columns.series or columns.horizon or tape.time is None:
         return []
-    taken = {columns.target, columns.group, columns.known, columns.time}
-    free = [name for name in rows.names if name not in taken and name not in rows.dates]
+    taken = {columns.target, columns.group, columns.known, *rows.parts(columns.time or "")}
     _, moments = np.unique(tape.time, return_inverse=True)
-    for name in free:
-        if rows.is_text(name):
-            words, codes = rows.words(name, "series")
-            kinds = len(words)
-            hint = f"if {name!r} tells series apart, name it by {option('series')}"
-            least = 2
-        else:
-            try:
-                numbers = rows.numbers(name, "time")
-            except DataError:
-                continue
-            if not ((numbers >= 0.0) & (numbers <= 24.0) & (numbers % 1.0 == 0.0)).all():
-                continue
-            distinct, codes = np.unique(numbers, return_inverse=True)
-            kinds = len(distinct)
-            hint = f"if {name!r} is the hour, say {option('time')} '{columns.time},{name}'"
-            least = 3
-        pairs = np.unique(moments * (kinds + 1) + codes[tape.places])
-        if least <= kinds <= len(tape) // 2 and len(pairs) == len(tape):
-            return [hint]
+    for name in rows.names:
+        if name in taken or name in rows.dates or not rows.is_text(name):
+            continue
+        words, codes = rows.words(name, "series")
+        pairs = np.unique(moments * (len(words) + 1) + codes[tape.places])
+        if 2 <= len(words) <= len(tape) // 2 and len(pairs) == len(tape):
+            return [f"if {name!r} tells series apart, name it by {option('series')}"]
     return []

@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import pi
 from typing import Any
 
 import numpy as np
 
 from setpoint._check import option
 from setpoint.errors import DataError
-from setpoint.jobs.rows import Rows
 from setpoint.tape import Columns, Tape
-from setpoint.tape.cells import calendar
 from setpoint.tape.columns import several
+from setpoint.tape.rows import Rows
+from setpoint.tape.text import weekday
 
-__all__ = ["WORDS", "Features", "features"]
+__all__ = ["WORDS", "Features", "calendar", "features"]
 
 Array = np.ndarray[Any, Any]
 
@@ -208,3 +209,39 @@ def _carried(values: Array, tape: Tape) -> Array:
     last = np.maximum.accumulate(known)
     there = last >= np.repeat(offsets[:-1], np.diff(offsets))
     return tape.by_row(np.where(there, column[np.maximum(last, 0)], 0.0))
+
+
+_DAY, _YEAR = 86_400, 31_556_952
+"""Seconds."""
+
+
+def calendar(moments: Array) -> dict[str, Array]:
+    """Where moments lie in the day, the week and the year, as numbers that run round.
+
+    Cycles in which the moments do not move are left out: a daily series has no hours.
+
+    >>> import numpy as np
+    >>> hours = np.datetime64("2024-01-01", "h") + np.arange(48)
+    >>> sorted(calendar(hours))
+    ['of day cos', 'of day cos 2', 'of day sin', 'of day sin 2', 'of week cos', 'of week sin']
+    """
+    seconds = moments.astype("datetime64[s]").astype(np.int64)
+    span = int(seconds.max() - seconds.min()) if len(seconds) else 0
+    days = weekday(moments)
+    turns = []
+    if (seconds % _DAY != seconds[:1] % _DAY).any():
+        turns = [
+            ("of day", seconds % _DAY / _DAY, ""),
+            ("of day", 2 * (seconds % _DAY) / _DAY, " 2"),
+        ]
+    if (days != days[:1]).any():
+        turns.append(("of week", days / 7.0, ""))
+    if span > _YEAR // 2:
+        turns.append(("of year", seconds % _YEAR / _YEAR, ""))
+    cycles: dict[str, Array] = {}
+    for name, phase, times in turns:
+        cycles[f"{name} sin{times}"] = np.sin(2.0 * pi * phase)
+        cycles[f"{name} cos{times}"] = np.cos(2.0 * pi * phase)
+        if name == "of week" and span > 14 * _DAY:
+            cycles["weekend"] = (days >= 5).astype(np.float64)
+    return cycles

@@ -16,9 +16,9 @@ from setpoint._files import put, staged
 from setpoint.bulk.replay import Trace, replay
 from setpoint.errors import DataError, InputError, SetpointError, StateError
 from setpoint.jobs.columns import read_tape
-from setpoint.jobs.rows import read
 from setpoint.tape import Columns
 from setpoint.tape.files import suffix_of
+from setpoint.tape.rows import read
 
 __all__ = ["LIST", "Reported", "folder_for", "report", "results", "retrace"]
 

@@ -20,11 +20,11 @@ from setpoint.guarantee import RiskCertificate, Status
 from setpoint.jobs.folders import LIST, folder_for, results
 from setpoint.jobs.inspect import save
 from setpoint.jobs.job import Job
-from setpoint.jobs.rows import Rows
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.sets import LabelSet
 from setpoint.sets.family import Scalar, Sides
 from setpoint.tape.files import is_json, write
+from setpoint.tape.rows import Rows
 
 __all__ = ["Before", "Outcome"]
 
@@ -179,10 +179,10 @@ class Outcome:
         return preformatted(self)
 
     def to_frame(self) -> Any:
-        """A pandas frame of the rows with their sets, as `write` writes them."""
+        """The rows with their sets, as a frame of the kind that came in; of a file pandas."""
         if self.rows is None:
             raise InputError("a job without rows has no frame: take that of its trace")
-        return self.rows.with_columns(self.added, ".parquet").to_pandas()
+        return self.rows.to_frame(self.added)
 
     def _head(self, numbers: Mapping[str, Any]) -> str:
         count, streams = len(self.trace.lam), numbers["streams"]

@@ -16,10 +16,10 @@ from setpoint.jobs.features import Features
 from setpoint.jobs.features import features as features_of
 from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
-from setpoint.jobs.rows import Rows, read
 from setpoint.jobs.times import phased
 from setpoint.models.forecast import AUTO, CANDIDATES, fits, forecast
 from setpoint.tape import Columns, Tape
+from setpoint.tape.rows import Rows, read
 
 __all__ = ["MODELS", "clock_of", "run"]
 

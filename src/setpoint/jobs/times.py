@@ -8,9 +8,9 @@ import numpy as np
 
 from setpoint._check import option
 from setpoint.errors import DataError
-from setpoint.jobs.rows import Rows
 from setpoint.presets import find_period
 from setpoint.tape import Columns, Tape
+from setpoint.tape.rows import Rows
 
 __all__ = ["horizons", "issued_every", "known_part", "label_notes", "phased", "season", "several"]
 

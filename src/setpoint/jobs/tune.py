@@ -25,7 +25,6 @@ from setpoint.controller import Controller, Risk
 from setpoint.errors import DataError, InputError
 from setpoint.jobs.columns import family_of, read_tape, timed
 from setpoint.jobs.job import Goal
-from setpoint.jobs.rows import read
 from setpoint.jobs.times import known_part
 from setpoint.losses import Miscoverage
 from setpoint.metrics import Summary
@@ -35,6 +34,7 @@ from setpoint.sets.family import Shows, Taped
 from setpoint.steps import Accounts
 from setpoint.stretches import ErrorAdaptive, Exponential, Identity
 from setpoint.tape import Columns, Tape
+from setpoint.tape.rows import read
 
 __all__ = [
     "Choice",

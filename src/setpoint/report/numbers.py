@@ -22,7 +22,7 @@ from setpoint.metrics.deviations import coded
 from setpoint.report import curves
 from setpoint.report.curves import Array, View, by_stream, shows_intervals, stream_numbers, view_of
 from setpoint.summary import learnt_in
-from setpoint.tape.cells import weekday
+from setpoint.tape.text import weekday
 
 __all__ = [
     "Group", "Grouped", "grouped", "metrics", "worst_window_stream", "write_metrics",

@@ -15,7 +15,7 @@ import numpy as np
 
 from setpoint._check import is_missing, option, whole
 from setpoint.errors import DataError, InputError, TapeError
-from setpoint.tape.cells import arrow, iso
+from setpoint.tape.text import arrow, iso
 
 __all__ = [
     "CHUNK",
@@ -399,7 +399,7 @@ def floats(values: Any, name: str) -> Column:
     return numbers(values, f"column {name!r}")
 
 
-_KINDS = {"series": "key", "group": "key"}
+_KINDS = {"series": "key", "group": "key", "time": "time", "known": "time"}
 
 
 @dataclass(frozen=True, slots=True)

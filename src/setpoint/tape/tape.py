@@ -36,7 +36,7 @@ from setpoint.tape.columns import (
     times,
     wholes,
 )
-from setpoint.tape.files import read_tape, write_tape
+from setpoint.tape.files import write_tape
 from setpoint.tape.schedule import Schedule, scheduled, steady
 
 __all__ = ["USUAL", "Segments", "Tape", "TapeNotice"]
@@ -114,7 +114,7 @@ class Tape:
     ...     series=["north", "south", "north"],
     ... )
     >>> tape
-    Tape(3 rows, 2 streams: lower, upper; y, 1 missing; id)
+    Tape(3 rows, 2 streams: lower, upper; y, 1 missing; series)
     >>> tape.streams
     ['north', 'south']
     >>> tape.stream("north").prediction[0]
@@ -265,6 +265,8 @@ class Tape:
         written as one (007 is not), else text; an empty label, or NaN, NA, null and None, is not
         observed.
         """
+        from setpoint.tape.rows import read_tape
+
         return cls.from_arrays(**read_tape(path, columns), strict=strict)
 
     def write(self, path: str | os.PathLike[str]) -> None:
