@@ -13,6 +13,7 @@ from setpoint.bulk.replay import Trace, replay
 from setpoint.controller import Controller
 from setpoint.correction import Intervals
 from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError
+from setpoint.jobs import advice
 from setpoint.jobs.columns import family_of, read_tape, timed, unused
 from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.labels import label_form
@@ -127,10 +128,6 @@ def calibrated(
             known = known_part(tape, counts)
         found = "no season" if period is None else f"a season of {period:,} steps"
         notes = (*notes, f"{found} was found in the errors of the first {len(past):,} rows")
-    elif period is None and config is None and job.model is None and is_full:
-        steps = season(tape) if isinstance(family, Scalar) else 0
-        use = f"the errors have a season of {steps:,} steps: {option('period')} {steps} uses it"
-        notes = (*notes, use) if steps else notes
     if is_full and len(past):
         why = (
             ""
@@ -162,6 +159,13 @@ def calibrated(
         by_row = isinstance(error, PredictionError | LabelError)
         where = _refused(reader, sets, tape, rows) if by_row else ""
         raise type(error)(f"{rows.path}{where}: {error}") from error
+    warning = None
+    if job.model is None and job.columns is not None and job.columns.delay is None:
+        warning = advice.late(trace)
+    if config is None:
+        notes = (*notes, *advice.limits(trace))
+        if period is None and job.model is None:
+            notes = (*notes, *advice.periods(trace, tape))
     added = _added(traces, len(rows))
     if job.columns is not None and job.columns.patterns:
         added = _added_by_horizon(traces, len(rows))
@@ -179,6 +183,7 @@ def calibrated(
         burn_in_each=int(counts.max()),
         features=tuple(features),
         notes=tuple(notes),
+        warning=warning,
     )
 
 
@@ -269,12 +274,11 @@ def _of_model(job: Job, tape: Tape) -> dict[str, Array]:
     """What the model of `run` predicted, in the columns that the job calls so."""
     if job.model is None or job.columns is None:
         return {}
-    names = job.columns.form
-    return {
-        column: _in_file([(tape, np.asarray(values))], len(tape))
-        for name, values in zip(tape.names, tape.prediction, strict=True)
-        if (column := names.get(name)) is not None
-    }
+    ends = dict(zip(tape.names, map(np.asarray, tape.prediction), strict=True))
+    point = 0.5 * (ends["lower"] + ends["upper"])
+    columns = {str(job.columns.lower).replace("lower", "point"): point}
+    columns |= {column: ends[name] for name, column in job.columns.form.items()}
+    return {name: _in_file([(tape, values)], len(tape)) for name, values in columns.items()}
 
 
 def _added_by_horizon(traces: Sequence[Trace], count: int) -> dict[str, Any]:

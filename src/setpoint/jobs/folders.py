@@ -28,7 +28,7 @@ _OF_JOBS = re.compile(
     r"rows\.[a-z.]+|metrics\.json|controller\.toml|state\.zip|report\.html|demand\.csv"
 )
 """What a job may call its files: nothing else is ever taken away."""
-_BESIDE = ("before", "notes", "job")
+_BESIDE = ("before", "forecast_error", "warning", "notes", "job")
 """What the metrics file of a job holds beside the numbers of its trace."""
 _ODD = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 """What a file raises that someone has changed."""

@@ -70,6 +70,8 @@ class Outcome:
         How many rows the burn-in has, and the most of any one series.
     features, notes
         The columns that the model saw, and what someone should know.
+    warning
+        What makes the numbers look better than they are, if anything does.
     """
 
     job: Job
@@ -82,6 +84,7 @@ class Outcome:
     burn_in_each: int = 0
     features: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    warning: str | None = None
 
     @property
     def given(self) -> metrics.Summary | None:
@@ -103,9 +106,10 @@ class Outcome:
         if ends is not None:
             asked = f"{100.0 * nominal(trace.controller):.6g} %"
             words = (
-                f"The forecast alone has no interval{self._off()}. Before is what a spreadsheet "
+                f"The forecast alone has no interval. Before is what a spreadsheet "
                 f"would give: the forecast plus and minus the {asked} quantile of its last 300 "
-                "errors known by then, without limits until 30 are known."
+                "errors known by then, taken anew every 25 labels and without limits until 30 are "
+                "known."
             )
             return Before("rolling quantile", words, _alone(trace, ends))
         if trace.shown and isinstance(trace.shown[0], LabelSet):
@@ -116,15 +120,20 @@ class Outcome:
             return Before("likeliest class", words, alone)
         return None
 
-    def _off(self) -> str:
-        """How far off a forecast is; of several series each would have its own."""
-        trace = self.trace
-        if len(trace.states) > 1 or not trace.observed.any():
-            return ""
-        middle = np.asarray(trace.tape.prediction[0], np.float64)
-        return (
-            f" and is off by {amount(float(np.nanmean(np.abs(trace.tape.y - middle))))} on average"
-        )
+    def _error(self) -> float | None:
+        """How far the middle of a forecast is off on average; series may have unlike units."""
+        tape = self.trace.tape
+        columns = dict(zip(tape.names, tape.prediction, strict=True))
+        ends = [columns[name] for name in ("lower", "upper", "point") if name in columns]
+        alone = {"lower", "upper"} & set(columns) not in ({"lower"}, {"upper"})
+        if not ends or not alone or len(self.trace.states) > 1 or not self.trace.observed.any():
+            return None
+        with np.errstate(over="ignore"):
+            off = np.abs(tape.y - np.mean(ends, axis=0))
+        finite = off[np.isfinite(off)]
+        with np.errstate(over="ignore"):
+            mean = float(finite.mean()) if len(finite) else np.inf
+        return mean if np.isfinite(mean) else None
 
     @property
     def repeat(self) -> str | None:
@@ -156,16 +165,23 @@ class Outcome:
             numbers["before"] |= {"name": before.name, "words": before.words}
         return {
             **numbers,
+            "forecast_error": self._error(),
+            "warning": self.warning,
             "notes": list(self.notes),
             "job": job,
         }
 
     def __str__(self) -> str:
         numbers = self.metrics()
-        lines = [self._head(numbers), _headline(self.trace, numbers), ""]
+        lines = [self._head(numbers)]
+        lines += [f"warning: {self.warning}"] if self.warning else []
+        lines.append(_headline(self.trace, numbers))
         if numbers["usefulness"] is not None:
             use = numbers["usefulness"]
-            lines.insert(2, f"{use['use']}: {use['words']}")
+            lines.append(f"{use['use']}: {use['words']}")
+        off = numbers["forecast_error"]
+        lines += [] if off is None else [f"the forecast is off by {amount(off)} on average"]
+        lines.append("")
         lines += _beside(self.trace.controller, numbers)
         lines.append("")
         if len(self.trace.states) == 1:

@@ -103,7 +103,7 @@ def run(
     tape = tape.with_prediction(ends)
     tape = tape if columns.period in (None, "auto") else phased(tape)
     notes = (*_seen_notes(seen, columns.time), *told, *notes)
-    called = unused(ends, rows.names, ("predicted_",))
+    called = unused([*ends, "point"], rows.names, ("predicted_",))
     columns = replace(columns, lower=called["lower"], upper=called["upper"])
     job = Job(
         "run", rows.source, columns, goal, config, burn_in, model, tuple(features), tuple(without),

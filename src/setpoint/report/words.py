@@ -21,7 +21,7 @@ from setpoint.summary import told
 __all__ = [
     "about", "beside", "both", "interval", "learnt", "mood", "of_groups", "of_lengths", "of_risk",
     "of_rows", "of_sets", "of_streaks", "of_theta", "of_window", "of_windows", "off", "origin",
-    "outcome", "percent", "promise", "range_of", "signed", "target", "use", "written",
+    "outcome", "percent", "promise", "range_of", "sentence", "signed", "target", "use", "written",
 ]  # fmt: skip
 
 _MOODS: dict[str, str] = {
@@ -33,6 +33,15 @@ _MOODS: dict[str, str] = {
 def mood(status: str) -> str:
     """Whether the status of a guarantee, or the use of sets, is good or bad news, or open."""
     return _MOODS.get(status, "open")
+
+
+def sentence(text: str) -> str:
+    """A note as a sentence of its own.
+
+    >>> sentence("labels are late")
+    'Labels are late.'
+    """
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
 def both(status: str, usefulness: Mapping[str, Any] | None) -> str:
@@ -364,7 +373,7 @@ def learnt(numbers: Mapping[str, Any]) -> list[str]:
         f"So intervals reach {amount(known['below'])} below their centre and "
         f"{amount(known['above'])} above it, before past misses make them wider or narrower.",
     ]
-    if known["given"] > 0.005:
+    if known.get("given", 0.0) > 0.005:
         sentences.append(
             f"The ends that the model gave count for {100.0 * known['given']:.0f} %, and for the "
             "rest what was learnt."
@@ -417,7 +426,7 @@ def origin(numbers: Mapping[str, Any]) -> dict[str, str]:
         "Features": ", ".join(job.get("features", ())),
         "Asked": _asked(job.get("goal", {})),
         "Burn-in": _burn_in(numbers, job),
-        "Notes": ". ".join(note[:1].upper() + note[1:] for note in numbers.get("notes") or ()),
+        "Notes": " ".join(map(sentence, numbers.get("notes") or ())),
     }
     return {name: str(value) for name, value in entries.items() if value}
 
