@@ -182,7 +182,7 @@ def test_a_verdict_on_use_says_over_which_labels() -> None:
     for last, label in zip(np.append(0.0, y[:-1]), y, strict=True):
         stream.predict(float(last))
         stream.update(float(label))
-    assert "useful (the last 250 labels): over 220 labels the intervals" in str(stream.summary())
+    assert "(the last 250 labels): over 220 labels the intervals" in str(stream.summary())
     tape = Tape.from_arrays({"prediction": np.append(0.0, y[:-1])}, y)
     verdict = replay(sp.intervals(coverage=0.9), tape).usefulness()
     assert str(verdict).startswith("useful: over 550 labels the intervals")

@@ -8,6 +8,7 @@ import numpy as np
 
 from setpoint._check import option
 from setpoint.bulk.replay import Trace, replay
+from setpoint.correction import Intervals
 from setpoint.jobs.times import phased, season
 from setpoint.sets.family import Scalar
 from setpoint.tape import Tape
@@ -97,10 +98,11 @@ def limits(trace: Trace) -> list[str]:
 
 def periods(trace: Trace, whole: Tape) -> list[str]:
     """The season of the errors, if learning it makes the score better."""
-    steps = season(whole) if isinstance(trace.controller.sets, Scalar) else 0
-    if not steps or (trace.tape.time is None and trace.tape.schedule is not None):
+    learner = trace.controller.correction
+    steps = season(whole) if isinstance(learner, Intervals) else 0
+    if not steps or not isinstance(learner, Intervals):
         return []
-    stage: Any = replace(trace.controller.correction, period=steps)  # type: ignore[type-var]
+    stage = replace(learner, period=steps)
     seasonal = replay(replace(trace.controller, correction=stage), phased(trace.tape))
     before, after = (each.usefulness() for each in (trace, seasonal))
     if before is None or after is None or not after.score < _BETTER * before.score:

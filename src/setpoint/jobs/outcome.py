@@ -124,7 +124,9 @@ class Outcome:
         """How far the middle of a forecast is off on average; series may have unlike units."""
         tape = self.trace.tape
         columns = dict(zip(tape.names, tape.prediction, strict=True))
-        ends = [columns[name] for name in ("lower", "upper", "point") if name in columns]
+        ends = [
+            np.asarray(columns[name]) for name in ("lower", "upper", "point") if name in columns
+        ]
         alone = {"lower", "upper"} & set(columns) not in ({"lower"}, {"upper"})
         if not ends or not alone or len(self.trace.states) > 1 or not self.trace.observed.any():
             return None
