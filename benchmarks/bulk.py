@@ -384,7 +384,7 @@ def inputs() -> dict[str, Any]:
 
     def tape(y: np.ndarray, id: np.ndarray | None = None) -> sp.Tape:
         columns = {"lower": np.full(len(y), -1.0), "upper": np.full(len(y), 1.0)}
-        return sp.Tape.from_arrays(columns, y, id=id)
+        return sp.Tape.from_arrays(columns, y, series=id)
 
     tapes = {
         "no rows": tape(np.empty(0)),

@@ -366,7 +366,7 @@ def clock_moved(where: str, rounds: int, seed: int) -> int:
     sender = Client(events(20 * rounds, seed), seed)
     config = Path(f"{where}.toml")
     config.write_text(sp.spec.to_toml(CONTROLLER))
-    words = ("--store", where, "--config", str(config), "--window", "50")
+    words = ("--store", where, "--controller", str(config), "--window", "50")
     with (
         Serving(*words, environment={"PYTHONPATH": path}) as serving,
         httpx.Client(base_url=serving.url, timeout=60) as client,

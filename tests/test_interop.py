@@ -141,7 +141,7 @@ def test_nested_label_sets_are_the_slices_of_one_array() -> None:
 
 
 def test_nested_intervals_are_a_frame_of_several_levels() -> None:
-    shown = nested_trace(id=list("aabb"), time=[1, 2, 1, 2])
+    shown = nested_trace(series=list("aabb"), time=[1, 2, 1, 2])
     frame = to_frame(shown, "nixtla", name="m")  # its levels and rows are known
     assert list(frame.columns) == ["unique_id", "ds", "m-lo-95", "m-lo-80", "m-hi-80", "m-hi-95"]
     np.testing.assert_array_equal(frame["m-lo-95"], shown.levels.lower[1])
@@ -184,7 +184,7 @@ def test_the_columns_of_nixtla() -> None:
 
 
 def test_a_trace_brings_its_ids_and_times() -> None:
-    shown = trace(id=["n", "n", "s"], time=[1, 2, 1])
+    shown = trace(series=["n", "n", "s"], time=[1, 2, 1])
     frame = to_frame(shown, "nixtla", coverage=0.9, name="m")
     assert list(frame.columns) == ["unique_id", "ds", "m-lo-90", "m-hi-90"]
     assert frame["unique_id"].tolist() == ["n", "n", "s"]

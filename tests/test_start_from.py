@@ -29,7 +29,7 @@ def panel(first: int, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
 
 def tape(first: int, count: int, unit: float = 1.0) -> sp.Tape:
     lower, upper, y, ids = panel(first, count)
-    return sp.Tape.from_arrays({"lower": unit * lower, "upper": unit * upper}, unit * y, id=ids)
+    return sp.Tape.from_arrays({"lower": unit * lower, "upper": unit * upper}, unit * y, series=ids)
 
 
 def winkler(trace: sp.Trace) -> float:

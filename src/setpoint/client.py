@@ -77,7 +77,8 @@ class _Requests:
 
     def create(
         self, name: str, *, preset: str | None = None, coverage: float = 0.9,
-        support: tuple[float, float] | None = None, period: int = 0, toml: str | None = None,
+        support: tuple[float, float] | None = None, period: int | None = None,
+        toml: str | None = None,
     ) -> Any:  # fmt: skip
         """Begins a stream from a preset ("intervals" or "label_sets") or from TOML.
 
@@ -89,7 +90,7 @@ class _Requests:
             body = {"preset": preset or "intervals", "coverage": coverage}
         if support is not None:
             body["support"] = [None if isinf(end) else end for end in support]
-        if period:
+        if period is not None:
             body["period"] = period
         return self._send("PUT", _stream(name), body)
 

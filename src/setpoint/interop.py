@@ -209,7 +209,7 @@ def to_frame(
     choice(style, "style", ("plain", "nixtla", "sktime", "skforecast"))
     if isinstance(intervals, Trace):
         tape = intervals.tape
-        ids, times = tape.id if ids is None else ids, tape.time if times is None else times
+        ids, times = tape.series if ids is None else ids, tape.time if times is None else times
         if coverage is None and len(intervals.levels.lower) > 1:
             coverage = _levels_of(intervals)
         intervals = _shown(intervals)

@@ -172,7 +172,7 @@ def start_from(
     >>> rng, days = np.random.default_rng(0), np.repeat(np.arange(40), 50)
     >>> scale = 10.0 ** rng.uniform(-3, 3, 40)[days]
     >>> forecast = {"lower": -scale, "upper": scale}
-    >>> past = sp.Tape.from_arrays(forecast, scale * (1.0 + rng.normal(size=2000)), id=days)
+    >>> past = sp.Tape.from_arrays(forecast, scale * (1.0 + rng.normal(size=2000)), series=days)
     >>> trace = sp.replay(sp.intervals(), past)
     >>> stream = sp.Stream(sp.start_from(sp.intervals(), trace.states))
     >>> interval = stream.predict((-5.0, 5.0))  # forecasts of this kind are too low

@@ -66,13 +66,12 @@ def test_few_rows_keep_the_threshold(tmp_path: Path, table: Table) -> None:
 def test_no_set_is_empty_where_none_may_be(tmp_path: Path, table: Table) -> None:
     path = table(tmp_path / "a.csv", _world(1500))
     columns = jobs.Columns("y", probabilities=tuple(f"p_{name}" for name in NAMES))
-    goal = jobs.Goal(coverage=0.5, never_empty=True)
-    outcome = jobs.calibrate(path, columns, goal)
+    outcome = jobs.calibrate(path, columns, 0.5, never_empty=True)
     sizes = [len(shown) for shown in outcome.trace.shown or ()]
     assert min(sizes) == 1
-    plain = jobs.calibrate(path, columns, jobs.Goal(coverage=0.5))
+    plain = jobs.calibrate(path, columns, 0.5)
     assert min(len(shown) for shown in plain.trace.shown or ()) == 0
     assert (outcome.job.repeat(None) or "").endswith("--never-empty")
     ends = table(tmp_path / "b.csv", {"low": [0.0] * 50, "high": [1.0] * 50, "y": [0.5] * 50})
-    with pytest.raises(InputError, match="never empty is for sets of labels"):
-        jobs.calibrate(ends, jobs.Columns("y", "low", "high"), goal)
+    with pytest.raises(InputError, match="never empty is for sets of classes"):
+        jobs.calibrate(ends, jobs.Columns("y", "low", "high"), never_empty=True)

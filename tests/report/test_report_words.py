@@ -13,10 +13,10 @@ import setpoint as sp
 from setpoint import Tape, jobs, replay, report
 from setpoint._html import amount
 from setpoint.jobs import Columns, Outcome
-from setpoint.jobs.rows import read
 from setpoint.jobs.times import label_notes
 from setpoint.metrics import rolling_quantile
 from setpoint.report.words import off
+from setpoint.tape.rows import read
 
 pytest.importorskip("pyarrow")
 
@@ -44,7 +44,7 @@ def panel(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     shop = np.tile(["a", "b", "c"], 400)
     rows = {"shop": shop, "fc": point.ravel().tolist(), "load": y.ravel().tolist()}
     return jobs.calibrate(
-        written(folder / "panel.csv", rows), Columns("load", point="fc", id="shop")
+        written(folder / "panel.csv", rows), Columns("load", point="fc", series="shop")
     )
 
 
@@ -182,10 +182,10 @@ def test_a_verdict_on_use_says_over_which_labels() -> None:
     for last, label in zip(np.append(0.0, y[:-1]), y, strict=True):
         stream.predict(float(last))
         stream.update(float(label))
-    assert "useful (the last 250 labels): over 200 labels the intervals" in str(stream.summary())
-    tape = Tape.from_arrays({"prediction": np.append(0.0, y[:-1])}, y)
+    assert "(the last 250 labels): over 220 labels the intervals" in str(stream.summary())
+    tape = Tape.from_arrays({"point": np.append(0.0, y[:-1])}, y)
     verdict = replay(sp.intervals(coverage=0.9), tape).usefulness()
-    assert str(verdict).startswith("useful: over 550 labels the intervals")
+    assert "over 570 labels the intervals" in str(verdict)
 
 
 def test_a_model_that_breaks_is_named_with_about_the_row_where_it_did() -> None:
@@ -202,7 +202,7 @@ def test_a_long_list_of_horizons_is_cut_visibly() -> None:
     tape = Tape.from_arrays(
         {"prediction": np.zeros(48)}, np.zeros(48), horizon=np.tile(np.arange(1, 25), 2)
     )
-    (note,) = label_notes(tape, {})
+    (note,) = label_notes(tape, Columns())
     assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …)" in note
 
 

@@ -381,7 +381,7 @@ def test_what_many_clients_send_at_once_is_what_a_stream_would_have_taken_in(
     async def both(url: str) -> None:
         await asyncio.gather(*(send(url, part) for part in names.values()))
 
-    with Serving("--store", str(path), "--config", str(config)) as serving:
+    with Serving("--store", str(path), "--controller", str(config)) as serving:
         asyncio.run(both(serving.url))
         status, said = serving.stop()
         assert (status, said) == (0, "")

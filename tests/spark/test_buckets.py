@@ -99,7 +99,7 @@ def test_rows_with_labels_give_what_replay_gives_to_the_bit(
     blob, outputs = run(work, columns, every)
     prediction = {end: columns[end] for end in ("lower", "upper")}
     trace = sp.replay(
-        work.controller, sp.Tape.from_arrays(prediction, columns["y"], id=columns["key"])
+        work.controller, sp.Tape.from_arrays(prediction, columns["y"], series=columns["key"])
     )
     for end in ("lower", "upper", "lam"):
         assert same(outputs[end], getattr(trace, end)), end
@@ -258,7 +258,7 @@ def test_labels_that_become_known_late_give_what_replay_gives_to_the_bit() -> No
     for controller in CONTROLLERS.values():
         work = Work(controller, expire=50)
         blob, outputs = run(work, rows, 7)
-        tape = sp.Tape.from_arrays(prediction, columns["y"], id=columns["key"], **known)
+        tape = sp.Tape.from_arrays(prediction, columns["y"], series=columns["key"], **known)
         trace = sp.replay(controller, tape)
         assert same(outputs["upper"][: len(nothing)], trace.upper)
         assert same(outputs["loss"][:, len(nothing) :], trace.losses)
@@ -349,7 +349,7 @@ def test_a_key_that_was_silent_too_long_begins_anew() -> None:
         sp.Tape.from_arrays(
             {end: columns[end][rest] for end in ("lower", "upper")},
             columns["y"][rest],
-            id=columns["key"][rest],
+            series=columns["key"][rest],
         ),
     )
     assert states(work, blob)[3] == plain(PAPER, expected.states[3])

@@ -272,6 +272,16 @@ class Fleet:
             self._serial = max(self._serial, name + 1)
         return shown
 
+    def peek(self, prediction: Any, ids: Iterable[Id]) -> Intervals:
+        """The sets that `predict` would show; nothing waits for a label, and nothing changes."""
+        rows, serial = self._rows(ids), self._serial
+        before = self._vectors[rows].copy()
+        shown = self.predict(prediction, [self._name(row) for row in rows.tolist()], batch=serial)
+        self._waiting.pop(serial, None)
+        self._vectors[rows] = before
+        self._serial = serial
+        return shown
+
     def _shown(self, lower: Array, upper: Array, dtype: Any) -> Intervals:
         """Ends as they are handed out."""
         if not self._layout.rules.nested:

@@ -6,7 +6,7 @@ stream; any other runs step by step in plain Python.
 """
 
 from array import array
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -42,9 +42,10 @@ from setpoint.losses import Misses
 from setpoint.metrics.usefulness import Streams, of_streams
 from setpoint.plan import TWO_SIDED, plan, scalar, support_of
 from setpoint.sets import Interval, LabelSet
-from setpoint.sets.family import Columns, Members, size_of
+from setpoint.sets.family import Columns as NamedColumns
+from setpoint.sets.family import Members, size_of
 from setpoint.state import State
-from setpoint.tape import Tape
+from setpoint.tape import Columns, Tape
 
 __all__ = [
     "Events", "Ran", "Trace", "based", "check_at_once", "check_bases", "check_lams",
@@ -192,7 +193,7 @@ class Trace:
         --------
         >>> import setpoint as sp
         >>> y = np.sin(np.arange(500.0))
-        >>> tape = sp.Tape.from_arrays({"prediction": 0.9 * y}, y)
+        >>> tape = sp.Tape.from_arrays({"point": 0.9 * y}, y)
         >>> str(sp.replay(sp.intervals(coverage=0.9), tape).usefulness().use)
         'useful'
         """
@@ -247,7 +248,7 @@ class Trace:
         0  12.0   10.0   14.0     True  0.0
         """
         pandas, tape = import_module("pandas"), self.tape
-        keys = {name: getattr(tape, name) for name in ("id", "horizon", "time", "group")}
+        keys = {name: getattr(tape, name) for name in ("series", "horizon", "time", "group")}
         ends: dict[str, Any] = {"lower": self.lower, "upper": self.upper}
         names = levels_of(self.controller) if self.members is not None else ()
         for name, lower, upper in zip(names, *self.levels, strict=False):
@@ -297,7 +298,7 @@ def _middle(controller: Controller, tape: Tape) -> Array | None:
     """The forecast of each row as it was given; None where there is no single one."""
     columns = columns_of(controller, tape)
     sets = controller.reader
-    names = sets.columns if isinstance(sets, Columns) else None
+    names = sets.columns if isinstance(sets, NamedColumns) else None
     arrays = [column for column in columns if isinstance(column, np.ndarray)]
     if len(columns) == 1 and arrays:
         return arrays[0]
@@ -364,12 +365,7 @@ def replay(
     state: Start = None,
     *,
     delay: int | None = None,
-    prediction: str | Sequence[str] | None = None,
-    target: str = "y",
-    id: str | None = None,
-    time: str | None = None,
-    horizon: str | None = None,
-    known: str | None = None,
+    columns: Columns | None = None,
 ) -> Trace:
     """Runs a controller over a tape and writes everything down.
 
@@ -392,8 +388,8 @@ def replay(
         How many rows late labels become known, in place of what the tape says: the set of row t
         is made with the labels of the rows up to t − 1 − delay. What is not known before the last
         row is taken in after it.
-    prediction, target, id, time, horizon, known
-        The columns of a data frame, as in `Tape.from_frame`, which takes more of them.
+    columns
+        Which column of a data frame is what; by default y, and lower and upper, or point.
 
     Examples
     --------
@@ -405,10 +401,8 @@ def replay(
     (array([14.  , 14.45]), array([1., 0.]), 0.4)
     """
     if not isinstance(tape, Tape):
-        tape = Tape.from_frame(
-            tape, prediction, target, id=id, time=time, horizon=horizon, known=known
-        )
-    elif (prediction, target, id, time, horizon, known) != (None, "y", *[None] * 4):
+        tape = Tape.from_frame(tape, columns)
+    elif columns is not None:
         raise InputError("columns are named for a data frame, and a tape has its own")
     tape = tape if delay is None else tape.late(delay)
     check_at_once(controller, tape)

@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 
 from setpoint.bulk.replay import replay
-from setpoint.jobs.columns import Columns
 from setpoint.jobs.job import Goal
 from setpoint.sets import Cumulative, ScoreWindow
-from setpoint.tape import Tape
+from setpoint.tape import Columns, Tape
 
 __all__ = ["label_form"]
 
@@ -29,7 +28,7 @@ def label_form(goal: Goal, columns: Columns, family: Any, past: Tape) -> tuple[A
     labels = int((~np.isnan(past.y)).sum())
     if labels < _LEAST:
         return family, []
-    least = 1.0 - goal.level - max(_CLOSE, _BUDGET * len(past.streams) / labels)
+    least = goal.share - max(_CLOSE, _BUDGET * len(past.streams) / labels)
     forms = {
         "threshold": family,
         "cumulative": Cumulative(classes=family.classes),

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint import metrics
+from setpoint import metrics, spec
+from setpoint._check import option
 from setpoint._html import amount, named, preformatted
 from setpoint.bulk.replay import Trace, nominal
 from setpoint.controller import Controller
@@ -19,12 +20,11 @@ from setpoint.guarantee import RiskCertificate, Status
 from setpoint.jobs.folders import LIST, folder_for, results
 from setpoint.jobs.inspect import save
 from setpoint.jobs.job import Job
-from setpoint.jobs.rows import Rows
-from setpoint.jobs.tune import Choice, finite_or_none
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.sets import LabelSet
 from setpoint.sets.family import Members, Scalar
 from setpoint.tape.files import is_json, write
+from setpoint.tape.rows import Rows
 
 __all__ = ["Before", "Outcome"]
 
@@ -58,8 +58,8 @@ class Outcome:
 
     Parameters
     ----------
-    job, choice
-        What was asked, and how the controller was chosen.
+    job
+        What was asked.
     trace
         The rows after the burn-in, under that controller.
     ends
@@ -70,11 +70,12 @@ class Outcome:
         How many rows the burn-in has, and the most of any one series.
     features, notes
         The columns that the model saw, and what someone should know.
+    warning
+        What makes the numbers look better than they are, if anything does.
     """
 
     job: Job
     trace: Trace
-    choice: Choice
     ends: tuple[Array, Array] | None = None
     rows: Rows | None = None
     added: Mapping[str, Any] = field(default_factory=dict)
@@ -83,6 +84,7 @@ class Outcome:
     burn_in_each: int = 0
     features: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    warning: str | None = None
 
     @property
     def given(self) -> metrics.Summary | None:
@@ -104,9 +106,10 @@ class Outcome:
         if ends is not None:
             asked = f"{100.0 * nominal(trace.controller):.6g} %"
             words = (
-                f"The forecast alone has no interval{self._off()}. Before is what a spreadsheet "
+                f"The forecast alone has no interval. Before is what a spreadsheet "
                 f"would give: the forecast plus and minus the {asked} quantile of its last 300 "
-                "errors known by then, without limits until 30 are known."
+                "errors known by then, taken anew every 25 labels and without limits until 30 are "
+                "known."
             )
             return Before("rolling quantile", words, _alone(trace, ends))
         if trace.shown and isinstance(trace.shown[0], LabelSet):
@@ -117,15 +120,22 @@ class Outcome:
             return Before("likeliest class", words, alone)
         return None
 
-    def _off(self) -> str:
-        """How far off a forecast is; of several series each would have its own."""
-        trace = self.trace
-        if len(trace.states) > 1 or not trace.observed.any():
-            return ""
-        middle = np.asarray(trace.tape.prediction[0], np.float64)
-        return (
-            f" and is off by {amount(float(np.nanmean(np.abs(trace.tape.y - middle))))} on average"
-        )
+    def _error(self) -> float | None:
+        """How far the middle of a forecast is off on average; series may have unlike units."""
+        tape = self.trace.tape
+        columns = dict(zip(tape.names, tape.prediction, strict=True))
+        ends = [
+            np.asarray(columns[name]) for name in ("lower", "upper", "point") if name in columns
+        ]
+        alone = {"lower", "upper"} & set(columns) not in ({"lower"}, {"upper"})
+        if not ends or not alone or len(self.trace.states) > 1 or not self.trace.observed.any():
+            return None
+        with np.errstate(over="ignore"):
+            off = np.abs(tape.y - np.mean(ends, axis=0))
+        finite = off[np.isfinite(off)]
+        with np.errstate(over="ignore"):
+            mean = float(finite.mean()) if len(finite) else np.inf
+        return mean if np.isfinite(mean) else None
 
     @property
     def repeat(self) -> str | None:
@@ -157,17 +167,23 @@ class Outcome:
             numbers["before"] |= {"name": before.name, "words": before.words}
         return {
             **numbers,
-            "tried": [finite_or_none(row._asdict()) for row in self.choice.tried],
+            "forecast_error": self._error(),
+            "warning": self.warning,
             "notes": list(self.notes),
             "job": job,
         }
 
     def __str__(self) -> str:
         numbers = self.metrics()
-        lines = [self._head(numbers), _headline(self.trace, numbers), ""]
+        lines = [self._head(numbers)]
+        lines += [f"warning: {self.warning}"] if self.warning else []
+        lines.append(_headline(self.trace, numbers))
         if numbers["usefulness"] is not None:
             use = numbers["usefulness"]
-            lines.insert(2, f"{use['use']}: {use['words']}")
+            lines.append(f"{use['use']}: {use['words']}")
+        off = numbers["forecast_error"]
+        lines += [] if off is None else [f"the forecast is off by {amount(off)} on average"]
+        lines.append("")
         lines += _beside(self.trace.controller, numbers)
         lines.append("")
         if len(self.trace.states) == 1:
@@ -181,10 +197,10 @@ class Outcome:
         return preformatted(self)
 
     def to_frame(self) -> Any:
-        """A pandas frame of the rows with their sets, as `write` writes them."""
+        """The rows with their sets, as a frame of the kind that came in; of a file pandas."""
         if self.rows is None:
             raise InputError("a job without rows has no frame: take that of its trace")
-        return self.rows.with_columns(self.added, ".parquet").to_pandas()
+        return self.rows.to_frame(self.added)
 
     def _head(self, numbers: Mapping[str, Any]) -> str:
         count, streams = len(self.trace.lam), numbers["streams"]
@@ -223,7 +239,7 @@ class Outcome:
         if folder is None:
             if self.job.file is None:
                 raise InputError(
-                    "a job without a file needs the folder to write to: name it by --out"
+                    f"a job without a file needs a folder to write to: name it by {option('out')}"
                 )
             folder = folder_for(self.job.file)
         numbers = self.metrics()
@@ -232,7 +248,9 @@ class Outcome:
                 kind = self.rows.file.suffix if suffix is None else suffix
                 table = self.rows.with_columns(self._columns(kind), kind)
                 write(table, stage / f"rows{kind}", self.rows.file.delimiter)
-            (stage / "controller.toml").write_text(self.choice.toml(), encoding="utf-8")
+            (stage / "controller.toml").write_text(
+                spec.to_toml(self.trace.controller), encoding="utf-8"
+            )
             save(self.trace, stage / "state.zip")
             for name, text in (more or {}).items():
                 (stage / name).write_text(text, encoding="utf-8")

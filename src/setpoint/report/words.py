@@ -21,7 +21,7 @@ from setpoint.summary import told
 __all__ = [
     "about", "beside", "both", "interval", "learnt", "mood", "of_groups", "of_lengths", "of_risk",
     "of_rows", "of_sets", "of_streaks", "of_theta", "of_window", "of_windows", "off", "origin",
-    "outcome", "percent", "promise", "range_of", "signed", "target", "use", "written",
+    "outcome", "percent", "promise", "range_of", "sentence", "signed", "target", "use", "written",
 ]  # fmt: skip
 
 _MOODS: dict[str, str] = {
@@ -33,6 +33,15 @@ _MOODS: dict[str, str] = {
 def mood(status: str) -> str:
     """Whether the status of a guarantee, or the use of sets, is good or bad news, or open."""
     return _MOODS.get(status, "open")
+
+
+def sentence(text: str) -> str:
+    """A note as a sentence of its own.
+
+    >>> sentence("labels are late")
+    'Labels are late.'
+    """
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
 def both(status: str, usefulness: Mapping[str, Any] | None) -> str:
@@ -365,7 +374,7 @@ def learnt(numbers: Mapping[str, Any]) -> list[str]:
         f"So intervals reach {amount(known['below'])} below their centre and "
         f"{amount(known['above'])} above it, before past misses make them wider or narrower.",
     ]
-    if known["given"] > 0.005:
+    if known.get("given", 0.0) > 0.005:
         sentences.append(
             f"The ends that the model gave count for {100.0 * known['given']:.0f} %, and for the "
             "rest what was learnt."
@@ -424,23 +433,19 @@ def origin(numbers: Mapping[str, Any]) -> dict[str, str]:
         "Features": ", ".join(job.get("features", ())),
         "Asked": _asked(job.get("goal", {})),
         "Burn-in": _burn_in(numbers, job),
-        "Chosen": _chosen(numbers),
-        "Notes": ". ".join(note[:1].upper() + note[1:] for note in numbers.get("notes") or ()),
+        "Notes": " ".join(map(sentence, numbers.get("notes") or ())),
     }
     return {name: str(value) for name, value in entries.items() if value}
 
 
 def _asked(goal: Mapping[str, Any]) -> str:
-    parts = []
-    if goal:
-        held = goal.get("risk") == "coverage" and goal.get("coverage") is not None
-        named = f"coverage of {100.0 * goal['coverage']:.6g} %" if held else goal["risk"]
-        parts = [named if held else f"{named} at level {goal['level']:g}"]
-    if goal.get("gamma") is not None:
-        parts.append(f"γ = {goal['gamma']:g}")
-    if goal.get("support") is not None:
-        parts.append(f"labels from {goal['support'][0]} to {goal['support'][1]}")
-    return ", ".join(parts)
+    if not goal:
+        return ""
+    if "coverage" not in goal:
+        return f"{goal['risk']} at level {goal['level']:g}"
+    ends = goal.get("support")
+    limits = "" if ends is None else f", actual values from {ends[0]} to {ends[1]}"
+    return f"coverage of {100.0 * goal['coverage']:.6g} %{limits}"
 
 
 def _burn_in(numbers: Mapping[str, Any], job: Mapping[str, Any]) -> str:
@@ -450,14 +455,3 @@ def _burn_in(numbers: Mapping[str, Any], job: Mapping[str, Any]) -> str:
     most = job.get("burn_in_each", rows)
     of_each = f", at most {most:,} of each series" if numbers["streams"] > 1 else ""
     return f"the first {rows:,} rows{of_each}; they choose and are not judged"
-
-
-def _chosen(numbers: Mapping[str, Any]) -> str:
-    """What the burn-in took of what it tried."""
-    tried = numbers.get("tried") or ()
-    for row in tried:
-        if row["chosen"]:
-            return (
-                f"γ = {row['gamma']:.6g} and the stretching {row['stretch']}, of {len(tried)} tried"
-            )
-    return ""

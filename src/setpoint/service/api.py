@@ -87,7 +87,7 @@ class New(Struct, forbid_unknown_fields=True):
     preset: Literal["intervals", "label_sets"] | None = None
     coverage: float = 0.9
     support: tuple[float | None, float | None] | None = None
-    period: int = 0
+    period: int | None = None
     toml: str | None = None
 
 

@@ -14,7 +14,6 @@ from tempfile import SpooledTemporaryFile
 from typing import Any
 
 import msgspec
-import numpy as np
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -526,22 +525,24 @@ def _controller(asked: api.New) -> Controller:
 
     if (asked.preset is None) == (asked.toml is None):
         raise refusal(422, "a stream needs a preset or toml, one of them")
-    if asked.preset != "intervals" and (asked.support is not None or asked.period):
+    if asked.preset != "intervals" and (asked.support is not None or asked.period is not None):
         raise refusal(422, "support and period go with the preset intervals; toml has its own")
     if asked.toml is not None:
         controller = spec.from_toml(asked.toml)
     elif asked.preset == "label_sets":
         controller = presets.label_sets(asked.coverage)
     else:
-        low, high = asked.support or (None, None)
-        support = -inf if low is None else low, inf if high is None else high
+        support: Any = "learnt"
+        if asked.support is not None:
+            low, high = asked.support
+            support = -inf if low is None else low, inf if high is None else high
         controller = presets.intervals(asked.coverage, support=support, period=asked.period)
     check_work(controller, "the service")
     stage = controller.correction
-    if isinstance(stage, Correction) and np.prod(stage.table) > _NUMBERS:
+    if isinstance(stage, Correction) and stage.annex > _NUMBERS:
         raise InputError(
-            f"the service keeps {_NUMBERS:,} numbers of a season, got {np.prod(stage.table):,}: "
-            "use a shorter period, or setpoint.Stream in Python"
+            f"the service keeps {_NUMBERS:,} numbers of a season, got {stage.annex:,}: use a "
+            "shorter period, or setpoint.Stream in Python"
         )
     return controller
 

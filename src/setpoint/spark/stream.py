@@ -13,10 +13,11 @@ from setpoint.bulk.fleet import Fleet
 from setpoint.controller import Controller, matching
 from setpoint.errors import InputError, StateError
 from setpoint.spark.buckets import header_of
-from setpoint.spark.rows import Columns, Rows, grouped
+from setpoint.spark.rows import Rows, grouped
 from setpoint.spark.work import NEVER, STATUSES, Work, check_header
 from setpoint.state import State
 from setpoint.stream import Stream
+from setpoint.tape import Columns
 
 __all__ = ["METRICS", "SETTINGS", "Processor", "calibrate_stream", "first_header", "state_rows"]
 
