@@ -18,14 +18,10 @@ from setpoint.sets import QuantileScale
 from setpoint.steps import Fixed
 from setpoint_paper.models.lstm import (
     CHOSEN,
-    TABLE,
     LSTMSettings,
     QuantileLSTM,
     Scaling,
     _network,
-    combinations,
-    search,
-    validation_pinball,
 )
 
 SMALL = LSTMSettings(hidden=8, before=(6,), after=(5,), batch=16, learning_rate=5e-3)
@@ -352,38 +348,6 @@ def test_the_two_levels_are_those_that_predict_gives() -> None:
 
 
 # Settings and search
-
-
-def test_the_table_has_24_combinations_and_the_chosen_ones_are_among_them() -> None:
-    found = combinations()
-    assert len(set(found)) == 24
-    assert set(CHOSEN.values()) <= set(found)
-    assert {each.dropout for each in found} == {0.1}
-    assert combinations(LSTMSettings(batch=256))[0].batch == 256
-    assert set(TABLE) == {"before", "hidden", "after", "learning_rate"}
-
-
-def test_the_search_takes_the_least_pinball_loss_and_sees_no_later_row() -> None:
-    x, y = stream(120)
-    candidates = [replace(SMALL, learning_rate=rate) for rate in (1e-6, 1e-2, 1e-4)]
-    found = search(x, y, candidates, rows=(60, 100))
-    assert [each for each, _ in found.tried] == candidates
-    for settings, loss in found.tried:
-        model = QuantileLSTM(11, settings)
-        model.fit_scale(x[:100], y[:100])
-        assert loss == pytest.approx(pinball(run(model, x[:100], y[:100])[60:], y[60:100]))
-    assert found.settings.learning_rate == 1e-2
-    assert found.pinball == min(loss for _, loss in found.tried)
-    y[100:] = 1e6
-    assert validation_pinball(candidates[1], x, y, (60, 100)) == found.pinball
-
-
-@pytest.mark.slow
-def test_a_search_in_several_processes_finds_what_one_finds() -> None:
-    x, y = stream(40)
-    candidates = [replace(SMALL, learning_rate=rate) for rate in (1e-6, 1e-2, 1e-4)]
-    alone, several = (search(x, y, candidates, (20, 40), jobs=jobs) for jobs in (1, 2))
-    assert several == alone
 
 
 @pytest.mark.parametrize(

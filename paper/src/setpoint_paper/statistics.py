@@ -19,7 +19,7 @@ class Estimate(NamedTuple):
     middle: float
     low: float
     high: float
-    count: int
+    seeds: int
 
     @property
     def known(self) -> bool:

@@ -1,11 +1,12 @@
 """Claims about label sets, about F1 and about cost: single runs, judged without seeds."""
 
 from collections.abc import Mapping, Sequence
-from math import isnan, nan
-from typing import Any, NamedTuple
+from math import nan
+from typing import NamedTuple
 
 from setpoint_paper.claims.engine import Outcome, Verdict
 from setpoint_paper.classification.f1 import Held
+from setpoint_paper.classification.methods import Row
 from setpoint_paper.statistics import Estimate
 
 __all__ = ["Line", "lines"]
@@ -32,13 +33,12 @@ def _exact(margins: Mapping[str, float], judged: bool) -> Verdict:
 
 def lines(
     costs: Mapping[str, Sequence[float]],
-    classes: Sequence[Mapping[str, str]],
+    ran: Sequence[Row],
     held: Sequence[Held],
     *,
     judged: bool = True,
 ) -> list[Line]:
     """Every claim of this kind for which there are results."""
-    ran = [line for line in classes if (line["method"], line["pace"]) == ("controlled", "1")]
     found = [_cost(costs), _false_negatives(ran, judged), _f1(held, judged)]
     return [line for line in (*found, *_balance(ran, judged)) if line is not None]
 
@@ -58,16 +58,16 @@ def _cost(costs: Mapping[str, Sequence[float]]) -> Line | None:
     )  # fmt: skip
 
 
-def _false_negatives(ran: Sequence[Mapping[str, str]], judged: bool) -> Line | None:
-    several = [line for line in ran if line["family"] == "Multilabel"]
+def _false_negatives(ran: Sequence[Row], judged: bool) -> Line | None:
+    several = [row for row in ran if row.family == "Multilabel"]
     if not several:
         return None
     margins, told = {}, []
-    for line in several:
-        risk, level, bound = (100.0 * float(line[name]) for name in ("risk", "level", "bound"))
+    for row in several:
+        risk, level, bound = (100.0 * each for each in (row.risk, row.level, row.bound))
         if bound < level:
-            margins[line["stream"]] = bound - abs(risk - level)
-        told.append(f"{line['stream']} {risk:.2f} % of {level:.0f} %, bound ± {bound:.2f} points")
+            margins[row.stream] = bound - abs(risk - level)
+        told.append(f"{row.stream} {risk:.2f} % of {level:.0f} %, bound ± {bound:.2f} points")
     return Line(
         "abstract b", "the false negative rate can be controlled", "the false negative rate",
         _exact(margins, judged), f"within the theorem's bound: {'; '.join(told)}",
@@ -95,53 +95,31 @@ def _f1(held: Sequence[Held], judged: bool) -> Line | None:
     )  # fmt: skip
 
 
-def _balance(ran: Sequence[Mapping[str, str]], judged: bool) -> list[Line]:
-    known = {
-        (line["stream"], line["family"]): line
-        for line in ran
-        if line["unbalanced"] and line["family"] in ("Threshold", "Cumulative")
-    }
-    streams = list(dict.fromkeys(stream for stream, _ in known))
-    if not streams:
+def _balance(ran: Sequence[Row], judged: bool) -> list[Line]:
+    known = [row for row in ran if row.family == "Threshold"]
+    if not known:
         return []
-
-    def number(stream: str, family: str, name: str) -> float:
-        return 100.0 * float(known[stream, family].get(name) or nan)
-
-    apart = {each: number(each, "Threshold", "unbalanced") for each in streams}
-    chance = {each: number(each, "Threshold", "floor") for each in streams}
-    uneven = {each: apart[each] - 2.0 * chance[each] for each in streams}
-    gains: dict[str, Outcome] = {}
-    told: list[str] = []
-    for stream in streams:
-        line: Any = known[stream, "Threshold"]
-        if not line["balance_gain"]:
-            continue
-        gain, low, high = (float(line[f"balance_{end}"]) for end in ("gain", "low", "high"))
+    uneven = {row.stream: 100.0 * (row.unbalanced - 2.0 * row.floor) for row in known}
+    first = "; ".join(
+        f"{row.stream} {100.0 * row.unbalanced:.1f}, {100.0 * row.floor:.1f}" for row in known
+    )
+    gains = {}
+    for row in known:
+        low, high = row.balance_low, row.balance_high
         state = "for" if low > 0.0 else "against" if high < 0.0 else "open"
-        gains[stream] = Outcome(state, "", Estimate(gain, low, high, 1))
-        told.append(f"{stream} {gains[stream].estimate}")
-    first = "; ".join(f"{each} {apart[each]:.1f}, {chance[each]:.1f}" for each in streams)
-    lines = []
-    if not any(map(isnan, uneven.values())):
-        lines.append(
-            Line(
-                "G.a",
-                "threshold sets have unbalanced coverage",
-                "threshold sets unbalanced",
-                _exact(uneven, judged),
-                "points that the coverage of a class is from 90 % in the mean, more than twice "
-                f"what independent misses make (second): {first}",
-            )
-        )
-    lines.append(
+        gains[row.stream] = Outcome(state, "", Estimate(row.balance_gain, low, high, 1))
+    told = "; ".join(f"{stream} {each.estimate}" for stream, each in gains.items())
+    return [
         Line(
-            "G.b",
-            "cumulative sets are better balanced",
-            "cumulative sets better balanced",
+            "G.a", "threshold sets have unbalanced coverage", "threshold sets unbalanced",
+            _exact(uneven, judged),
+            "points that the coverage of a class is from 90 % in the mean, more than twice what "
+            f"independent misses make (second): {first}",
+        ),
+        Line(
+            "G.b", "cumulative sets are better balanced", "cumulative sets better balanced",
             Verdict(gains, judged),
             "points that the classes are nearer to 90 % with cumulative sets, interval of blocks "
-            f"of rows drawn again: {'; '.join(told)}",
-        )
-    )
-    return lines
+            f"of rows drawn again: {told}",
+        ),
+    ]  # fmt: skip

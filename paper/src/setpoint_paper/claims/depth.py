@@ -114,7 +114,7 @@ def _holds(risk: str, method: str) -> dict[str, Any]:
     return {
         "rule": "the tolerance of the frames judged less what the risk is above its level",
         "margins": margins("tolerance"), "against": margins("limit"), "unit": "points",
-        "shown": Shown(("registered",), "coverage" if risk == "image" else "centre_failure", method),
+        "shown": Shown(("registered",), f"{risk}_risk", method),
         "options": _CENTRE,
     }  # fmt: skip
 

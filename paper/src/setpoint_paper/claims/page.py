@@ -4,7 +4,7 @@ import csv
 import io
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from math import isnan, nan
@@ -19,6 +19,7 @@ from setpoint_paper.claims import classes, depth, tabular
 from setpoint_paper.claims.engine import Claim, Verdict
 from setpoint_paper.claims.hidden import hidden
 from setpoint_paper.classification.f1 import Held
+from setpoint_paper.classification.methods import Row as LabelRow
 from setpoint_paper.depth.runs import GEOMETRIES, METHOD_NAMES, NAMES, Row, read_csv
 from setpoint_paper.pages import fixed, number, percent, table
 from setpoint_paper.rows import parsed
@@ -47,7 +48,7 @@ class Stored:
 
     tabular: Mapping[str, Results]
     depth: Sequence[Row]
-    classes: Sequence[Mapping[str, str]]
+    classes: Sequence[LabelRow]
     held: Sequence[Held]
     quick: frozenset[str]
 
@@ -78,7 +79,7 @@ class Stored:
         lines, held = place("classification", ".csv"), place("f1", ".csv")
         return cls(
             found, rows,
-            [] if lines is None else list(csv.DictReader(io.StringIO(lines.read_text("utf-8")))),
+            [] if lines is None else parsed(LabelRow, lines.read_text("utf-8")),
             [] if held is None else parsed(Held, held.read_text("utf-8")), frozenset(quick),
         )  # fmt: skip
 
@@ -233,13 +234,17 @@ def _csv(tables: Sequence[_Judged], pixels: Sequence[_Judged]) -> str:
     rows.writerow(
         ["id", "column", "place", "state", "comparison", "median", "low", "high", "seeds"]
     )
-    for found, columns in ((tables, COLUMNS), (pixels, depth.COLUMNS)):
+    kinds: tuple[tuple[Sequence[_Judged], Sequence[Any]], ...] = (
+        (tables, COLUMNS),
+        (pixels, depth.COLUMNS),
+    )
+    for found, columns in kinds:
         for each in found:
             for verdict, column in zip(each.verdicts, columns, strict=True):
                 for place, (state, rival, margin) in verdict.places.items():
                     numbers = [f"{value:.6g}" for value in margin[:3]]
                     rows.writerow([each.claim.id, column.name, place, state, rival, *numbers,
-                                   margin.count])  # fmt: skip
+                                   margin.seeds])  # fmt: skip
     return buffer.getvalue()
 
 
@@ -389,7 +394,7 @@ def _places(stored: Stored) -> dict[str, str]:
     }
 
 
-_SHOWN = (
+_SHOWN: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("coverage", "coverage %", lambda value: percent(value)),
     ("mc", "MC", lambda value: fixed(value, 4)),
     ("msl", "MSL", lambda value: fixed(value, 3)),

@@ -198,7 +198,7 @@ CLAIMS = (
     ),
     Claim(
         "C.3.1a", "a bound of 9999 on θ is never reached", "θ never at 9999",
-        "9999 less the largest size of θ, under both risks; a seed whose safeguard at λ = ±10 acted is "
+        "9999 less the largest size of θ, under both risks; a seed whose safeguard acted is "
         "left out",
         lambda ask: {
             f"{each}, {risk}": 9999.0 - ask(each, "reached", risk)
@@ -230,7 +230,7 @@ CLAIMS = (
         Shown(STRETCHES, "coverage", "mc"),
     ),
     Claim(
-        "D.1.1k", "none and exponential converge faster to the level", "none and exponential sooner",
+        "D.1.1k", "none and exponential converge faster to the level", "none, exponential sooner",
         "over the first 1,000 steps, how much nearer to its level each is than each adaptive one",
         _sooner, "points", Shown(STRETCHES, "early"),
     ),

@@ -1,7 +1,7 @@
 """Label sets on streams that drift: three with one class a row, one with several labels.
 
-stream → online classifier → its probabilities (`tapes`) → every method (`methods`) → results and
-figures (`report`); and what becomes of F1 (`f1`).
+stream → online classifier → its probabilities (`tapes`) → the paper's families (`methods`) →
+results and figures; and what becomes of F1 (`f1`).
 """
 
 import os
@@ -9,17 +9,21 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from setpoint.errors import InputError
+from setpoint.metrics import set_sizes
 from setpoint_paper.classification.f1 import Held, lock_in
-from setpoint_paper.classification.methods import methods, paces
-from setpoint_paper.classification.report import Result, draw, write_csv
-from setpoint_paper.classification.tapes import LABEL_STREAMS, record
+from setpoint_paper.classification.methods import LEVEL, Outcome, Row, judged
+from setpoint_paper.classification.tapes import LABEL_STREAMS, Recorded, record
+from setpoint_paper.plotting import COLOURS, figure, legend, mark, save
 from setpoint_paper.rows import written
 
-__all__ = ["STREAMS", "reproduce"]
+__all__ = ["STREAMS", "draw", "reproduce"]
 
 STREAMS = LABEL_STREAMS
 """gas_drift, outdoor and power_supply at 90 % coverage, yeast at 10 % false negatives."""
+_WINDOW = 250
 
 
 def reproduce(
@@ -27,7 +31,7 @@ def reproduce(
     streams: Sequence[str] = STREAMS,
     quick: bool = False,
     out: str | os.PathLike[str] = "results",
-) -> list[Result]:
+) -> list[Row]:
     """Runs the experiment and stores its results and figures.
 
     Writes `classification.csv`, `f1.csv` and a figure for each stream; `-quick` follows the names
@@ -40,27 +44,50 @@ def reproduce(
     quick
         Only the first rows of each stream.
     out
-        The folder for tables and figures.
+        The folder for results and figures.
     """
     asked = tuple(dict.fromkeys(streams))
     if not asked or not set(asked) <= set(STREAMS):
         raise InputError(
             f"streams must be some of {', '.join(STREAMS)}, got {', '.join(streams)!r}"
         )
-    folder = Path(out)
+    folder, end = Path(out), "-quick" * quick
     folder.mkdir(parents=True, exist_ok=True)
-    results, end = [], "-quick" * quick
+    rows = []
     for name in asked:
         began = time.perf_counter()
         recorded = record(name, quick=quick)
-        result = Result(recorded, methods(recorded), paces(recorded))
-        draw(result, folder / f"classification{end}_{name}.png")
-        results.append(result)
+        outcomes = judged(recorded)
+        draw(recorded, outcomes, folder / f"classification{end}_{name}.png")
+        rows += [each.row for each in outcomes]
         print(
             f"{name}: {len(recorded.y):,} rows in {time.perf_counter() - began:.0f} s", flush=True
         )
-    write_csv(results, folder / f"classification{end}.csv")
+    path = folder / f"classification{end}.csv"
+    path.write_text(written(Row, rows), encoding="utf-8")
     if "yeast" in asked:
         (folder / f"f1{end}.csv").write_text(written(Held, lock_in(quick)), encoding="utf-8")
-    print(f"Results: {folder / f'classification{end}.csv'}; `setpoint-paper summary` judges them.")
-    return results
+    print(f"Results: {path}; `setpoint-paper summary` judges them.")
+    return rows
+
+
+def draw(recorded: Recorded, outcomes: Sequence[Outcome], path: Path) -> Path:
+    """Coverage (or false negatives) in % and set size, means over windows, one panel each."""
+    made, panels = figure(2, 1, sharex=True, height=2.1)
+    upper, lower = panels[:, 0]
+    moments = [row for row, _ in recorded.marks if row > recorded.begin]
+    mark(upper, level=100.0 * (LEVEL if recorded.several else 1.0 - LEVEL), at=moments)
+    mark(lower, at=moments)
+    for each, colour in zip(outcomes, ("blue", "vermilion"), strict=False):
+        losses = each.losses if recorded.several else 1.0 - each.losses
+        for panel, values in ((upper, 100.0 * losses), (lower, set_sizes(each.masks))):
+            known = np.where(np.isnan(values), np.nanmean(values), values)
+            width = min(_WINDOW, len(known))
+            means = np.convolve(known, np.ones(width) / width, "valid")
+            rows = recorded.begin + width + np.arange(len(means))
+            panel.plot(rows, means, color=COLOURS[colour], linewidth=1.1, label=each.row.family)
+    upper.set_title(recorded.name)
+    upper.set_ylabel("false negatives, %" if recorded.several else "coverage, %")
+    lower.set_ylabel("labels in a set")
+    lower.set_xlabel("row")
+    return save(legend(made), path)

@@ -21,7 +21,7 @@ from setpoint_paper.datasets.tabular import (
     true_quantiles,
     wind,
 )
-from setpoint_paper.datasets.values import Dataset, LabelDataset, MultiLabelDataset
+from setpoint_paper.datasets.values import Dataset, LabelDataset
 
 __all__ = [
     "KITTI_DRIVES",
@@ -33,7 +33,6 @@ __all__ = [
     "Frames",
     "Jitter",
     "LabelDataset",
-    "MultiLabelDataset",
     "Split",
     "View",
     "energy",

@@ -7,7 +7,7 @@ from setpoint._check import choice
 from setpoint_paper.datasets.files import Folder
 from setpoint_paper.datasets.labelled import gas_drift, outdoor, power_supply, yeast
 from setpoint_paper.datasets.tabular import energy, power, prices, synthetic, traffic, wind
-from setpoint_paper.datasets.values import Dataset, LabelDataset, MultiLabelDataset
+from setpoint_paper.datasets.values import Dataset, LabelDataset
 
 __all__ = ["load", "names"]
 
@@ -19,7 +19,7 @@ _TABULAR: dict[str, Callable[..., Dataset]] = {
     "wind": wind,
     "prices": prices,
 }
-_LABELLED: dict[str, Callable[..., LabelDataset | MultiLabelDataset]] = {
+_LABELLED: dict[str, Callable[..., LabelDataset]] = {
     "gas_drift": gas_drift,
     "outdoor": outdoor,
     "power_supply": power_supply,
@@ -43,7 +43,7 @@ def names(kind: str = "all") -> tuple[str, ...]:
 
 def load(
     name: str, *, folder: Folder = None, rows: int | None = None, download: bool = True
-) -> Dataset | LabelDataset | MultiLabelDataset:
+) -> Dataset | LabelDataset:
     """A data set by its name, with the options that every loader has.
 
     >>> load("synthetic", rows=100)
@@ -53,7 +53,5 @@ def load(
     if name == "synthetic":
         return synthetic() if rows is None else synthetic(rows)
     made: dict[str, Callable[..., Any]] = {**_TABULAR, **_LABELLED}
-    got: Dataset | LabelDataset | MultiLabelDataset = made[name](
-        folder=folder, rows=rows, download=download
-    )
+    got: Dataset | LabelDataset = made[name](folder=folder, rows=rows, download=download)
     return got

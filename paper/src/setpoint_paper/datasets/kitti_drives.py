@@ -1,5 +1,6 @@
 """The paper's drives of KITTI: colours of the right camera and annotated depth maps."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from setpoint._check import whole
@@ -32,6 +33,7 @@ def kitti(
     folder: Folder = None,
     *,
     annotated: Folder = None,
+    drives: Sequence[str] = tuple(KITTI_DRIVES),
     frames: int | None = 10_000,
     view: View | None = _PAPER_VIEW,
     fill: bool = False,
@@ -57,6 +59,8 @@ def kitti(
         Where the drives are; None: the folder kitti in the one that SETPOINT_DATA names.
     annotated
         Where the depth maps are, when not in `folder` too.
+    drives
+        Names of drives, in the order wanted.
     frames
         At most so many frames from the start; None: all.
     view
@@ -81,11 +85,12 @@ def kitti(
     maps = raw if annotated is None else named_folder(annotated) or raw
     files: list[tuple[str, Path, Path]] = []
     notes = []
-    for drive, expected in KITTI_DRIVES.items():
+    for drive in drives:
         if left is not None and len(files) >= left:
             break
         found = _drive(raw, maps, drive)
         files += found
+        expected = KITTI_DRIVES.get(drive, len(found))
         if len(found) != expected:
             notes.append(f"{drive} has {len(found)} annotated frames here, not {expected}")
     return Frames(

@@ -66,7 +66,10 @@ def comparisons(rows: Sequence[Row], stem: Path) -> list[Path]:
         ("risks", (shown,), ("single", "max_bare", "max")),
         ("max-mean", (shown,), ("max", "mean", "max_bare", "mean_bare")),
     )
-    return [compare(rows, *asked, _named(stem, f"-{name}")) for name, *asked in compared]
+    return [
+        compare(rows, heuristics, methods, _named(stem, f"-{name}"))
+        for name, heuristics, methods in compared
+    ]
 
 
 def picture(frame: Frame, frames: Frames, lam: float, path: Path) -> Path:

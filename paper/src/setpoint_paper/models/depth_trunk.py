@@ -96,6 +96,7 @@ class Small(nn.Module):
     def __init__(self, channels: tuple[int, ...], residuals: bool = False) -> None:
         super().__init__()
         self.trunk, self.residuals = Trunk(channels), residuals
+        self.level: Tensor
         self.register_buffer("level", torch.tensor(1.0, dtype=torch.float64))
 
     def begin(self, known: Tensor) -> None:
@@ -108,7 +109,8 @@ class Small(nn.Module):
 
     def forward(self, rgb: Tensor) -> Tensor:
         """Maps (n, H, W) for images (n, 3, H, W) in [0, 1]."""
-        numbers, level = self.trunk(rgb), float(self.level)
+        numbers: Tensor = self.trunk(rgb)
+        level = float(self.level)
         if self.residuals:  # softplus(0) = log 2
             return (level / float(np.log(2.0))) * functional.softplus(numbers)
         return level * numbers.clamp(-_FARTHEST, _FARTHEST).exp()

@@ -273,6 +273,7 @@ class TorchDepth:
         found = self._maps([x for x, _ in pairs])
         truth = torch.stack([y.to(found.device) for _, y in pairs])
         valid = ~truth.isnan()
+        assert self.optimiser is not None  # who has none learns nothing
         self.optimiser.zero_grad()
         if self._loss in _ALL_AT_ONCE:
             loss = self._loss(found, truth.nan_to_num(0.0), valid)
