@@ -44,7 +44,7 @@ class ByHand:
         self.cells = np.zeros((features + 1, 17, 3))
         self.tables = {P: np.zeros((P, 2)) for P in ([period] if period else self.periods)}
         self.fit = np.zeros((7, 4))
-        self.born, self.pick, self.ee, self.ss2 = 0, None, 1.0, 1.0
+        self.born, self.pick, self.ee, self.ss2, self.weight = 0, None, 1.0, 1.0, 0.0
 
     def at(self, i: int, value: float) -> float | None:
         if value != value:
@@ -127,11 +127,10 @@ class ByHand:
         self.B += beta * (omega * X * e - self.B)
         diagonal = self.ridge * self.ss**2 * np.array([1.0] * 3 + [2.0] * (len(X) - 3))
         M = self.A + np.diag(diagonal)
-        for _ in range(2):  # Gauss and Seidel, the first three together
-            w = self.w
-            w[:3] = np.linalg.solve(M[:3, :3], self.B[:3] - M[:3, 3:] @ w[3:])
-            for i in range(3, len(w)):
-                w[i] += (self.B[i] - M[i] @ w) / M[i, i]
+        w = self.w  # a round of Gauss and Seidel, the first three together
+        w[:3] = np.linalg.solve(M[:3, :3], self.B[:3] - M[:3, 3:] @ w[3:])
+        for i in range(3, len(w)):
+            w[i] += (self.B[i] - M[i] @ w) / M[i, i]
         rest, distance = rho, abs(rho)
         self.learn_season(e - mean, distance, beta, time)
         self.sf += max(self.fast, b) * (distance - self.sf)
@@ -169,16 +168,20 @@ class ByHand:
             self.ee += beta * (e * e - self.ee)
             self.ss2 += beta * (s * s - self.ss2)
             if not self.born:
-                rate = max(0.002, 1 / self.n)
-                waves = [((t < 0.5) * 2 - 1, (0.25 <= t < 0.75) * 2 - 1)
-                         for t in (time % P / P for P in self.periods)]  # fmt: skip
-                target = np.array([(a * e, b * e, a * s, b * s) for a, b in waves])
-                self.fit += rate * (target - self.fit)
+                self.weight += 1
+                for row, P in zip(self.fit, self.periods, strict=True):
+                    quarter = 4 * (time % P) // P
+                    sign = 1 if quarter < 2 else -1
+                    row[quarter % 2] += sign * e
+                    row[2 + quarter % 2] += sign * s
+                weight = self.weight
+                if weight >= 640:
+                    self.fit, self.weight = 0.8 * self.fit, 0.8 * weight
                 squares = self.fit**2
-                loud = (squares[:, 0] + squares[:, 1] > 12 * rate * self.ee) | (
-                    squares[:, 2] + squares[:, 3] > 12 * rate * self.ss2
+                loud = (squares[:, 0] + squares[:, 1] > 6 * weight * self.ee) | (
+                    squares[:, 2] + squares[:, 3] > 6 * weight * self.ss2
                 )
-                if (loud & (self.n > np.array(self.periods))).any():
+                if self.n % 8 == 0 and (loud & (self.n > np.array(self.periods))).any():
                     self.born, self.fit = 1, np.zeros((7, 4))
                 return
             worth = {}

@@ -239,7 +239,8 @@ class Intervals:
         """Nothing is known; the tails are those of errors that fall off exponentially."""
         tail, count = -log(self.level), len(self.features)
         sums, weights, scales, _, scouts = table_at(count)
-        table = [0.0] * (scouts + (SCOUT * len(CANDIDATES) if self.period is None else 0))
+        looks = SCOUT * len(CANDIDATES) + 1 if self.period is None else 0
+        table = [0.0] * (scouts + looks)
         memory = Memory(width=tail, low_tail=tail, high_tail=tail, born=float(bool(self.period)))
         if self.prior:
             own, core = self.prior[: len(Memory._fields)], self.prior[len(Memory._fields) :]

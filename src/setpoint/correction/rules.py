@@ -359,7 +359,7 @@ def learn(
                     table, scouts, int(base[13]), labels, habit, ratio, surprise, errors, surprises
                 ):
                     grown = 1.0
-                    for i in range(scouts, scouts + SCOUT * len(CANDIDATES)):
+                    for i in range(scouts, scouts + SCOUT * len(CANDIDATES) + 1):
                         table[i] = 0.0
             else:
                 season = float(candidates_worth(
@@ -408,9 +408,9 @@ def _regress(
 ) -> None:  # fmt: skip
     """Error: moves the averages, in which a far label weighs less, and the weights after them.
 
-    Two rounds of Gauss and Seidel from where the weights were, the first three of them together:
-    they follow the solution of the ridge regression, which moves little with a label, and need no
-    room of their own.
+    A round of Gauss and Seidel from where the weights were, the first three of them together: they
+    follow the solution of the ridge regression, which moves little with a label, and need no room
+    of their own.
     """
     at = 0
     for i in range(n):
@@ -427,30 +427,29 @@ def _regress(
     c11 = _root(table[2] + penalty - c10 * c10, table[2])
     c21 = (table[4] - c20 * c10) / c11
     c22 = _root(table[5] + penalty - c20 * c20 - c21 * c21, table[5])
-    for _ in range(2):
-        z0, z1, z2, at = table[products], table[products + 1], table[products + 2], 6
-        for j in range(3, n):
-            w = table[weights + j]
-            z0, z1, z2 = z0 - table[at] * w, z1 - table[at + 1] * w, z2 - table[at + 2] * w
-            at += j + 1
-        z0 /= c00
-        z1 = (z1 - c10 * z0) / c11
-        z2 = (z2 - c20 * z0 - c21 * z1) / c22 / c22
-        z1 = (z1 - c21 * z2) / c11
-        z0 = (z0 - c10 * z1 - c20 * z2) / c00
-        table[weights], table[weights + 1], table[weights + 2] = _sane(z0), _sane(z1), _sane(z2)
-        at = 6
-        for i in range(3, n):
-            left = table[products + i]
-            for j in range(i):
-                left -= table[at + j] * table[weights + j]
-            below = at + i
-            for j in range(i + 1, n):
-                below += j
-                left -= table[below] * table[weights + j]
-            at += i + 1
-            pivot = table[at - 1] + _SHY * penalty
-            table[weights + i] = _sane(left / pivot) if pivot > 0.0 else 0.0
+    z0, z1, z2, at = table[products], table[products + 1], table[products + 2], 6
+    for j in range(3, n):
+        w = table[weights + j]
+        z0, z1, z2 = z0 - table[at] * w, z1 - table[at + 1] * w, z2 - table[at + 2] * w
+        at += j + 1
+    z0 /= c00
+    z1 = (z1 - c10 * z0) / c11
+    z2 = (z2 - c20 * z0 - c21 * z1) / c22 / c22
+    z1 = (z1 - c21 * z2) / c11
+    z0 = (z0 - c10 * z1 - c20 * z2) / c00
+    table[weights], table[weights + 1], table[weights + 2] = _sane(z0), _sane(z1), _sane(z2)
+    at = 6
+    for i in range(3, n):
+        left = table[products + i]
+        for j in range(i):
+            left -= table[at + j] * table[weights + j]
+        below = at + i
+        for j in range(i + 1, n):
+            below += j
+            left -= table[below] * table[weights + j]
+        at += i + 1
+        pivot = table[at - 1] + _SHY * penalty
+        table[weights + i] = _sane(left / pivot) if pivot > 0.0 else 0.0
 
 
 def _sane(weight: float) -> float:

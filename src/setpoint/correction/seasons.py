@@ -1,10 +1,10 @@
 """A season: what errors were like at this phase of it, one that is given or one that is found.
 
-A stream that looks for its season keeps four numbers for each candidate, its *scout*: how the
-errors and their sizes go with two square waves of that period, a quarter of it apart. Once one of
-them stands out, the *annex* comes into being: for every candidate a table with the mean error and
-the mean size of each phase. From then on the four numbers say how well each table tells what comes,
-and the best one is used as long as it is worth it.
+A stream that looks for its season keeps four numbers for each candidate, its *scout*: by how much
+errors, and their sizes, are larger in one quarter of that period than in the opposite one. Once one
+of them stands out, the *annex* comes into being: for every candidate a table with the mean error
+and the mean size of each phase. From then on the four numbers say how well each table tells what
+comes, and the best one is used as long as it is worth it.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ __all__ = [
 CANDIDATES = (7, 12, 24, 48, 96, 144, 168)
 """The periods that are looked for, in rows."""
 SCOUT = 4
-_RATE, _QUIET, _LOUD = 0.2, 0.002, 12.0
+_RATE, _LOUD, _MOST, _KEPT = 0.2, 6.0, 640.0, 0.8
 _WORTH, _STAY, _LONGER = 0.02, 1.2, 1.1
 
 
@@ -105,21 +105,32 @@ def stands_out(
 ) -> bool:  # fmt: skip
     """Moves the scouts; whether one of them has found more than chance would leave.
 
-    `errors` and `surprises` are the mean squares of what the scouts follow.
+    `errors` and `surprises` are the mean squares of what the scouts follow. Each label falls into
+    one quarter of each period, and is added to, or taken from, the sum of its quarter and the
+    opposite one. The number behind the scouts is how many labels count; now and then all are
+    lessened, so that old ones are forgotten.
     """
-    rate = 1.0 / labels
-    rate = rate if rate > _QUIET else _QUIET
-    most_errors, most_surprises, found = _LOUD * rate * errors, _LOUD * rate * surprises, False
+    end = at + SCOUT * len(CANDIDATES)
+    weight, scout = table[end] + 1.0, at
+    table[end] = weight
     for period in CANDIDATES:
-        place = 4 * (time % period)
-        wave = error if place < 2 * period else -error
-        late = (place >= period) & (place < 3 * period)
-        a = table[at] + rate * (wave - table[at])
-        b = table[at + 1] + rate * ((error if late else -error) - table[at + 1])
-        wave = surprise if place < 2 * period else -surprise
-        c = table[at + 2] + rate * (wave - table[at + 2])
-        d = table[at + 3] + rate * ((surprise if late else -surprise) - table[at + 3])
-        table[at], table[at + 1], table[at + 2], table[at + 3] = a, b, c, d
+        quarter = 4 * (time % period) // period
+        place = scout + (quarter & 1)
+        if quarter < 2:
+            table[place] += error
+            table[place + 2] += surprise
+        else:
+            table[place] -= error
+            table[place + 2] -= surprise
+        scout += SCOUT
+    if weight >= _MOST:
+        for place in range(at, end + 1):
+            table[place] *= _KEPT
+    if int(labels) % 8 > 0:
+        return False
+    found, most_errors, most_surprises = False, _LOUD * weight * errors, _LOUD * weight * surprises
+    for period in CANDIDATES:
+        a, b, c, d = table[at], table[at + 1], table[at + 2], table[at + 3]
         loud = (a * a + b * b > most_errors) | (c * c + d * d > most_surprises)
         found |= loud & (labels > period + habit)
         at += SCOUT

@@ -17,7 +17,7 @@ from setpoint.bulk.states import first_unsound, refusal, rows_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.plan import TWO_SIDED, plan
-from setpoint.sets.family import Arranges
+from setpoint.sets.family import Arranges, Codes
 from setpoint.spark.buckets import Bucket, Ids, Receipts, joined, matches, pack, taken, unpack
 
 __all__ = ["NEVER", "STATUSES", "Work", "check_header", "form_of"]
@@ -182,8 +182,10 @@ class _Batch:
         form = form_of(work.controller, columns)
         read = [np.asarray(columns[name], np.float64) for name in form]
         self.columns: tuple[Array, ...] = tuple(read)
-        if form != work.controller.reader.columns:
-            self.columns = work.controller.reader.arranged(form, read)
+        reader = work.controller.reader
+        known = reader.features if isinstance(reader, Codes) else ()
+        if form != reader.columns or known:
+            self.columns = reader.arranged(form, read)
         self.given = columns.get("id")
         count = len(self.time)
         ids = np.zeros(count) if self.given is None else np.asarray(self.given)
@@ -194,7 +196,8 @@ class _Batch:
             raise InputError("late='accept' needs ids: without them an old row may count twice")
         self.asks = np.ones(count, bool)
         if self.given is not None:
-            self.asks = ~np.logical_and.reduce([np.isnan(column) for column in read])
+            ends = [column for name, column in zip(form, read, strict=True) if name not in known]
+            self.asks = ~np.logical_and.reduce([np.isnan(column) for column in ends])
         self.labelled = self.y == self.y
         self._check(columns["key"])
         self.place = self._places(columns["key"])
