@@ -28,7 +28,7 @@ from setpoint.errors import (
     TakenOver,
     WriteError,
 )
-from setpoint.store import migrations, restore
+from setpoint.store import migrations
 from tests.stored import CONTROLLER, RISK, events, reference, same
 
 ROOT = Path(__file__).parents[1]
@@ -411,7 +411,7 @@ def test_a_backup_comes_back_after_a_kill_whatever_the_log_holds(tmp_path: Path)
             path.unlink()  # the log alone is left
         elif number % 3 == 2:
             path.write_bytes(b"damaged" * 1000)
-        kept = restore(path, tmp_path / "backup")
+        kept = sp.Store.restore(path, tmp_path / "backup")
         assert (kept is None) == (number % 3 == 1)
         with sp.Store(path) as store:
             same(store, reference(sent[:done]))
@@ -429,11 +429,11 @@ def test_a_store_in_use_is_not_restored_over(tmp_path: Path) -> None:
         store.apply(events(10))
         store.export_streams(tmp_path / "backup")
         with pytest.raises(WriteError, match="is in use: stop the service"):
-            restore(tmp_path / "a", tmp_path / "backup")
+            sp.Store.restore(tmp_path / "a", tmp_path / "backup")
         same(store, reference(events(10)))
         store.export_streams(tmp_path / "one", ["a"])
     with pytest.raises(DataError, match="these are single streams: import them"):
-        restore(tmp_path / "a", tmp_path / "one")
+        sp.Store.restore(tmp_path / "a", tmp_path / "one")
     with sp.Store(tmp_path / "a") as store:
         same(store, reference(events(10)))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "backup", "one"]

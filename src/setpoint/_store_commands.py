@@ -85,9 +85,7 @@ def restore_store(store: Where, file: File) -> None:
     Stop the service first. A SQLite file is replaced whole, its log with it, and kept beside as
     NAME.before. Events since the backup are to be sent again, by their ids.
     """
-    from setpoint.store import restore
-
-    kept = restore(store, file)
+    kept = setpoint.Store.restore(store, file)
     typer.echo(f"restored {store}" + ("" if kept is None else f"; before it was {kept}"))
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import setpoint as sp
 from setpoint.errors import StateError, TakenOver, UnknownStream, WriteError
-from setpoint.store import postgres, restore
+from setpoint.store import postgres
 from setpoint.store.migrations import MIGRATIONS
 from setpoint.store.postgres import PostgreSQL
 from tests.postgres import Server
@@ -243,7 +243,7 @@ def test_streams_go_from_one_database_to_the_other_and_back(address: str, tmp_pa
         lite.export_streams(tmp_path / "backup")
     with sp.Store(address, takes_back=True) as owner:
         owner.stream("old", CONTROLLER).predict((0, 1), 1)
-        restore(address, tmp_path / "backup")
+        sp.Store.restore(address, tmp_path / "backup")
         with pytest.raises(UnknownStream):  # what was there before is gone, for its owner too
             owner.stream("old")
         assert list(owner.lines()) == whole
@@ -256,7 +256,7 @@ def test_streams_go_from_one_database_to_the_other_and_back(address: str, tmp_pa
         owner.delete("spring")
         same(owner, reference(sent))
         owner.export_streams(tmp_path / "again")
-    assert restore(tmp_path / "b", tmp_path / "again") is None
+    assert sp.Store.restore(tmp_path / "b", tmp_path / "again") is None
     with sp.Store(tmp_path / "b") as lite:
         same(lite, reference(sent))
         assert lite._settings["history"] == 99

@@ -238,7 +238,8 @@ class Operation(NamedTuple):
 
 _STATUS = {
     "400": "not JSON", "401": "no token, or one that is not known", "403": "the token allows less",
-    "404": "no such stream or prediction", "409": "not as things are",
+    "404": "no such stream or prediction", "405": "this path knows other methods",
+    "409": "not as things are",
     "410": "the prediction was given up", "413": "too large", "415": "not JSON by its name",
     "422": "a value that cannot be", "429": "too many events wait", "503": "no database now",
 }  # fmt: skip

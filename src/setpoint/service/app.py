@@ -325,13 +325,20 @@ class Service:
         """A stream as lines, from a connection of its own: it may take long."""
         name = name_in(request)
         await self._known(name)
+        file = SpooledTemporaryFile(self.limits.body)  # noqa: SIM115 - closed when all is sent
 
-        def lines() -> Iterator[bytes]:
+        def write() -> None:
             with self.opened() as store:
-                yield from store.lines([name])
+                file.writelines(store.lines([name]))
+            file.seek(0)
 
-        content = iter(()) if request.method == "HEAD" else lines()
-        return StreamingResponse(content, 200, _HEADERS, wire.LINES.decode())
+        def content() -> Iterator[bytes]:
+            with file:
+                while chunk := file.read(1 << 18):
+                    yield chunk
+
+        await asyncio.get_running_loop().run_in_executor(None, write)
+        return StreamingResponse(content(), 200, _HEADERS, wire.LINES.decode())
 
     async def take_in(self, request: Request) -> api.Summary:
         """Takes in a stream that was exported, under the name in the path."""

@@ -34,7 +34,7 @@ from setpoint.store.events import (
 )
 from setpoint.stream import Stream
 
-__all__ = ["Live", "encode"]
+__all__ = ["Live", "check_same", "encode", "toml_of"]
 
 encode = JSONEncoder(check_circular=False).encode
 """A value as JSON."""
@@ -467,3 +467,23 @@ def _updated(row: Row, y: Any) -> tuple[Any, bool | None]:
 
 def _json(value: Any) -> str:
     return repr(value) if type(value) is float and isfinite(value) else encode(value)
+
+
+def toml_of(controller: Controller) -> str:
+    """A controller as a store keeps it."""
+    try:
+        return spec.to_toml(controller)
+    except errors.SpecError as error:
+        raise StateError(f"a store keeps its controller as text, and {error}") from error
+
+
+def check_same(what: str, before: Controller, controller: Controller) -> None:
+    """Refuses another controller, and says in which line it differs first."""
+    if before == controller:
+        return
+    pairs = zip(*(toml_of(each).splitlines() for each in (before, controller)), strict=False)
+    mine, other = next((pair for pair in pairs if pair[0] != pair[1]), ("more", "less"))
+    raise StateError(
+        f"{what} belongs to another controller: it has {mine!r}, the controller given has "
+        f"{other!r}; leave the controller out, or begin another"
+    )

@@ -5,16 +5,17 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from setpoint._files import sync_folder
 from setpoint.errors import StateError, WriteError
 from setpoint.store.database import ROW, Tables
 from setpoint.store.migrations import MIGRATIONS
 
-__all__ = ["SQLite", "file_of"]
+__all__ = ["SQLite", "check_alone", "file_of", "swap"]
 
 _MADE = f"INSERT INTO predictions (stream, {ROW}, crc) VALUES ", ""
 _CLOSED = (
@@ -154,3 +155,44 @@ def file_of(where: str | os.PathLike[str]) -> Path | None:
     if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
         return None
     return Path(where) / "streams.sqlite" if Path(where).is_dir() else Path(where)
+
+
+def swap(fresh: Path, path: Path) -> Path | None:
+    """Puts a new database file in the place of another; where the other one is now.
+
+    Its log is taken in first, so that nothing of it can come back. Nobody may be using it.
+    """
+    before = path.with_name(f"{path.name}.before")
+    known = path.exists()
+    if not known:
+        pass
+    elif check_alone(path):
+        with suppress(FileNotFoundError):
+            before.unlink()
+        os.link(path, before)  # so that there is a file at the path all the time
+    else:
+        os.replace(path, before)
+    for end in ("-wal", "-shm"):  # of a damaged file, or of one that was deleted
+        rest = Path(f"{path}{end}")
+        if rest.exists():
+            os.replace(rest, f"{path}.before{end}")
+    os.replace(fresh, path)
+    sync_folder(path.parent)
+    return before if known else None
+
+
+def check_alone(path: Path) -> bool:
+    """Takes in the log of a database that nobody uses; False if the file is damaged."""
+    database = sqlite3.connect(path, timeout=1.0, isolation_level=None)
+    try:
+        database.execute("PRAGMA journal_mode = DELETE").fetchall()
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            told = f"{path} is in use: stop the service and every process that uses it"
+            raise WriteError(errno.EBUSY, told) from error
+        return False
+    except sqlite3.Error:
+        return False
+    finally:
+        database.close()
+    return True

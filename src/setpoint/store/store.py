@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from itertools import pairwise
 from json import loads
 from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from setpoint import errors, spec
@@ -32,8 +34,8 @@ from setpoint.store.events import (
     quoted,
     refused,
 )
-from setpoint.store.live import Live, encode
-from setpoint.store.sqlite import SQLite, file_of
+from setpoint.store.live import Live, check_same, encode, toml_of
+from setpoint.store.sqlite import SQLite, check_alone, file_of, swap
 from setpoint.store.stored import StoredStream
 from setpoint.stream import Stream
 from setpoint.summary import RECENT, StreamSummary, summarise
@@ -111,7 +113,7 @@ class Store:
         takes_back: bool = False,
     ) -> None:
         given: dict[str, Any] = {
-            "controller": None if controller is None else _toml(controller),
+            "controller": None if controller is None else toml_of(controller),
             "max_pending": None if max_pending is None else whole(max_pending, "max_pending", 1),
             "overflow": None
             if overflow is None
@@ -133,7 +135,7 @@ class Store:
         try:
             saved = {name: loads(text) for name, text in self._database.settings().items()}
             if controller is not None and "controller" in saved:
-                _same("the store", spec.from_toml(saved["controller"]), controller)
+                check_same("the store", spec.from_toml(saved["controller"]), controller)
                 del given["controller"]
             self._settings: dict[str, Any] = {**_SETTINGS, **saved, **given}
             if given:
@@ -269,7 +271,7 @@ class Store:
                 parts = {part: past[part] for part in names}
                 live.stream.restore({**live.stream.content(), **parts})
             if controller is not None and spec.from_toml(live.first) != controller:
-                _same(f"the stream {quoted(name)}", live.stream.controller, controller)
+                check_same(f"the stream {quoted(name)}", live.stream.controller, controller)
             live.dirty = live.epoch == 0
         return StoredStream(self, name)
 
@@ -398,6 +400,31 @@ class Store:
         with copies.lines_of(lines) as source:
             return self._take_in(source, name)
 
+    @classmethod
+    def restore(
+        cls,
+        where: str | os.PathLike[str],
+        lines: Iterable[bytes] | str | os.PathLike[str],
+    ) -> Path | None:
+        """Makes a store what it was when the whole of it was exported.
+
+        Nobody may be using the store. A SQLite file is replaced in one step, its log with it; the
+        earlier file is kept beside it, and its path is returned.
+        """
+        target = file_of(where)
+        with copies.lines_of(lines) as source:
+            if target is None:
+                with cls(where) as store:
+                    store._take_in(source, whole=True)
+                return None
+            if target.exists():
+                check_alone(target)
+            with TemporaryDirectory(prefix=".restoring", dir=target.parent) as folder:
+                fresh = Path(folder) / target.name
+                with cls(fresh) as store:
+                    store._take_in(source, whole=True)
+                return swap(fresh, target)
+
     def _take_in(
         self, lines: Iterable[bytes], name: str | None = None, *, whole: bool = False
     ) -> list[str]:
@@ -447,7 +474,7 @@ class Store:
 
     def _new(self, name: str, controller: Controller | None) -> Live:
         if controller is not None:
-            _toml(controller)
+            toml_of(controller)
         elif "controller" in self._settings:
             controller = spec.from_toml(self._settings["controller"])
         else:
@@ -553,22 +580,3 @@ def _database(where: str | os.PathLike[str]) -> Database:
 
         return PostgreSQL(str(where))
     return SQLite(where)
-
-
-def _toml(controller: Controller) -> str:
-    try:
-        return spec.to_toml(controller)
-    except errors.SpecError as error:
-        raise StateError(f"a store keeps its controller as text, and {error}") from error
-
-
-def _same(what: str, before: Controller, controller: Controller) -> None:
-    """Refuses another controller, and says in which line it differs first."""
-    if before == controller:
-        return
-    pairs = zip(*(_toml(each).splitlines() for each in (before, controller)), strict=False)
-    mine, other = next((pair for pair in pairs if pair[0] != pair[1]), ("more", "less"))
-    raise StateError(
-        f"{what} belongs to another controller: it has {mine!r}, the controller given has "
-        f"{other!r}; leave the controller out, or begin another"
-    )
