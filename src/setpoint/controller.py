@@ -12,11 +12,11 @@ from typing import Any
 
 from setpoint._check import choice, doubt_level, finite, interval
 from setpoint.combine import Combine, Max
-from setpoint.correction import Correction
+from setpoint.correction import Correction, Rescores
 from setpoint.errors import InputError
 from setpoint.losses import Keeps, Misses, declaration, fits
 from setpoint.recursion import Memory
-from setpoint.sets.family import Columns, Family, Remembers, Sides
+from setpoint.sets.family import Classed, Columns, Family, Remembers, Sides
 from setpoint.state import State
 from setpoint.steps import Accounts, Scored, Step
 from setpoint.stretches import Identity, Stretch
@@ -125,7 +125,7 @@ class Controller:
     risks: tuple[Risk, ...]
     stretch: Stretch
     combine: Combine
-    correction: Correction | None
+    correction: Correction | Rescores | None
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Controller:
         risks: Risk | Iterable[Risk],
         stretch: Stretch | None = None,
         combine: Combine | None = None,
-        correction: Correction | None = None,
+        correction: Correction | Rescores | None = None,
     ) -> None:
         listed = tuple(risks) if isinstance(risks, Iterable) else (risks,)
         if not listed or not all(isinstance(risk, Risk) for risk in listed):
@@ -236,6 +236,14 @@ class Controller:
         if self.correction is None:
             return
         part = self.correction
+        if isinstance(part, Rescores):
+            several = self.sets.several if isinstance(self.sets, Classed) else None
+            if several is not part.several:
+                raise InputError(
+                    f"{part!r} goes with sets.{'Multilabel' if part.several else 'Threshold'}, "
+                    f"got {self.sets!r}"
+                )
+            return
         if isinstance(part, type) or not isinstance(part, Correction):
             raise InputError(
                 "correction must be a part with columns, gives, forms, params, table, sound, init, "
@@ -339,17 +347,20 @@ class Controller:
         window = self.sets.bind() if isinstance(self.sets, Remembers) else None
         state = State(position, self.terms, sets=window)
         if self.correction is not None:
-            rows, width = self.correction.table
             state.memory = tuple(self.correction.init())
-            state.table = [[0.0] * width for _ in range(rows)]
+            if isinstance(self.correction, Rescores):
+                state.table = self.correction.kept()
+            else:
+                rows, width = self.correction.table
+                state.table = [[0.0] * width for _ in range(rows)]
         begin(self, state)
         state.fresh = True
         return state
 
     @property
     def reader(self) -> Any:
-        """The part that reads predictions: the correction, or the family where there is none."""
-        return self.sets if self.correction is None else self.correction
+        """The part that reads predictions: a correction of numbers, else the family."""
+        return self.correction if isinstance(self.correction, Correction) else self.sets
 
 
 def step_params(risk: Risk) -> Memory:

@@ -14,7 +14,7 @@ from weakref import ref
 
 from setpoint._check import number
 from setpoint.controller import Controller, Risk, filled, step_params
-from setpoint.correction import Correction
+from setpoint.correction import Correction, Rescores
 from setpoint.errors import InputError, LossError
 from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration
 from setpoint.recursion import Ledger, Link, Memory, recursion
@@ -233,8 +233,10 @@ def _plan(controller: Controller) -> Plan:
     )  # fmt: skip
 
 
-def _staged(controller: Controller, stage: Correction) -> Stage:
+def _staged(controller: Controller, stage: Correction | Rescores) -> Stage:
     """A correction as steps call it, tried once."""
+    if isinstance(stage, Rescores):
+        return Stage(stage.params, stage.predict, stage.learn, len(stage.gives), 0)
     params, name = (*stage.params, *support_of(controller)), type(stage).__name__
     first, (rows, width) = tuple(stage.init()), stage.table
     table = [[0.0] * width for _ in range(rows)]
@@ -268,7 +270,8 @@ def scalar(controller: Controller) -> bool:
         return False
     rules = [sets.ends, sets.score, sets.sound, stretch.phi, controller.combine.rule]
     rules += [] if stretch.move is None else [stretch.move]
-    rules += [] if stage is None else [stage.predict, stage.learn, stage.sound]
+    if isinstance(stage, Correction):
+        rules += [stage.predict, stage.learn, stage.sound]
     for risk in controller.risks:
         if risk.step is None or not isinstance(risk.loss, Counts):
             return False
@@ -300,7 +303,7 @@ def _rules_of(controller: Controller, counts: bool) -> Rules:
         near=several and combine.anti_windup is not None,
         split=isinstance(sets, Sides),
         ends=sets.ends if isinstance(sets, Scalar) else None,
-        sound=(stage or sets).sound if isinstance(sets, Scalar) else None,
+        sound=controller.reader.sound if isinstance(sets, Scalar) else None,
         predict=None if stage is None else stage.predict,
         learn=None if stage is None else stage.learn,
     )

@@ -15,11 +15,12 @@ class State:
     """What survives a step.
 
     `position` is what the recursion moves: the risks and the memory of the stretch. `memory` and
-    `table` are those of the correction; `sets` is the family at work, if it is one with a window,
-    else None. Since the segment began: `full` and `empty` count the labels whose set the safeguard
-    chose, `torn` those where one risk asked for the full set while another was below its lower
-    bound; `missing`, `dropped` and `expired` count the predictions that were never judged; `peak`
-    is the most that waited for a label at once, and `inherited` how many waited when it began.
+    `table` are those of the correction, the table a list of rows or what the correction `kept`;
+    `sets` is the family at work, if it is one with a window, else None. Since the segment began:
+    `full` and `empty` count the labels whose set the safeguard chose, `torn` those where one risk
+    asked for the full set while another was below its lower bound; `missing`, `dropped` and
+    `expired` count the predictions that were never judged; `peak` is the most that waited for a
+    label at once, and `inherited` how many waited when it began.
     `terms` are those of the controller in force, and `fresh` says that the segment is the first.
     """
 
@@ -39,12 +40,12 @@ class State:
         position: Any,
         terms: tuple[Any, ...],
         memory: Memory = (),
-        table: list[list[float]] | None = None,
+        table: Any = None,
         sets: Any = None,
     ) -> None:
         self.position = position
         self.memory = memory
-        self.table = [] if table is None else table
+        self.table: Any = [] if table is None else table
         self.sets = sets
         self.begin(0, terms)
         self.fresh = True
@@ -92,7 +93,8 @@ class State:
         copy = State.__new__(State)
         for name in State.__slots__:
             setattr(copy, name, getattr(self, name))
-        copy.table = [list(row) for row in self.table]
+        listed = type(self.table) is list
+        copy.table = [list(row) for row in self.table] if listed else self.table.copy()
         if self.sets is not None:
             copy.sets = self.sets.copy()
         return copy
@@ -101,5 +103,6 @@ class State:
     def shape(self) -> tuple[Any, ...]:
         """How many numbers it has where."""
         risks = [(len(risk.loss), len(risk.step)) for risk in self.risks]
-        table = len(self.table), len(self.table[0]) if self.table else 0
+        listed = type(self.table) is list
+        table = (len(self.table), len(self.table[0]) if self.table else 0) if listed else None
         return risks, len(self.stretch), len(self.memory), table, self.sets is None

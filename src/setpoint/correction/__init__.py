@@ -1,15 +1,17 @@
 """What is wrong with a forecast: a stage before the controller, which learns it from the labels.
 
 A correction never sees θ, risks or levels, so nothing it does can cost anything in a guarantee.
-It reads a prediction into a row of numbers, makes a base of it, a centre and two sides, and learns
-from the label. Its rules are pure functions of floats, the same live and compiled:
+It makes a base of a prediction, a centre and two sides or a critical value for each class, and
+learns from the label. Its rules are pure functions, those of numbers the same live and compiled:
 
     predict(params, memory, table, row, waiting) -> (memory, base)
     learn(params, memory, table, base, y) -> memory
 
 `params` are the part's own and, as the last two, the support of y; `memory` is a tuple of floats;
 `table` has rows of floats that rules write in place, none where a correction keeps none; `waiting`
-is how many other predictions wait for their label; `base` begins with the numbers that the family
+is how many other predictions wait for their label; `row` is what the correction reads
+(`Correction`), or what the family of sets has read (`Rescores`, which keeps a table of its own
+kind); `base` begins with the numbers that the family
 of sets reads and goes on with whatever the label will be judged and learnt against. Neither rule
 may raise on a sound row and a finite label: `learn` may have written into the table by then.
 """
@@ -17,9 +19,10 @@ may raise on a sound row and a finite label: `learn` may have written into the t
 from typing import Any, Protocol, runtime_checkable
 
 from setpoint.correction.intervals import Intervals, Learnt
+from setpoint.correction.labels import Labels
 from setpoint.parts import Capability
 
-__all__ = ["Correction", "Explains", "Intervals", "Learnt"]
+__all__ = ["Correction", "Explains", "Intervals", "Labels", "Learnt", "Rescores"]
 
 
 @runtime_checkable
@@ -51,6 +54,28 @@ class Correction(Protocol, metaclass=Capability):
     def read(self, prediction: Any) -> tuple[float, ...]: ...
     def arranged(self, names: tuple[str, ...], columns: Any) -> tuple[Any, ...]: ...
     def forecast(self, base: tuple[float, ...]) -> float: ...
+
+
+@runtime_checkable
+class Rescores(Protocol, metaclass=Capability):
+    """A correction of what a family of label sets has read: critical values by class.
+
+    `several` says whether a row has several true labels, as the family does. `kept(content)` is
+    its table: a new one, or the one that gave `content()`; it also has `copy()`.
+    """
+
+    @property
+    def gives(self) -> tuple[str, ...]: ...
+    @property
+    def several(self) -> bool: ...
+    @property
+    def params(self) -> tuple[float, ...]: ...
+    @property
+    def predict(self) -> Any: ...
+    @property
+    def learn(self) -> Any: ...
+    def init(self) -> tuple[float, ...]: ...
+    def kept(self, content: Any = None) -> Any: ...
 
 
 @runtime_checkable

@@ -18,8 +18,8 @@ from math import exp, inf, sqrt
 from typing import Any, NamedTuple
 
 __all__ = [
-    "Base", "Further", "Memory", "ends_sound", "learn", "learn_further", "learn_seasonal",
-    "predict", "predict_further", "predict_seasonal", "row_sound",
+    "Base", "Further", "Memory", "ends_sound", "habit_of", "learn", "learn_further",
+    "learn_seasonal", "predict", "predict_further", "predict_seasonal", "row_sound",
 ]  # fmt: skip
 
 Floats = tuple[float, ...]
@@ -153,12 +153,12 @@ def predict(
     params: Floats, memory: Floats, table: Table, row: Floats, waiting: float
 ) -> tuple[Floats, Floats]:
     """The memory once a set is made beside `waiting` others, and the base of a row."""
-    mean, habit = _habit(memory[0], waiting)
+    mean, habit = habit_of(memory[0], waiting)
     base = _base(params, memory, row, habit, 0.0, 0.0, 0.0)
     return (mean,) + memory[1:], base  # noqa: RUF005
 
 
-def _habit(mean: float, waiting: float) -> tuple[float, float]:
+def habit_of(mean: float, waiting: float) -> tuple[float, float]:
     """The mean number of others that wait, and the habit: that, or how many wait now."""
     mean += 0.01 * (waiting - mean)
     return mean, waiting if waiting > mean else mean
@@ -370,7 +370,7 @@ def predict_further(
     params: Floats, memory: Floats, table: Table, row: Floats, waiting: float
 ) -> tuple[Floats, Floats]:
     """As `predict`, with two means of the error."""
-    mean, habit = _habit(memory[0], waiting)
+    mean, habit = habit_of(memory[0], waiting)
     return (mean,) + memory[1:], _further(params, memory, row, habit, 0.0)  # noqa: RUF005
 
 
@@ -383,7 +383,7 @@ def predict_seasonal(
     """
     phase = (row[2] if row[2] == row[2] else memory[45]) % params[11]
     cell = table[int(phase)]
-    mean, habit = _habit(memory[0], waiting)
+    mean, habit = habit_of(memory[0], waiting)
     known = memory + (cell[0], cell[1], cell[2])  # noqa: RUF005
     base = _further(params, known, row, habit, phase)
     return (mean,) + memory[1:45] + ((phase + 1.0) % params[11],), base  # noqa: RUF005
