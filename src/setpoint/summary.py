@@ -39,6 +39,9 @@ _SAID = {
     "below": "ends lie {:.4g} below",
     "above": "{:.4g} above",
     "given": "the width that the model gave counts for {:.0%}",
+    "sharpness": "probabilities are taken to the power {:.2f}",
+    "model": "as the model gave them they count for {:.0%}",
+    "balance": "offsets of classes lie {:.2f} apart",
     "period": "the season has {:,} rows",
     "season": "it moves labels by about {:.4g}",
 }

@@ -12,8 +12,8 @@ Five small rules, each made of the past only:
     lead         how much of the last score's distance from their mean the next one will have
     rank         where a score lies among the last ones; beyond the largest an exponential tail
 
-Several labels at once (`several`) have a probability each: their scores are log odds, with offsets
-and ranks. Late labels take smaller steps.
+Several labels at once (`several`) have a probability each: their scores are log odds, with lead and
+rank alone. Late labels take smaller steps.
 
 The rules are pure functions of a memory of floats and of `Classes`, arrays with an entry for each
 class; `learn` writes into these. They never see θ, a risk or another level.
@@ -91,6 +91,20 @@ class Base(NamedTuple):
     kick: float
     lead: float
     habit: float
+
+
+class Learnt(NamedTuple):
+    """What a correction knows now, for people.
+
+    `labels` counts those it has learnt from. `sharpness` is the power to which it takes the
+    probabilities: below 1 the model is too sure. `model` is the share of the probabilities as they
+    were given. `balance` is how far apart the offsets of classes lie, in log p.
+    """
+
+    labels: int
+    sharpness: float
+    model: float
+    balance: float
 
 
 class Classes:
@@ -272,10 +286,9 @@ def learn(params: Floats, memory: Floats, table: Classes, base: tuple[Any, ...],
     made, known = Base(*base), Memory(*memory)
     for label in y if params[1] > 0.0 else (y,):
         place = place_of(base, label)
-        if place is not None:
+        if place is not None and params[1] == 0.0:
             balance(params, table, made, place)
-            if params[1] == 0.0:
-                known = follow(params, weigh(known, made, place), table, made, place)
+            known = follow(params, weigh(known, made, place), table, made, place)
         known = led(known, table, made, _UNNAMED if place is None else float(made.scores[place]))
     return tuple(known)
 
@@ -357,10 +370,9 @@ class Labels:
         Whether a row has any number of true labels, each with a probability of its own.
     size
         How many of the last scores are ranked.
-    rate
-        How fast the recalibration follows, at the least.
-    fair
-        How fast the offsets of classes follow; larger is fairer, and makes sets a little larger.
+    rate, fair
+        How fast the recalibration and the offsets of classes follow, for one true label. A larger
+        `fair` misses all classes more alike, with sets that are a little larger.
 
     Examples
     --------
@@ -398,6 +410,26 @@ class Labels:
     def init(self) -> Floats:
         """Nothing is known: every label is in the set."""
         return tuple(Memory())
+
+    def learnt(self, state: Any) -> Learnt:
+        """What is known in a state, such as `stream.state`.
+
+        >>> import setpoint as sp
+        >>> stream = sp.Stream(sp.label_sets())
+        >>> for y in (0, 1) * 50:  # a model that is sure and right half of the time
+        ...     _ = stream.predict([0.99, 0.01]), stream.update(y)
+        >>> learnt = stream.controller.correction.learnt(stream.state)
+        >>> learnt.labels, learnt.model < 0.1
+        (100, True)
+        """
+        known, table = Memory(*state.memory), state.table
+        offsets = table.numbers[1] if table.numbers.shape[1] else np.zeros(1)
+        return Learnt(
+            labels=int(known.labels),
+            sharpness=known.sharpness,
+            model=known.model,
+            balance=float(offsets.max() - offsets.min()),
+        )
 
     def kept(self, content: Any = None) -> Classes:
         """What is remembered of classes: nothing yet, or what was saved."""

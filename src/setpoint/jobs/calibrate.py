@@ -14,7 +14,6 @@ from setpoint.correction import Intervals
 from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError
 from setpoint.jobs.columns import Columns, read_tape, timed, unused
 from setpoint.jobs.job import Config, Goal, Job, check_work
-from setpoint.jobs.labels import label_form
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.rows import Rows, read
 from setpoint.jobs.times import known_part, phased, season
@@ -128,8 +127,7 @@ def calibrated(
             "a period is for sets that adjust themselves: leave out --period, or the paper's rule "
             "and the controller"
         )
-    labels = job.columns is not None and bool(job.columns.probabilities) and config is None
-    learns = job.model is not None or period == "auto" or labels
+    learns = job.model is not None or period == "auto"
     if asked is None and is_full and (config is not None or not learns):
         asked = 0  # a model of ours has to learn first; predictions from elsewhere are judged
     counts = _early_rows(np.diff(tape.segments.offsets), asked)
@@ -149,15 +147,11 @@ def calibrated(
         notes = (*notes, use) if steps else notes
     if is_full and len(past):
         why = "" if job.model is None else ": the model learns in them; --burn-in says how many"
-        why = ": they choose the form of the sets; --burn-in says how many" if labels else why
         notes = (*notes, f"the first {len(past):,} rows are not judged{why}")
     if not is_full:
         _check_burn_in(known, rows)
     reader = sets = family
     try:
-        if labels and is_full and job.columns is not None:
-            family, form = label_form(job.goal, job.columns, family, known)
-            notes = (*notes, *form)
         choice = _chosen(job, family, known, later, warm_up)
         if period is not None:
             stage: Any = replace(choice.controller.correction, period=period)  # type: ignore[type-var]
