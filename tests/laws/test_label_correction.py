@@ -97,7 +97,7 @@ def by_hand(
         excess = (0.0 if c in inside else 1.0) - level
         account = max(account + excess, step.least(params, habit))
         book = step.settled(book, excess, full, habit)
-        moved = offset[c] + 0.15 / (1.0 + habit / 50.0) * ((1.0 if c in missed else 0.0) - level)
+        moved = offset[c] + 0.15 / (1.0 + habit / 20.0) * ((1.0 if c in missed else 0.0) - level)
         offset[c] = min(max(moved, -3.0), 3.0)
         power = 1.0 / (1.0 + habit / 30.0)
         w = [each * max(experts[j][c], 1e-12) ** power for j, each in enumerate(w)]
@@ -111,8 +111,9 @@ def by_hand(
         beta = min(max(beta + min(max(move, -0.1), 0.1), 0.05), 4.0)
         bias = [b * (1.0 - 0.02 * rate) - rate * g for b, g in zip(bias, guess, strict=True)]
         bias[c] += rate
-        often = [each + 0.05 * (0.1 / k - each) for each in often]
-        often[c] += 0.05 * 0.9
+        recent = 0.05 / (1.0 + habit)
+        often = [each + recent * (0.1 / k - each) for each in often]
+        often[c] += recent * 0.9
         score = scores[c]
         past.append(score - led * kick)
         rate, mean = max(0.02, 1.0 / (labels + 2.0)), score if labels == 0 else mean

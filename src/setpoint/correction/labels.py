@@ -214,15 +214,15 @@ def recalibrate(sharpness: float, bias: Array, logs: Array) -> Array:
     """softmax(β log p + b)."""
     parts = sharpness * logs
     parts += bias
-    parts -= parts.max()
+    parts -= np.maximum.reduce(parts)
     parts = np.exp(parts)
-    parts /= parts.sum()
+    parts /= np.add.reduce(parts)
     return parts
 
 
 def frequencies(seen: Array) -> Array:
     """How likely classes are by what came lately: a tenth of it a uniform guess."""
-    return 0.9 * seen + (0.1 + 0.9 * (1.0 - float(seen.sum()))) / len(seen)
+    return 0.9 * seen + (0.1 + 0.9 * (1.0 - float(np.add.reduce(seen)))) / len(seen)
 
 
 def rank(scores: Array, window: Array, level: float) -> Array:
@@ -243,7 +243,9 @@ def rank(scores: Array, window: Array, level: float) -> Array:
         place = np.minimum(np.maximum(upper - 1 + part, 0.0), count - 1.0)
         above = count - place
         tail = min(count - 1, count // 10 + 3)
-        excess = float(window[count - tail :].sum()) / tail - float(window[count - 1 - tail])
+        excess = float(np.add.reduce(window[count - tail :])) / tail - float(
+            window[count - 1 - tail]
+        )
         excess = excess if excess > 1e-3 else 1e-3
     asked = log(level * (count + 1.0))
     return np.where(below < count, asked - np.log(above), asked + (scores - top) / excess)
@@ -272,7 +274,9 @@ def predict(
         scores = np.zeros(0)
     kick = known.last - known.mean
     if table.count:
-        ranked = np.append(scores, max(_UNNAMED, float(scores.max()) if count else 0.0))
+        ranked = np.append(
+            scores, max(_UNNAMED, float(np.maximum.reduce(scores)) if count else 0.0)
+        )
         ranked = rank(ranked - known.lead * kick, table.window(), params[0])
         values, unnamed = ranked[:-1].copy(), float(ranked[-1])
     else:  # nothing is known: every label is in
@@ -298,7 +302,7 @@ def balance(params: Floats, table: Classes, made: Base, place: int) -> None:
     at = table.grown(made.names, len(made.values))
     offset = table.numbers[1, at]
     missed = 1.0 if made.values[place] > 0.0 else 0.0
-    moved = offset[place] + params[4] / (1.0 + made.habit / 50.0) * (missed - params[0])
+    moved = offset[place] + params[4] / (1.0 + made.habit / 20.0) * (missed - params[0])
     offset[place] = min(max(moved, -3.0), 3.0)
     table.numbers[1, at] = offset
 
@@ -323,17 +327,19 @@ def follow(params: Floats, known: Memory, table: Classes, made: Base, place: int
     """β and b by a step down the gradient of the log loss, and how often the class came."""
     logs, guess = made.logs, made.recalibrated
     rate = max(params[3] / (1.0 + made.habit / 3.0), 1.0 / (known.labels + 10.0))
-    mean = float((guess * logs).sum())
-    variance = float((guess * logs * logs).sum()) - mean * mean
+    moment = guess * logs
+    mean = float(np.add.reduce(moment))
+    variance = float(np.add.reduce(moment * logs)) - mean * mean
     variance = known.variance + 0.2 * rate * (variance - known.variance)
     step = 0.2 * rate * (float(logs[place]) - mean) / (variance + 0.1)
     sharpness = known.sharpness + min(max(step, -0.1), 0.1)
     at = table.grown(made.names, len(guess))
-    table.numbers[2] *= 0.95
+    recent = 0.05 / (1.0 + made.habit)
+    table.numbers[2] *= 1.0 - recent
     bias, seen = table.numbers[0, at], table.numbers[2, at]
     bias = bias * (1.0 - 0.02 * rate) - rate * guess
     bias[place] += rate
-    seen[place] += 0.05
+    seen[place] += recent
     table.numbers[0, at], table.numbers[2, at] = bias, seen
     return known._replace(sharpness=min(max(sharpness, 0.05), 4.0), variance=variance)
 
