@@ -234,24 +234,15 @@ def rank(scores: Array, window: Array, level: float) -> Array:
     Of n scores, a = level · (n + 1) · e^−λ lie above the threshold of λ: linear between two of
     them, and beyond the largest as in an exponential tail with the mean excess of the top tenth.
     """
-    count = len(window)
-    top, below = window[-1], np.searchsorted(window, scores)
-    if count == 1:
-        above, excess = np.ones(len(scores)), 1.0
-    else:
-        upper = np.minimum(np.maximum(below, 1), count - 1)
-        low = window[upper - 1]
-        gap = window[upper] - low
-        part = (scores - low) / np.where(gap > 0.0, gap, 1.0)
-        place = np.minimum(np.maximum(upper - 1 + part, 0.0), count - 1.0)
-        above = count - place
+    count, top, excess = len(window), float(window[-1]), 1.0
+    if count > 1:
         tail = min(count - 1, count // 10 + 3)
-        excess = float(np.add.reduce(window[count - tail :])) / tail - float(
-            window[count - 1 - tail]
-        )
-        excess = excess if excess > 1e-3 else 1e-3
-    asked = log(level * (count + 1.0))
-    return np.where(below < count, asked - np.log(above), asked + (scores - top) / excess)
+        excess = float(np.add.reduce(window[count - tail :])) / tail
+        excess = max(excess - float(window[count - 1 - tail]), 1e-3)
+    # From above, so that of equal scores the first one counts.
+    above = 1.0 + np.interp(-scores, -window[::-1], np.arange(count))
+    beyond = np.maximum(scores - top, 0.0) / excess
+    return log(level * (count + 1.0)) - np.log(above) + beyond
 
 
 def predict(
