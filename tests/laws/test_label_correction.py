@@ -17,6 +17,7 @@ from setpoint.errors import InputError, StateError
 from setpoint.losses import FalseNegatives
 from setpoint.sets import Cumulative, Multilabel, Threshold
 from setpoint.steps import Account
+from setpoint.testing import check_correction
 from tests.laws.bulk import assert_same_state
 
 NAMES = ("cat", "dog", "owl", "fox", "bee")
@@ -314,3 +315,8 @@ def test_a_damaged_table_is_refused(name: str, value: Any) -> None:
     content = Labels().kept().content() | {name: value}
     with pytest.raises(StateError):
         Classes.restored(content, 500)
+
+
+def test_the_check_of_corrections_is_for_those_of_numbers() -> None:
+    with pytest.raises(InputError, match="for corrections of numbers, got Labels"):
+        check_correction(Labels())

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from setpoint._check import number
-from setpoint.errors import SetpointError
+from setpoint.correction import Rescores
+from setpoint.errors import InputError, SetpointError
 from setpoint.losses import Calms, Counts, Keeps, declaration
 from setpoint.sets import Multilabel, PixelScale, Shares, Sides, Widen
 from setpoint.steps import Accounts, Claim, Within
@@ -279,6 +280,8 @@ def check_correction(correction: Any) -> None:
     >>> from setpoint.correction import Intervals
     >>> check_correction(Intervals(period=4))
     """
+    if isinstance(correction, Rescores):
+        raise InputError(f"check_correction is for corrections of numbers, got {correction!r}")
     rng = np.random.default_rng(7)
     rows, width = correction.table
     table = [[0.0] * width for _ in range(rows)]
