@@ -156,9 +156,8 @@ def calibrate(
 ) -> None:
     """Calibrates predictions that any model made, in any language, as a live stream would.
 
-    Give the ends of intervals, one end alone, point forecasts or class probabilities. Intervals are
-    judged from the first row on; for classes the first rows choose the form of the sets. Writes
-    what `run` writes.
+    Give the ends of intervals, one end alone, point forecasts or class probabilities. Sets are
+    judged from the first row on. Writes what `run` writes.
     """
     from setpoint import jobs
 

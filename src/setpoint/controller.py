@@ -12,11 +12,12 @@ from typing import Any
 
 from setpoint._check import choice, doubt_level, finite, interval, whole
 from setpoint.combine import Combine, Max
-from setpoint.correction import Correction
+from setpoint.correction import Correction, Rescores
 from setpoint.errors import InputError
 from setpoint.losses import Keeps, Misses, declaration, fits
 from setpoint.recursion import Memory
 from setpoint.sets.family import (
+    Classed,
     Columns,
     Family,
     Members,
@@ -139,7 +140,7 @@ class Controller:
     risks: tuple[Risk, ...]
     stretch: Stretch
     combine: Combine
-    correction: Correction | None
+    correction: Correction | Rescores | None
 
     def __init__(
         self,
@@ -147,7 +148,7 @@ class Controller:
         risks: Risk | Iterable[Risk],
         stretch: Stretch | None = None,
         combine: Combine | None = None,
-        correction: Correction | None = None,
+        correction: Correction | Rescores | None = None,
     ) -> None:
         listed = tuple(risks) if isinstance(risks, Iterable) else (risks,)
         if not listed or not all(isinstance(risk, Risk) for risk in listed):
@@ -249,6 +250,14 @@ class Controller:
         if self.correction is None:
             return
         part = self.correction
+        if isinstance(part, Rescores):
+            several = self.sets.several if isinstance(self.sets, Classed) else None
+            if several is not part.several:
+                raise InputError(
+                    f"{part!r} goes with sets.{'Multilabel' if part.several else 'Threshold'}, "
+                    f"got {self.sets!r}"
+                )
+            return
         if isinstance(part, type) or not isinstance(part, Correction):
             raise InputError(
                 "correction must be a part with columns, gives, forms, params, base, annex, "
@@ -372,7 +381,9 @@ class Controller:
         position = risks, filled(self.stretch.init())
         window = self.sets.bind() if isinstance(self.sets, Remembers) else None
         state = State(position, self.terms, sets=window)
-        if self.correction is not None:
+        if isinstance(self.correction, Rescores):
+            state.memory, state.table = tuple(self.correction.init()), self.correction.kept()
+        elif self.correction is not None:
             memory, table = self.correction.init()
             state.memory, state.table = tuple(memory), list(table)
             if self.correction.annex and state.memory[0] > 0.0:
@@ -383,8 +394,8 @@ class Controller:
 
     @property
     def reader(self) -> Any:
-        """The part that reads predictions: the correction, or the family where there is none."""
-        return whole_of(self.sets) if self.correction is None else self.correction
+        """The part that reads predictions: a correction of numbers, else the family."""
+        return self.correction if isinstance(self.correction, Correction) else whole_of(self.sets)
 
 
 def step_params(risk: Risk) -> Memory:

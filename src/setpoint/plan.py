@@ -14,7 +14,7 @@ from weakref import ref
 
 from setpoint._check import number
 from setpoint.controller import Controller, Risk, filled, step_params
-from setpoint.correction import Correction
+from setpoint.correction import Correction, Rescores
 from setpoint.errors import InputError, LossError
 from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration, turns
 from setpoint.recursion import Ledger, Link, Memory, recursion
@@ -83,6 +83,23 @@ class Stage(NamedTuple):
         state.memory = memory
         if self.annex and memory[0] > 0.0 and not state.annex:
             state.annex = [0.0] * self.annex
+
+
+class Rescoring(NamedTuple):
+    """A correction of label sets, as steps call it."""
+
+    params: Memory
+    predict: Any
+    learn: Any
+    width: int
+
+    def based(self, state: State, reading: Any, waiting: float) -> Any:
+        """What is remembered once a row is shown, and its base."""
+        return self.predict(self.params, state.memory, state.table, reading, waiting)
+
+    def taught(self, state: State, base: Any, y: Any) -> None:
+        """Lets a state learn from a label."""
+        state.memory = self.learn(self.params, state.memory, state.table, base, y)
 
 
 class Rules(NamedTuple):
@@ -159,7 +176,7 @@ class Plan(NamedTuple):
     learn: Any
     drop: Any
     read: Any
-    stage: Stage | None
+    stage: Stage | Rescoring | None
     draws: bool
     counts: bool
     at_once: bool
@@ -311,8 +328,10 @@ def _check_turn(controller: Controller, risk: Risk) -> None:
         )
 
 
-def staged(controller: Controller, stage: Correction) -> Stage:
+def staged(controller: Controller, stage: Correction | Rescores) -> Stage | Rescoring:
     """A correction as steps call it, tried once."""
+    if isinstance(stage, Rescores):
+        return Rescoring(stage.params, stage.predict, stage.learn, len(stage.gives))
     params, name = (*stage.params, *support_of(controller)), type(stage).__name__
     (memory, table), base = stage.init(), [0.0] * stage.base
     first, annex = tuple(memory), [0.0] * stage.annex
@@ -349,7 +368,8 @@ def scalar(controller: Controller) -> bool:
     rules = [whole.sound, stretch.phi, controller.combine.rule]
     rules += [rule for family in families for rule in (family.ends, family.score)]
     rules += [] if stretch.move is None else [stretch.move]
-    rules += [] if stage is None else [stage.predict, stage.learn, stage.sound]
+    if isinstance(stage, Correction):
+        rules += [stage.predict, stage.learn, stage.sound]
     for risk in controller.risks:
         if risk.step is None or not isinstance(risk.loss, Counts):
             return False
@@ -384,7 +404,7 @@ def _rules_of(controller: Controller, counts: bool) -> Rules:
         members=members,
         nested=isinstance(sets, Members) and sets.nested,
         ends=tuple([family.ends for family in families]) if pure else None,
-        sound=(stage or whole_of(sets)).sound if pure else None,
+        sound=controller.reader.sound if pure else None,
         predict=None if stage is None else stage.predict,
         learn=None if stage is None else stage.learn,
     )

@@ -12,11 +12,20 @@ import numpy as np
 
 from setpoint._check import confidence, is_missing, number, one_by_one, positive, whole
 from setpoint.controller import Controller, Risk
-from setpoint.correction import Intervals
+from setpoint.correction import Intervals, Labels
 from setpoint.errors import InputError
-from setpoint.losses import Calms, Keeps, Miscoverage, Misses, declaration, turns
+from setpoint.losses import (
+    Calms,
+    FalseNegatives,
+    Keeps,
+    Miscoverage,
+    Misses,
+    declaration,
+    turns,
+)
 from setpoint.plan import staged
 from setpoint.sets import (
+    Classed,
     Cumulative,
     Draws,
     Family,
@@ -247,23 +256,28 @@ def label_sets(
     sets: Family | None = None,
     risk: Risk | Sequence[Risk] | None = None,
     limit: float = 10.0,
-    steadiness: float = 0.15,
+    steadiness: float | None = None,
     never_empty: bool = False,
 ) -> Controller:
-    """Label sets, or any sets with one λ, that adjust themselves under the same budget.
+    """Label sets that adjust themselves: no step size, no past data, no number of classes.
+
+    A correction learns how far the probabilities can be believed, and which classes are missed too
+    often; a budget keeps the losses, as for `intervals`. It takes the form that fits: ranks of
+    log p for one true label, of log odds for several, and `stretches.Tracking` for other sets with
+    one λ, such as images.
 
     Parameters
     ----------
     coverage
         The share of labels that the sets are to hold.
     sets
-        The family, by default `sets.Threshold()`; also several labels and images, with the risk
-        that belongs to them.
+        The family, by default `sets.Threshold()`, or `sets.Multilabel()` where the risk is
+        `losses.FalseNegatives`. Name it to name the classes, and for images.
     risk, limit, steadiness
-        As for `intervals`.
+        As for `intervals`. By default 0.4 where scores are ranked, 0.15 for other sets.
     never_empty
-        Whether the likeliest class is in every set. What is guaranteed stays: more labels never
-        make more misses.
+        Whether every set has a label: the likeliest, once the probabilities are corrected. What is
+        guaranteed stays: more labels never make more misses.
 
     Examples
     --------
@@ -272,12 +286,24 @@ def label_sets(
     >>> len(stream.predict([0.7, 0.2, 0.1]))
     3
     """
-    account = Account(limit, steadiness, share=2.0, ease=5.0, ahead=2.0, wall=2)
-    budget = _budget(risk, miss_level(coverage), account)
-    family: Any = sets or Threshold()
+    loss: Any = risk.loss if isinstance(risk, Risk) else None
+    family: Any = sets
+    if sets is None:
+        family = Multilabel() if isinstance(loss, FalseNegatives) else Threshold()
     if never_empty:
         family = _never_empty(family)
-    return Controller(family, budget, Tracking())
+    counts = loss is None or isinstance(loss, Misses)
+    ranked = isinstance(family, Classed) and (
+        counts or (isinstance(loss, Calms) and family.several)
+    )
+    gain = (0.4 if ranked else 0.15) if steadiness is None else steadiness
+    account = Account(limit, gain, share=2.0, ease=5.0, ahead=2.0, wall=2)
+    budget = _budget(risk, miss_level(coverage), account)
+    if not ranked:
+        return Controller(family, budget, Tracking())
+    (held,) = budget
+    level = held.loss.missed(held.level) if counts else held.level
+    return Controller(family, budget, correction=Labels(level, family.several))
 
 
 def _never_empty(family: Any) -> Any:

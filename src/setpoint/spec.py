@@ -40,7 +40,7 @@ _PARTS = {
         *(stretches.ErrorAdaptive, stretches.Tracking),
     ),
     "combine": (combine.Max, combine.Mean),
-    "correction": (correction.Intervals,),
+    "correction": (correction.Intervals, correction.Labels),
     "regions": (regions.Whole, regions.Centre, regions.Mask),
 }
 _known: dict[str, dict[str, type]] = {

@@ -15,12 +15,12 @@ class State:
     """What survives a step.
 
     `position` is what the recursion moves: the risks and the memory of the stretch. `memory`,
-    `table` and `annex`, empty until it is needed, are those of the correction; `sets` is the family
-    at work, if it is one with a window, else None. Since the segment began: `full` and `empty`
-    count the labels whose set the safeguard chose, `torn` those where one risk asked for the full
-    set while another was below its lower bound; `missing`, `dropped` and `expired` count the
-    predictions that were never judged; `peak` is the most that waited for a label at once, and
-    `inherited` how many waited when it began.
+    `table` and `annex`, empty until it is needed, are those of the correction, the table a list of
+    floats or what the correction `kept`; `sets` is the family at work, if it is one with a window,
+    else None. Since the segment began: `full` and `empty` count the labels whose set the safeguard
+    chose, `torn` those where one risk asked for the full set while another was below its lower
+    bound; `missing`, `dropped` and `expired` count the predictions that were never judged; `peak`
+    is the most that waited for a label at once, and `inherited` how many waited when it began.
     `terms` are those of the controller in force, and `fresh` says that the segment is the first.
     """
 
@@ -40,13 +40,13 @@ class State:
         position: Any,
         terms: tuple[Any, ...],
         memory: Memory = (),
-        table: list[float] | None = None,
+        table: Any = None,
         annex: list[float] | None = None,
         sets: Any = None,
     ) -> None:
         self.position = position
         self.memory = memory
-        self.table = [] if table is None else table
+        self.table: Any = [] if table is None else table
         self.annex = [] if annex is None else annex
         self.sets = sets
         self.begin(0, terms)
@@ -94,7 +94,7 @@ class State:
         copy = State.__new__(State)
         for name in State.__slots__:
             setattr(copy, name, getattr(self, name))
-        copy.table, copy.annex = list(self.table), list(self.annex)
+        copy.table, copy.annex = self.table.copy(), list(self.annex)
         if self.sets is not None:
             copy.sets = self.sets.copy()
         return copy
@@ -103,4 +103,5 @@ class State:
     def shape(self) -> tuple[Any, ...]:
         """How many numbers it has where."""
         risks = [(len(risk.loss), len(risk.step)) for risk in self.risks]
-        return risks, len(self.stretch), len(self.memory), len(self.table), self.sets is None
+        table = len(self.table) if type(self.table) is list else None
+        return risks, len(self.stretch), len(self.memory), table, self.sets is None

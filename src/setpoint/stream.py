@@ -592,7 +592,7 @@ class Stream:
                 **{name: getattr(state, name) for name in (*COUNTS, "fresh", "terms", "memory")},
                 "stretch": state.stretch,
             },
-            "table": np.array(state.table) if state.table else None,
+            "table": _state_file.table_content(state),
             "annex": np.array(state.annex) if state.annex else None,
             "window": None if state.sets is None else np.array(state.sets.memory),
             "receipts": self._receipts.content(waiting=waiting),

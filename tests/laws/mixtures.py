@@ -94,6 +94,8 @@ def controller_of(rng: Random) -> sp.Controller:
     if type(whole_of(sets)) is Multiplied and rng.random() < 0.6:
         options = {"period": rng.choice([0, 5, None])}
         correction = sp.correction.Intervals(recentre=rng.random() < 0.8, **options)
+    if type(sets) in (Threshold, Multilabel) and rng.random() < 0.6:
+        correction = sp.correction.Labels(several=type(sets) is Multilabel, size=20)
     return sp.Controller(sets, risks, stretch, combine, correction)
 
 

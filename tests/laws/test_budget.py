@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint.correction import Intervals
+from setpoint.correction import Intervals, Labels
 from setpoint.losses import Custom, FalseNegatives, Miscoverage, MiscoverageCounter, declaration
 from setpoint.sets import (
     Cumulative,
@@ -66,6 +66,9 @@ def budgets(draw: Any) -> sp.Controller:
                 ((Threshold(), None), tracking, (Miscoverage(),)),
                 ((Cumulative(), None), tracking, (Miscoverage(),)),
                 ((Multilabel(), None), tracking, (FalseNegatives(),)),
+                ((Threshold(), Labels()), barrier, (Miscoverage(),)),
+                ((Threshold(never_empty=True), Labels(size=20)), barrier, (Miscoverage(),)),
+                ((Multilabel(), Labels(several=True)), barrier, (FalseNegatives(),)),
             ]
         )
     )

@@ -177,7 +177,8 @@ def layout_of(controller: Controller) -> Layout:
         raise InputError(f"{controller!r} has a part that is not a scalar rule")
     state = controller.init()
     risks, stretch_params, _ = made.numbers
-    stage, columns = made.stage, len(controller.reader.columns)
+    stage: Any = made.stage  # one of numbers, as the controller is scalar
+    columns = len(controller.reader.columns)
     layout = Layout(
         made.rules,
         tuple((len(risk.loss), len(risk.step)) for risk in state.risks),

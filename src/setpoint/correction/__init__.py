@@ -1,8 +1,8 @@
 """What is wrong with a forecast: a stage before the controller, which learns it from the labels.
 
 A correction never sees θ, risks or levels, so nothing it does can cost anything in a guarantee.
-It reads a prediction into a row of numbers, makes a base of it, a centre and two sides, and learns
-from the label. Its rules are pure functions of floats, the same live and compiled:
+It makes a base of a prediction, a centre and two sides or a critical value for each class, and
+learns from the label. Its rules are pure functions, those of numbers the same live and compiled:
 
     predict(params, memory, table, annex, row, waiting, base) -> memory
     learn(params, memory, table, annex, base, y) -> memory
@@ -14,14 +14,21 @@ or written, and it then begins with zeros. `waiting` is how many other predictio
 label. `predict` writes into `base` and nowhere else: first the numbers that the family of sets
 reads, then whatever the label will be judged and learnt against. Neither rule may raise on a sound
 row and a finite label.
+
+A correction of what a family of label sets has read (`Rescores`) keeps a table of its own kind and
+no annex, and its `predict` gives the base back:
+
+    predict(params, memory, table, reading, waiting) -> (memory, base)
+    learn(params, memory, table, base, y) -> memory
 """
 
 from typing import Any, Protocol, runtime_checkable
 
 from setpoint.correction.intervals import Effect, Intervals, Learnt
+from setpoint.correction.labels import Labels
 from setpoint.parts import Capability
 
-__all__ = ["Correction", "Effect", "Explains", "Intervals", "Learnt"]
+__all__ = ["Correction", "Effect", "Explains", "Intervals", "Labels", "Learnt", "Rescores"]
 
 
 @runtime_checkable
@@ -56,6 +63,28 @@ class Correction(Protocol, metaclass=Capability):
     def read(self, prediction: Any) -> tuple[float, ...]: ...
     def arranged(self, names: tuple[str, ...], columns: Any) -> tuple[Any, ...]: ...
     def forecast(self, base: Any) -> float: ...
+
+
+@runtime_checkable
+class Rescores(Protocol, metaclass=Capability):
+    """A correction of what a family of label sets has read: critical values by class.
+
+    `several` says whether a row has several true labels, as the family does. `kept(content)` is
+    its table: a new one, or the one that gave `content()`; it also has `copy()`.
+    """
+
+    @property
+    def gives(self) -> tuple[str, ...]: ...
+    @property
+    def several(self) -> bool: ...
+    @property
+    def params(self) -> tuple[float, ...]: ...
+    @property
+    def predict(self) -> Any: ...
+    @property
+    def learn(self) -> Any: ...
+    def init(self) -> tuple[float, ...]: ...
+    def kept(self, content: Any = None) -> Any: ...
 
 
 @runtime_checkable

@@ -31,7 +31,18 @@ from setpoint.correction.seasons import (
 )
 from setpoint.correction.tables import TABLE, note, position, told
 
-__all__ = ["HITS", "OWN", "Base", "Memory", "base_size", "learn", "predict", "sound", "table_at"]
+__all__ = [
+    "HITS",
+    "OWN",
+    "Base",
+    "Memory",
+    "base_size",
+    "habit_of",
+    "learn",
+    "predict",
+    "sound",
+    "table_at",
+]
 
 Floats = tuple[float, ...]
 Numbers = Any
@@ -158,6 +169,12 @@ def sound(row: Floats) -> bool:
     return ends & ((time != time) | ((-1e9 < time < 1e9) & (time % 1.0 == 0.0)))
 
 
+def habit_of(mean: float, waiting: float) -> tuple[float, float]:
+    """The mean number of others that wait, and the habit: that, or how many wait now."""
+    mean += 0.01 * (waiting - mean)
+    return mean, waiting if waiting > mean else mean
+
+
 def predict(
     params: Floats, memory: Floats, table: Numbers, annex: Numbers, row: Numbers, waiting: float,
     base: Numbers,
@@ -171,8 +188,7 @@ def predict(
     period, count = params[4], int(params[5])
     n = 5 + count
     _, weights, scales, tables, _ = table_at(count)
-    usual += 0.01 * (waiting - usual)
-    habit = waiting if waiting > usual else usual
+    usual, habit = habit_of(usual, waiting)
     lower, upper = row[0], row[1]
     time = row[2] if row[2] == row[2] else time
     middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)

@@ -16,7 +16,6 @@ from setpoint.errors import DataError, InputError, LabelError, PredictionError, 
 from setpoint.jobs import advice
 from setpoint.jobs.columns import family_of, read_tape, timed, unused
 from setpoint.jobs.job import Config, Goal, Job, check_work
-from setpoint.jobs.labels import label_form
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.times import known_part, phased, season
 from setpoint.jobs.tune import rows_of, scale_notes
@@ -113,8 +112,7 @@ def calibrated(
             f"a period is for sets that adjust themselves: leave out {option('period')}, or the "
             "controller"
         )
-    labels = job.columns is not None and bool(job.columns.probabilities) and config is None
-    learns = job.model is not None or period == "auto" or labels
+    learns = job.model is not None or period == "auto"
     if asked is None and is_full and (config is not None or not learns):
         asked = 0  # a model of ours has to learn first; predictions from elsewhere are judged
     counts = _early_rows(np.diff(tape.segments.offsets), asked)
@@ -129,24 +127,13 @@ def calibrated(
         found = "no season" if period is None else f"a season of {period:,} steps"
         notes = (*notes, f"{found} was found in the errors of the first {len(past):,} rows")
     if is_full and len(past):
-        why = (
-            ""
-            if job.model is None
-            else f": the model learns in them; {option('burn_in')} says how many"
-        )
-        why = (
-            f": they choose the form of the sets; {option('burn_in')} says how many"
-            if labels
-            else why
-        )
+        says = f": the model learns in them; {option('burn_in')} says how many"
+        why = "" if job.model is None else says
         notes = (*notes, f"the first {len(past):,} rows are not judged{why}")
     if not is_full:
         _check_burn_in(known, rows)
     reader = sets = family
     try:
-        if labels and is_full and job.columns is not None:
-            family, form = label_form(job.goal, job.columns, family, known)
-            notes = (*notes, *form)
         controller = _chosen(job, family, known)
         if period is not None:
             stage: Any = replace(controller.correction, period=period)  # type: ignore[type-var]

@@ -8,6 +8,7 @@ A family answers two questions, and they agree with each other:
 
 from setpoint.sets.family import (
     Arranges,
+    Classed,
     Columns,
     Draws,
     Family,
@@ -32,8 +33,9 @@ from setpoint.sets.quantile_scale import QuantileScale
 from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, TwoSided
 
 __all__ = [
-    "Arranges", "Columns", "Cumulative", "Draws", "Family", "Forecasts", "Interval", "LabelSet",
-    "Levels", "Lower", "Measured", "Members", "Multilabel", "Multiplied", "Nested", "NeverEmpty",
+    "Arranges", "Classed", "Columns", "Cumulative", "Draws", "Family", "Forecasts", "Interval",
+    "LabelSet", "Levels", "Lower", "Measured", "Members", "Multilabel", "Multiplied", "Nested",
+    "NeverEmpty",
     "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels", "QuantileScale",
     "Remembers", "Scalar", "Scale", "ScoreWindow", "Selection", "Shares", "Shows",
     "SidedInterval", "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",

@@ -12,6 +12,7 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Taped       labels that a tape holds as numbers
     Measured    labels that are not one number
     Shows       sets of one class
+    Classed     critical values of −p by class, which a correction may recompute
     Columns     names for the numbers of a prediction
     Supports    the values y can take
 
@@ -31,7 +32,7 @@ from setpoint.errors import LabelError, PredictionError
 from setpoint.parts import Capability
 
 __all__ = [
-    "Arranges", "Columns", "Draws", "Family", "Forecasts", "Measured", "Members",
+    "Arranges", "Classed", "Columns", "Draws", "Family", "Forecasts", "Measured", "Members",
     "NeverEmpty", "Pixels", "Remembers", "Scalar", "Selection", "ShareOfOne", "Shares", "Shows",
     "Supports", "Taped", "by_name", "describe", "finite_label", "floats", "member_of",
     "members_of", "names_of", "never_empty", "size_of", "whole_of",
@@ -228,6 +229,14 @@ class Shows(Protocol, metaclass=Capability):
 
     @property
     def shows(self) -> type | None: ...
+
+
+@runtime_checkable
+class Classed(Protocol, metaclass=Capability):
+    """A family of label sets whose critical values are −p, of several true labels or of one."""
+
+    @property
+    def several(self) -> bool: ...
 
 
 @runtime_checkable

@@ -102,7 +102,9 @@ class Live:
             content["counts"] = _memories(content["counts"])
             content["counts"]["terms"] = self.stream.controller.terms
             for array in ("table", "annex", "window"):
-                if content[array] is not None:
+                if isinstance(content[array], str):
+                    content[array] = from_text(content[array])
+                elif content[array] is not None:
                     content[array] = self._array(array, content[array], saved.parts)
             content["watch"] = self._watch(content["watch"])
             self.stream.restore(content)
@@ -330,6 +332,8 @@ class Live:
         for name in ("missing", "last"):
             del content[name]
         del content["counts"]["terms"]  # those of the controller
+        if isinstance(content["table"], dict):  # of classes, whose names JSON may not know
+            content["table"] = to_text(content["table"])
         rows, begun = self.changed.values(), self.begun
         history = self.settings["history"]
         forget = self.predictions - history - 1

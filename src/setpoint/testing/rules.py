@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from setpoint._check import number
-from setpoint.errors import SetpointError
+from setpoint.correction import Rescores
+from setpoint.errors import InputError, SetpointError
 from setpoint.losses import Calms, Counts, Keeps, declaration
 from setpoint.sets import Multilabel, PixelScale, Shares, Widen
 from setpoint.sets.family import member_of, members_of
@@ -278,6 +279,8 @@ def check_correction(correction: Any) -> None:
     >>> from setpoint.correction import Intervals
     >>> check_correction(Intervals(period=4))
     """
+    if isinstance(correction, Rescores):
+        raise InputError(f"check_correction is for corrections of numbers, got {correction!r}")
     rng = np.random.default_rng(7)
     with in_use(correction):
         own, (first, table) = memory_of(correction, correction.params, "params"), correction.init()
