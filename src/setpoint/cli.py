@@ -189,6 +189,10 @@ def calibrate(
     horizon: Horizon = None,
     known: Known = None,
     period: Period = None,
+    features: Annotated[
+        str | None,
+        Option(metavar="COLUMNS", help="Columns that are known with a forecast: hour,temperature."),
+    ] = None,
     coverage: Coverage = None,
     level: Level = None,
     risk: Risk = RiskName.coverage,
@@ -217,7 +221,7 @@ def calibrate(
     goal = _goal(risk, coverage, level, support, gamma, rule, never_empty)
     columns = jobs.Columns(
         target, lower, upper, point, _names(probabilities), id, time, group, horizon, known, delay,
-        period,
+        period, _names(features),
     )  # fmt: skip
     with _progress("calibrating", quiet or json):
         result = jobs.calibrate(file, columns, goal, burn_in=burn_in, controller=config)

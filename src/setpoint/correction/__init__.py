@@ -18,10 +18,13 @@ row and a finite label.
 
 from typing import Any, Protocol, runtime_checkable
 
+from setpoint.correction.explanation import Explanation, Part
 from setpoint.correction.intervals import Effect, Intervals, Learnt
 from setpoint.parts import Capability
 
-__all__ = ["Correction", "Effect", "Explains", "Intervals", "Learnt"]
+__all__ = [
+    "Correction", "Effect", "Explains", "Explanation", "Intervals", "Learnt", "Part",
+]  # fmt: skip
 
 
 @runtime_checkable

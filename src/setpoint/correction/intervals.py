@@ -12,11 +12,11 @@ import numpy as np
 
 from setpoint._check import finite, number, positive, whole
 from setpoint.correction import rules
+from setpoint.correction.explanation import Part
 from setpoint.correction.rules import HITS, Base, Memory, base_size, table_at
 from setpoint.correction.seasons import CANDIDATES, SCOUT, phases
 from setpoint.correction.tables import CELL, KNOTS, TABLE
 from setpoint.errors import InputError, PredictionError
-from setpoint.explanation import Part
 from setpoint.predictions import Row, Spread
 from setpoint.sets.family import names_of
 from setpoint.sets.intervals import Scale, Widen

@@ -67,6 +67,10 @@ class Columns:
     period
         How many steps of time a season has, or "auto": it is found from the errors of the burn-in.
         Sets that adjust themselves then learn the season; gaps in the times do not shift it.
+        Without one they count rows, and find the season by themselves.
+    features
+        Columns of numbers that are known of a row when it is forecast, such as the hour; empty
+        where one is missing. Sets that adjust themselves learn how errors depend on them.
     """
 
     target: str
@@ -81,6 +85,7 @@ class Columns:
     known: str | None = None
     delay: int = 0
     period: int | str | None = None
+    features: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         ends = self.lower is not None or self.upper is not None
@@ -110,6 +115,9 @@ class Columns:
                 ) from None
         if self.period is not None and not self.is_pair:
             raise InputError("a period is for intervals and point forecasts: leave it out")
+        object.__setattr__(self, "features", tuple(self.features))
+        if self.features and not self.is_pair:
+            raise InputError("features are for intervals and point forecasts: leave them out")
 
     @property
     def patterns(self) -> dict[str, str]:
@@ -291,6 +299,9 @@ def read_tape(rows: Rows, columns: Columns) -> tuple[Tape, tuple[str, ...]]:
     ahead = [step for step in steps if step is not None]
     tape, notes = tape_of(rows, prediction, y, columns.keys(), ahead)
     tape = tape if columns.period in (None, "auto") else times.phased(tape)
+    if columns.features:
+        known = {name: rows.numbers(name, "--features") for name in columns.features}
+        tape = tape.with_extras({name: values[tape.places] for name, values in known.items()})
     return tape, (*crossed, *notes)
 
 

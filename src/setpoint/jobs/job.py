@@ -110,7 +110,8 @@ class Goal:
             raise InputError("never empty is for sets of labels: intervals are never empty anyway")
         if columns.is_pair:
             support = "learnt" if self.support is None else self.support
-            return intervals(coverage, risk=risk, support=support)
+            features = columns.features
+            return intervals(coverage, risk=risk, support=support, features=features)
         return label_sets(coverage, sets=family, risk=risk, never_empty=self.never_empty)
 
     def open_risk(self) -> Risk:

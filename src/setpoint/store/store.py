@@ -16,8 +16,8 @@ from setpoint._state_file import from_text
 from setpoint.controller import Controller
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
 from setpoint.guarantee import Certificate
-from setpoint.predictions import named
 from setpoint.receipts import Id
+from setpoint.sets.family import named
 from setpoint.state import State
 from setpoint.store.database import Database, Notice, Row, SQLite
 from setpoint.store.events import (
