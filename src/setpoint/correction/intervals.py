@@ -67,9 +67,11 @@ class Effect(NamedTuple):
 
     @property
     def largest(self) -> int:
-        """Where the size of errors differs most from the usual one, either way."""
-        seen = [place for place, labels in enumerate(self.labels) if labels >= _FEW]
-        return max(seen, key=lambda place: abs(log(self.size[place])), default=0)
+        """Where errors are largest against the usual; if nowhere by a tenth, where smallest."""
+        few = max(_FEW, 0.02 * sum(self.labels))
+        seen = [place for place, labels in enumerate(self.labels) if labels >= few] or [0]
+        place = max(seen, key=lambda place: self.size[place])
+        return place if self.size[place] >= 1.1 else min(seen, key=lambda place: self.size[place])
 
     @property
     def tells(self) -> bool:
