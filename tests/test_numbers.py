@@ -86,7 +86,6 @@ def test_the_advice_rests_on_what_the_comparison_measured() -> None:
     said = [
         f"{default.replace(' and ', ' times as large in the first half and ')} times in the second",
         f"{both('default, period', score, at_once)} in place of {default}",
-        f"{both('default, two means', score, at_once)} in place of {default}",
         f"{both('default, centre kept', score, at_once)} in place of {default}",
         f"width {both('default, steadiness 0.1', width, at_once)} in place of "
         f"{both('default', width, at_once)}",

@@ -61,14 +61,14 @@ def _series(text: str | None) -> str | tuple[str, ...] | None:
 
 
 _METAVARS = {
-    "series": "COLUMNS", "probabilities": "COLUMNS", "delay": "ROWS", "period": "STEPS",
-    "support": "LOW,HIGH", "coverage": "SHARE",
+    "series": "COLUMNS", "probabilities": "COLUMNS", "features": "COLUMNS", "delay": "ROWS",
+    "period": "STEPS", "support": "LOW,HIGH", "coverage": "SHARE",
 }  # fmt: skip
 _TYPES: dict[str, Any] = {
     "target": str, "delay": int | None, "coverage": float | None, "never_empty": bool,
 }  # fmt: skip
 _CONVERTED: dict[str, Callable[[str | None], Any]] = {
-    "series": _series, "probabilities": unlisted, "support": _pair,
+    "series": _series, "probabilities": unlisted, "features": unlisted, "support": _pair,
 }  # fmt: skip
 
 _PREDICTION = ("lower", "upper", "point", "probabilities")
@@ -76,7 +76,8 @@ _LATE = ("horizon", "known", "delay")
 SeriesColumns = Annotated[Columns, Fields(("target", "series", "time", "group", "delay", "period"))]
 """Of `run`: there is no prediction yet."""
 ForecastColumns = Annotated[
-    Columns, Fields(("target", *_PREDICTION, "series", "time", "group", *_LATE, "period"))
+    Columns,
+    Fields(("target", *_PREDICTION, "series", "time", "group", *_LATE, "period", "features")),
 ]
 TapeColumns = Annotated[Columns, Fields(("target", *_PREDICTION, "series", "time", *_LATE))]
 PlainGoal = Annotated[Goal, Fields(("coverage", "support"))]

@@ -4,11 +4,9 @@ A family reads any sequence of the right length, so `(lower, upper)` does as wel
 `Quantiles(lower, upper)`; the names are for people.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-
-from setpoint.errors import PredictionError
 
 __all__ = ["PixelSpread", "Probabilities", "QuantileGrid", "Quantiles", "Row", "Spread"]
 
@@ -56,34 +54,6 @@ class Row:
     prediction: Any
     phase: float | None = None
     features: Any = None
-
-
-def named(prediction: Any, features: Mapping[str, Any]) -> dict[str, Any]:
-    """A prediction and the features of its row in one mapping, as stores keep it.
-
-    >>> named([10, 14], {"hour": 7})
-    {'lower': 10, 'upper': 14, 'hour': 7}
-    """
-    if not isinstance(features, Mapping):
-        raise PredictionError(f'features must be named, as in {{"hour": 7}}, got {features!r}')
-    if isinstance(prediction, Mapping):
-        parts = dict(prediction)
-    elif isinstance(prediction, Sequence) and not isinstance(prediction, str):
-        if len(prediction) != 2:
-            raise PredictionError(f"a prediction with features has two ends, got {prediction!r}")
-        parts = dict(zip(("lower", "upper"), prediction, strict=True))
-    else:
-        parts = {"point": prediction}
-    if twice := parts.keys() & features.keys():
-        raise PredictionError(f"a feature must not be called {sorted(twice)[0]!r}")
-    return {**parts, **features}
-
-
-def with_features(prediction: Any, features: Any) -> Row:
-    """A prediction with the features of its row."""
-    if type(prediction) is not Row:
-        return Row(prediction, features=features)
-    return Row(prediction.prediction, prediction.phase, features)
 
 
 class PixelSpread(NamedTuple):

@@ -19,15 +19,14 @@ from setpoint._check import choice, interval, is_missing, one_by_one, whole
 from setpoint.alarms import Alarm, Watch
 from setpoint.controller import Controller, begin, described, matching, memory_of
 from setpoint.correction import Explains
+from setpoint.correction.explanation import Explanation, factor_of
 from setpoint.correction.rules import Base
 from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
-from setpoint.explanation import Explanation, factor_of
 from setpoint.guarantee import Certificate, certify
 from setpoint.plan import TWO_SIDED, plan
-from setpoint.predictions import with_features
 from setpoint.receipts import Id, Info, Receipt, Receipts, checked_id, labelled
 from setpoint.sets import Interval
-from setpoint.sets.family import Measured
+from setpoint.sets.family import Measured, with_features
 from setpoint.state import COUNTS, State
 from setpoint.steps import Accounts
 from setpoint.summary import RECENT, Recent, StreamSummary, summarise

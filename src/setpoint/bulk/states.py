@@ -176,6 +176,8 @@ def columns_of(controller: Controller, tape: Tape) -> tuple[Column, ...]:
     if wanted is None:
         return columns
     known = [name for name in wanted if name in tape.extras]  # features lie beside predictions
+    if known and not set(names) & set(wanted):  # other names tell nothing
+        names = {1: ("point",), 2: ("lower", "upper")}.get(len(names), names)
     names, columns = (*names, *known), (*columns, *(tape.extras[name] for name in known))
     for form in sets.forms if isinstance(sets, Arranges) else (wanted,):
         if sorted(names) == sorted(form):

@@ -24,11 +24,15 @@ no annex, and its `predict` gives the base back:
 
 from typing import Any, Protocol, runtime_checkable
 
+from setpoint.correction.explanation import Explanation, Part
 from setpoint.correction.intervals import Effect, Intervals, Learnt
 from setpoint.correction.labels import Labels
 from setpoint.parts import Capability
 
-__all__ = ["Correction", "Effect", "Explains", "Intervals", "Labels", "Learnt", "Rescores"]
+__all__ = [
+    "Correction", "Effect", "Explains", "Explanation", "Intervals", "Labels", "Learnt", "Part",
+    "Rescores",
+]  # fmt: skip
 
 
 @runtime_checkable

@@ -12,11 +12,11 @@ import numpy as np
 
 from setpoint._check import finite, number, positive, whole
 from setpoint.correction import rules
+from setpoint.correction.explanation import Part
 from setpoint.correction.rules import HITS, Base, Memory, base_size, table_at
 from setpoint.correction.seasons import CANDIDATES, SCOUT, phases
 from setpoint.correction.tables import CELL, KNOTS, TABLE
 from setpoint.errors import InputError, PredictionError
-from setpoint.explanation import Part
 from setpoint.predictions import Row, Spread
 from setpoint.sets.family import names_of
 from setpoint.sets.intervals import Scale, Widen
@@ -67,9 +67,11 @@ class Effect(NamedTuple):
 
     @property
     def largest(self) -> int:
-        """Where the size of errors differs most from the usual one, either way."""
-        seen = [place for place, labels in enumerate(self.labels) if labels >= _FEW]
-        return max(seen, key=lambda place: abs(log(self.size[place])), default=0)
+        """Where errors are largest against the usual; if nowhere by a tenth, where smallest."""
+        few = max(_FEW, 0.02 * sum(self.labels))
+        seen = [place for place, labels in enumerate(self.labels) if labels >= few] or [0]
+        place = max(seen, key=lambda place: self.size[place])
+        return place if self.size[place] >= 1.1 else min(seen, key=lambda place: self.size[place])
 
     @property
     def tells(self) -> bool:
@@ -346,7 +348,7 @@ class Intervals:
         ...     _ = stream.predict((9.0, 11.0), features={"rain": rain})
         ...     _ = stream.update(10.0 + (3.0 if rain == "yes" else 1.0) * (-1) ** t)
         >>> print(stream.controller.correction.effects(stream.state)[1])
-        errors are 60 % larger where rain is yes
+        errors are 82 % larger where rain is yes
         """
         known, table = Memory(*state.memory), state.table
         _, weights, scales, tables, _ = table_at(len(self.features))

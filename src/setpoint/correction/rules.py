@@ -142,14 +142,14 @@ class Base(NamedTuple):
 _X = len(Base._fields)
 
 
-def seasons_of(period: float) -> int:
+def _seasons_of(period: float) -> int:
     """How many seasons are compared: all candidates if the period is to be found."""
     return len(CANDIDATES) if period < 0.0 else 0
 
 
 def base_size(features: int, period: float) -> int:
     """How many numbers a base has."""
-    return _X + 2 * (5 + features) + features + 2 * seasons_of(period)
+    return _X + 2 * (5 + features) + features + 2 * _seasons_of(period)
 
 
 def table_at(features: int) -> tuple[int, int, int, int, int]:

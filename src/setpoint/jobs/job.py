@@ -72,7 +72,8 @@ class Goal:
             raise InputError("never empty is for sets of classes: intervals are never empty anyway")
         if columns.is_pair:
             support = "learnt" if self.support is None else self.support
-            return intervals(self.share, support=support)
+            features = columns.features
+            return intervals(self.share, support=support, features=features)
         return label_sets(self.share, sets=family, never_empty=self.never_empty)
 
 

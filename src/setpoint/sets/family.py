@@ -20,7 +20,7 @@ Of the sets themselves, losses of images ask for `Pixels`, false negatives for `
 the protocols is what families share: how they read numbers.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import nan
 from typing import Any, Protocol, runtime_checkable
 
@@ -30,12 +30,13 @@ import numpy.typing as npt
 from setpoint._check import number
 from setpoint.errors import LabelError, PredictionError
 from setpoint.parts import Capability
+from setpoint.predictions import Row
 
 __all__ = [
-    "Arranges", "Classed", "Columns", "Draws", "Family", "Forecasts", "Measured", "Members",
-    "NeverEmpty", "Pixels", "Remembers", "Scalar", "Selection", "ShareOfOne", "Shares", "Shows",
-    "Supports", "Taped", "by_name", "describe", "finite_label", "floats", "member_of",
-    "members_of", "names_of", "never_empty", "size_of", "whole_of",
+    "Arranges", "Classed", "Codes", "Columns", "Draws", "Family", "Forecasts", "Measured",
+    "Members", "NeverEmpty", "Pixels", "Remembers", "Scalar", "Selection", "ShareOfOne", "Shares",
+    "Shows", "Supports", "Taped", "by_name", "describe", "finite_label", "floats", "member_of",
+    "members_of", "named", "names_of", "never_empty", "size_of", "whole_of", "with_features",
 ]  # fmt: skip
 
 Floats = tuple[float, ...]
@@ -304,6 +305,34 @@ def by_name(prediction: Any, names: tuple[str, ...], parts: tuple[Any, ...]) -> 
 def names_of(prediction: Any) -> set[Any]:
     """The names in a prediction that is a mapping or the row of a frame."""
     return set(prediction.keys()) if hasattr(prediction, "keys") else set()
+
+
+def named(prediction: Any, features: Mapping[str, Any]) -> dict[str, Any]:
+    """A prediction and the features of its row in one mapping, as stores keep it.
+
+    >>> named([10, 14], {"hour": 7})
+    {'lower': 10, 'upper': 14, 'hour': 7}
+    """
+    if not isinstance(features, Mapping):
+        raise PredictionError(f'features must be named, as in {{"hour": 7}}, got {features!r}')
+    if isinstance(prediction, Mapping):
+        parts = dict(prediction)
+    elif isinstance(prediction, Sequence) and not isinstance(prediction, str):
+        if len(prediction) != 2:
+            raise PredictionError(f"a prediction with features has two ends, got {prediction!r}")
+        parts = dict(zip(("lower", "upper"), prediction, strict=True))
+    else:
+        parts = {"point": prediction}
+    if twice := parts.keys() & features.keys():
+        raise PredictionError(f"a feature must not be called {sorted(twice)[0]!r}")
+    return {**parts, **features}
+
+
+def with_features(prediction: Any, features: Any) -> Row:
+    """A prediction with the features of its row."""
+    if type(prediction) is not Row:
+        return Row(prediction, features=features)
+    return Row(prediction.prediction, prediction.phase, features)
 
 
 def describe(prediction: Any) -> str:

@@ -17,10 +17,9 @@ from setpoint.alarms import Alarm, Watch
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, SetpointError, StateError
 from setpoint.guarantee import asked_of
-from setpoint.predictions import named
 from setpoint.receipts import Id, Receipt
 from setpoint.sets import Interval, LabelSet
-from setpoint.sets.family import Members
+from setpoint.sets.family import Members, named
 from setpoint.store.database import Change, Part, Row, Saved
 from setpoint.store.events import (
     Contains,

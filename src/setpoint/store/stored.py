@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from setpoint.guarantee import Certificate
-from setpoint.predictions import named
 from setpoint.receipts import Id
+from setpoint.sets.family import named
 from setpoint.store.events import id_of, label_of, plain
 from setpoint.store.live import Live
 

@@ -443,7 +443,8 @@ class Columns:
     phase
         The place of each row in time, in steps of time, where rows of a season can be missing.
     features
-        What is known of each row, for a controller with features of these names.
+        Columns of numbers that are known of a row when it is forecast, such as the hour; empty
+        where one is missing. Intervals that adjust themselves learn how errors depend on them.
     extras
         Columns that a tape carries along.
     """
@@ -509,6 +510,8 @@ class Columns:
                 ) from None
         if self.period is not None and self.form and not self.is_pair:
             raise InputError("a period is for intervals and point forecasts: leave it out")
+        if self.features and self.form and not self.is_pair:
+            raise InputError("features are for intervals and point forecasts: leave them out")
 
     @classmethod
     def laid_out(cls, names: list[str], where: str) -> "Columns":

@@ -482,6 +482,14 @@ class Tape:
         tape._check()
         return tape
 
+    def with_extras(self, extras: Mapping[str, Any]) -> "Tape":
+        """The same rows with other columns beside the predictions, such as features."""
+        tape = self._take(slice(None))
+        checked_names(self.names, len(self.names), extras)
+        _fill(tape, extras={name: np.asarray(values) for name, values in extras.items()})
+        tape._check()
+        return tape
+
     # Checked
 
     def _check(self) -> None:
