@@ -150,7 +150,7 @@ def test_an_absent_clip_is_told_with_where_its_frames_come_from(
         "copy that is not served anywhere, made from the frames at "
         "https://www.cvlibs.net/datasets/kitti/eval_odometry.php by setpoint-paper fetch "
         "--kitti-odometry FOLDER; put it in "
-        f"{tmp_path / 'depth'}, or read frames of your own with rgbd_folder"
+        f"{tmp_path / 'depth'}"
     )
     monkeypatch.delenv("SETPOINT_DATA", raising=False)
     with pytest.raises(AbsentFile, match=r"'7scenes_kitchen_128x96\.npz' .* SETPOINT_DATA names"):
