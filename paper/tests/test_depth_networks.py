@@ -10,11 +10,6 @@ import torch
 from torch import nn
 
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
-from setpoint.images import (
-    DIS,
-    TVL1,
-    warp,
-)
 from setpoint.models import OnlineModel
 from setpoint_paper.models import DepthSettings, Preprocess, TorchDepth, small_network
 
@@ -206,18 +201,6 @@ def test_settings_that_mean_nothing_are_refused(options: dict[str, Any], message
         small_network(DepthSettings(**{"device": "cpu"} | options))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU here")
-def test_a_gpu_is_taken_where_there_is_one_and_says_what_the_processor_says() -> None:
-    rgb, depth = scene(3)
-    there = OnlineDepth(DepthSettings(channels=(8, 16)))
-    here = OnlineDepth(SMALL)
-    assert there.device.startswith("cuda")
-    for x, y in zip(rgb, depth, strict=True):
-        there.learn(x, y)
-        here.learn(x, y)
-    assert there.predict(rgb[0]) == pytest.approx(here.predict(rgb[0]), rel=0.05)
-
-
 # Arrays, tensors, layouts
 
 
@@ -285,36 +268,6 @@ def test_what_is_given_may_be_overwritten_afterwards(make: Any) -> None:
 
 
 # Registration of the frames that the models see
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("method", [DIS(), TVL1()])
-def test_registration_takes_the_same_images(method: Any, way: str) -> None:
-    rows, columns = np.mgrid[0:48, 0:64]
-    fixed, moving = (
-        np.stack([128 + 90 * np.sin((columns - s) / 5 + c) * np.cos(rows / 6) for c in range(3)])
-        for s in (2.0, 0.0)
-    )
-    pair = [np.moveaxis(each, 0, -1).astype(np.uint8) for each in (moving, fixed)]
-    expected = method.flow(*pair)
-    found = method.flow(*(WAYS[way](each) for each in pair))
-    assert found == pytest.approx(expected, abs=0.02)
-
-
-def test_registration_moves_colours_that_come_first() -> None:
-    rows, columns = np.mgrid[0:48, 0:64]
-    fixed, moving = (
-        torch.tensor((128 + 90 * np.sin((columns - s) / 5) * np.cos(rows / 6)).astype(np.uint8))
-        for s in (2.0, 0.0)
-    )
-    colours = torch.stack([moving] * 3)
-    moved = warp(colours, DIS().flow(colours, torch.stack([fixed] * 3)))
-    assert moved.shape == (3, 48, 64)
-    assert moved.dtype == torch.float32  # values between those of the pixels
-    inside = (slice(None), slice(8, -8), slice(10, -10))
-    before = (moving.float() - fixed.float()).expand(3, 48, 64)[inside].abs().mean()
-    assert (moved - fixed.float())[inside].abs().mean() < 0.4 * before
-    assert (moved != moved.round()).any()
 
 
 # The residual network
