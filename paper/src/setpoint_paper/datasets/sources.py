@@ -78,7 +78,7 @@ _ALL = (
              f"{_UCI}/492/metro+interstate+traffic+volume.zip",
              text="0411ba6c43127a29cefa4d8f39708b9d77979d9dcf895f2d212506fe947b673c"),
     )),
-    # In a folder the first of the files is taken: the paper's own before the stand-in, which is from
+    # In a folder the first file is taken: the paper's own before the stand-in, which is from
     # amprion.net, its licence not known. The page needs an account; the authors keep the same file
     # beside their code.
     Source("wind", "https://www.kaggle.com/datasets/l3llff/wind-power", "see the page", (
