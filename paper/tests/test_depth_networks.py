@@ -10,11 +10,6 @@ import torch
 from torch import nn
 
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
-from setpoint.images import (
-    DIS,
-    TVL1,
-    warp,
-)
 from setpoint.models import OnlineModel
 from setpoint_paper.models import DepthSettings, Preprocess, TorchDepth, small_network
 
@@ -66,7 +61,7 @@ def test_a_map_has_the_size_of_its_frame(make: Any, shape: tuple[int, int]) -> N
     assert (found > 0.0).all()
 
 
-@pytest.mark.parametrize("loss", ["log", "metres"])
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
 def test_fitting_beforehand_lowers_the_error_on_frames_not_seen(loss: str) -> None:
     rgb, depth = scene(24)
     fresh, truth = scene(8, seed=1)
@@ -117,7 +112,6 @@ def test_a_frame_without_a_known_pixel_moves_nothing(make: Any, tmp_path: Path) 
         model.learn(rgb[number], depth[number])
         other.learn(rgb[number], depth[number])
         other.learn(rgb[3], np.full(depth[0].shape, np.nan))
-    assert other.frames == 3
     assert np.array_equal(model.predict(rgb[3]), other.predict(rgb[3]))
     assert make(SMALL).fit(rgb, np.full_like(depth, np.nan)) == []
 
@@ -155,15 +149,12 @@ def test_a_saved_model_goes_on_as_if_nothing_had_been(make: Any, tmp_path: Path)
         model.learn(rgb[number], depth[number])
     path = tmp_path / "model"
     model.save(path)
-    others = [make.load(path), model.copy()]
-    assert others[0].settings == model.settings
+    other = make(DepthSettings((8, 16), memory=4, replay=2, steps=2, seed=9, device="cpu"))
+    other.load(path)
     for number in range(8, 12):
-        for each in (model, *others):
+        for each in (model, other):
             each.learn(rgb[number], depth[number])
-    for each in others:
-        assert each.frames == model.frames
-        assert np.array_equal(each.predict(rgb[0]), model.predict(rgb[0]))
-    assert repr(others[0]) == repr(model)
+    assert np.array_equal(other.predict(rgb[0]), model.predict(rgb[0]))
 
 
 def test_wrong_frames_and_labels_are_refused_and_leave_the_model_as_it_was() -> None:
@@ -190,10 +181,9 @@ def test_wrong_frames_and_labels_are_refused_and_leave_the_model_as_it_was() -> 
             model.learn(rgb[0], bad)
         with pytest.raises(LabelError, match=f"greater than 0, or NaN, got {value:g}$"):
             model.learn(rgb[0], torch.tensor(bad))
-    with pytest.raises(InputError, match="as many frames"):
+    with pytest.raises(InputError, match="rgb has 2 frames, labels 1"):
         model.fit(rgb, depth[:1])
     assert np.array_equal(model.predict(rgb[1]), before)
-    assert model.frames == 1
 
 
 @pytest.mark.parametrize(
@@ -208,19 +198,7 @@ def test_wrong_frames_and_labels_are_refused_and_leave_the_model_as_it_was() -> 
 )
 def test_settings_that_mean_nothing_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        DepthSettings(**options)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU here")
-def test_a_gpu_is_taken_where_there_is_one_and_says_what_the_processor_says() -> None:
-    rgb, depth = scene(3)
-    there = OnlineDepth(DepthSettings(channels=(8, 16)))
-    here = OnlineDepth(SMALL)
-    assert there.device.startswith("cuda")
-    for x, y in zip(rgb, depth, strict=True):
-        there.learn(x, y)
-        here.learn(x, y)
-    assert there.predict(rgb[0]) == pytest.approx(here.predict(rgb[0]), rel=0.05)
+        small_network(DepthSettings(**{"device": "cpu"} | options))
 
 
 # Arrays, tensors, layouts
@@ -290,36 +268,6 @@ def test_what_is_given_may_be_overwritten_afterwards(make: Any) -> None:
 
 
 # Registration of the frames that the models see
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("method", [DIS(), TVL1()])
-def test_registration_takes_the_same_images(method: Any, way: str) -> None:
-    rows, columns = np.mgrid[0:48, 0:64]
-    fixed, moving = (
-        np.stack([128 + 90 * np.sin((columns - s) / 5 + c) * np.cos(rows / 6) for c in range(3)])
-        for s in (2.0, 0.0)
-    )
-    pair = [np.moveaxis(each, 0, -1).astype(np.uint8) for each in (moving, fixed)]
-    expected = method.flow(*pair)
-    found = method.flow(*(WAYS[way](each) for each in pair))
-    assert found == pytest.approx(expected, abs=0.02)
-
-
-def test_registration_moves_colours_that_come_first() -> None:
-    rows, columns = np.mgrid[0:48, 0:64]
-    fixed, moving = (
-        torch.tensor((128 + 90 * np.sin((columns - s) / 5) * np.cos(rows / 6)).astype(np.uint8))
-        for s in (2.0, 0.0)
-    )
-    colours = torch.stack([moving] * 3)
-    moved = warp(colours, DIS().flow(colours, torch.stack([fixed] * 3)))
-    assert moved.shape == (3, 48, 64)
-    assert moved.dtype == torch.float32  # values between those of the pixels
-    inside = (slice(None), slice(8, -8), slice(10, -10))
-    before = (moving.float() - fixed.float()).expand(3, 48, 64)[inside].abs().mean()
-    assert (moved - fixed.float())[inside].abs().mean() < 0.4 * before
-    assert (moved != moved.round()).any()
 
 
 # The residual network
@@ -556,8 +504,8 @@ def test_a_saved_network_that_does_not_fit_changes_nothing(tmp_path: Path) -> No
     TorchDepth(nn.Conv2d(3, 1, 3)).save(path)
     with pytest.raises(StateError, match="does not fit the module, which has 9 tensors"):
         model.load(path)
-    OnlineDepth(SMALL).save(path)
-    with pytest.raises(StateError, match="must hold a setpoint torch depth"):
+    torch.save({"format": "other", "version": 1}, path)
+    with pytest.raises(StateError, match="must hold a setpoint torch depth of version 2"):
         model.load(path)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(StateError, match="damaged"):
@@ -570,7 +518,7 @@ def test_wrong_parts_are_refused() -> None:
         TorchDepth("resnet")
     with pytest.raises(InputError, match="optimiser must be"):
         TorchDepth(network(), "adam")
-    with pytest.raises(InputError, match="loss must be 'absolute', 'aligned'"):
+    with pytest.raises(InputError, match="loss must be one of absolute, squared, aligned or"):
         TorchDepth(network(), loss="huber")
     with pytest.raises(InputError, match="size must be a pair"):
         Preprocess(size=(3, 4, 5))  # type: ignore[arg-type]
@@ -617,7 +565,8 @@ def test_a_scheduler_steps_with_every_frame_and_is_kept(tmp_path: Path) -> None:
         return TorchDepth(module, adam, scheduler=halved)
 
     model = made()
-    assert model.fit([(rgb[0], depth[0])] * 2) == 2
+    for _ in range(2):
+        model.learn(rgb[0], depth[0])
     assert model.optimiser.param_groups[0]["lr"] == pytest.approx(0.025)
     model.save(tmp_path / "model")
     other = made()

@@ -18,6 +18,7 @@ from setpoint.sets import QuantileScale
 from setpoint.steps import Fixed
 from setpoint_paper.models.lstm import (
     CHOSEN,
+    TABLE,
     LSTMSettings,
     QuantileLSTM,
     Scaling,
@@ -437,3 +438,8 @@ def test_raw_zeros_stand_before_the_first_row_and_are_learned_from():
         assert np.allclose(shown[step], said * y.std() + y.mean(), rtol=1e-9)
         batch = min(step + 1 + 3, held.batch)
         network.learn(rows[end + 1 - batch - held.window : end + 1], levels[:, None])
+
+
+def test_the_chosen_settings_are_among_those_of_the_table() -> None:
+    for chosen in CHOSEN.values():
+        assert all(getattr(chosen, name) in options for name, options in TABLE.items())

@@ -294,3 +294,18 @@ def test_rows_of_tapes_that_are_elsewhere_are_kept_and_joined(shared_data, tmp_p
     store(Results(results.rows, (), {**results.about, "judging": -1}), tmp_path)
     with pytest.raises(InputError, match="no tape of wind is finished"):
         again(3, _earlier(tmp_path, "tabular"))
+
+
+def test_every_figure_is_drawn_from_what_is_stored(tmp_path):
+    store(made(), tmp_path)
+    paths = figures.draw(load(tmp_path), tmp_path)
+    assert [path.stem for path in paths] == [
+        f"tabular-{name}"
+        for name in ("real-data", "cal", "mc", "stretchings-coverage", "stretchings-mc",
+                     "pinball-by-gamma", "gamma")
+    ]  # fmt: skip
+    for path in paths:
+        assert path.stat().st_size > 10_000
+        assert (
+            "ideal level" in path.with_suffix(".svg").read_text("utf-8") or "pinball" in path.stem
+        )

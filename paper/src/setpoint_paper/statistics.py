@@ -44,7 +44,7 @@ def estimate(values: Sequence[float], comparisons: int = 1) -> Estimate:
     moves it by one rank. NaN are left out.
 
     >>> print(estimate([1.0, 2.0, 3.0, 4.0, 5.0, 60.0]))
-    3.75 [1, 60]
+    3.5 [1, 60]
     """
     known = np.array([value for value in values if not isnan(value)])
     if not len(known):

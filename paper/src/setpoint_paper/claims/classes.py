@@ -99,7 +99,11 @@ def _balance(ran: Sequence[Row], judged: bool) -> list[Line]:
     known = [row for row in ran if row.family == "Threshold"]
     if not known:
         return []
-    uneven = {row.stream: 100.0 * (row.unbalanced - 2.0 * row.floor) for row in known}
+    uneven = {}
+    for row in known:
+        apart, floor = 100.0 * row.unbalanced, 100.0 * row.floor
+        state = "for" if apart > 2.0 * floor else "against" if apart < floor else "open"
+        uneven[row.stream] = Outcome(state, "", Estimate(apart - 2.0 * floor, nan, nan, 1))
     first = "; ".join(
         f"{row.stream} {100.0 * row.unbalanced:.1f}, {100.0 * row.floor:.1f}" for row in known
     )
@@ -112,9 +116,9 @@ def _balance(ran: Sequence[Row], judged: bool) -> list[Line]:
     return [
         Line(
             "G.a", "threshold sets have unbalanced coverage", "threshold sets unbalanced",
-            _exact(uneven, judged),
-            "points that the coverage of a class is from 90 % in the mean, more than twice what "
-            f"independent misses make (second): {first}",
+            Verdict(uneven, judged),
+            "points that the coverage of a class is from 90 % in the mean, and what independent "
+            f"misses make of it; for beyond twice that, against below it: {first}",
         ),
         Line(
             "G.b", "cumulative sets are better balanced", "cumulative sets better balanced",

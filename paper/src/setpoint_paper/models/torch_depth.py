@@ -1,4 +1,4 @@
-"""Any torch network of depth as an online model; and two small ones that learn from scratch.
+"""Any torch network of depth as an online model.
 
 A frame x is a colour image (H, W, 3) or (3, H, W), of uint8 or of floats in [0, 1]; a label y is a
 map (H, W) in metres with NaN where depth is not known. Both may be numpy arrays or torch tensors: a
@@ -24,9 +24,10 @@ from torch.nn import functional
 from setpoint._check import finite, positive, whole
 from setpoint._files import put
 from setpoint.errors import InputError, PredictionError, StateError
-from setpoint_paper.models.depth_trunk import Small, answer, colours, device_of, image, label
+from setpoint_paper.models.depth_trunk import answer, colours, image, label
+from setpoint_paper.models.weights import matched, states, unmatched
 
-__all__ = ["DepthSettings", "Preprocess", "TorchDepth", "small_network"]
+__all__ = ["Preprocess", "TorchDepth"]
 
 _KIND, _VERSION = "setpoint torch depth", 2
 
@@ -361,7 +362,7 @@ class TorchDepth:
             getattr(found[name], "shape", None) != getattr(each, "shape", None)
             for name, each in wanted.items()
         ):
-            raise StateError(_unmatched(path, found, None, wanted))
+            raise StateError(unmatched(path, found, None, wanted))
         if self.optimiser is not None:
             name = type(self.optimiser).__name__
             if content["taught_by"] != name:
@@ -410,12 +411,12 @@ class TorchDepth:
                 "or it holds objects that could run code and are not read"
             ) from error
         wanted = self.module.state_dict()
-        for found in _states(content, key):
-            matched = _matched(found, wanted)
-            if matched is not None:
-                self.module.load_state_dict(matched)
+        for found in states(content, key):
+            fitting = matched(found, wanted)
+            if fitting is not None:
+                self.module.load_state_dict(fitting)
                 return
-        raise StateError(_unmatched(path, content, key, wanted))
+        raise StateError(unmatched(path, content, key, wanted))
 
     def _maps(self, frames: list[Tensor]) -> Tensor:
         """Depth (n, H, W) at the size of the frames."""
@@ -512,82 +513,6 @@ _ALL_AT_ONCE = (_absolute, _squared)
 """The losses that weigh every known pixel of a batch alike."""
 
 
-# The small networks
-
-
-@dataclass(frozen=True, slots=True)
-class DepthSettings:
-    """Shape and training of a small network.
-
-    Parameters
-    ----------
-    channels
-        The channels of each stage; each halves the image.
-    learning_rate
-        Of Adam.
-    steps, replay, memory
-        Gradient steps a frame, and the frames of the past; see `TorchDepth`.
-    seed
-        Of the first weights and of every draw.
-    device
-        "auto" (the GPU where there is one), "cpu", "cuda", …
-    """
-
-    channels: tuple[int, ...] = (16, 32, 64)
-    learning_rate: float = 1e-3
-    steps: int = 1
-    replay: int = 1
-    memory: int = 64
-    seed: int = 0
-    device: str = "auto"
-
-    def __post_init__(self) -> None:
-        channels = tuple(whole(each, "a number of channels", 1) for each in self.channels)
-        if not channels:
-            raise InputError("channels must have at least one stage, got ()")
-        object.__setattr__(self, "channels", channels)
-        positive(self.learning_rate, "learning_rate")
-        whole(self.seed, "seed", 0)
-
-
-def small_network(
-    settings: DepthSettings | None = None, *, residuals: bool = False, loss: str = "absolute"
-) -> TorchDepth:
-    """A small convolutional network that learns depth, or sizes of residuals, as the camera runs.
-
-    An encoder and a decoder with skips, small enough for one core of a laptop at 208 × 64 or
-    128 × 96. Equal seeds give equal results on one machine with one thread, whatever else draws in
-    the process; a GPU may sum in another order each time.
-
-    Parameters
-    ----------
-    settings
-        Shape and training.
-    residuals
-        Sizes of residuals instead of depth: the paper's "magnitude of the residual".
-    loss
-        "absolute", that of the authors' code, or "squared", that of the paper's text.
-
-    Examples
-    --------
-    >>> model = small_network(DepthSettings(channels=(8, 16), device="cpu"))
-    >>> x = np.zeros((24, 30, 3), dtype=np.uint8)
-    >>> model.learn(x, np.full((24, 30), 12.0))
-    >>> bool(abs(model.predict(x) - 12.0).max() < 0.5)
-    True
-    """
-    held = DepthSettings() if settings is None else settings
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(held.seed)
-        module = Small(held.channels, residuals).to(device_of(held.device))
-    return TorchDepth(
-        module, torch.optim.Adam(module.parameters(), lr=held.learning_rate), loss=loss,
-        preprocess=Preprocess((0.0, 0.0, 0.0), (1.0, 1.0, 1.0), multiple=1), steps=held.steps,
-        residuals=residuals, replay=held.replay, memory=held.memory, seed=held.seed,
-        begin=module.begin,
-    )  # fmt: skip
-
-
 def _size(residual: Any) -> Any:
     if isinstance(residual, Tensor):
         return residual.abs()
@@ -608,63 +533,3 @@ def _read(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"version {version!r}"
         )
     return dict(content)
-
-
-# Weights of others
-
-
-def _states(content: Any, key: str | None) -> list[dict[str, Tensor]]:
-    """Every table of named tensors in a file, at most two steps deep."""
-    if not isinstance(content, Mapping):
-        return []
-    if key is not None:
-        content = {key: content.get(key)}
-    found = []
-    for each in (content, *content.values()):
-        if isinstance(each, Mapping):
-            tensors = {
-                name: value
-                for name, value in each.items()
-                if isinstance(name, str) and isinstance(value, Tensor)
-            }
-            found += [tensors] if tensors else []
-    return found
-
-
-def _matched(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> dict[str, Tensor] | None:
-    """The tensors under the names the module has for them, if some prefix makes all fit."""
-    needed = [name for name in wanted if not name.endswith("num_batches_tracked")]
-    if not needed:
-        return None
-    first = needed[0]
-    ways: list[tuple[str, str]] = [
-        (name.removesuffix(first), "") for name in found if name.endswith(first)
-    ]
-    parts = first.split(".")
-    ways += [("", ".".join(parts[:count]) + ".") for count in range(1, len(parts))]
-    ways += [("module.", added) for _, added in ways if added]
-    for extra, lacking in ways:
-        names = {name: extra + name.removeprefix(lacking) for name in wanted}
-        if all(
-            names[name] in found and found[names[name]].shape == wanted[name].shape
-            for name in needed
-        ):
-            # Counts of batches are absent in old files, and nothing but momentum=None reads them.
-            return {name: found.get(names[name], wanted[name]) for name in wanted}
-    return None
-
-
-def _unmatched(
-    path: str | os.PathLike[str], content: Any, key: str | None, wanted: dict[str, Tensor]
-) -> str:
-    states = _states(content, key)
-    if not states:
-        where = "" if key is None else f" at {key!r}"
-        held = list(content) if isinstance(content, Mapping) else type(content).__name__
-        return f"{os.fspath(path)} has no named tensors{where}, it holds {held}"
-    _, names = max((len(each), list(each)) for each in states)
-    return (
-        f"{os.fspath(path)} does not fit the module, which has {len(wanted)} tensors "
-        f"({', '.join(list(wanted)[:3])}, …) where the file has {len(names)} "
-        f"({', '.join(names[:3])}, …) or other shapes"
-    )
