@@ -39,7 +39,10 @@ _STATUS: dict[type[Exception], int] = {
     errors.SpecError: 422,
     InputError: 422,
 }
-JSON, LINES = b"application/json", b"application/x-ndjson"
+JSON = b"application/json"
+"""The content type of JSON."""
+LINES = b"application/x-ndjson"
+"""The content type of lines of JSON."""
 _HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
