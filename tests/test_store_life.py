@@ -9,10 +9,11 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -322,6 +323,54 @@ def test_an_export_that_is_cut_or_damaged_is_refused_whole(tmp_path: Path) -> No
             assert store.names == []
         assert store.import_streams(lines) == ["a", "b"]
         same(store, reference(events(20)))
+
+
+def forged(lines: list[bytes], world: random.Random) -> list[bytes]:
+    """Lines in which one value is another, with a checksum that fits."""
+    contents = [json.loads(line) for line in lines[:-1]]
+    content = contents[world.randrange(len(contents))]
+    field = world.choice(list(content))
+    value: Any = world.choice(["", None, -7, 1.5, "x", [], {}, "{}", "[]", 10**400, "\ud800"])
+    inner = content[field]
+    if isinstance(inner, list) and inner and world.random() < 0.8:
+        inner[world.randrange(len(inner))] = value
+    elif field in ("overview", "state") and world.random() < 0.8:
+        part = json.loads(inner)
+        part[world.choice(list(part))] = value
+        content[field] = json.dumps(part)
+    else:
+        content[field] = value
+    made = [json.dumps(content).encode() for content in contents]
+    check = 0
+    for line in made:
+        check = crc32(line, check)
+    return [*made, json.dumps({"lines": len(made), "crc": check}).encode()]
+
+
+def test_a_forged_export_is_refused_or_can_be_looked_at_like_any_other(tmp_path: Path) -> None:
+    with sp.Store(tmp_path / "one", CONTROLLER, window=20, tolerance=0.1) as store:
+        store.apply(events(20))
+        store.stream("season", SEASON)
+        store.apply(season(10))
+        lines, world, taken = list(store.lines()), random.Random(4), 0
+    with sp.Store(tmp_path / "two", CONTROLLER) as store:
+        for _ in range(300):
+            try:
+                store.import_streams(forged(lines, world))
+            except SetpointError:
+                assert store.names == []
+                continue
+            taken += 1
+            for name in store.names:
+                list(store.history(name)), store.read(name).certificate()
+                with suppress(SetpointError):
+                    store.summary(name)
+                store.apply([{"stream": name, "id": "new", "prediction": [0, 1], "y": 0.5}])
+            assert all(type(row["at"]) is float for row in store.overviews().values())
+            store.alarms(), list(store.lines())
+            for name in store.names:
+                store.delete(name)
+    assert 0 < taken < 200
 
 
 def test_a_stream_can_be_renamed_and_deleted_and_begin_again(tmp_path: Path) -> None:

@@ -200,6 +200,20 @@ def test_a_database_that_is_not_there_is_told_without_its_password() -> None:
     assert time.monotonic() - began < 10
 
 
+def test_services_that_start_at_once_make_the_tables_once(server: Server) -> None:
+    for number in range(3):
+        address = server.new(f"race{number}")
+        gate = threading.Barrier(4, timeout=60)
+
+        def opened(_: int, address: str = address, gate: threading.Barrier = gate) -> list[str]:
+            gate.wait()
+            with sp.Store(address, CONTROLLER) as store:
+                return store.names
+
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(opened, range(4))) == [[]] * 4
+
+
 def test_tables_of_the_version_before_are_upgraded(
     server: Server, address: str, tmp_path: Any
 ) -> None:

@@ -15,11 +15,10 @@ from typing import Any
 
 import msgspec
 import uvicorn
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Route, Router
 
 from setpoint import presets, spec
 from setpoint.controller import Controller
@@ -50,6 +49,7 @@ _SHARED = 1000  # events that a page may be behind; the oldest are then left out
 _NUMBERS = 100_000  # that a stream may keep of its season
 _log = logging.getLogger("setpoint.service")
 _Answering = Callable[[Request], Awaitable[Any]]
+_Methods = dict[str, tuple[Operation, _Answering]]
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -92,22 +92,14 @@ class Service:
         self._kept: list[dict[str, Any]] = []
         self._fresh = 0.0  # until when they are
         self._threads = ThreadPoolExecutor(1, "setpoint-reader")
-        places: dict[str, dict[str, tuple[Operation, _Answering]]] = {}
+        places: dict[str, _Methods] = {}
         for operation, answer in (*self.operations(), *self._pages()):
             self.metrics.begin(operation.name)
             places.setdefault(operation.path, {})[operation.method] = operation, answer
-        self._app = Starlette(
-            routes=[
-                Route(path, self._endpoint(methods), methods=list(methods))
-                for path, methods in places.items()
-            ],
-            exception_handlers=dict.fromkeys(
-                (SetpointError, HTTPException, ClientDisconnect, RecursionError, Exception),
-                self._refused,
-            ),
-            lifespan=self._life,
-        )  # fmt: skip
-        self._app.router.redirect_slashes = False
+        routes = [Route(path, _Place(self, methods)) for path, methods in places.items()]
+        self._router = Router(
+            routes, redirect_slashes=False, default=_Place(self, {}), lifespan=self._life
+        )
 
     @asynccontextmanager
     async def _life(self, _: Any) -> AsyncIterator[None]:
@@ -133,41 +125,29 @@ class Service:
         """Answers a request, as ASGI has it; a name in the path may hold a slash, as %2F."""
         if scope["type"] == "http":
             scope["path"] = scope["raw_path"].decode("latin-1")
-        await self._app(scope, receive, send)
+        await self._router(scope, receive, send)
 
-    def _endpoint(self, methods: dict[str, tuple[Operation, _Answering]]) -> _Answering:
-        if "GET" in methods:
-            methods = {**methods, "HEAD": methods["GET"]}
-
-        async def endpoint(request: Request) -> Response:
-            operation, answer = methods[request.method]
-            request.scope["operation"], began = operation.name, time.perf_counter()
+    async def answer(self, request: Request, methods: _Methods) -> Response:
+        """The response to a request, one of the methods that its path knows."""
+        began, operation, error = time.perf_counter(), None, ""
+        try:
+            operation, answer = _chosen(request, methods)
             wire.admit(request, operation, self.tokens)
             value = await answer(request)
             response = value if isinstance(value, Response) else Json(encoded(value))
-            seconds = time.perf_counter() - began
-            self.metrics.took(operation.name, seconds)
-            self._note(request, response.status_code, seconds)
-            return response
-
-        return endpoint
-
-    async def _refused(self, request: Request, error: Exception) -> Response:
-        response = wire.problem(error)
-        self._note(request, response.status_code, None, type(error).__name__)
-        return response
-
-    def _note(
-        self, request: Request, status: int, seconds: float | None, kind: str | None = None
-    ) -> None:
-        """Counts an answer, and writes it to the log where that is asked for."""
-        operation = request.scope.get("operation", "none")
-        self.metrics.answered(operation, status)
-        level = logging.ERROR if status == 500 else logging.INFO
-        if _log.isEnabledFor(level):
+        except (HTTPException, SetpointError, ClientDisconnect, RecursionError) as refused:
+            response, error = wire.problem(refused), type(refused).__name__
+        except Exception as failed:
+            _log.exception("a request failed")
+            response, error = wire.problem(failed), type(failed).__name__
+        name = "none" if operation is None else operation.name
+        seconds = time.perf_counter() - began
+        self.metrics.answered(name, response.status_code, None if error else seconds)
+        if _log.isEnabledFor(logging.INFO):
+            fields = {"operation": name, "status": response.status_code, "seconds": seconds}
             stream = request.path_params.get("name")
-            fields = {"operation": operation, "status": status, "stream": stream}
-            _log.log(level, "request", extra={**fields, "seconds": seconds, "kind": kind})
+            _log.info("request", extra={**fields, "stream": stream, "kind": error or None})
+        return response
 
     # Operations: what can be asked, by whom
 
@@ -459,6 +439,27 @@ class Service:
 
     async def _file(self, path: Path, _: Request) -> Response:
         return FileResponse(path, headers=_HEADERS)
+
+
+class _Place:
+    """What is at a path, for the router; {} is nothing."""
+
+    def __init__(self, service: Service, methods: _Methods) -> None:
+        self.service = service
+        self.methods = {"HEAD": methods["GET"], **methods} if "GET" in methods else methods
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        response = await self.service.answer(Request(scope, receive), self.methods)
+        await response(scope, receive, send)
+
+
+def _chosen(request: Request, methods: _Methods) -> tuple[Operation, _Answering]:
+    if not methods:
+        raise refusal(404, "there is nothing at this path: see /openapi.json")
+    if request.method not in methods:
+        allowed = ", ".join(methods)
+        raise HTTPException(405, f"this path knows {allowed}", {"allow": allowed})
+    return methods[request.method]
 
 
 class _Page(StreamingResponse):

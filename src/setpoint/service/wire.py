@@ -1,5 +1,6 @@
 """Requests and responses: who may ask, how much may be sent, and answers as bytes."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Any
@@ -38,7 +39,10 @@ _STATUS: dict[type[Exception], int] = {
     errors.SpecError: 422,
     InputError: 422,
 }
-JSON, LINES = b"application/json", b"application/x-ndjson"
+JSON = b"application/json"
+"""The content type of JSON."""
+LINES = b"application/x-ndjson"
+"""The content type of lines of JSON."""
 _HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
@@ -69,12 +73,7 @@ def encoded(value: Any) -> bytes:
 def problem(error: Exception) -> Response:
     """Why a request is refused, as RFC 9457 has it."""
     if isinstance(error, HTTPException):
-        detail, headers = error.detail, dict(error.headers or {})
-        if error.status_code == 405:
-            detail = f"this path knows {headers.get('Allow', 'other methods')}"
-        elif error.status_code == 404:
-            detail = "there is nothing at this path: see /openapi.json"
-        return _problem(error.status_code, "Refused", detail, headers)
+        return _problem(error.status_code, "Refused", error.detail, error.headers)
     if isinstance(error, SetpointError):
         return refused(type(error).__name__, str(error)[:1000], status_of(type(error)))
     if isinstance(error, RecursionError):
@@ -90,7 +89,7 @@ def refused(kind: str, detail: str, status: int | None = None) -> Response:
 
 
 def _problem(
-    status: int, kind: str, detail: str, headers: dict[str, str] | None = None
+    status: int, kind: str, detail: str, headers: Mapping[str, str] | None = None
 ) -> Response:
     headers = dict(headers or {})
     if status == 401:

@@ -13,9 +13,11 @@ from typing import Any
 from zlib import crc32
 
 from setpoint import spec
-from setpoint.errors import DataError, StateError
+from setpoint._state_file import from_text
+from setpoint.alarms import Alarm
+from setpoint.errors import DataError, SetpointError, StateError
 from setpoint.store.database import Change, Database, Part, Row, Saved
-from setpoint.store.events import name_of, quoted
+from setpoint.store.events import described, id_from, name_of, quoted
 from setpoint.store.live import Live, encode
 
 __all__ = ["lines_of", "read", "write"]
@@ -23,6 +25,7 @@ __all__ = ["lines_of", "read", "write"]
 _KIND, _VERSION = "setpoint streams", 1
 _SOME = 1000  # rows that are read or written at once
 _MOST = 1 << 62
+_ENDS = (None, "answered", "missing", "dropped", "expired")
 
 
 def write(database: Database, names: Iterable[str] | None = None) -> Iterator[bytes]:
@@ -92,7 +95,9 @@ def read(
                 stream.take(content)
         if stream is not None:
             stream.end()
-    except (KeyError, TypeError, ValueError) as error:
+    except SetpointError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise DataError(f"the export is damaged: {error!r}") from error
     return taken
 
@@ -130,12 +135,14 @@ class _Arriving:
         if "part" in content:
             self.saved.parts.append(Part._make(content["part"]))
         elif "row" in content:
-            self.rows.append(row := Row._make(content["row"]))
+            self.rows.append(row := _row(content["row"], len(self.controller.risks)))
             if row.ended is None:
                 self.saved.waiting.append(row)
             if len(self.rows) >= _SOME:
                 self._write()
         else:
+            if {*loads(content["alarm"])} != {*Alarm._fields} or type(content["made"]) is not float:
+                raise ValueError(f"no alarm is {content['alarm']}")
             self._write(alarms=[content["alarm"]], time=content["made"])
 
     def _write(self, **values: Any) -> None:
@@ -143,9 +150,31 @@ class _Arriving:
         self.change, self.rows = self.change._replace(new=False), []
 
     def end(self) -> None:
-        """Writes the rest; a stream that could not go on is refused."""
-        Live(self.name, self.controller, self.settings, self.saved)
+        """Writes the rest; a stream that could not go on is refused.
+
+        Its overview is worked out again: lists of streams rely on it.
+        """
+        live = Live(self.name, self.controller, self.settings, self.saved)
+        live.time = float(loads(self.saved.overview)["at"])
+        self.change = self.change._replace(overview=live.change().overview)
         self._write(parts=self.saved.parts)
+
+
+def _row(values: list[Any], risks: int) -> Row:
+    """A prediction that can be read again."""
+    row = Row._make(values)
+    _, _, shown, *_ = from_text(row.receipt)
+    loss, _ = loads(row.loss or "null"), (described(shown), id_from(row.id), loads(row.y or "0"))
+    losses = loss if isinstance(loss, list) else [loss] * risks
+    kinds = [type(value) for value in (row.number, row.made, row.closed or 0.0, row.covered or 0)]
+    if (
+        kinds != [int, float, float, int]
+        or row.ended not in _ENDS
+        or len(losses) != risks
+        or not all(isinstance(part, float | int | None) for part in losses)
+    ):
+        raise ValueError(f"prediction {row.number} cannot be read")
+    return row
 
 
 def _checked(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:

@@ -112,8 +112,8 @@ class Live:
                 rows = f"{len(saved.waiting):,} of {overview['waiting']:,}"
                 raise StateError(f"{rows} predictions that wait are there")
             self.first = saved.first
-            self.recent, self.known = int(overview["recent"], 16), overview["known"]
-            self.width = overview["width"]
+            self.recent, self.known = int(overview["recent"], 16), int(overview["known"])
+            self.width = None if overview["width"] is None else float(overview["width"])
         except (SetpointError, KeyError, TypeError, ValueError) as error:
             raise StateError(f"the stream {quoted(self.name)} is damaged: {error}") from error
         self.serial = content["receipts"]["serial"]

@@ -102,11 +102,12 @@ class PostgreSQL(Tables):
     def _migrations(self) -> list[str]:
         if self._inside():
             self._ask("SELECT 1 FROM (SELECT pg_advisory_xact_lock(?)) AS lock", [_LOCK])
-        if self._ask("SELECT 1 WHERE to_regclass('migrations') IS NOT NULL"):
+        # Not by to_regclass: its cache may be older than the wait for the lock.
+        known = "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false))"
+        tables = {name for (name,) in self._ask(known)}
+        if "migrations" in tables:
             return [name for (name,) in self._ask("SELECT name FROM migrations")]
-        return [MIGRATIONS[0].name] * bool(
-            self._ask("SELECT 1 WHERE to_regclass('settings') IS NOT NULL")
-        )
+        return [MIGRATIONS[0].name] if "settings" in tables else []
 
     def _change(self, statements: str) -> None:
         for word, other in _WORDS.items():
