@@ -53,7 +53,7 @@ def test_the_form_with_the_smallest_sets_is_taken_and_all_are_told(
     assert note == f"label sets by {best}; labels in a set, on the first 150 rows: {told}"
     assert outcome.trace.controller.sets == forms[best]
     assert len(outcome.trace.tape) == 1350
-    assert "mean size" in str(outcome)
+    assert "Mean size" in str(outcome)
     assert "length" not in str(outcome)
 
 
