@@ -38,7 +38,7 @@ class Before(NamedTuple):
     trace: Trace
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Outcome:
     """A finished job.
 
@@ -177,6 +177,10 @@ class Outcome:
             lines += _streams(numbers)
         lines += ["", *(f"note: {note}" for note in self.notes)] if self.notes else []
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        held = f"coverage {100.0 * self.trace.coverage:.1f} %"
+        return f"<Outcome of {self.job.command}: {len(self.trace.lam):,} rows, {held}>"
 
     def _repr_html_(self) -> str:
         return preformatted(self)

@@ -21,7 +21,8 @@ from setpoint.summary import told
 __all__ = [
     "about", "beside", "both", "cell", "interval", "learnt", "mood", "of_groups", "of_lengths",
     "of_risk", "of_rows", "of_sets", "of_streaks", "of_theta", "of_window", "of_windows", "off",
-    "origin", "outcome", "percent", "promise", "range_of", "sentence", "signed", "target", "use", "written",
+    "origin", "outcome", "percent", "promise", "range_of", "sentence", "signed", "target",
+    "use", "written",
 ]  # fmt: skip
 
 _MOODS: dict[str, str] = {
