@@ -444,9 +444,19 @@ def main() -> None:
     except ImportError as error:
         if (error.name or "setpoint").startswith("setpoint"):
             raise
-        sys.exit(f"setpoint: this needs {error.name}: pip install 'setpoint[all]'")
+        package = (error.name or "").partition(".")[0]
+        extra = next((name for name, packages in _EXTRAS.items() if package in packages), "all")
+        sys.exit(f"setpoint: this needs {error.name}: pip install 'setpoint[{extra}]'")
     finally:
         commands.reset(token)
+
+
+_EXTRAS = {
+    "service": ("starlette", "uvicorn", "httptools", "uvloop", "prometheus_client", "httpx"),
+    "data": ("pandas", "pyarrow", "narwhals"), "plots": ("plotly", "matplotlib"),
+    "sklearn": ("sklearn", "threadpoolctl"), "postgres": ("psycopg",), "fast": ("numba",),
+}  # fmt: skip
+"""Which extra brings a package."""
 
 
 def _note(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -81,7 +81,7 @@ def test_calibrate_prints_the_certificate_and_writes_every_file(
     assert "wrote forecast-setpoint/: controller.toml, metrics.json, report.html, rows.csv" in out
     page = (forecast.parent / "forecast-setpoint" / "report.html").read_text("utf-8")
     told = json.loads((forecast.parent / "forecast-setpoint" / "metrics.json").read_text("utf-8"))
-    assert f"{100 * told['coverage']:.2f} % of the labels lay in their sets" in out
+    assert f"{100 * told['coverage']:.2f} % of 400 labels lay in their intervals" in out
     assert "<html" in page
 
 

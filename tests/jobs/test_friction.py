@@ -177,3 +177,23 @@ def test_many_short_series_are_told_of_a_start_learnt_from_others(
         (jobs.Columns("y", "low", "high", series="id"), {"controller": begun}),
     ):
         assert "start_from" not in str(jobs.calibrate(file, columns, **options))
+
+
+def test_numbers_too_small_to_square_are_forecast(tmp_path: Path, table: Table) -> None:
+    y = _rng.choice([0.0, 5e-324, 1e-323], ROWS)
+    outcome = jobs.run(table(tmp_path / "a.csv", {"x": y[::-1], "y": y}), "y", model="linear")
+    assert np.isfinite(outcome.trace.coverage)
+
+
+def test_an_outcome_is_one_line_where_it_is_not_printed(tmp_path: Path, table: Table) -> None:
+    outcome = jobs.calibrate(table(tmp_path / "a.csv", BASE), jobs.Columns("y", point="p"))
+    assert re.fullmatch(r"<Outcome of calibrate: 288 rows, coverage [\d.]+ %>", repr(outcome))
+
+
+def test_the_index_of_a_frame_may_be_the_time_of_a_tape() -> None:
+    pandas = pytest.importorskip("pandas")
+    times = pandas.date_range("2024-01-01", periods=3, name="when")
+    frame = pandas.DataFrame({"p": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 3.0]}, times)
+    tape = sp.Tape.from_frame(frame, jobs.Columns("y", point="p", time="when"))
+    assert tape.time is not None
+    assert str(tape.time[2])[:10] == "2024-01-03"

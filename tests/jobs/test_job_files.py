@@ -337,22 +337,22 @@ def test_a_short_stream_is_promised_nothing_by_the_papers_rule(
     risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), bounds=(-9.0, 9.0))
     paper = sp.Controller(sp.sets.Widen(), risk)
     text = str(jobs.calibrate(table(tmp_path / "a.csv", world(20)), ENDS, controller=paper))
-    assert "was asked for, and nothing is guaranteed yet: there are too few labels" in text
-    assert "worst 20 labels, points off" in text
+    assert "was asked for. Nothing is guaranteed yet: there are too few labels" in text
+    assert "Worst 20 labels: coverage off by" in text
     text = str(jobs.calibrate(table(tmp_path / "a.csv", world(2000)), ENDS, controller=paper))
-    assert "was guaranteed, whatever the data" in text
-    assert "worst 250 labels, points off" in text
+    assert "That is within the guarantee" in text
+    assert "Worst 250 labels: coverage off by" in text
 
 
 def test_a_budget_is_promised_in_misses_from_the_first_label_on(
     tmp_path: Path, table: Table, world: World
 ) -> None:
     text = str(jobs.calibrate(table(tmp_path / "a.csv", world(20)), ENDS))
-    assert "90 % was asked for. Whatever the data do, there are never more than 10.9 misses" in text
+    assert "90 % was asked for. At no time can there be more than 10.9 misses beyond" in text
     columns = {**world(20), "site": ["a", "b"] * 10}
     several = jobs.Columns("y", lower="low", upper="high", series="site")
     text = str(jobs.calibrate(table(tmp_path / "a.csv", columns), several))
-    assert "there are never more than 10.9 misses too many in each series" in text
+    assert "more than 10.9 misses beyond the 10 % allowed in any one series" in text
 
 
 def test_results_do_not_go_into_the_folder_of_a_stream(

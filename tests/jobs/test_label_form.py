@@ -41,7 +41,7 @@ def test_label_sets_of_a_file_are_those_of_the_preset_on_every_row(
     for row, y, shown in zip(rows, world["y"], outcome.trace.shown or (), strict=True):
         assert stream.predict(row) == shown
         stream.update(y)
-    assert "mean size" in str(outcome)
+    assert "Mean size" in str(outcome)
     assert "length" not in str(outcome)
 
 

@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 _ALIKE = 0.5
 """Errors of neighbouring rows that go together by more look like those of longer horizons."""
-_APART = 0.2
+_APART = 0.1
 _LEAST, _FURTHEST = 100, 400
 """How many rows a correlation needs, and how far apart rows are looked at."""
 _BETTER = 0.99

@@ -131,7 +131,8 @@ def _telling(values: Array, columns: Sequence[int], tape: Tape) -> list[int]:
         scale = np.abs(past).max(axis=0)
         past /= np.where(scale > 0.0, scale, 1.0)
         surprise = both - past @ np.linalg.lstsq(past, both, rcond=None)[0]
-        if (np.abs(surprise).max(axis=0) <= 1e-9 * np.abs(both).max(axis=0)).any():
+        least = np.maximum(1e-9 * np.abs(both).max(axis=0), 1e-150)
+        if (np.abs(surprise).max(axis=0) <= least).any():
             continue
         ranks = surprise.argsort(axis=0).argsort(axis=0)
         if max(float(np.corrcoef(pair.T)[0, 1]) ** 2 for pair in (surprise, ranks)) > _TELLING:

@@ -19,9 +19,10 @@ from setpoint.report.numbers import Grouped
 from setpoint.summary import told
 
 __all__ = [
-    "about", "beside", "both", "interval", "learnt", "mood", "of_groups", "of_lengths", "of_risk",
-    "of_rows", "of_sets", "of_streaks", "of_theta", "of_window", "of_windows", "off", "origin",
-    "outcome", "percent", "promise", "range_of", "sentence", "signed", "target", "use", "written",
+    "about", "beside", "both", "cell", "interval", "learnt", "mood", "of_groups", "of_lengths",
+    "of_risk", "of_rows", "of_sets", "of_streaks", "of_theta", "of_window", "of_windows", "off",
+    "origin", "outcome", "percent", "promise", "range_of", "sentence", "signed", "target",
+    "use", "written",
 ]  # fmt: skip
 
 _MOODS: dict[str, str] = {
@@ -269,6 +270,8 @@ def about(numbers: Mapping[str, Any]) -> str:
         parts.append(f"{numbers['missing']:,} without a label")
     if numbers["first_time"] is not None:
         parts.append(f"{numbers['first_time']} to {numbers['last_time']}".replace("T", " "))
+    if numbers.get("forecast_error") is not None:
+        parts.append(f"the forecast is off by {amount(numbers['forecast_error'])} on average")
     full, empty = numbers["full"], numbers["empty"]
     if full or empty:
         parts.append(f"{percent(full or 0)} full {of_sets(numbers)}, {percent(empty or 0)} empty")
@@ -276,23 +279,36 @@ def about(numbers: Mapping[str, Any]) -> str:
 
 
 def outcome(numbers: Mapping[str, Any]) -> str:
-    """The outcome of the first risk in a sentence."""
-    risk = numbers["risks"][0]
+    """What came out, what was asked and what is guaranteed, in a sentence or two.
+
+    Of an interval with a risk for each side the whole interval is told: a label may miss either.
+    """
+    risks = numbers["risks"]
+    risk = risks[0]
     if risk["risk"] is None:
         return "There was no label to judge a set by, so there is no risk to report."
     streams = f" in {numbers['streams']:,} series" if numbers["streams"] > 1 else ""
     if risk["asked"] is not None:
+        coverage, asked, low = risk["coverage"], risk["asked"], risk["coverage_low"]
+        if len(risks) > 1 and all(each["asked"] is not None for each in risks):
+            lows = [each["coverage_low"] for each in risks]
+            coverage, asked = numbers["coverage"], 1.0 - sum(each["level"] for each in risks)
+            low = None if None in lows else sum(lows) - (len(risks) - 1.0)
         sentence = (
-            f"{percent(risk['coverage'])} of {risk['labels']:,} labels{streams} lay in their "
-            f"{of_sets(numbers)}; {100.0 * risk['asked']:.6g} % was asked for."
+            f"{percent(coverage)} of {risk['labels']:,} labels{streams} lay in their "
+            f"{of_sets(numbers)}; {100.0 * asked:.6g} % was asked for."
         )
+        vacuous = low is not None and low < 0.0005
     else:
+        vacuous = False
         sentence = (
             f"A risk of {risk['level']:.4g} was asked for ({risk['name']}), and {risk['risk']:.4g} "
             f"came out over {risk['labels']:,} labels{streams}."
         )
     if risk["budget"] is not None:
         return f"{sentence} {promise(risk, numbers['streams'])}, whatever the data."
+    if risk["status"] == Status.SAYS_NOTHING_YET or vacuous:
+        return f"{sentence} Nothing is guaranteed yet: there are too few labels."
     if mood(risk["status"]) == "good" and not risk["earlier_labels"]:
         sentence += " That is within the guarantee, which needs no assumption about the data."
     return sentence
@@ -334,6 +350,14 @@ def beside(numbers: Mapping[str, Any]) -> list[tuple[str, tuple[str, str], tuple
         (title, (f"risks.0.{name}" if name == "worst_window" else name, form), (name, form))
         for title, (name, form) in rows.items()
     ]
+
+
+def cell(numbers: Mapping[str, Any], name: str, form: str) -> str:
+    """A number by its name, as people write it."""
+    value: Any = numbers
+    for part in name.split("."):
+        value = value[int(part)] if isinstance(value, list) else (value or {}).get(part)
+    return "–" if value is None else written(value, form)
 
 
 def target(numbers: Mapping[str, Any]) -> str:

@@ -243,8 +243,11 @@ class Tape:
 
         By default the target is y and a prediction lower and upper, or point.
         """
-        _, names = opened(frame)
-        columns = (Columns() if columns is None else columns).usual(names, "the frame")
+        columns = Columns() if columns is None else columns
+        named = columns.time is not None and getattr(frame, "index", None) is not None
+        if named and frame.index.name == columns.time and columns.time not in frame:
+            frame = frame.reset_index()  # pandas: the index is named as a column is
+        columns = columns.usual(opened(frame)[1], "the frame")
         found = frame_columns(frame, columns.kinds())
         return cls.from_arrays(**columns.arguments(found), strict=strict)
 
