@@ -17,6 +17,7 @@ from setpoint.store.migrations import MIGRATIONS
 
 __all__ = ["SQLite", "check_alone", "file_of", "swap"]
 
+_PATIENCE = 30.0  # seconds to wait for who writes
 _MADE = f"INSERT INTO predictions (stream, {ROW}, crc) VALUES ", ""
 _CLOSED = (
     "UPDATE predictions SET y = v.column1, loss = v.column2, covered = v.column3, "
@@ -42,7 +43,7 @@ class SQLite(Tables):
         self.path = Path(path) / "streams.sqlite" if Path(path).is_dir() else Path(path)
         with self._said():
             self._database = sqlite3.connect(
-                self.path, timeout=30.0, isolation_level=None, check_same_thread=False
+                self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
             )
             try:
                 self._begin()
@@ -132,7 +133,10 @@ class SQLite(Tables):
         return json.dumps(list(values))
 
     def _purge(self) -> None:
-        self._ask("PRAGMA wal_checkpoint(TRUNCATE)")  # the log has deleted rows too
+        with self._said():  # the log has deleted rows too; who reads now is not waited for
+            self._ask("PRAGMA busy_timeout = 1000")
+            self._ask("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._ask(f"PRAGMA busy_timeout = {int(1000 * _PATIENCE)}")
 
     def close(self) -> None:
         self._database.close()
