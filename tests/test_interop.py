@@ -210,7 +210,7 @@ def test_the_columns_of_skforecast_and_plain_ones() -> None:
     assert list(frame.columns) == ["pred", "lower_bound", "upper_bound"]
     assert frame.loc[11].tolist() == [1.0, 0.0, 2.5]
     assert list(to_frame(PAIRS).columns) == ["lower", "upper"]
-    assert list(to_frame(PAIRS, point=[2.0, 1.0]).columns) == ["prediction", "lower", "upper"]
+    assert list(to_frame(PAIRS, point=[2.0, 1.0]).columns) == ["point", "lower", "upper"]
     several = to_frame({0.9: PAIRS, 0.99: WIDE})
     assert list(several.columns) == ["lower_90", "upper_90", "lower_99", "upper_99"]
 

@@ -295,3 +295,27 @@ def test_custom_losses_of_one_name_and_range_go_on() -> None:
     stream.update(0.5)
     again = sp.Stream(controller(loss=Custom(lambda shown, y: 1.0)), state=stream.state)
     assert again.certificate().risks[0].judged == 1
+
+
+def test_a_step_of_numpy_floats_keeps_its_promises() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Halved:
+        """The paper's rule in numpy's numbers."""
+
+        gamma: float = 0.1
+
+        @property
+        def params(self) -> tuple[float, ...]:
+            return (self.gamma,)
+
+        def init(self) -> tuple[float, ...]:
+            return ()
+
+        @staticmethod
+        def rule(params: Any, theta: float, memory: Any, excess: float, critical: float) -> Any:
+            return np.float64(theta + params[0] * excess), memory
+
+        def claim(self, within: Any, memory: Any, T: int) -> Any:
+            return sp.steps.Fixed(self.gamma).claim(within, memory, T)
+
+    sp.testing.check_step(Halved())

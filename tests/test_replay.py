@@ -25,7 +25,7 @@ from setpoint.errors import (
     TapeError,
 )
 from setpoint.losses import Custom, Miscoverage, MiscoverageCounter
-from setpoint.metrics import Running
+from setpoint.metrics import summary
 from setpoint.sets import Scale, Widen
 from setpoint.tape import Ragged
 from tests.laws.bulk import (
@@ -120,13 +120,18 @@ def test_the_summary_of_a_trace_is_what_a_live_stream_would_have_counted(
     tape = tape_of(400)
     got = sp.replay(controller, tape).summary(risk, window=50)
     level = controller.risks[risk].level
-    running = Running(level, window=50, confidence_level=0.8, support=support)
     stream = sp.Stream(controller, missing="skip")
-    for (prediction, y), group in zip(plain(tape), tape.group.tolist(), strict=True):
+    rows = []
+    for prediction, y in plain(tape):
         shown = stream.predict(prediction)
         losses = stream.update(y)
-        running.update(*shown, y, None if losses is None else losses[risk], group)
-    for name, value in running.summary().as_dict().items():
+        rows.append((*shown, y, nan if losses is None else losses[risk]))
+    lower, upper, y, loss = zip(*rows, strict=True)
+    wanted = summary(
+        lower, upper, y, level, losses=loss, window=50, confidence_level=0.8, support=support,
+        groups=tape.group,
+    )  # fmt: skip
+    for name, value in wanted.as_dict().items():
         assert getattr(got, name) == pytest.approx(value, rel=1e-9, nan_ok=True), name
     assert got.missing == int(np.isnan(tape.y).sum())
 

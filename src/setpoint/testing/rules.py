@@ -345,7 +345,7 @@ _THETAS = (
 
 def _phi(stretch: Any, params: Memory, memory: Memory, theta: float) -> float:
     lam = one_answer(stretch, "φ", stretch.phi, params, memory, theta)
-    if type(lam) is not float or not (isfinite(lam) or isinstance(stretch, Always)):
+    if not isinstance(lam, float) or not (isfinite(lam) or isinstance(stretch, Always)):
         raise broken(stretch, f"φ(θ) is a finite float, got {lam!r} at θ = {theta}, {memory}")
     return lam
 
@@ -470,7 +470,7 @@ def _stepped(
     """One step, if it is the same twice and, where it is `directed`, goes the right way."""
     got = one_answer(step, "rule", step.rule, params, theta, memory, excess, critical)
     where = f"from θ = {theta} with excess {excess} and memory {memory}"
-    if not (isinstance(got, tuple) and len(got) == 2 and type(got[0]) is float):
+    if not (isinstance(got, tuple) and len(got) == 2 and isinstance(got[0], float)):
         raise broken(step, f"rule returns (θ, memory), θ a float, got {got!r} {where}")
     moved, after = got
     astray = (moved - theta) * excess < 0.0 or (excess == 0.0 and moved != theta)
