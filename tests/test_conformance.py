@@ -799,24 +799,25 @@ class Remembering(Delegated):
         return Bound(self.inner.bind(() if self.flaw == "starts afresh" else memory), self.flaw)
 
 
-class Sided(Delegated):
+class Nests(Delegated):
     inner = sets.Nested(Widen(), 2)
 
-    def alone(self, index: int) -> bool:
-        return self.flaw == "said to be alone" or index == 0
+    @property
+    def nested(self) -> bool:
+        return self.flaw != "said to be apart"
 
     def at(self, prediction: Any, lam: Any) -> Any:
         shown = self.inner.at(prediction, lam)
         if self.flaw == "one part":
-            return sets.Levels(shown.parts[:1], shown.lams[:1])
+            return sets.Levels(shown.parts[:1])
         if self.flaw == "another set":
-            return sets.Levels(tuple(reversed(shown.parts)), shown.lams)
+            return sets.Levels(tuple(reversed(shown.parts)))
         if self.flaw == "smaller":
-            return sets.Levels((shown.parts[0],) * 2, (shown.lams[0],) * 2)
+            return sets.Levels((shown.parts[0],) * 2)
         return shown
 
 
-@pytest.mark.parametrize("cls", [Drawn, Remembering, Sided])
+@pytest.mark.parametrize("cls", [Drawn, Remembering, Nests])
 def test_the_pattern_of_these_families_is_good(cls: Any) -> None:
     check_set(cls())
 
@@ -831,10 +832,10 @@ def test_the_pattern_of_these_families_is_good(cls: Any) -> None:
         (Remembering("empty copy"), "a copy is the family it was, got another"),
         (Remembering("shares"), "a copy shares nothing, got"),
         (Remembering("open"), "from its critical value"),
-        (Sided("one part"), "it shows 2 parts, each with its λ, got"),
-        (Sided("another set"), "part 0 is the set of its side at its λ, got"),
-        (Sided("smaller"), "part 1 is at its λ, or above if not alone, got"),
-        (Sided("said to be alone"), "part 1 is at its λ, or above if not alone, got"),
+        (Nests("one part"), "it shows 2 parts, got"),
+        (Nests("another set"), "part 0 is the set of its member at its λ, got"),
+        (Nests("smaller"), "part 1 holds what its member holds at its λ, and the part inside"),
+        (Nests("said to be apart"), "part 1 is the set of its member at its λ, got"),
     ],
     ids=repr,
 )

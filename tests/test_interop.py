@@ -40,6 +40,15 @@ def nested_trace(**options: Any) -> Any:
     return sp.replay(controller, sp.Tape.from_arrays(columns, [9.0, 9.0, 2.5, -5.0], **options))
 
 
+def nested_sets() -> list[Any]:
+    """The same as a live stream shows them."""
+    ends = nested_trace().levels
+    pairs = [
+        list(map(Interval, *columns)) for columns in zip(ends.lower.T, ends.upper.T, strict=True)
+    ]
+    return [sp.sets.Levels(tuple(parts)) for parts in pairs]
+
+
 def nested_labels_trace() -> Any:
     risks = [sp.Risk(sp.losses.Miscoverage(), level, sp.steps.Fixed(0.5)) for level in (0.2, 0.05)]
     tape = sp.Tape.from_arrays(([0.6, 0.9], [0.3, 0.08], [0.1, 0.02]), [2.0, 0.0], names="pqr")
@@ -110,12 +119,9 @@ def test_label_sets_become_masks_in_the_order_of_classes() -> None:
 
 def test_nested_intervals_are_the_slices_of_one_array() -> None:
     shown = nested_trace()
-    assert shown.shown is not None
-    wanted = np.array([
-        [[each[0].lower, each[1].lower], [each[0].upper, each[1].upper]] for each in shown.shown
-    ])  # fmt: skip
+    wanted = np.stack([end.T for end in shown.levels], axis=1)
     assert (wanted[:, 0, 1] < wanted[:, 0, 0]).any()  # the outer set is larger somewhere
-    for given in (shown, shown.shown, list(shown.shown), wanted):
+    for given in (shown, nested_sets(), tuple(nested_sets()), wanted):
         found = to_mapie(given)
         assert found.shape == (4, 2, 2)
         np.testing.assert_array_equal(found, wanted)
@@ -138,9 +144,9 @@ def test_nested_intervals_are_a_frame_of_several_levels() -> None:
     shown = nested_trace(id=list("aabb"), time=[1, 2, 1, 2])
     frame = to_frame(shown, "nixtla", name="m")  # its levels and rows are known
     assert list(frame.columns) == ["unique_id", "ds", "m-lo-95", "m-lo-80", "m-hi-80", "m-hi-95"]
-    np.testing.assert_array_equal(frame["m-lo-95"], [each[1].lower for each in shown.shown])
-    np.testing.assert_array_equal(frame["m-hi-80"], [each[0].upper for each in shown.shown])
-    plain = to_frame(list(shown.shown), coverage=(0.5, 0.9))
+    np.testing.assert_array_equal(frame["m-lo-95"], shown.levels.lower[1])
+    np.testing.assert_array_equal(frame["m-hi-80"], shown.levels.upper[0])
+    plain = to_frame(nested_sets(), coverage=(0.5, 0.9))
     assert list(plain.columns) == ["lower_50", "upper_50", "lower_90", "upper_90"]
     pd.testing.assert_frame_equal(
         to_frame(to_mapie(shown), "sktime", coverage=(0.8, 0.95)), to_frame(shown, "sktime")
@@ -222,18 +228,18 @@ def test_the_columns_of_skforecast_and_plain_ones() -> None:
         (lambda: to_mapie({}), "at least one level"),
         (lambda: to_mapie({0.8: PAIRS, 0.9: PAIRS[:1]}), "equal shapes"),
         (lambda: to_array(nested_trace()), "to_mapie and to_frame take nested sets"),
-        (lambda: to_array(nested_trace().shown), "to_mapie and to_frame take nested sets"),
-        (lambda: to_array(nested_trace().shown[0]), "several sets are needed, got the one set"),
-        (lambda: to_mapie(nested_trace().shown[0]), "several sets are needed, got the one set"),
+        (lambda: to_array(nested_sets()), "to_mapie and to_frame take nested sets"),
+        (lambda: to_array(nested_sets()[0]), "several sets are needed, got the one set"),
+        (lambda: to_mapie(nested_sets()[0]), "several sets are needed, got the one set"),
         (
-            lambda: to_frame(nested_trace().shown),
+            lambda: to_frame(nested_sets()),
             "2 nested sets need .* got None",
         ),
         (lambda: to_frame(nested_trace(), coverage=0.9), "2 nested sets need .* got 0.9"),
         (lambda: to_frame(nested_trace(), coverage=[0.9] * 2), "2 levels that differ"),
         (lambda: to_frame(nested_trace(), "skforecast"), "has one level, got 2"),
         (
-            lambda: to_mapie([*nested_trace().shown, Interval(0.0, 1.0)]),
+            lambda: to_mapie([*nested_sets(), Interval(0.0, 1.0)]),
             r"as many nested sets, got \[1, 2\]",
         ),
         (lambda: to_mask(trace()), "this one shows intervals"),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import setpoint as sp
 from setpoint import combine, losses, regions, sets, spec, steps, stretches
 from setpoint.errors import SpecError
+from setpoint.sets.family import members_of
 
 INF = math.inf
 
@@ -96,7 +97,7 @@ PARTS: dict[str, list[Any]] = {
 def controllers() -> Iterator[sp.Controller]:
     widen = sets.Widen()
     for part in PARTS["sets"]:
-        yield sp.Controller(part, [risk()] * getattr(part, "sides", 1))
+        yield sp.Controller(part, [risk()] * members_of(part))
     families = (widen, sets.Multilabel(), sets.PixelScale())
     for part in PARTS["losses"]:
         family = next(family for family in families if losses.fits(family, part) is None)
@@ -277,7 +278,7 @@ def one_risk(**changes: Any) -> dict[str, Any]:
         ),
         (
             one_risk(levle=0.1),
-            r"unknown key 'levle' in risks\[0\]; allowed are 'bounds', 'level', 'loss', 'start'",
+            r"unknown key 'levle' in risks\[0\]; allowed are 'bounds', 'level', 'loss', 'member'",
         ),
         (
             described(risks=[{"loss": {"part": "Miscoverage"}}]),

@@ -5,7 +5,7 @@ from typing import Any
 
 from setpoint.controller import Controller, Risk
 from setpoint.losses import Declaration
-from setpoint.sets.family import Sides, never_empty
+from setpoint.sets.family import Members, never_empty
 from setpoint.state import State
 from setpoint.steps import Claim, Premise, Within
 
@@ -14,8 +14,14 @@ __all__ = ["alone", "premises_of"]
 
 def alone(controller: Controller, index: int) -> bool:
     """Whether nothing but its own θ moves the set that a risk is judged on."""
+    member = controller.owners[index]
+    return controller.owners.count(member) == 1 and not _within_another(controller, index)
+
+
+def _within_another(controller: Controller, index: int) -> bool:
+    """Whether the set that a risk is judged on is at least as large as one inside it."""
     family = controller.sets
-    return family.alone(index) if isinstance(family, Sides) else len(controller.risks) == 1
+    return isinstance(family, Members) and family.nested and controller.owners[index] > 0
 
 
 def premises_of(
@@ -55,7 +61,7 @@ def premises_of(
         text = "the loss moves one way with the set (it does not: the level is a best effort)"
         premises.append(Premise(text, False, "note"))
     if not alone(controller, index):
-        if isinstance(controller.sets, Sides):
+        if _within_another(controller, index):
             text = (
                 "this risk alone decides its set (the set before it does too, so it may stay below)"
             )

@@ -10,13 +10,20 @@ from itertools import pairwise
 from math import inf, isfinite
 from typing import Any
 
-from setpoint._check import choice, doubt_level, finite, interval
+from setpoint._check import choice, doubt_level, finite, interval, whole
 from setpoint.combine import Combine, Max
 from setpoint.correction import Correction
 from setpoint.errors import InputError
 from setpoint.losses import Keeps, Misses, declaration, fits
 from setpoint.recursion import Memory
-from setpoint.sets.family import Columns, Family, Remembers, Sides
+from setpoint.sets.family import (
+    Columns,
+    Family,
+    Members,
+    Remembers,
+    member_of,
+    members_of,
+)
 from setpoint.state import State
 from setpoint.steps import Accounts, Scored, Step
 from setpoint.stretches import Identity, Stretch
@@ -47,6 +54,9 @@ class Risk:
     unjudged
         What a step with nothing to judge (no positive label, no valid pixel) counts as: "skip"
         leaves it out, "zero" counts a loss of 0, which keeps the upper bound only.
+    member
+        Which set it judges where a prediction shows several, counted from 0. `None` gives each
+        risk the set in its own place.
     """
 
     loss: Any
@@ -55,6 +65,7 @@ class Risk:
     start: float | None = None
     bounds: tuple[float, float] | None = None
     unjudged: str = "skip"
+    member: int | None = None
 
     def __post_init__(self) -> None:
         promise = declaration(self.loss)
@@ -80,6 +91,8 @@ class Risk:
         choice(self.unjudged, "unjudged", ("skip", "zero"))
         if self.unjudged == "zero" and not promise.low <= 0.0 <= promise.high:
             raise InputError(f'unjudged="zero" needs 0 in the range of {self.name}')
+        if self.member is not None:
+            object.__setattr__(self, "member", whole(self.member, "member", 0))
 
     @property
     def name(self) -> str:
@@ -166,11 +179,10 @@ class Controller:
                     f"the start of {risk.name} must lie in its bounds [{low:g}, {high:g}], "
                     f"got {start:g}"
                 )
-        self._check_sides()
+        self._check_members()
         self._check_correction()
-        for index, risk in enumerate(risks):
-            family = self.sets.side(index) if isinstance(self.sets, Sides) else self.sets
-            mismatch = fits(family, risk.loss)
+        for member, risk in zip(self.owners, risks, strict=True):
+            mismatch = fits(member_of(self.sets, member), risk.loss)
             if mismatch is not None:
                 raise InputError(mismatch)
         self._check_anti_windup()
@@ -252,14 +264,23 @@ class Controller:
                 "what correction.Intervals() does"
             )
 
-    def _check_sides(self) -> None:
+    def _check_members(self) -> None:
         """What a family asks whose sets have a λ each."""
-        if not isinstance(self.sets, Sides):
+        name, members = type(self.sets).__name__, members_of(self.sets)
+        named = [risk.member for risk in self.risks]
+        if named != [None] * len(named):
+            if None in named or set(named) != set(range(members)):
+                raise InputError(
+                    f"{name} shows {members} set{'s' * (members > 1)}, each judged by one risk or "
+                    f"more: their members must be 0 to {members - 1}, got {named}"
+                )
+        elif members > 1 and len(named) != members:
+            raise InputError(
+                f"{name} needs {members} risks, one for each set, got {len(named)}; several for "
+                "one set say which by member=…"
+            )
+        if not isinstance(self.sets, Members):
             return
-        name, sides = type(self.sets).__name__, self.sets.sides
-        levels = [risk.level for risk in self.risks]
-        if len(levels) != sides:
-            raise InputError(f"{name} needs {sides} risks, one for each set, got {len(levels)}")
         if self.stretch.move is not None:
             raise InputError(
                 f"{name} has a λ for each set, which a stretch with one memory cannot serve: use "
@@ -267,8 +288,9 @@ class Controller:
             )
         if self.combine != Max():
             raise InputError(f"{name} combines nothing: leave out combine, got {self.combine!r}")
-        rising = any(low < high for low, high in pairwise(levels))
-        if rising and not all(self.sets.alone(i) for i in range(sides)):
+        pairs = sorted(zip(self.owners, [risk.level for risk in self.risks], strict=True))
+        levels = [level for _, level in sorted(pairs, key=lambda pair: (pair[0], -pair[1]))]
+        if self.sets.nested and any(low < high for low, high in pairwise(levels)):
             raise InputError(f"{name} takes the smallest set first: levels must fall, got {levels}")
 
     def _check_anti_windup(self) -> None:
@@ -296,6 +318,15 @@ class Controller:
             (-inf, inf) if isinstance(risk.step, Accounts) else risk.bounds or family
             for risk in self.risks
         )  # an account has a limit instead
+
+    @property
+    def owners(self) -> tuple[int, ...]:
+        """The member that each risk judges."""
+        several = members_of(self.sets) > 1
+        return tuple([
+            risk.member if risk.member is not None else place if several else 0
+            for place, risk in enumerate(self.risks)
+        ])  # fmt: skip
 
     @property
     def starts(self) -> tuple[float, ...]:
@@ -327,6 +358,7 @@ class Controller:
             *risks,
             *([(described(self.combine),)] if len(risks) > 1 else []),
             *(described(self.sets), described(self.stretch)),
+            *([self.owners] if members_of(self.sets) > 1 else []),
             *(() if stage is None else (type(stage).__name__, *stage.params)),
         )
 

@@ -49,6 +49,10 @@ def to_array(intervals: Any) -> Floats:
         intervals = _shown(intervals)
         if isinstance(intervals, tuple) and not _is_interval(intervals[0]):
             raise InputError("a trace of intervals is needed, this one shows other sets")
+        if np.ndim(intervals) == 3:
+            raise InputError(
+                "one interval for each row is needed: to_mapie and to_frame take nested sets"
+            )
     elif _is_interval(intervals) and not isinstance(intervals, Levels):
         if np.ndim(intervals.lower) != 1:
             raise InputError(f"several intervals are needed, got the one interval {intervals!r}")
@@ -206,7 +210,7 @@ def to_frame(
     if isinstance(intervals, Trace):
         tape = intervals.tape
         ids, times = tape.id if ids is None else ids, tape.time if times is None else times
-        if coverage is None and intervals.shown is not None:
+        if coverage is None and len(intervals.levels.lower) > 1:
             coverage = _levels_of(intervals)
         intervals = _shown(intervals)
     levels = _levels(intervals, coverage, style)
@@ -365,7 +369,10 @@ def _levels_of(trace: Trace) -> list[float] | None:
 
 def _shown(trace: Trace) -> Any:
     """The sets of a trace: an array of ends, or the sets themselves."""
-    return np.stack([trace.lower, trace.upper], axis=-1) if trace.shown is None else trace.shown
+    if trace.shown is not None:
+        return trace.shown
+    ends = np.stack([end.T for end in trace.levels], axis=1)  # (rows, 2, levels)
+    return ends if ends.shape[2] > 1 else ends[:, :, 0]
 
 
 def _several(sets: Iterable[Any], kind: str, others: str) -> list[Any]:

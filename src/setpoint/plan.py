@@ -18,7 +18,18 @@ from setpoint.correction import Correction
 from setpoint.errors import InputError, LossError
 from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration
 from setpoint.recursion import Ledger, Link, Memory, recursion
-from setpoint.sets.family import Draws, Remembers, Scalar, Shares, Sides, Supports, never_empty
+from setpoint.sets.family import (
+    Draws,
+    Members,
+    Remembers,
+    Scalar,
+    Shares,
+    Supports,
+    member_of,
+    members_of,
+    never_empty,
+    whole_of,
+)
 from setpoint.state import State
 from setpoint.steps import Accounts, Scored
 from setpoint.stretches import Always
@@ -78,9 +89,10 @@ class Rules(NamedTuple):
     """What controllers of one kind share: pure functions, and facts that never change.
 
     `links` has the rules of each risk. `some` is `combine.empty_if == "some"`, `near` that there is
-    anti-windup, `split` that every risk has its own set; `scored` says that the stretch asks for
-    the critical value of y, `always` that it also moves where the safeguard chose the set. `ends`
-    and `sound` are of scalar families, else None; `predict` and `learn` are those of a correction.
+    anti-windup; `scored` says that the stretch asks for the critical value of y, `always` that it
+    also moves where the safeguard chose the set. `members` counts the sets of a prediction, and
+    `nested` says that each lies within the next; `ends` has the rule of each member, and it and
+    `sound` are of scalar families, else None. `predict` and `learn` are those of a correction.
     """
 
     links: tuple[Link, ...]
@@ -91,7 +103,8 @@ class Rules(NamedTuple):
     always: bool
     some: bool
     near: bool
-    split: bool
+    members: int
+    nested: bool
     ends: Any
     sound: Any
     predict: Any
@@ -101,7 +114,7 @@ class Rules(NamedTuple):
         """`aim`, `learn` and `drop`, each closure marked for a compiler."""
         return recursion(
             self.links, self.phi, self.move, self.merge, scored=self.scored, always=self.always,
-            some=self.some, near=self.near, split=self.split, mark=mark,
+            some=self.some, near=self.near, members=self.members, nested=self.nested, mark=mark,
         )  # fmt: skip
 
 
@@ -134,7 +147,8 @@ class Plan(NamedTuple):
     """A controller with everything a step asks of it looked up once.
 
     `read` takes a prediction, `counts` says that the evidence of a label is only whether its set
-    missed it; else it is the pair of the set and y. `at_once` says that labels must come before the
+    missed it; else it is the pair of the set and y; of several members there is one for each.
+    `at_once` says that labels must come before the
     next prediction. `packed` is for `setpoint.bulk.layout`, which
     keeps there what it has worked out of a controller.
     """
@@ -161,7 +175,7 @@ class Plan(NamedTuple):
         Nothing is changed before everything is computed and checked. A label that teaches nothing
         is judged and counted only.
         """
-        position, values, lams = self.judge(state, base, shown, y, lam, leader, habits)
+        position, values = self.judge(state, base, shown, y, lam, leader, habits)
         stage, window = self.stage, state.sets
         if not teaches:
             position, stage, window = (position[0], state.position[1]), None, None
@@ -172,16 +186,21 @@ class Plan(NamedTuple):
         state.position = position
         if window is not None:
             window.observe(weighed)
-        if self.rules.split or not -inf < lam < inf:
-            state.count(lams, leader, values)
+        if self.rules.members > 1 or not -inf < lam < inf:
+            state.count(self.lams(lam), leader, values)
         losses: tuple[float, ...] = values
         return losses
 
     def judge(
         self, state: State, base: Any, shown: Any, y: Any, lam: Any, leader: int, habits: Memory
     ) -> Any:
-        """Where the risks would stand after a label, the losses and the λ's; changes nothing."""
-        evidence = not shown.contains(y) if self.counts else (shown, y)
+        """Where the risks would stand after a label, and the losses; changes nothing."""
+        if self.rules.members == 1:
+            evidence: Any = not shown.contains(y) if self.counts else (shown, y)
+        elif self.counts:
+            evidence = tuple([not part.contains(y) for part in shown.parts])
+        else:
+            evidence = tuple([(part, y) for part in shown.parts])
         stage, window = self.stage, state.sets
         reading = base if window is None else (window, base)
         if stage is not None:
@@ -189,16 +208,23 @@ class Plan(NamedTuple):
         position, values = self.learn(
             self.numbers, state.position, reading, evidence, y, lam, leader, habits
         )
-        lams = shown.lams if self.rules.split else lam
-        self._check(state.position, position, values, lams)
-        return position, values, lams
+        self._check(state.position, position, values, lam)
+        return position, values
 
-    def _check(self, before: Any, position: Any, values: tuple[float, ...], lams: Any) -> None:
+    def lams(self, lam: Any) -> tuple[float, ...]:
+        """The λ of the set that each risk judges."""
+        links = self.rules.links
+        if self.rules.members == 1:
+            return (lam,) * len(links)
+        return tuple([lam[link.member] for link in links])
+
+    def _check(self, before: Any, position: Any, values: tuple[float, ...], lam: Any) -> None:
         """Raises the error of a loss or a step rule that broke a promise."""
+        lams = (lam,) if len(values) == 1 else self.lams(lam)
         for place, value in enumerate(values):
             name, declared, _, step = promise = self.promises[place]
             old, risk = before[0][place], position[0][place]
-            lam = lams[place] if type(lams) is tuple else lams
+            lam = lams[place]
             inside = type(value) is float and declared[0] <= value <= declared[1]
             if risk[3] != old[3]:  # there was nothing to judge
                 if self.counts:
@@ -234,9 +260,9 @@ def _plan(controller: Controller) -> Plan:
                 f"the risk {risk.name} has no step rule yet: give step=steps.Fixed(γ), or let "
                 "setpoint.burn_in choose γ from past predictions and labels"
             )
-    split, sets, stage = isinstance(controller.sets, Sides), controller.sets, controller.correction
+    sets, stage = controller.sets, controller.correction
     _try_out(controller)
-    counts = not split and all(isinstance(risk.loss, Counts) for risk in controller.risks)
+    counts = all(isinstance(risk.loss, Counts) for risk in controller.risks)
     rules = _rules_of(controller, counts)
     aim, learn, drop = (_shared if scalar(controller) else _made)(rules)
     empties = not never_empty(sets)
@@ -291,10 +317,12 @@ _shared = lru_cache(maxsize=256)(_made)
 
 def scalar(controller: Controller) -> bool:
     """Whether a controller is made of scalar rules only, and so runs in compiled loops."""
-    sets, stretch, stage = controller.sets, controller.stretch, controller.correction
-    if not isinstance(sets, Scalar) or isinstance(sets, Sides):
+    stretch, stage, whole = controller.stretch, controller.correction, whole_of(controller.sets)
+    families = [whole, *(member_of(controller.sets, i) for i in controller.owners)]
+    if not all(isinstance(family, Scalar) for family in families):
         return False
-    rules = [sets.ends, sets.score, sets.sound, stretch.phi, controller.combine.rule]
+    rules = [whole.sound, stretch.phi, controller.combine.rule]
+    rules += [rule for family in families for rule in (family.ends, family.score)]
     rules += [] if stretch.move is None else [stretch.move]
     rules += [] if stage is None else [stage.predict, stage.learn, stage.sound]
     for risk in controller.risks:
@@ -314,7 +342,9 @@ def _rules_of(controller: Controller, counts: bool) -> Rules:
     """The rules of a controller."""
     sets, stage, combine = controller.sets, controller.correction, controller.combine
     stretch: Any = controller.stretch
-    several = len(controller.risks) > 1
+    several, members = len(controller.risks) > 1, members_of(sets)
+    families = [member_of(sets, index) for index in range(members)]
+    pure = all(isinstance(family, Scalar) for family in families)
     moving = stretch.move is not None
     return Rules(
         links=tuple(_link(controller, place, counts) for place in range(len(controller.risks))),
@@ -326,9 +356,10 @@ def _rules_of(controller: Controller, counts: bool) -> Rules:
         always=isinstance(stretch, Always) and stretch.always,
         some=several and combine.empty_if == "some",
         near=several and combine.anti_windup is not None,
-        split=isinstance(sets, Sides),
-        ends=sets.ends if isinstance(sets, Scalar) else None,
-        sound=(stage or sets).sound if isinstance(sets, Scalar) else None,
+        members=members,
+        nested=isinstance(sets, Members) and sets.nested,
+        ends=tuple([family.ends for family in families]) if pure else None,
+        sound=(stage or whole_of(sets)).sound if pure else None,
         predict=None if stage is None else stage.predict,
         learn=None if stage is None else stage.learn,
     )
@@ -349,17 +380,18 @@ def _numbers_of(controller: Controller) -> Any:
 
 def _link(controller: Controller, place: int, counts: bool) -> Link:
     """The rules of one risk."""
-    risk, sets = controller.risks[place], controller.sets
+    risk, member = controller.risks[place], controller.owners[place]
     step: Any = risk.step
-    plain: Any = sets if isinstance(sets, Scalar) else None
+    family = member_of(controller.sets, member)
     return Link(
-        risk.loss.rule if counts else _judged(risk, place if isinstance(sets, Sides) else None),
+        risk.loss.rule if counts else _judged(risk),
         _forgetful(step.rule) if _forgets(step, _missed(risk)) else step.rule,
-        plain.score if plain is not None else _critical(controller, place),
+        family.score if isinstance(family, Scalar) else _critical(risk, family),
         _ledger(step),
         declaration(risk.loss).grows,
         isinstance(step, Scored) and step.scored,
         risk.unjudged == "zero",
+        member,
     )
 
 
@@ -370,8 +402,8 @@ def _ledger(step: Any) -> Ledger | None:
     return Ledger(step.ask, step.opened, step.settled, step.dropped, step.least)
 
 
-def _judged(risk: Risk, side: int | None) -> Any:
-    """The loss of a shown set and y; of one set of several where `side` says which."""
+def _judged(risk: Risk) -> Any:
+    """The loss of a shown set and y."""
     loss, name, declared = risk.loss, risk.name, declaration(risk.loss)
     update = loss.update if isinstance(loss, Keeps) else None
     rule = loss.rule if isinstance(loss, Counts) else None
@@ -379,8 +411,6 @@ def _judged(risk: Risk, side: int | None) -> Any:
 
     def judge(params: Memory, memory: Memory, evidence: Any) -> tuple[float, Memory]:
         shown, y = evidence
-        if side is not None:
-            shown = shown.parts[side]
         if rule is not None:
             value, memory = rule(params, memory, not shown.contains(y))
         elif update is not None:
@@ -400,24 +430,19 @@ def _judged(risk: Risk, side: int | None) -> Any:
     return judge
 
 
-def _critical(controller: Controller, place: int) -> Any:
+def _critical(risk: Risk, sets: Any) -> Any:
     """The smallest λ that would have kept the loss at its level.
 
     A reading of a family with a window is the pair of the family at work and the reading.
     """
-    risk, family = controller.risks[place], controller.sets
-    sides = family if isinstance(family, Sides) else None
-    sets: Any = family if sides is None else sides.side(place)
     # Where y has many critical values, the loss says which of them counts.
     calm = risk.loss.critical if isinstance(risk.loss, Calms) and isinstance(sets, Shares) else None
-    level, windowed = risk.level, isinstance(family, Remembers)
+    level, windowed = risk.level, isinstance(sets, Remembers)
 
     def critical(reading: Any, y: Any) -> float:
         if windowed:
             at_work, reading = reading
             return float(at_work.critical(reading, y))
-        if sides is not None:
-            reading = sides.part(reading, place)
         if calm is not None:
             return float(calm(sets.criticals(reading, y), level))
         return float(sets.critical(reading, y))

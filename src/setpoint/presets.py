@@ -26,10 +26,10 @@ from setpoint.sets import (
     Remembers,
     ScoreWindow,
     Shares,
-    Sides,
     Threshold,
     Widen,
 )
+from setpoint.sets.family import member_of
 from setpoint.state import State
 from setpoint.steps import Account, Accounts, Fixed
 from setpoint.stretches import ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
@@ -424,7 +424,8 @@ def burn_in(
     def _theta(lam: float) -> float:
         return stretch.inverse(lam, stretch.init())
 
-    filled = [fill(risk, *_side(sets, i, rows)) for i, risk in enumerate(controller.risks)]
+    judged = zip(controller.owners, controller.risks, strict=True)
+    filled = [fill(risk, member_of(sets, member), rows) for member, risk in judged]
     return replace(controller, stretch=stretch, risks=tuple(filled))
 
 
@@ -449,13 +450,6 @@ def _rows(
             reading = reading[: steps.width]
         rows.append((reading, y))
     return rows
-
-
-def _side(sets: Any, index: int, rows: list[tuple[Any, Any]]) -> tuple[Any, list[tuple[Any, Any]]]:
-    """The family and the rows that one risk is judged on."""
-    if not isinstance(sets, Sides):
-        return sets, rows
-    return sets.side(index), [(sets.part(prediction, index), label) for prediction, label in rows]
 
 
 def _clip_bounds(

@@ -11,6 +11,9 @@ Live streams call them as they stand; compiled loops capture the same objects. S
 chain: each link handles its own risk, `risks[0]`, and hands `risks[1:]` on, because compiled code
 cannot look a rule up by a number.
 
+A prediction shows one set or several, its members. Each risk judges one member, and λ of a member
+is combined of the risks that judge it; of one member it is a number, of several a tuple of them.
+
 A position is (risks, memory of the stretch), a risk the tuple of `RiskState`. `numbers` are (risks,
 params of the stretch, δ), a risk (level, m, M, params of loss, params of step). What cannot be
 judged is NaN. A step rule that keeps a book of what waits (`steps.Accounts`) is asked when a set is
@@ -20,6 +23,7 @@ risk, wait with the set.
 
 from collections.abc import Callable
 from math import inf, nan
+from sys import float_info
 from typing import Any, NamedTuple
 
 __all__ = ["TORN", "Ledger", "Link", "Memory", "RiskState", "recursion", "show"]
@@ -28,6 +32,7 @@ Memory = tuple[float, ...]
 """What a part remembers."""
 Mark = Callable[[Any], Any]
 
+_MOST = float_info.max
 TORN = -1
 """In place of the leading risk: one asked for the full set, another was below its bound."""
 
@@ -67,7 +72,7 @@ class Link(NamedTuple):
     `judge(params, memory, evidence)` gives the loss, NaN if there is nothing to judge, and the next
     memory; `zero` says that such a step counts as a loss of 0. `score(base, y)` is the critical
     value of y, for a step rule that asks for it (`scored`) and for the stretch. `book` has the
-    rules of one that keeps a book of what waits, else None.
+    rules of one that keeps a book of what waits, else None. `member` is the set that it judges.
     """
 
     judge: Any
@@ -77,6 +82,7 @@ class Link(NamedTuple):
     grows: bool = False
     scored: bool = False
     zero: bool = False
+    member: int = 0
 
 
 def recursion(
@@ -89,7 +95,8 @@ def recursion(
     always: bool,
     some: bool,
     near: bool,
-    split: bool,
+    members: int,
+    nested: bool,
     mark: Mark,
 ) -> tuple[Any, Any, Any]:
     """`aim`, `learn` and `drop` of a controller.
@@ -97,7 +104,11 @@ def recursion(
     `mark` is what a compiler wants done with each closure; `drop` is None where no rule keeps a
     book of what waits.
     """
-    several, booked = len(links) > 1, any(link.book for link in links)
+    several, booked, split = len(links) > 1, any(link.book for link in links), members > 1
+    owners = tuple([link.member for link in links])
+    gather: Any = None
+    for place in reversed(range(members)):
+        gather = mark(_gathering(place, owners, nested and place > 0, gather))
     look: Any = None
     enter: Any = None
     answer: Any = None
@@ -105,9 +116,9 @@ def recursion(
     lift: Any = None
     for place in reversed(range(len(links))):
         link = links[place]
-        look = mark(_looking(link, phi, place, split, not several, look))
+        look = mark(_looking(link, phi, place, split, owners.count(link.member) == 1, look))
         enter, leave = mark(_entering(link, split, enter)), mark(_leaving(link, split, leave))
-        answer = mark(_answering(mark(_judging(link, scored)), place, split, answer))
+        answer = mark(_answering(link, mark(_judging(link, scored)), place, split, answer))
         lift = mark(_lifting(lift))
 
     def aim(numbers: Any, position: Any) -> Any:
@@ -119,7 +130,8 @@ def recursion(
         books, above, low, below, leader, _, lams, habits = look(
             numbers[0], numbers[1], risks, memory
         )
-        if split:  # every risk has its own set
+        if split:
+            lams = gather(lams, above, low, -inf)
             if booked:
                 risks = enter(risks, books, lams)
             return (risks, memory), lams, 0, habits
@@ -158,7 +170,10 @@ def recursion(
 
 
 def _looking(link: Link, phi: Any, place: int, split: bool, alone: bool, rest: Any) -> Any:
-    """Of each risk its book, whether θ is beyond its bounds, and λ; and who asks for most."""
+    """Of each risk its book, whether θ is beyond its bounds, and λ; and who asks for most.
+
+    Where there are several members, what is above and what is below are told of each risk.
+    """
     ask = link.book.ask if link.book is not None else None
 
     def look(each: Any, params: Any, risks: Any, memory: Memory) -> Any:
@@ -169,36 +184,65 @@ def _looking(link: Link, phi: Any, place: int, split: bool, alone: bool, rest: A
         if ask is not None:
             book, press, habit = ask(step_params, press, book)
             above, below = above | (press == inf), below | (press == -inf)
-        if ((ask is not None) | split | alone) & (above | below):
+        if ((ask is not None) | alone) & (above | below):
             lam = inf if above else -inf  # φ is asked within the bounds only
         else:
             lam = phi(params, memory, press)
         if rest is None:
+            if split:
+                return (book,), (above,), (below,), False, 0, lam, (lam,), (habit,)
             return (book,), above, below, below, place, lam, (lam,), (habit,)
         others, full, low, empty, leader, largest, lams, habits = rest(
             each[1:], params, risks[1:], memory
         )
+        books, lams, habits = (book,) + others, (lam,) + lams, (habit,) + habits  # noqa: RUF005
+        if split:
+            full, low = (above,) + full, (below,) + low  # noqa: RUF005
+            return books, full, low, False, 0, lam, lams, habits
         leads = lam >= largest
         leader, largest = place if leads else leader, lam if leads else largest
         full, low, empty = full | above, low | below, empty & below
-        books, lams, habits = (book,) + others, (lam,) + lams, (habit,) + habits  # noqa: RUF005
         return books, full, low, empty, leader, largest, lams, habits
 
     return look
 
 
+def _gathering(place: int, owners: tuple[int, ...], nested: bool, rest: Any) -> Any:
+    """λ of each member: the largest of the risks that judge it.
+
+    A nested one is full where the one inside it is, and never empty where that is not.
+    """
+
+    def gather(lams: Any, above: Any, below: Any, inside: float) -> Any:
+        lam, full, empty = -inf, False, True
+        for i in range(len(owners)):
+            if owners[i] == place:
+                lam = lams[i] if (lams[i] > lam) | (lams[i] != lams[i]) else lam
+                full, empty = full | above[i], empty & below[i]
+        lam = inf if full else (-inf if empty else lam)
+        if nested:
+            lam = inf if inside == inf else lam
+            lam = -_MOST if (lam == -inf) & (inside > -inf) else lam
+        if rest is None:
+            return (lam,)
+        return (lam,) + rest(lams, above, below, lam)  # noqa: RUF005
+
+    return gather
+
+
 def _entering(link: Link, split: bool, rest: Any) -> Any:
     """Risks once a set is shown."""
     opened = link.book.opened if link.book is not None else None
+    member = link.member
 
     def enter(risks: Any, books: Any, lam: Any) -> Any:
         risk = risks[0]
         if opened is not None:
-            own = lam[0] if split else lam
+            own = lam[member] if split else lam
             risk = risk[:8] + (opened(books[0], own == inf),)  # noqa: RUF005
         if rest is None:
             return (risk,)
-        return (risk,) + rest(risks[1:], books[1:], lam[1:] if split else lam)  # noqa: RUF005
+        return (risk,) + rest(risks[1:], books[1:], lam)  # noqa: RUF005
 
     return enter
 
@@ -206,22 +250,23 @@ def _entering(link: Link, split: bool, rest: Any) -> Any:
 def _leaving(link: Link, split: bool, rest: Any) -> Any:
     """Risks once a set is given up."""
     dropped = link.book.dropped if link.book is not None else None
+    member = link.member
 
     def leave(risks: Any, lam: Any) -> Any:
         risk = risks[0]
         if dropped is not None:
-            own = lam[0] if split else lam
+            own = lam[member] if split else lam
             risk = risk[:8] + (dropped(risk[8], own == inf),)  # noqa: RUF005
         if rest is None:
             return (risk,)
-        return (risk,) + rest(risks[1:], lam[1:] if split else lam)  # noqa: RUF005
+        return (risk,) + rest(risks[1:], lam)  # noqa: RUF005
 
     return leave
 
 
 def _judging(link: Link, stretch_scored: bool) -> Any:
     """The loss of one risk, and where the risk stands after it."""
-    judge, step, score, book, grows, scored, zero = link
+    judge, step, score, book, grows, scored, zero, _ = link
     settled = book.settled if book is not None else None
     dropped = book.dropped if book is not None else None
     least = book.least if book is not None else None
@@ -255,24 +300,26 @@ def _judging(link: Link, stretch_scored: bool) -> Any:
     return judging
 
 
-def _answering(judging: Any, place: int, split: bool, rest: Any) -> Any:
+def _answering(link: Link, judging: Any, place: int, split: bool, rest: Any) -> Any:
     """Every risk after a label, and what the stretch learns from: the leading risk's excess."""
+    member = link.member
 
     def answer(
         each: Any, risks: Any, base: Any, evidence: Any, y: Any, lam: Any, leader: int,
         habits: Any,
     ) -> Any:  # fmt: skip
         leads = (leader == place) | ((leader < 0) & (place == 0))
-        full = (lam[0] if split else lam) == inf
+        full = (lam[member] if split else lam) == inf
+        own = evidence[member] if split else evidence
         risk, value, excess, critical = judging(
-            each[0], risks[0], base, evidence, y, full, leads, habits[0]
+            each[0], risks[0], base, own, y, full, leads, habits[0]
         )
         seen = value == value
         excess = excess if seen else 0.0
         if rest is None:
             return (risk,), (value,), seen, risk[0], excess, critical, seen
         others, values, heard, highest, pull, score, calm = rest(
-            each[1:], risks[1:], base, evidence, y, lam[1:] if split else lam, leader, habits[1:]
+            each[1:], risks[1:], base, evidence, y, lam, leader, habits[1:]
         )
         heard, highest = heard | seen, risk[0] if risk[0] > highest else highest
         if leads:

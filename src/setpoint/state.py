@@ -82,10 +82,9 @@ class State:
                 index, first=risk.theta, judged=0.0, unjudged=0.0, total=0.0, lifts=0.0, lifted=0.0
             )
 
-    def count(self, lams: Any, leader: int, values: tuple[float, ...]) -> None:
+    def count(self, lams: tuple[float, ...], leader: int, values: tuple[float, ...]) -> None:
         """Counts a label whose set the safeguard chose, or of which one set of several was such."""
-        each = lams if type(lams) is tuple else (lams,) * len(values)
-        judged = [lam for lam, value in zip(each, values, strict=True) if value == value]
+        judged = [lam for lam, value in zip(lams, values, strict=True) if value == value]
         self.full += inf in judged
         self.empty += -inf in judged
         self.torn += leader < 0 and bool(judged)

@@ -138,7 +138,7 @@ class Adversary:
     def _candidates(self, shown: Any) -> list[Any]:
         """The very ends of the set, one ulp outside, inside, near, far: whatever y can be."""
         if isinstance(shown, Levels | SidedInterval):
-            shown = shown.parts[self.index]
+            shown = shown.parts[self.controller.owners[self.index]]
         if isinstance(shown, LabelSet):
             return self._classes(shown)
         rng, (low, high) = self.rng, self.family.support
@@ -174,7 +174,7 @@ class Adversary:
     def _excess(self, shown: Any) -> Callable[[Any], float]:
         loss = self.controller.risks[self.index].loss
         if isinstance(shown, Levels | SidedInterval):
-            shown = shown.parts[self.index]
+            shown = shown.parts[self.controller.owners[self.index]]
         if not callable(loss):  # a loss with memory: all of them are about misses
             return lambda y: float(not shown.contains(y))
         sign = -1.0 if declaration(loss).grows else 1.0

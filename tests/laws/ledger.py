@@ -59,7 +59,9 @@ class Ledger:
         promise = declaration(risk.loss)
         most = promise.high
         sets: Any = self.controller.sets
-        alone = sets.alone(index) if hasattr(sets, "sides") else len(self.sums) == 1
+        owners = self.controller.owners
+        inside = getattr(sets, "nested", False) and owners[index] > 0
+        alone = owners.count(owners[index]) == 1 and not inside
         prompt = self.fresh and self.most_waiting == 1
         if alone and prompt and isinstance(risk.loss, MiscoverageCounter):
             low, high = self.controller.bounds[index]

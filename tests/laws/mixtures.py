@@ -7,7 +7,7 @@ running it shows the same sets to the bit.
 """
 
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import inf, nan
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,9 +18,10 @@ import setpoint as sp
 from setpoint.combine import Max, Mean
 from setpoint.errors import InputError, SpecError
 from setpoint.losses import FalseNegatives, Miscoverage, MiscoverageCounter, declaration
-from setpoint.plan import scalar
+from setpoint.plan import plan, scalar
 from setpoint.sets import (
     Cumulative,
+    Levels,
     Lower,
     Multilabel,
     Multiplied,
@@ -31,6 +32,8 @@ from setpoint.sets import (
     Upper,
     Widen,
 )
+from setpoint.sets.family import members_of, whole_of
+from setpoint.spark.work import Work
 from setpoint.steps import Account, Decaying, Fixed, ScaleFree
 from setpoint.stretches import (
     ErrorAdaptive,
@@ -50,15 +53,21 @@ def controller_of(rng: Random) -> sp.Controller:
     support = rng.choice(SUPPORTS)
     sets = rng.choice([
         lambda: Widen(support), lambda: Scale(support), lambda: Multiplied(support),
-        lambda: Multiplied(support), Lower, Upper, TwoSided, lambda: Nested(Scale(support), 3),
-        Threshold, lambda: Threshold(never_empty=True), Cumulative, Multilabel,
+        lambda: Multiplied(support), Lower, Upper, TwoSided, lambda: TwoSided(support),
+        lambda: Nested(Scale(support), 3), lambda: Nested(Multiplied(support), 2),
+        lambda: Nested(Threshold(), 2), Threshold, lambda: Threshold(never_empty=True), Cumulative,
+        Multilabel,
     ])()  # fmt: skip
-    labels = isinstance(sets, Threshold | Cumulative | Multilabel)
-    count = sets.sides if isinstance(sets, TwoSided | Nested) else rng.choice([1, 1, 1, 2, 3])
+    labels = isinstance(whole_of(sets), Threshold | Cumulative | Multilabel)
+    members = members_of(sets)
+    owners: list[int | None] = [None] * (members if members > 1 else rng.choice([1, 1, 1, 2, 3]))
+    if members > 1 and rng.random() < 0.3:  # several risks on one set, in any order
+        owners = [*range(members), *rng.choices(range(members), k=rng.choice([1, 2]))]
+        rng.shuffle(owners)
     risks = []
-    for place in range(count):
+    for place, member in enumerate(owners):
         losses = [Miscoverage(), Miscoverage(), MiscoverageCounter(cap=3.0), Relapse()]
-        losses += [] if labels or isinstance(sets, TwoSided | Nested) else [Shortfall(), Outside()]
+        losses += [] if labels else [Shortfall(), Outside()]
         losses += [FalseNegatives()] if isinstance(sets, Multilabel) else []
         loss = rng.choice(losses)
         step = rng.choice([
@@ -69,9 +78,10 @@ def controller_of(rng: Random) -> sp.Controller:
         low = rng.choice([-3.0, -0.5, -20.0])
         bounds = rng.choice([None, None, (low, low + rng.choice([4.0, 25.0]))])
         bounds = None if isinstance(step, Account) and rng.random() < 0.9 else bounds
-        level = declaration(loss).high * rng.choice([0.1, 0.1, 0.3, 0.01]) * 0.8**place
+        rank = place if member is None else member
+        level = declaration(loss).high * rng.choice([0.1, 0.1, 0.3, 0.01]) * 0.8**rank
         start = 0.0 if bounds is None or bounds[0] <= 0.0 <= bounds[1] else None
-        risks.append(sp.Risk(loss, level, step, start=start, bounds=bounds))
+        risks.append(sp.Risk(loss, level, step, start=start, bounds=bounds, member=member))
     stretch = rng.choice([
         Identity, Exponential, lambda: ScoreAdaptive(0.2, -1.0, 1.0),
         lambda: ErrorAdaptive(0.2, 0.1, -1.0, 1.0), Identity, Tracking,
@@ -81,7 +91,7 @@ def controller_of(rng: Random) -> sp.Controller:
         Mean(anti_windup=30.0),
     ])  # fmt: skip
     correction = None
-    if type(sets) is Multiplied and rng.random() < 0.6:
+    if type(whole_of(sets)) is Multiplied and rng.random() < 0.6:
         options = {"period": rng.choice([0, 5, None])}
         correction = sp.correction.Intervals(recentre=rng.random() < 0.8, **options)
     return sp.Controller(sets, risks, stretch, combine, correction)
@@ -177,7 +187,8 @@ class Sums:
     def _hold_worst(self, stream: sp.Stream, place: int, risk: Any, slack: float) -> None:
         """What is said to happen if all that waits misses, and what is guaranteed of that."""
         lams = [receipt.lam for receipt in stream.pending.values()]
-        own = [lam[place] if isinstance(lam, tuple) else lam for lam in lams]
+        member = stream.controller.owners[place]
+        own = [lam[member] if isinstance(lam, tuple) else lam for lam in lams]
         held, exposed = self.risks[place], sum(lam < inf for lam in own)
         promise = declaration(held.loss)
         rise = promise.high - held.level
@@ -266,41 +277,62 @@ def _disturbed(stream: sp.Stream, sums: Sums, rng: Random) -> tuple[sp.Stream, S
 def _agree(
     controller: sp.Controller, predictions: Any, labels: Any, known: Any, shown: Any
 ) -> None:
-    """A replay of the tape, and a fleet of one, show what the stream showed."""
-    members = isinstance(controller.sets, TwoSided | Nested)
-    if not scalar(controller) and not members:
+    """A replay of the tape, a fleet of one, and Spark's step, show what the stream showed."""
+    if not scalar(controller):
         return
     names = [name for name in controller.reader.columns if name != "phase"]  # rows are counted
     recorder, answers = sp.Recorder(names), {}
     for asked, row in known:
         answers.setdefault(row, []).append(asked)
-    fleet = None if members else sp.Fleet(controller, 1, max_pending=len(predictions))
+    fleet = sp.Fleet(controller, 1, max_pending=len(predictions))
+    known_parts = spec_known(controller)
+    work = Work(controller, expire=10**9) if known_parts and not plan(controller).at_once else None
+    bucket = None
     for row, prediction in enumerate(predictions):
         reading = controller.reader.read(prediction)[: len(names)]
         recorder.predicted(row, reading)
-        if fleet is not None:
-            columns = tuple(np.array([number]) for number in reading)
-            interval = fleet.predict(columns, batch=row)
-            assert (interval.lower[0], interval.upper[0]) == (shown[row].lower, shown[row].upper)
+        interval = fleet.predict(tuple(np.array([number]) for number in reading), batch=row)
+        nested = isinstance(shown[row], Levels)
+        parts = shown[row].parts if nested else [shown[row]]
+        ends = [(part.lower, part.upper) for part in parts]
+        assert list(zip(interval.lower.ravel(), interval.upper.ravel(), strict=True)) == ends
+        if work is not None:
+            batch = dict(zip(names, reading, strict=True)) | {"y": nan}
+            bucket, out = work.step(bucket or work.unpack(None), _batch(row, row, batch))
+            assert (out["lower"][0], out["upper"][0]) == ends[-1]
         for asked in answers.get(row, []):
             recorder.observed(asked, labels[asked])
-            if fleet is not None:
-                fleet.update(np.array([labels[asked]]), batch=asked)
+            losses = fleet.update(np.array([labels[asked]]), batch=asked)
+            if work is not None:
+                batch = dict.fromkeys(names, nan) | {"y": labels[asked]}
+                bucket, out = work.step(bucket, _batch(row, asked, batch))
+                assert np.array_equal(out["loss"].ravel(), losses.ravel())
     trace = sp.replay(controller, recorder.tape())
-    if trace.shown is not None:
-        assert [each.parts for each in trace.shown] == [each.parts for each in shown]
-        return
-    assert trace.lower.tolist() == [each.lower for each in shown]
-    assert trace.upper.tolist() == [each.upper for each in shown]
+    parts = [list(each.parts) if isinstance(each, Levels) else [each] for each in shown]
+    assert trace.levels.lower.T.tolist() == [[part.lower for part in row] for row in parts]
+    assert trace.levels.upper.T.tolist() == [[part.upper for part in row] for row in parts]
+    assert trace.state.position == fleet.state(0).position
+
+
+def _batch(time: int, id: int, columns: dict[str, float]) -> dict[str, Any]:
+    """One row as Spark's step takes it."""
+    return {name: [value] for name, value in {"key": 0, "time": time, "id": id, **columns}.items()}
+
+
+def spec_known(controller: sp.Controller) -> bool:
+    """Whether a controller can be written down: one with a part of the test's own cannot."""
+    try:
+        sp.spec.to_dict(controller)
+    except SpecError:
+        return False
+    return True
 
 
 def _agree_stored(
     controller: sp.Controller, predictions: Any, labels: Any, known: Any, shown: Any
 ) -> None:
     """A store, opened again half-way, shows what the stream showed."""
-    try:
-        sp.spec.to_dict(controller)
-    except SpecError:  # a part of the test's own
+    if not spec_known(controller):
         return
     answers: dict[int, list[int]] = {}
     for asked, row in known:

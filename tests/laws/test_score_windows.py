@@ -564,8 +564,8 @@ def test_several_risks_share_a_window(
         ({"scores": Widen}, "scores must be a family of sets, got <class"),
         ({"scores": 3.0}, "scores must be a family of sets, got 3.0"),
         ({"scores": ScoreWindow()}, "scores must be a family without a window, got ScoreWindow"),
-        ({"scores": TwoSided()}, "scores must be a family without several sides, got TwoSided"),
-        ({"scores": Nested()}, "scores must be a family without several sides, got Nested"),
+        ({"scores": TwoSided()}, "scores must be a family without several members, got TwoSided"),
+        ({"scores": Nested()}, "scores must be a family without several members, got Nested"),
         (
             {"scores": Cumulative(randomised=True)},
             "scores must be a family without chances, got Cumulative",

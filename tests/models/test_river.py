@@ -376,7 +376,7 @@ def test_nested_intervals_come_as_a_tuple_the_smallest_first() -> None:
 def test_families_of_one_end_read_the_point(family: Any) -> None:
     risks = [
         sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.1), start=2.0, bounds=(-20.0, 20.0))
-        for _ in range(getattr(family, "sides", 1))
+        for _ in range(getattr(family, "members", 1))
     ]
     model = IntervalRegressor(
         dummy.StatisticRegressor(stats.Mean()), controller=sp.Controller(family, risks)

@@ -169,13 +169,12 @@ def test_several_risks_and_nested_levels_are_drawn() -> None:
 
     nested = sp.Controller(sp.sets.Nested(sp.sets.Widen(), 2), [risk(0.2), risk(0.05)])
     trace = replay(nested, tape)
-    assert trace.shown is not None
     figure = report.intervals(trace)
     inner, outer = (
         next(each for each in figure.data if each.name == name) for name in ("level 1", "level 2")
     )
-    assert np.allclose(inner.y, [each.parts[0].upper for each in trace.shown])
-    assert np.allclose(outer.y, [each.parts[1].upper for each in trace.shown])
+    assert np.allclose(inner.y, trace.levels.upper[0])
+    assert np.allclose(outer.y, trace.levels.upper[1])
     for index, level in enumerate((0.2, 0.05)):
         told = report.risk_over_time(trace, risk=index).layout.meta["caption"]
         assert f"what was asked for, {100 * (1 - level):.2f} %" in told

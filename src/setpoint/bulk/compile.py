@@ -157,7 +157,7 @@ def _functions(layout: Layout) -> Iterator[Any]:
     """The rules that a layout's loops call."""
     rules = layout.rules
     called = [rule for link in rules.links for rule in (*link[:3], *(link.book or ()))]
-    called += [rules.phi, rules.move, rules.merge, rules.ends, rules.sound]
+    called += [rules.phi, rules.move, rules.merge, *(rules.ends or ()), rules.sound]
     for rule in (*called, rules.predict, rules.learn):
         if rule is not None:
             yield rule

@@ -19,7 +19,7 @@ from setpoint.bulk.arrays import Array, Intervals, fixed
 from setpoint.bulk.compile import SMALL, loops
 from setpoint.bulk.layout import COUNTS, EVERY_ROW, OPEN, layout_of, params_of
 from setpoint.bulk.loops import Loops
-from setpoint.bulk.replay import Events, check_bases, check_lams, check_promises, ran
+from setpoint.bulk.replay import Events, check_bases, check_lams, check_promises, joint, ran
 from setpoint.bulk.states import States, first_unsound, refusal, rows_of
 from setpoint.controller import Controller, matching
 from setpoint.errors import (
@@ -234,6 +234,8 @@ class Fleet:
             An id for this call, a generated number by default.
         features
             What is known of each stream now, one array for each feature of the controller.
+
+        Of nested sets the ends have one row for each, the smallest first.
         """
         rows = self._rows(ids)
         prediction = arrays.featured(prediction, self._controller.reader, features, 1)
@@ -251,9 +253,10 @@ class Fleet:
         given = rows_of(columns)
         self._refuse_prediction(rows, columns, given)
         count, layout = len(rows), self._layout
+        sets = layout.rules.members, count
         held = Batch(
-            rows, given, np.empty((count, layout.base)), np.empty(count), np.empty(count),
-            np.empty(count), np.zeros(count, np.int64), np.zeros((count, len(layout.risks))),
+            rows, given, np.empty((count, layout.base)), np.empty(sets), np.empty(sets),
+            np.empty(sets), np.zeros(count, np.int64), np.zeros((count, len(layout.risks))),
             np.ones(count, dtype=bool),
         )  # fmt: skip
         none = np.empty(count), np.empty((len(layout.risks), count))
@@ -261,13 +264,21 @@ class Fleet:
         vectors = self._moved(held, np.arange(count), *none, narrow)
         check_lams(held.lam)
         self._keep(rows, vectors)
-        shown = Intervals(*(_shown(end, columns[0].dtype) for end in (held.lower, held.upper)))
+        shown = self._shown(held.lower, held.upper, columns[0].dtype)
         if not count:
             return shown
         self._waiting[name] = held
         if isinstance(name, int):
             self._serial = max(self._serial, name + 1)
         return shown
+
+    def _shown(self, lower: Array, upper: Array, dtype: Any) -> Intervals:
+        """Ends as they are handed out."""
+        if not self._layout.rules.nested:
+            lower, upper = joint(self._layout, lower, upper)
+        with np.errstate(over="ignore"):
+            ends = [end if dtype == np.float64 else end.astype(dtype) for end in (lower, upper)]
+        return Intervals(*map(fixed, ends))
 
     def _loops(self, steps: int) -> Loops:
         """Loops for one more call; a fleet that goes on for long is worth compiling for."""
@@ -387,7 +398,8 @@ class Fleet:
         known = np.full(len(whole_batch.rows), np.nan)
         known[places] = labels
         vectors = self._moved(whole_batch, ~answered, known, losses, False)
-        check_promises(self._controller, losses[:, answered], whole_batch.lam[answered], vectors)
+        lams = whole_batch.lam[:, answered]
+        check_promises(self._controller, losses[:, answered], lams, vectors)
         self._teach(whole_batch, answered, known, vectors)
         self._keep(whole_batch.rows[answered], vectors)
         whole_batch.open[answered] = False
@@ -438,10 +450,12 @@ class Fleet:
         numbers = arrays.numbers(y, "the labels", LabelError)
         if numbers.shape != columns[0].shape:
             raise LabelError(f"labels must have shape {columns[0].shape}, got {numbers.shape}")
+        rules = self._layout.rules
+        shape = (rules.members, *numbers.shape) if rules.nested else numbers.shape
         if out is None:
-            lower, upper = np.empty(numbers.shape, dtype), np.empty(numbers.shape, dtype)
+            lower, upper = np.empty(shape, dtype), np.empty(shape, dtype)
         else:
-            lower, upper = arrays.outputs(out, numbers.shape, dtype, (*columns, numbers))
+            lower, upper = arrays.outputs(out, shape, dtype, (*columns, numbers))
         schedule, everyone = _schedule(delay, known, numbers.shape), self._rows(None)
         if schedule is not None and plan(self._controller).at_once:
             raise InputError(TWO_SIDED)
@@ -455,7 +469,8 @@ class Fleet:
     def _run(self, columns: Any, y: Array, lower: Array, upper: Array, at: Any) -> None:
         """A time-major tape, some streams at a time, each turned to rows of its own."""
         vectors, annexes = self._vectors.copy(), self._annexes.copy()
-        (steps, streams), narrow = y.shape, bool(columns[0].dtype == np.float32)
+        (steps, streams), end_type = y.shape, lower.dtype
+        narrow = bool(end_type == np.float32)
         made, size = self._loops(y.size), max(1, _CELLS // max(len(y), 1))
         for start in range(0, streams, size):
             part = slice(start, min(start + size, streams))
@@ -472,8 +487,9 @@ class Fleet:
             states, own_annexes = np.ascontiguousarray(vectors[part]), annexes.part(part)
             done = ran(self._controller, made, rows, labels, states, own_annexes, here, narrow)
             annexes.pool = own_annexes.pool
-            with np.errstate(over="ignore"):
-                lower[:, part], upper[:, part] = (end.reshape(count, steps).T for end in done[:2])
+            for end, shown in zip((lower, upper), self._shown(*done[:2], end_type), strict=True):
+                turned = shown.reshape((*shown.shape[:-1], count, steps))
+                end[..., part] = np.swapaxes(turned, -1, -2)
             vectors[part] = states
         self._vectors, self._annexes = vectors, annexes
 
@@ -483,7 +499,7 @@ class Fleet:
         places = np.arange(len(held.rows)) if ids is None else self._places_in(name, held, ids)
         gone = places[held.open[places]]
         self._vectors[held.rows[gone], _DROPPED] += 1.0
-        self._layout.give_up(self._vectors, held.rows[gone], held.lam[gone])
+        self._layout.give_up(self._vectors, held.rows[gone], held.lam[:, gone])
         held.open[gone] = False
         if not held.open.any():
             del self._waiting[name]
@@ -674,12 +690,6 @@ class Fleet:
 
     def __repr__(self) -> str:
         return f"<Fleet of {len(self):,} streams of {self._controller!r}>"
-
-
-def _shown(ends: Array, dtype: Any) -> Array:
-    """Ends as they are handed out."""
-    with np.errstate(over="ignore"):
-        return fixed(ends if dtype == np.float64 else ends.astype(dtype))
 
 
 def _schedule(delay: Any, known: Any, shape: tuple[int, int]) -> Schedule | None:

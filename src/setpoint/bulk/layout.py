@@ -78,15 +78,27 @@ class Layout(NamedTuple):
     @property
     def books(self) -> list[int]:
         """Where the books of accounts begin: how many wait, then how many of them can miss."""
-        places = zip(self.risk_places, self.risks, self.rules.links, strict=True)
-        return [at + len(_OWN) + loss for at, (loss, _), link in places if link.book is not None]
+        return [at for at, _ in self._booked]
 
-    def give_up(self, vectors: np.ndarray, rows: np.ndarray, lam: np.ndarray) -> None:
-        """Notes that a prediction of each of these rows, which may repeat, will have no label."""
+    @property
+    def _booked(self) -> list[tuple[int, int]]:
+        """Where the books begin, and the member that each is about."""
+        places = zip(self.risk_places, self.risks, self.rules.links, strict=True)
+        return [
+            (at + len(_OWN) + loss, link.member)
+            for at, (loss, _), link in places
+            if link.book is not None
+        ]
+
+    def give_up(self, vectors: np.ndarray, rows: np.ndarray, lams: np.ndarray) -> None:
+        """Notes that a prediction of each of these rows, which may repeat, will have no label.
+
+        `lams` has a row for each member.
+        """
         np.add.at(vectors[:, OPEN], rows, -1.0)
-        for at in self.books:
+        for at, member in self._booked:
             np.add.at(vectors[:, at], rows, -1.0)
-            np.add.at(vectors[:, at + 1], rows, np.where(lam == inf, 0.0, -1.0))
+            np.add.at(vectors[:, at + 1], rows, np.where(lams[member] == inf, 0.0, -1.0))
 
     def give_up_all(self, vectors: np.ndarray) -> None:
         """Notes that nothing that waits will have a label."""

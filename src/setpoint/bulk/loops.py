@@ -20,6 +20,7 @@ from numpy import float32, float64
 from setpoint.bulk.layout import OPEN, Layout
 from setpoint.metrics.tally import NOTHING, Tally, count, measure, restarted
 from setpoint.recursion import RiskState, show
+from setpoint.sets.intervals import around
 from setpoint.state import COUNTS
 
 __all__ = ["Access", "Loops", "Wrap", "loops_of", "written_out"]
@@ -149,25 +150,59 @@ def _saving(own: Any, loss: Any, step: Any, rest: Any) -> Any:
     return save
 
 
-def _writing(place: int, rest: Any, rest_values: Any, rest_split: Any) -> Any:
-    """Rows of an array, one for each risk; θ of each risk, and a number of each, into them."""
+class _Rows(NamedTuple):
+    """Rows of an array, one for each risk or member, and the numbers of one column of them."""
 
+    split: Any
+    put: Any
+    get: Any
+
+
+def _rows(count: int, mark: Wrap) -> _Rows:
+    split: Any = None
+    put: Any = None
+    get: Any = None
+    for place in reversed(range(count)):
+        split, put, get = mark(_splitting(place, split)), mark(_putting(put)), mark(_getting(get))
+    return _Rows(split, put, get)
+
+
+def _splitting(place: int, rest: Any) -> Any:
     def split(out: Any, first: int, last: int) -> Any:
-        if rest_split is None:
+        if rest is None:
             return (out[place][first:last],)
-        return (out[place][first:last],) + rest_split(out, first, last)  # noqa: RUF005
+        return (out[place][first:last],) + rest(out, first, last)  # noqa: RUF005
+
+    return split
+
+
+def _putting(rest: Any) -> Any:
+    def put(rows: Any, i: int, numbers: Any) -> None:
+        rows[0][i] = numbers[0]
+        if rest is not None:
+            rest(rows[1:], i, numbers[1:])
+
+    return put
+
+
+def _getting(rest: Any) -> Any:
+    def get(rows: Any, i: int) -> Any:
+        if rest is None:
+            return (rows[0][i],)
+        return (rows[0][i],) + rest(rows[1:], i)  # noqa: RUF005
+
+    return get
+
+
+def _writing(rest: Any) -> Any:
+    """θ of each risk into rows."""
 
     def thetas(rows: Any, i: int, risks: Any) -> None:
         rows[0][i] = risks[0][0]
         if rest is not None:
             rest(rows[1:], i, risks[1:])
 
-    def values(rows: Any, i: int, numbers: Any) -> None:
-        rows[0][i] = numbers[0]
-        if rest_values is not None:
-            rest_values(rows[1:], i, numbers[1:])
-
-    return thetas, values, split
+    return thetas
 
 
 def _totalling(place: int, rest: Any) -> Any:
@@ -181,11 +216,11 @@ def _totalling(place: int, rest: Any) -> Any:
     return total
 
 
-def _noting(place: int, rest: Any) -> Any:
+def _noting(place: int, member: int, rest: Any) -> Any:
     """What promises are held against: least and largest loss, and those on full and empty sets."""
 
-    def note(extremes: Any, j: int, values: Any, lam: float) -> None:
-        value, row = values[0], extremes[j][place]
+    def note(extremes: Any, j: int, values: Any, lams: Any) -> None:
+        value, row, lam = values[0], extremes[j][place], lams[member]
         news = (value < row[0]) | (value > row[1]) | (value != value)
         if news | (lam == inf) | (lam == -inf):
             row[0] = value if value < row[0] else row[0]
@@ -198,9 +233,60 @@ def _noting(place: int, rest: Any) -> Any:
                 row[4] = value if value < row[4] else row[4]
                 row[5] = value if value > row[5] else row[5]
         if rest is not None:
-            rest(extremes, j, values[1:], lam)
+            rest(extremes, j, values[1:], lams)
 
     return note
+
+
+def _showing(ends: Any, nested: bool, rest: Any) -> Any:
+    """The ends of each member as they are shown, none within the one before it if nested."""
+
+    def shown(base: Any, lams: Any, support: Any, narrow: bool, inner: Any) -> Any:
+        lower, upper = show(ends(base, lams[0]), lams[0], support[0], support[1])
+        if nested:
+            lower, upper = around((lower, upper), inner)
+        inner = lower, upper
+        if narrow:  # in float32 the support is rounded outwards
+            lowest, highest = lower <= support[0], upper >= support[1]
+            lower = support[2] if lowest else float64(float32(lower))
+            upper = support[3] if highest else float64(float32(upper))
+        if rest is None:
+            return (lower,), (upper,)
+        lowers, uppers = rest(base, lams[1:], support, narrow, inner)
+        return (lower,) + lowers, (upper,) + uppers  # noqa: RUF005
+
+    return shown
+
+
+def _missing(rest: Any) -> Any:
+    """Whether each member missed a label."""
+
+    def missed(lowers: Any, uppers: Any, y: float) -> Any:
+        own = not ((lowers[0] <= y) & (y <= uppers[0]))
+        if rest is None:
+            return (own,)
+        return (own,) + rest(lowers[1:], uppers[1:], y)  # noqa: RUF005
+
+    return missed
+
+
+def _flags(rest: Any) -> Any:
+    """Numbers as what they are said of."""
+
+    def flags(numbers: Any) -> Any:
+        if rest is None:
+            return (numbers[0] > 0.0,)
+        return (numbers[0] > 0.0,) + rest(numbers[1:])  # noqa: RUF005
+
+    return flags
+
+
+def _among(values: Any, wanted: float) -> float:
+    """1 if some number is among others."""
+    for value in values:
+        if value == wanted:
+            return 1.0
+    return 0.0
 
 
 def loops_of(
@@ -216,6 +302,7 @@ def loops_of(
 ) -> Loops:
     """The loops of a layout; `stamp` makes compiled code of other rules another code."""
     rules, risks, (reader, writer) = layout.rules, len(layout.risks), access
+    members, nested, single = rules.members, rules.nested, rules.members == 1
     stretch_at, memory_at, table_at = layout.at
     stretch_size, memory_size, table_size = layout.stretch, layout.memory, layout.table
     columns, family, grows = layout.columns, layout.family, layout.annex > 0
@@ -224,8 +311,6 @@ def loops_of(
     save_risks: Any = None
     number_risks: Any = None
     put_thetas: Any = None
-    put_values: Any = None
-    split: Any = None
     note: Any = None
     add_totals: Any = None
     at, end = stretch_at, sum(3 + judge + step for judge, step in layout.numbers)
@@ -239,16 +324,30 @@ def loops_of(
         load_risks, save_risks = mark(_loading(*read, load_risks)), mark(_saving(*put, save_risks))
         read = reader(end, 3), reader(end + 3, judge), reader(end + 3 + judge, step_params)
         number_risks = mark(_loading(*read, number_risks))
-        put_thetas, put_values, split = map(mark, _writing(place, put_thetas, put_values, split))
-        note, add_totals = mark(_noting(place, note)), mark(_totalling(place, add_totals))
-    nothing = (nan,) * risks
-    ends, sound = rules.ends, rules.sound
+        put_thetas = mark(_writing(put_thetas))
+        note = mark(_noting(place, rules.links[place].member, note))
+        add_totals = mark(_totalling(place, add_totals))
+    show_ends: Any = None
+    missed: Any = None
+    flags: Any = None
+    for place in reversed(range(members)):
+        show_ends = mark(_showing(rules.ends[place], nested and place > 0, show_ends))
+        missed, flags = mark(_missing(missed)), mark(_flags(flags))
+    (split, put_values, _), (split_sets, put_sets, get_sets) = (
+        _rows(risks, mark),
+        _rows(members, mark),
+    )
+    among = mark(_among)
+    nothing, sound = (nan,) * risks, rules.sound
     read_base, read_row = reader(0, family), reader(0, columns)
     read_stretch, put_stretch = (each(stretch_at, stretch_size) for each in (reader, writer))
     read_memory, put_memory = (each(memory_at, memory_size) for each in (reader, writer))
     booked = drop is not None
     read_habits, put_habits = reader(0, risks), writer(0, risks)
-    read_held, put_held = reader(3, risks), writer(3, risks)
+    held_at = 1 + 2 * members
+    read_held, put_held = reader(held_at, risks), writer(held_at, risks)
+    read_lams, put_lams = reader(1, members), writer(1, members)
+    put_missed, read_missed = writer(1 + members, members), reader(1 + members, members)
     read_stage, read_params = reader(0, stage_params), reader(numbers_end, stretch_params)
     predict, teach = rules.predict, rules.learn
 
@@ -270,12 +369,50 @@ def loops_of(
         return (number_risks(p, j), stretch, row[after]), support
 
     @mark
-    def shown(base: Any, lam: float, support: Any, narrow: bool) -> Any:
-        lower, upper = show(ends(base, lam), lam, support[0], support[1])
-        if narrow:  # in float32 the support is rounded outwards
-            lowest, highest = lower <= support[0], upper >= support[1]
-            lower = support[2] if lowest else float64(float32(lower))
-            upper = support[3] if highest else float64(float32(upper))
+    def each(lam: Any) -> Any:
+        """The λ of each member."""
+        if single:
+            return (lam,)
+        return lam
+
+    @mark
+    def shown(base: Any, lam: Any, support: Any, narrow: bool) -> Any:
+        return show_ends(base, each(lam), support, narrow, (inf, -inf))
+
+    @mark
+    def alone(lams: Any) -> Any:
+        """λ as the recursion takes it."""
+        if single:
+            return lams[0]
+        return lams
+
+    @mark
+    def evidence(misses: Any) -> Any:
+        """What the recursion judges."""
+        if single:
+            return misses[0]
+        return misses
+
+    @mark
+    def outside(misses: Any) -> bool:
+        """Whether the set that counts missed: the largest, or what all hold."""
+        missed = bool(misses[-1])
+        if not nested:
+            for i in range(members):
+                missed = missed | misses[i]
+        return missed
+
+    @mark
+    def counted(lowers: Any, uppers: Any) -> Any:
+        """The ends of the set that counts."""
+        lower, upper = lowers[-1], uppers[-1]
+        if single | nested:
+            return lower, upper
+        for i in range(members):
+            lower = lowers[i] if lowers[i] > lower else lower
+            upper = uppers[i] if uppers[i] < upper else upper
+        if lower > upper:
+            return inf, -inf
         return lower, upper
 
     @jit
@@ -330,14 +467,17 @@ def loops_of(
             missing, full, empty, torn = 0.0, 0.0, 0.0, 0.0
             first, last = offsets[s], offsets[s + 1]
             given, labels, hits = rows[first:last], y[first:last], covered[first:last]
-            lowers, uppers, shown_lams = lower[first:last], upper[first:last], lams[first:last]
+            lowers, uppers = split_sets(lower, first, last), split_sets(upper, first, last)
+            shown_lams = split_sets(lams, first, last)
             thetas, losses = split(theta, first, last), split(loss, first, last)
             for i in range(last - first):
                 base, label = read_base(given, i), labels[i]
                 put_thetas(thetas, i, position[0])
                 position, lam, leader, habits = aim(numbers, position)
                 low, high = shown(base, lam, support, narrow)
-                lowers[i], uppers[i], shown_lams[i] = low, high, lam
+                put_sets(lowers, i, low)
+                put_sets(uppers, i, high)
+                put_sets(shown_lams, i, each(lam))
                 if label != label:
                     missing += 1.0
                     hits[i] = False
@@ -347,7 +487,13 @@ def loops_of(
                     continue
                 # In each branch the loss is a constant; `covered` is written in one of them, so
                 # that a compiler keeps the branch and the next θ need not wait for this λ.
-                if (low <= label) & (label <= high):
+                if not single:
+                    misses = missed(low, high, label)
+                    position, values = learn(
+                        numbers, position, base, misses, label, lam, leader, habits
+                    )
+                    hits[i] = not outside(misses)
+                elif (low[0] <= label) & (label <= high[0]):
                     position, values = learn(
                         numbers, position, base, False, label, lam, leader, habits
                     )
@@ -357,8 +503,8 @@ def loops_of(
                     )
                     hits[i] = False
                 put_values(losses, i, values)
-                full += 1.0 if lam == inf else 0.0
-                empty += 1.0 if lam == -inf else 0.0
+                full += among(each(lam), inf)
+                empty += among(each(lam), -inf)
                 torn += 1.0 if leader < 0 else 0.0
             save(z, s, position)
             vector = z[s]
@@ -377,6 +523,8 @@ def loops_of(
         stamp  # noqa: B018
         numbers, support = numbers_at(params, 0)
         thetas, losses = split(theta, 0, len(y)), split(loss, 0, len(y))
+        lowers, uppers = split_sets(lower, 0, len(y)), split_sets(upper, 0, len(y))
+        shown_lams = split_sets(lams, 0, len(y))
         for k in range(len(streams)):
             s = streams[k]
             position, vector = load(z, s), z[s]
@@ -388,8 +536,11 @@ def loops_of(
                     put_thetas(thetas, i, position[0])
                     others = vector[OPEN]
                     position, lam, leader, habits = aim(numbers, position)
-                    lower[i], upper[i] = shown(base, lam, support, narrow)
-                    lams[i], leaders[i] = lam, leader
+                    low, high = shown(base, lam, support, narrow)
+                    put_sets(lowers, i, low)
+                    put_sets(uppers, i, high)
+                    put_sets(shown_lams, i, each(lam))
+                    leaders[i] = leader
                     if booked:
                         put_habits(habit[i], habits)
                     vector[OPEN] = others + 1.0
@@ -397,21 +548,21 @@ def loops_of(
                         vector[_PEAK] = others + 1.0
                     continue
                 vector[OPEN] -= 1.0
-                label, lam, leader = y[i], lams[i], leaders[i]
+                label, lam, leader = y[i], alone(get_sets(shown_lams, i)), leaders[i]
                 if label != label:
                     vector[_MISSING] += 1.0
                     put_values(losses, i, nothing)
                     if drop is not None:
                         position = drop(position, lam)
                     continue
-                missed = not ((lower[i] <= label) & (label <= upper[i]))
+                misses = missed(get_sets(lowers, i), get_sets(uppers, i), label)
                 habits = read_habits(habit, i) if booked else nothing
                 position, values = learn(
-                    numbers, position, base, missed, label, lam, leader, habits
+                    numbers, position, base, evidence(misses), label, lam, leader, habits
                 )
                 put_values(losses, i, values)
-                vector[_FULL] += 1.0 if lam == inf else 0.0
-                vector[_EMPTY] += 1.0 if lam == -inf else 0.0
+                vector[_FULL] += among(each(lam), inf)
+                vector[_EMPTY] += among(each(lam), -inf)
                 vector[_TORN] += 1.0 if leader < 0 else 0.0
             save(z, s, position)
 
@@ -440,26 +591,31 @@ def loops_of(
                     base, label = read_base(rows, i), y[i]
                     if e >= 0:
                         position, lam, leader, habits = aim(numbers, position)
-                        low, high = shown(base, lam, support, narrow)
-                        missed = not ((low <= label) & (label <= high))
+                        lows, highs = shown(base, lam, support, narrow)
+                        misses = missed(lows, highs, label)
                         if label == label:
+                            low, high = counted(lows, highs)
                             length, whole, nothing, near, apart = measure(
                                 low, high, label, support[0], support[1]
                             )
-                            tally = count(tally, length, whole, nothing, near, apart, missed)
+                            tally = count(
+                                tally, length, whole, nothing, near, apart, outside(misses)
+                            )
                         if len(events):
                             cell = held[i]
-                            cell[0], cell[1], cell[2] = lam, float64(leader), 1.0 if missed else 0.0
+                            cell[0] = float64(leader)
+                            put_lams(cell, each(lam))
+                            put_missed(cell, misses)
                             put_held(cell, habits)
                             continue
                     else:
-                        cell, habits = held[i], read_held(held, i)
-                        lam, leader, missed = cell[0], int(cell[1]), cell[2] > 0.0
+                        leader, habits = int(held[i][0]), read_held(held, i)
+                        lam, misses = alone(read_lams(held, i)), flags(read_missed(held, i))
                     if label == label:
                         position, values = learn(
-                            numbers, position, base, missed, label, lam, leader, habits
+                            numbers, position, base, evidence(misses), label, lam, leader, habits
                         )
-                        note(extremes, j, values, lam)
+                        note(extremes, j, values, each(lam))
                     elif drop is not None:
                         position = drop(position, lam)
                 add_totals(totals[j], position[0])

@@ -18,8 +18,9 @@ import numpy as np
 from setpoint import metrics
 from setpoint._html import table
 from setpoint.bulk.annexes import Annexes
+from setpoint.bulk.arrays import Intervals
 from setpoint.bulk.compile import loops
-from setpoint.bulk.layout import layout_of, params_of
+from setpoint.bulk.layout import Layout, layout_of, params_of
 from setpoint.bulk.loops import Loops
 from setpoint.bulk.rows import Ends, steps
 from setpoint.bulk.states import (
@@ -41,13 +42,13 @@ from setpoint.losses import Misses
 from setpoint.metrics.usefulness import Streams, of_streams
 from setpoint.plan import TWO_SIDED, plan, scalar, support_of
 from setpoint.sets import Interval, LabelSet
-from setpoint.sets.family import Columns, Sides, size_of
+from setpoint.sets.family import Columns, Members, size_of
 from setpoint.state import State
 from setpoint.tape import Tape
 
 __all__ = [
     "Events", "Ran", "Trace", "based", "check_at_once", "check_bases", "check_lams",
-    "check_promises", "nominal", "ran", "replay",
+    "check_promises", "joint", "levels_of", "nominal", "ran", "replay",
 ]  # fmt: skip
 
 
@@ -61,12 +62,12 @@ class Trace:
         What ran on what.
     lower, upper
         The ends of the sets shown, in float32 if the predictions were; NaN where a family shows
-        something else than intervals.
+        something else than intervals. Of several nested ones those of the largest, of two sides
+        what both hold.
     shown
         The sets themselves for such a family, else None.
     lam
-        The λ of each set: ±inf where the safeguard chose it; the largest one where each risk has
-        a set of its own.
+        The λ of each set: ±inf where the safeguard chose it; the largest one of several sets.
     covered
         Whether the set held its label; for sets that cannot tell, whether the first risk's loss
         was at its level. It means something where `observed` does.
@@ -76,6 +77,9 @@ class Trace:
         The loss of each label, one row for each risk; NaN where there was none to judge.
     states
         The state each stream ended in, by its id.
+    members
+        Where a prediction shows several intervals, the lower and the upper ends of all of them,
+        one row for each; else None.
     """
 
     controller: Controller
@@ -88,6 +92,7 @@ class Trace:
     theta: Array
     losses: Array
     states: Mapping[Hashable, State]
+    members: Intervals | None = None
 
     def __repr__(self) -> str:
         return f"<Trace of {len(self.lam):,} rows, {len(self.states):,} streams>"
@@ -98,6 +103,13 @@ class Trace:
         if len(self.states) != 1:
             raise InputError(f"the trace has {len(self.states):,} streams: use states[id]")
         return next(iter(self.states.values()))
+
+    @property
+    def levels(self) -> Intervals:
+        """The ends of nested intervals, one row for each, the smallest first; one row of others."""
+        if self.members is not None and levels_of(self.controller):
+            return self.members
+        return Intervals(self.lower[None], self.upper[None])
 
     @property
     def observed(self) -> Array:
@@ -237,6 +249,9 @@ class Trace:
         pandas, tape = import_module("pandas"), self.tape
         keys = {name: getattr(tape, name) for name in ("id", "horizon", "time", "group")}
         ends: dict[str, Any] = {"lower": self.lower, "upper": self.upper}
+        names = levels_of(self.controller) if self.members is not None else ()
+        for name, lower, upper in zip(names, *self.levels, strict=False):
+            ends |= {f"lower_{name}": lower, f"upper_{name}": upper}
         columns: dict[str, Any] = {name: key for name, key in keys.items() if key is not None}
         columns["y"] = tape.y
         columns |= ends if self.shown is None else {"shown": list(self.shown)}
@@ -321,11 +336,26 @@ def nominal(controller: Controller) -> float:
         for risk in controller.risks
     ]
     sets = controller.sets
-    if not isinstance(sets, Sides):
+    if not isinstance(sets, Members):
         return 1.0 - missed[0]
     # Two sides miss y together, and of nested sets it is the largest that is compared with y.
-    alone = all(sets.alone(index) for index in range(len(missed)))
-    return max(1.0 - sum(missed), 0.0) if alone else 1.0 - missed[-1]
+    owners = controller.owners
+    first = [missed[owners.index(member)] for member in range(sets.members)]
+    return 1.0 - first[-1] if sets.nested else max(1.0 - sum(first), 0.0)
+
+
+def levels_of(controller: Controller) -> tuple[str, ...]:
+    """What nested sets are called in columns, by the coverage that each aims at: 80, 95."""
+    sets = controller.sets
+    if not (isinstance(sets, Members) and sets.nested):
+        return ()
+    owners, risks = controller.owners, controller.risks
+    first = [risks[owners.index(member)] for member in range(sets.members)]
+    names = [
+        f"{100.0 * (1.0 - risk.loss.missed(risk.level)):g}" for risk in first
+        if isinstance(risk.loss, Misses)
+    ]  # fmt: skip
+    return tuple(names if len(set(names)) == len(first) else map(str, range(len(first))))
 
 
 def replay(
@@ -415,7 +445,10 @@ class Events(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """What loops wrote down, row for row: θ and losses have one row for each risk."""
+    """What loops wrote down, row for row.
+
+    Ends and λ have one row for each member, θ and losses one for each risk.
+    """
 
     lower: Array
     upper: Array
@@ -432,8 +465,8 @@ def ran(
     """Streams that lie one after the other, through loops: corrected, then controlled."""
     layout, count = layout_of(controller), len(rows)
     rows = based(controller, made, rows, y, vectors, annexes, at)
-    params, risks = params_of(controller)[0], len(layout.risks)
-    lower, upper, lam = np.empty(count), np.empty(count), np.empty(count)
+    params, risks, members = params_of(controller)[0], len(layout.risks), layout.rules.members
+    lower, upper, lam = (np.empty((members, count)) for _ in range(3))
     theta, losses = np.empty((risks, count)), np.empty((risks, count))
     if len(at.events):
         leaders, habits = np.empty(count, np.int64), np.zeros((count, risks))
@@ -441,7 +474,8 @@ def ran(
             params, vectors, at.streams, at.bounds, at.events, rows, y, narrow, lower, upper, lam,
             leaders, habits, theta, losses,
         )  # fmt: skip
-        covered = (lower <= y) & (y <= upper)
+        inside = (lower <= y) & (y <= upper)
+        covered = np.asarray(inside[-1] if layout.rules.nested else inside.all(axis=0))
     else:
         covered = np.ones(count, dtype=bool)
         made.along(
@@ -496,19 +530,34 @@ def _scalar(controller: Controller, tape: Tape, begin: Begin) -> Trace:
             )
     states = States(controller, tape.streams, vectors, annexes)
     lower, upper, lam, covered, theta, losses = map(tape.by_row, done)
-    return Trace(controller, tape, lower, upper, None, lam, covered, theta, losses, states)
+    members = Intervals(lower, upper) if len(lam) > 1 else None
+    low, high = joint(layout, lower, upper)
+    return Trace(
+        controller, tape, low, high, None, lam.max(axis=0), covered, theta, losses, states, members
+    )
 
 
-def check_promises(controller: Controller, losses: Array, lam: Array, vectors: Array) -> None:
+def joint(layout: Layout, lower: Array, upper: Array) -> Intervals:
+    """Of several intervals the one that counts: the largest of nested ones, or what all hold."""
+    if layout.rules.nested or len(lower) == 1:
+        return Intervals(lower[-1], upper[-1])
+    low, high = lower.max(axis=0), upper.min(axis=0)
+    empty = low > high
+    return Intervals(np.where(empty, inf, low), np.where(empty, -inf, high))
+
+
+def check_promises(controller: Controller, losses: Array, lams: Array, vectors: Array) -> None:
     """Raises the error of the first loss that breaks its promise, or of a θ that is not finite."""
     layout = layout_of(controller)
-    check_lams(lam)
+    check_lams(lams)
     thetas, unjudged = (vectors[:, layout.places(name)] for name in ("theta", "unjudged"))
     if unjudged.any():
         place = int(unjudged.any(axis=0).argmax())
         raise LossError(f"{controller.risks[place].name} promises a number, got {nan}")
-    calm = len(lam) > 0 and bool(-inf < lam.min() and lam.max() < inf)
-    for promise, values in zip(plan(controller).promises, losses, strict=True):
+    calm = lams.size > 0 and bool(-inf < lams.min() and lams.max() < inf)
+    judged = zip(plan(controller).promises, losses, controller.owners, strict=True)
+    for promise, values, member in judged:
+        lam = lams[member]
         low, high, full, empty, *_ = promise.declared
         if calm and values.min() >= low and values.max() <= high:
             continue  # the usual case, in few passes over the losses

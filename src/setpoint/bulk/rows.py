@@ -123,7 +123,7 @@ class _Run:
     def answer(self, held: "_Held") -> Step:
         """A row with its label taken in."""
         row, reading, shown, lam, leader, habits, theta, y = held
-        widest = max(lam) if self.plan.rules.split else lam
+        widest = max(lam) if self.plan.rules.members > 1 else lam
         if y != y:
             self.state.missing += 1
             if self.plan.drop is not None:

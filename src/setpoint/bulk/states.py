@@ -14,7 +14,7 @@ from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.plan import support_of
 from setpoint.predictions import Row
 from setpoint.sets import Interval
-from setpoint.sets.family import Arranges, Columns, Scalar, Shows
+from setpoint.sets.family import Arranges, Columns, Scalar, Shows, whole_of
 from setpoint.state import State
 from setpoint.tape import Tape
 from setpoint.tape.columns import Column
@@ -200,7 +200,7 @@ def columns_of(controller: Controller, tape: Tape) -> tuple[Column, ...]:
 
 def is_narrow(controller: Controller, columns: Sequence[Column]) -> bool:
     """Whether intervals are shown in float32, as where every number of a prediction is."""
-    sets = controller.sets
+    sets = whole_of(controller.sets)
     intervals = isinstance(sets, Scalar) or (isinstance(sets, Shows) and sets.shows is Interval)
     ends = columns if controller.correction is None else columns[:2]
     return intervals and all(

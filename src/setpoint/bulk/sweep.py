@@ -188,7 +188,8 @@ def _counted(controllers: Sequence[Controller], tape: Tape, state: Start) -> tup
         which = np.where(np.array(known, bool), np.arange(len(given)), -1)
     tallies, totals = np.zeros((cells, len(Tally._fields))), np.zeros((cells, len(layout.risks)))
     extremes = np.tile([inf, -inf, inf, -inf, inf, -inf, 0.0], (cells, len(layout.risks), 1))
-    held = np.empty((len(tape) if len(at.events) else 1, 3 + len(layout.risks)))
+    size = 1 + 2 * layout.rules.members + len(layout.risks)
+    held = np.empty((len(tape) if len(at.events) else 1, size))
     made.sweep(
         params, begin, given, which, at.bounds, at.events, rows, labels,
         is_narrow(first, columns), held, tallies, totals, extremes,

@@ -19,7 +19,7 @@ from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.presets import intervals, label_sets, miss_level
 from setpoint.sets import Cumulative, Multilabel, PixelIntervals, PixelSet, Threshold
 from setpoint.sets.family import Columns as NamedColumns
-from setpoint.sets.family import Shows, Sides
+from setpoint.sets.family import Members, Shows
 from setpoint.steps import Accounts
 from setpoint.stretches import ErrorAdaptive, ScoreAdaptive
 from setpoint.tape.files import suffix_of
@@ -216,7 +216,7 @@ def check_work(controller: Controller, work: str, *, one_set: bool = False) -> N
             f"{work} takes numbers and classes, and {name} is for images: use setpoint.Stream in "
             "Python"
         )
-    if one_set and isinstance(sets, Sides) and not all(map(sets.alone, range(sets.sides))):
+    if one_set and isinstance(sets, Members) and sets.nested:
         raise InputError(
             f"{work} takes one set a row, and {name} shows several within each other: use "
             "setpoint.replay in Python"

@@ -23,7 +23,7 @@ from setpoint.jobs.rows import Rows
 from setpoint.jobs.tune import Choice, finite_or_none
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.sets import LabelSet
-from setpoint.sets.family import Scalar, Sides
+from setpoint.sets.family import Members, Scalar
 from setpoint.tape.files import is_json, write
 
 __all__ = ["Before", "Outcome"]
@@ -278,8 +278,8 @@ def _alone(trace: Trace, ends: tuple[Array, Array]) -> Trace:
 def _is_whole(controller: Controller) -> bool:
     """Whether the risks are the misses of the two sides of one interval."""
     sets = controller.sets
-    alone = isinstance(sets, Sides) and all(map(sets.alone, range(sets.sides)))
-    return alone and all(isinstance(risk.loss, Miscoverage) for risk in controller.risks)
+    sides = isinstance(sets, Members) and not sets.nested
+    return sides and all(isinstance(risk.loss, Miscoverage) for risk in controller.risks)
 
 
 def _headline(trace: Trace, numbers: Mapping[str, Any]) -> str:

@@ -514,7 +514,7 @@ class SetClassifier(_Online, base.Classifier):
     def _full(self) -> Any:
         share = 1.0 / max(len(self._learnt), 1)
         full = Threshold().at(Threshold().read(dict.fromkeys(self._learnt, share)), inf)
-        return full if self._count is None else Levels((full,) * self._count, (inf,) * self._count)
+        return full if self._count is None else Levels((full,) * self._count)
 
 
 def _most_likely(output: dict[Any, float]) -> Any:

@@ -14,7 +14,6 @@ from setpoint.bulk.replay import Trace
 from setpoint.errors import InputError
 from setpoint.guarantee import Certificate
 from setpoint.losses import declaration
-from setpoint.sets import Interval, Levels
 from setpoint.sets.family import Supports, size_of
 
 __all__ = [
@@ -182,11 +181,8 @@ def _steps(trace: Trace) -> Array:
 
 
 def shows_intervals(trace: Trace) -> bool:
-    """Whether the sets have two ends; nested ones do if each of them does."""
-    if trace.shown is None:
-        return True
-    first = trace.shown[0]
-    return isinstance(first, Levels) and all(isinstance(part, Interval) for part in first)
+    """Whether the sets have two ends."""
+    return trace.shown is None
 
 
 def by_stream(trace: Trace, risk: int = 0) -> Streams:
@@ -436,7 +432,7 @@ def extremes(view: View) -> tuple[int, int]:
     trace = view.trace
     full, empty = view.lam == inf, view.lam == -inf
     if trace.shown is None:
-        ((low, high),) = _bands(view)
+        low, high = _bands(view)[0]
         sets = trace.controller.sets
         least, most = sets.support if isinstance(sets, Supports) else (-inf, inf)
         full, empty = full | ((low <= least) & (high >= most)), empty | (low > high)
@@ -448,19 +444,10 @@ def extremes(view: View) -> tuple[int, int]:
 def _bands(view: View) -> list[Band]:
     """Lower and upper ends of the intervals shown; of several levels the outermost first."""
     trace = view.trace
-    if trace.shown is None:
-        ends = (end[view.rows].astype(np.float64) for end in (trace.lower, trace.upper))
-        return [Band(*ends)]
-    if not shows_intervals(trace):
+    if trace.shown is not None:
         return []
-    shown = [trace.shown[row] for row in view.rows.tolist()]
-    return [
-        Band(
-            np.array([levels[place].lower for levels in shown]),
-            np.array([levels[place].upper for levels in shown]),
-        )
-        for place in reversed(range(len(shown[0])))
-    ]
+    pairs = zip(*trace.levels, strict=True)
+    return [Band(*(end[view.rows].astype(np.float64) for end in pair)) for pair in pairs][::-1]
 
 
 def closed(band: Band, low: float, high: float) -> tuple[Array, Array]:

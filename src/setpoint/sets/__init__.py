@@ -13,13 +13,13 @@ from setpoint.sets.family import (
     Family,
     Forecasts,
     Measured,
+    Members,
     NeverEmpty,
     Pixels,
     Remembers,
     Scalar,
     Shares,
     Shows,
-    Sides,
     Supports,
     Taped,
 )
@@ -32,8 +32,8 @@ from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, T
 
 __all__ = [
     "Arranges", "Columns", "Cumulative", "Draws", "Family", "Forecasts", "Interval", "LabelSet",
-    "Levels", "Lower", "Measured", "Multilabel", "Multiplied", "Nested", "NeverEmpty",
+    "Levels", "Lower", "Measured", "Members", "Multilabel", "Multiplied", "Nested", "NeverEmpty",
     "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels", "QuantileScale",
-    "Remembers", "Scalar", "Scale", "ScoreWindow", "Shares", "Shows", "SidedInterval", "Sides",
+    "Remembers", "Scalar", "Scale", "ScoreWindow", "Shares", "Shows", "SidedInterval",
     "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Forecasts   the forecast inside a prediction that it has read
     Remembers   a memory of any size: the window of past scores
     Draws       a chance for each prediction
-    Sides       a set for each risk
+    Members     several sets of one prediction
     Shares      many critical values in one label
     Taped       labels that a tape holds as numbers
     Measured    labels that are not one number
@@ -32,10 +32,10 @@ from setpoint.parts import Capability
 from setpoint.predictions import Row
 
 __all__ = [
-    "Arranges", "Codes", "Columns", "Draws", "Family", "Forecasts", "Measured", "NeverEmpty",
-    "Pixels", "Remembers", "Scalar", "ShareOfOne", "Shares", "Shows", "Sides", "Supports", "Taped",
-    "by_name", "describe", "finite_label", "floats", "named", "names_of", "never_empty", "size_of",
-    "with_features",
+    "Arranges", "Codes", "Columns", "Draws", "Family", "Forecasts", "Measured", "Members",
+    "NeverEmpty", "Pixels", "Remembers", "Scalar", "ShareOfOne", "Shares", "Shows", "Supports",
+    "Taped", "by_name", "describe", "finite_label", "floats", "member_of", "members_of", "named",
+    "names_of", "never_empty", "size_of", "whole_of", "with_features",
 ]  # fmt: skip
 
 Floats = tuple[float, ...]
@@ -168,14 +168,37 @@ def never_empty(family: Any) -> bool:
 
 
 @runtime_checkable
-class Sides(Protocol, metaclass=Capability):
-    """A family that shows a set for each risk, each with its own λ; see `sets.wrapping`."""
+class Members(Protocol, metaclass=Capability):
+    """A family that shows several sets of one prediction, each with a λ of its own.
+
+    `at` takes one λ for each member and shows a value with `parts`, the sets. `member(index)` is
+    the family of one of them and `whole` that of all in one, both for the same predictions;
+    `nested` says that each member lies within the next, whatever their λ's are, so that the last
+    is the largest.
+    """
 
     @property
-    def sides(self) -> int: ...
-    def side(self, index: int) -> Family: ...
-    def part(self, prediction: Any, index: int) -> Any: ...
-    def alone(self, index: int) -> bool: ...
+    def members(self) -> int: ...
+    @property
+    def nested(self) -> bool: ...
+    @property
+    def whole(self) -> Family: ...
+    def member(self, index: int) -> Family: ...
+
+
+def members_of(family: Any) -> int:
+    """How many sets a family shows of one prediction."""
+    return family.members if isinstance(family, Members) else 1
+
+
+def whole_of(family: Any) -> Any:
+    """The family in which a prediction has one set."""
+    return family.whole if isinstance(family, Members) else family
+
+
+def member_of(family: Any, index: int) -> Any:
+    """The family of one set of a prediction."""
+    return family.member(index) if isinstance(family, Members) else family
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ from setpoint.errors import InputError, PredictionError
 from setpoint.sets.family import by_name, describe, finite_label
 
 __all__ = [
-    "Interval", "Lower", "Scale", "Upper", "Widen", "lower_critical", "lower_end",
+    "Interval", "Lower", "Scale", "Upper", "Widen", "around", "lower_critical", "lower_end",
     "one_end_sound", "scale", "scale_critical", "scale_sound", "upper_critical", "upper_end",
     "widen", "widen_critical", "widen_sound",
 ]  # fmt: skip
@@ -158,34 +158,36 @@ def scale_sound(columns: tuple[float, float, float]) -> bool:
     return -inf < centre < inf and 0.0 <= low < inf and 0.0 <= high < inf
 
 
-def lower_end(prediction: tuple[float], lam: float) -> tuple[float, float]:
-    """Ends of [lower − λ, ∞)."""
-    (lower,) = prediction
-    return lower - lam, inf
+def lower_end(prediction: tuple[float, ...], lam: float) -> tuple[float, float]:
+    """Ends of [lower − λ, ∞); the lower end is the first number."""
+    return prediction[0] - lam, inf
 
 
-def lower_critical(prediction: tuple[float], y: float) -> float:
+def lower_critical(prediction: tuple[float, ...], y: float) -> float:
     """How far y lies below the end."""
-    (lower,) = prediction
-    return lower - y
+    return prediction[0] - y
 
 
-def upper_end(prediction: tuple[float], lam: float) -> tuple[float, float]:
-    """Ends of (−∞, upper + λ]."""
-    (upper,) = prediction
-    return -inf, upper + lam
+def upper_end(prediction: tuple[float, ...], lam: float) -> tuple[float, float]:
+    """Ends of (−∞, upper + λ]; the upper end is the last number."""
+    return -inf, prediction[-1] + lam
 
 
-def upper_critical(prediction: tuple[float], y: float) -> float:
+def upper_critical(prediction: tuple[float, ...], y: float) -> float:
     """How far y lies above the end."""
-    (upper,) = prediction
-    return y - upper
+    return y - prediction[-1]
 
 
 def one_end_sound(columns: tuple[float]) -> bool:
     """Whether the end is a number, ±inf among them."""
     (end,) = columns
     return end == end
+
+
+def around(ends: tuple[float, float], inner: tuple[float, float]) -> tuple[float, float]:
+    """Ends that lie at least as far out as those of an inner set."""
+    lower, upper = ends
+    return inner[0] if inner[0] < lower else lower, inner[1] if inner[1] > upper else upper
 
 
 _LINE = (-inf, inf)

@@ -1,16 +1,14 @@
 """Families made of other families: two sides, levels within each other, a window of past scores.
 
-`TwoSided` and `Nested` show several sets of one prediction, each with a λ and a risk of its own.
-They have `sides`, their number. `at` takes a tuple of λ's and shows a value with `parts`, the set
-each risk is judged on, and `lams`, the λ behind each; `side(i)` is the family of part i and
-`part(prediction, i)` what that family reads; `alone(i)` says that nothing but its own λ moves
-part i, so that its guarantee is that of a single risk.
+`TwoSided` and `Nested` show several sets of one prediction, the members (`family.Members`), each
+with a λ of its own.
 
 `ScoreWindow` calibrates on the last scores: conformal prediction with a rolling calibration set.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from math import ceil, inf, nan, nextafter
 from sys import float_info
 from typing import Any, cast
@@ -22,15 +20,16 @@ from setpoint.sets.family import (
     Columns,
     Draws,
     Family,
+    Members,
     Remembers,
+    Scalar,
     ShareOfOne,
     Shows,
-    Sides,
     Supports,
     Taped,
     never_empty,
 )
-from setpoint.sets.intervals import Interval, Lower, Upper, Widen
+from setpoint.sets.intervals import Interval, Lower, Upper, Widen, around
 
 __all__ = ["Levels", "Nested", "ScoreWindow", "SidedInterval", "TwoSided"]
 
@@ -50,7 +49,6 @@ class SidedInterval:
     """
 
     parts: tuple[Interval, Interval]
-    lams: Lams
 
     @property
     def interval(self) -> Interval:
@@ -129,7 +127,8 @@ class TwoSided:
         default=(Lower(), Upper(), Widen()), init=False, repr=False, compare=False
     )
 
-    sides = 2
+    members = 2
+    nested = False
     columns = ("lower", "upper")
 
     def __post_init__(self) -> None:
@@ -137,17 +136,14 @@ class TwoSided:
         object.__setattr__(self, "support", support)
         object.__setattr__(self, "_parts", (Lower(support), Upper(support), Widen(support)))
 
-    def side(self, index: int) -> Family:
+    @property
+    def whole(self) -> Family:
+        """The family that reads the same predictions and moves both sides by one λ."""
+        return self._parts[2]
+
+    def member(self, index: int) -> Family:
         """The family of one side."""
         return self._parts[index]
-
-    def part(self, prediction: tuple[float, float], index: int) -> tuple[float]:
-        """The end of one side."""
-        return (prediction[index],)
-
-    def alone(self, index: int) -> bool:
-        """True: the sides do not know each other."""
-        return True
 
     def read(self, prediction: Any) -> tuple[float, float]:
         """The prediction as a pair of floats, as `Widen` reads it."""
@@ -159,8 +155,8 @@ class TwoSided:
 
     def at(self, prediction: tuple[float, float], lam: Lams) -> SidedInterval:
         """The interval whose sides are moved by their own λ."""
-        (lower, upper), (below, above, _) = prediction, self._parts
-        return SidedInterval((below.at((lower,), lam[0]), above.at((upper,), lam[1])), lam)
+        below, above, _ = self._parts
+        return SidedInterval((below.at(prediction, lam[0]), above.at(prediction, lam[1])))
 
     def critical(self, prediction: tuple[float, float], y: float) -> float:
         """The smallest λ that lets y in if both sides move by it."""
@@ -219,7 +215,7 @@ class _Around:
 def _check_inner(family: Any, name: str) -> None:
     if not isinstance(family, Family):
         raise InputError(f"{name} must be a family of sets, got {family!r}")
-    offers = ((Remembers, "a window"), (Sides, "several sides"))
+    offers = ((Remembers, "a window"), (Members, "several members"))
     for offer, what in offers:
         if isinstance(family, offer):
             raise InputError(f"{name} must be a family without {what}, got {family!r}")
@@ -235,7 +231,6 @@ class Levels:
     """
 
     parts: tuple[Any, ...]
-    lams: Lams
 
     def contains(self, y: Any) -> bool:
         """Whether y lies in the largest."""
@@ -264,7 +259,7 @@ class Nested(_Around):
     """Sets at several levels that stay within each other: 80 % inside 95 %.
 
     There is one risk for each, the one with the highest level first. Each has its own λ, and a set
-    is never smaller than the one before: it is shown at the largest λ so far. So the first level
+    is never smaller than the one before: its ends lie at least as far out. So the first level
     is held from both sides, the others are held from above: their loss may stay below the level
     only while the sets before them are as large. Give all of them the same step.
 
@@ -295,10 +290,17 @@ class Nested(_Around):
         _check_inner(self.sets, "sets")
         object.__setattr__(self, "count", whole(self.count, "count", 2))
 
+    nested = True
+
     @property
-    def sides(self) -> int:
+    def members(self) -> int:
         """How many sets there are."""
         return self.count
+
+    @property
+    def whole(self) -> Family:
+        """The family of all the sets."""
+        return self.sets
 
     @property
     def _inner(self) -> Family:
@@ -313,24 +315,20 @@ class Nested(_Around):
         """The reading with the chance that belongs to its id."""
         return cast(Draws, self.sets).draw(reading, id)
 
-    def side(self, index: int) -> Family:
+    def member(self, index: int) -> Family:
         """The family of one set."""
         return self.sets
 
-    def part(self, prediction: Any, index: int) -> Any:
-        """The whole prediction."""
-        return prediction
-
-    def alone(self, index: int) -> bool:
-        """Whether it is the smallest: the others are at least as large as those before them."""
-        return index == 0
-
     def at(self, prediction: Any, lam: Lams) -> Levels:
-        """The sets, each at the largest λ so far."""
-        lams: list[float] = []
-        for asked in lam:
-            lams.append(max(asked, lams[-1]) if lams else asked)
-        return Levels(tuple([self.sets.at(prediction, largest) for largest in lams]), tuple(lams))
+        """The sets, none within the one before it."""
+        if isinstance(self.sets, Scalar):
+            parts = [self.sets.at(prediction, lam[0])]
+            for own in lam[1:]:
+                ends = self.sets.at(prediction, own)
+                parts.append(Interval(*around((ends.lower, ends.upper), tuple(parts[-1]))))
+            return Levels(tuple(parts))
+        lams = accumulate(lam, max)
+        return Levels(tuple([self.sets.at(prediction, largest) for largest in lams]))
 
     def critical(self, prediction: Any, y: Any) -> float:
         """The smallest λ whose set contains y."""

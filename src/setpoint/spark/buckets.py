@@ -36,7 +36,10 @@ _MAGIC = b"sp"
 
 
 class Receipts(NamedTuple):
-    """What waits in a bucket, as arrays: whose it is, its id and time, and what was shown."""
+    """What waits in a bucket, as arrays: whose it is, its id and time, and what was shown.
+
+    Ends and λ have a column for each member.
+    """
 
     place: Array
     id: Array
@@ -113,12 +116,14 @@ class Bucket:
     closed: Ids
 
     @classmethod
-    def empty(cls, size: int, risks: int, family: int, base: int, annex: int) -> "Bucket":
+    def empty(
+        cls, size: int, members: int, risks: int, family: int, base: int, annex: int
+    ) -> "Bucket":
         """A bucket without keys; the arguments are how wide its rows are."""
-        numbers, floats = np.empty(0, np.int64), np.empty(0)
+        numbers, floats, ends = np.empty(0, np.int64), np.empty(0), np.empty((0, members))
         habits, reading, bases = (np.empty((0, width)) for width in (risks, family, base))
         waiting = Receipts(
-            numbers, numbers, numbers, floats, floats, floats, numbers, habits, reading, bases
+            numbers, numbers, numbers, ends, ends, ends, numbers, habits, reading, bases
         )
         ids = Ids(numbers, numbers, numbers, floats)
         least = int(np.iinfo(np.int64).min)

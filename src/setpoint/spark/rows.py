@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import whole
+from setpoint.bulk.replay import levels_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.spark.work import STATUSES, form_of
@@ -101,6 +102,7 @@ class Rows:
     id: tuple[str, str] | None
     prediction: Kinds
     risks: int
+    levels: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, df: Frame, controller: Controller, columns: Columns) -> "Rows":
@@ -124,8 +126,9 @@ class Rows:
             if name not in types:
                 raise InputError(f"there is no column {name!r}; there are {', '.join(types)}")
         of_keys = [column.split()[0] for column in KEY_TABLE.split(", ")]
+        results = {*_NAMES, *(f"{end}_{k}" for k in levels_of(controller) for end in _NAMES[:2])}
         for name in (*names, y):
-            if name.lower() in (*_NAMES, *(of_keys if name in keys else ())):
+            if name.lower() in (*results, *(of_keys if name in keys else ())):
                 raise InputError(f"a column called {name!r} is in the results: rename yours")
         _check_types(types, (y, *given.values()), _NUMBERS, "numbers")
         _check_types(types, (time,), (*_TIMES, *_WHOLE), "timestamps, dates or whole numbers")
@@ -138,6 +141,7 @@ class Rows:
             None if id is None else (id, types[id]),
             tuple((name, given[name]) for name in form),
             len(controller.risks),
+            levels_of(controller),
         )
 
     def check_labels(self, labels: Frame) -> None:
@@ -183,10 +187,17 @@ class Rows:
         id = "" if self.id is None else "id string, " if "id_text" in self.texts else "id bigint, "
         made = "" if self.id is None else "made bigint, "
         losses = "".join(f", loss{risk} double" for risk in range(self.risks))
+        ends = "".join(f"{name} double, " for name in self.ends)
         return (
             f"key {'bigint' if self.is_whole else 'string'}, time bigint, {id}y double, "
-            f"lower double, upper double, lam double, {made}status tinyint{losses}"
+            f"{ends}lam double, {made}status tinyint{losses}"
         )
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The columns of the ends: of what counts, and of each nested set."""
+        names = ["", *(f"_{level}" for level in self.levels)]
+        return tuple(f"{end}{name}" for name in names for end in ("lower", "upper"))
 
     def span(self, value: Any, name: str) -> int | None:
         """A length of time in the units of Python."""
@@ -331,7 +342,7 @@ class Rows:
         """What became of events, as `schema` has it."""
         import pandas as pd
 
-        names = ["y", "lower", "upper", "lam", "status"]
+        names = ["y", *self.ends, "lam", "status"]
         results = {name: events[name] for name in ("key", "time")}
         if self.id is not None:
             results |= {"id": events["id_text" if "id_text" in self.texts else "id"]}
@@ -375,7 +386,7 @@ class Rows:
             *self.key_columns(),
             self.time_column("time", self.time[0]),
             *([] if self.id is None else _decoded("id", (self.id,))),
-            lower, upper, fn.col("lam"), y.alias(self.y),
+            *map(fn.col, self.ends), fn.col("lam"), y.alias(self.y),
             fn.when(judged, (lower <= y) & (y <= upper)).alias("covered"),
             *(loss.alias(name) for loss, name in zip(losses, names, strict=True)),
             self.time_column("time" if self.id is None else "made", "made"),

@@ -12,7 +12,7 @@ from setpoint._check import choice, whole
 from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.compile import loops
 from setpoint.bulk.layout import COUNTS, EVERY_ROW, Layout, layout_of, params_of
-from setpoint.bulk.replay import check_bases, check_promises
+from setpoint.bulk.replay import check_bases, check_promises, joint, levels_of
 from setpoint.bulk.states import first_unsound, refusal, rows_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
@@ -112,9 +112,8 @@ class Work:
     def unpack(self, blob: bytes | None) -> Bucket:
         """The bucket in some bytes, if it is of this work; None is an empty one."""
         layout = self.layout
-        empty = Bucket.empty(
-            layout.size, len(layout.risks), layout.family, layout.base, layout.annex
-        )
+        widths = layout.rules.members, len(layout.risks), layout.family, layout.base
+        empty = Bucket.empty(layout.size, *widths, layout.annex)
         if blob is None:
             return empty
         bucket, header = unpack(blob, empty)
@@ -396,8 +395,9 @@ class _Batch:
         work, layout, waiting = self.work, self.layout, self.bucket.waiting
         held, count, risks = len(waiting.id), len(self.owner), len(self.layout.risks)
         new = count - held
+        blank = np.empty((layout.rules.members, new))
         self.lower, self.upper, self.lam = (
-            np.append(old, np.empty(new)) for old in (waiting.lower, waiting.upper, waiting.lam)
+            np.hstack([old.T, blank]) for old in (waiting.lower, waiting.upper, waiting.lam)
         )
         self.leader = np.append(waiting.leader, np.zeros(new, np.int64))
         self.habit = np.vstack([waiting.habit, np.zeros((new, risks))])
@@ -451,11 +451,11 @@ class _Batch:
             given_up = gone.astype(np.float64)
             given_up[self.dropped] = 1.0
             np.add.at(self.vectors[:, _GIVEN_UP], self.owner[gone], 1.0)
-            self.layout.give_up(self.vectors, self.owner[gone], self.lam[gone])
+            self.layout.give_up(self.vectors, self.owner[gone], self.lam[:, gone])
             waits &= ~gone
         receipts = Receipts(
-            self.owner, self.slot_id, self.made, self.lower, self.upper, self.lam, self.leader,
-            self.habit, self.reading, self.base,
+            self.owner, self.slot_id, self.made, self.lower.T, self.upper.T, self.lam.T,
+            self.leader, self.habit, self.reading, self.base,
         )  # fmt: skip
         bucket = replace(
             old, keys=self.keys, vectors=self.vectors, annexes=self.annexes, last=self.last,
@@ -494,7 +494,12 @@ class _Batch:
         losses[:, self.rows[mine]] = self.losses[:, mine]
         y = self.y.copy()  # with the labels that came before their predictions
         y[self.rows[mine]] = self.labels[mine]
-        found = {"lower": self.lower, "upper": self.upper, "lam": self.lam}
+        lower, upper = joint(self.layout, self.lower, self.upper)
+        found = {"lower": lower, "upper": upper, "lam": self.lam.max(axis=0)}
+        for name, *ends in zip(
+            levels_of(self.work.controller), self.lower, self.upper, strict=False
+        ):
+            found |= {f"lower_{name}": ends[0], f"upper_{name}": ends[1]}
         outputs = {name: np.full(len(seen), np.nan) for name in found}
         for name, values in found.items():
             outputs[name][seen] = values[self.slot[seen]]

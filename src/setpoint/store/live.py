@@ -18,7 +18,7 @@ from setpoint.errors import InputError, SetpointError, StateError
 from setpoint.guarantee import asked_of
 from setpoint.receipts import Id, Receipt
 from setpoint.sets import Interval
-from setpoint.sets.family import Sides
+from setpoint.sets.family import Members
 from setpoint.store.database import Change, Row, Saved
 from setpoint.store.events import Contains, flag, id_from, id_text, quoted
 from setpoint.stream import Stream
@@ -293,9 +293,9 @@ class Live:
 def _asked(controller: Controller) -> float | None:
     """The coverage that is asked for; None where the risks are about something else."""
     shares, sets = [asked_of(risk) for risk in controller.risks], controller.sets
-    if not isinstance(sets, Sides):
+    if not isinstance(sets, Members):
         return shares[0]
-    if None in shares or not all(map(sets.alone, range(len(shares)))):
+    if None in shares or sets.nested or len(shares) != sets.members:
         return None
     missed = sum(risk.level for risk in controller.risks)  # a label may miss either side
     return max(0.0, round(1.0 - missed, 12))

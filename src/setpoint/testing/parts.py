@@ -21,9 +21,9 @@ from setpoint.sets import (
     PixelScale,
     PixelSet,
     Shows,
-    Sides,
     Widen,
 )
+from setpoint.sets.family import member_of, members_of
 from setpoint.steps import Fixed
 
 __all__ = [
@@ -173,7 +173,7 @@ def _check_spec(role: str, part: Any) -> None:
     promise = declaration(loss)
     level = (promise.low + min(promise.high, promise.low + 1.0)) / 2.0
     risk = Risk(loss, level, part if role == "steps" else Fixed(0.1))
-    risks = [risk] * (part.sides if isinstance(part, Sides) else 1)
+    risks = [risk] * members_of(part)
     families = (part,) if role == "sets" else (Widen(), Multilabel(), PixelScale())
     family = next(family for family in families if fits(family, loss) is None)
     controller = Controller(family, risks, part if role == "stretches" else None)
@@ -245,7 +245,7 @@ def samples_of(
         raise broken(
             family, "it takes one of the usual predictions, or is given its own predictions"
         )
-    one = family.side(0) if isinstance(family, Sides) else family
+    one = member_of(family, 0)
     shows = one.shows if isinstance(one, Shows) else None
     if labels is None and shows in (LabelSet, PixelIntervals, PixelSet):
         of = _classes_of if shows is LabelSet else _frames_of

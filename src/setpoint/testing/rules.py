@@ -12,7 +12,8 @@ import numpy as np
 from setpoint._check import number
 from setpoint.errors import SetpointError
 from setpoint.losses import Calms, Counts, Keeps, declaration
-from setpoint.sets import Multilabel, PixelScale, Shares, Sides, Widen
+from setpoint.sets import Multilabel, PixelScale, Shares, Widen
+from setpoint.sets.family import member_of, members_of
 from setpoint.steps import Accounts, Claim, Within
 from setpoint.stretches import Always
 from setpoint.testing.parts import (
@@ -105,10 +106,8 @@ def _links(family: Any, samples: Sequence[Sample]) -> list[_Link]:
     for prediction, labels in samples:
         seen = [family.label(y) for y in labels]
         reading = readings_of(family, prediction)[0]
-        pairs = [(family, reading)]
-        if isinstance(family, Sides):
-            pairs = [(family.side(i), family.part(reading, i)) for i in range(family.sides)]
-        links += [_Link(one, part, _chain(one, part, seen), seen) for one, part in pairs]
+        each = [member_of(family, index) for index in range(members_of(family))]
+        links += [_Link(one, reading, _chain(one, reading, seen), seen) for one in each]
     return links
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from setpoint.sets import PixelScale, PixelThreshold, Remembers, Scalar, Shows, Sides
+from setpoint.sets import Members, PixelScale, PixelThreshold, Remembers, Scalar, Shows
 from setpoint.sets.family import never_empty
 from setpoint.testing.parts import (
     IDS,
@@ -70,14 +70,14 @@ def check_set(
             for y in seen:
                 _check_label(family, y)
         touched: list[bool] = []
-        split = isinstance(family, Sides)
+        split = isinstance(family, Members)
         for working in _at_work(family, samples):
             for prediction, seen in samples:
                 before = deepcopy(prediction)
                 few = seen[:: 1 if working is family or len(seen) < 10 else 3]
                 for reading in readings_of(family, prediction):
                     if split:
-                        _check_sides(family, reading, few, exact)
+                        _check_members(family, reading, few, exact)
                     touched += _check_nested(family, reading, few, exact, working)
                 if not same_values(before, prediction):
                     raise broken(family, f"it leaves a prediction as it is, got {prediction!r}")
@@ -214,13 +214,13 @@ def _check_nested(
     bound = family if working is None else working
     seen = [family.label(y) for y in labels]
     criticals = [_critical(family, bound, reading, y) for y in seen]
-    sides = family.sides if isinstance(family, Sides) else None  # then all at the same λ
+    several = isinstance(family, Members)  # then all at the same λ
     kind = family.shows if isinstance(family, Shows) else None
     near = {s + shift for s in criticals if isfinite(s) for shift in (-1e-3, 0.0, 1e-3)}
     before: list[bool | None] = [False] * len(seen)
     touched = []
     for lam in (-inf, *sorted({*LAMS, *near}), inf):
-        asked = lam if sides is None else (lam,) * sides
+        asked = (lam,) * family.members if several else lam
         shown = bound.at(reading, asked)
         if kind is not None and type(shown) is not kind:
             raise broken(family, f"it shows {kind.__name__}, got {shown!r}")
@@ -255,31 +255,35 @@ def _unkept(lam: float, critical: float, now: bool, then: bool, exact: bool) -> 
     return None
 
 
-def _check_sides(family: Any, reading: Any, labels: Sequence[Any], exact: bool) -> None:
-    """Sets with a λ each: what every side is by itself, and what the others make of it."""
-    count, seen = family.sides, [family.label(y) for y in labels]
+def _check_members(family: Any, reading: Any, labels: Sequence[Any], exact: bool) -> None:
+    """Sets with a λ each: what every member is by itself, and what the others make of it."""
+    count, seen = family.members, [family.label(y) for y in labels]
     for index in range(count):
-        _check_nested(family.side(index), family.part(reading, index), labels, exact)
+        _check_nested(family.member(index), reading, labels, exact)
     few = (-inf, -0.5, 0.0, 3.0, inf)
     for lams in product(few, repeat=count):
         shown = family.at(reading, lams)
-        promise = _unkept_side(family, reading, seen, lams, shown)
+        promise = _unkept_member(family, reading, seen, lams, shown)
         if promise:
             raise broken(family, f"{promise}, got {shown} at λ = {lams} for {reading}")
 
 
-def _unkept_side(
+def _unkept_member(
     family: Any, reading: Any, seen: Sequence[Any], lams: tuple[float, ...], shown: Any
 ) -> str | None:
     """What is wrong with several sets at the λ's that were asked for."""
-    if len(shown.parts) != len(lams) or len(shown.lams) != len(lams):
-        return f"it shows {len(lams)} parts, each with its λ"
-    for index, (part, lam) in enumerate(zip(shown.parts, shown.lams, strict=True)):
-        if lam < lams[index] or (family.alone(index) and lam != lams[index]):
-            return f"part {index} is at its λ, or above if not alone"
-        alone = family.side(index).at(family.part(reading, index), lam)
-        if [contains(part, y) for y in seen] != [contains(alone, y) for y in seen]:
-            return f"part {index} is the set of its side at its λ"
+    if len(shown.parts) != len(lams):
+        return f"it shows {len(lams)} parts"
+    inside = [False] * len(seen)
+    for index, (part, lam) in enumerate(zip(shown.parts, lams, strict=True)):
+        alone = [contains(family.member(index).at(reading, lam), y) is True for y in seen]
+        inside = [a or (family.nested and b) for a, b in zip(alone, inside, strict=True)]
+        # Between the ends of a nested one lies more than what it and the one inside it hold.
+        holds = [contains(part, y) is True for y in seen]
+        if any(now < then for now, then in zip(holds, inside, strict=True)):
+            return f"part {index} holds what its member holds at its λ, and the part inside it"
+        if holds != inside and (not family.nested or lam == min(lams[: index + 1])):
+            return f"part {index} is the set of its member at its λ"
         larger = family.at(reading, (*lams[:index], lams[index] + 1.0, *lams[index + 1 :]))
         if any(contains(shown, y) and not contains(larger, y) for y in seen):
             return f"a larger λ of part {index} gives a larger set"
