@@ -339,6 +339,8 @@ class Stream:
         if not isinstance(stage, Explains):
             raise InputError("only intervals with a correction are explained, as intervals() makes")
         receipt, state = self._receipts.find(id), self._state
+        if not isinstance(receipt.shown, Interval):
+            raise InputError(f"one interval is explained, and several were shown: {receipt.shown}")
         base = Base(*receipt.prediction[: len(Base._fields)])
         known, parts = stage.learnt(state), stage.parts(state, receipt.prediction)
         return Explanation(
