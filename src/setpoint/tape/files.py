@@ -57,6 +57,7 @@ _EMPTY = "is empty: it needs a row for each prediction and its outcome"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BATCH, _SAMPLE = 1 << 16, 200
 OF_TAPES = (".csv", ".csv.gz", ".parquet", ".npz")
+"""How the names of files of tapes may end."""
 _FORMAT, _VERSION, _HEADER = "setpoint tape", 1, "setpoint"
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, TypeError, ValueError)
 
