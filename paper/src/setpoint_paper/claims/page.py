@@ -355,8 +355,8 @@ def _kept(stored: Stored) -> str:
     ours = stored.tabular.get("tabular")
     seeds = sorted({r.seed for r in ours.rows if r.method == "adjusting"}) if ours else []
     default = (
-        f" Our default (own 5) is that of this tree on the {len(seeds)} seeds whose recordings were"
-        " at hand."
+        f" C.4a, own 3 and own 5 rest on the {len(seeds)} seeds whose recordings were at hand; the "
+        "default of own 5 is that of this tree."
         if seeds
         else ""
     )
