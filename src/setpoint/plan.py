@@ -44,6 +44,7 @@ __all__ = [
     "TWO_SIDED",
     "Plan",
     "Promise",
+    "Rescoring",
     "Rules",
     "Stage",
     "plan",

@@ -100,6 +100,7 @@ class Live:
             content["risks"] = list(map(_memories, content["risks"]))
             content["counts"] = _memories(content["counts"])
             content["counts"]["terms"] = self.stream.controller.terms
+            content.setdefault("annex", None)  # what was written before there was one
             for array in ("table", "annex", "window"):
                 if isinstance(content[array], str):
                     content[array] = from_text(content[array])
