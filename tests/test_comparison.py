@@ -227,9 +227,11 @@ def test_the_budget_keeps_the_misses_of_any_rule_below_its_limit():
     account = np.cumsum(trace.losses[0] - 0.1)
     assert account.max() <= 20.9
     assert trace.certificate().risks[0].within
-    assert sp.sets.Multiplied().critical((0.0, 2.0, 1.0), -4.0) == pytest.approx(log(2.0))
-    assert sp.sets.Multiplied().critical((0.0, 0.0, 1.0), -4.0) == inf
-    assert sp.sets.Multiplied().at((0.0, 0.0, 1.0), inf) == sp.sets.Interval(-inf, inf)
+    family = sp.sets.Multiplied()
+    two, one = family.read((0.0, 2.0, 1.0)), family.read((0.0, 0.0, 1.0))
+    assert family.critical(two, -4.0) == pytest.approx(log(2.0))
+    assert family.critical(one, -4.0) == inf
+    assert family.at(one, inf) == sp.sets.Interval(-inf, inf)
 
 
 # The page

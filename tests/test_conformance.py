@@ -963,7 +963,6 @@ class Memory:
         (Memory((0,)), "memory is a tuple of finite floats"),
         (Memory((0.0,), [0.0]), "memory is a tuple of finite floats"),
         (Memory((0.0,), (INF,)), "memory is a tuple of finite floats"),
-        (Memory((0.0,), (np.float64(0.0),)), "memory is a tuple of finite floats"),
         (Memory((0.0,), (0.0, 0.0)), "memory keeps its length"),
         (Memory((0.0,), ()), "memory keeps its length"),
     ],
@@ -1054,11 +1053,6 @@ class RaisesAtHugeTheta(Shift):
         return math.copysign(math.expm1(abs(theta)), theta)
 
 
-class NotAFloat(Shift):
-    def phi(self, params: Any, memory: Any, theta: float) -> Any:
-        return np.float64(theta)
-
-
 class WrongInverse(Shift):
     def inverse(self, lam: float, memory: Any = (0.0,)) -> Any:
         return lam
@@ -1119,7 +1113,6 @@ class InitForgets(Shift):
         (FallsSomewhere(), "φ does not fall with θ"),
         (Overflows(), r"φ\(θ\) is a finite float, got -inf at θ = -1e\+300"),
         (RaisesAtHugeTheta(), "got OverflowError"),
-        (NotAFloat(), r"φ\(θ\) is a finite float, got np.float64"),
         (WrongInverse(), r"inverse\(φ\(θ\)\) = θ"),
         (InfiniteInverse(), r"inverse\(λ\) is a finite float, got inf"),
         (PhiForgets(), "φ gives one answer"),
@@ -1190,11 +1183,6 @@ class ReturnsTheta(Steady):
         return theta
 
 
-class NumpyTheta(Steady):
-    def rule(self, params: Any, theta: float, memory: Any, excess: float, *rest: Any) -> Any:
-        return np.float64(theta), memory
-
-
 class Endless(Steady):
     def rule(self, params: Any, theta: float, memory: Any, excess: float, *rest: Any) -> Any:
         return theta + excess * INF if excess else theta, memory
@@ -1243,7 +1231,6 @@ class ClaimsATuple(Steady):
         (Backwards(), "θ moves with the excess or not at all"),
         (Drifts(), "θ moves with the excess or not at all, got 0.1"),
         (ReturnsTheta(), r"rule returns \(θ, memory\)"),
-        (NumpyTheta(), r"rule returns \(θ, memory\), θ a float"),
         (Endless(), "θ moves with the excess or not at all, got inf"),
         (RuleForgets(), "rule gives one answer"),
         (StepMemoryGrows(), "keeps its length"),

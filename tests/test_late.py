@@ -52,7 +52,8 @@ def test_a_season_is_found_in_the_first_errors_and_used_from_there_on() -> None:
     found, plain = lateness.WAYS["default, period found"](one), lateness.WAYS["default"](one)
     told = lateness.WAYS["default, period"](replace(one, period=12))
     assert np.array_equal(found, told), "60 rows show a season of 12, and no judged row is older"
-    assert np.mean(found[1] - found[0]) < 0.8 * np.mean(plain[1] - plain[0])
+    # Without a period the default finds it by itself, a little later.
+    assert np.mean(found[1] - found[0]) < np.mean(plain[1] - plain[0])
     flat = replace(one, y=noise)
     assert np.array_equal(lateness.WAYS["default, period found"](flat),
                           lateness.WAYS["default"](flat))  # fmt: skip

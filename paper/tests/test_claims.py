@@ -183,7 +183,7 @@ def test_the_loop_with_the_plus_is_the_librarys_error_adaptive() -> None:
     row = Row(**dict.fromkeys(Row.__slots__, nan) | {"gamma": 0.05, "beta_score": 0.2,
                                                      "beta_loss": 0.1})  # type: ignore[arg-type]  # fmt: skip
     low, _, covered = printed_minus(tape, row, 0.3, 1.0)
-    stretch = sp.stretches.ErrorAdaptive(0.2, 0.1, -0.3, 0.3)
+    stretch = sp.stretches.ErrorAdaptive(0.2, 0.1, -0.3, 0.3, reading="paper")
     risk = sp.Risk(
         sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), start=0.0, bounds=(-10.0, 10.0)
     )

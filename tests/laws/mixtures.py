@@ -16,7 +16,7 @@ import numpy as np
 
 import setpoint as sp
 from setpoint.combine import Max, Mean
-from setpoint.errors import InputError, SpecError
+from setpoint.errors import InputError, LabelError, SpecError
 from setpoint.losses import FalseNegatives, Miscoverage, MiscoverageCounter, declaration
 from setpoint.plan import plan, scalar
 from setpoint.sets import (
@@ -350,5 +350,9 @@ def _agree_stored(
             stream = store.stream("only")
             assert stream.predict(prediction, id=row) == shown[row]
             for asked in answers.get(row, []):
-                stream.update(labels[asked], id=asked)
+                try:
+                    stream.update(labels[asked], id=asked)
+                except LabelError:  # a store takes no class that a prediction does not name
+                    store.close()
+                    return
         store.close()

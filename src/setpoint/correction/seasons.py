@@ -17,6 +17,7 @@ __all__ = [
 CANDIDATES = (7, 12, 24, 48, 96, 144, 168)
 """The periods that are looked for, in rows."""
 SCOUT = 4
+"""How many numbers look for one period."""
 _RATE, _LOUD, _MOST, _KEPT = 0.2, 6.0, 640.0, 0.8
 _WORTH, _STAY, _LONGER = 0.02, 1.2, 1.1
 

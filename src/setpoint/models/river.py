@@ -175,7 +175,7 @@ class Coverage(metrics.base.Metric):
     >>> model = IntervalRegressor(preprocessing.StandardScaler() | linear_model.LinearRegression())
     >>> rows = ((x, y, {"with_interval": True}) for x, y in datasets.TrumpApproval())
     >>> evaluate.progressive_val_score(rows, model, Coverage())
-    Coverage: 89.91%
+    Coverage: 89.81%
     """
 
     _fmt = ".2%"
