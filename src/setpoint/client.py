@@ -10,7 +10,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
@@ -63,9 +63,13 @@ class _Requests:
             body = {"preset": preset or "intervals", "coverage": coverage}
         return self._send("PUT", _stream(name), body)
 
-    def predict(self, name: str, prediction: Any, id: int | str | None = None) -> Any:
-        """The set for a prediction, with the id that its label needs."""
+    def predict(
+        self, name: str, prediction: Any, id: int | str | None = None,
+        groups: Sequence[int | str] | None = None,
+    ) -> Any:  # fmt: skip
+        """The set for a prediction, with the id that its label needs; `groups` names its row's."""
         body = {"id": uuid4().hex if id is None else id, "prediction": prediction}
+        body |= {} if groups is None else {"groups": list(groups)}
         return self._send("POST", f"{_stream(name)}/predict", body)
 
     def label(self, name: str, y: Any, id: int | str) -> Any:

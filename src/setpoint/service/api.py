@@ -18,10 +18,14 @@ Outcome = Any
 
 
 class Prediction(Struct, forbid_unknown_fields=True):
-    """A prediction to show a set for: [lower, upper], or probabilities; it waits under its id."""
+    """A prediction to show a set for: [lower, upper], or probabilities; it waits under its id.
+
+    The risks are held in each of the groups that it names, too.
+    """
 
     prediction: Forecast
     id: Id | None = None
+    groups: list[Id] | None = None
 
 
 class Label(Struct, forbid_unknown_fields=True):
@@ -43,6 +47,7 @@ class Event(Struct, forbid_unknown_fields=True, omit_defaults=True):
     stream: Id | None = None
     id: Id | None = None
     prediction: Forecast | UnsetType = UNSET
+    groups: list[Id] | None = None
     y: Outcome | UnsetType = UNSET
     drop: bool = False
     certificate: bool = False
@@ -133,6 +138,7 @@ class Past(Struct):
     number: int
     id: Id
     prediction: Forecast
+    groups: list[Any]
     shown: dict[str, Any]
     lam: Any
     y: Outcome

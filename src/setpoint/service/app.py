@@ -263,8 +263,9 @@ class Service:
         if type(value) is Unread:
             raise Refusal(400, value.reason)
         needs = () if verb == "drop" else (verb,)
-        if type(value) is not dict or not value.keys() <= {"id", *needs}:
-            raise Refusal(422, f"the body must be an object with {', '.join(('id', *needs))}")
+        known = ("id", *needs, *(["groups"] if verb == "prediction" else []))
+        if type(value) is not dict or not value.keys() <= set(known):
+            raise Refusal(422, f"the body must be an object with {', '.join(known)}")
         if verb == "drop":
             value["drop"] = True
         elif verb not in value:

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from setpoint.bulk.groups import Pairs
 from setpoint.bulk.states import States
 from setpoint.controller import Controller
 from setpoint.errors import StateError
 
 __all__ = [
-    "UPGRADES", "VERSION", "Bucket", "Ids", "Receipts", "header_of", "joined", "matches", "pack",
-    "taken", "unpack",
+    "NAME", "UPGRADES", "VERSION", "Bucket", "Grouped", "Ids", "Receipts", "header_of", "joined",
+    "matches", "pack", "record", "taken", "unpack",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -37,7 +38,8 @@ _MAGIC = b"sp"
 class Receipts(NamedTuple):
     """What waits in a bucket, as arrays: whose it is, its id and time, and what was shown.
 
-    Ends and λ have a column for each member.
+    Ends and λ have a column for each member. `which` has the groups of its row, counted among those
+    of its key, −1 for none, and `group_habit` the habits in each.
     """
 
     place: Array
@@ -50,6 +52,16 @@ class Receipts(NamedTuple):
     habit: Array
     reading: Array
     base: Array
+    which: Array
+    group_habit: Array
+
+
+class Grouped(NamedTuple):
+    """The groups of keys, key after key: their names as bytes, and their risks."""
+
+    place: Array
+    name: Array
+    risks: Array
 
 
 class Ids(NamedTuple):
@@ -61,7 +73,9 @@ class Ids(NamedTuple):
     y: Array
 
 
-Table = TypeVar("Table", bound=Receipts | Ids)
+Table = TypeVar("Table", bound=Receipts | Ids | Grouped)
+NAME = 120
+"""How many bytes the name of a group may have."""
 
 
 def taken(table: Table, which: Array) -> Table:
@@ -75,7 +89,7 @@ def joined(table: Table, other: Table) -> Table:
     return type(table)(*(np.concatenate(pair) for pair in pairs))
 
 
-def _record(table: Receipts | Ids) -> np.dtype[Any]:
+def record(table: Receipts | Ids | Grouped) -> np.dtype[Any]:
     """One row of a table, but for whose it is."""
     columns = list(table._asdict().items())[1:]
     return np.dtype([(name, array.dtype, array.shape[1:]) for name, array in columns])
@@ -101,6 +115,8 @@ class Bucket:
         Labels without a prediction.
     closed
         Ids that may come again and are to change nothing; `y` is 1 where no label came in time.
+    groups
+        The groups that rows of the keys have named.
     """
 
     keys: Array
@@ -110,26 +126,33 @@ class Bucket:
     waiting: Receipts
     early: Ids
     closed: Ids
+    groups: Grouped
 
     @classmethod
-    def empty(cls, size: int, members: int, risks: int, family: int, base: int) -> "Bucket":
+    def empty(
+        cls, size: int, members: int, risks: int, family: int, base: int, groups: int, own: int
+    ) -> "Bucket":
         """A bucket without keys; the arguments are how wide its rows are."""
         numbers, floats, ends = np.empty(0, np.int64), np.empty(0), np.empty((0, members))
         habits, reading, bases = (np.empty((0, width)) for width in (risks, family, base))
         waiting = Receipts(
-            numbers, numbers, numbers, ends, ends, ends, numbers, habits, reading, bases
-        )
+            numbers, numbers, numbers, ends, ends, ends, numbers, habits, reading, bases,
+            np.empty((0, groups), np.int64), np.empty((0, groups, risks)),
+        )  # fmt: skip
         ids = Ids(numbers, numbers, numbers, floats)
+        grouped = Grouped(numbers, np.empty(0, f"S{NAME}"), np.empty((0, own)))
         least = int(np.iinfo(np.int64).min)
-        return cls(numbers, np.empty((0, size)), numbers, least, waiting, ids, ids)
+        return cls(numbers, np.empty((0, size)), numbers, least, waiting, ids, ids, grouped)
 
     def states(self, controller: Controller) -> States:
         """The states of all keys, each made when it is asked for."""
-        return States(controller, self.keys.tolist(), self.vectors)
+        place, names, risks = self.groups
+        pairs = Pairs(place, [name.decode() for name in names.tolist()], risks, {})
+        return States(controller, self.keys.tolist(), self.vectors, pairs if len(place) else None)
 
     @property
     def _tables(self) -> tuple[Any, ...]:
-        return self.waiting, self.early, self.closed
+        return self.waiting, self.early, self.closed, self.groups
 
     def blocks(self) -> Iterator[tuple[Array, Array]]:
         """States, what waits, is early and is closed: rows by key, and where each key's end."""
@@ -139,7 +162,7 @@ class Bucket:
         yield numbers.reshape(-1), numbers.shape[1] * np.arange(count + 1)
         for table in self._tables:
             rows = taken(table, np.argsort(table.place, kind="stable"))
-            records = np.empty(len(rows.place), _record(table))
+            records = np.empty(len(rows.place), record(table))
             for name in records.dtype.names or ():
                 records[name] = getattr(rows, name)
             yield records, np.append(0, np.cumsum(np.bincount(rows.place, minlength=count)))
@@ -150,7 +173,7 @@ class Bucket:
         vectors = np.ascontiguousarray(numbers[:, :-1]).view(np.float64)
         both: list[Any] = []
         for table, blocks in zip(self._tables, tables, strict=True):
-            records = np.frombuffer(b"".join(blocks), _record(table))
+            records = np.frombuffer(b"".join(blocks), record(table))
             counts = [len(block) // records.dtype.itemsize for block in blocks]
             place = np.repeat(len(self.keys) + np.arange(len(keys)), counts)
             columns = (records[name] for name in records.dtype.names or ())
@@ -175,7 +198,7 @@ class Bucket:
 
         return Bucket(
             self.keys[keep], self.vectors[keep], self.last[keep], self.clock,
-            moved(self.waiting), moved(self.early), moved(self.closed),
+            *map(moved, self._tables),
         )  # fmt: skip
 
 
@@ -187,9 +210,9 @@ def pack(bucket: Bucket, header: Mapping[str, Any]) -> bytes:
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         parts = {"words": np.frombuffer(b"".join(words), np.uint8), "lengths": lengths}
     parts |= {"last": bucket.last, **_folded(bucket)}
-    for name in ("waiting", "early", "closed"):
+    for name in ("waiting", "early", "closed", "groups"):
         table = getattr(bucket, name)
-        if len(table.id):
+        if len(table.place):
             parts |= {f"{name}.{part}": array for part, array in table._asdict().items()}
     arrays = [(name, array.dtype.str, array.shape) for name, array in parts.items()]
     whole = {**header, "clock": bucket.clock, "arrays": arrays}
@@ -251,14 +274,14 @@ def unpack(blob: bytes, empty: Bucket) -> tuple[Bucket, dict[str, Any]]:
 
     def table(name: str, absent: Any) -> Any:
         parts = (arrays[f"{name}.{part}"] for part in absent._fields)
-        return type(absent)(*parts) if f"{name}.id" in arrays else absent
+        return type(absent)(*parts) if f"{name}.place" in arrays else absent
 
     try:
         keys = arrays["keys"] if "keys" in arrays else _texts(arrays["words"], arrays["lengths"])
         bucket = Bucket(
             keys, _unfolded(arrays, len(keys)), arrays["last"], header["clock"],
             table("waiting", empty.waiting), table("early", empty.early),
-            table("closed", empty.closed),
+            table("closed", empty.closed), table("groups", empty.groups),
         )  # fmt: skip
     except (ValueError, KeyError) as error:
         raise StateError(f"the state of a bucket is damaged: {error}") from error

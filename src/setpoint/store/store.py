@@ -16,13 +16,14 @@ from setpoint._state_file import from_text
 from setpoint.controller import Controller
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
 from setpoint.guarantee import Certificate
-from setpoint.receipts import Id
+from setpoint.receipts import Id, checked_groups
 from setpoint.state import State
 from setpoint.store.database import Database, Notice, Row, SQLite
 from setpoint.store.events import (
     checked,
     described,
     flag,
+    groups_of,
     id_from,
     id_of,
     id_text,
@@ -46,10 +47,10 @@ _MOST_LIVE = 10_000  # streams in memory
 class Store:
     """Many streams in one database, each event counted once whatever crashes.
 
-    An event is a dict: `{"id": …, "prediction": …}` asks for a set, `{"id": …, "y": …}` brings a
-    label, both together do one after the other; `{"id": …, "drop": true}` gives a prediction up
-    and `{"certificate": true}` asks what is guaranteed. `stream` names the stream, "" if it is
-    left out.
+    An event is a dict: `{"id": …, "prediction": …}` asks for a set, in the `groups` of its row if
+    it names some, `{"id": …, "y": …}` brings a label, both together do one after the other;
+    `{"id": …, "drop": true}` gives a prediction up and `{"certificate": true}` asks what is
+    guaranteed. `stream` names the stream, "" if it is left out.
 
     Ids make events safe to repeat, as one must after a crash for those that were not answered: an
     event that was taken in before changes nothing and is answered as the first time, with
@@ -227,8 +228,8 @@ class Store:
         """
         before = self._loaded(live.name) or self._new(live.name, live.stream.controller)
         before.stored, before.time = live.stored, live.time
-        for step, id, value in live.steps[:steps]:
-            step(before, id, value)
+        for step, *arguments in live.steps[:steps]:
+            step(before, *arguments)
         before.undone = True
         self._live[live.name] = self._batch[live.name] = before
 
@@ -260,7 +261,8 @@ class Store:
                         f"the stream {quoted(name)} has a state: one is given to a new stream only"
                     )
                 past = Stream(live.stream.controller, state=state).content()
-                parts = {part: past[part] for part in ("risks", "counts", "table", "window")}
+                kept = ("risks", "counts", "table", "window", "groups", "group_risks")
+                parts = {part: past[part] for part in kept}
                 live.stream.restore({**live.stream.content(), **parts})
             if controller is not None:
                 _same(f"the stream {quoted(name)}", live.stream.controller, controller)
@@ -301,10 +303,11 @@ class Store:
             with self._used():
                 rows = self._database.history(name, after, int(min(left, 1000)))
             for row in rows:
-                prediction, _, shown, lam, *_ = from_text(row.receipt)
+                prediction, _, shown, lam, _, _, groups = from_text(row.receipt)
                 yield {
                     "number": row.number, "id": id_from(row.id), "prediction": prediction,
-                    "shown": described(shown), "lam": lam, "y": row.y and loads(row.y),
+                    "groups": [name for name, _ in groups], "shown": described(shown), "lam": lam,
+                    "y": row.y and loads(row.y),
                     "loss": row.loss and loads(row.loss), "covered": flag(row.covered),
                     "ended": row.ended, "made": row.made, "closed": row.closed,
                 }  # fmt: skip
@@ -448,10 +451,16 @@ class StoredStream:
                 self._store._fill(live, [id_of(id)])
             yield live
 
-    def predict(self, prediction: Any, id: Id | None = None) -> Any:
-        """The set for a prediction; it waits for its label under `id`, or a generated number."""
+    def predict(
+        self, prediction: Any, id: Id | None = None, groups: Iterable[Id] | None = None
+    ) -> Any:
+        """The set for a prediction; it waits for its label under `id`, or a generated number.
+
+        `groups` names the groups that its row belongs to, as for `Stream.predict`.
+        """
+        names = None if groups is None else groups_of(checked_groups(groups))
         with self._live(id) as live:
-            return live.predict(id, plain(prediction, "a prediction"))[1]
+            return live.predict(id, plain(prediction, "a prediction"), names)[1]
 
     def update(self, y: Any, id: Id | None = None) -> Any:
         """Takes in a label and returns its loss: a tuple if there are several risks."""
@@ -505,7 +514,8 @@ def _done(live: Live, event: Mapping[str, Any], id: Id | None) -> dict[str, Any]
     answer: dict[str, Any] = {}
     repeated = False
     if "prediction" in event:
-        id, shown, repeated = live.predict(id, plain(event["prediction"], "a prediction"))
+        given, groups = plain(event["prediction"], "a prediction"), groups_of(event.get("groups"))
+        id, shown, repeated = live.predict(id, given, groups)
         answer = {"id": id, **described(shown)}
     if "y" in event:
         id, (loss, covered), repeated = live.update(id, _label(event["y"]))
