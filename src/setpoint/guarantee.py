@@ -428,7 +428,8 @@ def _used(risk: RiskCertificate) -> float:
 def _group_line(name: Id, risk: RiskCertificate, several: bool) -> str:
     """What is guaranteed of one risk in a group, as a count and as a share of its labels."""
     level = _percent(risk.level) if risk.asked is not None else f"{risk.level:.4g} a label"
-    which = f"{name}, {risk.name}" if several else f"{name}"
+    which = name if isinstance(name, str) and name.isprintable() else repr(name)
+    which = f"{which}, {risk.name}" if several else which
     labels, most = _counted(risk.judged, "label"), risk.constant_upper
     if most is None:
         return f"{which}: {risk.excess:+.1f} {risk.unit[1]} from {level}, {labels}; {risk.verdict}"

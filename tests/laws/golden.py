@@ -585,7 +585,10 @@ WIDTH, STEPS = 5, 120
 
 def plain_of(certificate: Any) -> dict[str, Any]:
     """A certificate in plain values, without groups: they came after the file was written."""
-    return {name: value for name, value in certificate.as_dict().items() if name != "groups"}
+    plain = certificate.as_dict()
+    for segment in (plain, *plain["earlier"]):
+        del segment["groups"]
+    return plain
 
 
 def _fleet_data(kind: str) -> tuple[tuple[Any, ...], Any]:

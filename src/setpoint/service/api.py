@@ -167,6 +167,7 @@ class Certificate(Struct):
 
     text: str
     risks: list[dict[str, Any]]
+    groups: dict[str, Any]
 
 
 class Health(Struct):
