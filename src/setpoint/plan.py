@@ -245,6 +245,8 @@ class Plan(NamedTuple):
             self.numbers, state.position, reading, evidence, y, lam, leader, habits
         )
         self._check(state.position[0], position[0], values, lam)
+        if not groups:
+            return position, values, ()
         moved = []
         for name, own in groups:
             before, each = state.groups[name], self.groups.numbers

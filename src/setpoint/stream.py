@@ -148,7 +148,7 @@ class Stream:
         """
         receipts, state = self._receipts, self._state
         _, numbers, aim, _, _, read, stage, draws, _, at_once, *_ = self._plan
-        position, others, oldest, moved, entries = state.position, 0, None, None, ()
+        position, others, oldest, moved = state.position, 0, None, None
         alone = receipts.only is None and not receipts.several
         name = receipts.serial if id is None else id if type(id) is str else checked_id(id)
         if not alone:
@@ -167,6 +167,7 @@ class Stream:
             memory, reading = predict(params, memory, state.table, reading, others)
             given = reading[:width]
         if groups is None:
+            entries: Any = ()
             position, lam, leader, habits = aim(numbers, position)
         else:
             names = checked_groups(groups)
