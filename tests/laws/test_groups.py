@@ -1,18 +1,25 @@
 """Groups of rows that overlap: in each of them no adversary takes an account beyond its bound."""
 
+import copy
+import json
 from math import inf, nan
 from random import Random
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint.errors import InputError, PredictionError
+from setpoint import _state_file
+from setpoint import stream as streams
+from setpoint.combine import Max, Mean
+from setpoint.errors import InputError, PredictionError, StateError
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.sets import Multiplied, Nested, TwoSided, Widen
+from setpoint.spark.work import Work
 from setpoint.steps import Account, Fixed
 from setpoint.tape import Ragged
 from tests.laws.parts import Relapse
@@ -424,3 +431,132 @@ def test_a_store_refuses_groups_that_make_no_sense(tmp_path: Any) -> None:
             assert told in answer["error"]
             assert store.read().state.groups == before
         assert [row["groups"] for row in store.history()] == [["rain"]]
+
+
+def test_an_edited_fleet_with_groups_is_not_loaded(tmp_path: Any) -> None:
+    fleet = sp.Fleet(sp.intervals(), ["a", "b"])
+    fleet.predict(np.zeros(2), groups=[("rain",), ()])
+    fleet.save(tmp_path / "fleet")
+    right = _state_file.read(tmp_path / "fleet", "fleet")
+    edits = {
+        "must be in 1 groups": lambda content: content["waiting"][0][-2].__setitem__((0, 0), 5),
+        "must have a row each": lambda content: content["groups"][0][2].__setitem__(0, 7),
+        "judged0 must be a whole": lambda content: content["group_risks"].__setitem__((0, 2), -1.0),
+    }
+    for told, edit in edits.items():
+        content = copy.deepcopy(right)
+        edit(content)
+        _state_file.write(tmp_path / "wrong", "fleet", content)
+        with pytest.raises(StateError, match=told):
+            sp.Fleet.load(tmp_path / "wrong")
+    _state_file.write(tmp_path / "right", "fleet", right)
+    assert sp.Fleet.load(tmp_path / "right").state("a").groups == fleet.state("a").groups
+
+
+def test_an_edited_stream_with_groups_is_not_loaded() -> None:
+    stream = sp.Stream(sp.intervals())
+    stream.predict(1.0, id="x", groups=("rain",))
+    for told, edit in {
+        "waits in a group that is unknown": {"groups": ["dry"]},
+        "different names": {"groups": ["rain", "rain"], "group_risks": np.zeros((2, 18))},
+        "theta0 must be a finite": {"group_risks": np.full((1, 18), nan)},
+    }.items():
+        with pytest.raises(StateError, match=told):
+            sp.Stream.restored(stream.controller, {**stream.content(), **edit})
+
+
+def test_bad_groups_are_refused_in_words_and_change_nothing() -> None:
+    stream = sp.Stream(sp.intervals())
+    stream.predict(1.0, groups=("rain",))
+    before = stream.state
+    for groups, told in (
+        ("rain", r'must come in a tuple or a list, such as \("rain",\), got \'rain\''),
+        (7, "must come in a tuple or a list"),
+        ((1.5,), "a group must be a whole number, a string or a tuple of them, got 1.5"),
+        (("a", "a"), "a row belongs to a group once"),
+    ):
+        for call in (stream.predict, stream.peek, stream.issue):
+            with pytest.raises(InputError, match=told):
+                call(1.0, groups=groups)
+        with pytest.raises(InputError, match=told):
+            stream.predict_many([1.0, 2.0], groups=[("fine",), groups])
+        assert stream.state.groups == before.groups
+    with pytest.raises(InputError, match="got 2 predictions and 1 tuples of groups"):
+        stream.predict_many([1.0, 2.0], groups=[("fine",)])
+    tape = sp.Tape.from_arrays({"prediction": [1.0, 2.0]}, [1.0, 2.0], extras={"a": [1, 2]})
+    for by, told in (
+        ("b", "the tape has no column 'b' for groups; it has a"),
+        ({"a": [1]}, "'a' must say of 2 rows which group they are in, it has 1"),
+        ({"a": [("x",), ("x",)], "b": [("x",), None]}, "row 0 belongs to a group twice"),
+        ({"a": np.zeros((2, 2))}, "one value a row"),
+    ):
+        with pytest.raises(InputError, match=told):
+            sp.replay(sp.intervals(), tape, groups=by)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"combine": Mean(anti_windup=9.0)}, "Mean takes the middle of what risks ask for"),
+        ({"combine": Max(empty_if="some")}, "are about the risks of all rows together"),
+        ({"combine": Max(anti_windup=9.0)}, "are about the risks of all rows together"),
+    ],
+)
+def test_what_cannot_be_held_in_a_group_is_refused(options: Any, told: str) -> None:
+    risk = sp.Risk(Miscoverage(), 0.1, Fixed(0.5), bounds=(-3.0, 3.0))
+    controller = sp.Controller(Widen(), [risk, risk], **options)
+    ends = {"lower": [0.0], "upper": [1.0]}
+    tape = sp.Tape.from_arrays(ends, [0.5])
+    for call in (
+        lambda: sp.Stream(controller).predict((0.0, 1.0), groups=("rain",)),
+        lambda: sp.Fleet(controller, 1).predict([[0.0], [1.0]], groups=[("rain",)]),
+        lambda: sp.replay(controller, tape, groups={"rain": [True]}),
+        lambda: Work(controller, groups=1),
+    ):
+        with pytest.raises(InputError, match=told):
+            call()
+
+
+def test_one_group_for_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "MOST_GROUPS", 2)
+    stream = sp.Stream(sp.intervals())
+    stream.predict(1.0, groups=("a", "b"), id=1)
+    stream.predict(1.0, groups=("a",), id=2)
+    with pytest.raises(InputError, match="at most 2 groups"):
+        stream.predict(1.0, groups=("a", "c"))
+    assert set(stream.state.groups) == {"a", "b"}
+
+
+def test_columns_name_groups_as_people_do() -> None:
+    tape = sp.Tape.from_arrays({"prediction": [1.0] * 4}, [1.0] * 4, group=["x", "y", "x", "y"])
+    by = {
+        "hour": np.array([8.0, nan, 9.5, 8.0]), "rain": [True, False, None, True],
+        "day": np.array(["2024-01-01", "NaT", "2024-01-02", "2024-01-01"], "datetime64[D]"),
+        "named": [("a", 3), None, [], ("a",)], "text": ["", "b", "b", None],
+    }  # fmt: skip
+    trace = sp.replay(sp.intervals(), tape, groups=by)
+    judged = {name: risks[0].judged for name, risks in trace.certificate().groups.items()}
+    assert judged == {
+        "hour=8": 2, "hour=9.5": 1, "rain": 2, "day=2024-01-01": 2, "day=2024-01-02": 1, "a": 2,
+        3: 1, "text=b": 2,
+    }  # fmt: skip
+    trace = sp.replay(sp.intervals(), tape, groups="group")
+    assert set(trace.certificate().groups) == {"group=x", "group=y"}
+    frame = pd.DataFrame({"prediction": [1.0, 2.0], "y": [1.0, 2.0], "hour": [8, 9]})
+    trace = sp.replay(sp.intervals(), frame, groups="hour")
+    assert set(trace.certificate().groups) == {"hour=8", "hour=9"}
+
+
+def test_a_certificate_prints_at_most_ten_groups_and_no_tricks() -> None:
+    stream = sp.Stream(sp.intervals())
+    for row in range(60):
+        name = f"g{row % 12}" if row % 12 else "x\n  1. Miscoverage: holds"
+        stream.predict(1.0, groups=(name,))
+        stream.update(1.0 if row % 12 else 90.0)
+    text = str(stream.certificate())
+    assert "12 groups, not too many in each; the nearest to its limit first:" in text
+    assert "and 2 more, further from theirs" in text
+    assert "'x\\n  1. Miscoverage: holds': at most 10.9 misses above 10 %" in text
+    plain = stream.certificate().as_dict()["groups"]
+    assert (plain["count"], len(plain["nearest"])) == (12, 10)
+    json.dumps(plain)

@@ -253,7 +253,7 @@ class Fleet:
         self._refuse_prediction(rows, columns, given)
         count, layout = len(rows), self._layout
         names = None if groups is None else tuples_of(groups, count)
-        which, begun = self._groups.named([self._ids[row] for row in rows], names)
+        which, begun = self._groups.named(self._ids, rows, names)
         sets = layout.rules.members, count
         held = Batch(
             rows, given, np.empty((count, layout.base)), np.empty(sets), np.empty(sets),
@@ -495,6 +495,8 @@ class Fleet:
                 turned = shown.reshape((*shown.shape[:-1], count, steps))
                 end[..., part] = np.swapaxes(turned, -1, -2)
             vectors[part] = states
+        if held is not None:
+            check_risks(self._controller, held.risks)
         self._vectors = vectors
         if held is not None:
             self._groups.take([self._ids[place] for place in held.stream.tolist()], held)
@@ -681,19 +683,9 @@ class Fleet:
         """A batch as `predict` leaves it: the same types of arrays run the same machine code."""
         everyone = self._rows(None)
         held.rows = everyone if np.array_equal(held.rows, everyone) else fixed(held.rows)
-        for name in (
-            "reading",
-            "base",
-            "lower",
-            "upper",
-            "lam",
-            "leader",
-            "habit",
-            "open",
-            "which",
-            "group_habit",
-        ):
+        for name in Batch.__slots__[1:]:
             setattr(held, name, np.array(getattr(held, name)))  # arrays that can be written to
+        self._groups.check(held.which, held.group_habit)
         return held
 
     def __getstate__(self) -> dict[str, Any]:

@@ -266,16 +266,17 @@ class Named:
         return (Pairs(np.empty(0, np.int64), [], self.risks[:0], held) if held else None), new
 
     def named(
-        self, ids: Sequence[Id], groups: Sequence[tuple[Id, ...]] | None
+        self, ids: Sequence[Id], streams: Array, groups: Sequence[tuple[Id, ...]] | None
     ) -> tuple[Array, _Begun]:
-        """The rows of the groups that each stream names, −1 for none."""
+        """The rows of the groups that each of some streams names, −1 for none."""
         if groups is None:
-            return np.empty((len(ids), 0), np.int64), _Begun(self.risks, {})
+            return np.empty((len(streams), 0), np.int64), _Begun(self.risks, {})
         plan(self.controller).groups.check()
-        which = np.full((len(ids), max(map(len, groups), default=0)), -1, np.int64)
+        which = np.full((len(streams), max(map(len, groups), default=0)), -1, np.int64)
         new: dict[Id, dict[Id, int]] = {}
         count = len(self.risks)
-        for place, (id, names) in enumerate(zip(ids, groups, strict=True)):
+        for place, (stream, names) in enumerate(zip(streams.tolist(), groups, strict=True)):
+            id = ids[stream]
             known = self.rows.get(id, {})
             for k, name in enumerate(names):
                 at = known.get(name)
@@ -325,6 +326,13 @@ class Named:
             )
         self.rows = {id: dict(zip(names, own, strict=True)) for id, names, own in groups}
         self.risks = np.array(risks, np.float64, order="C")
+
+    def check(self, which: Array, habits: Array) -> None:
+        """Raises where what waits is said to be in a group that is not there."""
+        fits = which.ndim == 2 and which.dtype.kind == "i" and habits.dtype.kind == "f"
+        fits = fits and habits.shape == (which.size, len(self.controller.risks))
+        if not fits or (which.size and not -1 <= which.min() <= which.max() < len(self.risks)):
+            raise StateError(f"what waits must be in {len(self.risks):,} groups, got {which!r}")
 
 
 def in_time(

@@ -498,8 +498,6 @@ def ran(
             params, vectors, at.streams, at.bounds, at.events, rows, y, narrow, lower, upper, lam,
             leaders, habits, theta, losses, *groups,
         )  # fmt: skip
-        if groups.risks is not None:
-            check_risks(controller, groups.risks)
         inside = (lower <= y) & (y <= upper)
         covered = np.asarray(inside[-1] if layout.rules.nested else inside.all(axis=0))
     else:
@@ -555,6 +553,8 @@ def _scalar(controller: Controller, tape: Tape, begin: Begin, held: Membership |
         pairs = Pairs(np.empty(0, np.int64), [], np.empty((0, 0)), before)
     at = Events.of(tape, always=held is not None)
     done = ran(controller, made, rows, labels, vectors, at, narrow, active)
+    if active.risks is not None:
+        check_risks(controller, active.risks)
     if narrow:
         with np.errstate(over="ignore"):
             done = done._replace(
