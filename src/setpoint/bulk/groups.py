@@ -182,6 +182,9 @@ class Pairs(NamedTuple):
         """The groups that rows of streams one after the other name; which of them, by row."""
         codes = held.codes
         streams, count = len(offsets) - 1, len(held.names) + 1  # one more for no group
+        if streams == 1:  # each name is some row's
+            which, known = np.ascontiguousarray(codes.T), np.arange(1, count)
+            return cls._begun(controller, held.names, known, count, before), which
         keys = codes + 1 + count * np.repeat(np.arange(streams), np.diff(offsets))
         if streams * count <= 2 * keys.size + 1000:
             there = np.zeros((streams, count), bool)
@@ -196,15 +199,22 @@ class Pairs(NamedTuple):
             which = np.full(codes.shape, -1, np.int64)
             which[active] = places.reshape(-1)
             which = np.ascontiguousarray(which.T)
+        return cls._begun(controller, held.names, known, count, before), which
+
+    @classmethod
+    def _begun(
+        cls, controller: Controller, every: list[Id], known: Array, count: int,
+        before: Mapping[int, Mapping[Id, Any]],
+    ) -> "Pairs":  # fmt: skip
         owner, code = known // count, known % count - 1
         if len(owner) and (most := int(np.bincount(owner).max())) > MOST_GROUPS:
             raise InputError(f"a stream holds at most {MOST_GROUPS:,} groups, got {most:,}")
-        names = [held.names[place] for place in code.tolist()]
+        names = [every[place] for place in code.tolist()]
         risks = np.repeat([flat(plan(controller).groups.begun)], len(known), axis=0)
         for row, (own, name) in enumerate(zip(owner.tolist(), names, strict=True)):
             if name in before.get(own, ()):
                 risks[row] = flat(before[own][name])
-        return cls(owner, names, risks, before), which
+        return cls(owner, names, risks, before)
 
     def of(self, controller: Controller, stream: int) -> dict[Id, Any]:
         """The risks of the groups of a stream by name."""

@@ -536,7 +536,9 @@ def check_bases(bases: Array, name: Callable[[int], str] = "row {}".format) -> N
         )
 
 
-def _scalar(controller: Controller, tape: Tape, begin: Begin, held: Membership | None) -> Trace:
+def _scalar(
+    controller: Controller, tape: Tape, begin: Begin, held: Membership | None = None
+) -> Trace:
     """A trace by loops over arrays."""
     layout = layout_of(controller)
     columns, rows = scalar_columns(controller, layout, tape)
@@ -615,7 +617,9 @@ def check_lams(lam: Array) -> None:
         raise InputError("λ must be a number, got nan")
 
 
-def _by_rows(controller: Controller, tape: Tape, begin: Begin, held: Membership | None) -> Trace:
+def _by_rows(
+    controller: Controller, tape: Tape, begin: Begin, held: Membership | None = None
+) -> Trace:
     """A trace by steps in plain Python."""
     risks, order = len(controller.risks), tape.segments.order
     lower, upper, lam = array("d"), array("d"), array("d")
