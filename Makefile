@@ -31,7 +31,7 @@ LOWEST := .venv-lowest
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one pip at a time in .venv
-.PHONY: help demo test service-test faults slow spark neighbours lint docs release-check minimum bench clean
+.PHONY: help demo test service-test faults slow spark neighbours lint docs release-check minimum bench comparison clean
 
 help:
 	@echo "make demo    calibrate a drifting stream, print the certificate, write a report"
@@ -46,6 +46,7 @@ help:
 	@echo "make release-check   build the package and try it in empty environments"
 	@echo "make minimum  run a part of the tests with the oldest libraries allowed"
 	@echo "make bench   time live steps, bulk work, models and commands"
+	@echo "make comparison   run every rule beside the default (hours; ARGS=--quick a minute)"
 	@echo "make clean   remove .venv, caches and builds"
 
 demo: $(STAMPS)/demo
@@ -100,6 +101,9 @@ bench: $(STAMPS)/test
 	$(PY) -m benchmarks panel
 	$(PY) -m benchmarks store
 	$(PY) -m benchmarks service
+
+comparison: $(STAMPS)/test
+	$(PY) -m comparison $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(SPARK) $(BESIDE) $(LOWEST) build dist site paper/build paper/dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -38,7 +38,7 @@ SCORE, LOSS, CLIP = 0.1, 0.2, 1.0
 STRETCHES: dict[str, Any] = {
     "identity": sp.stretches.Identity(),
     "exponential": sp.stretches.Exponential(),
-    "error adaptive": sp.stretches.ErrorAdaptive(SCORE, LOSS, -CLIP, CLIP),
+    "error adaptive": sp.stretches.ErrorAdaptive(SCORE, LOSS, -CLIP, CLIP, reading="paper"),
 }
 
 C_LOOP = r"""
@@ -384,7 +384,7 @@ def inputs() -> dict[str, Any]:
 
     def tape(y: np.ndarray, id: np.ndarray | None = None) -> sp.Tape:
         columns = {"lower": np.full(len(y), -1.0), "upper": np.full(len(y), 1.0)}
-        return sp.Tape.from_arrays(columns, y, id=id)
+        return sp.Tape.from_arrays(columns, y, series=id)
 
     tapes = {
         "no rows": tape(np.empty(0)),

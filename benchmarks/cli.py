@@ -58,11 +58,12 @@ def make(path: Path, rows: int) -> int:
 
 def calibrate(folder: Path, rows: int) -> dict[str, Any]:
     """The phases of `setpoint calibrate`, and the whole command as a process of its own."""
-    from setpoint.jobs import Columns, Goal, Job
+    from setpoint.jobs import Columns, Job
     from setpoint.jobs.calibrate import calibrate as calibrate_file
     from setpoint.jobs.calibrate import calibrated
-    from setpoint.jobs.columns import read_tape
-    from setpoint.jobs.rows import read
+    from setpoint.jobs.columns import family_of, read_tape
+    from setpoint.jobs.job import Goal
+    from setpoint.tape.rows import read
 
     path = folder / "forecast.csv"
     size = make(path, rows)
@@ -84,7 +85,7 @@ def calibrate(folder: Path, rows: int) -> dict[str, Any]:
     tape, _ = read_tape(rows_read, columns)
     now = timed("reading", now)
     job = Job("calibrate", path, columns, goal)
-    found = calibrated(job, rows_read, tape, columns.family(rows_read))
+    found = calibrated(job, rows_read, tape, family_of(columns, rows_read))
     now = timed("calibrating", now)
     found.metrics()
     now = timed("measuring", now)
@@ -95,7 +96,7 @@ def calibrate(folder: Path, rows: int) -> dict[str, Any]:
     del rows_read, tape, found
 
     command = [sys.executable, "-m", "setpoint.cli", "calibrate", str(path), "--no-report"]
-    command += ["--quiet", "--out", str(folder / "again")]
+    command += ["--out", str(folder / "again")]
     command += [word for name, value in options.items() for word in (f"--{name}", value)]
     begin = time.perf_counter()
     subprocess.run(command, check=True)
@@ -139,7 +140,7 @@ def stream(folder: Path, count: int, streams: int = 1) -> dict[str, Any]:
     config = folder / "controller.toml"
     config.write_text(sp.spec.to_toml(_CONTROLLER), encoding="utf-8")
     command = [sys.executable, "-m", "setpoint.cli", "stream"]
-    command += ["--state", str(folder / "store.sqlite"), "--config", str(config)]
+    command += ["--store", str(folder / "store.sqlite"), "--controller", str(config)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin is not None
         assert server.stdout is not None

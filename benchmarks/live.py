@@ -249,7 +249,7 @@ def run_with_ids(stream: sp.Stream, rows: list[Row]) -> Any:
     return stream.theta
 
 
-ERROR_ADAPTIVE = sp.stretches.ErrorAdaptive(SCORE, LOSS, -CLIP, CLIP)
+ERROR_ADAPTIVE = sp.stretches.ErrorAdaptive(SCORE, LOSS, -CLIP, CLIP, reading="paper")
 
 RIVALS: dict[str, tuple[Any, Callable[[list[Row]], float], type]] = {
     "identity": (sp.stretches.Identity(), loop_identity, Identity),

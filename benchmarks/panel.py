@@ -1,4 +1,4 @@
-"""Many short series: `setpoint calibrate --id` beside the time of reading the file.
+"""Many short series: `setpoint calibrate --series` beside the time of reading the file.
 
 `python -m benchmarks panel` makes 100,000 series of 100 rows as Parquet and as CSV, and says in
 seconds of the processor what reading takes, by setpoint and by pandas, and what the job does: the
@@ -41,9 +41,9 @@ def main() -> None:
     import pandas
 
     from setpoint.jobs import Columns, calibrate
-    from setpoint.jobs.rows import read
+    from setpoint.tape.rows import read
 
-    columns = Columns("y", lower="low", upper="high", id="id", time="t")
+    columns = Columns("y", lower="low", upper="high", series="id", time="t")
     found = {}
     with TemporaryDirectory() as name:
         folder = Path(name)

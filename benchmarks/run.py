@@ -15,7 +15,7 @@ from time import process_time
 from typing import Any
 
 from setpoint.jobs import run
-from setpoint.jobs.rows import read
+from setpoint.tape.rows import read
 
 ROWS = int(os.environ.get("ROWS", "50000"))
 SIMPLE = ("last", "seasonal", "linear")

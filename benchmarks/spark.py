@@ -31,7 +31,7 @@ KEYS = int(os.environ.get("SETPOINT_KEYS", 1_000_000))
 """The largest number of keys; fewer make it shorter."""
 RULES = {"paper's rule": PAPER, "sp.intervals": sp.intervals()}
 SCHEMA = "key bigint, time bigint, id bigint, lower double, upper double, y double"
-COLUMNS = keyed.Columns("key", "time", "y", "lower", "upper")
+COLUMNS = keyed.Columns("y", "lower", "upper", series="key", time="time")
 
 
 def session(**settings: str) -> Any:

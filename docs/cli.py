@@ -29,7 +29,9 @@ def commands() -> Iterator[tuple[str, Any]]:
     """Every command with its whole name."""
     group: Any = typer.main.get_command(app)
     for name, command in group.commands.items():
-        yield f"setpoint {name}", command
+        inner = getattr(command, "commands", None)
+        for word, part in {"": command}.items() if inner is None else inner.items():
+            yield f"setpoint {name} {word}".rstrip(), part
 
 
 def _table(command: Any) -> str:

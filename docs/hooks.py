@@ -32,7 +32,7 @@ INSIDE = (
 
 NAME = re.compile(r"(<a\b.*?</a>|<pre\b.*?</pre>|<h\d\b.*?</h\d>)|<code>([^<]+)</code>", re.DOTALL)
 LINK = re.compile(r"(\]\()([^)\s#]+)?(#[^)\s]*)?(\))")
-PICTURE = re.compile(r"\]\(([^)\s:]+\.(?:png|svg))\)")
+PICTURE = re.compile(r"\]\(([^)\s:]+\.(?:png|svg|csv))\)")
 FENCE = re.compile(r"^(?P<indent> *)```(?P<kind>\w*)\n(?P<code>.*?)^(?P=indent)```", re.M | re.S)
 
 
@@ -170,6 +170,8 @@ def elsewhere() -> dict[str, Path]:
     for path in sorted((ROOT / "paper" / "docs").rglob("*.md")):
         place = path.relative_to(ROOT / "paper" / "docs").as_posix()
         found[f"paper/{place}"] = path
+    for path in sorted((ROOT / "comparison" / "results").glob("*.md")):
+        found[f"comparison/{path.name}"] = path
     return found
 
 

@@ -151,7 +151,7 @@ def forty(path: Path) -> None:
     size = np.repeat(world.lognormal(3.0, 0.8, shops), days)
     y = size * (1.0 + 0.15 * world.standard_t(4, size=shops * days))
     ids = np.repeat([f"shop {each:02d}" for each in range(1, shops + 1)], days)
-    tape = sp.Tape.from_arrays({"prediction": size}, y, id=ids)
+    tape = sp.Tape.from_arrays({"prediction": size}, y, series=ids)
     report.write(sp.replay(sp.intervals(coverage=0.9), tape), path, title="Forty shops")
 
 

@@ -8,6 +8,7 @@ empty environment, and counts the installation.
 """
 
 import csv
+import json
 import math
 import os
 import random
@@ -17,9 +18,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FILE, TIME, FORECAST, TARGET = "Umsatz 2024.csv", "Tag", "Prognose", "Umsatz"
@@ -62,6 +64,28 @@ def on_the_command_line(folder: Path, python: str = sys.executable) -> list[str]
         assert told.returncode == 0, told.stdout + told.stderr
         printed.append(told.stdout)
     return printed
+
+
+def a_day_ahead(folder: Path, python: str = sys.executable) -> list[dict[str, Any]]:
+    """Own forecasts of a day ahead: first as they are, then with the delay that is said."""
+    world, level, hours = random.Random(7), [0.0], range(24 * 90)
+    for _ in hours:
+        level.append(level[-1] + world.gauss(0.0, 1.0))
+    lines = ["hour,day_ahead,load"]
+    for hour in hours:
+        when = datetime(2024, 1, 1) + timedelta(hours=hour)
+        lines.append(f"{when:%Y-%m-%d %H:%M},{level[max(hour - 24, 0)]:.3f},{level[hour]:.3f}")
+    (folder / "load.csv").write_text("\n".join(lines))
+    words = ["calibrate", "load.csv", "--target", "load", "--point", "day_ahead", "--no-report"]
+    told = []
+    for more in ([], ["--delay", "23"]):
+        command = [python, "-m", "setpoint.cli", *words, *more]
+        for kind in ([], ["--json"]):
+            done = subprocess.run(
+                [*command, *kind], cwd=folder, capture_output=True, text=True, check=True
+            )
+            told.append({"text": done.stdout} if not kind else json.loads(done.stdout))
+    return told
 
 
 def in_a_notebook(folder: Path, python: str = sys.executable) -> str:

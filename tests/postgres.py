@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -56,6 +57,18 @@ class Server:
         """Stops it: "immediate" is a crash."""
         with suppress(AssertionError):
             self._run("pg_ctl", "-D", f"{self.folder}/data", "-m", mode, "-w", "stop")
+
+    def kill(self) -> None:
+        """kill -9 of the server and of every process that it has."""
+        first = int(Path(f"{self.folder}/data/postmaster.pid").read_text().split()[0])
+        told = subprocess.run(["ps", "-o", "pid=", "--ppid", str(first)], capture_output=True)
+        for process in (first, *map(int, told.stdout.split())):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        for _ in range(100):  # until the last one is gone
+            if not Path(f"/proc/{first}").exists():
+                break
+            time.sleep(0.05)
 
     def url(self, database: str = "setpoint") -> str:
         return f"postgresql://setpoint@127.0.0.1:{self.port}/{database}"

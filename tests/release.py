@@ -96,7 +96,7 @@ def installed(folder: Path, wheel: Path, extra: str) -> Path:
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / "bin" / "python"
     what = f"{wheel}[{extra}]" if extra else str(wheel)
-    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", what]
+    install = ["-m", "pip", "install", "--disable-pip-version-check", what]
     subprocess.run([python, *install], check=True)
     return python
 

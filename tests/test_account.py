@@ -1,7 +1,8 @@
 """The account at its seams: segments, carried states, two sides, growing losses, groups."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, nan
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -185,3 +186,25 @@ def test_a_certificate_says_since_when() -> None:
     told = stream.certificate()
     assert "since the last change" in " ".join(told.as_dict()["risks"][0]["words"])
     assert "since the start" not in str(told)
+
+
+def test_a_lowered_limit_is_reached_by_paying_and_not_by_full_sets() -> None:
+    """An account beyond a new limit owes the excess, and what is guaranteed says so."""
+    rng = Random(4)
+    stream = sp.Stream(held(Account(limit=40.0)))
+    while stream.theta < 30.0:
+        shown = stream.predict((-1.0, 1.0))
+        stream.update(shown.upper + 1.0)
+    before = stream.theta
+    stream.change(step=replace(stream.controller.risks[0].step, limit=5.0))
+    assert stream.certificate().risks[0].bound.from_now < 40.0 + 0.9 - 5.0
+    lengths = []
+    for _ in range(1500):
+        shown = stream.predict((-1.0, 1.0))
+        lengths.append(shown.length)
+        stream.update(rng.gauss(0.0, 1.0))
+    assert lengths[:10].count(inf) == 0
+    assert lengths.count(inf) < 128  # it would be 256 in a row
+    risk = stream.certificate().risks[0]
+    assert risk.account < 6.0 < before
+    assert risk.bound.from_now + risk.first == pytest.approx(5.9)

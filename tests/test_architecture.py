@@ -129,7 +129,7 @@ def calibrate(folder: Path) -> None:
 
     lines = [f"-1,1,{y:.3f}" for y in np.random.default_rng(0).normal(size=600)]
     (folder / "forecasts.csv").write_text("\n".join(["low,high,demand", *lines]))
-    options = ["--lower", "low", "--upper", "high", "--target", "demand", "--quiet"]
+    options = ["--lower", "low", "--upper", "high", "--target", "demand"]
     file, out = str(folder / "forecasts.csv"), str(folder / "out")
     result = testing.CliRunner().invoke(app, ["calibrate", file, *options, "--out", out])
     assert result.exit_code == 0, result.output

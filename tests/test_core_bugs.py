@@ -38,14 +38,14 @@ def test_a_recorded_tape_replays_what_was_shown_in_whatever_order_labels_came(
         name = None if series == 1 else place
         prediction = (0.0, 1.0 + draw.random())
         shown.append(streams[place].predict(prediction, id=t))
-        recorder.predicted(t, prediction, id=name)
+        recorder.predicted(t, prediction, series=name)
         waiting.append((t, place))
         draw.shuffle(waiting)
         while waiting and draw.random() < 0.6:
             id, place = waiting.pop()
             y = draw.gauss(0.5, 1.0)
             streams[place].update(y, id=id)
-            recorder.observed(id, y, id=None if series == 1 else place)
+            recorder.observed(id, y, series=None if series == 1 else place)
     trace = sp.replay(sp.intervals(), recorder.tape())
     assert trace.lower.tolist() == [interval.lower for interval in shown]
     assert trace.upper.tolist() == [interval.upper for interval in shown]

@@ -18,6 +18,7 @@ import setpoint
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAPER_PAGES = [ROOT / "paper" / "README.md", *sorted((ROOT / "paper" / "docs").rglob("*.md"))]
+COMPARED = sorted((ROOT / "comparison" / "results").glob("*.md"))
 NAMING_PAGES = [
     page for page in PAGES if page.name not in ("CHANGELOG.md", "why.md", "paper-map.md")
 ]
@@ -153,7 +154,7 @@ def test_every_name_of_the_papers_packages_is_in_its_pages(package: str) -> None
 # Links and the certificate
 
 
-@pytest.mark.parametrize("page", [*PAGES, *PAPER_PAGES], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *PAPER_PAGES, *COMPARED], ids=lambda page: page.name)
 def test_every_relative_link_leads_somewhere(page: Path) -> None:
     dead = []
     for link in LINK.findall(FENCE.sub("", read(page))):
@@ -183,3 +184,59 @@ def test_the_certificate_in_the_readme_is_the_real_one() -> None:
     got = str(test.globs["certificate"]) + "\n"
     rounding = re.compile(r"differs by \S+$", re.MULTILINE)  # no two machines round alike
     assert rounding.sub("", printed) == rounding.sub("", got)
+
+
+# Why: statements, proofs and their tests
+
+WHY = ROOT / "docs" / "why.md"
+STATEMENT = re.compile(r"^> \*\*(.+)\*\*$((?:\n>.*)*)((?s:.*?))(?=^> \*\*|\Z)", re.MULTILINE)
+SAID = re.compile(r"^> \*(Premises|Printed as|Tests)\*: (.+)$", re.MULTILINE)
+
+
+def test_every_statement_of_why_has_premises_a_proof_and_law_tests_that_exist() -> None:
+    statements, known = STATEMENT.findall(read(WHY)), names_of_tests()
+    assert len(statements) >= 20
+    for title, box, rest in statements:
+        said = dict(SAID.findall(box))
+        assert list(said) == ["Premises", "Printed as", "Tests"], title
+        tests = set(CODE.findall(said["Tests"]))
+        assert tests, title
+        assert sorted(tests - known) == [], title
+        assert "Proof.*" in rest, title
+
+
+def test_everything_that_a_certificate_prints_leads_to_its_statement() -> None:
+    page = read(WHY)
+    table = page.partition("### What a certificate prints")[2].partition("\n## ")[0]
+    led = {place.replace("-", " ") for place in re.findall(r"\]\(#([\w-]+)\)", table)}
+    headings = re.findall(r"^(#+ .+|> \*\*.+\*\*)$", page, re.MULTILINE)
+    boxed, above = set(), ""
+    for line in headings:
+        if line.startswith("#"):
+            above = re.sub(r"[^\w\- ]", "", line.lstrip("# ").lower()).replace("-", " ")
+        else:
+            boxed.add(above)
+    assert led - boxed == {"sets of their own two sides nested levels groups"}  # it has three
+    words = table.replace("Bound", "bound")
+    for certificate in certificates():
+        named = re.findall(r"^     ([a-z][a-z ]*?)  +\S", str(certificate), re.MULTILINE)
+        told = {"coverage", "mean loss", "unjudged", "the floor"}  # counted, not claimed
+        assert set(named) - told
+        assert [name for name in set(named) - told if name not in words] == []
+
+
+def certificates() -> Iterator[Any]:
+    """Of an account after an outage with labels that wait, and of the paper's rule."""
+    account = setpoint.Stream(setpoint.intervals())
+    risk = setpoint.Risk(setpoint.losses.Miscoverage(), 0.1, setpoint.steps.Fixed(0.5))
+    fixed = setpoint.Stream(setpoint.Controller(setpoint.sets.Threshold(), risk))
+    for row in range(50):
+        account.predict((0.0, 1.0), id=row)
+    account.update_many(dict.fromkeys(range(40), 9.0))
+    for row in range(400):
+        account.predict((0.0, 1.0), id=100 + row)
+        account.update(0.5, id=100 + row)
+        fixed.predict([0.6, 0.4])
+        fixed.update(0)
+    yield account.certificate()
+    yield fixed.certificate()

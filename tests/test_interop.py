@@ -141,7 +141,7 @@ def test_nested_label_sets_are_the_slices_of_one_array() -> None:
 
 
 def test_nested_intervals_are_a_frame_of_several_levels() -> None:
-    shown = nested_trace(id=list("aabb"), time=[1, 2, 1, 2])
+    shown = nested_trace(series=list("aabb"), time=[1, 2, 1, 2])
     frame = to_frame(shown, "nixtla", name="m")  # its levels and rows are known
     assert list(frame.columns) == ["unique_id", "ds", "m-lo-95", "m-lo-80", "m-hi-80", "m-hi-95"]
     np.testing.assert_array_equal(frame["m-lo-95"], shown.levels.lower[1])
@@ -184,7 +184,7 @@ def test_the_columns_of_nixtla() -> None:
 
 
 def test_a_trace_brings_its_ids_and_times() -> None:
-    shown = trace(id=["n", "n", "s"], time=[1, 2, 1])
+    shown = trace(series=["n", "n", "s"], time=[1, 2, 1])
     frame = to_frame(shown, "nixtla", coverage=0.9, name="m")
     assert list(frame.columns) == ["unique_id", "ds", "m-lo-90", "m-hi-90"]
     assert frame["unique_id"].tolist() == ["n", "n", "s"]
@@ -210,7 +210,7 @@ def test_the_columns_of_skforecast_and_plain_ones() -> None:
     assert list(frame.columns) == ["pred", "lower_bound", "upper_bound"]
     assert frame.loc[11].tolist() == [1.0, 0.0, 2.5]
     assert list(to_frame(PAIRS).columns) == ["lower", "upper"]
-    assert list(to_frame(PAIRS, point=[2.0, 1.0]).columns) == ["prediction", "lower", "upper"]
+    assert list(to_frame(PAIRS, point=[2.0, 1.0]).columns) == ["point", "lower", "upper"]
     several = to_frame({0.9: PAIRS, 0.99: WIDE})
     assert list(several.columns) == ["lower_90", "upper_90", "lower_99", "upper_99"]
 

@@ -311,7 +311,8 @@ def test_nothing_to_judge_is_none() -> None:
 
 def test_what_the_losses_of_labels_declare() -> None:
     labels = {"judges": LabelSet}
-    assert declaration(FalseNegatives()) == Declaration(0.0, 1.0, 0.0, 1.0, False, **labels)
+    found = {"judges": sp.sets.Selection}
+    assert declaration(FalseNegatives()) == Declaration(0.0, 1.0, 0.0, 1.0, False, **found)
     assert declaration(FalsePositives()) == Declaration(0.0, 1.0, 1.0, 0.0, True, **labels)
     assert declaration(SetSize()) == Declaration(0.0, 1.0, 1.0, 0.0, True, **labels)
     assert declaration(F1Shortfall()) == Declaration(0.0, 1.0, 1.0, 1.0, False, False, **labels)
@@ -322,7 +323,7 @@ def test_what_the_losses_of_labels_declare() -> None:
     ("family", "loss", "why"),
     [
         (Widen(), SetSize(), "SetSize judges LabelSet, and Widen shows Interval"),
-        (Widen(), FalseNegatives(), "FalseNegatives judges LabelSet, and Widen shows Interval"),
+        (Widen(), FalseNegatives(), "FalseNegatives judges Selection, and Widen shows Interval"),
         (Widen(), CentreFailure(), "CentreFailure judges Pixels, and Widen shows Interval"),
         (ScoreWindow(), SetSize(), "SetSize judges LabelSet, and ScoreWindow shows Interval"),
         (Multilabel(), ImageMiscoverage(), "ImageMiscoverage judges Pixels, and Multilabel shows"),
@@ -330,6 +331,8 @@ def test_what_the_losses_of_labels_declare() -> None:
         (ScoreWindow(Threshold()), SetSize(), None),
         (PixelScale(), CentreFailure(), None),
         (PixelThreshold(), ImageMiscoverage(), None),
+        (PixelThreshold(), FalseNegatives(), None),
+        (PixelScale(), FalseNegatives(), "FalseNegatives judges Selection, and PixelScale shows"),
         (Widen(), Miscoverage(), None),
         (Widen(), Custom(max), None),
     ],
@@ -369,13 +372,13 @@ def test_the_counter_is_at_most_what_its_room_allows(
     assert most == (INF if streak == 200 else streak)
 
 
-def test_a_loss_that_is_not_monotone_is_told_so_in_its_certificate() -> None:
-    risk = sp.Risk(F1Shortfall(), 0.3, sp.steps.Fixed(0.1))
+def test_a_loss_that_turns_has_that_in_its_certificate() -> None:
+    risk = sp.Risk(F1Shortfall(), 0.3, sp.steps.Fixed(0.1), bounds=(-1.0, -0.2))
     stream = sp.Stream(sp.Controller(Multilabel(), risk))
     stream.predict([0.9, 0.1])
     stream.update((0,))
     printed = str(stream.certificate())
-    assert "✗ the loss moves one way with the set" in printed
+    assert "✓ sets stay where the loss falls, θ at most -0.2" in printed
     assert "✗ the loss of the full set is at most 1, not above the level 0.3" in printed
 
 

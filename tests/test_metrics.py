@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import pickle
 from itertools import pairwise, product
 from types import ModuleType
 
@@ -157,15 +156,6 @@ def test_lengths_are_never_negative() -> None:
     assert table.empty == pytest.approx(3 / 7)
 
 
-def test_the_full_set_of_a_supported_y_is_its_support() -> None:
-    assert sm.summary([0, 1], [INF, INF], [2, 2], 0.1).full == 0.0
-    assert sm.summary([0, 1], [INF, INF], [2, 2], 0.1, support=(0, INF)).full == 0.5
-    running = sm.Running(0.1, support=(0.0, 10.0))
-    running.update(0.0, 10.0, 3.0)
-    assert running.summary().full == 1.0
-    assert sm.summary([0], [10], [3], 0.1, support=(0, 10)).full == 1.0
-
-
 def test_lengths_that_overflow_are_infinite_and_warn_of_nothing() -> None:
     assert sm.lengths([-1e308], [1e308]).tolist() == [INF]
     assert sm.mean_length([1.5e308, 1.5e308]) == INF
@@ -205,15 +195,6 @@ def test_a_stream_shorter_than_the_window_is_one_window() -> None:
     worst, rms, start = window_errors([NAN, 1, 0, 0], 0.1, 250)
     assert start == 1
     assert worst == rms == pytest.approx(1 / 3 - 0.1)
-
-
-def test_the_place_of_the_worst_window_counts_steps_that_were_not_observed() -> None:
-    values = [NAN, 0.0, NAN, 1.0, NAN, 1.0, 0.0]
-    assert window_errors(values, 0.0, 2)[2] == 3
-    running = sm.Running(0.0, window=2)
-    for value in values:
-        running.update(0.0, 1.0, 0.5, loss=value)
-    assert running.summary().worst_window_start == 3
 
 
 def test_correlation_is_zero_where_nothing_varies_and_leaves_infinite_lengths_out() -> None:
@@ -355,65 +336,7 @@ def test_correlation_is_numpys(rows: list[tuple[bool, int]]) -> None:
 # The stream beside the arrays
 
 
-@given(steps, levels, st.integers(1, 70), st.booleans())
-def test_the_stream_agrees_with_the_arrays(
-    rows: list[tuple[tuple[float, float], float, float | None, object]],
-    level: float,
-    window: int,
-    own_losses: bool,
-) -> None:
-    lower, upper = [row[0][0] for row in rows], [row[0][1] for row in rows]
-    y, groups = [row[1] for row in rows], [row[3] for row in rows]
-    costs = [0.0 if row[2] is None else row[2] for row in rows] if own_losses else None
-    running = sm.Running(level, window)
-    for t, (ends, label, _, group) in enumerate(rows):
-        running.update(*ends, label, None if costs is None else costs[t], group)
-    want = sm.summary(lower, upper, y, level, losses=costs, groups=groups, window=window)
-    got = running.summary()
-    assert_same(got, want)
-    assert (got.worst_window, got.worst_window_start) == (
-        pytest.approx(want.worst_window, rel=0, abs=0, nan_ok=True),
-        want.worst_window_start,
-    )
-    assert (
-        running.by_group().sizes
-        == sm.delta_coverage(
-            [
-                hit if costs is None or not math.isnan(costs[t]) else NAN
-                for t, hit in enumerate(sm.covered(lower, upper, y))
-            ],
-            groups,
-            got.confidence_level,
-        ).sizes
-    )
-
-
 sizes = st.one_of(st.integers(0, 20).map(float), st.just(INF))
-
-
-@given(
-    st.lists(st.tuples(sizes, st.sampled_from([0.0, 1.0, NAN]), losses, keys), max_size=40),
-    st.integers(1, 50),
-    st.booleans(),
-)
-def test_the_stream_agrees_with_the_arrays_for_sets_without_ends(
-    rows: list[tuple[float, float, float | None, object]], window: int, own_losses: bool
-) -> None:
-    costs = [0.0 if row[2] is None else row[2] for row in rows] if own_losses else None
-    running = sm.Running(0.1, window)
-    for t, (size, hit, _, group) in enumerate(rows):
-        running.update_size(size, hit, None if costs is None else costs[t], group)
-    want = sm.size_summary(
-        [row[0] for row in rows],
-        [row[1] for row in rows],
-        0.1,
-        losses=costs,
-        groups=[row[3] for row in rows],
-        window=window,
-    )
-    assert_same(running.summary(), want)
-    assert math.isnan(want.pinball)
-    assert math.isnan(want.winkler)
 
 
 @given(steps, st.lists(st.integers(0, 60), max_size=8), st.integers(1, 20))
@@ -439,70 +362,6 @@ def test_streaks_and_windows_end_where_their_stream_does(
         *(first + start for first, (worst, _, start) in alone if same(worst, got.worst_window)),
         *([] if alone else [None]),
     ]
-
-
-def test_label_sets_say_themselves_when_they_are_full_or_empty() -> None:
-    want = sm.size_summary([3, 1, 0], [1, 0, 0], 0.1, full=[1, 0, 0], empty=[0, 0, 1])
-    running = sm.Running(0.1)
-    running.update_size(3, True, full=True, empty=False)
-    running.update_size(1, False, full=False, empty=False)
-    running.update_size(0, None, empty=True)
-    running.update_size(0, False, empty=True)
-    assert (want.full, want.empty) == (1 / 3, 1 / 3)
-    assert_same(running.summary(), dataclasses.replace(want, missing=1))
-
-
-def test_a_stream_of_no_step_has_a_summary() -> None:
-    got = sm.Running(0.1).summary()
-    assert_same(got, sm.summary([], [], [], 0.1))
-    assert (got.steps, got.missing, got.msl, got.longest_streak, got.correlation) == (0, 0, 0, 0, 0)
-    assert math.isnan(got.risk)
-    assert got.worst_window_start is None
-
-
-def test_without_lengths_only_the_median_is_lost() -> None:
-    frugal, full = sm.Running(0.1, keep_lengths=False), sm.Running(0.1)
-    for running in (frugal, full):
-        running.update(0.0, 1.0, 2.0)
-        running.update(0.0, 3.0, 2.0)
-    assert full.summary().median_length == 2.0
-    assert math.isnan(frugal.summary().median_length)
-    assert_same(dataclasses.replace(frugal.summary(), median_length=2.0), full.summary())
-
-
-def test_the_windows_of_a_long_stream_do_not_drift() -> None:
-    rng = np.random.default_rng(7)
-    values = np.concatenate([[1e12], rng.random(20_000), [-1e12], rng.random(20_000)])
-    running = sm.Running(0.5, window=100)
-    for value in values.tolist():
-        running.update_size(1.0, True, loss=value)
-    tail, _, _ = window_errors(values[20_200:], 0.5, 100)
-    late = sm.Running(0.5, window=100)
-    for value in values[20_200:].tolist():
-        late.update_size(1.0, True, loss=value)
-    exact = [abs(math.fsum(values[i : i + 100]) / 100 - 0.5) for i in range(20_200, 39_900)]
-    assert tail == late.summary().worst_window
-    assert tail == pytest.approx(max(exact), rel=1e-13)
-    assert running.summary().worst_window == window_errors(values, 0.5, 100)[0]
-
-
-def test_a_summary_in_mid_stream_changes_nothing() -> None:
-    plain, asked = sm.Running(0.2, window=3), sm.Running(0.2, window=3)
-    for t in range(20):
-        for running in (plain, asked):
-            running.update(0.0, float(t % 4), 1.0, group=t % 2)
-        asked.summary()
-    assert plain.summary() == asked.summary()
-
-
-def test_a_running_table_survives_a_copy() -> None:
-    running = sm.Running(0.2, window=3)
-    for t in range(10):
-        running.update(0.0, float(t % 4), 1.0, group=t % 2)
-    twin = pickle.loads(pickle.dumps(running))
-    for table in (running, twin):
-        table.update(0.0, 1.0, 5.0, group=1)
-    assert running.summary() == twin.summary()
 
 
 # True quantiles, by simulation
@@ -539,25 +398,6 @@ def test_a_summary_prints_every_number_on_a_line_of_its_own() -> None:
     assert list(got.as_dict()) == [field.name for field in dataclasses.fields(sm.Summary)]
 
 
-def test_numbers_of_any_kind_are_read() -> None:
-    running = sm.Running(np.float32(0.5), window=np.int64(2))
-    running.update(np.float32(0.0), np.array(1.0), 1)
-    running.update(0, 1, None)
-    got = running.summary()
-    assert (got.steps, got.missing, got.coverage) == (1, 1, 1.0)
-    assert sm.coverage([0, 0], np.ones(2, np.float32), [1, None]) == 1.0
-    assert sm.msl([True, False]) == 1.0
-
-
-def test_a_level_that_is_no_fraction_needs_a_confidence_level() -> None:
-    with pytest.raises(InputError, match="confidence_level must be given"):
-        sm.Running(2.0)
-    with pytest.raises(InputError, match=r"got level=-0\.5"):
-        sm.summary([0], [1], [0], -0.5)
-    got = sm.summary([0], [1], [0], 2.0, losses=[5.0], confidence_level=0.9)
-    assert (got.risk, got.worst_window, got.confidence_level) == (5.0, 3.0, 0.9)
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -590,49 +430,20 @@ def test_a_level_that_is_no_fraction_needs_a_confidence_level() -> None:
         (lambda: sm.size_summary([NAN], [1], 0.1), "size must be 0 or more, got nan"),
         (lambda: window_errors([1], 0.1, 1, offsets=[0, 2]), "rise from 0 to the 1 steps"),
         (lambda: sm.summary([0], [1], [0], 0.1, offsets=[0.0, 1.0]), "offsets must be whole"),
-        (lambda: sm.Running("0.1"), "level must be a number, got '0.1'"),
-        (lambda: sm.Running(0.1, window=-3), "window must be a whole number of at least 1, got -3"),
-        (lambda: sm.Running(0.1, confidence_level=1.5), "confidence_level must lie between"),
+        (lambda: sm.summary([0], [1], [0], "0.1"), "level must be a number, got '0.1'"),
+        (
+            lambda: sm.summary([0], [1], [0], 0.1, window=-3),
+            "window must be a whole number of at least 1, got -3",
+        ),
+        (
+            lambda: sm.summary([0], [1], [0], 0.1, confidence_level=1.5),
+            "confidence_level must lie between",
+        ),
     ],
 )
 def test_a_wrong_argument_is_named_with_what_is_allowed(call: object, words: str) -> None:
     with pytest.raises(InputError, match=words):
         call()
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        (NAN, 1.0, 0.0),
-        (0.0, "1", 0.0),
-        (0.0, None, 0.0),
-        (0.0, 1.0, INF),
-        (0.0, 1.0, "0"),
-        (0.0, 1.0, np.zeros(2)),
-        (0.0, 1.0, 0.0, INF),
-        (0.0, 1.0, 0.0, "x"),
-        (0.0, 1.0, 0.0, None, []),
-    ],
-)
-def test_an_update_that_raises_changes_nothing(arguments: tuple[object, ...]) -> None:
-    running = sm.Running(0.1)
-    running.update(0.0, 1.0, 2.0, group="a")
-    before = running.summary()
-    with pytest.raises(InputError):
-        running.update(*arguments)
-    assert running.summary() == before
-
-
-@pytest.mark.parametrize(
-    "arguments", [(-1.0, True), (NAN, True), (1.0, 0.5), (1.0, INF), (1.0, True, INF), ("1", True)]
-)
-def test_an_update_by_size_that_raises_changes_nothing(arguments: tuple[object, ...]) -> None:
-    running = sm.Running(0.1)
-    running.update(0.0, 1.0, 2.0, group="a")
-    before = running.summary()
-    with pytest.raises(InputError):
-        running.update_size(*arguments)
-    assert running.summary() == before
 
 
 def test_every_public_name_is_exported_and_documented() -> None:
@@ -644,3 +455,33 @@ def test_every_public_name_is_exported_and_documented() -> None:
     assert public == set(sm.__all__)
     assert sorted(sm.__all__) == sm.__all__
     assert all(getattr(sm, name).__doc__ for name in sm.__all__)
+
+
+def test_the_full_set_of_a_supported_y_is_its_support() -> None:
+    assert sm.summary([0, 1], [INF, INF], [2, 2], 0.1).full == 0.0
+    assert sm.summary([0, 1], [INF, INF], [2, 2], 0.1, support=(0, INF)).full == 0.5
+    assert sm.summary([0], [10], [3], 0.1, support=(0, 10)).full == 1.0
+
+
+def test_the_place_of_the_worst_window_counts_steps_that_were_not_observed() -> None:
+    values = [NAN, 0.0, NAN, 1.0, NAN, 1.0, 0.0]
+    assert window_errors(values, 0.0, 2)[2] == 3
+
+
+def test_a_stream_of_no_step_has_a_summary() -> None:
+    got = sm.summary([], [], [], 0.1)
+    assert (got.steps, got.missing, got.msl, got.longest_streak, got.correlation) == (0, 0, 0, 0, 0)
+    assert math.isnan(got.risk)
+    assert got.worst_window_start is None
+
+
+def test_numbers_of_any_kind_are_read() -> None:
+    assert sm.coverage([0, 0], np.ones(2, np.float32), [1, None]) == 1.0
+    assert sm.msl([True, False]) == 1.0
+
+
+def test_a_level_that_is_no_fraction_needs_a_confidence_level() -> None:
+    with pytest.raises(InputError, match=r"got level=-0\.5"):
+        sm.summary([0], [1], [0], -0.5)
+    got = sm.summary([0], [1], [0], 2.0, losses=[5.0], confidence_level=0.9)
+    assert (got.risk, got.worst_window, got.confidence_level) == (5.0, 3.0, 0.9)

@@ -27,3 +27,24 @@ def test_the_front_page_leads_to_intervals_in_a_notebook(tmp_path: Path) -> None
     assert "1 not observed (1 missing" in printed
     assert printed.rstrip().splitlines()[-1].startswith("forecast 1046: 90 % interval from 1")
     assert abs(new_user.inside(tmp_path / "intervals.csv") - 0.9) < 0.02
+
+
+def test_forecasts_of_a_day_ahead_are_warned_of_and_then_right(tmp_path: Path) -> None:
+    text, plain, _, late = new_user.a_day_ahead(tmp_path)
+    assert text["text"].splitlines()[1].startswith("warning: errors of neighbouring rows go")
+    assert "--delay" in plain["warning"]
+    assert late["warning"] is None
+    assert late["median_length"] > 2.0 * plain["median_length"]
+    assert abs(late["coverage"] - 0.9) < 0.02
+
+
+def test_a_polars_frame_goes_in_and_comes_out() -> None:
+    polars = pytest.importorskip("polars")
+    import setpoint as sp
+
+    rows = range(400)
+    frame = polars.DataFrame({"fc": [0.0] * 400, "sales": [float(row % 7 - 3) for row in rows]})
+    shown = sp.jobs.calibrate(frame, sp.Columns("sales", point="fc")).to_frame()
+    assert isinstance(shown, polars.DataFrame)
+    assert shown.columns == ["fc", "sales", "lower", "upper", "covered", "burn_in"]
+    assert abs(shown["covered"].mean() - 0.9) < 0.05

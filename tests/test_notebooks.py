@@ -126,7 +126,7 @@ def test_a_frame_is_calibrated_as_its_file_is(tmp_path: Any) -> None:
     np.testing.assert_array_equal(of_frame.trace.upper, of_file.trace.upper)
     assert of_frame.repeat is None
     assert of_frame.metrics()["job"].get("file") is None
-    with pytest.raises(InputError, match="needs the folder"):
+    with pytest.raises(InputError, match="needs a folder"):
         of_frame.write()
     files = of_frame.write(tmp_path / "out", report=False)
     assert "rows.parquet" in files
@@ -154,12 +154,12 @@ def test_horizons_of_a_frame_are_named_in_a_replay_and_in_what_it_gives_back() -
     predictions, labels = drawn()
     lower, upper = map(list, zip(*predictions, strict=True))
     frame = pandas.DataFrame({"lower": lower, "upper": upper, "y": labels, "ahead": [1, 3] * 150})
-    trace = sp.replay(sp.intervals(), frame, horizon="ahead")
-    tape = sp.Tape.from_frame(frame, horizon="ahead")
+    trace = sp.replay(sp.intervals(), frame, columns=sp.Columns(horizon="ahead"))
+    tape = sp.Tape.from_frame(frame, sp.Columns(horizon="ahead"))
     assert np.array_equal(trace.lower, sp.replay(sp.intervals(), tape).lower)
     assert trace.to_frame()["horizon"].tolist() == [1, 3] * 150
     with pytest.raises(InputError, match="a tape has its own"):
-        sp.replay(sp.intervals(), tape, horizon="ahead")
+        sp.replay(sp.intervals(), tape, columns=sp.Columns())
 
 
 def test_the_index_of_a_frame_is_its_time() -> None:

@@ -164,7 +164,7 @@ def test_a_correction_gives_what_the_family_reads() -> None:
 @dataclass(frozen=True)
 class Growing(Shifted):
     @staticmethod
-    def learn(params: Any, memory: Any, table: Any, base: Any, y: float) -> Any:
+    def learn(params: Any, memory: Any, table: Any, annex: Any, base: Any, y: float) -> Any:
         return (*memory, 0.0)
 
 
@@ -175,16 +175,23 @@ class Late(Shifted):
     calls = [0.0]  # noqa: RUF012
 
     @staticmethod
-    def predict(params: Any, memory: Any, table: Any, row: Any, waiting: float) -> Any:
+    def predict(
+        params: Any, memory: Any, table: Any, annex: Any, row: Any, waiting: float, base: Any
+    ) -> Any:
         Late.calls[0] += 1.0
-        return memory, (row[0] + Late.calls[0], row[1], row[2], row[0])
+        base[0], base[1], base[2], base[3] = row[0] + Late.calls[0], row[1], row[2], row[0]
+        return memory
 
 
 @dataclass(frozen=True)
 class Unsure(Shifted):
     @staticmethod
-    def predict(params: Any, memory: Any, table: Any, row: Any, waiting: float) -> Any:
-        return memory, (nan if row[0] == 7.0 else row[0], row[1], row[2], row[0])
+    def predict(
+        params: Any, memory: Any, table: Any, annex: Any, row: Any, waiting: float, base: Any
+    ) -> Any:
+        base[0], base[1] = nan if row[0] == 7.0 else row[0], row[1]
+        base[2], base[3] = row[2], row[0]
+        return memory
 
 
 def test_a_correction_is_tried_when_the_plan_is_made() -> None:
@@ -208,7 +215,7 @@ def test_a_base_that_is_no_number_is_refused_in_every_mode() -> None:
     assert not fleet.pending
 
 
-@pytest.mark.parametrize("stage", [Shifted(), sp.correction.Intervals(period=3, means=2)])
+@pytest.mark.parametrize("stage", [Shifted(), sp.correction.Intervals(features=("x",))])
 def test_a_correction_that_keeps_its_promises_passes(stage: Any) -> None:
     check_correction(stage)
 
@@ -289,3 +296,27 @@ def test_custom_losses_of_one_name_and_range_go_on() -> None:
     stream.update(0.5)
     again = sp.Stream(controller(loss=Custom(lambda shown, y: 1.0)), state=stream.state)
     assert again.certificate().risks[0].judged == 1
+
+
+def test_a_step_of_numpy_floats_keeps_its_promises() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Halved:
+        """The paper's rule in numpy's numbers."""
+
+        gamma: float = 0.1
+
+        @property
+        def params(self) -> tuple[float, ...]:
+            return (self.gamma,)
+
+        def init(self) -> tuple[float, ...]:
+            return ()
+
+        @staticmethod
+        def rule(params: Any, theta: float, memory: Any, excess: float, critical: float) -> Any:
+            return np.float64(theta + params[0] * excess), memory
+
+        def claim(self, within: Any, memory: Any, T: int) -> Any:
+            return sp.steps.Fixed(self.gamma).claim(within, memory, T)
+
+    sp.testing.check_step(Halved())

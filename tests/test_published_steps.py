@@ -280,7 +280,8 @@ def test_a_rule_serves_each_side_of_an_interval(name: str) -> None:
     stream = sp.Stream(sp.Controller(sp.sets.TwoSided(), risks))
     labels, shown = scores_of(7, 200), []
     for y in labels:
-        shown.append(tuple(stream.predict((0.0, 0.0)).lams))
+        stream.predict((0.0, 0.0))
+        shown.append(stream.receipt().lam)
         stream.update(y)
     below, above = formula([-y for y in labels]), formula(labels)
     assert np.array(shown) == pytest.approx(np.array([below, above]).T)

@@ -25,7 +25,7 @@ from setpoint.errors import (
     TapeError,
 )
 from setpoint.losses import Custom, Miscoverage, MiscoverageCounter
-from setpoint.metrics import Running
+from setpoint.metrics import summary
 from setpoint.sets import Scale, Widen
 from setpoint.tape import Ragged
 from tests.laws.bulk import (
@@ -120,13 +120,18 @@ def test_the_summary_of_a_trace_is_what_a_live_stream_would_have_counted(
     tape = tape_of(400)
     got = sp.replay(controller, tape).summary(risk, window=50)
     level = controller.risks[risk].level
-    running = Running(level, window=50, confidence_level=0.8, support=support)
     stream = sp.Stream(controller, missing="skip")
-    for (prediction, y), group in zip(plain(tape), tape.group.tolist(), strict=True):
+    rows = []
+    for prediction, y in plain(tape):
         shown = stream.predict(prediction)
         losses = stream.update(y)
-        running.update(*shown, y, None if losses is None else losses[risk], group)
-    for name, value in running.summary().as_dict().items():
+        rows.append((*shown, y, nan if losses is None else losses[risk]))
+    lower, upper, y, loss = zip(*rows, strict=True)
+    wanted = summary(
+        lower, upper, y, level, losses=loss, window=50, confidence_level=0.8, support=support,
+        groups=tape.group,
+    )  # fmt: skip
+    for name, value in wanted.as_dict().items():
         assert getattr(got, name) == pytest.approx(value, rel=1e-9, nan_ok=True), name
     assert got.missing == int(np.isnan(tape.y).sum())
 
@@ -170,7 +175,7 @@ def interleaved(mode: str) -> tuple[sp.Tape, dict[Any, sp.Tape]]:
     tape = sp.Tape.from_arrays(
         [column(lambda part: part.prediction[0]), column(lambda part: part.prediction[1])],
         column(lambda part: part.y),
-        id=ids.tolist(), group=column(lambda part: part.group),
+        series=ids.tolist(), group=column(lambda part: part.group),
     )  # fmt: skip
     return tape, parts
 
@@ -192,7 +197,7 @@ def test_streams_that_share_a_tape_are_as_they_are_alone(
 
 
 def test_streaks_end_where_their_stream_does(mode: str) -> None:
-    tape = small([9.0, 9.0, 9.0, 0.5, 0.5, 9.0], id=list("abaabb"))
+    tape = small([9.0, 9.0, 9.0, 0.5, 0.5, 9.0], series=list("abaabb"))
     still = sp.Controller(Widen(), risk_of(level=0.2, gamma=1e-9))
     got = sp.replay(still, tape).summary()
     # a: 9, 9, 0.5: a streak of two; b: 9, 0.5, 9: two of one
@@ -206,7 +211,7 @@ def test_a_tape_that_holds_a_stream_twice_has_its_streaks_twice() -> None:
     """Also where some labels have nothing to judge: those steps are in no number."""
     once = tape_of(80)
     columns = [np.repeat(column, 2) for column in (*once.prediction, once.y)]
-    twice = sp.Tape.from_arrays(columns[:2], columns[2], id=["a", "b"] * 80)
+    twice = sp.Tape.from_arrays(columns[:2], columns[2], series=["a", "b"] * 80)
     for controller in (ONE, OTHERS["a loss with nothing to judge"]):
         alone = sp.replay(controller, once).summary()
         both = sp.replay(controller, twice).summary()
@@ -218,7 +223,7 @@ def test_a_tape_that_holds_a_stream_twice_has_its_streaks_twice() -> None:
 
 
 def test_one_state_of_several_is_asked_for_by_its_id(mode: str) -> None:
-    trace = sp.replay(ONE, small([0.5, 0.5], id=["a", "b"]))
+    trace = sp.replay(ONE, small([0.5, 0.5], series=["a", "b"]))
     with pytest.raises(InputError, match="the trace has 2 streams"):
         _ = trace.state
     with pytest.raises(SetpointError, match=r"a, b|'a', 'b'|2 streams"):
@@ -241,14 +246,14 @@ def test_each_stream_goes_on_from_its_own_state(mode: str) -> None:
 
 def test_a_stream_without_a_state_begins_at_the_beginning(mode: str) -> None:
     state = sp.replay(ONE, small([9.0])).state
-    trace = sp.replay(ONE, small([0.5, 0.5], id=["a", "b"]), {"a": state})
+    trace = sp.replay(ONE, small([0.5, 0.5], series=["a", "b"]), {"a": state})
     assert trace.theta.tolist() == [[state.risks[0].theta, 0.0]]
 
 
 def test_one_state_serves_every_stream_and_stays_as_it_was(mode: str) -> None:
     state = sp.replay(ONE, small([9.0])).state
     before = state.copy()
-    trace = sp.replay(ONE, small([9.0, 9.0], id=["a", "b"]), state)
+    trace = sp.replay(ONE, small([9.0, 9.0], series=["a", "b"]), state)
     assert trace.theta.tolist() == [[state.risks[0].theta] * 2]
     assert_same_state(state, before, exact=True)
     assert trace.states["a"] is not trace.states["b"]
@@ -405,7 +410,7 @@ def test_streaks_of_label_sets_end_where_their_stream_does_too() -> None:
         Threshold(), sp.Risk(never, 0.3, sp.steps.Fixed(1e-9), start=-0.5, bounds=(-1.0, 0.0))
     )
     chances = Ragged.from_rows([[0.9, 0.1, 0.0]] * 4)
-    missed = sp.Tape.from_arrays({"p": chances}, [1.0, 1.0, 1.0, 1.0], id=["a", "b", "a", "b"])
+    missed = sp.Tape.from_arrays({"p": chances}, [1.0, 1.0, 1.0, 1.0], series=["a", "b", "a", "b"])
     got = sp.replay(controller, missed).summary()
     assert (got.streaks, got.longest_streak, got.msl) == (2, 2, 2.0)
     assert got.mc == pytest.approx(1.5)
@@ -523,7 +528,7 @@ def test_an_empty_tape_gives_an_empty_trace(controller: sp.Controller, mode: str
 def test_an_empty_tape_of_no_streams_gives_an_empty_trace(
     controller: sp.Controller, mode: str
 ) -> None:
-    tape = sp.Tape.from_arrays([[], []], [], id=[])
+    tape = sp.Tape.from_arrays([[], []], [], series=[])
     trace = sp.replay(controller, tape)
     assert trace.states == {}
     assert len(trace.upper) == 0
@@ -572,7 +577,7 @@ def test_one_stream_may_be_much_longer_than_the_others(mode: str) -> None:
     ids[rows // 2 : rows // 2 + 40] = np.arange(1, 41)
     rng = np.random.default_rng(1)
     tape = sp.Tape.from_arrays(
-        [np.zeros(len(ids)), np.ones(len(ids))], rng.normal(size=len(ids)), id=ids
+        [np.zeros(len(ids)), np.ones(len(ids))], rng.normal(size=len(ids)), series=ids
     )
     trace = sp.replay(ONE, tape)
     assert len(trace.states) == 41
@@ -735,7 +740,7 @@ def test_the_worst_window_is_that_of_the_worst_stream_however_the_rows_lie(mode:
     after_each_other = sp.Tape.from_arrays(
         [np.concatenate([part.prediction[i] for part in parts.values()]) for i in range(2)],
         np.concatenate([part.y for part in parts.values()]),
-        id=np.repeat(list(parts), [len(part) for part in parts.values()]).tolist(),
+        series=np.repeat(list(parts), [len(part) for part in parts.values()]).tolist(),
     )
     for window in (1, 5, 30, 250):
         alone = {name: sp.replay(ONE, part).summary(window=window) for name, part in parts.items()}
@@ -760,7 +765,7 @@ def test_many_short_streams_are_replayed_swept_and_summed_up_fast() -> None:
     rng = np.random.default_rng(0)
     y = rng.normal(size=count * length)
     columns = [np.full(len(y), -1.0), np.full(len(y), 1.0)]
-    tape = sp.Tape.from_arrays(columns, y, id=np.repeat(np.arange(count), length))
+    tape = sp.Tape.from_arrays(columns, y, series=np.repeat(np.arange(count), length))
     begun = sp.replay(ONE, tape[:100]), sp.sweep([ONE], tape[:100]), tape.segments
     clock = time.process_time()
     trace, table = sp.replay(ONE, tape), sp.sweep([ONE], tape)
@@ -799,7 +804,7 @@ def test_a_sweep_can_keep_the_traces(mode: str) -> None:
 
 
 def test_a_state_that_is_none_is_refused(mode: str) -> None:
-    tape, state = small([0.5, 0.5], id=["a", "b"]), ONE.init()
+    tape, state = small([0.5, 0.5], series=["a", "b"]), ONE.init()
 
     def swept(controller: sp.Controller, tape: sp.Tape, state: Any) -> Sweep:
         return sp.sweep([controller], tape, state=state)
@@ -952,7 +957,7 @@ def test_images_are_replayed_swept_and_tuned_from_ragged_rows() -> None:
     scale = rng.uniform(0.5, 1.0, 300)
     tape = sp.Tape.from_arrays(
         {"critical": Ragged.from_rows(rows), "scale": scale}, np.zeros(300),
-        extras={"image": np.arange(300)}, id=np.arange(300) % 3,
+        extras={"image": np.arange(300)}, series=np.arange(300) % 3,
     )  # fmt: skip
     risk = sp.Risk(Custom(share), level=0.2, step=sp.steps.Fixed(0.1))
     controller = sp.Controller(Images(), risk)
@@ -970,8 +975,8 @@ def test_streams_that_have_ended_since_are_no_obstacle_to_going_on() -> None:
     risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), bounds=(-5.0, 5.0))
     made = sp.Controller(sp.sets.Widen(), risk)
     columns = {"lower": [0.0] * 4, "upper": [1.0] * 4}
-    first = sp.replay(made, sp.Tape.from_arrays(columns, [5.0] * 4, id=["a", "b", "a", "b"]))
-    second = sp.Tape.from_arrays(columns, [0.5] * 4, id=["b", "c", "b", "c"])
+    first = sp.replay(made, sp.Tape.from_arrays(columns, [5.0] * 4, series=["a", "b", "a", "b"]))
+    second = sp.Tape.from_arrays(columns, [0.5] * 4, series=["b", "c", "b", "c"])
     for going_on in (made, sp.Controller(sp.sets.Widen(), replace(risk, level=0.2))):
         found = sp.replay(going_on, second, first.states)
         assert found.theta[0, 0] == first.states["b"].risks[0].theta
@@ -986,24 +991,20 @@ def test_a_frame_with_the_usual_columns_is_a_tape_and_a_trace_is_a_frame() -> No
     tape = sp.Tape.from_arrays({"lower": frame.lower, "upper": frame.upper}, frame.y)
     np.testing.assert_array_equal(trace.lower, sp.replay(sp.intervals(coverage=0.9), tape).lower)
     renamed = frame.rename(columns={"lower": "low", "upper": "high", "y": "demand"})
-    named = {"prediction": ("low", "high"), "target": "demand"}
+    named = sp.Columns("demand", "low", "high")
     np.testing.assert_array_equal(
-        trace.lower, sp.replay(sp.intervals(coverage=0.9), renamed, **named).lower
+        trace.lower, sp.replay(sp.intervals(coverage=0.9), renamed, columns=named).lower
     )
     pytest.importorskip("pyarrow")
     from setpoint import jobs
 
     np.testing.assert_array_equal(trace.lower, jobs.calibrate(frame).trace.lower)
-    points = sp.replay(
-        sp.intervals(coverage=0.9), pandas.DataFrame({"prediction": 0.0, "y": frame.y})
-    )
-    assert points.tape.names == ("prediction",)
-    with pytest.raises(
-        TapeError, match=r"neither 'lower' and 'upper' nor 'prediction'.*'low', 'hi"
-    ):
+    points = sp.replay(sp.intervals(coverage=0.9), pandas.DataFrame({"point": 0.0, "y": frame.y}))
+    assert points.tape.names == ("point",)
+    with pytest.raises(TapeError, match=r"neither 'lower' and 'upper' nor 'point'.*'low', 'hi"):
         sp.replay(sp.intervals(coverage=0.9), renamed)
     with pytest.raises(InputError, match="a tape has its own"):
-        sp.replay(sp.intervals(coverage=0.9), tape, target="y2")
+        sp.replay(sp.intervals(coverage=0.9), tape, columns=named)
     back = trace.to_frame()
     assert list(back) == ["y", "lower", "upper", "covered", "lam"]
     inside = (back.lower <= back.y) & (back.y <= back.upper)
@@ -1014,9 +1015,9 @@ def test_a_frame_with_the_usual_columns_is_a_tape_and_a_trace_is_a_frame() -> No
 def test_the_frame_of_label_sets_holds_the_sets_and_the_keys() -> None:
     pytest.importorskip("pandas")
     columns = {"cat": [0.7, 0.2], "dog": [0.3, 0.8]}
-    tape = sp.Tape.from_arrays(columns, [0.0, 1.0], id=["a", "b"])
+    tape = sp.Tape.from_arrays(columns, [0.0, 1.0], series=["a", "b"])
     back = sp.replay(sp.label_sets(coverage=0.9), tape).to_frame()
-    assert list(back) == ["id", "y", "shown", "covered", "lam"]
+    assert list(back) == ["series", "y", "shown", "covered", "lam"]
     assert back.shown[0].full
 
 
@@ -1024,7 +1025,7 @@ def test_certificates_of_streams_that_are_alike_are_those_of_each() -> None:
     random = np.random.default_rng(0)
     y = random.normal(size=600)
     ends = {"lower": np.full(600, -1.0), "upper": np.full(600, 1.0)}
-    tape = sp.Tape.from_arrays(ends, y, id=np.arange(600) % 60)
+    tape = sp.Tape.from_arrays(ends, y, series=np.arange(600) % 60)
     paper = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.3), bounds=(-3.0, 3.0))
     for controller in (sp.intervals(0.9), sp.Controller(sp.sets.Widen(), paper)):
         trace = sp.replay(controller, tape)

@@ -106,7 +106,13 @@ def controllers() -> Iterator[sp.Controller]:
     yield from (sp.Controller(widen, risk(), part) for part in PARTS["stretches"])
     yield from (sp.Controller(widen, [risk(), risk()], None, part) for part in PARTS["combine"])
     yield sp.Controller(widen, sp.Risk(losses.Miscoverage(), 0.1))
-    yield sp.intervals(0.8, recentre=False, means=2, period=24, support=(0.0, INF))
+    yield sp.intervals(0.8, recentre=False, period=24, support=(0.0, INF))
+    yield sp.intervals(
+        features=["hour", "sky"],
+        categories={"sky": ["rain", "sun"]},
+        support=None,
+        whole_numbers=True,
+    )
     yield sp.Controller(
         widen,
         [

@@ -29,7 +29,7 @@ def panel(first: int, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
 
 def tape(first: int, count: int, unit: float = 1.0) -> sp.Tape:
     lower, upper, y, ids = panel(first, count)
-    return sp.Tape.from_arrays({"lower": unit * lower, "upper": unit * upper}, unit * y, id=ids)
+    return sp.Tape.from_arrays({"lower": unit * lower, "upper": unit * upper}, unit * y, series=ids)
 
 
 def winkler(trace: sp.Trace) -> float:
@@ -71,23 +71,34 @@ def test_a_start_goes_through_a_file_of_the_controller() -> None:
 
 def test_a_start_that_counts_nothing_more_than_the_width_is_the_usual_beginning() -> None:
     family = sp.correction.Intervals()
-    assert sp.correction.Intervals(prior=family.init()).init() == family.init()
+    prior = (*family.init()[0], *[0.0] * 15)
+    assert sp.correction.Intervals(prior=prior).init() == family.init()
 
 
 @pytest.mark.parametrize("many", [0, 3])
-def test_states_that_know_no_width_are_refused(many: int) -> None:
+def test_states_that_saw_nothing_are_refused(many: int) -> None:
     controller = sp.intervals()
-    states = []
-    for _ in range(many):
-        stream = sp.Stream(controller)
-        for y in (1.0, 2.0, 1.5):
-            stream.predict(1.0)
-            stream.update(y)
-        states.append(stream.state)
-    with pytest.raises(InputError, match=f"forecasts with a width, got {many} states and none"):
+    states = [controller.init() for _ in range(many)]
+    with pytest.raises(InputError, match=f"saw labels and errors, got {many} states and none"):
         sp.start_from(controller, states)
+
+
+def test_point_forecasts_begin_with_the_errors_of_others_against_their_forecasts() -> None:
+    rng = np.random.default_rng(3)
+    id, level = np.repeat(np.arange(300), 12), np.repeat(rng.lognormal(3.0, 1.5, 300), 12)
+    y = level * (1.0 + 0.2 * rng.standard_t(4, id.size))
+    tape = sp.Tape.from_arrays({"prediction": level}, y, id=id)
+    old, new = tape[: 12 * 150], tape[12 * 150 :]
+    controller = sp.intervals()
+    begun = sp.start_from(controller, sp.replay(controller, old).states)
+    alone, taught = sp.replay(controller, new), sp.replay(begun, new)
+    place = np.tile(np.arange(12), 150)
+    assert np.isinf(alone.upper[place == 0]).all()
+    assert np.isfinite(taught.upper).all()
+    early = (place > 0) & (place < 10)
+    assert abs(taught.covered[early].mean() - 0.9) < 0.05 < abs(alone.covered[early].mean() - 0.9)
     with pytest.raises(InputError, match=r"start needs a controller with correction\.Intervals"):
-        sp.start_from(sp.label_sets(), states)
+        sp.start_from(sp.label_sets(), [])
     other = sp.Stream(sp.intervals(coverage=0.5)).state
     with pytest.raises(InputError, match="under the same controller"):
         sp.start_from(controller, other)

@@ -91,7 +91,7 @@ def killed(tmp_path: Path, kills: int, count: int, seed: int, numbered: bool) ->
     sent = events(count, seed, numbered=numbered)
     state, config = tmp_path / "state.sqlite", tmp_path / "controller.toml"
     config.write_text(sp.spec.to_toml(CONTROLLER))
-    words = ["-m", "setpoint.cli", "stream", "--state", str(state), "--config", str(config)]
+    words = ["-m", "setpoint.cli", "stream", "--store", str(state), "--controller", str(config)]
     world, done = random.Random(seed), 0
 
     def lines(part: list[dict[str, Any]]) -> bytes:

@@ -34,7 +34,8 @@ def make(loss: Any = None, stretch: Any = None, **options: Any) -> sp.Stream:
 
 
 def snapshot(stream: sp.Stream) -> Any:
-    return deepcopy(stream.content())
+    content = deepcopy(stream.content())
+    return {n: c.tolist() if isinstance(c, np.ndarray) else c for n, c in content.items()}
 
 
 def refused(
@@ -567,14 +568,14 @@ def test_after_any_mixture_of_calls_the_counts_add_up() -> None:
 def learnt(stream: sp.Stream) -> Any:
     """What a reset forgets, and what it must not touch."""
     state = stream.state
-    return (state.memory, state.table, state.stretch), state.risks
+    return (state.memory, state.table, state.annex, state.stretch), state.risks
 
 
 @pytest.mark.parametrize(
     "controller",
     [
         sp.intervals(),
-        sp.intervals(period=3, means=2),
+        sp.intervals(period=3),
         sp.Controller(
             sp.sets.Widen(),
             sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5)),

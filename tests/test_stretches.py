@@ -1,6 +1,7 @@
 """Stretching functions: values worked by hand for each formula and reading."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from setpoint.stretches import (
     Identity,
     ScoreAdaptive,
     clip_bounds,
+    error_paper,
+    shifted_identity,
 )
 
 NAN = math.nan
@@ -125,7 +128,7 @@ def test_score_adaptive_as_the_authors_read(
 def test_error_adaptive_as_the_paper_reads(
     memory: float, excess: float, score: float, wanted: float
 ) -> None:
-    stretch = ErrorAdaptive(0.1, 0.3, -1.0, 1.0)
+    stretch = ErrorAdaptive(0.1, 0.3, -1.0, 1.0, reading="paper")
     assert moved(stretch, memory, excess, score, 7.0) == pytest.approx(wanted)
 
 
@@ -211,7 +214,7 @@ def learned(stretch: Any, labels: list[float], bounds: Any = (-20.0, 20.0)) -> s
 def test_the_memory_moves_once_a_label_with_the_score_and_the_lambda_shown() -> None:
     stream = learned(ErrorAdaptive(0.1, 0.3, -1.0, 1.0), [3.0, 0.5])
     first = 0.1 * 2.0 * math.exp(0.3 * 0.9)
-    second = first + 0.1 * -0.5 * math.exp(0.3 * 0.1)
+    second = first - 0.1 * abs(-0.5 - (0.45 + first)) * math.exp(0.3 * 0.1)
     assert stream._state.stretch == (pytest.approx(second),)
     assert stream.lam == pytest.approx(0.45 - 0.05 + second)
 
@@ -224,6 +227,45 @@ def test_the_memory_does_not_move_on_a_saturated_step() -> None:
     stream.update(50.0)
     assert stream.certificate().full == 1
     assert stream._state.stretch == before
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Error adaptive stretching with the minus that the paper prints."""
+
+    params = (0.1, 0.2, -2.0, 2.0)
+    phi = staticmethod(shifted_identity)
+    scored = True
+
+    @staticmethod
+    def move(params: Any, memory: Any, excess: float, score: float, lam: float) -> Any:
+        return error_paper((-params[0], *params[1:]), memory, excess, score, lam)
+
+    def init(self) -> tuple[float, ...]:
+        return (0.0,)
+
+    def inverse(self, lam: float, memory: tuple[float, ...] = (0.0,)) -> float:
+        return lam - memory[0]
+
+
+def test_the_printed_minus_triples_what_the_worst_rows_are_off_by() -> None:
+    def worst(stretch: Any, seed: int) -> float:
+        """How far the misses of 250 rows in a row are from 10 %, where the noise switches."""
+        rng, rows = np.random.default_rng(seed), np.arange(6000)
+        y = rng.normal(size=6000) * np.where(rows // 500 % 2, 3.0, 1.0)
+        risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-100.0, 100.0))
+        stream, losses = sp.Stream(sp.Controller(sp.sets.Widen(), risk, stretch)), []
+        for label in y:
+            stream.predict((-1.64, 1.64))
+            losses.append(stream.update(label))
+        return float(abs(np.convolve(losses, np.full(250, 1 / 250), "valid") - 0.1).max())
+
+    plus = ErrorAdaptive(0.1, 0.2, -2.0, 2.0, reading="paper")
+    points = [
+        100.0 * np.mean([worst(stretch, seed) for seed in range(3)])
+        for stretch in (plus, Identity(), Printed())
+    ]
+    assert points == pytest.approx([16.0, 21.0, 45.5], abs=1.0)  # as docs/paper-map.md has them
 
 
 def test_the_default_start_is_where_the_familys_lambda_is() -> None:

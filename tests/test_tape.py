@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import setpoint as sp
 from setpoint.errors import InputError, LabelError, PredictionError, TapeError, UnknownReceipt
 from setpoint.predictions import Quantiles, Spread
-from setpoint.tape import Ragged, Recorder, Tape, TapeNotice
+from setpoint.tape import Columns, Ragged, Recorder, Tape, TapeNotice
 
 INF, NAN = math.inf, math.nan
 
@@ -52,7 +52,7 @@ def assert_same(left: Tape, right: Tape) -> None:
     assert list(left.extras) == list(right.extras)
     for one, other in zip(left.prediction, right.prediction, strict=True):
         assert same(one, other)
-    for name in ("y", "id", "time", "group"):
+    for name in ("y", "series", "time", "group"):
         assert same(getattr(left, name), getattr(right, name)), name
     for name, held in left.extras.items():
         assert same(held, right.extras[name]), name
@@ -81,7 +81,7 @@ def tapes(draw: Any, ids: Any = None, groups: Any = None, extras: bool = True) -
         return Tape.from_arrays(
             {"lower": lower, "upper, and more": some(reals, np.float64)},
             some(labels, np.float64),
-            id=draw(st.sampled_from([None, np.arange(size) % 3])) if ids is None else some(ids),
+            series=draw(st.sampled_from([None, np.arange(size) % 3])) if ids is None else some(ids),
             time=draw(st.sampled_from(kinds)) if ids is None else None,
             group=None if groups is None else some(groups),
             extras={
@@ -105,8 +105,8 @@ def tapes(draw: Any, ids: Any = None, groups: Any = None, extras: bool = True) -
         (Spread([1.0, 2.0], [0.0, 1.0], [3.0, 4.0]), ("centre", "low", "high")),  # type: ignore[arg-type]
         (([1.0, 2.0], [3.0, 4.0]), ("lower", "upper")),
         (np.array([[1.0, 3.0], [2.0, 4.0]]), ("lower", "upper")),
-        (np.array([1.0, 2.0]), ("prediction",)),
-        (Ragged.from_rows([[1.0], [2.0, 3.0]]), ("prediction",)),
+        (np.array([1.0, 2.0]), ("point",)),
+        (Ragged.from_rows([[1.0], [2.0, 3.0]]), ("point",)),
     ],
 )
 def test_a_prediction_brings_its_names_or_takes_the_usual_ones(
@@ -126,10 +126,12 @@ def test_names_are_asked_for_where_there_are_no_usual_ones() -> None:
 def test_columns_are_shared_and_not_copied() -> None:
     lower, upper, y = np.zeros(8), np.ones(8, np.float32), np.full(8, 0.5)
     ids, time, more = np.repeat([1, 2], 4), np.arange(8), np.zeros((8, 3))
-    tape = Tape.from_arrays([lower, upper], y, id=ids, time=time, group=ids, extras={"more": more})
+    tape = Tape.from_arrays(
+        [lower, upper], y, series=ids, time=time, group=ids, extras={"more": more}
+    )
     assert tape.prediction[0] is lower
     assert tape.prediction[1] is upper
-    assert (tape.y is y, tape.id is ids, tape.time is time, tape.group is ids) == (True,) * 4
+    assert (tape.y is y, tape.series is ids, tape.time is time, tape.group is ids) == (True,) * 4
     assert tape.extras["more"] is more
     table = np.zeros((8, 2))
     for held in Tape.from_arrays(table, y).prediction:
@@ -169,7 +171,7 @@ def test_missing_labels_of_every_make_are_not_observed() -> None:
     ("change", "message"),
     [
         ({"y": [1.0, 2.0]}, "lower has 3, upper has 3, y has 2"),
-        ({"id": [1, 2]}, "y has 3, id has 2"),
+        ({"series": [1, 2]}, "y has 3, series has 2"),
         ({"extras": {"scale": [1.0]}}, "y has 3, scale has 1"),
         ({"extras": {"scale": Ragged.from_rows([[1.0]])}}, "y has 3, scale has 1"),
         ({"y": [1.0, INF, 2.0]}, "y must be finite, or NaN where not observed, got inf at row 1"),
@@ -178,19 +180,22 @@ def test_missing_labels_of_every_make_are_not_observed() -> None:
         ({"y": np.zeros(3, "M8[s]")}, r"y must hold numbers, got values of type datetime64\[s\]"),
         ({"y": 3.0}, "y must hold one value a row, got 3.0"),
         (
-            {"id": [1.0, 2.0, 3.0]},
-            "id must hold whole numbers, strings or tuples of them, got float64",
+            {"series": [1.0, 2.0, 3.0]},
+            "series must hold whole numbers, strings or tuples of them, got float64",
         ),
         (
-            {"id": ["a", None, "b"]},
-            "id must hold whole numbers, strings or tuples of them, got None at row 1",
+            {"series": ["a", None, "b"]},
+            "series must hold whole numbers, strings or tuples of them, got None at row 1",
         ),
         (
-            {"id": ["a", "a", NAN]},
-            "id must hold whole numbers, strings or tuples of them, got nan at row 2",
+            {"series": ["a", "a", NAN]},
+            "series must hold whole numbers, strings or tuples of them, got nan at row 2",
         ),
-        ({"id": [["a"], ["b"], ["c"]]}, "id must hold plain keys"),
-        ({"id": np.zeros((3, 2), int)}, r"id must have one value a row, got shape \(3, 2\)"),
+        ({"series": [["a"], ["b"], ["c"]]}, "series must hold plain keys"),
+        (
+            {"series": np.zeros((3, 2), int)},
+            r"series must have one value a row, got shape \(3, 2\)",
+        ),
         ({"time": [1, 3, 2]}, "time must not go back within a stream: row 2 has 2, row 1 before"),
         ({"time": [1.0, NAN, 2.0]}, "time must be known in every row, got nan at row 1"),
         ({"time": [1, 2, "x"]}, "time must hold numbers, got 'x' at row 2"),
@@ -199,7 +204,7 @@ def test_missing_labels_of_every_make_are_not_observed() -> None:
         ({"time": ["2012-01-01", "2012-13-01", "2013-01-01"]}, "dates that exist"),
         ({"time": ["2012-01-01T00Z", "2012-01-02", "2012-01-03"]}, "in every row or in none"),
         ({"time": [True, False, True]}, "time must hold numbers or dates, got values of type bool"),
-        ({"extras": {"id": [1, 2, 3]}}, "none of y, id, .*, group; got 'id'"),
+        ({"extras": {"series": [1, 2, 3]}}, "none of y, series, .*, group; got 'series'"),
         ({"extras": {"upper": [1, 2, 3]}}, "all different .* got 'upper'"),
         ({"extras": {"mean": np.float64(1.0)}}, r"mean must have one value a row, got shape \(\)"),
     ],
@@ -247,12 +252,12 @@ def test_infinite_predictions_are_allowed() -> None:
 
 def test_unsorted_time_names_the_stream_the_rows_and_both_times() -> None:
     with pytest.raises(TapeError, match="row 3 of stream 'b' has 4, row 1 before it has 5"):
-        simple(id=["a", "b", "a", "b"], time=[1, 5, 2, 4])
+        simple(series=["a", "b", "a", "b"], time=[1, 5, 2, 4])
     moments = np.array(["2012-10-02T10", "2012-10-02T09"] * 2, "datetime64[h]")
     with pytest.raises(TapeError, match="row 1 of stream 7 has 2012-10-02T09, row 0 before it has"):
-        simple(id=[7, 7, 8, 8], time=moments)
-    assert simple(id=["a", "b", "a", "b"], time=[5, 1, 6, 2]).streams == ["a", "b"]
-    assert simple(id=["a", "a", "b", "b"], time=[5, 6, 1, 2]).streams == ["a", "b"]
+        simple(series=[7, 7, 8, 8], time=moments)
+    assert simple(series=["a", "b", "a", "b"], time=[5, 1, 6, 2]).streams == ["a", "b"]
+    assert simple(series=["a", "a", "b", "b"], time=[5, 6, 1, 2]).streams == ["a", "b"]
 
 
 def test_repeated_times_keep_their_order_with_one_notice_or_are_refused() -> None:
@@ -265,7 +270,9 @@ def test_repeated_times_keep_their_order_with_one_notice_or_are_refused() -> Non
     assert tape.y.tolist() == [1.0, 2.0, 3.0, 4.0]
     with pytest.raises(TapeError, match=r"2 rows repeat .*: row 1 has 1, row 0 before it has 1"):
         simple(time=[1, 1, 1, 2], strict=True)
-    simple(time=[1, 1, 2, 2], id=["a", "b", "a", "b"], strict=True)  # of different streams: fine
+    simple(
+        time=[1, 1, 2, 2], series=["a", "b", "a", "b"], strict=True
+    )  # of different streams: fine
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(tape[:2]) == 2  # said once, not at every slice
@@ -304,7 +311,7 @@ def test_days_are_times_too() -> None:
 
 def test_an_empty_tape_and_a_single_row_are_fine() -> None:
     for rows in (0, 1):
-        for options in ({}, {"id": ["a"][:rows], "time": [3][:rows], "group": ["g"][:rows]}):
+        for options in ({}, {"series": ["a"][:rows], "time": [3][:rows], "group": ["g"][:rows]}):
             tape = simple(rows, **options)
             assert len(tape) == rows
             assert tape.streams == ([None] if not options else ["a"][:rows])
@@ -313,7 +320,7 @@ def test_an_empty_tape_and_a_single_row_are_fine() -> None:
 
 
 def test_a_tape_cannot_be_assigned_to_but_can_be_copied_and_pickled() -> None:
-    tape = simple(4, id=["a", "b", "a", "b"], extras={"s": Ragged.from_rows([[1.0]] * 4)})
+    tape = simple(4, series=["a", "b", "a", "b"], extras={"s": Ragged.from_rows([[1.0]] * 4)})
     with pytest.raises(AttributeError):
         tape.y = np.zeros(4)  # type: ignore[misc]
     assert_same(copy.deepcopy(tape), tape)
@@ -327,7 +334,7 @@ def test_a_tape_cannot_be_assigned_to_but_can_be_copied_and_pickled() -> None:
 def test_segments_gather_each_stream_in_its_order(ids: list[Any], sort: bool) -> None:
     if sort:
         ids = sorted(ids, key=str)
-    tape = simple(len(ids), id=np.fromiter(ids, object, len(ids)))
+    tape = simple(len(ids), series=np.fromiter(ids, object, len(ids)))
     order, offsets = tape.segments
     assert tape.streams == list(dict.fromkeys(ids))
     assert offsets.dtype == np.int64
@@ -346,7 +353,7 @@ def test_segments_gather_each_stream_in_its_order(ids: list[Any], sort: bool) ->
 @pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.int64, "U3", object])
 def test_ids_of_every_kind_are_numbered_alike(dtype: Any) -> None:
     ids = np.array([2, 1, 2, 3, 1, 1]).astype("U3" if dtype is object else dtype).astype(dtype)
-    tape = simple(6, id=ids)
+    tape = simple(6, series=ids)
     assert [int(key) for key in tape.streams] == [2, 1, 3]
     assert tape.segments.order is not None
     assert tape.segments.order.tolist() == [0, 2, 1, 4, 5, 3]
@@ -355,7 +362,7 @@ def test_ids_of_every_kind_are_numbered_alike(dtype: Any) -> None:
 
 def test_more_streams_than_short_numbers_can_count_stay_apart() -> None:
     count = (1 << 16) + 5
-    tape = simple(2 * count, id=np.tile(np.arange(count), 2))
+    tape = simple(2 * count, series=np.tile(np.arange(count), 2))
     assert tape.rows(count - 1).tolist() == [count - 1, 2 * count - 1]
     assert len(tape.streams) == count
 
@@ -370,7 +377,7 @@ def test_one_stream_without_an_id_is_called_none() -> None:
 
 def test_an_unknown_stream_is_named_with_those_there_are() -> None:
     with pytest.raises(TapeError, match="no stream 'c'; the tape has 'a', 'b'"):
-        simple(2, id=["a", "b"]).stream("c")
+        simple(2, series=["a", "b"]).stream("c")
 
 
 @given(tapes(), st.slices(12))
@@ -392,11 +399,11 @@ def test_single_rows_are_not_tapes() -> None:
 
 
 def test_between_takes_a_span_of_time_of_every_stream() -> None:
-    tape = simple(6, id=list("ababab"), time=[1, 1, 2, 2, 3, 3])
+    tape = simple(6, series=list("ababab"), time=[1, 1, 2, 2, 3, 3])
     assert tape.between(2, 3).y.tolist() == [3.0, 4.0]
     assert tape.between(stop=2).y.tolist() == [1.0, 2.0]
     assert tape.between(4).y.tolist() == []
-    apart = simple(4, id=list("aabb"), time=[1, 2, 1, 2])
+    apart = simple(4, series=list("aabb"), time=[1, 2, 1, 2])
     assert apart.between(2).y.tolist() == [2.0, 4.0]
     days = simple(3, time=np.array(["2016-01-01", "2016-01-02", "2016-01-03"], "datetime64[D]"))
     for start in ("2016-01-02", date(2016, 1, 2), datetime(2016, 1, 1, 12)):
@@ -464,7 +471,7 @@ def test_a_row_of_a_ragged_column_has_one_dimension() -> None:
 
 def test_a_ragged_prediction_goes_with_its_rows() -> None:
     ragged = Ragged.from_rows([[1], [2, 3], [], [4, 5, 6]])
-    tape = Tape.from_arrays(ragged, [NAN] * 4, id=["a", "b", "a", "b"], extras={"same": ragged})
+    tape = Tape.from_arrays(ragged, [NAN] * 4, series=["a", "b", "a", "b"], extras={"same": ragged})
     assert [row.tolist() for row in tape.stream("b").prediction[0]] == [[2.0, 3.0], [4.0, 5.0, 6.0]]
     assert [row.tolist() for row in tape[2:].extras["same"]] == [[], [4, 5, 6]]
 
@@ -519,10 +526,13 @@ def frames() -> list[Any]:
 def test_every_make_of_frame_gives_the_same_tape() -> None:
     for frame in frames():
         tape = Tape.from_frame(
-            frame, ("low", "high"), "actual", id="station", time="when", group="weekday",
-            extras=["weekday"],
+            frame,
+            Columns(
+                "actual", "low", "high", series="station", time="when", group="weekday",
+                extras=("weekday",),
+            ),
         )  # fmt: skip
-        assert tape.names == ("low", "high")
+        assert tape.names == ("lower", "upper")
         assert tape.prediction[1].tolist() == [2.0, 3.0, 4.0]
         assert np.isnan(tape.y).tolist() == [False, True, False]
         assert tape.streams == ["n", "s"]
@@ -536,7 +546,7 @@ def test_every_make_of_frame_gives_the_same_tape() -> None:
 def test_a_missing_column_is_named_with_those_there_are() -> None:
     for frame in frames():
         with pytest.raises(TapeError, match="no column 'upper'; its columns are 'low', 'high', "):
-            Tape.from_frame(frame, ("low", "upper"), "actual")
+            Tape.from_frame(frame, Columns("actual", "low", "upper"))
 
 
 def test_what_is_no_frame_is_refused() -> None:
@@ -553,7 +563,7 @@ def test_a_column_that_is_there_twice_is_refused() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(np.zeros((2, 3)), columns=["lower", "y", "y"])
     with pytest.raises(TapeError, match="more than one column 'y'"):
-        Tape.from_frame(frame, "lower")
+        Tape.from_frame(frame, Columns(lower="lower"))
 
 
 def test_frames_share_their_columns_with_the_tape() -> None:
@@ -600,12 +610,14 @@ def test_text_comes_back_from_every_file(
         path = folder / f"text{suffix}"
         tape.write(path)
         got = Tape.read(path)
-        assert got.id is not None
-        assert tape.id is not None
-        if suffix == ".csv" and got.id.dtype == np.int64:  # all of them written as whole numbers
-            assert got.id.astype(str).tolist() == tape.id.tolist()
+        assert got.series is not None
+        assert tape.series is not None
+        if (
+            suffix == ".csv" and got.series.dtype == np.int64
+        ):  # all of them written as whole numbers
+            assert got.series.astype(str).tolist() == tape.series.tolist()
         else:
-            assert got.id.tolist() == tape.id.tolist()
+            assert got.series.tolist() == tape.series.tolist()
 
 
 @pytest.mark.parametrize(
@@ -615,12 +627,12 @@ def test_text_comes_back_from_every_file(
         ("lower,upper,z\n", "no column 'y'; its columns are 'lower', 'upper', 'z'"),
         ("lower,upper,y,y\n1,2,3,4\n", "more than one column 'y'"),
         ("lower,upper,y\n1,2,3\n1,2\n", "line 3 has 2 cells and the header has 3"),
-        ("lower,upper,y\n1,2,3\n1,two,3\n", "'upper' must hold numbers, got 'two' in line 3"),
+        ("lower,upper,y\n1,2,3\n1,two,3\n", "'upper' of .* holds 'two' in line 3"),
         ("lower,upper,y\n1,2,3\n1,,3\n", "'upper' must be a number or ±inf, got nan at row 1"),
         ("lower,upper,y\n1,2,3\n1,2,inf\n", "y must be finite, .* got inf at row 1"),
-        ("date,lower,upper,y\n2012-01-01,1,2,3\n", "'date' must hold numbers, got '2012-01-01'"),
+        ("date,lower,upper,y\n2012-01-01,1,2,3\n", "'date' of .* holds '2012-01-01'"),
         ("time,lower,upper,y\nsoon,1,2,3\n", "got 'soon' at row 0"),
-        ("lower,upper,y\n1,2,\xff\n", "is not UTF-8 text"),
+        ("lower,upper,y\n1,2,\xff\n", "holds 'ÿ' in line 2"),
     ],
 )
 def test_what_is_wrong_with_a_csv_is_said(tmp_path: Path, text: str, message: str) -> None:
@@ -638,11 +650,13 @@ def test_a_csv_of_another_origin_is_read_by_the_names_of_its_columns(tmp_path: P
         "2012-10-02 10:00:00,7,3.5,2,2.5,None\n",
         encoding="utf-8",
     )
-    tape = Tape.read(path, ("lo", "hi"), "actual", id="site", time="when", extras=["note"])
-    assert tape.names == ("lo", "hi")
+    tape = Tape.read(
+        path, Columns("actual", "lo", "hi", series="site", time="when", extras=("note",))
+    )
+    assert tape.names == ("lower", "upper")
     assert tape.streams == ["007", "7"]  # two sites, not one
     assert tape.time is not None
-    assert tape.time.dtype == np.dtype("datetime64[s]")
+    assert tape.time.dtype == np.dtype("datetime64[us]")
     assert tape.extras["note"].tolist() == ["a, b", "None"]
     assert np.isnan(tape.y[0])
 
@@ -652,7 +666,7 @@ def test_an_npz_keeps_everything(tmp_path: Path) -> None:
     tape = Tape.from_arrays(
         {"scores": Ragged(ragged.values[:2], ragged.offsets.clip(0, 2)), "upper": [1.0, 2.0, INF]},
         np.array([1.0, NAN, 2.0], np.float32),
-        id=["a", 7, "a\x00"],
+        series=["a", 7, "a\x00"],
         time=np.array(["2012-01", "2012-02", "2012-03"], "datetime64[M]"),
         group=[None, "g", True],
         extras={
@@ -672,7 +686,7 @@ def test_an_npz_keeps_everything(tmp_path: Path) -> None:
     with np.load(path, allow_pickle=False) as arrays:
         assert same(arrays["y"], tape.y)
     with pytest.raises(TapeError, match="knows its own columns"):
-        Tape.read(path, target="y")
+        Tape.read(path, Columns())
     for suffix in (".csv", ".parquet"):
         with pytest.raises(TapeError, match="a table has one value a cell, column 'scores'"):
             tape.write(tmp_path / f"tape{suffix}")
@@ -683,12 +697,12 @@ def test_an_npz_of_another_origin_is_read_by_the_names_of_its_arrays(tmp_path: P
     path = tmp_path / "other.npz"
     np.savez(path, lower=[1.0], upper=[2.0], y=[1.5], more=np.zeros((1, 3)))
     assert list(Tape.read(path).extras) == ["more"]
-    assert Tape.read(path, "upper").names == ("upper",)
+    assert Tape.read(path, Columns(upper="upper")).names == ("upper",)
     with pytest.raises(TapeError, match="no column 'low'; its columns are 'lower', 'upper'"):
-        Tape.read(path, "low")
+        Tape.read(path, Columns(lower="low"))
     np.savez(path, lower=np.array([None, 1.0]), y=[1.0, 2.0])  # would need pickle
     with pytest.raises(TapeError, match="damaged or not a tape: Object arrays cannot be loaded"):
-        Tape.read(path, "lower")
+        Tape.read(path, Columns(lower="lower"))
 
 
 @pytest.mark.parametrize("suffix", [".csv.gz", ".parquet", ".npz"])
@@ -777,7 +791,9 @@ def test_files_of_rows_without_pyarrow_name_the_extra(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     for act in (simple().write, Tape.read):
-        with pytest.raises(TapeError, match=r"need pyarrow: pip install 'setpoint\[data\]'"):
+        with pytest.raises(
+            TapeError, match=r"need pyarrow and pandas: pip install 'setpoint\[data\]'"
+        ):
             act(path)
 
 
@@ -800,7 +816,7 @@ def test_a_tape_remembers_the_order_of_its_rows(rows: list[tuple[int, str]]) -> 
     numbers = np.arange(len(rows), dtype=float)
     time, id = np.array([t for t, _ in rows]), [name for _, name in rows]
     places = np.argsort(time, kind="stable")
-    y, keys = numbers[places], {"id": np.array(id)[places], "time": time[places]}
+    y, keys = numbers[places], {"series": np.array(id)[places], "time": time[places]}
     tape = Tape.from_arrays([y, y], y, **keys, places=places)
     assert tape.by_row(tape.by_stream(tape.y)).tolist() == tape.y.tolist()
     early, late = tape.split(1)
@@ -818,12 +834,12 @@ def test_a_tape_remembers_the_order_of_its_rows(rows: list[tuple[int, str]]) -> 
 def test_a_recorder_gives_the_tape_of_its_rows(rows: list[Any]) -> None:
     recorder = Recorder()
     for number, (lower, upper, y, id) in enumerate(rows):
-        recorder.add(Quantiles(lower, upper), y, id=id, time=number)
+        recorder.add(Quantiles(lower, upper), y, series=id, time=number)
         assert len(recorder) == number + 1
     tape = recorder.tape()
     assert tape.names == ("lower", "upper")
     columns = [np.array([row[i] for row in rows], np.float64) for i in range(3)]
-    keys = {"id": [row[3] for row in rows], "time": np.arange(len(rows))} if rows else {}
+    keys = {"series": [row[3] for row in rows], "time": np.arange(len(rows))} if rows else {}
     assert_same(tape, Tape.from_arrays(columns[:2], columns[2], **keys))
 
 
@@ -839,19 +855,27 @@ def test_what_is_recorded_later_does_not_change_a_tape() -> None:
 
 def test_a_recorder_refuses_a_bad_row_and_stays_as_it_was() -> None:
     recorder = Recorder()
-    recorder.add((1.0, 2.0), 1.5, id="a", time=3)
+    recorder.add((1.0, 2.0), 1.5, series="a", time=3)
     for wrong, error, message in [
-        (lambda: recorder.add((1.0, NAN), 1.5, id="a", time=4), PredictionError, "not be NaN"),
-        (lambda: recorder.add((1.0, "2"), 1.5, id="a", time=4), PredictionError, "got '2'"),
-        (lambda: recorder.add((1.0, 2.0), INF, id="a", time=4), LabelError, "finite, or NaN"),
-        (lambda: recorder.add((1.0, 2.0, 3.0), 1.5, id="a", time=4), TapeError, "got 3 and"),
-        (lambda: recorder.add((1.0, 2.0), 1.5, id="a"), TapeError, r"\['id', 'time'\]; got 2 and"),
-        (lambda: recorder.add((1.0, 2.0), 1.5, id=1.5, time=4), TapeError, "a string or a tup"),
-        (lambda: recorder.add((1.0, 2.0), 1.5, id="a", time=2), TapeError, "go back .* 2 after 3"),
+        (lambda: recorder.add((1.0, NAN), 1.5, series="a", time=4), PredictionError, "not be NaN"),
+        (lambda: recorder.add((1.0, "2"), 1.5, series="a", time=4), PredictionError, "got '2'"),
+        (lambda: recorder.add((1.0, 2.0), INF, series="a", time=4), LabelError, "finite, or NaN"),
+        (lambda: recorder.add((1.0, 2.0, 3.0), 1.5, series="a", time=4), TapeError, "got 3 and"),
+        (
+            lambda: recorder.add((1.0, 2.0), 1.5, series="a"),
+            TapeError,
+            r"\['series', 'time'\]; got 2 and",
+        ),
+        (lambda: recorder.add((1.0, 2.0), 1.5, series=1.5, time=4), TapeError, "a string or a tup"),
+        (
+            lambda: recorder.add((1.0, 2.0), 1.5, series="a", time=2),
+            TapeError,
+            "go back .* 2 after 3",
+        ),
     ]:
         with pytest.raises(error, match=message):
             wrong()
-    recorder.add((1.0, 2.0), 1.5, id="b", time=2)
+    recorder.add((1.0, 2.0), 1.5, series="b", time=2)
     assert recorder.tape().streams == ["a", "b"]
     with pytest.raises(TapeError, match="names must name the 4 numbers"):
         Recorder().add((1.0, 2.0, 3.0, 4.0), 1.0)
@@ -862,26 +886,26 @@ def test_a_recorder_refuses_a_bad_row_and_stays_as_it_was() -> None:
 def test_a_recorder_takes_labels_when_they_come() -> None:
     recorder = Recorder()
     for step in range(4):
-        recorder.predicted(step, (0.0, step), id="a", time=step)
-    recorder.predicted(0, (0.0, 9.0), id="b", time=0)
-    recorder.add((0.0, 10.0), 3.0, id="b", time=1)
+        recorder.predicted(step, (0.0, step), series="a", time=step)
+    recorder.predicted(0, (0.0, 9.0), series="b", time=0)
+    recorder.add((0.0, 10.0), 3.0, series="b", time=1)
     before = recorder.tape()
-    recorder.observed(2, 0.5, id="a")
-    recorder.observed(0, 0.1, id="a")
-    recorder.observed(0, 7.0, id="b")
-    recorder.observed(1, None, id="a")
+    recorder.observed(2, 0.5, series="a")
+    recorder.observed(0, 0.1, series="a")
+    recorder.observed(0, 7.0, series="b")
+    recorder.observed(1, None, series="a")
     tape = recorder.tape()
     assert np.array_equal(tape.y, [0.1, NAN, 0.5, NAN, 7.0, 3.0], equal_nan=True)
     assert tape.prediction[1].tolist() == [0.0, 1.0, 2.0, 3.0, 9.0, 10.0]
     assert np.isnan(before.y).tolist() == [True] * 5 + [False]
     with pytest.raises(TapeError, match="already waits for its label under 3"):
-        recorder.predicted(3, (0.0, 1.0), id="a", time=9)
+        recorder.predicted(3, (0.0, 1.0), series="a", time=9)
     for receipt, id in ((2, "a"), (7, "a"), (3, "b")):
         with pytest.raises(UnknownReceipt, match="no prediction waits"):
-            recorder.observed(receipt, 0.5, id=id)
+            recorder.observed(receipt, 0.5, series=id)
     with pytest.raises(LabelError, match="finite"):
-        recorder.observed(3, INF, id="a")
-    recorder.observed(3, 0.25, id="a")
+        recorder.observed(3, INF, series="a")
+    recorder.observed(3, 0.25, series="a")
     assert recorder.tape().y[3] == 0.25
     assert len(recorder) == 6
 
@@ -892,7 +916,7 @@ def test_a_recorder_beside_a_stream_records_what_the_stream_was_given() -> None:
     for step in range(20):
         receipt = stream.issue((step, step + 1), id=f"step {step}")
         stream.update(step * 0.9, id=receipt.id)
-        recorder.add(receipt.prediction, step * 0.9, id="here", time=step)
+        recorder.add(receipt.prediction, step * 0.9, series="here", time=step)
     tape = recorder.tape()
     assert tape.prediction[0].tolist() == list(range(20))
     assert tape.streams == ["here"]
@@ -908,17 +932,16 @@ def test_real_traffic_has_thousands_of_repeated_times(shared_data: Path, tmp_pat
         frame = pandas.read_csv(lines, keep_default_na=False)
     before = frame["traffic_volume"].shift(1, fill_value=0)
     frame = frame.assign(lower=before - 500.0, upper=before + 500.0)
-    parts = {
-        "target": "traffic_volume", "time": "date_time", "group": "weather_main",
-        "extras": ["temp", "holiday"],
-    }  # fmt: skip
+    parts = Columns(
+        "traffic_volume", time="date_time", group="weather_main", extras=("temp", "holiday")
+    )
     with pytest.warns(TapeNotice, match=r"7,629 of 48,204 rows repeat the time"):
-        tape = Tape.from_frame(frame, **parts)
+        tape = Tape.from_frame(frame, parts)
     assert tape.prediction[0][1:].tolist() == (tape.y[:-1] - 500.0).tolist()
     with pytest.raises(TapeError, match="7,629 rows repeat"):
-        Tape.from_frame(frame, **parts, strict=True)
+        Tape.from_frame(frame, parts, strict=True)
     with pytest.warns(TapeNotice):
-        assert_same(Tape.from_frame(polars.from_pandas(frame), **parts), tape)
+        assert_same(Tape.from_frame(polars.from_pandas(frame), parts), tape)
     for suffix in (".csv.gz", ".parquet", ".npz"):
         path = tmp_path / f"traffic{suffix}"
         tape.write(path)
@@ -928,7 +951,9 @@ def test_real_traffic_has_thousands_of_repeated_times(shared_data: Path, tmp_pat
     assert year.time is not None
     assert {str(moment)[:4] for moment in year.time} == {"2016"}
     with pytest.warns(TapeNotice):  # the source itself, its target as a point forecast
-        raw = Tape.read(source, "traffic_volume", "temp", time="date_time", extras=["holiday"])
+        raw = Tape.read(
+            source, Columns("temp", point="traffic_volume", time="date_time", extras=("holiday",))
+        )
     assert same(raw.prediction[0], tape.y)
     assert raw.extras["holiday"].tolist() == frame["holiday"].tolist()
 
@@ -951,7 +976,7 @@ def test_ten_million_rows_make_a_tape() -> None:
     y = np.zeros(rows)
     lower = np.broadcast_to(np.float64(-1.0), rows)  # a column of one number
     tape = Tape.from_arrays(
-        [lower, y], y, id=np.tile(np.arange(count), rows // count),
+        [lower, y], y, series=np.tile(np.arange(count), rows // count),
         time=np.repeat(np.arange(rows // count), count),
     )  # fmt: skip
     assert len(tape.streams) == count
@@ -997,7 +1022,7 @@ def test_every_horizon_is_a_stream_of_its_own() -> None:
     tape = late(horizon=[1, 3, 1, 3])
     assert tape.streams == [1, 3]
     assert tape.schedule.delays.tolist() == [0, 2]
-    named = late(horizon=[1, 3, 1, 3], id=["n", "n", "n", "s"])
+    named = late(horizon=[1, 3, 1, 3], series=["n", "n", "n", "s"])
     assert named.streams == [("n", 1), ("n", 3), ("s", 3)]
     assert named.stream(("n", 1)).horizon.tolist() == [1, 1]
     assert late(horizon=[1, 3, 1, 3], delay=0).schedule is None
@@ -1016,7 +1041,7 @@ def test_another_delay_takes_the_place_of_what_a_tape_says() -> None:
         {"delay": 3},
         {"delay": [3, 0, 1, 0]},
         {"known": [2.0, 2.0, NAN, 9.0]},
-        {"horizon": [1, 3, 1, 3], "id": ["n", "n", "n", "s"]},
+        {"horizon": [1, 3, 1, 3], "series": ["n", "n", "n", "s"]},
         {
             "time": np.array(["2024-01-01", "2024-01-03", "2024-01-04", "2024-01-08"], "M8[D]"),
             "known": np.array(["2024-01-04", "2024-01-03", "NaT", "2025-01-01"], "M8[D]"),
@@ -1036,15 +1061,17 @@ def test_a_file_keeps_when_labels_became_known(
 
 def test_frames_and_files_name_the_columns_of_times(tmp_path: Path) -> None:
     frame = {"lower": [0.0, 0.0], "upper": [1.0, 1.0], "y": [0.5, 0.5], "h": [2, 2], "k": [1, 3]}
-    assert Tape.from_frame(frame, horizon="h").schedule.delays.tolist() == [1]
-    assert Tape.from_frame(frame, known="k").schedule.upto.tolist() == [0, 1]
-    assert Tape.from_frame(frame, delay="h").schedule.delays.tolist() == [2]
-    assert Tape.from_frame(frame, delay=5).delay == 5
+    assert Tape.from_frame(frame, Columns(horizon="h")).schedule.delays.tolist() == [1]
+    assert Tape.from_frame(frame, Columns(known="k")).schedule.upto.tolist() == [0, 1]
+    assert Tape.from_frame(frame, Columns(delay="h")).schedule.delays.tolist() == [2]
+    assert Tape.from_frame(frame, Columns(delay=5)).delay == 5
     (tmp_path / "rows.csv").write_text("lower,upper,y,h\n0,1,.5,2\n0,1,.5,2\n")
-    read = Tape.read(tmp_path / "rows.csv", horizon="h")
+    read = Tape.read(tmp_path / "rows.csv", Columns(lower="lower", upper="upper", horizon="h"))
     assert read.schedule.delays.tolist() == [1]
     (tmp_path / "plain.csv").write_text("lower,upper,y\n0,1,.5\n")
-    assert Tape.read(tmp_path / "plain.csv", delay=4).delay == 4
+    assert (
+        Tape.read(tmp_path / "plain.csv", Columns(lower="lower", upper="upper", delay=4)).delay == 4
+    )
 
 
 @pytest.mark.parametrize(
@@ -1072,11 +1099,11 @@ def test_wrong_times_are_refused_in_words(timing: dict[str, Any], words: str) ->
 def test_a_recorder_keeps_how_late_labels_were() -> None:
     recorder = Recorder()
     for name in ("a", "b"):
-        recorder.predicted(1, (0.0, 1.0), id=name)
-        recorder.predicted(2, (0.0, 1.0), id=name)
-    recorder.observed(2, 0.5, id="a")
-    recorder.observed(1, 0.5, id="a")
-    recorder.add((0.0, 1.0), 0.5, id="b")
+        recorder.predicted(1, (0.0, 1.0), series=name)
+        recorder.predicted(2, (0.0, 1.0), series=name)
+    recorder.observed(2, 0.5, series="a")
+    recorder.observed(1, 0.5, series="a")
+    recorder.add((0.0, 1.0), 0.5, series="b")
     tape = recorder.tape()
     assert tape.delay.tolist() == [1.5, 0.0, 2.0, 1.0, 0.0]
     assert Recorder().tape().delay == 0

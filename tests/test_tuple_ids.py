@@ -58,7 +58,7 @@ def test_a_fleet_takes_tuples_as_ids(tmp_path: Path) -> None:
 def test_the_streams_of_a_tape_may_be_tuples() -> None:
     ids = [("a", 1), ("b", 1), ("a", 1), ("a", 2)]
     ends = {"lower": [0.0] * 4, "upper": [1.0] * 4}
-    tape = sp.Tape.from_arrays(ends, [0.5, 3.0, 2.0, 0.5], id=ids)
+    tape = sp.Tape.from_arrays(ends, [0.5, 3.0, 2.0, 0.5], series=ids)
     assert list(tape.streams) == [("a", 1), ("b", 1), ("a", 2)]
     trace = sp.replay(CONTROLLER, tape)
     stream = sp.Stream(CONTROLLER)
@@ -67,7 +67,7 @@ def test_the_streams_of_a_tape_may_be_tuples() -> None:
         stream.update(y)
     assert trace.certificate(("a", 1)) == stream.certificate()
     with pytest.raises(TapeError, match=r"tuples of them, got \(1.5,\) at row 0"):
-        sp.Tape.from_arrays({"lower": [0.0], "upper": [1.0]}, [0.5], id=[(1.5,)])
+        sp.Tape.from_arrays({"lower": [0.0], "upper": [1.0]}, [0.5], series=[(1.5,)])
 
 
 @pytest.mark.parametrize("form", [list, tuple])

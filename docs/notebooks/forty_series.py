@@ -53,9 +53,11 @@ print(
 
 # %%
 trace = sp.replay(
-    sp.intervals(coverage=0.9), sales, prediction="forecast", target="sales", id="shop", time="day"
+    sp.intervals(coverage=0.9),
+    sales,
+    columns=sp.Columns("sales", point="forecast", series="shop", time="day"),
 )
-held = trace.to_frame().groupby("id")["covered"].mean()
+held = trace.to_frame().groupby("series")["covered"].mean()
 print(f"all shops {trace.coverage:.1%}; the worst shop {held.min():.1%}, the best {held.max():.1%}")
 
 # %%

@@ -38,7 +38,9 @@ rows.tail(3)
 # value, here the column of the target. A row whose label is empty is shown an interval and not judged.
 
 # %%
-trace = sp.replay(sp.intervals(coverage=0.9), rows, prediction=FORECAST, target=TARGET, time=TIME)
+trace = sp.replay(
+    sp.intervals(coverage=0.9), rows, columns=sp.Columns(TARGET, point=FORECAST, time=TIME)
+)
 trace
 
 # %%
@@ -74,8 +76,8 @@ print(f"forecast {forecast:.4g}: 90 % interval from {interval.lower:.4g} to {int
 #
 # | you have | say |
 # |---|---|
-# | two ends in place of one number | `prediction=["low", "high"]` |
-# | several series | `id="shop"` |
+# | two ends in place of one number | `Columns("sales", lower="low", upper="high")` |
+# | several series | `Columns(…, series="shop")` |
 # | labels that come later than the next row | `delay=6`, in rows: see [horizons](../horizons.md) |
-# | probabilities of classes | `sp.label_sets(coverage=0.9)`, `prediction=["p_cat", "p_dog"]` |
+# | probabilities of classes | `sp.label_sets(coverage=0.9)`, `Columns(…, probabilities=("p_cat", "p_dog"))` |
 # | no forecasts at all | `setpoint run sales.csv --target sales`: see the [tutorial](../tutorial.md) |

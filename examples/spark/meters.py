@@ -67,7 +67,7 @@ def main(folder: Path) -> None:
     sets = calibrate_stream(
         rows.parquet(str(folder / "forecasts")),
         sp.intervals(coverage=0.9),
-        Columns(key="meter", time="hour", lower="low", upper="high", y="use"),
+        Columns("use", "low", "high", series="meter", time="hour"),
         buckets=16,
         checkpoint=checkpoint,
     )

@@ -1,15 +1,14 @@
 """Data sets by name, the paper's table, and what the values promise."""
 
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from setpoint.errors import DataError, InputError
+from setpoint.errors import InputError
 from setpoint_paper import datasets
-from setpoint_paper.datasets import Dataset, LabelDataset, MultiLabelDataset
+from setpoint_paper.datasets import Dataset, LabelDataset
 from setpoint_paper.datasets.sources import BATCH_ROWS, SOURCES
 
 PAPER_TABLE = """
@@ -23,54 +22,6 @@ prices 34895 20000 61
 
 def cells(line: str) -> list[str]:
     return re.split(r"\s{2,}", line.replace(",", ""))
-
-
-@pytest.fixture(scope="module")
-def printed(shared_data: Path) -> str:
-    return datasets.table(folder=shared_data)
-
-
-def test_the_table_in_the_docs_is_the_one_printed(printed: str) -> None:
-    page = Path(__file__).resolve().parents[1] / "docs" / "datasets.md"
-    (shown,) = re.findall(
-        r"^```text\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
-    assert shown == printed + "\n"
-
-
-def test_the_table_of_the_paper_is_printed_beside_ours(printed: str) -> None:
-    paper, labelled = printed.split("\n\n")
-    header, *rows = paper.splitlines()
-    assert cells(header) == [
-        "data set", "samples", "paper", "used in paper", "dimension", "paper", "remarks",
-    ]  # fmt: skip
-    got = [cells(row) for row in rows]
-    assert [[r[0], r[2], r[3], r[5]] for r in got] == [
-        line.split() for line in PAPER_TABLE.strip().splitlines()
-    ]
-    for name, samples, theirs, _, dimension, wide, *remarks in got:
-        assert dimension == wide
-        assert samples == theirs or (name == "wind" and "a stand-in" in remarks[0])
-    assert "19735 are used" in got[1][6]
-    assert [cells(row)[:4] for row in labelled.splitlines()[1:]] == [
-        ["gas_drift", "6697", "128", "6"],
-        ["outdoor", "4000", "21", "40"],
-        ["power_supply", "29928", "2", "24"],
-        ["yeast", "2417", "103", "14 labels"],
-    ]
-
-
-def test_the_table_lists_what_is_not_at_hand(tmp_path: Path, shared_data: Path) -> None:
-    shutil.copytree(shared_data / "outdoor", tmp_path / "outdoor")
-    lines = datasets.table(folder=tmp_path).splitlines()
-    assert sum("not at hand" in line for line in lines) == 8
-    assert any(line.startswith("outdoor ") and "4,000" in line for line in lines)
-
-
-def test_the_table_does_not_hide_a_damaged_file(tmp_path: Path) -> None:
-    (tmp_path / "energy.csv").write_text("no,such,columns\n", encoding="utf-8")
-    with pytest.raises(DataError, match="must have the columns"):
-        datasets.table(folder=tmp_path)
 
 
 @pytest.mark.parametrize("name", [name for name in datasets.names() if name != "synthetic"])
@@ -141,8 +92,8 @@ def test_a_short_form_says_what_there_is() -> None:
         "LabelDataset(two: 2 rows × 1 features, 2 classes)"
     )
     marks = np.array([[True, False], [True, True]])
-    assert repr(MultiLabelDataset("sets", x, marks, ("a",), ("p", "q"))) == (
-        "MultiLabelDataset(sets: 2 rows × 1 features, 2 labels)"
+    assert repr(LabelDataset("sets", x, marks, ("a",), ("p", "q"))) == (
+        "LabelDataset(sets: 2 rows × 1 features, 2 labels)"
     )
 
 

@@ -34,17 +34,6 @@ def test_a_split_covers_every_frame_once_in_order(frames: int) -> None:
     assert [len(part) for part in parts[:2]] == [2 * frames // 5, 3 * frames // 5 - 2 * frames // 5]
 
 
-def test_a_split_may_have_other_shares() -> None:
-    assert small(100).split(warm_up=0.1, validation=0.2).test == range(30, 100)
-    assert small(100).split(warm_up=0.29, validation=0.0) == (
-        range(29), range(29, 29), range(29, 100),
-    )  # fmt: skip
-    with pytest.raises(InputError, match=r"at most 1 together, got 0\.9 and 0\.2"):
-        split(10, warm_up=0.9)
-    with pytest.raises(InputError, match=r"validation must be at least 0, got -0\.1"):
-        split(10, validation=-0.1)
-
-
 def test_a_slice_is_a_clip_and_shares_its_memory() -> None:
     clip = small()
     part = clip[3:7]
@@ -150,7 +139,7 @@ def test_an_absent_clip_is_told_with_where_its_frames_come_from(
         "copy that is not served anywhere, made from the frames at "
         "https://www.cvlibs.net/datasets/kitti/eval_odometry.php by setpoint-paper fetch "
         "--kitti-odometry FOLDER; put it in "
-        f"{tmp_path / 'depth'}, or read frames of your own with rgbd_folder"
+        f"{tmp_path / 'depth'}"
     )
     monkeypatch.delenv("SETPOINT_DATA", raising=False)
     with pytest.raises(AbsentFile, match=r"'7scenes_kitchen_128x96\.npz' .* SETPOINT_DATA names"):

@@ -1,6 +1,5 @@
-"""Frames on disk: KITTI's folders, RGB-D layouts, filled maps kept, and what is refused."""
+"""Frames on disk: KITTI's folders, filled maps kept, and what is refused."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,8 @@ from PIL import Image
 from setpoint.errors import AbsentFile, DataError, InputError
 from setpoint_paper import datasets
 from setpoint_paper.datasets import Augmentation, Crop, Jitter, fill_depth
-from setpoint_paper.datasets.rgbd_folders import _nearest
+from setpoint_paper.datasets.depth_images import Coding
+from setpoint_paper.datasets.frames import paired
 
 DRIVES = ("2011_09_26_drive_0051_sync", "2011_09_30_drive_0018_sync")
 
@@ -60,7 +60,8 @@ def kitti_folder(tmp_path: Path) -> Path:
 def test_annotated_frames_come_in_order_and_in_metres(kitti_folder: Path) -> None:
     frames = datasets.kitti(kitti_folder, drives=DRIVES, view=None)
     assert len(frames) == 8
-    for place, frame in enumerate(frames):
+    for place in range(len(frames)):
+        frame = frames[place]
         number, seed = place // 4, 100 * (place // 4) + 3 + place % 4
         size = (30, 100) if number == 0 else (28, 98)
         assert np.array_equal(frame.rgb, colours(seed, *size))
@@ -69,8 +70,7 @@ def test_annotated_frames_come_in_order_and_in_metres(kitti_folder: Path) -> Non
             for j in range(0, size[1], 9):
                 want, got = int(held[i, j]), float(frame.depth[i, j])
                 assert np.isnan(got) if want == 0 else got == want / 256
-    assert "2011_09_26_drive_0051_sync has 4 annotated frames here, not 428" in repr(frames)
-    assert "LiDAR" in repr(frames)
+    assert "2011_09_26_drive_0051_sync has 4 annotated frames here, not 428" in frames.note
 
 
 def test_the_drives_of_the_paper_are_known_with_their_frames() -> None:
@@ -107,9 +107,8 @@ def test_depth_maps_may_lie_elsewhere_and_be_found_by_the_environment(
 
 def test_the_view_of_the_paper_makes_drives_of_two_sizes_one_clip(kitti_folder: Path) -> None:
     frames = datasets.kitti(kitti_folder, drives=DRIVES, view=Crop(0.5, 40))
-    clip = frames.clip()
-    assert clip.depth.shape == (8, 40, 40)
-    assert clip.rate == 10.0
+    depth = np.stack([frames[place].depth for place in range(len(frames))])
+    assert depth.shape == (8, 40, 40)
     for place in (0, 7):
         size = (30, 100) if place == 0 else (28, 98)
         held = counts(3 if place == 0 else 106, *size)
@@ -120,10 +119,8 @@ def test_the_view_of_the_paper_makes_drives_of_two_sizes_one_clip(kitti_folder: 
                 count = (
                     0 if above else held[(i - 40 + rows) * size[0] // rows, j * size[1] // columns]
                 )
-                got = float(clip.depth[place, i, j])
+                got = float(depth[place, i, j])
                 assert np.isnan(got) if count == 0 else got == count / 256
-    with pytest.raises(InputError, match=r"must be of one size, got \(28, 98\) in .*drive_0018"):
-        datasets.kitti(kitti_folder, drives=DRIVES, view=None).clip()
 
 
 def test_an_annotated_frame_without_its_image_is_told(kitti_folder: Path) -> None:
@@ -135,32 +132,6 @@ def test_an_annotated_frame_without_its_image_is_told(kitti_folder: Path) -> Non
         path.unlink()
     with pytest.raises(DataError, match="holds no depth map"):
         datasets.kitti(kitti_folder, drives=DRIVES)
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"camera": "image_00"}, "camera must be one of 'image_02', 'image_03', got 'image_00'"),
-        ({"drives": ()}, "drives must be a sequence"),
-        ({"drives": DRIVES[0]}, "drives must be a sequence"),
-        ({"frames": 0}, "frames must"),
-        ({"unit": "feet"}, "unit must be one of 'metres', 'paper', got 'feet'"),
-        ({"seed": -1}, "seed must"),
-    ],
-)
-def test_options_out_of_range_are_refused(
-    kitti_folder: Path, options: dict[str, object], told: str
-) -> None:
-    with pytest.raises(InputError, match=told):
-        datasets.kitti(kitti_folder, **{"drives": DRIVES, **options})  # type: ignore[arg-type]
-
-
-def test_the_unit_of_the_paper_is_the_same_in_every_frame(kitti_folder: Path) -> None:
-    metres = datasets.kitti(kitti_folder, drives=DRIVES, view=Crop(0.5, 40))
-    paper = datasets.kitti(kitti_folder, drives=DRIVES, view=Crop(0.5, 40), unit="paper")
-    for one, other in zip(metres, paper, strict=True):
-        assert np.allclose(one.depth / 8, other.depth, equal_nan=True)
-    assert "units of 8 m" in repr(paper)
 
 
 # Seeds
@@ -194,13 +165,6 @@ def test_training_is_another_in_each_epoch_and_the_same_for_equal_seeds(
     assert frames.training(0)[0].rgb.shape == (448, 448, 3)
     with pytest.raises(InputError, match="epoch must"):
         frames.training(-1)
-
-
-def test_frames_are_split_as_clips_are(kitti_folder: Path) -> None:
-    frames = datasets.kitti(kitti_folder, drives=DRIVES)
-    parts = frames.split()
-    assert parts == (range(3), range(3, 4), range(4, 8))
-    assert [pair.place for pair in frames[parts.test].pairs] == [4, 5, 6, 7]
 
 
 # Filled maps
@@ -244,98 +208,16 @@ def test_a_frame_without_a_known_pixel_stays_unknown(kitti_folder: Path, tmp_pat
             assert np.isnan(frames[0].depth).all()
 
 
-# RGB-D folders
-
-
-def tum(root: Path) -> None:
-    lines = {"rgb": ["# colour images"], "depth": ["# depth maps", ""]}
-    for place in range(5):
-        moment = 1305031102.175 + place / 30
-        for kind, late in (("rgb", 0.0), ("depth", 0.007)):
-            name = f"{kind}/{moment + late:.6f}.png"
-            lines[kind].append(f"{moment + late:.6f} {name}")
-            made = colours(place, 6, 8) if kind == "rgb" else counts(place, 6, 8)
-            write(root / name, made)
-    for kind, text in lines.items():
-        (root / f"{kind}.txt").write_text("\n".join(text) + "\n", encoding="utf-8")
-
-
-def seven_scenes(root: Path) -> None:
-    for place in range(3):
-        held = counts(place, 6, 8)
-        held[0, 0] = 65_535
-        write(root / f"frame-{place:06d}.color.png", colours(place, 6, 8))
-        write(root / f"frame-{place:06d}.depth.png", held)
-        (root / f"frame-{place:06d}.pose.txt").write_text("1 0 0 0\n", encoding="utf-8")
-
-
-def two_folders(root: Path) -> None:
-    for place in range(12):  # 10 comes after 9, not after 1
+def two_folders(root: Path) -> datasets.Frames:
+    for place in range(4):
         write(root / "color" / f"{place}.png", colours(place, 6, 8))
         write(root / "depth" / f"{place}.png", counts(place, 6, 8))
-
-
-@pytest.mark.parametrize(
-    ("make", "layout", "per_metre", "length"),
-    [(tum, "tum", 5000, 5), (seven_scenes, "7scenes", 1000, 3), (two_folders, "folders", 1000, 12)],
-)
-def test_every_layout_is_found_and_read_in_metres(
-    tmp_path: Path, make: Callable[[Path], None], layout: str, per_metre: int, length: int
-) -> None:
-    tmp_path.mkdir(exist_ok=True)
-    make(tmp_path)
-    given = 1000.0 if layout == "folders" else None
-    for asked in ("auto", layout):
-        frames = datasets.rgbd_folder(tmp_path, layout=asked, per_metre=given)
-        assert len(frames) == length
-        for place, frame in enumerate(frames):
-            assert np.array_equal(frame.rgb, colours(place, 6, 8))
-            held = counts(place, 6, 8)
-            if layout == "7scenes":
-                held[0, 0] = 0
-            for i in range(6):
-                for j in range(8):
-                    want, got = int(held[i, j]), float(frame.depth[i, j])
-                    assert np.isnan(got) if want == 0 else got == pytest.approx(want / per_metre)
-    assert frames.rate == {"tum": 30.0, "7scenes": 30.0, "folders": None}[layout]
-    other = datasets.rgbd_folder(tmp_path, per_metre=100.0, frames=1)
-    assert len(other) == 1
-    assert np.nanmax(other[0].depth) == pytest.approx(counts(0, 6, 8).max() / 100)
-
-
-def test_a_folder_without_a_layout_is_told(tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match="has none of the layouts tum, 7scenes and folders: it must"
-    ):
-        datasets.rgbd_folder(tmp_path)
-    two_folders(tmp_path)
-    with pytest.raises(DataError, match=r"has not the layout 'tum': it must hold rgb\.txt"):
-        datasets.rgbd_folder(tmp_path, layout="tum")
-    with pytest.raises(InputError, match="per_metre must be given for the layout 'folders'"):
-        datasets.rgbd_folder(tmp_path)
-    with pytest.raises(InputError, match="layout must be one of 'auto', 'tum'"):
-        datasets.rgbd_folder(tmp_path, layout="scannet")
-    with pytest.raises(AbsentFile, match="path must be a folder"):
-        datasets.rgbd_folder(tmp_path / "nowhere")
-
-
-def test_a_missing_partner_is_told_or_left_out(tmp_path: Path) -> None:
-    two_folders(tmp_path)
-    (tmp_path / "depth" / "9.png").unlink()
-    (tmp_path / "color" / "10.png").unlink()
-    with pytest.raises(DataError, match=r"9\.png has no depth map .* nor have 1 other files"):
-        datasets.rgbd_folder(tmp_path, per_metre=1000.0)
-    frames = datasets.rgbd_folder(tmp_path, per_metre=1000.0, missing="skip")
-    assert [pair.label for pair in frames.pairs] == [*map(str, range(9)), "11"]
-    for path in (tmp_path / "color").iterdir():
-        path.unlink()
-    with pytest.raises(DataError, match="holds no image that has a depth map"):
-        datasets.rgbd_folder(tmp_path, per_metre=1000.0, missing="skip")
+    files = [(str(i), root / "color" / f"{i}.png", root / "depth" / f"{i}.png") for i in range(4)]
+    return datasets.Frames("made", paired(files), Coding(1000.0))
 
 
 def test_depth_of_eight_bits_or_three_channels_is_refused(tmp_path: Path) -> None:
-    two_folders(tmp_path)
-    frames = datasets.rgbd_folder(tmp_path, per_metre=1000.0)
+    frames = two_folders(tmp_path)
     path = tmp_path / "depth" / "0.png"
     write(path, np.ones((6, 8), np.uint8))
     with pytest.raises(
@@ -348,8 +230,7 @@ def test_depth_of_eight_bits_or_three_channels_is_refused(tmp_path: Path) -> Non
 
 
 def test_damaged_files_are_told(tmp_path: Path) -> None:
-    two_folders(tmp_path)
-    frames = datasets.rgbd_folder(tmp_path, per_metre=1000.0)
+    frames = two_folders(tmp_path)
     (tmp_path / "depth" / "0.png").write_bytes(b"no image")
     (tmp_path / "color" / "1.png").write_bytes(b"")
     (tmp_path / "color" / "2.png").unlink()
@@ -360,48 +241,3 @@ def test_damaged_files_are_told(tmp_path: Path) -> None:
     ):
         with pytest.raises(DataError, match=told):
             frames[place]
-
-
-def test_images_of_another_size_are_refused_or_fitted(tmp_path: Path) -> None:
-    two_folders(tmp_path)
-    rgb = np.zeros((12, 16, 3), np.uint8)
-    rgb[:, 8:] = 100
-    write(tmp_path / "color" / "0.png", rgb)
-    with pytest.raises(DataError, match=r"one size, got 12 × 16 and 6 × 8: fit_colours=True"):
-        datasets.rgbd_folder(tmp_path, per_metre=1000.0)[0]
-    frame = datasets.rgbd_folder(tmp_path, per_metre=1000.0, fit_colours=True)[0]
-    assert np.array_equal(frame.rgb, rgb[::2, ::2])
-
-
-# Times
-
-
-def test_times_are_paired_as_by_trying_every_pair() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        first, second = (np.sort(rng.uniform(0, 3, size)) for size in (40, 35))
-        every = sorted(
-            (abs(a - b), i, j)
-            for i, a in enumerate(first)
-            for j, b in enumerate(second)
-            if abs(a - b) <= 0.05
-        )
-        want: list[tuple[int, int]] = []
-        for _, i, j in every:
-            if all(i != k and j != m for k, m in want):
-                want.append((i, j))
-        assert _nearest(first, second, 0.05) == sorted(want)
-
-
-def test_times_too_far_apart_and_bad_lists_are_told(tmp_path: Path) -> None:
-    tum(tmp_path)
-    assert len(datasets.rgbd_folder(tmp_path, tolerance=0.0071)) == 5
-    with pytest.raises(DataError, match=r"has a depth map within 0\.001 seconds"):
-        datasets.rgbd_folder(tmp_path, tolerance=0.001)
-    held = (tmp_path / "rgb.txt").read_text(encoding="utf-8")
-    (tmp_path / "rgb.txt").write_text(held + "soon rgb/x.png\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"line 7 of .*rgb\.txt must be a time and a file"):
-        datasets.rgbd_folder(tmp_path)
-    (tmp_path / "rgb.txt").write_text(held + held, encoding="utf-8")
-    with pytest.raises(DataError, match="must name each time once"):
-        datasets.rgbd_folder(tmp_path)

@@ -1,8 +1,8 @@
-"""The depth experiment: tapes that equal live runs, resumed models, measures, claims, a report."""
+"""The depth experiment: tapes that equal live runs, resumed models, measures, rows."""
 
 import csv
 from dataclasses import replace
-from math import exp, inf, isnan, log, log1p, nan
+from math import exp, inf, isnan, log1p, nan
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +15,9 @@ from setpoint.predictions import PixelSpread
 from setpoint_paper.datasets import kitchen_clip, kitti_clip
 from setpoint_paper.depth import experiment
 from setpoint_paper.depth import maps as maps_module
-from setpoint_paper.depth.claims import CLAIMS, decide, typical
 from setpoint_paper.depth.experiment import reproduce
 from setpoint_paper.depth.figures import compare
 from setpoint_paper.depth.maps import HEURISTICS, Plan, Recipe, clip_of, maps_of
-from setpoint_paper.depth.report import blown_up, report
 from setpoint_paper.depth.runs import (
     ALONE,
     GEOMETRIES,
@@ -31,8 +29,7 @@ from setpoint_paper.depth.runs import (
     controller,
     judge,
 )
-from setpoint_paper.depth.tapes import _units, make, read
-from setpoint_paper.depth.verdicts import cases, compared
+from setpoint_paper.depth.tapes import _units, make, path_of, stored
 from setpoint_paper.models import StoredPredictions
 
 PLAN = Plan(frames=60, epochs=1, residual_epochs=1)
@@ -44,8 +41,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tapes")
 
 
-def recipe(heuristic: str = "previous", seed: int = 0) -> Recipe:
-    return Recipe("road", "network", heuristic, seed, PLAN)
+def recipe(seed: int = 0) -> Recipe:
+    return Recipe("road", "network", seed, PLAN)
 
 
 # Files
@@ -53,20 +50,20 @@ def recipe(heuristic: str = "previous", seed: int = 0) -> Recipe:
 
 def test_files_are_named_by_all_that_could_change_them(cache: Path) -> None:
     first = recipe()
-    others = [recipe("constant"), recipe(seed=1), replace(first, plan=Plan(80, 1, 1))]
-    assert len({each.path(cache) for each in (first, *others)}) == 4
-    assert recipe("constant").maps_path(cache) == first.maps_path(cache)
+    others = [recipe(seed=1), replace(first, plan=Plan(80, 1, 1))]
+    assert len({path_of(each, "previous", cache) for each in (first, *others)}) == 3
+    assert path_of(first, "constant", cache) != path_of(first, "previous", cache)
     assert recipe(seed=1).maps_path(cache) != first.maps_path(cache)
     known = replace(first, plan=replace(PLAN, known=50))
     assert known.maps_path(cache) == first.maps_path(cache)
-    assert known.path(cache) != first.path(cache)
+    assert path_of(known, "previous", cache) != path_of(first, "previous", cache)
 
 
 def test_stored_predictions_come_with_kitti_alone() -> None:
     with pytest.raises(InputError, match="stored predictions come with kitti alone, got road"):
-        Recipe("road", "stored", "constant")
+        Recipe("road", "stored")
     with pytest.raises(InputError, match="a clip must be one of"):
-        Recipe("mars", "network", "constant")
+        Recipe("mars", "network")
     with pytest.raises(InputError, match="frames must be a whole number of at least 60"):
         Plan(frames=10)
 
@@ -97,13 +94,14 @@ def test_a_model_that_was_stopped_goes_on_to_the_same_maps(cache: Path, tmp_path
 
 def test_finished_frames_are_read_and_not_made_again(cache: Path) -> None:
     one = recipe()
-    made = make(one, cache)
-    before = one.path(cache).stat().st_mtime_ns
-    found = read(one, cache)
+    made = make(one, "previous", cache)
+    path = path_of(one, "previous", cache)
+    before = path.stat().st_mtime_ns
+    found = stored(path)
     assert found is not None
-    assert make(one, cache).starts == found.starts == made.starts
-    assert one.path(cache).stat().st_mtime_ns == before
-    assert read(replace(one, seed=5), cache) is None
+    assert make(one, "previous", cache).starts == found.starts == made.starts
+    assert path.stat().st_mtime_ns == before
+    assert stored(path_of(replace(one, seed=5), "previous", cache)) is None
     parts = one.data().split()
     assert len(found.rows) == len(parts.validation) + len(parts.test)
     assert found.validation == len(parts.validation)
@@ -117,7 +115,7 @@ def test_finished_frames_are_read_and_not_made_again(cache: Path) -> None:
 @pytest.mark.parametrize("method", ["single", "max"])
 def test_a_replay_of_the_frames_is_the_live_run(cache: Path, method: str) -> None:
     one = recipe()
-    frames = make(one, cache)
+    frames = make(one, "previous", cache)
     held = choose(controller(method, frames.bound, frames.starts), frames, 0, frames.validation)  # type: ignore[arg-type]
     trace = sp.replay(frames.controller(held.controller), frames.tape())
     clip, begin = one.data(), one.begin
@@ -145,7 +143,7 @@ def test_a_replay_of_the_frames_is_the_live_run(cache: Path, method: str) -> Non
 
 
 def test_one_risk_is_judged_as_a_plain_loop_judges_it(cache: Path) -> None:
-    frames = make(recipe(), cache)
+    frames = make(recipe(), "previous", cache)
     row, series = judge(frames, "single", ("road", "network", "previous", 0))
     # The recursion of the paper, written out on the sorted critical values.
     theta, top = min(log1p(frames.starts[0]), log1p(frames.bound)), log1p(frames.bound)
@@ -174,7 +172,7 @@ def test_one_risk_is_judged_as_a_plain_loop_judges_it(cache: Path) -> None:
 
 
 def test_a_tolerance_that_no_step_size_keeps_is_doubled(cache: Path) -> None:
-    frames = make(recipe(), cache)
+    frames = make(recipe(), "previous", cache)
     # Half of the critical values beyond every bound: no γ covers more than half of the pixels,
     # but for the safeguard, which is as far away as it can be.
     rows = frames.rows
@@ -198,7 +196,7 @@ def test_a_tolerance_that_no_step_size_keeps_is_doubled(cache: Path) -> None:
 
 def test_every_method_keeps_what_its_certificate_promises(cache: Path) -> None:
     for heuristic in ("constant", "previous"):
-        frames = make(recipe(heuristic), cache)
+        frames = make(recipe(), heuristic, cache)
         for method in METHODS:
             row, _ = judge(frames, method, ("road", "network", heuristic, 0))
             assert row.kept
@@ -214,8 +212,8 @@ def test_every_method_keeps_what_its_certificate_promises(cache: Path) -> None:
 
 
 def test_the_start_is_the_smallest_that_held_the_end_of_the_warm_up(cache: Path) -> None:
-    one = recipe("constant")
-    frames, clip = make(one, cache), one.data()
+    one = recipe()
+    frames, clip = make(one, "constant", cache), one.data()
     maps = StoredPredictions(maps_of(one, cache))
     model = SpreadModel(maps, sp.images.Constant(), seed=0, rescale=None)
     shares = []
@@ -231,7 +229,7 @@ def test_the_start_is_the_smallest_that_held_the_end_of_the_warm_up(cache: Path)
 
 
 def test_the_centre_is_judged_in_both_geometries(cache: Path) -> None:
-    frames = make(recipe(), cache)
+    frames = make(recipe(), "previous", cache)
     shape = frames.pixels.shape[1:]
     found = {}
     for geometry, region in GEOMETRIES.items():
@@ -295,7 +293,7 @@ def test_extremes_and_worst_windows_are_those_of_all_windows() -> None:
     assert isnan(_worst(np.array([nan])))
 
 
-# Claims
+# Figures
 
 
 def made(heuristic: str, method: str, **values: float) -> Row:
@@ -331,156 +329,6 @@ def as_printed() -> list[Row]:
     return rows
 
 
-@pytest.mark.parametrize("way", ["paper", "ours"])
-def test_the_paper_s_own_numbers_bear_out_its_claims(way: str) -> None:
-    verdicts = decide(as_printed(), way=way)
-    assert len(verdicts) == len(CLAIMS)
-    assert {each.word for each in verdicts.values()} == {"holds"}
-
-
-def test_claims_are_judged_in_the_paper_s_way_and_in_ours() -> None:
-    ours = [row for row in as_printed() if row.heuristic != "registered_paper"]
-    apart = {claim for claim in CLAIMS if "registered" in str(claim.evidence)}
-    assert set(decide(as_printed())) - set(decide(ours)) == apart
-    assert set(decide(ours, way="ours")) == set(CLAIMS)
-    # TV-L1 and bare Max decide in the paper's way alone.
-    bad = {"centre_failure": 0.3}
-    rows = [
-        replace(row, **bad) if (row.heuristic, row.method) == ("registered_paper", "max_bare")
-        else row
-        for row in as_printed()
-    ]  # fmt: skip
-    words = {
-        (claim.text, str(each)): each.verdict.word for claim, found in cases(rows) for each in found
-    }
-    assert (
-        words["two risks hold both", "the paper's way, the text's centre"] == "does not hold here"
-    )
-    assert words["two risks hold both", "our way, the text's centre"] == "holds"
-    # Where the ways do not differ, one verdict is enough.
-    assert words["previous residuals outperform the constant", "the text's centre"] == "holds"
-
-
-def test_claims_fail_where_numbers_say_otherwise() -> None:
-    rows = as_printed()
-    assert rows[4].heuristic == "registered_paper"
-    rows[4] = replace(rows[4], length=30.0, centre_failure=0.05, coverage=0.75)
-    words = {each.claim: each.word for each in decide(rows).values()}
-    for claim in (
-        "the image coverage is 80 %",
-        "registration improves on previous residuals",
-        "one risk violates the centre failure",
-    ):
-        assert words[claim] == "does not hold here"
-    assert words["two risks hold both"] == "holds"
-    other = [replace(row, clip="kitti") for row in as_printed()]
-    words = {each.claim: each.word for each in decide([*rows, *other]).values()}
-    assert words["the image coverage is 80 %"] == "holds partly"
-    assert {claim.text for claim in decide(rows[:2])} == {
-        "the residual network does not outperform the constant in length",
-        "the residual network does not outperform the constant in coverage of the centre",
-    }
-
-
-def test_length_and_centre_of_the_residual_network_are_judged_apart() -> None:
-    rows = [
-        made("constant", "single", length=4.0, centre_coverage=0.4),
-        made("magnitude", "single", length=5.0, centre_coverage=0.7),
-    ]
-    assert [(each.claim.rpartition(" in ")[2], each.word) for each in decide(rows).values()] == [
-        ("length", "holds"), ("coverage of the centre", "does not hold here"),
-    ]  # fmt: skip
-
-
-def test_lengths_are_compared_by_the_logarithm_of_their_ratio() -> None:
-    # One seed of ten in which Mean has sets of 2,878 m; in the others it is shorter by a tenth.
-    lengths = [(2878.0 if seed == 3 else 9.0, 10.0) for seed in range(10)]
-    rows = [
-        replace(made("registered_paper", method, length=length, window_image=nan), seed=seed)
-        for seed, both in enumerate(lengths)
-        for method, length in zip(("mean_bare", "max_bare"), both, strict=True)
-    ]
-    (narrower,) = [
-        each for each in decide(rows).values() if each.claim == "Mean is narrower than Max"
-    ]
-    expected = [100.0 * log(most / mean) for mean, most in lengths]
-    margin = narrower.margins["road (network)"].interval
-    assert margin.mean == pytest.approx(np.mean(expected))
-    assert -200.0 < margin.low < margin.high < 200.0
-    assert blown_up(rows, "mean_bare") == (
-        "In 1 of 10 runs (two, bare Mean (paper)) the mean length is more than ten times the "
-        "median of the seeds, in the worst one 2,878 m."
-    )
-    assert not blown_up(rows, "max_bare")
-    text = report(rows, "", {}, quick=False)
-    assert "in the worst one 2,878 m" in text.partition("## The paper's claims")[0]
-
-
-def test_lengths_stand_beside_the_share_of_full_sets_where_there_are_some() -> None:
-    rows = [
-        replace(row, saturated=0.02 if row.heuristic == "previous" else 0.0) for row in as_printed()
-    ]
-    rows += [replace(row, seed=1, saturated=0.0) for row in rows]
-    (found,) = [each for each in cases(rows) if each[0].text.startswith("previous residuals out")]
-    assert "| 22.0 m (1.00 % full sets), 24.0 m, 74.00 %, 72.00 % |" in compared(rows, *found)
-
-
-def test_sections_are_named_as_in_the_paper() -> None:
-    assert {claim.where.partition(",")[0] for claim in CLAIMS} == {
-        "1.1", "3.3", "4.2", "B.2.4", "D.2", "D.3",
-    }  # fmt: skip
-
-
-def test_rows_that_adjust_themselves_are_named_so_and_not_tuned() -> None:
-    rows = [made("registered_paper", "single"), made("registered_paper", "adjusting", gamma=nan)]
-    text = report(rows, "", {}, quick=False)
-    assert "| registered, paper's way, self-adjusting (ours) |" in text
-    assert "paper's way (ours)" not in text
-    names = ("heuristic", "risks", "tuned")
-    head, *lines = (
-        [cell.strip() for cell in line.split("|")]
-        for line in text.partition("Two risks, and")[2].splitlines()
-        if line.startswith("| ")
-    )
-    cells = [[line[head.index(name)] for name in names] for line in lines]
-    assert cells == [
-        ["registered, paper's way", "one risk", "by the rule"],
-        ["registered, paper's way", "one risk, self-adjusting (ours)", "–"],
-    ]
-
-
-def test_medians_are_over_seeds() -> None:
-    rows = [made("constant", "single", length=each) for each in (1.0, 40.0, 4.0)]
-    assert typical(rows, ("road", "network"), "constant", "length") == 4.0
-    assert isnan(typical(rows, ("kitti", "network"), "constant", "length"))
-
-
-def test_a_report_tells_verdicts_printed_numbers_and_what_has_no_guarantee() -> None:
-    rows = [
-        replace(row, window_image=nan, bound_image=nan, verdict_image="no guarantee, because …")
-        if row.method == "mean_bare"
-        else row
-        for row in as_printed()
-    ]
-    rows += [replace(row, geometry="authors") for row in rows]
-    text = report(rows, "setpoint-paper depth", {"road": "a road"}, quick=False)
-    assert "the paper's way, the authors' centre: **holds (1 of 1)**" in text
-    assert "our way, the text's centre: **holds (1 of 1)**" in text
-    assert "18.0*" in text
-    assert "two, bare Mean (paper): none of 4 runs has a guarantee" in text
-    assert "So far, with 1 seed." in text
-    # What ran and what did not, and that the two windows are no run of the authors' code.
-    ran = " ".join(text.partition("## What is guaranteed")[0].split())
-    assert "1 clip ran: road with the online network." in ran
-    assert "struct2depth" not in ran
-    assert "neither is a run of the authors' code" in ran
-    assert "setpoint-paper depth --kitti FOLDER --model MODULE:FUNCTION" in ran
-    rows += [replace(row, clip="kitti", model="stored") for row in rows]
-    ran = " ".join(report(rows, "", {}, quick=False).split())
-    assert "2 clips ran: road with the online network, kitti with stored predictions." in ran
-    assert "there a seed redraws the 200 known pixels and nothing else" in ran
-
-
 def test_what_depends_on_the_centre_is_drawn_for_both_windows(tmp_path: Path) -> None:
     rows = [
         replace(row, geometry=geometry, centre_coverage=share)
@@ -498,7 +346,7 @@ def test_what_depends_on_the_centre_is_drawn_for_both_windows(tmp_path: Path) ->
 # All of it
 
 
-def test_the_whole_experiment_leaves_a_report_and_goes_fast_the_second_time(
+def test_the_whole_experiment_leaves_its_rows_and_goes_fast_the_second_time(
     cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ("constant", "registered")
@@ -507,21 +355,11 @@ def test_the_whole_experiment_leaves_a_report_and_goes_fast_the_second_time(
     assert len(rows) == len(asked) * len(METHODS) * len(GEOMETRIES)
     assert all(row.kept for row in rows)
     names = {each.name for each in tmp_path.iterdir() if each.suffix != ".svg"}
-    assert {each.stem for each in tmp_path.glob("*.svg")} == {
-        "depth-heuristics", "depth-max-mean", "depth-risks", "depth-road-network-time",
-    }  # fmt: skip
-    assert names == {
-        "depth.csv", "depth.md", "depth-heuristics.png", "depth-max-mean.png", "depth-risks.png",
-        "depth-road-network.png", "depth-road-network-time.png",
-    }  # fmt: skip
-    text = (tmp_path / "depth.md").read_text("utf-8")
-    assert "setpoint-paper depth --clip road --heuristics constant,registered" in text
-    assert "our way, the text's centre: **" in text
-    assert "the paper's way" not in text.partition("## The paper's claims")[2].partition("## ")[0]
-    assert text.count("![") == 5
-    assert "](depth-risks.png)](depth-risks.svg)" in text
-    assert "](depth-road-network.png)\n" in text  # a picture has no vector version
-    with (tmp_path / "depth.csv").open(encoding="utf-8") as file:
+    assert names == {"depth-quick.csv"} | {
+        f"depth-quick-{name}.png"
+        for name in ("heuristics", "max-mean", "risks", "road-network", "road-network-time")
+    }
+    with (tmp_path / "depth-quick.csv").open(encoding="utf-8") as file:
         table = list(csv.DictReader(file))
     assert [float(line["coverage"]) for line in table] == pytest.approx(
         [row.coverage for row in rows], rel=1e-5
@@ -530,13 +368,12 @@ def test_the_whole_experiment_leaves_a_report_and_goes_fast_the_second_time(
     again = reproduce(**options, out=tmp_path, cache=cache)  # type: ignore[arg-type]
     assert repr(again) == repr(rows)
     assert {each: each.stat().st_mtime_ns for each in cache.iterdir()} == before
-    assert "Everything, with figures" in capsys.readouterr().out
+    assert "`setpoint-paper summary` judges them" in capsys.readouterr().out
     # Where the tapes are elsewhere, rows and figures are kept.
-    table, empty = (tmp_path / "depth.csv").read_bytes(), tmp_path / "empty"
+    table, empty = (tmp_path / "depth-quick.csv").read_bytes(), tmp_path / "empty"
     reproduce(**options, out=tmp_path, cache=empty)  # type: ignore[arg-type]
     assert not empty.exists()
-    assert (tmp_path / "depth.csv").read_bytes() == table
-    assert (tmp_path / "depth.md").read_text("utf-8").split() == text.split()
+    assert (tmp_path / "depth-quick.csv").read_bytes() == table
     with pytest.raises(InputError, match="no tape that is asked for is finished"):
         reproduce(**options, out=empty, cache=empty, ready=True)  # type: ignore[arg-type]
 
@@ -563,7 +400,7 @@ def test_stored_predictions_that_are_not_there_are_left_out(
     with pytest.raises(DataError, match="the kitti clip at hand holds no stored predictions"):
         reproduce(clips=("kitti",), models=("stored",), out=tmp_path / "out", cache=cache)
     with pytest.raises(DataError, match="holds no stored predictions"):
-        maps_of(Recipe("kitti", "stored", "constant", 0, PLAN), cache)
+        maps_of(Recipe("kitti", "stored", 0, PLAN), cache)
     with pytest.raises(InputError, match="no tape that is asked for is finished"):
         reproduce(clips=("kitti",), frames=60, out=tmp_path / "out", cache=cache, ready=True)
     assert "Left out: kitti, stored; the kitti clip at hand" in capsys.readouterr().out
@@ -576,8 +413,8 @@ def test_an_absent_clip_names_the_command_that_makes_it(tmp_path: Path) -> None:
 
 
 def test_the_stored_predictions_of_kitti_are_reduced(shared_data: Path, tmp_path: Path) -> None:
-    one = Recipe("kitti", "stored", "registered", 0, PLAN)
-    frames = make(one, tmp_path)
+    one = Recipe("kitti", "stored", 0, PLAN)
+    frames = make(one, "registered", tmp_path)
     row, _ = judge(frames, "single", ("kitti", "stored", "registered", 0))
     assert row.kept
     assert abs(row.mean_image - 0.2) <= row.bound_image

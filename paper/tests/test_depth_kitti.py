@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import nn
 
-from paper.tests.test_depth_experiment import as_printed
 from setpoint.errors import AbsentFile, InputError
 from setpoint.images import fit, known_pixels
 from setpoint.regions import Centre
-from setpoint_paper.cli import main
+from setpoint_paper.claims.page import page
+from setpoint_paper.cli import INCOMPLETE, main
 from setpoint_paper.datasets import KITTI_DRIVES
 from setpoint_paper.datasets.clips import Frame
 from setpoint_paper.depth import kitti as protocol
-from setpoint_paper.depth.kitti import Marks, Trial, made, reproduce_kitti, work
+from setpoint_paper.depth.kitti import Marks, Trial, reproduce_kitti, work
 from setpoint_paper.depth.maps import HEURISTICS
 from setpoint_paper.depth.runs import GEOMETRIES, METHODS, judge, read_csv, write_csv
+from setpoint_paper.depth.tapes import make
 from setpoint_paper.models import Preprocess, TorchDepth
-from setpoint_paper.summary import summary
 
 EACH = 10
 MARKS = Marks(taught=20, warm=40, tuned=55, frames=80)
@@ -230,12 +230,11 @@ def test_networks_that_were_stopped_go_on_to_the_same_maps(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lessons: int, again: int
 ) -> None:
     one = trial(folder, model="loose")
-    video = one.video(tmp_path)
     (tmp_path / "whole").mkdir()
     (tmp_path / "cut").mkdir()
-    expected = protocol._maps(one, video, 32, tmp_path / "whole", sizes=True)
+    expected = one._run(tmp_path / "whole", sizes=True)
     assert expected.shape == (2, 60, 16, 48)
-    assert len(list((tmp_path / "whole").iterdir())) == 1
+    assert len(list((tmp_path / "whole").glob("*.*"))) == 1
     monkeypatch.setattr(protocol, "STRIDE", 10)
     learn, count, last = TorchDepth.learn, [0], [2 * lessons + 1]  # between the two networks
 
@@ -247,11 +246,11 @@ def test_networks_that_were_stopped_go_on_to_the_same_maps(
 
     monkeypatch.setattr(TorchDepth, "learn", stop)
     with pytest.raises(KeyboardInterrupt):
-        protocol._maps(one, video, 32, tmp_path / "cut", sizes=True)
+        one._run(tmp_path / "cut", sizes=True)
     count[0] = last[0] = 0
-    assert np.array_equal(protocol._maps(one, video, 32, tmp_path / "cut", sizes=True), expected)
+    assert np.array_equal(one._run(tmp_path / "cut", sizes=True), expected)
     assert count[0] == 2 * again
-    assert len(list((tmp_path / "cut").iterdir())) == 1
+    assert len(list((tmp_path / "cut").glob("*.*"))) == 1
 
 
 def test_a_stop_while_networks_are_written_goes_back_to_the_older_ones(
@@ -283,27 +282,26 @@ def test_both_networks_learn_the_same_views_in_the_same_steps(
     folder: Path, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = trial(folder, weights)
-    video = one.video(tmp_path)
     (tmp_path / "alone").mkdir()
     (tmp_path / "beside").mkdir()
-    alone = protocol._maps(one, video, 32, tmp_path / "alone")
+    alone = one._run(tmp_path / "alone", sizes=False)
     learn = TorchDepth.learn
-    views: dict[str, list[Any]] = {"depth": [], "a residual": []}
+    views: dict[bool, list[Any]] = {False: [], True: []}
 
     def spy(self: TorchDepth, x: Any, y: Any) -> None:
-        views[self._what].append((x, np.isnan(y)))
+        views[self._residuals].append((x, np.isnan(y)))
         learn(self, x, y)
 
     monkeypatch.setattr(TorchDepth, "learn", spy)
-    depth, sizes = protocol._maps(one, video, 32, tmp_path / "beside", sizes=True)
-    assert len(views["depth"]) == 2 * MARKS.taught + 60
+    depth, sizes = one._run(tmp_path / "beside", sizes=True)
+    assert len(views[False]) == 2 * MARKS.taught + 60
     for view, other in zip(*views.values(), strict=True):
         assert all(map(np.array_equal, view, other))
     # The network of residuals learns, and changes nothing in that of depth.
     assert not np.array_equal(sizes[0], sizes[-1])
     assert np.array_equal(depth, alone[0])
     # Maps of both networks serve where the first alone is asked for.
-    assert np.array_equal(protocol._maps(one, video, 32, tmp_path / "beside")[0], depth)
+    assert np.array_equal(one.maps("constant", tmp_path / "beside"), depth)
 
 
 def test_the_second_network_learns_what_the_first_was_wrong_by_before_the_step(
@@ -332,7 +330,7 @@ def options(folder: Path, weights: Path, place: Path, **more: Any) -> dict[str, 
     } | more  # fmt: skip
 
 
-def test_the_whole_protocol_leaves_a_page(
+def test_the_whole_protocol_leaves_its_rows(
     folder: Path, weights: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = reproduce_kitti(**options(folder, weights, tmp_path))
@@ -340,10 +338,6 @@ def test_the_whole_protocol_leaves_a_page(
     assert all(row.kept for row in rows)
     assert {row.frames for row in rows} == {25}
     assert "A seed, of 1: 100 steps of each of two networks, " in capsys.readouterr().out
-    text = (tmp_path / "out" / "depth-kitti.md").read_text("utf-8")
-    assert f"## KITTI, {__name__}:small" in text
-    assert "--fresh decoder_modules.1 --heuristics constant,magnitude --seeds 1" in text
-    assert "](depth-kitti-risks.png)](depth-kitti-risks.svg)" in text
     assert {path.stem for path in (tmp_path / "out").glob("*.png")} == {
         f"depth-kitti-{name}" for name in ("heuristics", "max-mean", "risks", "run", "run-time")
     }
@@ -351,7 +345,7 @@ def test_the_whole_protocol_leaves_a_page(
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()}
     assert sum(path.suffix == ".npy" for path in before) == 1
     one = trial(folder, weights, fresh=("decoder_modules.1",))
-    frames = made(one, "magnitude", tmp_path / "cache")
+    frames = make(one, "magnitude", tmp_path / "cache")
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()} == before
     # Both windows are judged, each with its own pixels: 2 × 5 and 4 × 5 of 16 × 48.
     for row, geometry in zip(rows, GEOMETRIES, strict=False):
@@ -365,32 +359,18 @@ def test_the_whole_protocol_leaves_a_page(
 def test_every_seed_of_kitti_is_written_and_stands_among_the_claims(
     folder: Path, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make = protocol.made
-
     def stop(one: Trial, heuristic: str, cache: Path) -> Any:
         if one.seed:
             raise KeyboardInterrupt
         return make(one, heuristic, cache)
 
-    monkeypatch.setattr(protocol, "made", stop)
+    monkeypatch.setattr(protocol, "make", stop)
     asked = {"heuristics": ("constant", "registered_paper"), "epochs": 0, "seeds": 2}
     with pytest.raises(KeyboardInterrupt):
         reproduce_kitti(**options(folder, weights, tmp_path, **asked))
     results = tmp_path / "out"
     assert {row.seed for row in read_csv(results / "depth-kitti.csv")} == {0}
-    assert "So far, with 1 seed." in (results / "depth-kitti.md").read_text("utf-8")
-    page = " ".join(summary(results).split())
-    assert f"| KITTI ({__name__}:small) |" in page
-    assert f"the text's and the authors': KITTI ({__name__}:small) " in page
-    # Beside the clips it is a further place.
-    clips = [replace(row, geometry=each) for each in GEOMETRIES for row in as_printed()]
-    write_csv(clips, results / "depth.csv")
-    page = " ".join(summary(results).split())
-    for place in ("road (network)", f"KITTI ({__name__}:small)"):
-        assert f"| {place} |" in page
-    assert "setpoint-paper depth --kitti FOLDER --model" in page
-    assert "did not run on KITTI" not in page
-    assert "In the lines of depth the two columns are the two places of the centre" in page
+    assert f"KITTI ({__name__}:small)" in page(results)[0]
     # Stopped again, a run keeps the rows of the same trial; of another trial there are none.
     path = results / "depth-kitti.csv"
     next_seed = replace(trial(folder, weights, fresh=("decoder_modules.1",)), epochs=0, seed=1)
@@ -465,6 +445,21 @@ def test_options_that_do_not_apply_are_refused(
         main()
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--kitti", "nowhere"], "--kitti must be the folder of KITTI's drives, got nowhere"),
+        (["--kitti", "."], "--kitti needs --model MODULE:FUNCTION, what makes the network"),
+    ],
+)
+def test_what_kitti_lacks_is_named(
+    words: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["setpoint-paper", "depth", *words])
+    with pytest.raises(SystemExit, match=f"^setpoint-paper: {sentence}"):
+        main()
+
+
 def test_all_goes_on_without_the_data_that_are_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -489,8 +484,11 @@ def test_all_goes_on_without_the_data_that_are_absent(
     monkeypatch.setattr("sys.argv", ["setpoint-paper", "all", "--out", str(tmp_path)])
     with pytest.raises(SystemExit) as end:
         main()
-    assert not end.value.code
-    assert "Left out: wind; there is no wind.\n" in capsys.readouterr().out
+    assert end.value.code == INCOMPLETE
+    told = capsys.readouterr().err
+    assert "Left out: wind; there is no wind.\n" in told
+    assert told.endswith("6 of 12 sources missing: wind, gas_drift, outdoor, power_supply, yeast, "
+                         "kitchen.\n")  # fmt: skip
     # All data are looked for before anything runs.
     first = next(place for place, step in enumerate(steps) if isinstance(step, tuple))
     assert {"wind", "yeast", "kitchen", "road"} <= set(steps[:first])

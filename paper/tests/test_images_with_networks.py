@@ -9,16 +9,16 @@ import setpoint as sp
 from setpoint.images import PreviousResiduals, ResidualMagnitude, SpreadModel
 from setpoint.regions import Centre
 from setpoint_paper.datasets import Crop, road
-from setpoint_paper.models import DepthSettings, OnlineDepth, ResidualNetwork, StoredPredictions
+from setpoint_paper.models import DepthSettings, StoredPredictions, small_network
 
 
 def test_networks_that_learn_online_run_in_the_loop() -> None:
     small = DepthSettings(channels=(8, 16), device="cpu")
-    heuristic = ResidualMagnitude(ResidualNetwork(small))
-    model = SpreadModel(OnlineDepth(small), heuristic, known=50)
+    heuristic = ResidualMagnitude(small_network(small, residuals=True))
+    model = SpreadModel(small_network(small), heuristic, known=50)
     risk = sp.Risk(sp.losses.ImageMiscoverage(), 0.2, sp.steps.Fixed(0.5), bounds=(-9.0, 9.0))
     stream = sp.Stream(sp.Controller(sp.sets.PixelScale(), risk, sp.stretches.Exponential()))
-    for rgb, depth, _ in road(8, height=24, width=32, drift="none"):
+    for rgb, depth, _ in road(8, height=24, width=32):
         before = heuristic.predict(rgb, depth)
         assert np.array_equal(*before)  # both sides alike
         spread = model.predict(rgb, depth)

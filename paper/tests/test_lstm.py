@@ -23,9 +23,6 @@ from setpoint_paper.models.lstm import (
     QuantileLSTM,
     Scaling,
     _network,
-    combinations,
-    search,
-    validation_pinball,
 )
 
 SMALL = LSTMSettings(hidden=8, before=(6,), after=(5,), batch=16, learning_rate=5e-3)
@@ -354,38 +351,6 @@ def test_the_two_levels_are_those_that_predict_gives() -> None:
 # Settings and search
 
 
-def test_the_table_has_24_combinations_and_the_chosen_ones_are_among_them() -> None:
-    found = combinations()
-    assert len(set(found)) == 24
-    assert set(CHOSEN.values()) <= set(found)
-    assert {each.dropout for each in found} == {0.1}
-    assert combinations(LSTMSettings(batch=256))[0].batch == 256
-    assert set(TABLE) == {"before", "hidden", "after", "learning_rate"}
-
-
-def test_the_search_takes_the_least_pinball_loss_and_sees_no_later_row() -> None:
-    x, y = stream(120)
-    candidates = [replace(SMALL, learning_rate=rate) for rate in (1e-6, 1e-2, 1e-4)]
-    found = search(x, y, candidates, rows=(60, 100))
-    assert [each for each, _ in found.tried] == candidates
-    for settings, loss in found.tried:
-        model = QuantileLSTM(11, settings)
-        model.fit_scale(x[:100], y[:100])
-        assert loss == pytest.approx(pinball(run(model, x[:100], y[:100])[60:], y[60:100]))
-    assert found.settings.learning_rate == 1e-2
-    assert found.pinball == min(loss for _, loss in found.tried)
-    y[100:] = 1e6
-    assert validation_pinball(candidates[1], x, y, (60, 100)) == found.pinball
-
-
-@pytest.mark.slow
-def test_a_search_in_several_processes_finds_what_one_finds() -> None:
-    x, y = stream(40)
-    candidates = [replace(SMALL, learning_rate=rate) for rate in (1e-6, 1e-2, 1e-4)]
-    alone, several = (search(x, y, candidates, (20, 40), jobs=jobs) for jobs in (1, 2))
-    assert several == alone
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -473,3 +438,8 @@ def test_raw_zeros_stand_before_the_first_row_and_are_learned_from():
         assert np.allclose(shown[step], said * y.std() + y.mean(), rtol=1e-9)
         batch = min(step + 1 + 3, held.batch)
         network.learn(rows[end + 1 - batch - held.window : end + 1], levels[:, None])
+
+
+def test_the_chosen_settings_are_among_those_of_the_table() -> None:
+    for chosen in CHOSEN.values():
+        assert all(getattr(chosen, name) in options for name, options in TABLE.items())

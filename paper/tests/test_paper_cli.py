@@ -11,7 +11,7 @@ from setpoint_paper.tabular.tapes import Recipe
 
 def test_every_command_and_option_has_help() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    experiments = {"tabular", "classification", "comparison", "late", "depth"}
+    experiments = {"tabular", "classification", "depth"}
     assert set(commands) == experiments | {"tapes", "fetch", "summary", "all"}
     for command in commands.values():
         assert command.help

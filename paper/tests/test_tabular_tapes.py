@@ -21,11 +21,16 @@ from setpoint_paper.tabular.tapes import (
     make,
     make_all,
     read,
-    rows_done,
 )
 from setpoint_paper.work import folder_of, one_thread
 
 SMALL = LSTMSettings(hidden=8, before=(8,), after=(8,))
+
+
+def rows_done(path):
+    """How many rows are safe on disk."""
+    saved = path.with_suffix(".parts").glob("*.model")
+    return max((int(each.stem) for each in saved if each.stem.isdigit()), default=0)
 
 
 def same(one, other) -> bool:
@@ -59,10 +64,10 @@ def test_a_killed_run_goes_on_to_the_bit(tmp_path):
     path = recipe.path(tmp_path)
     with subprocess.Popen([sys.executable, "-c", code]) as process:
         give_up = time.monotonic() + 60
-        while rows_done(path, 4_000) < 50 and time.monotonic() < give_up:
+        while rows_done(path) < 50 and time.monotonic() < give_up:
             time.sleep(0.002)
         process.kill()
-    assert 50 <= rows_done(path, 4_000) < 4_000
+    assert 50 <= rows_done(path) < 4_000
     assert same(make(recipe, tmp_path), make(recipe, tmp_path / "fresh"))
 
 
@@ -75,7 +80,7 @@ def test_a_resumed_lstm_gives_what_an_uninterrupted_one_gives(tmp_path):
     with one_thread():
         first = tapes.run(model, recipe.data().x[:50], recipe.data().y[:50])
     tapes._put_aside(model, np.concatenate([done, first]), parts)
-    assert rows_done(recipe.path(tmp_path / "cut"), 120) == 50
+    assert rows_done(recipe.path(tmp_path / "cut")) == 50
     assert same(make(recipe, tmp_path / "cut", stride=30), whole)
     assert [path.suffix for path in (tmp_path / "cut").iterdir()] == [".npz"]
 
@@ -127,7 +132,6 @@ def test_several_processes_make_the_same_tapes(tmp_path, capsys):
     for recipe in recipes:
         alone = make(recipe, tmp_path / "one")
         assert same(read(recipe, tmp_path / "many"), alone)
-    assert capsys.readouterr().out.count("tape made") == 3
 
 
 def test_the_folder_of_tapes_can_be_named(monkeypatch, tmp_path):

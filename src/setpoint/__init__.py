@@ -39,13 +39,14 @@ if _typing.TYPE_CHECKING:
     from setpoint.state import State
     from setpoint.store import Store
     from setpoint.stream import Stream
-    from setpoint.tape import Ragged, Recorder, Tape
+    from setpoint.tape import Columns, Ragged, Recorder, Tape
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Alarm",
     "Certificate",
+    "Columns",
     "Controller",
     "Fleet",
     "Info",
@@ -94,6 +95,7 @@ __all__ = [
 _LATER = {
     "Alarm": "alarms",
     "Certificate": "guarantee",
+    "Columns": "tape",
     "Controller": "controller",
     "Fleet": "bulk.fleet",
     "Info": "receipts",

@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Mapping
+from contextvars import ContextVar
 from operator import index
 from typing import Any
 from warnings import warn
@@ -10,9 +11,22 @@ from warnings import warn
 from setpoint.errors import InputError, SetpointError
 
 __all__ = [
-    "choice", "confidence", "doubt_level", "finite", "interval", "is_missing", "number",
-    "one_by_one", "positive", "whole",
+    "choice", "commands", "confidence", "doubt_level", "finite", "interval", "is_missing",
+    "number", "one_by_one", "option", "positive", "whole",
 ]  # fmt: skip
+
+
+commands: ContextVar[bool] = ContextVar("commands", default=False)
+"""Whether messages go to someone at a command line, who writes --time for `time`."""
+
+
+def option(name: str) -> str:
+    """What an argument is called on the surface in use.
+
+    >>> option("known_ahead")
+    'known_ahead'
+    """
+    return f"--{name.replace('_', '-')}" if commands.get() else name
 
 
 def number(value: Any, name: str, error: type[SetpointError] = InputError) -> float:
@@ -72,7 +86,7 @@ def doubt_level(level: float) -> None:
         depth, frame = depth + 1, frame.f_back
     warn(
         f"level {level:g} allows {100.0 * level:g} % misses; for {100.0 * level:g} % coverage "
-        f"say coverage={level:g}",
+        f"say {option('coverage')}{' ' if commands.get() else '='}{level:g}",
         stacklevel=depth,
     )
 

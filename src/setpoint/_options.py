@@ -1,159 +1,177 @@
-"""The options that several commands share."""
+"""Options of commands: groups declared once, from the values that the jobs take.
 
+`flat` turns a parameter such as `columns: Annotated[Columns, Fields("target", "time")]` into an
+option for each field. Its help is what the docstring of the value says.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple, get_args
 
 from typer import Argument, Option
 
-__all__ = [
-    "BurnIn",
-    "Config",
-    "Coverage",
-    "Delay",
-    "File",
-    "FileKind",
-    "Format",
-    "Gamma",
-    "Group",
-    "Horizon",
-    "Id",
-    "Json",
-    "Known",
-    "Level",
-    "Lower",
-    "ModelName",
-    "NoReport",
-    "Out",
-    "Period",
-    "Point",
-    "Probabilities",
-    "Quiet",
-    "Risk",
-    "RiskName",
-    "Rule",
-    "RuleName",
-    "SetsName",
-    "Support",
-    "Target",
-    "Time",
-    "Upper",
-]
+from setpoint.errors import InputError
+from setpoint.jobs.job import Goal, unlisted
+from setpoint.tape import Columns
 
-RiskName = StrEnum("RiskName", ["coverage", "mc"])
-RuleName = StrEnum("RuleName", ["budget", "paper"])
+__all__ = [
+    "Answers", "BurnIn", "ControllerFile", "FileKind", "Folder", "ForecastColumns", "ModelName",
+    "Names", "NoReport", "Numbers", "PlainGoal", "RowsFile", "RowsKind", "SeriesColumns",
+    "SetsGoal", "SetsName", "TapeColumns", "flat",
+]  # fmt: skip
+
 SetsName = StrEnum("SetsName", ["intervals", "labels"])
-ModelName = StrEnum(
-    "ModelName",
-    ["auto", "last", "seasonal", "drift", "linear", "boosting", "river", "forest"],
-)
+ModelName = StrEnum("ModelName", ["auto", "last", "seasonal", "linear", "boosting"])
 FileKind = StrEnum("FileKind", ["csv", "parquet", "jsonl"])
 
-File = Annotated[
+
+class Fields(NamedTuple):
+    """The fields of a value that become options."""
+
+    names: tuple[str, ...]
+
+
+class Listed(NamedTuple):
+    """An option of several words or numbers, with commas between them."""
+
+    convert: Callable[[str | None], Any]
+
+
+def _numbers(text: str | None) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, unlisted(text)))
+    except ValueError:
+        raise InputError(f"numbers are separated by commas, as in 0.1,0.2; got {text!r}") from None
+
+
+def _pair(text: str | None) -> tuple[float, ...] | None:
+    ends = _numbers(text)
+    if text is not None and len(ends) != 2:
+        raise InputError(f"support is a pair of numbers, as in 0,inf; got {text!r}")
+    return ends or None
+
+
+def _series(text: str | None) -> str | tuple[str, ...] | None:
+    names = unlisted(text)
+    return names if len(names) > 1 else names[0] if names else None
+
+
+_METAVARS = {
+    "series": "COLUMNS", "probabilities": "COLUMNS", "features": "COLUMNS", "delay": "ROWS",
+    "period": "STEPS", "support": "LOW,HIGH", "coverage": "SHARE",
+}  # fmt: skip
+_TYPES: dict[str, Any] = {
+    "target": str, "delay": int | None, "coverage": float | None, "never_empty": bool,
+}  # fmt: skip
+_CONVERTED: dict[str, Callable[[str | None], Any]] = {
+    "series": _series, "probabilities": unlisted, "features": unlisted, "support": _pair,
+}  # fmt: skip
+
+_PREDICTION = ("lower", "upper", "point", "probabilities")
+_LATE = ("horizon", "known", "delay")
+SeriesColumns = Annotated[Columns, Fields(("target", "series", "time", "group", "delay", "period"))]
+"""Of `run`: there is no prediction yet."""
+ForecastColumns = Annotated[
+    Columns,
+    Fields(("target", *_PREDICTION, "series", "time", "group", *_LATE, "period", "features")),
+]
+TapeColumns = Annotated[Columns, Fields(("target", *_PREDICTION, "series", "time", *_LATE))]
+PlainGoal = Annotated[Goal, Fields(("coverage", "support"))]
+SetsGoal = Annotated[Goal, Fields(("coverage", "support", "never_empty"))]
+
+Names = Annotated[Any, Listed(unlisted)]
+Numbers = Annotated[Any, Listed(_numbers)]
+RowsFile = Annotated[
     Path,
     Argument(
-        help="A .csv, .parquet, .feather or .jsonl file; .gz too. - is a CSV on standard input.",
+        help="A .csv, .parquet or .jsonl file; .gz too. - is a CSV on standard input.",
         show_default=False,
     ),
-]
-Target = Annotated[str, Option(help="The column of what came out; empty where it is not known.")]
-Lower = Annotated[
-    str | None, Option(help="The column of lower ends; alone, only that side is held.")
-]
-Upper = Annotated[
-    str | None, Option(help="The column of upper ends; alone, only that side is held.")
-]
-Point = Annotated[str | None, Option(help="The column of forecasts that are one number.")]
-Probabilities = Annotated[
-    str | None,
-    Option(
-        metavar="COLUMNS",
-        help="The columns of class probabilities, with commas between them. They are named after "
-        "the classes: cat,dog or p_cat,p_dog. 'p_*' takes all columns that begin with p_.",
-    ),
-]
-Time = Annotated[
-    str | None,
-    Option(
-        help="The column of times, which order the rows; by default the only column of dates. Days "
-        "and hours in two columns: date,hour."
-    ),
-]
-Id = Annotated[
-    str | None, Option(help="The column that tells series apart; each is held by itself.")
-]
-Group = Annotated[
-    str | None,
-    Option(
-        help="A column by which the report shows coverage; by default the weekday. Groups are only "
-        "shown; --id holds each series by itself."
-    ),
-]
-Delay = Annotated[
-    int, Option(metavar="ROWS", help="How many rows late labels become known; 0 by default.")
-]
-Horizon = Annotated[
-    str | None,
-    Option(
-        metavar="COLUMN",
-        help="How many steps ahead a row forecasts: each horizon is a series of its own. Where one "
-        "row has several, write * in place of the number, as in --point 'h*'.",
-    ),
-]
-Known = Annotated[
-    str | None,
-    Option(
-        metavar="COLUMN",
-        help="The column of times at which labels became known. --time is then the time at which a "
-        "forecast was made.",
-    ),
-]
-Period = Annotated[
-    str | None,
-    Option(
-        metavar="STEPS",
-        help="The length of a season to learn, in steps of time; auto finds it in a burn-in.",
-    ),
-]
-Risk = Annotated[
-    RiskName, Option(help="coverage: the share missed; mc: the mean of misses in a row.")
-]
-Coverage = Annotated[
-    float | None, Option(help="The share of labels to hold; 0.9 by default.", show_default=False)
-]
-Level = Annotated[
-    float | None, Option(help="Or the share that may be missed: 0.1 is a coverage of 0.9.")
-]
-Rule = Annotated[
-    RuleName | None,
-    Option(
-        help="budget: sets that adjust themselves, the default; paper: a fixed step size, "
-        "chosen by a burn-in."
-    ),
-]
-Gamma = Annotated[
-    float | None, Option(help="The step size of the paper's rule; by default the burn-in's choice.")
-]
-Support = Annotated[
-    str | None, Option(metavar="LOW,HIGH", help="Where the target can lie, as in 0,inf.")
 ]
 BurnIn = Annotated[
     int | None,
     Option(
         metavar="ROWS",
         help="How many first rows of each series are not judged. By default none; with run, and "
-        "with the paper's rule, a tenth, from 50 to 1,000.",
+        "with a controller that they fill in, a tenth, from 50 to 1,000.",
     ),
 ]
-Config = Annotated[Path | None, Option(help="A controller as TOML, instead of choosing one.")]
-Out = Annotated[
+ControllerFile = Annotated[
+    Path | None, Option(metavar="FILE", help="A controller as TOML: it says what to hold and how.")
+]
+Folder = Annotated[
     Path | None,
     Option(help="The folder to write to; by default one named after the file.", dir_okay=True),
 ]
-Format = Annotated[
+RowsKind = Annotated[
     FileKind | None,
     Option("--format", help="The kind of file for the rows; by default that of your file."),
 ]
 NoReport = Annotated[bool, Option("--no-report", help="Leave the HTML page out.")]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing.")]
-Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
+Answers = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def flat(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose values are given field by field, and whose lists are given as text."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, tuple[Any, tuple[str, ...]]] = {}
+    lists: dict[str, Callable[[str | None], Any]] = {}
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        kind, *marks = get_args(parameter.annotation) or (parameter.annotation,)
+        for mark in marks:
+            if isinstance(mark, Fields):
+                groups[parameter.name] = kind, mark.names
+                parameters += [_option(kind, name) for name in mark.names]
+                break
+            if isinstance(mark, Listed):
+                lists[parameter.name] = mark.convert
+                kind = str | None
+        else:
+            plain = Annotated[kind, *marks] if marks else kind
+            parameters.append(
+                parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=plain)
+            )
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        for name, (kind, names) in groups.items():
+            fields = {field: given.pop(field) for field in names}
+            fields |= {
+                field: _CONVERTED[field](fields[field]) for field in names if field in _CONVERTED
+            }
+            given[name] = kind(**fields)
+        for name, convert in lists.items():
+            given[name] = convert(given[name])
+        command(**given)
+
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return called
+
+
+def _option(kind: type, name: str) -> inspect.Parameter:
+    """The option of a field."""
+    type_ = _TYPES.get(name, str | None)
+    metavar = None if type_ is bool else _METAVARS.get(name, "COLUMN")
+    flag = [f"--{name.replace('_', '-')}"] if type_ is bool else []
+    option = Option(*flag, help=_described(kind)[name], metavar=metavar)
+    default = inspect.Parameter.empty if type_ is str else False if type_ is bool else None
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[type_, option]
+    )
+
+
+def _described(kind: type) -> Mapping[str, str]:
+    """What the docstring of a value says of each parameter, in the words of commands."""
+    described: dict[str, str] = {}
+    text = inspect.getdoc(kind) or ""
+    _, _, parameters = text.partition("Parameters\n----------\n")
+    for head, body in re.findall(r"^(\w[\w, ]*)\n((?:    .*\n?|\n)+)", parameters, re.MULTILINE):
+        words = re.sub(r"(\w+)=\"([^\"]*)\"", r"--\1 '\2'", " ".join(body.split()))
+        words = re.sub(r"`(\w+)`", r"--\1", words).replace('"', "'")
+        described |= dict.fromkeys(head.split(", "), words)
+    return described

@@ -4,7 +4,7 @@ from math import inf, isfinite
 from typing import Any
 
 from setpoint.controller import Controller, Risk
-from setpoint.losses import Declaration
+from setpoint.losses import Declaration, turns
 from setpoint.sets.family import Members, never_empty
 from setpoint.state import State
 from setpoint.steps import Claim, Premise, Within
@@ -58,9 +58,8 @@ def premises_of(
             "may stay below its level)"
         )
         premises.append(Premise(text, False, "lower"))
-    if not promise.monotone:
-        text = "the loss moves one way with the set (it does not: the level is a best effort)"
-        premises.append(Premise(text, False, "note"))
+    if turns(risk.loss, risk.level):
+        premises.append(_turn(within))
     if not alone(controller, index, state):
         if state.groups:
             text = (
@@ -129,6 +128,18 @@ def _ends(risk: Risk, promise: Declaration) -> tuple[Premise, Premise]:
         end("full", promise.full, not promise.grows, "upper"),
         end("empty", promise.empty, promise.grows, "lower"),
     )
+
+
+def _turn(within: Within) -> Premise:
+    """Whether a loss that turns is where it can still be brought down."""
+    if within.theta <= within.high:
+        text = f"sets stay where the loss falls, θ at most {within.high:g}: θ is {within.theta:g}"
+        return Premise(text, True, "note")
+    text = (
+        f"the level is within reach of sets up to θ = {within.high:g} (θ is {within.theta:g}: sets "
+        "are as large as they may be; if that lasts, find the bound anew)"
+    )
+    return Premise(text, False, "note")
 
 
 def _lower_side(combine: Any, state: State) -> Premise:

@@ -24,6 +24,7 @@ from numpy.lib import format as npy
 from setpoint import spec
 from setpoint._files import whole
 from setpoint.controller import Controller, described
+from setpoint.correction import Correction, Rescores
 from setpoint.errors import SetpointError, StateError
 from setpoint.losses import declaration
 from setpoint.recursion import RiskState
@@ -42,6 +43,7 @@ __all__ = [
     "pack",
     "read",
     "state_of",
+    "table_content",
     "to_text",
     "unpack",
     "write",
@@ -338,21 +340,35 @@ def check_state(content: Mapping[str, Any]) -> None:
     _check_fields({name: content[name] for name in _OPTIONS}, _OPTIONS, "a stream")
 
 
+def table_content(state: State) -> Any:
+    """The table of a state as it is saved, None without one."""
+    if type(state.table) is list:
+        return np.array(state.table) if state.table else None
+    return state.table.content()
+
+
 def state_of(controller: Controller, content: Mapping[str, Any]) -> State:
     """The state in the content of a stream; one that its controller cannot have is refused."""
     check_state(content)
     first, counts = controller.init(), dict(content["counts"])
     risks = tuple([tuple(RiskState(**saved)) for saved in content["risks"]])
     position = risks, counts.pop("stretch")
-    table = None if content["table"] is None else content["table"].tolist()
+    stage, table = controller.correction, content["table"]
+    if isinstance(stage, Rescores):
+        table = stage.kept({} if table is None else table)
+    else:
+        table = None if table is None else table.tolist()
+    annex = None if content["annex"] is None else content["annex"].tolist()
     window = None
     if isinstance(controller.sets, Remembers):
         window = controller.sets.bind(content["window"].tolist())
-    state = State(position, counts["terms"], counts["memory"], table, window)
+    state = State(position, counts["terms"], counts["memory"], table, annex, window)
     for name, value in counts.items():
         setattr(state, name, value)
     state.position = position
-    if state.shape != first.shape or state.terms != first.terms:
+    room = stage.annex if isinstance(stage, Correction) else 0
+    fits = len(state.annex) == (room if room and state.memory[0] > 0.0 else 0)
+    if not fits or state.shape != first.shape or state.terms != first.terms:
         raise StateError(f"the state does not fit {controller!r}: it belongs to another one")
     state.groups = groups_of(first, content["groups"], content["group_risks"])
     for risks in (position[0], *state.groups.values()):

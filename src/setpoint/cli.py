@@ -16,37 +16,27 @@ try:
     import typer
     from typer import Argument, Option
 
+    from setpoint._check import commands
     from setpoint._options import (
+        Answers,
         BurnIn,
-        Config,
-        Coverage,
-        Delay,
-        File,
-        Format,
-        Gamma,
-        Group,
-        Horizon,
-        Id,
-        Json,
-        Known,
-        Level,
-        Lower,
+        ControllerFile,
+        Folder,
+        ForecastColumns,
         ModelName,
+        Names,
         NoReport,
-        Out,
-        Period,
-        Point,
-        Probabilities,
-        Quiet,
-        Risk,
-        RiskName,
-        Rule,
+        Numbers,
+        PlainGoal,
+        RowsFile,
+        RowsKind,
+        SeriesColumns,
+        SetsGoal,
         SetsName,
-        Support,
-        Target,
-        Time,
-        Upper,
+        TapeColumns,
+        flat,
     )
+    from setpoint._store_commands import app as store_app
 except ImportError as error:
     sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
 
@@ -69,6 +59,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 """The commands, as typer has them."""
+app.add_typer(store_app, name="store")
 
 
 def _version(asked: bool) -> None:
@@ -90,9 +81,7 @@ def _options(
 def demo(
     out: Annotated[Path, Option(help="The folder to write to.")] = Path("demo-setpoint"),
     seed: Annotated[int, Option(help="Another world of the same kind.")] = 0,
-    no_report: NoReport = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    json: Answers = False,
 ) -> None:
     """Shows what it does on a stream that drifts: a table, the certificate and a report.
 
@@ -102,187 +91,128 @@ def demo(
     from setpoint import jobs
 
     result = jobs.demo(seed)
-    files = result.write(out, report=not no_report)
-    _print(str(result), result.outcome.metrics(), files, quiet, json)
+    _print(str(result), result.outcome.metrics(), result.write(out), json)
 
 
 @app.command()
+@flat
 def run(
-    file: File,
-    target: Annotated[str, Option(help="The column to forecast.")],
-    time: Annotated[
-        str | None,
-        Option(help="The column of times, or two as date,hour; by default the only one of dates."),
-    ] = None,
-    id: Id = None,
-    group: Group = None,
+    file: RowsFile,
+    columns: SeriesColumns,
+    goal: PlainGoal,
     model: Annotated[
-        ModelName, Option(help="The model that learns online; auto mixes the first five others.")
+        ModelName, Option(help="The model that learns online; auto mixes all others.")
     ] = ModelName.auto,
     features: Annotated[
-        str | None,
-        Option(metavar="COLUMNS", help="What the model sees; by default all it can use."),
+        Names, Option(metavar="COLUMNS", help="What the model sees; by default all it can use.")
     ] = None,
     without: Annotated[
-        str | None,
-        Option(metavar="COLUMNS", help="What it must not see: what is known too late."),
+        Names, Option(metavar="COLUMNS", help="What it must not see: what is known too late.")
     ] = None,
-    delay: Delay = 0,
-    period: Period = None,
     known_ahead: Annotated[
-        str | None,
+        Names,
         Option(
             metavar="COLUMNS",
-            help="Columns that are known before the label. Others that tell much of it are taken "
-            "from an earlier row.",
+            help="Columns that are known before the actual value. Others that tell much of it are "
+            "taken from an earlier row.",
         ),
     ] = None,
-    budget: Annotated[
-        float | None, Option(help="How many seconds models may learn; by default 40.")
-    ] = None,
-    coverage: Coverage = None,
-    level: Level = None,
-    risk: Risk = RiskName.coverage,
-    rule: Rule = None,
-    gamma: Gamma = None,
-    support: Support = None,
     burn_in: BurnIn = None,
-    config: Config = None,
-    out: Out = None,
-    format: Format = None,
+    controller: ControllerFile = None,
+    out: Folder = None,
+    format: RowsKind = None,
     no_report: NoReport = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    json: Answers = False,
 ) -> None:
-    """Forecasts a column of your file, row by row, with intervals whose risk is held.
+    """Forecasts a column of your file, row by row, with intervals whose coverage is held.
 
     Numbers, dates and words with few values are features. Every row is predicted before it is
     learnt. Writes the rows with their intervals, the numbers, a report and the controller.
     """
     from setpoint import jobs
 
-    goal = _goal(risk, coverage, level, support, gamma, rule)
-    with _progress("learning", quiet or json) as progress:
+    with _progress("learning", json) as progress:
         result = jobs.run(
-            file, target, goal, model=model, time=time, id=id, group=group, delay=delay,
-            period=period, features=_names(features), without=_names(without),
-            known_ahead=_names(known_ahead), budget=budget, burn_in=burn_in, controller=config,
-            progress=progress,
+            file, columns, goal.coverage, model=model, features=features or (),
+            without=without or (), known_ahead=known_ahead or (), support=goal.support,
+            burn_in=burn_in, controller=controller, progress=progress,
         )  # fmt: skip
-    kind = None if format is None else f".{format}"
-    files = result.write(out, report=not no_report, suffix=kind)
-    _print(str(result), result.metrics(), files, quiet, json)
+    files = result.write(out, report=not no_report, suffix=format and f".{format}")
+    _print(str(result), result.metrics(), files, json)
 
 
 @app.command()
+@flat
 def calibrate(
-    file: File,
-    target: Target,
-    lower: Lower = None,
-    upper: Upper = None,
-    point: Point = None,
-    probabilities: Probabilities = None,
-    time: Time = None,
-    id: Id = None,
-    group: Group = None,
-    delay: Delay = 0,
-    horizon: Horizon = None,
-    known: Known = None,
-    period: Period = None,
-    coverage: Coverage = None,
-    level: Level = None,
-    risk: Risk = RiskName.coverage,
-    rule: Rule = None,
-    gamma: Gamma = None,
-    support: Support = None,
-    never_empty: Annotated[
-        bool, Option("--never-empty", help="Of classes: the likeliest is in every set.")
-    ] = False,
+    file: RowsFile,
+    columns: ForecastColumns,
+    goal: SetsGoal,
     burn_in: BurnIn = None,
-    config: Config = None,
-    out: Out = None,
-    format: Format = None,
+    controller: ControllerFile = None,
+    out: Folder = None,
+    format: RowsKind = None,
     no_report: NoReport = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    json: Answers = False,
 ) -> None:
     """Calibrates predictions that any model made, in any language, as a live stream would.
 
-    Give the ends of intervals, one end alone, point forecasts or class probabilities. Intervals are
-    judged from the first row on; for classes the first rows choose the form of the sets. Writes
-    what `run` writes.
+    Give the ends of intervals, one end alone, point forecasts or class probabilities. Sets are
+    judged from the first row on. Writes what `run` writes.
     """
     from setpoint import jobs
 
-    goal = _goal(risk, coverage, level, support, gamma, rule, never_empty)
-    columns = jobs.Columns(
-        target, lower, upper, point, _names(probabilities), id, time, group, horizon, known, delay,
-        period,
-    )  # fmt: skip
-    with _progress("calibrating", quiet or json):
-        result = jobs.calibrate(file, columns, goal, burn_in=burn_in, controller=config)
-        kind = None if format is None else f".{format}"
-        files = result.write(out, report=not no_report, suffix=kind)
-        numbers = result.metrics()
-    _print(str(result), numbers, files, quiet, json)
+    with _progress("calibrating", json):
+        result = jobs.calibrate(
+            file, columns, goal.coverage, support=goal.support, never_empty=goal.never_empty,
+            burn_in=burn_in, controller=controller,
+        )  # fmt: skip
+        files = result.write(out, report=not no_report, suffix=format and f".{format}")
+    _print(str(result), result.metrics(), files, json)
 
 
 @app.command()
+@flat
 def tune(
-    file: File,
-    target: Target,
-    lower: Lower = None,
-    upper: Upper = None,
-    point: Point = None,
-    probabilities: Probabilities = None,
-    time: Time = None,
-    id: Id = None,
-    delay: Delay = 0,
-    horizon: Horizon = None,
-    known: Known = None,
-    coverage: Coverage = None,
-    level: Level = None,
-    risk: Risk = RiskName.coverage,
+    file: RowsFile,
+    columns: TapeColumns,
+    goal: PlainGoal,
     gammas: Annotated[
-        str | None, Option(metavar="NUMBERS", help="The step sizes to try, with commas.")
+        Numbers, Option(metavar="NUMBERS", help="The step sizes to try, with commas.")
     ] = None,
-    support: Support = None,
     share: Annotated[
         float, Option(help="How much of the file to choose on; the rest judges.")
     ] = 0.5,
     out: Annotated[Path | None, Option(help="A file for the controller, as TOML.")] = None,
-    quiet: Quiet = False,
-    json: Json = False,
+    json: Answers = False,
 ) -> None:
     """Tries step sizes and stretchings on your predictions, and prints the controller to use.
 
     The first part of the file chooses, the rest says how well the choice does. The controller is
-    TOML for `--config` of the other commands.
+    TOML for `--controller` of the other commands.
     """
     from setpoint import jobs
 
-    goal = _goal(risk, coverage, level, support, None, "paper")
-    columns = jobs.Columns(
-        target, lower, upper, point, _names(probabilities), id, time, None, horizon, known, delay
-    )
-    with _progress("trying", quiet or json):
-        result = jobs.tune(file, columns, goal, share=share, gammas=_numbers(gammas))
+    with _progress("trying", json):
+        result = jobs.tune(
+            file, columns, goal.coverage, support=goal.support, share=share, gammas=gammas or ()
+        )
     files = {} if out is None else {out.name: result.write(out)}
-    _print(str(result), result.as_dict(), files, quiet, json)
+    _print(str(result), result.as_dict(), files, json)
 
 
 @app.command()
 def stream(
-    state: Annotated[
+    store: Annotated[
         Path, Option(help="The file or folder that holds the streams; a new file is made.")
     ],
-    coverage: Coverage = None,
+    coverage: Annotated[
+        float | None,
+        Option(metavar="SHARE", help="The share of actual values to hold; 0.9 by default."),
+    ] = None,
     sets: Annotated[
         SetsName, Option(help="Of new streams: intervals, or sets of labels.")
     ] = SetsName.intervals,
-    config: Annotated[
-        Path | None, Option(help="A controller as TOML, instead of the coverage.")
-    ] = None,
+    controller: ControllerFile = None,
     source: Annotated[
         Path | None,
         Option("--from", help="The folder of a finished calibrate or run, to go on from its end."),
@@ -320,28 +250,28 @@ def stream(
     from setpoint.jobs.job import Config, check_work
     from setpoint.store.lines import serve
 
-    given = {"--coverage": coverage, "--config": config, "--from": source}
+    given = {"--coverage": coverage, "--controller": controller, "--from": source}
     named = [option for option, value in given.items() if value is not None]
     if len(named) > 1:
         raise InputError(f"{' and '.join(named)} both say what to hold: give one of them")
-    controller = None
-    if config is not None and (read := Config.read(config)) is not None:
-        controller = read.controller
+    held = None
+    if controller is not None and (read := Config.read(controller)) is not None:
+        held = read.controller
     elif source is not None:
-        controller = next(iter(jobs.streams(source).values())).controller
-    if controller is not None:
-        check_work(controller, "stream")
-    elif coverage is not None or not state.exists():
+        held = next(iter(jobs.streams(source).values())).controller
+    if held is not None:
+        check_work(held, "stream")
+    elif coverage is not None or not store.exists():
         preset = presets.label_sets if sets is SetsName.labels else presets.intervals
-        controller = preset(0.9 if coverage is None else coverage)
+        held = preset(0.9 if coverage is None else coverage)
     usual = 0.1 if window is not None and tolerance is None else tolerance
     with setpoint.Store(
-        state, controller, missing=missing, max_pending=max_pending, overflow=overflow,
+        store, held, missing=missing, max_pending=max_pending, overflow=overflow,
         history=history, window=window, tolerance=usual,
-    ) as store:  # fmt: skip
+    ) as streams:  # fmt: skip
         if source is not None:
-            jobs.hand_over(source, store)
-        serve(store, sys.stdin.buffer, sys.stdout.buffer)
+            jobs.hand_over(source, streams)
+        serve(streams, sys.stdin.buffer, sys.stdout.buffer)
 
 
 @app.command()
@@ -353,8 +283,9 @@ def serve(
         "127.0.0.1"
     ),
     port: Annotated[int, Option(help="The port; 0 takes a free one.")] = 8000,
-    config: Annotated[
-        Path | None, Option(help="A controller as TOML for streams that nobody created.")
+    controller: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="A controller as TOML for streams that nobody created."),
     ] = None,
     tokens: Annotated[Path | None, Option(help="A TOML file of tokens and their scopes.")] = None,
     webhook: Annotated[
@@ -376,6 +307,9 @@ def serve(
     metric_streams: Annotated[
         int, Option(help="So many streams, the worst off, have metrics of their own.")
     ] = 200,
+    log: Annotated[
+        str, Option(help="What is logged, as lines of JSON: debug, info, warning or error.")
+    ] = "warning",
 ) -> None:
     """Answers over HTTP: streams in a database, with a live page, metrics and alarms.
 
@@ -384,23 +318,24 @@ def serve(
     """
     from setpoint.service.app import Limits, Service, serve
     from setpoint.service.tokens import Tokens
-    from setpoint.service.watch import Webhooks, check_addresses
+    from setpoint.service.watch import Webhooks, check_addresses, log_lines
 
-    controller, secret = None, os.environ.get("SETPOINT_WEBHOOK_SECRET", "")
+    log_lines(log)
+    held, secret = None, os.environ.get("SETPOINT_WEBHOOK_SECRET", "")
     if webhook and not secret:
         raise InputError("--webhook needs SETPOINT_WEBHOOK_SECRET, the key that signs alarms")
     if webhook:
         check_addresses(webhook)
-    if config is not None:
+    if controller is not None:
         from setpoint.jobs.job import Config, check_work
 
-        source = Config.read(config)
-        controller = None if source is None else source.controller
-        if controller is not None:
-            check_work(controller, "the service")
+        source = Config.read(controller)
+        held = None if source is None else source.controller
+        if held is not None:
+            check_work(held, "the service")
     service = Service(
         lambda: setpoint.Store(
-            store, controller, window=window, tolerance=tolerance, history=history,
+            store, held, window=window, tolerance=tolerance, history=history,
             takes_back=True,
         ),
         Tokens.read(tokens), Limits(max_body, max_batch, max_waiting, metric_streams),
@@ -411,49 +346,22 @@ def serve(
 
 @app.command()
 def report(
-    source: Annotated[
-        Path,
-        Argument(
-            help="A folder that run or calibrate wrote, or a file of predictions.",
-            show_default=False,
-        ),
+    folder: Annotated[
+        Path, Argument(help="A folder that run or calibrate wrote.", show_default=False)
     ],
-    target: Annotated[str | None, Option(help="Of a file: what came out.")] = None,
-    lower: Lower = None,
-    upper: Upper = None,
-    point: Point = None,
-    probabilities: Probabilities = None,
-    time: Time = None,
-    id: Id = None,
-    group: Group = None,
-    delay: Delay = 0,
-    horizon: Horizon = None,
-    known: Known = None,
-    config: Annotated[Path | None, Option(help="Of a file: the controller as TOML.")] = None,
     title: Annotated[str | None, Option(help="What the page is called.")] = None,
-    out: Annotated[Path | None, Option(help="The page; by default report.html.")] = None,
+    out: Annotated[Path | None, Option(help="The page; by default in the folder.")] = None,
     picture: Annotated[
         Path | None, Option(help="A summary for a slide to write as well, .png or .pdf.")
     ] = None,
-    quiet: Quiet = False,
-    json: Json = False,
+    json: Answers = False,
 ) -> None:
-    """Writes the report again, as a page or a picture, from what a job left behind.
-
-    A folder of run or calibrate knows everything. A file needs its columns and a controller that
-    leaves nothing open, such as tune prints.
-    """
+    """Writes the report again, as a page or a picture, from what a job left behind."""
     from setpoint import jobs
 
-    columns = None
-    if target is not None:
-        columns = jobs.Columns(
-            target, lower, upper, point, _names(probabilities), id, time, group, horizon, known,
-            delay,
-        )  # fmt: skip
-    with _progress("replaying", quiet or json):
-        result = jobs.report(source, columns, config, title=title, out=out, picture=picture)
-    _print("", result.metrics, result.files, quiet, json)
+    with _progress("replaying", json):
+        result = jobs.report(folder, title=title, out=out, picture=picture)
+    _print("", result.metrics, result.files, json)
 
 
 @app.command()
@@ -466,8 +374,7 @@ def inspect(
         ),
     ],
     stream: Annotated[str | None, Option(help="One of several streams.")] = None,
-    quiet: Quiet = False,
-    json: Json = False,
+    json: Answers = False,
 ) -> None:
     """Prints what a saved state guarantees: its certificate, or those of its streams.
 
@@ -478,63 +385,17 @@ def inspect(
     result = jobs.inspect(state)
     if stream is not None:
         result = result.only(stream)
-    _print(str(result), result.as_dict(), {}, quiet, json)
-
-
-# Words into values
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    from setpoint.jobs.job import unlisted
-
-    return unlisted(text)
-
-
-def _numbers(text: str | None) -> tuple[float, ...]:
-    try:
-        return tuple(map(float, _names(text)))
-    except ValueError:
-        raise InputError(f"numbers are separated by commas, as in 0.1,0.2; got {text!r}") from None
-
-
-def _goal(
-    risk: str,
-    coverage: float | None,
-    level: float | None,
-    support: str | None,
-    gamma: float | None,
-    rule: str | None,
-    never_empty: bool = False,
-) -> Any:
-    from setpoint import jobs
-
-    if coverage is not None and level is not None:
-        raise InputError("--coverage and --level say the same thing: give one of the two")
-    level = 0.1 if level is None else level
-    return jobs.Goal(risk, level, _pair(support), gamma, coverage, rule, never_empty)
-
-
-def _pair(text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    ends = _numbers(text)
-    if len(ends) != 2:
-        raise InputError(f"support is a pair of numbers, as in 0,inf; got {text!r}")
-    return ends[0], ends[1]
+    _print(str(result), result.as_dict(), {}, json)
 
 
 # What a person sees
 
 
-def _print(
-    text: str, data: Mapping[str, Any], files: Mapping[str, Path], quiet: bool, json: bool
-) -> None:
+def _print(text: str, data: Mapping[str, Any], files: Mapping[str, Path], json: bool) -> None:
     """Prints a result: for scripts one JSON object, for people the text and what was written."""
     if json:
         paths = {name: str(path) for name, path in files.items()}
         typer.echo(dumps({**data, "files": paths}, ensure_ascii=False, allow_nan=False))
-        return
-    if quiet:
         return
     if text:
         typer.echo(f"{text}\n")
@@ -570,6 +431,7 @@ def main() -> None:
     It ends with 0 if all is well, with 1 and one sentence on standard error if something in the
     data or the options is wrong, and with 2 if the command itself is not understood.
     """
+    token = commands.set(True)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _note
@@ -582,12 +444,24 @@ def main() -> None:
     except ImportError as error:
         if (error.name or "setpoint").startswith("setpoint"):
             raise
-        sys.exit(f"setpoint: this needs {error.name}: pip install 'setpoint[all]'")
+        package = (error.name or "").partition(".")[0]
+        extra = next((name for name, packages in _EXTRAS.items() if package in packages), "all")
+        sys.exit(f"setpoint: this needs {error.name}: pip install 'setpoint[{extra}]'")
+    finally:
+        commands.reset(token)
+
+
+_EXTRAS = {
+    "service": ("starlette", "uvicorn", "httptools", "uvloop", "prometheus_client", "httpx"),
+    "data": ("pandas", "pyarrow", "narwhals"), "plots": ("plotly", "matplotlib"),
+    "sklearn": ("sklearn", "threadpoolctl"), "postgres": ("psycopg",), "fast": ("numba",),
+}  # fmt: skip
+"""Which extra brings a package."""
 
 
 def _note(message: Warning | str, *_: Any, **__: Any) -> None:
     """Says a warning once, as the command says all else, without the place in the source."""
-    text = str(message).replace("say coverage=", "say --coverage ")
+    text = str(message)
     if text not in _said:
         _said.add(text)
         print(f"setpoint: note: {text}", file=sys.stderr)

@@ -10,7 +10,8 @@
 import asyncio
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from math import isinf
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
@@ -35,8 +36,13 @@ class ServiceError(SetpointError):
         self.status, self.kind = response.status_code, str(problem.get("title", ""))
 
 
+_Flow = Generator[httpx.Request | float, Any, Any]
+
+
 class _Requests:
-    """What to send for each call; both clients send it, each in its own way."""
+    """What to send for each call, and when again; both clients send it, each in its own way."""
+
+    _http: Any
 
     def __init__(self, url: str, token: str | None, attempts: int, timeout: float) -> None:
         self._attempts = attempts
@@ -45,31 +51,57 @@ class _Requests:
             "headers": {} if token is None else {"authorization": f"Bearer {token}"},
         }  # fmt: skip
 
-    def _send(self, method: str, path: str, body: Any = None, query: Any = None) -> Any:
+    def _send(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
         raise NotImplementedError
 
-    def _pauses(self) -> Iterator[float]:
-        """How long to wait before each further attempt: longer each time, and by chance."""
-        for attempt in range(self._attempts - 1):
+    def _flow(self, method: str, path: str, body: Any = None, **options: Any) -> _Flow:
+        """Gives a request to send, then a pause in seconds, until there is an answer to return.
+
+        Pauses get longer each time, and by chance.
+        """
+        request, lost = self._http.build_request(method, path, json=body, **options), False
+        for attempt in range(self._attempts):
+            last = attempt == self._attempts - 1
+            try:
+                response = yield request
+            except httpx.TransportError:
+                if last:
+                    raise
+                lost = True
+            else:
+                if response.status_code == 404 and method == "DELETE" and lost:
+                    return {}  # by the attempt before, whose answer was lost
+                if last or response.status_code not in _AGAIN:
+                    return _answer(response)
             yield random.uniform(0.5, 1.0) * min(0.1 * 2**attempt, 5.0)
 
     def create(
         self, name: str, *, preset: str | None = None, coverage: float = 0.9,
+        support: tuple[float, float] | None = None, period: int | None = None,
         toml: str | None = None,
     ) -> Any:  # fmt: skip
-        """Begins a stream from a preset ("intervals" or "label_sets") or from TOML."""
+        """Begins a stream from a preset ("intervals" or "label_sets") or from TOML.
+
+        `support` is the range of the actual values, such as (0, inf), and `period` their season in
+        rows. A stream that began so is found, whatever was changed since.
+        """
         body: dict[str, Any] = {"toml": toml}
         if toml is None:
             body = {"preset": preset or "intervals", "coverage": coverage}
+        if support is not None:
+            body["support"] = [None if isinf(end) else end for end in support]
+        if period is not None:
+            body["period"] = period
         return self._send("PUT", _stream(name), body)
 
     def predict(
         self, name: str, prediction: Any, id: int | str | None = None,
-        groups: Sequence[int | str] | None = None,
+        groups: Sequence[int | str] | None = None, *, features: Mapping[str, Any] | None = None,
     ) -> Any:  # fmt: skip
         """The set for a prediction, with the id that its label needs; `groups` names its row's."""
         body = {"id": uuid4().hex if id is None else id, "prediction": prediction}
         body |= {} if groups is None else {"groups": list(groups)}
+        body |= {} if features is None else {"features": features}
         return self._send("POST", f"{_stream(name)}/predict", body)
 
     def label(self, name: str, y: Any, id: int | str) -> Any:
@@ -107,9 +139,35 @@ class _Requests:
         """Forgets what a stream has learnt of its model, because another one takes its place."""
         return self._send("PATCH", _stream(name), {"reset": True})
 
-    def streams(self, search: str = "", limit: int = 100) -> Any:
+    def rename(self, name: str, to: str) -> Any:
+        """Gives a stream another name."""
+        return self._send("PATCH", _stream(name), {"name": to})
+
+    def delete(self, name: str) -> Any:
+        """Deletes a stream and all that is known of it."""
+        return self._send("DELETE", _stream(name))
+
+    def forget(
+        self, name: str, ids: Iterable[int | str] | None = None, *, before: float | None = None
+    ) -> Any:
+        """Deletes closed predictions: under some ids, closed before a time, or all."""
+        body = {"ids": None if ids is None else list(ids), "before": before}
+        return self._send("POST", f"{_stream(name)}/forget", body)
+
+    def export_stream(self, name: str) -> Any:
+        """A stream with all that is known of it, as lines of JSON in bytes."""
+        return self._send("GET", f"{_stream(name)}/export")
+
+    def import_stream(self, name: str, lines: bytes) -> Any:
+        """Takes in a stream that was exported, under a name that is free."""
+        headers = {"content-type": "application/x-ndjson"}
+        path = f"{_stream(name)}/import"
+        return self._send("POST", path, content=lines, headers=headers)
+
+    def streams(self, search: str = "", limit: int = 100, offset: int = 0) -> Any:
         """Streams, those in trouble first."""
-        return self._send("GET", "/v1/streams", None, {"search": search, "limit": limit})
+        query = {"search": search, "limit": limit, "offset": offset}
+        return self._send("GET", "/v1/streams", params=query)
 
     def show(self, name: str) -> Any:
         """How a stream does."""
@@ -122,11 +180,11 @@ class _Requests:
     def history(self, name: str, after: int = -1, limit: int = 100) -> Any:
         """Predictions after a number, or the last ones."""
         query = {"after": after, "limit": limit}
-        return self._send("GET", f"{_stream(name)}/history", None, query)
+        return self._send("GET", f"{_stream(name)}/history", params=query)
 
     def alarms(self, limit: int = 100) -> Any:
         """The last alarms."""
-        return self._send("GET", "/v1/alarms", None, {"limit": limit})
+        return self._send("GET", "/v1/alarms", params={"limit": limit})
 
 
 class Client(_Requests):
@@ -150,18 +208,20 @@ class Client(_Requests):
         super().__init__(url, token, attempts, timeout)
         self._http = httpx.Client(**self._options)
 
-    def _send(self, method: str, path: str, body: Any = None, query: Any = None) -> Any:
-        pauses = self._pauses()
+    def _send(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
+        flow = self._flow(method, path, body, **options)
+        step = next(flow)
         while True:
-            pause = next(pauses, None)
             try:
-                response = self._http.request(method, path, json=body, params=query)
-                if response.status_code not in _AGAIN or pause is None:
-                    return _answer(response)
-            except httpx.TransportError:
-                if pause is None:
-                    raise
-            time.sleep(pause)
+                if isinstance(step, float):
+                    time.sleep(step)
+                    step = next(flow)
+                else:
+                    step = flow.send(self._http.send(step))
+            except httpx.TransportError as error:
+                step = flow.throw(error)
+            except StopIteration as end:
+                return end.value
 
     def close(self) -> None:
         """Lets the connections go."""
@@ -189,18 +249,20 @@ class AsyncClient(_Requests):
         super().__init__(url, token, attempts, timeout)
         self._http = httpx.AsyncClient(**self._options)
 
-    async def _send(self, method: str, path: str, body: Any = None, query: Any = None) -> Any:
-        pauses = self._pauses()
+    async def _send(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
+        flow = self._flow(method, path, body, **options)
+        step = next(flow)
         while True:
-            pause = next(pauses, None)
             try:
-                response = await self._http.request(method, path, json=body, params=query)
-                if response.status_code not in _AGAIN or pause is None:
-                    return _answer(response)
-            except httpx.TransportError:
-                if pause is None:
-                    raise
-            await asyncio.sleep(pause)
+                if isinstance(step, float):
+                    await asyncio.sleep(step)
+                    step = next(flow)
+                else:
+                    step = flow.send(await self._http.send(step))
+            except httpx.TransportError as error:
+                step = flow.throw(error)
+            except StopIteration as end:
+                return end.value
 
     async def close(self) -> None:
         """Lets the connections go."""
@@ -220,4 +282,6 @@ def _stream(name: str) -> str:
 def _answer(response: httpx.Response) -> Any:
     if response.is_error:
         raise ServiceError(response)
+    if response.headers.get("content-type", "").startswith("application/x-ndjson"):
+        return response.content
     return response.json()

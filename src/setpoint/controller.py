@@ -12,17 +12,19 @@ from typing import Any
 
 from setpoint._check import choice, doubt_level, finite, interval, whole
 from setpoint.combine import Combine, Max
-from setpoint.correction import Correction
+from setpoint.correction import Correction, Rescores
 from setpoint.errors import InputError
 from setpoint.losses import Keeps, Misses, declaration, fits
 from setpoint.recursion import Memory
 from setpoint.sets.family import (
+    Classed,
     Columns,
     Family,
     Members,
     Remembers,
     member_of,
     members_of,
+    whole_of,
 )
 from setpoint.state import State
 from setpoint.steps import Accounts, Grouped, Scored, Step
@@ -139,7 +141,7 @@ class Controller:
     risks: tuple[Risk, ...]
     stretch: Stretch
     combine: Combine
-    correction: Correction | None
+    correction: Correction | Rescores | None
 
     def __init__(
         self,
@@ -147,7 +149,7 @@ class Controller:
         risks: Risk | Iterable[Risk],
         stretch: Stretch | None = None,
         combine: Combine | None = None,
-        correction: Correction | None = None,
+        correction: Correction | Rescores | None = None,
     ) -> None:
         listed = tuple(risks) if isinstance(risks, Iterable) else (risks,)
         if not listed or not all(isinstance(risk, Risk) for risk in listed):
@@ -249,10 +251,19 @@ class Controller:
         if self.correction is None:
             return
         part = self.correction
+        if isinstance(part, Rescores):
+            several = self.sets.several if isinstance(self.sets, Classed) else None
+            if several is not part.several:
+                raise InputError(
+                    f"{part!r} goes with sets.{'Multilabel' if part.several else 'Threshold'}, "
+                    f"got {self.sets!r}"
+                )
+            return
         if isinstance(part, type) or not isinstance(part, Correction):
             raise InputError(
-                "correction must be a part with columns, gives, forms, params, table, sound, init, "
-                "read, arranged, predict, learn and forecast, such as correction.Intervals(), got "
+                "correction must be a part with columns, gives, forms, params, base, annex, "
+                "sound, init, read, arranged, predict, learn and forecast, such as "
+                "correction.Intervals(), got "
                 f"{part!r}"
             )
         wanted = self.sets.columns if isinstance(self.sets, Columns) else None
@@ -367,18 +378,21 @@ class Controller:
         position = _first_risks(self), filled(self.stretch.init())
         window = self.sets.bind() if isinstance(self.sets, Remembers) else None
         state = State(position, self.terms, sets=window)
-        if self.correction is not None:
-            rows, width = self.correction.table
-            state.memory = tuple(self.correction.init())
-            state.table = [[0.0] * width for _ in range(rows)]
+        if isinstance(self.correction, Rescores):
+            state.memory, state.table = tuple(self.correction.init()), self.correction.kept()
+        elif self.correction is not None:
+            memory, table = self.correction.init()
+            state.memory, state.table = tuple(memory), list(table)
+            if self.correction.annex and state.memory[0] > 0.0:
+                state.annex = [0.0] * self.correction.annex
         begin(self, state)
         state.fresh = True
         return state
 
     @property
     def reader(self) -> Any:
-        """The part that reads predictions: the correction, or the family where there is none."""
-        return self.sets if self.correction is None else self.correction
+        """The part that reads predictions: a correction of numbers, else the family."""
+        return self.correction if isinstance(self.correction, Correction) else whole_of(self.sets)
 
 
 def _first_risks(controller: Controller) -> tuple[Any, ...]:

@@ -274,9 +274,11 @@ class RiskCertificate:
             return str(status) if steps is None else f"{status}; within 0.01 after {steps:,} labels"
         if status is Status.BROKEN:
             return "BROKEN: the mean is outside its bound, so some premise is not true"
-        return (
-            "best effort: bounded from below only" if status is Status.BEST_EFFORT else str(status)
-        )
+        if status is Status.BEST_EFFORT:
+            failed = [p.text for p in self.premises if not p.holds and p.needed == "note"]
+            said = "best effort: bounded from below only"
+            return f"{said}, and this does not hold: {'; '.join(failed)}" if failed else said
+        return str(status)
 
 
 @dataclass(frozen=True, slots=True)

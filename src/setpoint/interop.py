@@ -168,7 +168,7 @@ def to_frame(
 
     | style | columns |
     |---|---|
-    | "plain" | prediction, lower, upper; with several levels lower_80, upper_80, … |
+    | "plain" | point, lower, upper; with several levels lower_80, upper_80, … |
     | "nixtla" | unique_id, ds, Model, Model-lo-95, Model-lo-80, Model-hi-80, Model-hi-95 |
     | "sktime" | three levels of names: (variable, coverage, "lower" or "upper") |
     | "skforecast" | pred, lower_bound, upper_bound |
@@ -209,7 +209,7 @@ def to_frame(
     choice(style, "style", ("plain", "nixtla", "sktime", "skforecast"))
     if isinstance(intervals, Trace):
         tape = intervals.tape
-        ids, times = tape.id if ids is None else ids, tape.time if times is None else times
+        ids, times = tape.series if ids is None else ids, tape.time if times is None else times
         if coverage is None and len(intervals.levels.lower) > 1:
             coverage = _levels_of(intervals)
         intervals = _shown(intervals)
@@ -241,7 +241,7 @@ def to_frame(
     if style == "skforecast" and len(levels) != 1:
         raise InputError(f'the style "skforecast" has one level, got {len(levels)}')
     if points is not None:
-        columns["pred" if style == "skforecast" else "prediction"] = points
+        columns["pred" if style == "skforecast" else "point"] = points
     for level, ends in levels.items():
         tail = f"_{_percent(level)}" if len(levels) > 1 else ""
         tail = "_bound" if style == "skforecast" else tail

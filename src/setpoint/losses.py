@@ -7,7 +7,7 @@ A loss is any callable of `(shown, y)` that declares what it promises:
     empty         the least it can be on the empty set  (default: high)
     grows         True if it grows with the set; then `full` is the least it can be on the full
                   set (default: high) and `empty` the most on the empty one (default: low)
-    monotone      False if it neither grows nor shrinks with the set (default: True)
+    monotone      False if it falls and rises again as the set grows (default: True)
     judges        the class or protocol of the sets it judges (default: None, any)
     noun          what people call one of it and several, as in "miss", "misses" (default: points)
 
@@ -31,7 +31,7 @@ from setpoint._check import finite, number, positive
 from setpoint.errors import InputError
 from setpoint.parts import Capability
 from setpoint.regions import Centre, Region, Whole
-from setpoint.sets.family import Pixels, Shows
+from setpoint.sets.family import Pixels, Selection, Shows
 from setpoint.sets.frames import chosen, is_tensor
 from setpoint.sets.labels import LabelSet
 
@@ -39,7 +39,7 @@ __all__ = [
     "ByRegion", "Calms", "CentreFailure", "Counts", "Custom", "Declaration", "F1Shortfall",
     "FalseNegatives", "FalsePositives", "ImageMiscoverage", "Keeps", "Limits", "Loss",
     "Miscoverage", "MiscoverageCounter", "Misses", "SetSize", "declaration", "fits", "miscoverage",
-    "miscoverage_counter",
+    "miscoverage_counter", "turns",
 ]  # fmt: skip
 
 Memory = tuple[float, ...]
@@ -155,7 +155,21 @@ def declaration(loss: Any) -> Declaration:
     if not (isinstance(noun, tuple) and [type(word) for word in noun] == [str, str]):
         raise InputError(f"{name}.noun must be two words, for one and for several, got {noun!r}")
     monotone = declared["monotone"] is not False
+    if grows and not monotone:
+        raise InputError(f"{name} cannot both grow with the set and not be monotone")
     return Declaration(low, high, full, empty, grows, monotone, judges, noun)
+
+
+def turns(loss: Any, level: float) -> bool:
+    """Whether a loss is above its level again where the set is too large.
+
+    Such a loss is held only up to the set where it is least: the upper bound of its risk.
+
+    >>> turns(F1Shortfall(), 0.4), turns(Miscoverage(), 0.1)
+    (True, False)
+    """
+    promise = declaration(loss)
+    return not promise.monotone and promise.full > level
 
 
 def fits(family: Any, loss: Any) -> str | None:
@@ -295,6 +309,8 @@ class Custom:
         `low` and `high`.
     grows
         Whether it grows with the set (set size, false positives).
+    monotone
+        False if it falls and rises again as the set grows, such as 1 − F1; see `F1Shortfall`.
 
     Examples
     --------
@@ -310,6 +326,7 @@ class Custom:
     full: float | None = None
     empty: float | None = None
     grows: bool = False
+    monotone: bool = True
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -329,26 +346,37 @@ def _several(y: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FalseNegatives:
-    """The share of y's labels that the set leaves out; nothing to judge if y has none.
+    """The share of y's labels, or of an object's pixels, that the set leaves out.
+
+    There is nothing to judge if y has none.
 
     >>> from setpoint.sets import Multilabel
     >>> shown = Multilabel().at(Multilabel().read([0.9, 0.2, 0.6]), -0.5)
     >>> FalseNegatives()(shown, (0, 1))
     0.5
+    >>> from setpoint.sets import PixelThreshold
+    >>> family = PixelThreshold()
+    >>> shown = family.at(family.read([[0.9, 0.2, 0.6]]), -0.5)
+    >>> FalseNegatives()(shown, family.label([[True, True, False]]))
+    0.5
+
+    References
+    ----------
+    Feldman et al. 2023, the false negative rate of section 1.
     """
 
     low, high = 0.0, 1.0
-    judges = LabelSet
+    judges = Selection
 
     def __call__(self, shown: Any, y: Any) -> float | None:
-        labels = _several(y)
-        return 1.0 - shown.hits(labels) / len(labels) if labels else None
+        missed, wanted = shown.left_out(y)
+        return 1.0 - (wanted - missed) / wanted if wanted else None
 
-    def critical(self, criticals: Sequence[float], level: float) -> float:
-        """The smallest λ that leaves out at most `level` of the labels."""
-        count = len(criticals)
-        missed = sum([(left + 1) / count <= level for left in range(count)])
-        return sorted(criticals, reverse=True)[missed] if missed < count else -inf
+    def critical(self, criticals: Any, level: float) -> float:
+        """The smallest λ that leaves out at most `level` of the labels or pixels."""
+        if isinstance(criticals, Sequence):
+            criticals = np.array(criticals, float)
+        return _smallest(criticals, Whole(), _covering(level))
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,8 +425,10 @@ class SetSize:
 class F1Shortfall:
     """1 − F1 of the set against y's labels; nothing to judge if both are empty.
 
-    It neither shrinks nor grows with the set, and the full set does not make it small, so there is
-    no guarantee: θ steers it as well as it can, and the certificate says which premise fails.
+    It falls as the set grows and then rises again, so there is no guarantee that it can be kept at
+    a level. θ steers it on the side where it falls: the upper bound of its risk is the θ at which
+    it is least, and larger sets are never shown for it. `setpoint.burn_in` finds that bound from
+    past rows. Without one θ would run to the full set and stay there, so such a risk is refused.
 
     >>> from setpoint.sets import Multilabel
     >>> shown = Multilabel().at(Multilabel().read([0.9, 0.2, 0.6]), -0.5)
@@ -434,6 +464,18 @@ def _smallest(criticals: Any, region: Region, wanted: Callable[[int], int]) -> f
     if is_tensor(values):
         return float(values.kthvalue(k).values)
     return float(np.partition(values, k - 1)[k - 1])
+
+
+def _covering(level: float) -> Callable[[int], int]:
+    """How many of a number of things must be covered, so that at most `level` of them is not."""
+
+    def covered(count: int) -> int:
+        missed = min(int(level * count) + 1, count)
+        while missed > 0 and missed / count > level:
+            missed -= 1
+        return count - missed
+
+    return covered
 
 
 def _check_region(region: Any) -> None:
@@ -478,13 +520,7 @@ class ImageMiscoverage:
     def critical(self, criticals: Any, level: float) -> float:
         """The smallest λ that misses at most `level` of the pixels."""
 
-        def covered(count: int) -> int:
-            missed = min(int(level * count) + 1, count)
-            while missed > 0 and missed / count > level:
-                missed -= 1
-            return count - missed
-
-        return _smallest(criticals, self.region, covered)
+        return _smallest(criticals, self.region, _covering(level))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from weakref import ref
 
 from setpoint._check import number
 from setpoint.controller import Controller, Risk, filled, new_group, step_params
-from setpoint.correction import Correction
+from setpoint.correction import Correction, Rescores
 from setpoint.errors import InputError, LossError
-from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration
+from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration, turns
 from setpoint.recursion import Ledger, Link, Memory, Recursion, recursion
 from setpoint.sets.family import (
     Draws,
@@ -52,6 +52,7 @@ __all__ = [
     "Stage",
     "plan",
     "scalar",
+    "staged",
     "support_of",
 ]
 
@@ -59,7 +60,8 @@ __all__ = [
 class Stage(NamedTuple):
     """A correction with its numbers: `predict` and `learn` take `params` first.
 
-    The family of sets reads the first `width` of the `size` numbers of a base.
+    The family of sets reads the first `width` of the `size` numbers of a base. `annex` numbers come
+    into being once the first number of a memory is positive.
     """
 
     params: Memory
@@ -67,6 +69,41 @@ class Stage(NamedTuple):
     learn: Any
     width: int
     size: int
+    annex: int
+
+    def based(self, state: State, row: Any, waiting: float) -> tuple[Memory, Memory]:
+        """What is remembered once a row is shown, and its base."""
+        base = [0.0] * self.size
+        memory = self.predict(
+            self.params, state.memory, state.table, state.annex, row, waiting, base
+        )
+        return memory, tuple(base)
+
+    def taught(self, state: State, base: Memory, y: float) -> None:
+        """Lets a state learn from a label."""
+        memory = self.learn(self.params, state.memory, state.table, state.annex, base, y)
+        if len(memory) != len(state.memory):
+            _check_memory(memory, len(state.memory), "the correction")
+        state.memory = memory
+        if self.annex and memory[0] > 0.0 and not state.annex:
+            state.annex = [0.0] * self.annex
+
+
+class Rescoring(NamedTuple):
+    """A correction of label sets, as steps call it."""
+
+    params: Memory
+    predict: Any
+    learn: Any
+    width: int
+
+    def based(self, state: State, reading: Any, waiting: float) -> Any:
+        """What is remembered once a row is shown, and its base."""
+        return self.predict(self.params, state.memory, state.table, reading, waiting)
+
+    def taught(self, state: State, base: Any, y: Any) -> None:
+        """Lets a state learn from a label."""
+        state.memory = self.learn(self.params, state.memory, state.table, base, y)
 
 
 class Rules(NamedTuple):
@@ -163,7 +200,7 @@ class Plan(NamedTuple):
     learn: Any
     drop: Any
     read: Any
-    stage: Stage | None
+    stage: Stage | Rescoring | None
     draws: bool
     counts: bool
     at_once: bool
@@ -210,9 +247,7 @@ class Plan(NamedTuple):
         if window is not None:
             weighed = window.weigh(base, y)
         if stage is not None:
-            memory = stage.learn(stage.params, state.memory, state.table, base, y)
-            _check_memory(memory, len(state.memory), "the correction")
-            state.memory = memory
+            stage.taught(state, base, y)
         state.position = position
         if moved:
             state.groups.update(moved)
@@ -304,6 +339,8 @@ def _plan(controller: Controller) -> Plan:
                 f"the risk {risk.name} has no step rule yet: give step=steps.Fixed(γ), or let "
                 "setpoint.burn_in choose γ from past predictions and labels"
             )
+        if turns(risk.loss, risk.level):
+            _check_turn(controller, risk)
     sets, stage = controller.sets, controller.correction
     _try_out(controller)
     counts = all(isinstance(risk.loss, Counts) for risk in controller.risks)
@@ -318,7 +355,7 @@ def _plan(controller: Controller) -> Plan:
         learn,
         drop,
         reader.read,
-        None if stage is None else _staged(controller, stage),
+        None if stage is None else staged(controller, stage),
         isinstance(sets, Draws) and sets.draws,
         counts,
         any(isinstance(r.step, Accounts) and r.step.two_sided for r in controller.risks),
@@ -361,20 +398,46 @@ def _refusal(controller: Controller) -> str | None:
     return None
 
 
-def _staged(controller: Controller, stage: Correction) -> Stage:
+def _check_turn(controller: Controller, risk: Risk) -> None:
+    """A loss that rises again where sets are too large is held only where it falls."""
+    stretch, sets = controller.stretch, controller.sets
+    why = (
+        f"{risk.name} rises again where the set is too large, and at the full set it is above the "
+        f"level {risk.level:g}: θ would run there and stay"
+    )
+    lifted = len(controller.risks) > 1 and controller.combine.anti_windup is not None
+    if stretch.move is not None or lifted:
+        raise InputError(
+            f"{why}; its bounds keep λ from there, but not with a stretch that moves or with "
+            "anti_windup: leave these out"
+        )
+    top, highest = (None if risk.bounds is None else risk.bounds[1]), sets.bounds()
+    open_end = inf if highest is None else stretch.inverse(highest[1], stretch.init())
+    if top is None or top >= open_end:
+        raise InputError(
+            f"{why}. Give bounds=(m, M) with M where it is least, below {open_end:g}, or let "
+            "setpoint.burn_in find them from past predictions and labels; got "
+            f"bounds={risk.bounds}"
+        )
+
+
+def staged(controller: Controller, stage: Correction | Rescores) -> Stage | Rescoring:
     """A correction as steps call it, tried once."""
+    if isinstance(stage, Rescores):
+        return Rescoring(stage.params, stage.predict, stage.learn, len(stage.gives))
     params, name = (*stage.params, *support_of(controller)), type(stage).__name__
-    first, (rows, width) = tuple(stage.init()), stage.table
-    table = [[0.0] * width for _ in range(rows)]
+    (memory, table), base = stage.init(), [0.0] * stage.base
+    first, annex = tuple(memory), [0.0] * stage.annex
     row = next(filter(stage.sound, _sample_rows(len(stage.columns))), None)
     if row is None:
         raise InputError(f"{name}.sound takes none of the rows that are tried, such as (0, 1, 1)")
-    memory, base = _tried(stage, stage.predict, params, first, table, row, 0.0)
-    _check_memory(memory, len(first), name)
-    if not isinstance(base, tuple) or len(base) < len(stage.gives):
+    if len(base) < len(stage.gives):
         raise InputError(f"a base of {name} must begin with {', '.join(stage.gives)}, got {base!r}")
-    _check_memory(_tried(stage, stage.learn, params, memory, table, base, 0.5), len(first), name)
-    return Stage(params, stage.predict, stage.learn, len(stage.gives), len(base))
+    memory = _tried(stage, stage.predict, params, first, table, annex, row, 0.0, base)
+    _check_memory(memory, len(first), name)
+    after = _tried(stage, stage.learn, params, memory, table, annex, tuple(base), 0.5)
+    _check_memory(after, len(first), name)
+    return Stage(params, stage.predict, stage.learn, len(stage.gives), len(base), stage.annex)
 
 
 def _sample_rows(columns: int) -> list[Memory]:
@@ -398,7 +461,8 @@ def scalar(controller: Controller) -> bool:
     rules = [whole.sound, stretch.phi, controller.combine.rule]
     rules += [rule for family in families for rule in (family.ends, family.score)]
     rules += [] if stretch.move is None else [stretch.move]
-    rules += [] if stage is None else [stage.predict, stage.learn, stage.sound]
+    if isinstance(stage, Correction):
+        rules += [stage.predict, stage.learn, stage.sound]
     for risk in controller.risks:
         if risk.step is None or not isinstance(risk.loss, Counts):
             return False
@@ -433,7 +497,7 @@ def _rules_of(controller: Controller, counts: bool) -> Rules:
         members=members,
         nested=isinstance(sets, Members) and sets.nested,
         ends=tuple([family.ends for family in families]) if pure else None,
-        sound=(stage or whole_of(sets)).sound if pure else None,
+        sound=controller.reader.sound if pure else None,
         predict=None if stage is None else stage.predict,
         learn=None if stage is None else stage.learn,
     )
@@ -466,6 +530,7 @@ def _link(controller: Controller, place: int, counts: bool) -> Link:
         isinstance(step, Scored) and step.scored,
         risk.unjudged == "zero",
         member,
+        turns(risk.loss, risk.level),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["Phased", "PixelSpread", "Probabilities", "QuantileGrid", "Quantiles", "Spread"]
+__all__ = ["PixelSpread", "Probabilities", "QuantileGrid", "Quantiles", "Row", "Spread"]
 
 
 class Quantiles(NamedTuple):
@@ -40,18 +40,20 @@ class Spread(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Phased:
-    """A prediction and the phase of its row in the season, for `correction.Intervals`.
+class Row:
+    """A prediction and what is known of its row, for `correction.Intervals`.
 
-    The phase is a whole number and counts modulo the period: the hour of a time stamp, or the
-    number of hours since any day. It is needed where rows can be missing.
+    `phase` is the place of the row in time, a whole number of steps: hours since any day, or the
+    hour itself where the period is 24. It is needed where rows can be missing. `features` are by
+    name, or in the order in which the controller names them.
 
-    >>> Phased((10.0, 14.0), 23)
-    Phased(prediction=(10.0, 14.0), phase=23)
+    >>> Row((10.0, 14.0), phase=23)
+    Row(prediction=(10.0, 14.0), phase=23, features=None)
     """
 
     prediction: Any
-    phase: float
+    phase: float | None = None
+    features: Any = None
 
 
 class PixelSpread(NamedTuple):

@@ -12,11 +12,20 @@ import numpy as np
 
 from setpoint._check import confidence, is_missing, number, one_by_one, positive, whole
 from setpoint.controller import Controller, Risk
-from setpoint.correction import Intervals
+from setpoint.correction import Intervals, Labels
 from setpoint.errors import InputError
-from setpoint.losses import Calms, Keeps, Miscoverage, Misses, declaration
-from setpoint.plan import support_of
+from setpoint.losses import (
+    Calms,
+    FalseNegatives,
+    Keeps,
+    Miscoverage,
+    Misses,
+    declaration,
+    turns,
+)
+from setpoint.plan import staged
 from setpoint.sets import (
+    Classed,
     Cumulative,
     Draws,
     Family,
@@ -30,6 +39,7 @@ from setpoint.sets import (
     Widen,
 )
 from setpoint.sets.family import member_of
+from setpoint.sets.frames import host
 from setpoint.state import State
 from setpoint.steps import Account, Accounts, Fixed
 from setpoint.stretches import ErrorAdaptive, ScoreAdaptive, Tracking, clip_bounds
@@ -62,9 +72,11 @@ def intervals(
     *,
     risk: Risk | Sequence[Risk] | None = None,
     recentre: bool = True,
-    means: int = 1,
-    period: int = 0,
-    support: tuple[float, float] = (-inf, inf),
+    period: int | None = None,
+    features: Iterable[str] = (),
+    categories: Mapping[str, Iterable[Any]] | None = None,
+    support: tuple[float, float] | str | None = "learnt",
+    whole_numbers: bool = False,
     limit: float = 10.0,
     steadiness: float = 0.15,
     two_sided: bool = False,
@@ -81,10 +93,19 @@ def intervals(
     risk
         Another loss and level to hold instead of coverage, or several. Step and start are the
         budget's, and so are the bounds.
-    recentre, means, period, support
-        As for `correction.Intervals` and `sets.Multiplied`. Intervals may leave the centre of the
-        forecast; with `recentre=False` they always hold it. `period` is the season in rows, such
-        as 24, and 0 is none; `find_period` finds one.
+    recentre
+        Intervals may leave the centre of the forecast; with `recentre=False` they always hold it.
+    period
+        The season in rows, such as 24; 0 is none. By default one is found, or none is used.
+    features, categories
+        The names of what is known of each row when it is predicted, and of those that are no
+        quantities the values: see `correction.Intervals` and `docs/features.md`.
+    support
+        The values that y can take, such as (0, inf): the full set. By default an end that at least
+        five actual values hit and none passed cuts the intervals, and never the unlimited ones;
+        None leaves them as they are.
+    whole_numbers
+        Whether y is a count: intervals then end on whole numbers.
     limit
         How much may be lost beyond what was asked before the full set is shown.
     steadiness
@@ -106,8 +127,15 @@ def intervals(
     budget = _budget(risk, miss_level(coverage), account)
     loss, level = budget[0].loss, miss_level(coverage)
     shape = loss.missed(budget[0].level) if isinstance(loss, Misses) else level
-    stage = Intervals(level=shape, recentre=recentre, means=means, period=period)
-    return Controller(Multiplied(support), budget, correction=stage)
+    if isinstance(support, str) and support != "learnt":
+        raise InputError(f'support must be a pair of numbers, "learnt" or None, got {support!r}')
+    named: Any = {"features": features, "categories": categories or ()}
+    stage = Intervals(
+        shape, recentre, period, learns_support=support == "learnt", grid=float(whole_numbers),
+        **named,
+    )  # fmt: skip
+    line = (-inf, inf) if support is None or isinstance(support, str) else support
+    return Controller(Multiplied(line), budget, correction=stage)
 
 
 def around(coverage: float = 0.9, *, limit: float = 20.0, steadiness: float = 0.15) -> Controller:
@@ -153,7 +181,7 @@ def start_from(
     >>> rng, days = np.random.default_rng(0), np.repeat(np.arange(40), 50)
     >>> scale = 10.0 ** rng.uniform(-3, 3, 40)[days]
     >>> forecast = {"lower": -scale, "upper": scale}
-    >>> past = sp.Tape.from_arrays(forecast, scale * (1.0 + rng.normal(size=2000)), id=days)
+    >>> past = sp.Tape.from_arrays(forecast, scale * (1.0 + rng.normal(size=2000)), series=days)
     >>> trace = sp.replay(sp.intervals(), past)
     >>> stream = sp.Stream(sp.start_from(sp.intervals(), trace.states))
     >>> interval = stream.predict((-5.0, 5.0))  # forecasts of this kind are too low
@@ -226,25 +254,30 @@ def label_sets(
     coverage: float = 0.9,
     *,
     sets: Family | None = None,
-    risk: Risk | None = None,
+    risk: Risk | Sequence[Risk] | None = None,
     limit: float = 10.0,
-    steadiness: float = 0.15,
+    steadiness: float | None = None,
     never_empty: bool = False,
 ) -> Controller:
-    """Label sets, or any sets with one λ, that adjust themselves under the same budget.
+    """Label sets that adjust themselves: no step size, no past data, no number of classes.
+
+    A correction learns how far the probabilities can be believed, and which classes are missed too
+    often; a budget keeps the losses, as for `intervals`. It takes the form that fits: ranks of
+    log p for one true label, of log odds for several, and `stretches.Tracking` for other sets with
+    one λ, such as images.
 
     Parameters
     ----------
     coverage
         The share of labels that the sets are to hold.
     sets
-        The family, by default `sets.Threshold()`; also several labels and images, with the risk
-        that belongs to them.
+        The family, by default `sets.Threshold()`, or `sets.Multilabel()` where the risk is
+        `losses.FalseNegatives`. Name it to name the classes, and for images.
     risk, limit, steadiness
-        As for `intervals`.
+        As for `intervals`. By default 0.4 where scores are ranked, 0.15 for other sets.
     never_empty
-        Whether the likeliest class is in every set. What is guaranteed stays: more labels never
-        make more misses.
+        Whether every set has a label: the likeliest, once the probabilities are corrected. What is
+        guaranteed stays: more labels never make more misses.
 
     Examples
     --------
@@ -253,12 +286,24 @@ def label_sets(
     >>> len(stream.predict([0.7, 0.2, 0.1]))
     3
     """
-    account = Account(limit, steadiness, share=2.0, ease=5.0, ahead=2.0, wall=2)
-    budget = _budget(risk, miss_level(coverage), account)
-    family: Any = sets or Threshold()
+    loss: Any = risk.loss if isinstance(risk, Risk) else None
+    family: Any = sets
+    if sets is None:
+        family = Multilabel() if isinstance(loss, FalseNegatives) else Threshold()
     if never_empty:
         family = _never_empty(family)
-    return Controller(family, budget, Tracking())
+    counts = loss is None or isinstance(loss, Misses)
+    ranked = isinstance(family, Classed) and (
+        counts or (isinstance(loss, Calms) and family.several)
+    )
+    gain = (0.4 if ranked else 0.15) if steadiness is None else steadiness
+    account = Account(limit, gain, share=2.0, ease=5.0, ahead=2.0, wall=2)
+    budget = _budget(risk, miss_level(coverage), account)
+    if not ranked:
+        return Controller(family, budget, Tracking())
+    (held,) = budget
+    level = held.loss.missed(held.level) if counts else held.level
+    return Controller(family, budget, correction=Labels(level, family.several))
 
 
 def _never_empty(family: Any) -> Any:
@@ -391,7 +436,14 @@ def burn_in(
         bounds = risk.bounds
         if bounds is None and sets.bounds() is None:
             bounds = (_theta(-reach * span), _theta(reach * span))
-        lam = _calm(family, risk, past, criticals)
+        if turns(risk.loss, risk.level):
+            most = inf if risk.bounds is None else _lam(risk.bounds[1])
+            least, lam = _turning(family, risk, past, most)
+            if risk.bounds is None:
+                low = _theta(family.bounds()[0]) if bounds is None else bounds[0]
+                bounds = low, _theta(least)
+        else:
+            lam = _calm(family, risk, past, criticals)
         start = _theta(lam) if risk.start is None else risk.start
         if risk.start is None and bounds is not None:
             start = min(max(start, bounds[0]), bounds[1])
@@ -406,6 +458,9 @@ def burn_in(
     def _theta(lam: float) -> float:
         return stretch.inverse(lam, stretch.init())
 
+    def _lam(theta: float) -> float:
+        return float(stretch.phi(stretch.params, stretch.init(), theta))
+
     judged = zip(controller.owners, controller.risks, strict=True)
     filled = [fill(risk, member_of(sets, member), rows) for member, risk in judged]
     return replace(controller, stretch=stretch, risks=tuple(filled))
@@ -417,20 +472,20 @@ def _rows(
     """Every labelled step as the family reads it, corrected where there is a correction."""
     sets: Any = controller.sets
     rows, draws = [], isinstance(sets, Draws) and sets.draws
-    stage, reader = controller.correction, controller.reader
-    begun = controller.init()
-    memory, table = begun.memory, begun.table
-    params = () if stage is None else (*stage.params, *support_of(controller))
+    reader, begun = controller.reader, controller.init()
+    stage = controller.correction
+    steps = None if stage is None else staged(controller, stage)
     for serial, (prediction, label) in enumerate(zip(past, outcomes, strict=True)):
         if is_missing(label):
             continue
         reading, y = reader.read(prediction), sets.label(label)
         if draws:
             reading = sets.draw(reading, serial)
-        if stage is not None:
-            memory, reading = stage.predict(params, memory, table, reading, 0.0)
-            memory = stage.learn(params, memory, table, reading, y)
-        rows.append((reading if stage is None else reading[: len(stage.gives)], y))
+        if steps is not None:
+            begun.memory, reading = steps.based(begun, reading, 0.0)
+            steps.taught(begun, reading, y)
+            reading = reading[: steps.width]
+        rows.append((reading, y))
     return rows
 
 
@@ -497,6 +552,41 @@ def _calm(
 
     place = bisect_left(criticals, True, key=beyond)
     return criticals[min(max(place - grows, 0), len(criticals) - 1)]
+
+
+def _turning(
+    sets: Any, risk: Risk, rows: Sequence[tuple[Any, Any]], most: float
+) -> tuple[float, float]:
+    """The λ at which the mean loss was least, and the smallest that kept it at its level."""
+    if isinstance(sets, Remembers):
+        raise InputError(
+            f"where {risk.name} is least under a window of scores depends on the window: give "
+            "bounds=(m, M)"
+        )
+    found = _every_critical(sets, rows)
+    _, full = sets.bounds() or (-inf, inf)
+    found = found[(abs(found) < float_info.max) & (found <= most) & (found < full)]
+    if not len(found):
+        raise InputError(f"no past row tells where {risk.name} is least: give more of them")
+    lams = np.unique(np.quantile(found, np.linspace(0.0, 1.0, 101), method="lower")).tolist()
+    means = [_mean_loss(sets, risk, rows, lam) for lam in lams]
+    place = int(np.argmin(means))
+    if means[place] > risk.level:
+        raise InputError(
+            f"the level of {risk.name} is out of reach: on the past rows it is {means[place]:.4g} "
+            f"or more, and the level must not be below that, got {risk.level:g}"
+        )
+    first = next(lam for lam, mean in zip(lams, means, strict=True) if mean <= risk.level)
+    return lams[place], first
+
+
+def _every_critical(sets: Any, rows: Sequence[tuple[Any, Any]]) -> np.ndarray[Any, Any]:
+    """The critical values of all rows; of each part of y, where it has several."""
+    if not isinstance(sets, Shares):
+        return np.array(_criticals(sets, rows))
+    parts = (np.ravel(host(sets.criticals(*row))).astype(np.float64) for row in rows)
+    known = (np.sort(part[part == part]) for part in parts)
+    return np.concatenate([part[:: len(part) // 1000 + 1] for part in known])  # a frame has many
 
 
 def _mean_loss(sets: Any, risk: Risk, rows: Sequence[tuple[Any, Any]], lam: float) -> float:

@@ -78,6 +78,8 @@ class Link(NamedTuple):
     memory; `zero` says that such a step counts as a loss of 0. `score(base, y)` is the critical
     value of y, for a step rule that asks for it (`scored`) and for the stretch. `book` has the
     rules of one that keeps a book of what waits, else None. `member` is the set that it judges.
+    `turns` says that the loss rises again where sets are too large: above M the set at M is shown,
+    not the full one.
     """
 
     judge: Any
@@ -88,6 +90,7 @@ class Link(NamedTuple):
     scored: bool = False
     zero: bool = False
     member: int = 0
+    turns: bool = False
 
 
 class Recursion(NamedTuple):
@@ -210,12 +213,13 @@ def _looking(link: Link, phi: Any, place: int, split: bool, alone: bool, rest: A
 
     Where there are several members, what is above and what is below are told of each risk.
     """
-    ask = link.book.ask if link.book is not None else None
+    ask, turns = link.book.ask if link.book is not None else None, link.turns
 
     def look(each: Any, params: Any, risks: Any, memory: Memory) -> Any:
         _, bottom, top, _, step_params = each[0]
         risk, habit = risks[0], 0.0
         press, book = risk[0], risk[8]
+        press = top if turns & (press > top) else press
         above, below = press > top, press < bottom
         if ask is not None:
             book, press, habit = ask(step_params, press, book)
@@ -362,7 +366,7 @@ def _leaving(link: Link, split: bool, rest: Any) -> Any:
 
 def _judging(link: Link, stretch_scored: bool) -> Any:
     """The loss of one risk, and where the risk stands after it."""
-    judge, step, score, book, grows, scored, zero, _ = link
+    judge, step, score, book, grows, scored, zero, *_ = link
     settled = book.settled if book is not None else None
     dropped = book.dropped if book is not None else None
     least = book.least if book is not None else None

@@ -40,7 +40,7 @@ _PARTS = {
         *(stretches.ErrorAdaptive, stretches.Tracking),
     ),
     "combine": (combine.Max, combine.Mean),
-    "correction": (correction.Intervals,),
+    "correction": (correction.Intervals, correction.Labels),
     "regions": (regions.Whole, regions.Centre, regions.Mask),
 }
 _known: dict[str, dict[str, type]] = {
@@ -241,10 +241,11 @@ def _names(names: Any) -> str:
 def from_toml(text: str) -> Controller:
     """The controller that a TOML text describes."""
     try:
-        described = tomllib.loads(text)
+        return from_dict(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise SpecError(f"not TOML: {error}") from error
-    return from_dict(described)
+    except RecursionError:
+        raise SpecError("the TOML is nested too deep for a controller") from None
 
 
 def to_toml(controller: Controller) -> str:

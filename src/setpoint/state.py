@@ -18,8 +18,9 @@ COUNTS = ("full", "empty", "torn", "missing", "dropped", "expired", "inherited",
 class State:
     """What survives a step.
 
-    `position` is what the recursion moves: the risks and the memory of the stretch. `memory` and
-    `table` are those of the correction; `sets` is the family at work, if it is one with a window,
+    `position` is what the recursion moves: the risks and the memory of the stretch. `memory`,
+    `table` and `annex`, empty until it is needed, are those of the correction, the table a list of
+    floats or what the correction `kept`; `sets` is the family at work, if it is one with a window,
     else None. Since the segment began: `full` and `empty` count the labels whose set the safeguard
     chose, `torn` those where one risk asked for the full set while another was below its lower
     bound; `missing`, `dropped` and `expired` count the predictions that were never judged; `peak`
@@ -28,7 +29,17 @@ class State:
     `groups` has where each risk stands in each group of rows that was ever named.
     """
 
-    __slots__ = ("fresh", "groups", "memory", "position", "sets", "table", "terms", *COUNTS)
+    __slots__ = (
+        "annex",
+        "fresh",
+        "groups",
+        "memory",
+        "position",
+        "sets",
+        "table",
+        "terms",
+        *COUNTS,
+    )
 
     full: int
     empty: int
@@ -44,12 +55,14 @@ class State:
         position: Any,
         terms: tuple[Any, ...],
         memory: Memory = (),
-        table: list[list[float]] | None = None,
+        table: Any = None,
+        annex: list[float] | None = None,
         sets: Any = None,
     ) -> None:
         self.position = position
         self.memory = memory
-        self.table = [] if table is None else table
+        self.table: Any = [] if table is None else table
+        self.annex = [] if annex is None else annex
         self.sets = sets
         self.groups: dict[Id, Any] = {}
         self.begin(0, terms)
@@ -99,7 +112,8 @@ class State:
     def copy(self) -> "State":
         """A state that shares nothing with this one."""
         twin = self._twin()
-        twin.table, twin.groups = [list(row) for row in self.table], dict(self.groups)
+        twin.table, twin.annex = self.table.copy(), list(self.annex)
+        twin.groups = dict(self.groups)
         if self.sets is not None:
             twin.sets = self.sets.copy()
         return twin
@@ -114,7 +128,7 @@ class State:
     def shape(self) -> tuple[Any, ...]:
         """How many numbers it has where."""
         risks = [(len(risk.loss), len(risk.step)) for risk in self.risks]
-        table = len(self.table), len(self.table[0]) if self.table else 0
+        table = len(self.table) if type(self.table) is list else None
         return risks, len(self.stretch), len(self.memory), table, self.sets is None
 
 

@@ -18,12 +18,15 @@ from setpoint import _state_file, spec
 from setpoint._check import choice, interval, is_missing, one_by_one, whole
 from setpoint.alarms import Alarm, Watch
 from setpoint.controller import Controller, begin, described, matching, memory_of
+from setpoint.correction import Explains
+from setpoint.correction.explanation import Explanation, factor_of
+from setpoint.correction.rules import Base
 from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
 from setpoint.plan import MOST_GROUPS, TWO_SIDED, plan
 from setpoint.receipts import Id, Info, Receipt, Receipts, checked_groups, checked_id, labelled
 from setpoint.sets import Interval
-from setpoint.sets.family import Measured
+from setpoint.sets.family import Measured, with_features
 from setpoint.state import COUNTS, State, flat
 from setpoint.steps import Accounts
 from setpoint.summary import RECENT, Recent, StreamSummary, summarise
@@ -139,13 +142,22 @@ class Stream:
     # A step
 
     def predict(
-        self, prediction: Any, id: Id | None = None, groups: Iterable[Id] | None = None
+        self,
+        prediction: Any,
+        id: Id | None = None,
+        groups: Iterable[Id] | None = None,
+        *,
+        features: Any = None,
     ) -> Any:
         """The set for a prediction; it waits for its label under `id`, or a generated number.
 
         `groups` names the groups that its row belongs to, such as ("hour=8", "rain"). The risks
-        are held in each of them too; a group begins when it is first named.
+        are held in each of them too; a group begins when it is first named. `features` are what is
+        known of this row, by name or in order, for a controller that asks for them:
+        `intervals(features=[…])`.
         """
+        if features is not None:
+            prediction = with_features(prediction, features)
         receipts, state = self._receipts, self._state
         _, numbers, aim, _, _, read, stage, draws, _, at_once, *_ = self._plan
         position, others, oldest, moved = state.position, 0, None, None
@@ -163,9 +175,8 @@ class Stream:
             reading = self._sets.draw(reading, name)
         given = reading
         if stage is not None:
-            params, predict, _, width, _ = stage
-            memory, reading = predict(params, memory, state.table, reading, others)
-            given = reading[:width]
+            memory, reading = stage.based(state, reading, others)
+            given = reading[: stage.width]
         if groups is None:
             entries: Any = ()
             position, lam, leader, habits = aim(numbers, position)
@@ -233,18 +244,32 @@ class Stream:
         return value
 
     def issue(
-        self, prediction: Any, id: Id | None = None, groups: Iterable[Id] | None = None
+        self,
+        prediction: Any,
+        id: Id | None = None,
+        groups: Iterable[Id] | None = None,
+        *,
+        features: Any = None,
     ) -> Receipt:
         """As `predict`, but returns the receipt, with the id to answer and the λ behind the set."""
-        self.predict(prediction, id, groups)
+        self.predict(prediction, id, groups, features=features)
         return next(reversed(self._receipts.waiting.values()))
 
-    def peek(self, prediction: Any, ahead: int = 0, groups: Iterable[Id] | None = None) -> Any:
+    def peek(
+        self,
+        prediction: Any,
+        ahead: int = 0,
+        groups: Iterable[Id] | None = None,
+        *,
+        features: Any = None,
+    ) -> Any:
         """The set `predict` would show now, without waiting for a label.
 
         `ahead` says how many predictions come before it, which only the chance of a randomised
         family depends on.
         """
+        if features is not None:
+            prediction = with_features(prediction, features)
         reading, stage = self.read(prediction, self._receipts.serial + ahead), self._plan.stage
         given, lam = reading if stage is None else reading[: stage.width], self.lam
         if groups is not None:
@@ -259,8 +284,7 @@ class Stream:
         if made.draws:
             reading = self._sets.draw(reading, id)
         if made.stage is not None:
-            params, predict, _, _, _ = made.stage
-            _, reading = predict(params, state.memory, state.table, reading, 0)
+            _, reading = made.stage.based(state, reading, 0)
         return reading
 
     def update_many(self, labels: Mapping[Id, Any] | Iterable[tuple[Id, Any]]) -> dict[Id, Any]:
@@ -343,6 +367,33 @@ class Stream:
     def receipt(self, id: Id | None = None) -> Receipt:
         """What waits under an id, or the only one; if none waits, the error of `update`."""
         return self._receipts.find(id)
+
+    def explain(self, id: Id | None = None) -> Explanation:
+        """Why the interval of a prediction that waits is as it is; print it.
+
+        >>> import setpoint as sp
+        >>> stream = sp.Stream(sp.intervals(features=["hour"]))
+        >>> for t in range(300):
+        ...     _ = stream.predict((9.0, 11.0), features=[t % 24])
+        ...     _ = stream.update(12.0 + (0.5 if t % 24 < 12 else 2.0) * (-1) ** t)
+        >>> interval = stream.predict((9.0, 11.0), features={"hour": 20})
+        >>> why = stream.explain()
+        >>> why.forecast, round(why.moved), why.size > why.usual
+        (10.0, 2, True)
+        """
+        stage: Any = self._controller.correction
+        if not isinstance(stage, Explains):
+            raise InputError("only intervals with a correction are explained, as intervals() makes")
+        receipt, state = self._receipts.find(id), self._state
+        if not isinstance(receipt.shown, Interval):
+            raise InputError(f"one interval is explained, and several were shown: {receipt.shown}")
+        base = Base(*receipt.prediction[: len(Base._fields)])
+        known, parts = stage.learnt(state), stage.parts(state, receipt.prediction)
+        return Explanation(
+            receipt.id, base.middle, receipt.shown.lower, receipt.shown.upper, base.centre,
+            base.expected, parts, base.expected - sum(part.moves for part in parts), base.scale,
+            known.usual, known.given, factor_of(receipt.lam), state.risks[0].theta,
+        )  # fmt: skip
 
     @property
     def pending(self) -> dict[Id, Receipt]:
@@ -503,7 +554,8 @@ class Stream:
         is still judged and counted, and teaches nothing.
         """
         state, first = self._state, self._controller.init()
-        state.memory, state.table, state.sets = first.memory, first.table, first.sets
+        state.memory, state.table, state.annex = first.memory, first.table, first.annex
+        state.sets = first.sets
         state.position = state.position[0], first.position[1]
         self._receipts.former = frozenset(self._receipts.waiting)
         self._adopt(self._controller)
@@ -590,7 +642,8 @@ class Stream:
                 **{name: getattr(state, name) for name in (*COUNTS, "fresh", "terms", "memory")},
                 "stretch": state.stretch,
             },
-            "table": np.array(state.table) if state.table else None,
+            "table": _state_file.table_content(state),
+            "annex": np.array(state.annex) if state.annex else None,
             "window": None if state.sets is None else np.array(state.sets.memory),
             "groups": list(state.groups),
             "group_risks": np.array(list(map(flat, state.groups.values())))

@@ -267,7 +267,8 @@ class ScoreAdaptive(_Adaptive):
 class ErrorAdaptive(_Adaptive):
     """An offset that follows the scores, more so after a loss far from its level.
 
-    As `ScoreAdaptive`, with the score's part multiplied by exp(β_loss·|l − r|).
+    After each step, memory ← clip(memory + β_score·exp(β_loss·|l − r|)·sign(l − r)·|s − λ|, low,
+    high), where s is the signed distance of y from the nearer end of the uncalibrated interval.
 
     Parameters
     ----------
@@ -276,7 +277,9 @@ class ErrorAdaptive(_Adaptive):
     low, high, inner
         As for `ScoreAdaptive`.
     reading
-        As for `ScoreAdaptive`, or "later": β_score·(exp(β_loss·|l − r|) − 1)·sign(l − r)·|s − λ|,
+        "authors", as in the code behind the printed figures: the distance |s − λ| of y from the
+        shown end, with the sign of l − r. "paper": the score s in its place, as the text has it,
+        which is worse on all of the paper's data sets. "later": with exp(…) − 1 in place of exp(…),
         as in the authors' later code.
 
     Examples
@@ -285,6 +288,9 @@ class ErrorAdaptive(_Adaptive):
     >>> memory = stretch.move(stretch.params, stretch.init(), 0.9, 2.0, 0.0)
     >>> round(stretch.phi(stretch.params, memory, 0.5), 6)
     0.718835
+    >>> shrunk = stretch.move(stretch.params, memory, -0.1, 0.5, 0.7)
+    >>> shrunk < memory
+    True
     """
 
     score: float
@@ -292,7 +298,7 @@ class ErrorAdaptive(_Adaptive):
     low: float | None = None
     high: float | None = None
     inner: Inner = Identity()
-    reading: str = "paper"
+    reading: str = "authors"
 
     scored = True
 

@@ -36,8 +36,13 @@ _SAID = {
     "below": "ends lie {:.4g} below",
     "above": "{:.4g} above",
     "given": "the width that the model gave counts for {:.0%}",
+    "sharpness": "probabilities are taken to the power {:.2f}",
+    "model": "as the model gave them they count for {:.0%}",
+    "balance": "offsets of classes lie {:.2f} apart",
     "period": "the season has {:,} rows",
     "season": "it moves labels by about {:.4g}",
+    "least": "no label lies below {:.6g}",
+    "most": "no label lies above {:.6g}",
 }
 """What a correction has learnt, in words; other names stand for themselves."""
 
@@ -94,7 +99,7 @@ class StreamSummary(_Table):
     recent_risks: tuple[float, ...]
     width: float | None
     full: float
-    learnt: Mapping[str, float]
+    learnt: Mapping[str, Any]
     usefulness: Usefulness | None
     measure: str = "width"
     groups: GroupCertificates = field(default_factory=GroupCertificates)
@@ -130,7 +135,7 @@ class StreamSummary(_Table):
             "full": self.full,
             "excess": self.risks[0].excess,
             "budget": self.risks[0].constant_upper if self.risks[0].counted else None,
-            "learnt": dict(self.learnt),
+            "learnt": {name: _plain(value) for name, value in self.learnt.items()},
             "usefulness": None if self.usefulness is None else self.usefulness.as_dict(),
             "groups": len(self.groups),
             "worst_group": next(iter(self.groups.lines(1)), None),
@@ -167,7 +172,7 @@ class StreamSummary(_Table):
         return str(self)
 
 
-def told(learnt: Mapping[str, float]) -> dict[str, str]:
+def told(learnt: Mapping[str, Any]) -> dict[str, str]:
     """What a correction has learnt, in words by its names; nothing before the first label.
 
     >>> list(told({"labels": 8, "bias": -0.5, "given": 0.25, "period": 0}).values())
@@ -175,11 +180,14 @@ def told(learnt: Mapping[str, float]) -> dict[str, str]:
     """
     if not learnt.get("labels", 1):
         return {}
-    names = [name for name in learnt if name != "labels"]
-    if not learnt.get("period", 1):
-        names = [name for name in names if name not in ("period", "season")]
+    left_out = {"labels", "usual", "features"}
+    left_out |= {"period", "season"} if not learnt.get("period", 1) else set()
+    ends = ("least", "most")
+    left_out |= {name for name in ends if learnt.get(name) is None}
+    names = [name for name in learnt if name not in left_out]
     said = {name: _SAID.get(name, f"{name} {{:.4g}}").format(learnt[name]) for name in names}
-    return {name: words.replace("%", " %") for name, words in said.items()}
+    said = {name: words.replace("%", " %") for name, words in said.items()}
+    return said | {f"features.{i}": words for i, words in enumerate(learnt.get("features", ()))}
 
 
 def _came_out(risk: RiskCertificate, recent: float, count: int) -> tuple[str, str]:
@@ -241,7 +249,14 @@ def _usefulness(controller: Controller, recent: Collection[Recent]) -> Usefulnes
     )
 
 
-def learnt_in(controller: Controller, state: State) -> dict[str, float]:
-    """What the correction has learnt in a state, by name; nothing without one."""
+def learnt_in(controller: Controller, state: State) -> dict[str, Any]:
+    """What the correction has learnt in a state, by name; nothing without one.
+
+    `features` has a sentence for each feature that tells something.
+    """
     stage: Any = controller.correction
-    return dict(stage.learnt(state)._asdict()) if isinstance(stage, Explains) else {}
+    if not isinstance(stage, Explains):
+        return {}
+    told = [str(effect) for effect in stage.effects(state)[1:] if effect.tells]
+    known = dict(stage.learnt(state)._asdict())
+    return {**known, "features": told} if told else known

@@ -45,7 +45,7 @@ def rows() -> list[tuple[Any, ...]]:
 def test_a_stream_goes_on_where_calibrate_ended(
     tmp_path: Path, rows: list[tuple[Any, ...]], several: bool
 ) -> None:
-    columns = jobs.Columns("y", lower="low", upper="high", id="site" if several else None)
+    columns = jobs.Columns("y", lower="low", upper="high", series="site" if several else None)
     whole = jobs.calibrate(written(tmp_path / "whole.csv", rows), columns).trace
     jobs.calibrate(written(tmp_path / "half.csv", rows[:HALF]), columns).write(tmp_path / "job")
     lines = []
@@ -54,7 +54,7 @@ def test_a_stream_goes_on_where_calibrate_ended(
         lines.append({**name, "id": number, "prediction": [low, high]})
         lines.append({**name, "id": number, "y": y})
     state = tmp_path / "live.sqlite"
-    result = setpoint("stream", "--state", state, "--from", tmp_path / "job", lines=lines)
+    result = setpoint("stream", "--store", state, "--from", tmp_path / "job", lines=lines)
     assert result.returncode == 0, result.stderr
     answers = list(map(json.loads, result.stdout.splitlines()))
     assert [answer["lower"] for answer in answers[::2]] == whole.lower[HALF:].tolist()
@@ -65,7 +65,7 @@ def test_a_stream_goes_on_where_calibrate_ended(
         assert store.read(id or "").certificate().risks == whole.certificate(id).risks
     # the streams are there now, and --from changes nothing of them
     asked = [{"stream": "north", "certificate": True} if several else {"certificate": True}]
-    again = setpoint("stream", "--state", state, "--from", tmp_path / "job", lines=asked)
+    again = setpoint("stream", "--store", state, "--from", tmp_path / "job", lines=asked)
     (answer,) = map(json.loads, again.stdout.splitlines())
     assert answer["certificate"]["risks"][0]["judged"] == whole.certificate(id).risks[0].judged
 
@@ -94,7 +94,7 @@ def test_a_season_is_handed_over(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_handed_over_is_said(tmp_path: Path, words: Any, said: str) -> None:
-    result = setpoint("stream", "--state", tmp_path / "a.sqlite", *words, lines=[])
+    result = setpoint("stream", "--store", tmp_path / "a.sqlite", *words, lines=[])
     assert result.returncode == 1
     assert said in result.stderr
     assert not (tmp_path / "a.sqlite").exists()
@@ -102,7 +102,7 @@ def test_what_cannot_be_handed_over_is_said(tmp_path: Path, words: Any, said: st
 
 def test_the_label_that_begins_an_alarm_is_answered_with_it(tmp_path: Path) -> None:
     lines = [{"id": n, "prediction": [0, 1], "y": 10.0**n} for n in range(1, 31)]
-    words = ("stream", "--state", tmp_path / "a.sqlite", "--window", 5)
+    words = ("stream", "--store", tmp_path / "a.sqlite", "--window", 5)
     answers = [json.loads(line) for line in setpoint(*words, lines=lines).stdout.splitlines()]
     told = [
         (place, alarm["kind"]) for place, a in enumerate(answers) for alarm in a.get("alarms", [])

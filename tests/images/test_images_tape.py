@@ -305,3 +305,47 @@ def test_the_papers_grids_are_tried_by_default() -> None:
         choose(single, kept, 20)
     with pytest.raises(InputError, match="there are 1 tolerances for 2 risks"):
         choose(sp.Controller(sp.sets.PixelScale(), RISKS), kept, excess=(0.1,))
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.parametrize("account", [False, True])
+def test_false_negatives_of_masks_are_held_live_and_replayed(kind: str, account: bool) -> None:
+    rng = np.random.default_rng(4)
+    scores = rng.beta(0.7, 1.5, (400, 6, 9)).astype(np.float32)
+    masks = (
+        rng.random(scores.shape) < scores ** np.where(np.arange(400) < 200, 1.0, 2.0)[:, None, None]
+    )
+    masks[::17] = False  # nothing to find
+    loss = sp.losses.FalseNegatives()
+    controller = sp.Controller(
+        sp.sets.PixelThreshold(), sp.Risk(loss, 0.1, sp.steps.Fixed(0.05)), sp.stretches.Identity()
+    )
+    if account:
+        controller = sp.label_sets(sets=sp.sets.PixelThreshold(), risk=sp.Risk(loss, 0.1))
+    stream, frames = sp.Stream(controller), FrameTape(sp.sets.PixelThreshold())
+    made = pytest.importorskip("torch").tensor if kind == "torch" else np.asarray
+    losses = []
+    for frame, mask in zip(scores, masks, strict=True):
+        shown = stream.predict(made(frame))
+        left_out = mask & ~(frame >= -shown.lam)
+        losses.append(stream.update(made(mask)))
+        wanted = None if not mask.any() else left_out.sum() / mask.sum()
+        assert losses[-1] == (None if wanted is None else pytest.approx(wanted))
+        frames.add(frame, mask)
+    (claim,) = stream.certificate().risks
+    assert claim.unjudged == 24
+    assert claim.mean == pytest.approx(0.1, abs=0.03)
+    assert claim.status in ("holds", "holds from above")
+    trace = sp.replay(frames.controller(controller), frames.tape())
+    replayed = trace.state.risks[0]
+    assert replayed.theta == pytest.approx(stream.state.risks[0].theta, abs=1e-6)
+    assert replayed.total == pytest.approx(stream.state.risks[0].total, abs=1e-6)
+
+
+def test_frames_without_the_whole_region_tell_no_false_negatives() -> None:
+    frames = FrameTape(sp.sets.PixelThreshold(), regions=(Centre(),))
+    frames.add(np.full((4, 4), 0.5), np.ones((4, 4), bool))
+    risk = sp.Risk(sp.losses.FalseNegatives(), 0.1, sp.steps.Fixed(0.05))
+    controller = frames.controller(sp.Controller(sp.sets.PixelThreshold(), risk))
+    with pytest.raises(InputError, match="reduced to the regions"):
+        sp.replay(controller, frames.tape())

@@ -13,9 +13,9 @@ import pytest
 import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import DataError, InputError, PredictionError, SpecError
-from setpoint.jobs.job import Config, check_work
-from setpoint.jobs.rows import read
+from setpoint.jobs.job import Config, Goal, check_work
 from setpoint.tape.files import write
+from setpoint.tape.rows import read
 
 pa = pytest.importorskip("pyarrow")
 
@@ -29,21 +29,21 @@ TIMED = jobs.Columns("y", point="low", time="when")
 @pytest.mark.parametrize(
     ("change", "columns", "said"),
     [
-        ({}, jobs.Columns("z", point="low"), "no column 'z' for --target; it has 'low', 'high'"),
+        ({}, jobs.Columns("z", point="low"), "no column 'z' for target; it has 'low', 'high'"),
         ({}, jobs.Columns("Y", point="low"), "did you mean 'y'"),
-        ({}, jobs.Columns("y", point="lov"), "no column 'lov' for --point; .* mean 'low'"),
+        ({}, jobs.Columns("y", point="lov"), "no column 'lov' for point; .* mean 'low'"),
         (
             {f"lag {i}": [0.0] * 60 for i in range(40)},
             jobs.Columns("y", point="lag  39"),
             "'lag 11', … and 28 more; did you mean 'lag 39'",
         ),
-        ({"y": ["a"] * 60}, ENDS, "--target must name a column of numbers.* holds 'a' in line 2"),
-        ({"y": ["a"] * 60}, ENDS, "or give the probabilities of a classifier by --probabilities"),
+        ({"y": ["a"] * 60}, ENDS, "target must name a column of numbers.* holds 'a' in line 2"),
+        ({"y": ["a"] * 60}, ENDS, "or give the probabilities of a classifier by probabilities"),
         ({"y": ["10,262.00"] * 60}, ENDS, "'10,262.00' .*without signs between the thousands"),
         ({"low": ["0,5"] * 60}, ENDS, "'0,5' in line 2 .*: write numbers .* point, like 0.5"),
         ({"low": [1.0] * 59 + [""]}, ENDS, "every row needs a prediction.* in line 61"),
         ({"y": [1.0] * 59 + ["inf"]}, ENDS, "must be finite, and 'y' .* holds inf in line 61"),
-        ({"y": [""] * 60}, ENDS, "--target needs labels, and 'y' .* is empty in all 60 rows"),
+        ({"y": [""] * 60}, ENDS, "target needs labels, and 'y' .* is empty in all 60 rows"),
         (
             {"low": ["-inf"] * 60},
             ENDS,
@@ -59,7 +59,7 @@ TIMED = jobs.Columns("y", point="low", time="when")
             TIMED,
             "column of dates or numbers, and 'when' .* holds 'soon' in line 61 .*write dates like",
         ),
-        ({"when": ["2024-01-01"] * 59 + [""]}, TIMED, "'when' .* is empty in line 61"),
+        ({"when": ["2024-01-01"] * 59 + [""]}, TIMED, "'when' .* has none in line 61"),
         ({"when": ["2024-01-01T10:00Z"] * 59 + ["1"]}, TIMED, "holds '1' in line 61"),
         ({"when": ["2024-02-28"] * 59 + ["2024-02-30"]}, TIMED, "holds '2024-02-30' in line 61"),
         (
@@ -89,7 +89,7 @@ def test_the_line_is_the_one_that_an_editor_shows(tmp_path: Path) -> None:
     path.write_text(text)
     line = text.split("\n").index("bad,here") + 1
     with pytest.raises(DataError, match=rf"'bad' in line {line} \(the header is line 1\)"):
-        read(path).numbers("y", "--target")
+        read(path).numbers("y", "target")
     packed = tmp_path / "b.csv.gz"
     packed.write_bytes(gzip.compress(text.encode()))
     assert read(packed).place(2).startswith(f"line {line} ")
@@ -108,7 +108,7 @@ def test_a_label_outside_the_support_is_named_by_its_line(
     path = table(tmp_path / "a.csv", held)
     columns = jobs.Columns("y", lower="low", upper="high", time="when")
     with pytest.raises(DataError, match=r"from 0 to inf, and .* has -2.5 in line 152"):
-        jobs.calibrate(path, columns, jobs.Goal(support=(0.0, np.inf)))
+        jobs.calibrate(path, columns, support=(0.0, np.inf))
 
 
 def test_classes_and_probabilities_that_will_not_do_are_named_by_their_line(
@@ -146,8 +146,6 @@ def test_the_cell_that_keeps_a_column_from_being_dates_is_told(
         (b"", ".jsonl", "is empty: it needs a row"),
         (b"a,a\n1,2\n", ".csv", "names the column 'a' twice"),
         (b"a,b\n1,2\n\n1,2,3\n", ".csv", "line 4 has 3 cells and the header has 2: put cells"),
-        (b'a;b\n1;"2\n3"\n1\n', ".csv", "line 4 has 1 cells and the header has 2"),
-        ("a,b\n1,2\n".encode("utf-16"), ".csv", "is UTF-16 text: .*`iconv -f utf-16 -t utf-8`"),
         (b"PAR1 no", ".parquet", "is damaged or no .parquet file"),
         (b'{"a": 1}\n{"a": 1, "a": 2}\n', ".jsonl", r"a\) was specified twice in row 1"),
         (b"[" * 100_000, ".jsonl", "line 1 is no JSON object .*: correct it or leave it out"),
@@ -166,8 +164,8 @@ def test_the_cell_that_keeps_a_column_from_being_dates_is_told(
         ),
         (b"a,b\n1,2\n", ".csv.gz", "is damaged or no .csv.gz file"),
         (b"a", ".txt", "a file of rows ends in .csv"),
-        (b"a,b\n1,caf\xe9\n", ".csv", r"not UTF-8 text \(byte 0xe9 in line 2\): save it as UTF-8"),
-        (b"a,\xfc\n1,2\n", ".csv", r"not UTF-8 text \(byte 0xfc in line 1\)"),
+        (b'a;b\n1;"2\n3"\n1\n', ".csv", "line 4 has 1 cells and the header has 2"),
+        (b"a,b\n1,\x81\n", ".csv", "neither UTF-8 nor Windows-1252 text: save it as UTF-8"),
     ],
 )
 def test_a_damaged_file_is_refused_in_a_sentence(
@@ -176,13 +174,6 @@ def test_a_damaged_file_is_refused_in_a_sentence(
     path = tmp_path / f"a{suffix}"
     path.write_bytes(content)
     with pytest.raises(DataError, match=said):
-        read(path)
-
-
-def test_a_text_in_another_encoding_is_found_behind_the_first_block(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"a,b\n" + b"1,2\n" * 50_000 + b"3,\xe9\n")
-    with pytest.raises(DataError, match=r"byte 0xe9 in line 50,002"):
         read(path)
 
 
@@ -215,11 +206,8 @@ def test_a_controller_file_that_will_not_do_is_named(
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: jobs.Goal(level=5), "between 0 and 1, both excluded, got 5"),
-        (lambda: jobs.Goal("cover"), "risk must be one of 'coverage', 'mc', got 'cover'"),
-        (lambda: jobs.Goal(gamma=-1.0), "gamma must be greater than 0"),
-        (lambda: jobs.Goal(support=(3.0, 1.0)), "support must have low < high"),
-        (lambda: jobs.Columns("y"), "give one kind, got 0"),
+        (lambda: Goal(coverage=5), "strictly between 0 and 1, got 5"),
+        (lambda: Goal(support=(3.0, 1.0)), "support must have low < high"),
         (lambda: jobs.Columns("y", lower="a", point="b"), "give one kind, got 2"),
         (lambda: jobs.Columns("y", probabilities=("a",)), "two classes or more"),
     ],
@@ -252,7 +240,7 @@ def test_a_report_of_nothing_says_what_to_name(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing is nowhere: name a folder that run"):
         jobs.report(tmp_path / "nothing")
     (tmp_path / "a.csv").write_text("y\n1\n")
-    with pytest.raises(InputError, match=r"is a file: name a folder .* or a file of predictions"):
+    with pytest.raises(InputError, match=r"is a file: name a folder that run or calibrate wrote"):
         jobs.report(tmp_path / "a.csv")
     (tmp_path / "metrics.json").write_text(json.dumps({"job": {}}))
     with pytest.raises(DataError, match=r"must hold rows, metrics.json and controller.toml"):
@@ -302,27 +290,25 @@ def test_a_label_that_is_not_finite_is_named_by_its_line(
 
 def test_the_label_is_no_key_of_its_row(tmp_path: Path, table: Table, world: World) -> None:
     path = table(tmp_path / "a.csv", world(60))
-    with pytest.raises(InputError, match="--target and --time both name 'y'"):
-        jobs.run(path, "y", time="y")
-    with pytest.raises(InputError, match="--target and --id both name 'y'"):
-        jobs.Columns("y", point="low", id="y")
+    with pytest.raises(InputError, match=r"target and .* both name 'y'"):
+        jobs.run(path, jobs.Columns("y", time="y"))
+    with pytest.raises(InputError, match=r"target and .* both name 'y'"):
+        jobs.Columns("y", point="low", series="y")
 
 
-def test_a_burn_in_of_the_papers_rule_needs_labels_and_finite_ends(
+def test_a_burn_in_that_fills_a_controller_in_needs_labels(
     tmp_path: Path, table: Table, world: World
 ) -> None:
-    goal, held = jobs.Goal(rule="paper"), world(300)
+    chosen, held = sp.Controller(sp.sets.Widen(), sp.Risk(sp.losses.Miscoverage(), 0.1)), world(300)
     held["low"][:60], held["high"][:60] = ["-inf"] * 60, ["inf"] * 60
     path = table(tmp_path / "a.csv", held)
-    with pytest.raises(DataError, match="the 50 rows of the burn-in have infinite ends"):
-        jobs.calibrate(path, ENDS, goal)
-    assert jobs.calibrate(path, ENDS, goal, burn_in=100).trace.coverage > 0.7
+    assert jobs.calibrate(path, ENDS, controller=chosen, burn_in=100).trace.coverage > 0.7
     with pytest.raises(DataError, match="a burn-in of 0 rows chooses nothing"):
-        jobs.calibrate(path, ENDS, goal, burn_in=0)
+        jobs.calibrate(path, ENDS, controller=chosen, burn_in=0)
     few = table(tmp_path / "b.csv", {**world(60), "y": [""] * 25 + [1.0] * 35})
     said = "at least 10 rows with a label, and the 30 rows of it of .*, up to line 31 .*, have 5"
     with pytest.raises(DataError, match=said):
-        jobs.calibrate(few, ENDS, goal)
+        jobs.calibrate(few, ENDS, controller=chosen)
     assert jobs.calibrate(few, ENDS).trace.certificate().risks[0].judged == 35
 
 
@@ -332,8 +318,7 @@ def test_a_level_that_looks_like_coverage_is_doubted_wherever_it_is_said(tmp_pat
     ways: list[Callable[[], object]] = [
         lambda: sp.Risk(sp.losses.Miscoverage(), 0.9, sp.steps.Fixed(0.1)),
         lambda: sp.intervals(coverage=0.1),
-        lambda: jobs.Goal(level=0.9),
-        lambda: jobs.Goal(coverage=0.1),
+        lambda: Goal(coverage=0.1),
         lambda: stream.change(level=0.9),
         lambda: Config.read(toml),
     ]
@@ -349,17 +334,6 @@ def test_a_level_that_looks_like_coverage_is_doubted_wherever_it_is_said(tmp_pat
         stream.change(level=0.2)
         size = sp.Risk(sp.losses.SetSize(), 0.9, sp.steps.Fixed(0.1))  # no miss rate, no word
         sp.Stream(sp.Controller(sp.sets.Threshold(), size)).change(level=0.8)
-
-
-def test_what_to_hold_is_said_once() -> None:
-    assert jobs.Goal(coverage=0.8) == jobs.Goal(level=0.2)
-    assert jobs.Goal().preset(ENDS, None) == sp.intervals(coverage=0.9)
-    with pytest.raises(InputError, match=r"coverage 0\.8 is a level of 0\.2, and the level"):
-        jobs.Goal(coverage=0.8, level=0.3)
-    with pytest.raises(InputError, match="gamma is the step size of the paper's rule"):
-        jobs.Goal(gamma=0.1, rule="budget")
-    with pytest.raises(InputError, match="rule must be"):
-        jobs.Goal(rule="aci")
 
 
 @pytest.mark.parametrize(
@@ -415,12 +389,10 @@ def test_an_interval_of_two_sides_is_told_of_as_a_whole(
     path = table(tmp_path / "a.csv", {**world(400), "y": [1e6] * 400})
     sides = sp.Controller(sp.sets.TwoSided(), (risk(MISSED), risk(MISSED)))
     text = str(jobs.calibrate(path, ENDS, controller=sides))
-    assert "0.00 % of the labels lay in their sets; 80 % was asked for, and nothing is" in text
+    assert "labels lay in their intervals; 80 % was asked for. Nothing is" in text
     path = table(tmp_path / "b.csv", world(20_000))
     found = jobs.calibrate(path, ENDS, controller=sides)
-    bounds = [each["bound_upper"] for each in found.metrics()["risks"]]
-    said = f"80 % was asked for, and {100 * (1 - sum(bounds)):.1f} % to 100.0 % was guaranteed"
-    assert said in str(found)
+    assert "80 % was asked for. That is within the guarantee" in str(found)
 
 
 def test_a_guarantee_after_more_labels_than_can_be_counted_is_told(tmp_path: Path) -> None:
@@ -466,8 +438,6 @@ def test_a_controller_of_another_side_is_refused(
     asked = jobs.Columns("y", **columns)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=told):
         jobs.calibrate(numbers, asked, controller=controller(family))
-    with pytest.raises(InputError, match=told):
-        jobs.report(numbers, asked, controller=controller(family))
 
 
 def test_classes_in_another_order_are_refused(tmp_path: Path) -> None:
@@ -487,10 +457,10 @@ def test_a_goal_beside_a_controller_is_refused_and_the_job_tells_the_controllers
     numbers: Path,
 ) -> None:
     columns, held = jobs.Columns("y", lower="lo", upper="hi"), controller(sp.sets.Widen(), 0.2)
-    with pytest.raises(InputError, match="leave out level, or the controller"):
-        jobs.calibrate(numbers, columns, jobs.Goal(level=0.3), controller=held)
-    with pytest.raises(InputError, match="leave out risk, gamma"):
-        jobs.run(numbers, "y", jobs.Goal("mc", gamma=3.0), controller=held)
+    with pytest.raises(InputError, match="coverage beside controller: the controller says already"):
+        jobs.calibrate(numbers, columns, 0.9, controller=held)
+    with pytest.raises(InputError, match="coverage and support beside controller"):
+        jobs.run(numbers, "y", 0.9, support=(0.0, 1.0), controller=held)
     assert (
         jobs.calibrate(numbers, columns, controller=held).metrics()["job"]["goal"]["level"] == 0.2
     )

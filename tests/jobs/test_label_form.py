@@ -1,4 +1,4 @@
-"""The form of label sets is chosen by their size in the burn-in, which is not judged."""
+"""Label sets of a file are those of the preset, on every row."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -28,51 +28,32 @@ def _world(size: int) -> dict[str, Sequence[Any]]:
     return {**columns, "y": [NAMES[place] for place in y]}
 
 
-def test_the_form_with_the_smallest_sets_is_taken_and_all_are_told(
+def test_label_sets_of_a_file_are_those_of_the_preset_on_every_row(
     tmp_path: Path, table: Table
 ) -> None:
     world = _world(1500)
-    path = table(tmp_path / "a.csv", world)
     columns = jobs.Columns("y", probabilities=tuple(f"p_{name}" for name in NAMES))
-    outcome = jobs.calibrate(path, columns)
-    (note,) = [note for note in outcome.notes if note.startswith("label sets by ")]
-    forms = {
-        "threshold": sp.sets.Threshold(classes=NAMES),
-        "cumulative": sp.sets.Cumulative(classes=NAMES),
-        "score window": sp.sets.ScoreWindow(sp.sets.Threshold(classes=NAMES)),
-    }
-    prediction = {name: np.array(world[f"p_{name}"])[:150] for name in NAMES}
-    y = np.array([float(NAMES.index(name)) for name in world["y"]])[:150]
-    tape = sp.Tape.from_arrays(prediction, y)
-    sizes = {
-        name: sp.replay(sp.label_sets(0.9, sets=form), tape).summary().mean_length
-        for name, form in forms.items()
-    }
-    best = min(sizes, key=lambda name: sizes[name])
-    told = ", ".join(f"{name} {size:.2f}" for name, size in sizes.items())
-    assert note == f"label sets by {best}; labels in a set, on the first 150 rows: {told}"
-    assert outcome.trace.controller.sets == forms[best]
-    assert len(outcome.trace.tape) == 1350
-    assert "mean size" in str(outcome)
+    outcome = jobs.calibrate(table(tmp_path / "a.csv", world), columns)
+    controller = sp.label_sets(0.9, sets=sp.sets.Threshold(classes=NAMES))
+    assert outcome.trace.controller == controller
+    stream = sp.Stream(controller)
+    rows = np.array([world[f"p_{name}"] for name in NAMES]).T
+    for row, y, shown in zip(rows, world["y"], outcome.trace.shown or (), strict=True):
+        assert stream.predict(row) == shown
+        stream.update(y)
+    assert "Mean size" in str(outcome)
     assert "length" not in str(outcome)
-
-
-def test_few_rows_keep_the_threshold(tmp_path: Path, table: Table) -> None:
-    columns = jobs.Columns("y", probabilities=tuple(f"p_{name}" for name in NAMES))
-    outcome = jobs.calibrate(table(tmp_path / "a.csv", _world(60)), columns)
-    assert outcome.trace.controller.sets == sp.sets.Threshold(classes=NAMES)
 
 
 def test_no_set_is_empty_where_none_may_be(tmp_path: Path, table: Table) -> None:
     path = table(tmp_path / "a.csv", _world(1500))
     columns = jobs.Columns("y", probabilities=tuple(f"p_{name}" for name in NAMES))
-    goal = jobs.Goal(coverage=0.5, never_empty=True)
-    outcome = jobs.calibrate(path, columns, goal)
+    outcome = jobs.calibrate(path, columns, 0.5, never_empty=True)
     sizes = [len(shown) for shown in outcome.trace.shown or ()]
     assert min(sizes) == 1
-    plain = jobs.calibrate(path, columns, jobs.Goal(coverage=0.5))
+    plain = jobs.calibrate(path, columns, 0.5)
     assert min(len(shown) for shown in plain.trace.shown or ()) == 0
     assert (outcome.job.repeat(None) or "").endswith("--never-empty")
     ends = table(tmp_path / "b.csv", {"low": [0.0] * 50, "high": [1.0] * 50, "y": [0.5] * 50})
-    with pytest.raises(InputError, match="never empty is for sets of labels"):
-        jobs.calibrate(ends, jobs.Columns("y", "low", "high"), goal)
+    with pytest.raises(InputError, match="never empty is for sets of classes"):
+        jobs.calibrate(ends, jobs.Columns("y", "low", "high"), never_empty=True)

@@ -43,7 +43,7 @@ def test_no_interval_is_empty_whatever_the_predictions(
     file = table(tmp_path / "odd.csv", {"low": lower, "high": upper, "y": y})
     support = asked if isinstance(asked, tuple) else None
     coverage = asked if isinstance(asked, float) else 0.9
-    outcome = jobs.calibrate(file, ENDS, jobs.Goal(coverage=coverage, support=support))
+    outcome = jobs.calibrate(file, ENDS, coverage, support=support)
     trace = outcome.trace
     assert (trace.lower <= trace.upper).all()
     low, high = support or (-np.inf, np.inf)
@@ -57,10 +57,9 @@ def test_crossed_ends_are_sorted_counted_and_noted(tmp_path: Path, table: Table)
     lower, upper, y, _ = ODD["a few crossed"]
     file = table(tmp_path / "crossed.csv", {"low": lower, "high": upper, "y": y})
     sorted_ = {"low": np.minimum(lower, upper), "high": np.maximum(lower, upper), "y": y}
-    for rule in ("budget", "paper"):
-        goal = jobs.Goal(rule=rule)
-        outcome = jobs.calibrate(file, ENDS, goal)
-        wanted = jobs.calibrate(table(tmp_path / "sorted.csv", sorted_), ENDS, goal)
+    for held in (None, sp.Controller(sp.sets.Widen(), sp.Risk(sp.losses.Miscoverage(), 0.1))):
+        outcome = jobs.calibrate(file, ENDS, controller=held)
+        wanted = jobs.calibrate(table(tmp_path / "sorted.csv", sorted_), ENDS, controller=held)
         np.testing.assert_array_equal(outcome.trace.lower, wanted.trace.lower)
         np.testing.assert_array_equal(outcome.trace.upper, wanted.trace.upper)
         count = int(_few.sum())
@@ -73,7 +72,7 @@ def test_ends_that_mostly_cross_are_asked_about(tmp_path: Path, table: Table) ->
     lower, upper, y, _ = ODD["all crossed"]
     file = table(tmp_path / "crossed.csv", {"low": lower, "high": upper, "y": y})
     (note,) = [note for note in jobs.calibrate(file, ENDS).notes if "crossed" in note]
-    assert note.endswith("they were sorted: are --lower and --upper the wrong way round?")
+    assert note.endswith("they were sorted: are the two the wrong way round?")
 
 
 def test_a_live_stream_shows_the_same_for_ends_that_cross() -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from setpoint import jobs
-from setpoint.errors import DataError, InputError
+from setpoint.errors import DataError
 from setpoint.jobs.columns import tape_of
 from setpoint.jobs.features import features
-from setpoint.jobs.rows import read
+from setpoint.tape.rows import read
 
 Table = Callable[[Path, Mapping[str, Sequence[Any]]], Path]
 
@@ -41,12 +41,12 @@ def test_columns_that_tell_of_their_own_row_are_taken_from_the_row_before(
 ) -> None:
     path = table(tmp_path / "a.csv", _stock(500))
     safe = jobs.run(path, "close", model="linear")
-    (note,) = _notes(safe, "--known-ahead")
+    (note,) = _notes(safe, "known_ahead")
     assert "row: high, low;" in note
     (note,) = _notes(safe, "left out")
     assert "left out: a column without a name counts the rows" in note
     leaky = jobs.run(path, "close", model="linear", known_ahead=["high", "low"])
-    assert not _notes(leaky, "--known-ahead")
+    assert not _notes(leaky, "known_ahead")
     # A random walk cannot be forecast: 90 % intervals have 2 · 1.645 standard deviations.
     length = safe.trace.summary().mean_finite_length
     assert length > 3.0
@@ -57,9 +57,10 @@ def test_a_lagged_column_holds_the_value_of_the_row_before(tmp_path: Path, table
     stock = _stock(500)
     rows = read(table(tmp_path / "a.csv", stock))
     y = rows.labels("close")
-    tape, _ = tape_of(rows, {"prediction": np.zeros(500)}, y, {"time": "date"})
+    columns = jobs.Columns("close", time="date")
+    tape, _ = tape_of(rows, {"point": np.zeros(500)}, y, columns)
     high = np.asarray(stock["high"])
-    seen = features(rows, tape, "close", time="date", known_ahead=["low"])
+    seen = features(rows, tape, columns, known_ahead=["low"])
     assert seen.lagged == ("high",)
     assert np.array_equal(seen.values[1:, seen.names.index("high")], high[:-1])
     assert np.array_equal(seen.values[:, seen.names.index("low")], stock["low"])
@@ -71,7 +72,9 @@ def test_a_late_label_makes_a_lagged_column_late(tmp_path: Path, table: Table) -
     changed = {**stock, "high": np.asarray(stock["high"]).copy()}
     changed["high"][200] += 5.0
     ends = [
-        np.asarray(jobs.run(each, "close", model="linear", delay=4).added["predicted_upper"])
+        np.asarray(
+            jobs.run(each, jobs.Columns("close", delay=4), model="linear").added["predicted_upper"]
+        )
         for each in (path, table(tmp_path / "b.csv", changed))
     ]
     # Of the row before its own a model with labels 4 rows late must not see what row 200 holds.
@@ -84,7 +87,7 @@ def test_the_parts_of_a_sum_tell_it_together(tmp_path: Path, table: Table) -> No
     columns = {f"part{number}": part for number, part in enumerate(parts)}
     columns |= {"weather": rng.normal(size=800), "total": parts.sum(axis=0)}
     outcome = jobs.run(table(tmp_path / "a.csv", columns), "total", model="linear")
-    (note,) = _notes(outcome, "--known-ahead")
+    (note,) = _notes(outcome, "known_ahead")
     named = [f"part{number}" for number in range(6)]
     assert sum(name in note for name in named) >= 5
     assert "weather" not in note
@@ -119,22 +122,14 @@ def test_a_model_that_diverges_is_named_with_its_rows(tmp_path: Path, table: Tab
     assert np.abs(outcome.added["predicted_upper"]).max() < 50.0
 
 
-def test_time_that_is_up_is_told(tmp_path: Path, table: Table) -> None:
-    path = table(tmp_path / "a.csv", {"y": np.random.default_rng(0).normal(size=400)})
-    outcome = jobs.run(path, "y", model="linear", budget=1e-9)
-    assert _notes(outcome, "linear learnt nothing more from line 2 ")
-    with pytest.raises(InputError, match="budget must be"):
-        jobs.run(path, "y", budget=0.0)
-
-
 def test_a_column_known_ahead_must_be_there(tmp_path: Path, table: Table) -> None:
-    with pytest.raises(DataError, match="no column 'hihg' for --known-ahead"):
+    with pytest.raises(DataError, match="no column 'hihg' for known_ahead"):
         jobs.run(table(tmp_path / "a.csv", _stock(100)), "close", known_ahead=["hihg"])
 
 
 def test_the_command_repeats_what_was_asked(tmp_path: Path, table: Table) -> None:
     path = table(tmp_path / "a.csv", _stock(100))
-    outcome = jobs.run(path, "close", model="last", known_ahead=["open"], budget=5.0)
+    outcome = jobs.run(path, "close", model="last", known_ahead=["open"])
     command = outcome.job.repeat(None)
     assert command is not None
-    assert "--known-ahead open --budget 5.0" in command
+    assert "--known-ahead open" in command

@@ -13,6 +13,7 @@ from setpoint.bulk import replay as replaying
 from setpoint.bulk import sweep as sweeping
 from setpoint.bulk.states import Begin
 from setpoint.combine import Max, Mean
+from setpoint.correction.labels import Classes
 from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.recursion import RiskState
 from setpoint.sets import Scale, Widen
@@ -357,7 +358,7 @@ def assert_same_state(got: State, wanted: State, *, exact: bool) -> None:
     """Every slot agrees: θ, memories, counts, sums, lifts."""
     left, right = numbers_of(got), numbers_of(wanted)
     for name, value in right.items():
-        if name in ("terms", "groups") or isinstance(value, int):
+        if name in ("terms", "groups") or isinstance(value, int | Classes):
             assert left[name] == value, name
         else:
             assert close(left[name], value, exact=exact), (name, left[name], value)

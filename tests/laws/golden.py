@@ -126,7 +126,9 @@ def _stepped() -> Iterator[tuple[str, str, sp.Controller]]:
     yield (
         "error scale",
         "spread",
-        sp.Controller(Scale(), risk(0.2, start=1.0), ErrorAdaptive(0.1, 0.4, -0.7, 0.9)),
+        sp.Controller(
+            Scale(), risk(0.2, start=1.0), ErrorAdaptive(0.1, 0.4, -0.7, 0.9, reading="paper")
+        ),
     )
     account: Any = {"step": Account(6.0, 0.5), "bounds": None}
     yield "account widen", "ends", sp.Controller(Widen(), risk(**account))
@@ -150,7 +152,7 @@ def _several() -> Iterator[tuple[str, str, sp.Controller]]:
         ("mean lifts", narrow, None, Mean(anti_windup=0.3)),
         ("max some", narrow, None, Max(empty_if="some")),
         ("mean some lifts", narrow, None, Mean(anti_windup=0.1, empty_if="some")),
-        ("max adaptive", two, ErrorAdaptive(0.3, 0.4, -0.7, 0.9), Max()),
+        ("max adaptive", two, ErrorAdaptive(0.3, 0.4, -0.7, 0.9, reading="paper"), Max()),
         ("mean exponential", two, Exponential(), Mean()),
         ("max of three", three, None, Max()),
         ("mean of three lifts", three, None, Mean(anti_windup=0.3)),
@@ -180,11 +182,10 @@ def _defaults() -> Iterator[tuple[str, str, sp.Controller]]:
         ("default .8 points", "point", 0.8, {}),
         ("default .99", "ends", 0.99, {}),
         ("centred", "ends", 0.9, {"recentre": False}),
-        ("two means", "ends", 0.9, {"means": 2}),
-        ("two means points", "point", 0.8, {"means": 2}),
+        ("no season", "ends", 0.9, {"period": 0}),
+        ("no season points", "point", 0.8, {"period": 0}),
         ("period 5", "ends", 0.9, {"period": 5}),
         ("period 24", "point", 0.9, {"period": 24}),
-        ("period 5 two means", "ends", 0.8, {"period": 5, "means": 2}),
         ("default cut", "ends", 0.9, {"support": (-1.0, 7.0)}),
         ("default half-line", "point", 0.8, {"support": (-1.0, math.inf)}),
         ("default limit", "ends", 0.8, {"limit": 4.0}),
@@ -576,7 +577,7 @@ COMPILED = ("widen", "widen narrow", "default", "default .5", "max")
 
 FLEETS = (
     "widen", "scale cut", "counter capped", "error paper identity", "max lifts",
-    "around spread", "default", "two means", "period 5", "default two risks",
+    "around spread", "default", "no season", "period 5", "default two risks",
     "Decaying(scale=0.5, power=0.6, floor=0.01)",
 )  # fmt: skip
 FAST_FLEETS = ("widen", "default")

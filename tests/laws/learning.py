@@ -17,13 +17,15 @@ def shifted_sound(columns: Any) -> bool:
     return -MOST <= centre <= MOST and 0.0 <= low < MOST and 0.0 <= high < MOST
 
 
-def predict(params: Any, memory: Any, table: Any, row: Any, waiting: float) -> Any:
+def predict(
+    params: Any, memory: Any, table: Any, annex: Any, row: Any, waiting: float, base: Any
+) -> Any:
     """The forecast plus the mean error, the scales, and the forecast as it came."""
-    centre, low, high = row
-    return memory, (centre + memory[0], low, high, centre)
+    base[0], base[1], base[2], base[3] = row[0] + memory[0], row[1], row[2], row[0]
+    return memory
 
 
-def learn(params: Any, memory: Any, table: Any, base: Any, y: float) -> Any:
+def learn(params: Any, memory: Any, table: Any, annex: Any, base: Any, y: float) -> Any:
     """The exponentially weighted mean of the errors, cut to ±MOST, and how many there were."""
     error = y - base[3]
     error = -MOST if error < -MOST else MOST if error > MOST else error
@@ -38,7 +40,7 @@ class Shifted:
 
     columns = gives = ("centre", "low", "high")
     forms = (columns,)
-    table = (0, 0)
+    base, annex = 4, 0
     sound = staticmethod(shifted_sound)
     predict, learn = staticmethod(predict), staticmethod(learn)
 
@@ -46,8 +48,8 @@ class Shifted:
     def params(self) -> tuple[float, ...]:
         return (self.rate,)
 
-    def init(self) -> tuple[float, ...]:
-        return (0.0, 0.0)
+    def init(self) -> tuple[tuple[float, ...], list[float]]:
+        return (0.0, 0.0), []
 
     def read(self, prediction: Any) -> tuple[float, ...]:
         columns = tuple(float(number) for number in prediction)

@@ -93,8 +93,10 @@ def controller_of(rng: Random) -> sp.Controller:
     ])  # fmt: skip
     correction = None
     if type(whole_of(sets)) is Multiplied and rng.random() < 0.6:
-        options = {"period": rng.choice([0, 0, 5]), "means": rng.choice([1, 2])}
+        options = {"period": rng.choice([0, 5, None])}
         correction = sp.correction.Intervals(recentre=rng.random() < 0.8, **options)
+    if type(sets) in (Threshold, Multilabel) and rng.random() < 0.6:
+        correction = sp.correction.Labels(several=type(sets) is Multilabel, size=20)
     return sp.Controller(sets, risks, stretch, combine, correction)
 
 
@@ -318,7 +320,9 @@ def _agree(
     """A replay of the tape, a fleet of one, and Spark's step, show what the stream showed."""
     if not scalar(controller):
         return
-    names = [name for name in controller.reader.columns if name != "phase"]  # rows are counted
+    reader: Any = controller.reader
+    columns = reader.columns[:3] if isinstance(reader, Multiplied) else reader.columns
+    names = [name for name in columns if name != "phase"]  # rows are counted
     recorder, answers = sp.Recorder(names), {}
     for asked, row in known:
         answers.setdefault(row, []).append(asked)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import setpoint as sp
-from setpoint import _state_file
+from setpoint import _state_file, jobs
 from setpoint import stream as streams
 from setpoint.combine import Max, Mean
 from setpoint.errors import InputError, PredictionError, StateError
@@ -161,7 +161,7 @@ def tape_of(controller: sp.Controller, rows: int, seed: int, delay: Any) -> Any:
         "rain": rng.random(rows) < 0.2,
         "shop": np.array([None if each < 0.5 else "N" for each in rng.random(rows)], object),
     }
-    return sp.Tape.from_arrays(given, y, id=ids, delay=delay, extras=columns)
+    return sp.Tape.from_arrays(given, y, series=ids, delay=delay, extras=columns)
 
 
 def named(tape: sp.Tape, row: int) -> tuple[str, ...]:
@@ -411,6 +411,61 @@ def test_a_store_shows_what_a_live_stream_shows(tmp_path: Any) -> None:
     store.close()
 
 
+def test_a_store_with_many_groups_is_opened_again_to_the_bit(tmp_path: Any) -> None:
+    """So many that their numbers are written in parts, and more of them come."""
+    live = sp.Stream(sp.intervals())
+    for row in range(90):
+        with sp.Store(tmp_path / "a.sqlite", sp.intervals()) as store:
+            names = [f"day={row}", f"hour={row % 3}"]
+            live.predict((0.0, 1.0), id=row, groups=names)
+            live.update(float(row % 4), id=row)
+            event = {"id": row, "prediction": [0.0, 1.0], "groups": names, "y": float(row % 4)}
+            store.apply([event])
+            assert store.read().state.groups == live.state.groups
+            assert store.check() == []
+
+
+def test_groups_and_features_go_beside_each_other(tmp_path: Any) -> None:
+    controller, rng = sp.intervals(features=["hour"]), np.random.default_rng(5)
+    steps, ids = 80, ["a", "b"]
+    hour = rng.integers(0, 24, (steps, 2)).astype(float)
+    rain, y = rng.random((steps, 2)) < 0.3, rng.normal(0.0, 1.0 + hour / 4.0)
+    given = np.zeros((steps, 2))
+    wanted = {id: np.empty((steps, 2)) for id in ids}
+    live = {id: sp.Stream(controller) for id in ids}
+    fleet, ran = sp.Fleet(controller, ids), sp.Fleet(controller, ids)
+    with sp.Store(tmp_path / "a.sqlite", controller) as store:
+        for t in range(steps):
+            named = [("rain",) if wet else () for wet in rain[t]]
+            for place, id in enumerate(ids):
+                known = {"hour": hour[t, place]}
+                peeked = live[id].peek(0.0, groups=named[place], features=known)
+                shown = live[id].predict(0.0, groups=named[place], features=known)
+                assert shown == peeked
+                assert shown == store.stream(id).predict(
+                    0.0, id=t, groups=named[place], features=known
+                )
+                wanted[id][t] = tuple(shown)
+                live[id].update(y[t, place])
+                store.stream(id).update(y[t, place], id=t)
+            sets = fleet.predict(given[t], groups=named, features={"hour": hour[t]})
+            fleet.update(y[t])
+            assert np.array_equal(sets.lower, [wanted[id][t][0] for id in ids])
+    sets = ran.run(given, y, groups={"rain": rain}, features={"hour": hour})
+    assert np.array_equal(sets.upper, np.stack([wanted[id][:, 1] for id in ids], axis=1))
+    for place, id in enumerate(ids):
+        tape = sp.Tape.from_arrays(
+            {"point": given[:, place]}, y[:, place],
+            extras={"hour": hour[:, place], "rain": rain[:, place]},
+        )  # fmt: skip
+        trace = sp.replay(controller, tape, groups="rain")
+        assert np.array_equal(trace.lower, wanted[id][:, 0])
+        for state in (trace.state, fleet.state(id), ran.state(id)):
+            assert state.groups == live[id].state.groups
+            assert (state.memory, state.table) == (live[id].state.memory, live[id].state.table)
+            assert state.annex == live[id].state.annex
+
+
 def test_a_store_refuses_groups_that_make_no_sense(tmp_path: Any) -> None:
     with sp.Store(tmp_path / "a.sqlite", sp.intervals()) as store:
         store.apply([{"id": 1, "prediction": [0.0, 1.0], "groups": ["rain"]}])
@@ -423,7 +478,7 @@ def test_a_store_refuses_groups_that_make_no_sense(tmp_path: Any) -> None:
             ({"id": 2, "prediction": [0.0, 1.0], "groups": ["a", "a"]}, "to a group once"),
             ({"id": 2, "prediction": [0.0, 1.0], "groups": ["x" * 300]}, "200 characters"),
             ({"id": 2, "prediction": [0.0, 1.0], "groups": list(range(1001))}, "1,000 groups"),
-            ({"id": 1, "y": 0.5, "groups": ["rain"]}, "groups go with a prediction"),
+            ({"id": 1, "y": 0.5, "groups": ["rain"]}, "features go with a prediction"),
             # The second step fails, so the first is undone.
             ({"id": 2, "prediction": [0.0, 1.0], "groups": ["new"], "y": "no"}, "label"),
         ):
@@ -542,9 +597,15 @@ def test_columns_name_groups_as_people_do() -> None:
     }  # fmt: skip
     trace = sp.replay(sp.intervals(), tape, groups="group")
     assert set(trace.certificate().groups) == {"group=x", "group=y"}
-    frame = pd.DataFrame({"prediction": [1.0, 2.0], "y": [1.0, 2.0], "hour": [8, 9]})
-    trace = sp.replay(sp.intervals(), frame, groups="hour")
-    assert set(trace.certificate().groups) == {"hour=8", "hour=9"}
+    frame = pd.DataFrame({"point": [1.0, 2.0], "y": [1.0, 2.0], "hour": [8, 9]})
+    columns = sp.Columns(groups=["hour"])  # type: ignore[arg-type]
+    for named_so in ({"groups": "hour"}, {"columns": columns}):
+        trace = sp.replay(sp.intervals(), frame, **named_so)  # type: ignore[arg-type]
+        assert set(trace.certificate().groups) == {"hour=8", "hour=9"}
+    with pytest.raises(InputError, match="groups are named twice"):
+        sp.replay(sp.intervals(), frame, columns=columns, groups="hour")
+    with pytest.raises(InputError, match="jobs hold no groups of rows"):
+        jobs.calibrate(frame, columns)
 
 
 def test_a_certificate_prints_at_most_ten_groups_and_no_tricks() -> None:

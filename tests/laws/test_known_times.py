@@ -46,7 +46,7 @@ def two_risks() -> sp.Controller:
 
 SCALAR = {
     "intervals": sp.intervals(0.9),
-    "two means": sp.intervals(0.8, means=2, support=(-40.0, 40.0)),
+    "given support": sp.intervals(0.8, support=(-40.0, 40.0)),
     "centred": sp.intervals(0.9, recentre=False),
     "season": sp.intervals(0.9, period=7),
     "tracking": sp.label_sets(0.9, sets=Widen()),
@@ -266,13 +266,13 @@ def test_streams_with_times_of_their_own_are_as_alone() -> None:
     }
     known = np.array([dues[s][row] for s, row in mixed])
     y = column.pop("y")
-    tape = sp.Tape.from_arrays(column, y, id=ids, time=places, known=known)
+    tape = sp.Tape.from_arrays(column, y, series=ids, time=places, known=known)
     trace = sp.replay(controller, tape)
     for stream in range(3):
         at = tape.rows(stream)
         assert np.array_equal(trace.lower[at], wanted[stream].lower)
         assert_same_state(trace.states[stream], wanted[stream].state, exact=True)
-    tape = sp.Tape.from_arrays(column, y, id=ids, delay=known - places - 1)
+    tape = sp.Tape.from_arrays(column, y, series=ids, delay=known - places - 1)
     assert np.array_equal(sp.replay(controller, tape).lower, trace.lower)
 
 
@@ -284,7 +284,7 @@ def test_every_horizon_is_a_stream_whose_labels_come_that_many_rows_late() -> No
         for name in ("lower", "upper", "y")
     }
     y, horizon = column.pop("y"), np.tile(list(contents), count)
-    tape = sp.Tape.from_arrays(column, y, id=["north"] * len(y), horizon=horizon)
+    tape = sp.Tape.from_arrays(column, y, series=["north"] * len(y), horizon=horizon)
     assert tape.streams == [("north", 1), ("north", 2), ("north", 24)]
     trace = sp.replay(controller, tape)
     for h, content in contents.items():

@@ -398,7 +398,7 @@ def test_streams_with_other_scores_do_not_meet() -> None:
 
 def tape_of(steps: Any, ids: Any = None) -> sp.Tape:
     lower, upper = (np.array([step[0][side] for step in steps]) for side in (0, 1))
-    return sp.Tape.from_arrays((lower, upper), np.array([y for _, y in steps]), id=ids)
+    return sp.Tape.from_arrays((lower, upper), np.array([y for _, y in steps]), series=ids)
 
 
 def test_a_replay_is_the_live_stream_to_the_bit() -> None:

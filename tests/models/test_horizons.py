@@ -1,15 +1,17 @@
 """Series by horizons: labels count when they are known, and live is replay to the bit."""
 
 import pickle
+import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint.errors import InputError
-from setpoint.models.horizons import Forecasts, Horizons, clock, nested, ranks, replayed
+from setpoint.errors import InputError, StateError
+from setpoint.models.horizons import Forecasts, Horizons, clock, nested, replayed, steps_ahead
 
 ROWS, STEPS = 120, 3
 
@@ -201,12 +203,60 @@ def test_ends_may_differ_by_coverage() -> None:
     np.testing.assert_array_equal(both[~wider, 0, 1], alone[~wider, 0, 0])
 
 
-def test_clocks_and_ranks() -> None:
+def test_clocks_compare() -> None:
     days = np.array(["2024-01-02", "2024-01-01"], "datetime64[D]")
     assert np.diff(clock(days)) == -86_400 * 10**9
     assert clock([3, 1]).tolist() == [3, 1]
-    found = ranks(np.array([5, 4, 5, 4]), np.array(["b", "b", "a", "a"]), np.array([1, 1, 1, 2]))
-    assert found.tolist() == [2, 1, 1, 1]
+
+
+def test_steps_are_counted_by_time_and_not_by_rank() -> None:
+    names = np.array(["a", "a", "b", "b"])
+    made, due = np.array([0, 0, 10, 10]), np.array([2, 1, 12, 13])  # of b step 1 is missing
+    assert steps_ahead(names, due, made).tolist() == [2, 1, 2, 3]
+    assert steps_ahead(names, due).tolist() == [2, 1, 1, 2]
+    months = clock(np.array(["2024-01-31", "2024-02-29", "2024-03-31"], "datetime64[D]"))
+    assert steps_ahead(names[:2], months[1:], months[[0, 0]]).tolist() == [1, 2]
+    with pytest.raises(InputError, match="two forecasts for the same time, row 0 and row 1"):
+        steps_ahead(names[:2], np.array([3, 3]), np.array([1, 1]))
+    with pytest.raises(InputError, match="row 0 of series 'a' is not after its cutoff"):
+        steps_ahead(names[:1], np.array([3]), np.array([3]))
+
+
+def test_one_series_of_many_is_answered_fast_and_peeking_changes_nothing() -> None:
+    count = 20_000
+    names, zeros, ones = np.arange(count), np.zeros(count), np.ones(count, int)
+    y = np.random.default_rng(0).normal(size=count)
+    streams = Horizons()
+    streams.fit(Forecasts(names, ones, zeros.astype(int), ones, zeros, zeros, y))
+
+    def one(series: int) -> Forecasts:
+        unknown = np.array([np.nan])
+        at = np.array([series]), ones[:1], ones[:1], ones[:1] + 1
+        return Forecasts(*at, zeros[:1], zeros[:1], unknown)
+
+    first = streams.predict(one(3))
+    begin = time.perf_counter()
+    for series in range(200):
+        streams.predict(one(series))
+    assert (time.perf_counter() - begin) / 200 < 5e-3  # a copy of all streams takes 50 ms
+    np.testing.assert_array_equal(streams.predict(one(3)), first)
+
+
+def test_what_is_saved_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    y = walks()
+    past = Forecasts(*map(np.concatenate, zip(*(at(row, y) for row in range(60)), strict=True)))
+    kept = Horizons([0.8, 0.9])
+    kept.fit(past)
+    kept.predict(at(60, y))
+    kept.save(tmp_path / "streams")
+    loaded = Horizons.load(tmp_path / "streams")
+    for row in range(61, 80):
+        for streams in (kept, loaded):
+            streams.update([0, 1], [row, row], y[:, row])
+        np.testing.assert_array_equal(kept.predict(at(row, y)), loaded.predict(at(row, y)))
+    assert str(kept.certificate(1, 2)) == str(loaded.certificate(1, 2))
+    with pytest.raises(StateError, match="no folder of saved intervals"):
+        Horizons.load(tmp_path)
 
 
 @pytest.mark.parametrize("coverages", [(), (0.9, 0.8), (0.9, 0.9), (90,)])

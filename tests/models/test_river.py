@@ -562,7 +562,7 @@ def test_before_the_first_label_every_label_is_in_the_set() -> None:
         model.learn_one({"a": 2}, label)
     assert model.certificate().risks[0].judged == 3
     assert model.predict_proba_one({"a": 3}) == {"x": 3.0, "y": 1.0}
-    assert model.predict_one({"a": 3}, with_set=True).labels == ("x",)
+    assert model.predict_one({"a": 3}, with_set=True).labels == ("x", "y")
 
 
 class Shy(Votes):

@@ -12,9 +12,10 @@ import torch
 from torch import nn
 
 import setpoint as sp
+from setpoint import images
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.models import OnlineModel, ResidualScale
-from setpoint.models.torch import Grid, Online, Pinball, Point, Sigmoid, Softmax
+from setpoint.models.torch import Grid, Map, Mask, Online, Pinball, Point, Sigmoid, Softmax
 
 
 def linear(outputs: int, seed: int = 0, inputs: int = 3) -> nn.Linear:
@@ -183,7 +184,7 @@ def content(model: Online) -> bytes:
 @pytest.mark.parametrize(
     ("x", "y", "error", "message"),
     [
-        ([1.0, 2.0], 1, InputError, r"the shape \(3,\) of the rows before it, got \(2,\)"),
+        ([1.0, 2.0], 1, InputError, r"the shape \(3,\) of the ones before it, got \(2,\)"),
         ([0.0, 1.0, 2.0], 7, LabelError, "a number from 0 to 2, as the module gives 3 .* got 7"),
         ([0.0, 1.0, 2.0], "cat", LabelError, "a label must be a number from 0, got 'cat'"),
         ([0.0, 1.0, 2.0], -1, LabelError, "a label must be a number from 0, got -1"),
@@ -428,3 +429,176 @@ def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert "1. Miscoverage at level 0.1: holds from above" in printed
     assert "2. MiscoverageCounter at level 0.111111: holds from above" in printed
+
+
+# From image to image
+
+
+def convolution(seed: int = 0, colours: int = 1, maps: int = 1) -> nn.Conv2d:
+    torch.manual_seed(seed)
+    return nn.Conv2d(colours, maps, 1, dtype=torch.float64)
+
+
+def test_a_map_takes_the_gradient_step_of_the_absolute_error_where_it_is_known() -> None:
+    module = convolution()
+    model = Online(module, torch.optim.SGD(module.parameters(), lr=0.1), Map())
+    weight, bias = float(module.weight.detach()), float(module.bias.detach()[0])
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        x = rng.normal(size=(4, 5))
+        y = np.where(rng.random((4, 5)) < 0.3, np.nan, 2.0 * x + 1.0)
+        estimate = model.predict(x)
+        assert not estimate.requires_grad
+        assert not estimate.is_inference()
+        np.testing.assert_allclose(estimate.numpy(), weight * x + bias)
+        model.learn(x, y)
+        sign = np.sign(weight * x + bias - y)
+        weight -= 0.1 * float(np.nanmean(sign * x + 0.0 * y))
+        bias -= 0.1 * float(np.nanmean(sign))
+    assert float(module.weight.detach()) == pytest.approx(weight)
+
+
+def test_the_loss_of_a_mask_is_the_cross_entropy_of_its_known_pixels() -> None:
+    head = Mask(weight=3.0)
+    scores = torch.tensor([[[0.5, -1.0, 2.0]]], dtype=torch.float64)
+    target = head.target(([[True, False, True]], np.array([[True, True, False]])))
+    assert target is not None
+    inside, outside = -3.0 * np.log(1.0 / (1.0 + np.exp(-0.5))), -np.log(1.0 - 1.0 / (1.0 + np.e))
+    loss = head.loss(scores, target.unsqueeze(0).double())
+    assert loss.item() == pytest.approx((inside + outside) / 2.0)
+    np.testing.assert_allclose(head.prediction(scores[0]), torch.sigmoid(scores[0]))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "kept"),
+    [
+        ((6, 8), np.uint8, (1, 6, 8)),
+        ((6, 8, 3), np.uint8, (3, 6, 8)),
+        ((6, 8, 1), np.float32, (1, 6, 8)),
+        ((3, 6, 8), np.float64, (3, 6, 8)),
+    ],
+)
+def test_an_image_may_have_its_colours_first_or_last(shape: Any, dtype: Any, kept: Any) -> None:
+    x = np.random.default_rng(0).integers(0, 256, shape).astype(dtype)
+    row = Map().features(x)
+    assert tuple(row.shape) == kept
+    assert float(row.max()) == pytest.approx(x.max() / (255.0 if dtype == np.uint8 else 1.0))
+
+
+def test_an_image_without_a_known_pixel_teaches_nothing_and_a_label_is_kept_as_it_was() -> None:
+    module = convolution()
+    model = Online(module, torch.optim.SGD(module.parameters(), lr=0.1), Map(), rows=2)
+    before = module.weight.detach().clone()
+    model.learn(np.ones((2, 2)), np.full((2, 2), np.nan))
+    assert torch.equal(module.weight, before)
+    y = np.zeros((2, 2))
+    model.learn(np.ones((2, 2)), y)
+    y[:] = 1e9  # the caller's array may change
+    model.learn(np.ones((2, 2)), np.zeros((2, 2)))
+    assert abs(float(module.weight.detach())) < 10.0
+    assert float(model.state_dict()["rows"][0][1].max()) == 0.0
+    mask = Online(module, torch.optim.SGD(module.parameters(), lr=0.1), Mask())
+    mask.learn(np.ones((2, 2)), (np.ones((2, 2), bool), np.zeros((2, 2), bool)))
+
+
+def test_a_map_of_the_wrong_shape_is_refused_and_nothing_is_learnt() -> None:
+    module = convolution(maps=2)
+    model = Online(module, torch.optim.SGD(module.parameters(), lr=0.1), Map())
+    with pytest.raises(PredictionError, match=r"one map an image, .* \(2, 3, 3\)"):
+        model.predict(np.ones((3, 3)))
+    module = convolution()
+    model = Online(module, torch.optim.SGD(module.parameters(), lr=0.1), Mask())
+    before = module.weight.detach().clone()
+    with pytest.raises(LabelError, match=r"shape of the module's map, \(3, 3\), got \(2, 3\)"):
+        model.learn(np.ones((3, 3)), np.ones((2, 3), bool))
+    with pytest.raises(LabelError, match="a label must be a boolean mask, or 0, 1 and NaN"):
+        model.learn(np.ones((3, 3)), np.full((3, 3), 0.5))
+    with pytest.raises(InputError, match=r"x must be an image, .* got \(4,\)"):
+        model.predict(np.ones(4))
+    assert torch.equal(module.weight, before)
+    with pytest.raises(InputError, match="weight must be greater than 0"):
+        Mask(weight=0.0)
+
+
+def test_maps_and_masks_of_a_network_are_held_at_their_levels() -> None:
+    rng = np.random.default_rng(2)
+    torch.manual_seed(2)
+
+    def network() -> nn.Sequential:
+        return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 1, 1))
+
+    module, other = network(), network()
+    depth = images.SpreadModel(
+        Online(module, torch.optim.Adam(module.parameters(), lr=0.01), Map()),
+        images.PreviousResiduals(),
+        align=False,
+        rescale=None,
+    )
+    near = Online(other, torch.optim.Adam(other.parameters(), lr=0.02), Mask(weight=3.0), rows=4)
+    maps = sp.Stream(
+        sp.label_sets(sets=sp.sets.PixelScale(), risk=sp.Risk(sp.losses.ImageMiscoverage(), 0.2))
+    )
+    masks = sp.Stream(
+        sp.label_sets(sets=sp.sets.PixelThreshold(), risk=sp.Risk(sp.losses.FalseNegatives(), 0.1))
+    )
+    for _ in range(200):
+        x = rng.integers(0, 256, (16, 20, 3), dtype=np.uint8)
+        y = x.mean(2) / 50.0 + rng.normal(0.0, 0.3, (16, 20))
+        y[rng.random(y.shape) < 0.1] = np.nan
+        maps.predict(depth.predict(x))
+        maps.update(y)
+        depth.learn(x, y)
+        masks.predict(near.predict(x))
+        masks.update(np.where(np.isnan(y), np.nan, y > 3.0))
+        near.learn(x, np.where(np.isnan(y), np.nan, y > 3.0))
+    for stream, level in ((maps, 0.2), (masks, 0.1)):
+        (claim,) = stream.certificate().risks
+        assert claim.status == "holds from above"
+        assert claim.mean == pytest.approx(level, abs=0.03)
+
+
+def test_a_network_of_maps_goes_on_where_it_was_saved() -> None:
+    def made() -> tuple[Any, Any]:
+        module = convolution(seed=1)
+        return module, Online(module, torch.optim.Adam(module.parameters()), Map(), rows=3)
+
+    rng = np.random.default_rng(1)
+    frames = [(rng.normal(size=(3, 4)), rng.normal(size=(3, 4))) for _ in range(8)]
+    module, model = made()
+    for x, y in frames[:5]:
+        model.learn(x, y)
+    file = io.BytesIO()
+    torch.save(model.state_dict(), file)
+    file.seek(0)
+    again, resumed = made()
+    resumed.load_state_dict(torch.load(file, weights_only=True))
+    for x, y in frames[5:]:
+        model.learn(x, y)
+        resumed.learn(x, y)
+    assert torch.equal(module.weight, again.weight)
+
+
+def test_near_pixels_of_real_frames_are_missed_no_more_often_than_asked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    root = Path(__file__).resolve().parents[2]
+    file = root.parent / "shared" / "data" / "depth" / "kitti_odom00_208x64.npz"
+    if not file.exists():
+        pytest.skip("needs the frames of KITTI in ../shared/data")
+    threads = torch.get_num_threads()
+    try:
+        stream = runpy.run_path(str(root / "examples" / "near_pixels.py"))["main"](file)
+    finally:
+        torch.set_num_threads(threads)
+    (claim,) = stream.certificate().risks
+    assert claim.judged == 500
+    assert claim.mean == pytest.approx(0.1, abs=0.005)
+    assert claim.status == "holds from above"
+    halves = [line.split()[4] for line in capsys.readouterr().out.splitlines() if "half" in line]
+    assert all(float(share.strip("%")) > 15.0 for share in halves)
+
+
+def test_the_example_of_near_pixels_says_what_it_needs(tmp_path: Path) -> None:
+    example = Path(__file__).resolve().parents[2] / "examples" / "near_pixels.py"
+    with pytest.raises(SystemExit, match="no frames at"):
+        runpy.run_path(str(example))["main"](tmp_path / "none.npz")

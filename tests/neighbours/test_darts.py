@@ -51,12 +51,12 @@ def test_forecasts_are_quantiles_in_the_manner_of_darts(line: Any) -> None:
 def test_an_update_takes_in_new_steps_and_a_forecast_changes_nothing(line: Any) -> None:
     y = series()
     model = IntervalModel(line, horizon=H).update(y[:200])
-    judged = model.certificate(H).risks[0].judged
+    judged = model.certificate(horizon=H).risks[0].judged
     for length in range(201, 211):
         model.update(y[:length])
         first, again = model.predict(H, **SHOWN), model.predict(H, series=y[:length], **SHOWN)
         assert first == again
-    assert model.certificate(H).risks[0].judged == judged + 10
+    assert model.certificate(horizon=H).risks[0].judged == judged + 10
     [shown] = model.historical_forecasts(
         y[:213], forecast_horizon=H, start=210, last_points_only=False, **SHOWN
     )
@@ -174,7 +174,7 @@ def test_quantiles_come_in_pairs_and_horizons_end(line: Any) -> None:
     with pytest.raises(InputError, match="num_samples must be 1"):
         IntervalModel(line).predict(1, series(), num_samples=10)
     with pytest.raises(InputError, match="0 series"):
-        IntervalModel(line).certificate(1)
+        IntervalModel(line).certificate(horizon=1)
     with pytest.raises(InputError, match="no forecast begins"):
         IntervalModel(line).historical_forecasts(series(), forecast_horizon=3, start=299)
 
@@ -191,9 +191,9 @@ def test_other_values_are_another_series(line: Any) -> None:
 def test_rows_that_the_model_was_fitted_to_are_not_judged(line: Any) -> None:
     y = series()
     model = IntervalModel(LinearRegressionModel(lags=3)).fit(y[:100]).update(y[:150])
-    assert model.certificate(1).risks[0].judged == 50
+    assert model.certificate(horizon=1).risks[0].judged == 50
     model.fit(y[:180]).update(y[:200])
-    assert model.certificate(1).risks[0].judged == 70
+    assert model.certificate(horizon=1).risks[0].judged == 70
     with pytest.raises(InputError, match="fitted to every row"):
         model.historical_forecasts(y[:180])
 
@@ -211,7 +211,7 @@ def test_many_series_and_shifts_lose_no_label() -> None:
     model = IntervalModel(wide, horizon=11).fit([each[:30] for each in many])
     for length in (40, 41, 42, 53):
         model.update([each[:length] for each in many])
-    assert model.certificate(11, series=104).risks[0].judged == 13
+    assert model.certificate(104, 11).risks[0].judged == 13
     y = series()
     shifted = LinearRegressionModel(lags=3, output_chunk_length=2, output_chunk_shift=2)
     model = IntervalModel(shifted, horizon=2).fit(y[:100]).update(y[:200]).update(y[:210])

@@ -72,7 +72,7 @@ def test_past_and_live_know_only_labels_up_to_the_cutoff(cv: Any) -> None:
 
 def test_live_forecasts_are_judged_when_their_labels_come(cv: Any) -> None:
     intervals, model = Intervals(level=[80, 90]).fit(cv), naive()
-    judged = intervals.certificate("Naive", "store", H).risks[0].judged
+    judged = intervals.certificate("store", H, model="Naive").risks[0].judged
     hits = []
     for day in range(200, DAYS):
         shown = intervals.predict(model.forecast(df=frame(slice(0, day)), h=H))
@@ -80,7 +80,7 @@ def test_live_forecasts_are_judged_when_their_labels_come(cv: Any) -> None:
         first = shown.groupby("unique_id").head(1).reset_index(drop=True)
         hits.append((first["Naive-lo-90"] <= new.y) & (new.y <= first["Naive-hi-90"]))
         intervals.update(new)
-    certificate = intervals.certificate("Naive", "store", H)
+    certificate = intervals.certificate("store", H, model="Naive")
     assert certificate.risks[0].judged == judged + (DAYS - 200) - (H - 1)
     assert certificate.waiting == H - 1
     assert np.mean(hits) > 0.75
@@ -127,7 +127,7 @@ def test_polars_goes_all_the_way() -> None:
     intervals.update(df.filter(polars.col("ds") == TIMES[200]))
     assert isinstance(shown, polars.DataFrame)
     assert shown["Naive-lo-90"].is_finite().all()
-    assert intervals.certificate("Naive", "shop", 2).waiting == 1
+    assert intervals.certificate("shop", 2, model="Naive").waiting == 1
 
 
 def test_intervals_of_the_model_are_corrected() -> None:
@@ -158,8 +158,8 @@ def test_frames_without_models_or_columns_are_refused(cv: Any) -> None:
     for level in ([0.9], [], [80, 100]):
         with pytest.raises(InputError, match="must hold per cent"):
             Intervals(level)
-    with pytest.raises(InputError, match="no model 'Theta'"):
-        Intervals().certificate("Theta", "shop", 1)
+    with pytest.raises(InputError, match=r"model must be one of .*, got 'Theta'"):
+        Intervals().certificate("shop", 1, model="Theta")
     with pytest.raises(InputError, match="no column 'cutoff'"):
         Intervals().fit(cv.drop(columns="cutoff"))
 

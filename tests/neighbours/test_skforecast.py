@@ -73,14 +73,14 @@ def test_predictions_are_judged_when_their_labels_come(backtest: Any) -> None:
     y = labels()
     intervals, model = Intervals(0.8).fit(backtest, y[:250]), forecaster()
     model.fit(y[:250])
-    judged = intervals.certificate(H).risks[0].judged
+    judged = intervals.certificate(horizon=H).risks[0].judged
     for row in range(250, 270):
         shown = intervals.predict(model.predict(H, last_window=y[:row]))
         intervals.update(y[row : row + 1])
     assert shown.columns.to_list() == ["pred", "lower_bound", "upper_bound"]
     assert shown.index[0] == y.index[269]
-    assert intervals.certificate(H).risks[0].judged == judged + 20 - (H - 1)
-    assert intervals.certificate(H).waiting == H - 1
+    assert intervals.certificate(horizon=H).risks[0].judged == judged + 20 - (H - 1)
+    assert intervals.certificate(horizon=H).waiting == H - 1
 
 
 def test_many_series_have_streams_of_their_own() -> None:
@@ -94,8 +94,8 @@ def test_many_series_have_streams_of_their_own() -> None:
     widths = (shown.upper_bound - shown.lower_bound).groupby(shown.level).mean()
     assert widths["store"] > 10.0 * widths["shop"]
     intervals.update(wide[250:251])
-    assert intervals.certificate(1, "store").waiting == 0
-    assert intervals.certificate(2, "store").waiting == 1
+    assert intervals.certificate("store", 1).waiting == 0
+    assert intervals.certificate("store", 2).waiting == 1
 
 
 def test_bounds_of_the_forecaster_are_corrected() -> None:
@@ -118,8 +118,8 @@ def test_a_gap_makes_labels_later() -> None:
     y = labels()[:250]
     _, past = backtesting_forecaster(forecaster(), y, folds(gap=2), **QUIET)
     intervals = Intervals(0.8, gap=2).fit(past, y)
-    assert intervals.certificate(H + 2).risks[0].judged > 100
-    assert intervals.certificate(H + 2).pending == H + 2
+    assert intervals.certificate(horizon=H + 2).risks[0].judged > 100
+    assert intervals.certificate(horizon=H + 2).pending == H + 2
 
 
 def test_a_frame_without_folds_is_refused(backtest: Any) -> None:
@@ -148,7 +148,7 @@ def test_a_frame_of_one_column_is_the_single_series(backtest: Any) -> None:
     intervals = Intervals().fit(backtest, y[:250])
     intervals.predict(pd.Series([0.0], y.index[250:251]))  # without a name, too
     intervals.update(y[250:251])
-    assert intervals.certificate(1).waiting == 0
+    assert intervals.certificate(horizon=1).waiting == 0
 
 
 def test_predictions_that_are_none_are_refused(backtest: Any) -> None:

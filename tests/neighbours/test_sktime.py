@@ -65,10 +65,10 @@ def test_intervals_are_those_of_live_streams_to_the_bit() -> None:
 def test_an_update_of_many_rows_judges_what_was_forecast_before_it() -> None:
     y = walk(120)
     model = IntervalForecaster(NaiveForecaster(), initial_window=60).fit(y[:100], fh=[1, 2, 3])
-    before = model.certificate(3).risks[0].judged
+    before = model.certificate(horizon=3).risks[0].judged
     model.update(y[100:110])
     # Of the backtest two were waiting, and one forecast was made at row 100.
-    assert model.certificate(3).risks[0].judged == before + 3
+    assert model.certificate(horizon=3).risks[0].judged == before + 3
     assert model.cutoff[0] == y.index[109]
 
 
@@ -81,9 +81,12 @@ def test_rows_are_placed_by_their_index() -> None:
         again.update(y[row - 20 : row + 1])  # with rows that are known already
     again.update(y[90:110])
     pd.testing.assert_frame_equal(again.predict_interval(), model.predict_interval())
-    judged = [model.certificate(h).risks[0].judged for h in (1, 2)]
+    judged = [model.certificate(horizon=h).risks[0].judged for h in (1, 2)]
     model.update(y[111:113])  # row 110 is left out: one step ahead has no label, two steps has
-    assert [model.certificate(h).risks[0].judged for h in (1, 2)] == [judged[0], judged[1] + 1]
+    assert [model.certificate(horizon=h).risks[0].judged for h in (1, 2)] == [
+        judged[0],
+        judged[1] + 1,
+    ]
     assert model.past_.y[-1] == y.iloc[111]
 
 
@@ -128,7 +131,7 @@ def test_every_horizon_holds_its_coverage_as_time_goes_on() -> None:
         model.update(y[row : row + 1])
     for hits in np.array(inside).T:
         assert hits.mean() == pytest.approx(0.8, abs=0.05)
-    assert model.certificate(1, 0.8).risks[0].within
+    assert model.certificate(0, 1, 0.8).risks[0].within
 
 
 def test_names_levels_and_quantiles_are_sktimes() -> None:
@@ -152,9 +155,9 @@ def test_features_reach_the_forecaster() -> None:
     inner = make_reduction(LinearRegression(), window_length=4, strategy="recursive")
     model = IntervalForecaster(inner, initial_window=60, step_length=5)
     model.fit(y[:100], X[:100], fh=[1, 2, 3])
-    judged = model.certificate(1).risks[0].judged
+    judged = model.certificate(horizon=1).risks[0].judged
     model.update(y[100:101], X[100:101])
-    assert model.certificate(1).risks[0].judged == judged + 1
+    assert model.certificate(horizon=1).risks[0].judged == judged + 1
     assert np.isfinite(model.predict_interval(X=X[101:104]).to_numpy()).all()
 
 
@@ -165,11 +168,11 @@ def test_forecasts_wait_for_their_features(strategy: str) -> None:
     inner = make_reduction(LinearRegression(), window_length=4, strategy=strategy)
     by_row = IntervalForecaster(inner, initial_window=80).fit(y[:100], X[:100], fh=[1, 2, 3])
     ahead = by_row.clone().fit(y[:100], X[:100], fh=[1, 2, 3])
-    before = [by_row.certificate(h).risks[0].judged for h in (1, 2, 3)]
+    before = [by_row.certificate(horizon=h).risks[0].judged for h in (1, 2, 3)]
     for row in range(100, 115):
         by_row.update(y[row : row + 1], X[row : row + 1], update_params=False)
         ahead.update(y[row : row + 1], X[row : row + 3], update_params=False)
-    judged = [by_row.certificate(h).risks[0].judged - n for h, n in enumerate(before, 1)]
+    judged = [by_row.certificate(horizon=h).risks[0].judged - n for h, n in enumerate(before, 1)]
     assert judged == ([15, 14, 13] if strategy == "recursive" else [13, 13, 13])
     shown = ahead.predict_interval(X=X[115:118])
     if strategy == "recursive":
@@ -189,5 +192,5 @@ def test_panels_have_an_instance_for_each_series() -> None:
     widths = (ends["y"][0.9]["upper"] - ends["y"][0.9]["lower"]).to_numpy()
     assert widths[1] > 10.0 * widths[0]
     with pytest.raises(InputError, match="forecasters_"):
-        model.certificate(1)
-    assert model.forecasters_.iloc[0, 0].certificate(1).risks[0].judged > 0
+        model.certificate(horizon=1)
+    assert model.forecasters_.iloc[0, 0].certificate(horizon=1).risks[0].judged > 0

@@ -39,7 +39,7 @@ def several() -> Trace:
     lower, upper, y = (np.stack(each, axis=1).ravel() for each in zip(*parts, strict=True))
     id = np.tile(["north", "</script><b>", "south & west"], 600)
     tape = Tape.from_arrays(
-        {"lower": lower, "upper": upper}, y, id=id, group=np.arange(1_800) % 7 // 3
+        {"lower": lower, "upper": upper}, y, series=id, group=np.arange(1_800) % 7 // 3
     )
     return replay(sp.Controller(sp.sets.Widen(), risk()), tape)
 
@@ -63,7 +63,7 @@ def hostile() -> Trace:
     tape = Tape.from_arrays(
         {"lower": lower, "upper": upper},
         y,
-        id=np.tile(names, 300),
+        series=np.tile(names, 300),
         group=np.repeat([*names, "<img src=x onerror=alert(1)>"], 225),
     )
     loss = type("<i>$Loss$</i>", (), {"low": 0.0, "high": 1.0, "__call__": _missed})()

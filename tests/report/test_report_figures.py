@@ -31,7 +31,7 @@ def named(figure: Any, name: str) -> Any:
 
 def test_the_running_risk_and_its_band_follow_a_loop(several: Trace) -> None:
     figure = report.risk_over_time(several, "north")
-    rows = np.flatnonzero(several.tape.id == "north")
+    rows = np.flatnonzero(several.tape.series == "north")
     total, count = 0.0, 0
     line, low = [], []
     for row in rows:

@@ -84,7 +84,7 @@ def test_streams_come_worst_first_and_their_bounds_add_up(several: Trace) -> Non
     found = report.metrics(several)
     risks = {}
     for id in ("north", "</script><b>", "south & west"):
-        rows = seen(several, np.flatnonzero(several.tape.id == id).tolist())
+        rows = seen(several, np.flatnonzero(several.tape.series == id).tolist())
         risks[id] = mean([float(missed(several, row)) for row in rows])
     order = [each["id"] for each in found["worst_streams"]]
     assert order == sorted(risks, key=lambda id: -risks[id])
@@ -105,7 +105,7 @@ def test_several_streams_have_the_weakest_status_and_a_verdict_that_counts() -> 
     risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-10, 10))
     controller = sp.Controller(sp.sets.Widen(), risk)
     numbers = report.metrics(
-        replay(controller, Tape.from_arrays(ends, y, id=np.repeat(["long", "short"], rows)))
+        replay(controller, Tape.from_arrays(ends, y, series=np.repeat(["long", "short"], rows)))
     )
     assert numbers["status"] == Status.SAYS_NOTHING_YET
     assert numbers["verdict"] == ("says nothing yet for 1 of 2 series; holds for 1 of 2 series")
@@ -116,7 +116,9 @@ def test_several_streams_have_the_weakest_status_and_a_verdict_that_counts() -> 
 
 def test_a_longest_streak_never_spans_two_streams() -> None:
     y = [0.5, 9.0, 9.0, 0.5]  # one stream ends in a miss, the next begins with one
-    tape = Tape.from_arrays({"lower": [0.0] * 4, "upper": [1.0] * 4}, y, id=["a", "a", "b", "b"])
+    tape = Tape.from_arrays(
+        {"lower": [0.0] * 4, "upper": [1.0] * 4}, y, series=["a", "a", "b", "b"]
+    )
     risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.01), bounds=(-1, 1))
     trace = replay(sp.Controller(sp.sets.Widen(), risk), tape)
     assert report.metrics(trace)["longest_streak"] == 1

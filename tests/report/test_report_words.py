@@ -13,10 +13,10 @@ import setpoint as sp
 from setpoint import Tape, jobs, replay, report
 from setpoint._html import amount
 from setpoint.jobs import Columns, Outcome
-from setpoint.jobs.rows import read
 from setpoint.jobs.times import label_notes
 from setpoint.metrics import rolling_quantile
 from setpoint.report.words import off
+from setpoint.tape.rows import read
 
 pytest.importorskip("pyarrow")
 
@@ -44,7 +44,7 @@ def panel(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     shop = np.tile(["a", "b", "c"], 400)
     rows = {"shop": shop, "fc": point.ravel().tolist(), "load": y.ravel().tolist()}
     return jobs.calibrate(
-        written(folder / "panel.csv", rows), Columns("load", point="fc", id="shop")
+        written(folder / "panel.csv", rows), Columns("load", point="fc", series="shop")
     )
 
 
@@ -63,8 +63,8 @@ def test_a_guarantee_of_several_series_is_of_each_and_of_their_sum(
     assert f"more than 10.9 {allowed}" in panel_page
     assert "never more than 10.9 misses too many in a series, and 32.7 in all" in panel_page
     terminal = str(panel)
-    assert "there are never more than 10.9 misses too many in each series" in terminal
-    assert "never more than 32.7 misses too many in all" in terminal
+    assert "more than 10.9 misses beyond the 10 % allowed in any one series" in terminal
+    assert "nor more than 32.7 in all 3 together" in terminal
     low = f"{100 * risk['coverage_low']:.2f} %"
     assert f"at least {low} is guaranteed" in terminal
     assert f"at least {low} ; never more than" in panel_page
@@ -82,7 +82,9 @@ def test_widths_of_unlike_series_are_never_put_together(panel: Outcome, panel_pa
         for row in numbers["worst_streams"]:
             assert amount(row["mean_finite_length"]) in text
     ratio = f"{numbers['usefulness']['width']:.2f}"
-    assert re.search(rf"mean width, rolling quantile = 1 +1.00 +{ratio}\n", terminal)
+    assert re.search(
+        rf"Mean width \(rolling quantile of past errors: 1\) +1.00 +{ratio}\n", terminal
+    )
     assert f"Mean width (rolling quantile of past errors: 1) 1.00 {ratio}" in panel_page
     lengths = report.lengths(panel.trace)
     middle = [each for each in lengths.data if each.name == "median"][-1].y
@@ -128,12 +130,12 @@ def test_a_point_forecast_stands_beside_a_rolling_quantile_of_its_errors(
     assert before["full"] == pytest.approx(1.0 - finite.mean())
     assert before["mean_finite_length"] == pytest.approx(2.0 * radius[finite].mean())
     text, wrong = page_of(late, tmp_path / "out"), np.abs(tape.y - point).mean()
-    assert f"The forecast alone has no interval and is off by {amount(wrong)} on average." in text
+    assert f"the forecast is off by {amount(wrong)} on average" in text
     assert text.index("Before and after") < text.index("Are the intervals of use?")
     assert f"Coverage {100 * hits.mean():.2f} % {100 * late.trace.coverage:.2f} %" in text
     table = str(late).split("\n\n")[1]
     assert table.splitlines()[0].split("  ")[-2:] == [" rolling quantile", " with setpoint"]
-    assert re.search(rf"coverage, % +{100 * hits.mean():.2f} +", table)
+    assert re.search(rf"Coverage +{100 * hits.mean():.2f} % +", table)
     assert f"{before['mean_finite_length']:,.0f}" in table
 
 
@@ -145,7 +147,7 @@ def test_means_of_finite_sets_say_so_and_are_in_the_numbers(late: Outcome, tmp_p
     assert numbers["mean_finite_winkler"] == pytest.approx(alone.winkler)
     assert numbers["mean_finite_pinball"] == pytest.approx(alone.pinball)
     assert numbers["before"]["mean_finite_winkler"] > 0.0
-    assert "mean width of finite sets" in str(late)
+    assert "Mean width, finite ones" in str(late)
     assert "Mean width, finite ones" in page_of(late, tmp_path / "out")
 
 
@@ -182,10 +184,10 @@ def test_a_verdict_on_use_says_over_which_labels() -> None:
     for last, label in zip(np.append(0.0, y[:-1]), y, strict=True):
         stream.predict(float(last))
         stream.update(float(label))
-    assert "useful (the last 250 labels): over 200 labels the intervals" in str(stream.summary())
-    tape = Tape.from_arrays({"prediction": np.append(0.0, y[:-1])}, y)
+    assert "(the last 250 labels): over 220 labels the intervals" in str(stream.summary())
+    tape = Tape.from_arrays({"point": np.append(0.0, y[:-1])}, y)
     verdict = replay(sp.intervals(coverage=0.9), tape).usefulness()
-    assert str(verdict).startswith("useful: over 550 labels the intervals")
+    assert "over 570 labels the intervals" in str(verdict)
 
 
 def test_a_model_that_breaks_is_named_with_about_the_row_where_it_did() -> None:
@@ -202,7 +204,7 @@ def test_a_long_list_of_horizons_is_cut_visibly() -> None:
     tape = Tape.from_arrays(
         {"prediction": np.zeros(48)}, np.zeros(48), horizon=np.tile(np.arange(1, 25), 2)
     )
-    (note,) = label_notes(tape, {})
+    (note,) = label_notes(tape, Columns())
     assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …)" in note
 
 

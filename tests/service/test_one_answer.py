@@ -69,7 +69,7 @@ def test_every_way_shows_the_same_sets(tmp_path: Path, delay: int, period: int |
     toml = tmp_path / "controller.toml"
     toml.write_text(sp.spec.to_toml(controller))
     told = subprocess.run(
-        [sys.executable, "-m", "setpoint.cli", "stream", "--config", str(toml), "--state",
+        [sys.executable, "-m", "setpoint.cli", "stream", "--controller", str(toml), "--store",
          str(tmp_path / "b.sqlite")],
         input="\n".join(map(json.dumps, sent)), capture_output=True, text=True, check=True,
     )  # fmt: skip

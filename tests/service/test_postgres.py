@@ -2,21 +2,27 @@
 
 import os
 import random
+import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import setpoint as sp
-from setpoint.errors import StateError, TakenOver, WriteError
+from setpoint.errors import StateError, TakenOver, UnknownStream, WriteError
+from setpoint.store import postgres
+from setpoint.store.migrations import MIGRATIONS
 from setpoint.store.postgres import PostgreSQL
 from tests.postgres import Server
 from tests.stored import CONTROLLER, events, reference, same
 
+psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'setpoint[postgres]'")
 pytestmark = pytest.mark.service
+ROOT = Path(__file__).parents[2]
 
 
 def errors(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -43,7 +49,7 @@ def test_names_and_ids_may_be_any_text(address: str) -> None:
     names = ["<b>", "a/b", "ä'\"\\", "🙂" * 200]
     with sp.Store(address, CONTROLLER) as store:
         sent = [{"stream": name, "id": name, "prediction": [0, 1]} for name in names]
-        sent += [{"stream": "a", "id": "\0\ud800", "prediction": [0, 1]}]
+        sent += [{"stream": "a", "id": "\0", "prediction": [0, 1]}]
         world = random.Random(1)  # what cannot be packed takes the most room in an index
         long = "".join(chr(world.randrange(0x10000, 0x20000)) for _ in range(200))
         numbers = [world.randrange(10**890) for _ in range(2)] + [world.randrange(10**690)]
@@ -156,6 +162,19 @@ def test_cut_connections_and_restarts_lose_nothing(server: Server, address: str)
         store._database.find = find  # type: ignore[method-assign]
         same(store, reference(sent))
         assert all("repeated" in answer for answer in store.apply(sent))
+        write = store._database.write
+
+        def late(changes: Any) -> None:
+            write(changes)
+            server.cut()
+
+        store._database.write = late  # type: ignore[method-assign]
+        with pytest.raises(WriteError):  # all is written, and lost before the commit
+            store.apply([{"stream": "a", "id": "new", "prediction": [0, 1]}])
+        store._database.write = write  # type: ignore[method-assign]
+        assert (
+            "repeated" not in store.apply([{"stream": "a", "id": "new", "prediction": [0, 1]}])[0]
+        )
 
 
 def test_a_forked_child_does_not_write_to_its_parents_store(address: str) -> None:
@@ -179,3 +198,79 @@ def test_a_database_that_is_not_there_is_told_without_its_password() -> None:
         PostgreSQL("postgresql://u:secret@127.0.0.1:1/x", patience=0.3)
     assert "secret" not in str(told.value)
     assert time.monotonic() - began < 10
+
+
+def test_services_that_start_at_once_make_the_tables_once(server: Server) -> None:
+    for number in range(3):
+        address = server.new(f"race{number}")
+        gate = threading.Barrier(4, timeout=60)
+
+        def opened(_: int, address: str = address, gate: threading.Barrier = gate) -> list[str]:
+            gate.wait()
+            with sp.Store(address, CONTROLLER) as store:
+                return store.names
+
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(opened, range(4))) == [[]] * 4
+
+
+def test_tables_of_the_version_before_are_upgraded(
+    server: Server, address: str, tmp_path: Any
+) -> None:
+    """Its rows come from a file of SQLite, in the tables that PostgreSQL had then."""
+    first = MIGRATIONS[0].statements
+    for word, other in postgres._WORDS.items():
+        first = first.replace(word, other)
+    lite = sqlite3.connect(":memory:")
+    lite.executescript((ROOT / "tests/data/store_1.sql").read_text("utf-8"))
+    with psycopg.connect(address) as connection:
+        connection.execute(first)  # type: ignore[call-overload]
+        connection.execute("INSERT INTO settings VALUES ('format', '1')")
+        for table in ("settings", "streams", "predictions", "alarms"):
+            rows = lite.execute(f"SELECT * FROM {table}").fetchall()
+            marks = ", ".join(["%s"] * len(rows[0]))
+            keyed = "OVERRIDING SYSTEM VALUE " if table in ("streams", "alarms") else ""
+            with connection.cursor() as cursor:
+                cursor.executemany(f"INSERT INTO {table} {keyed}VALUES ({marks})", rows)  # type: ignore[arg-type]
+        for table in ("streams", "alarms"):
+            connection.execute(  # type: ignore[call-overload]
+                f"SELECT setval(pg_get_serial_sequence('{table}', 'key'), 100)"
+            )
+    lite.close()
+    with sp.Store(address) as store:
+        assert store.check() == []
+        assert [alarm["stream"] for alarm in store.alarms()] == ["b"]
+        sent = events(40)
+        assert store.read("b").theta == reference(sent[:70])["b"].theta
+        assert not errors(store.apply(sent[70:]))
+        assert store.read("b").theta == reference(sent)["b"].theta
+        assert store._settings["history"] == 500
+
+
+def test_streams_go_from_one_database_to_the_other_and_back(address: str, tmp_path: Any) -> None:
+    sent = events(60)
+    with sp.Store(tmp_path / "a", CONTROLLER, window=20, tolerance=0.1, history=99) as lite:
+        lite.apply(sent[:80])
+        lite.stream("season", sp.intervals(0.9, period=400))
+        lite.apply([{"id": n, "prediction": 1.0, "y": 1.0 + n % 3} for n in range(50)], "season")
+        whole = list(lite.lines())
+        lite.export_streams(tmp_path / "backup")
+    with sp.Store(address, takes_back=True) as owner:
+        owner.stream("old", CONTROLLER).predict((0, 1), 1)
+        sp.Store.restore(address, tmp_path / "backup")
+        with pytest.raises(UnknownStream):  # what was there before is gone, for its owner too
+            owner.stream("old")
+        assert list(owner.lines()) == whole
+        assert owner.check() == []
+        assert not errors(owner.apply(sent[80:]))
+        owner.rename("season", "spring")
+        with pytest.raises(StateError, match="already"):
+            owner.rename("spring", "a")
+        assert owner.forget("spring", [0, 1, 2]) == 3
+        owner.delete("spring")
+        same(owner, reference(sent))
+        owner.export_streams(tmp_path / "again")
+    assert sp.Store.restore(tmp_path / "b", tmp_path / "again") is None
+    with sp.Store(tmp_path / "b") as lite:
+        same(lite, reference(sent))
+        assert lite._settings["history"] == 99

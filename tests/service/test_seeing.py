@@ -310,6 +310,34 @@ def test_the_page_of_a_stream_shows_sets_and_labels_as_they_come(
         assert "fresh" in wait(browser, "document.getElementById('events').textContent")
 
 
+HOSTILE = [
+    "__proto__", "constructor", "javascript:window.hacked=1", "#", "%", "%2F..%2F", "a\nb\tc",
+    "\u202egnp.exe", "</script><script>window.hacked=1</script>", "💥" * 60, "'; DROP TABLE--", " ",
+]  # fmt: skip
+
+
+def test_hostile_names_are_only_names_on_the_page(browser: Any, tmp_path: Path) -> None:
+    with Serving("--store", str(tmp_path / "a")) as serving, serving.client() as client:
+        for name in HOSTILE:
+            client.create(name)
+            client.events([{"id": name, "prediction": [-2, 2], "y": 0.5}], name)
+        with quiet(browser):
+            browser.get(serving.url)
+            wait(browser, f"document.querySelectorAll('#rows tr').length === {len(HOSTILE)}")
+            names = "[...document.querySelectorAll('#rows a')].map((a) => a.textContent)"
+            assert sorted(browser.execute_script(f"return {names}")) == sorted(HOSTILE)
+            for place in range(len(HOSTILE)):
+                browser.get(serving.url)
+                wait(browser, f"document.querySelectorAll('#rows tr').length === {len(HOSTILE)}")
+                link = f"document.querySelectorAll('#rows a')[{place}]"
+                name = browser.execute_script(f"{link}.click(); return {link}.textContent")
+                wait(browser, "document.querySelectorAll('#chart .hit').length === 1")
+                assert wait(browser, "document.getElementById('name').textContent") == name
+            assert browser.execute_script("return document.scripts.length") == 1
+            browser.get(f"{serving.url}/#%")  # no name at all
+            wait(browser, f"document.querySelectorAll('#rows tr').length === {len(HOSTILE)}")
+
+
 def test_an_answer_that_comes_late_is_not_shown_in_the_chart_of_another_stream(
     browser: Any, serving: Serving
 ) -> None:

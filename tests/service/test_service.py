@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from math import inf
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +21,7 @@ import pytest
 
 import setpoint as sp
 from setpoint.errors import InputError
+from setpoint.store.migrations import crc
 from tests.stored import CONTROLLER, events, reference, same
 
 httpx = pytest.importorskip("httpx", reason="needs httpx: pip install 'setpoint[service]'")
@@ -149,8 +151,221 @@ def test_batches_are_answered_in_order_each_event_for_itself(serving: Serving, l
     many = [{"id": f"m{n}", "prediction": [0, 1]} for n in range(501)]
     assert ask(serving, "POST", path, json=many).status_code == 413
     assert ask(serving, "POST", "/v1/events", json=[{"id": 1, "y": 1}]).json()[0] == {
-        "error": "an event must name its stream here", "kind": "InputError",
+        "id": 1, "error": "an event must name its stream here", "kind": "InputError",
     }  # fmt: skip
+
+
+def test_an_event_that_names_another_stream_is_refused_and_the_others_are_taken_in(
+    serving: Serving,
+) -> None:
+    with serving.client() as client:
+        client.create("mine")
+    sent = [
+        {"id": 1, "prediction": [0, 1]}, {"stream": "other", "id": 2, "prediction": [0, 1]},
+        {"stream": "mine", "id": 1, "y": 0.5},
+    ]  # fmt: skip
+    answers = ask(serving, "POST", "/v1/streams/mine/events", json=sent).json()
+    assert [answer.get("kind") for answer in answers] == [None, "InputError", None]
+    assert answers[1]["stream"] == "other"
+    assert answers[1]["error"] == 'an event here must be of "mine": use /v1/events'
+
+
+def test_a_stream_is_renamed_exported_imported_forgotten_and_deleted(serving: Serving) -> None:
+    sent, name = events(40), "moved/<b>"
+    with serving.client() as client:
+        client.create("a", toml=sp.spec.to_toml(CONTROLLER))
+        mine = [event for event in sent if event["stream"] == "a"]
+        client.events([{**event, "stream": "a"} for event in mine[:30]])
+        assert client.rename("a", name)["name"] == name
+        with pytest.raises(ServiceError, match="there is no stream") as told:
+            client.show("a")
+        assert told.value.status == 404
+        lines = client.export_stream(name)
+        client.import_stream("twin", lines)
+        with pytest.raises(ServiceError, match="already") as told:
+            client.import_stream("twin", lines)
+        assert told.value.status == 409
+        with pytest.raises(ServiceError, match="the export is damaged") as told:
+            client.import_stream("cut", lines[:-200])
+        assert told.value.status == 422
+        for other in (name, "twin"):
+            client.events([{**event, "stream": other} for event in mine[30:]])
+            assert client.show(other)["theta"] == [reference(sent)["a"].theta]
+        (past, *_) = client.history("twin", after=-1)
+        assert client.forget("twin", [past["id"]]) == {"forgotten": 1}
+        assert past["id"] not in [row["id"] for row in client.history("twin", limit=1000)]
+        assert client.forget("twin")["forgotten"] > 10
+        assert client.show("twin")["theta"] == [reference(sent)["a"].theta]
+        assert client.delete("twin") == {"deleted": "twin"}
+        with pytest.raises(ServiceError, match="there is no stream"):
+            client.delete("twin")
+        assert "twin" not in [row["name"] for row in client.streams(limit=1000)]
+        names = [row["name"] for row in client.streams(limit=1000)]
+        paged = [client.streams(limit=1, offset=place)[0]["name"] for place in range(len(names))]
+        assert paged == names
+
+
+def test_putting_a_stream_twice_changes_nothing_whatever_was_patched_between(
+    serving: Serving,
+) -> None:
+    with serving.client() as client:
+        client.create("twice", coverage=0.8, support=(0, inf), period=24)
+        client.change("twice", level=0.3)
+        before = client.show("twice")
+        again = client.create("twice", coverage=0.8, support=(0, inf), period=24)
+        assert again["levels"] == [0.3]
+        assert again["controller"] == before["controller"]
+        assert "support = [0.0, inf]" in again["controller"]
+        assert "period = 24" in again["controller"]
+        assert client.predict("twice", 1.0, "x")["id"] == "x"
+        with pytest.raises(ServiceError, match="another controller"):
+            client.create("twice", coverage=0.9)
+        for options in ({"preset": "label_sets", "period": 7}, {"toml": "", "support": (0, 1)}):
+            with pytest.raises(ServiceError, match="support and period go with") as told:
+                client.create("none", **options)
+            assert told.value.status == 422
+        with pytest.raises(ServiceError, match="support"):
+            client.create("none", support=(3, 2))
+
+
+DEEP = {
+    "a list in TOML": {"toml": "x = " + "[" * 5000},
+    "a table in TOML": {"toml": "[sets]\npart = 'Widen'\nx = " + "[" * 900 + "]" * 900},
+    "a season": {"toml": sp.spec.to_toml(sp.intervals(period=24)).replace("= 24", "= 1000000")},
+    "a preset": {"preset": "intervals", "period": 1_000_000},
+}
+
+
+@pytest.mark.parametrize("what", DEEP)
+def test_what_is_too_deep_or_too_large_is_refused_at_once(serving: Serving, what: str) -> None:
+    began = time.monotonic()
+    answer = ask(serving, "PUT", "/v1/streams/deep", json=DEEP[what])
+    assert answer.status_code == 422, answer.text
+    assert "nested too deep" in answer.text or "numbers of a season" in answer.text
+    assert ask(serving, "GET", "/health").status_code == 200
+    assert time.monotonic() - began < 3.0
+    deep = b'{"step": {"part": ' + b"[" * 50_000 + b"]" * 50_000 + b"}}"
+    headers = {"content-type": "application/json"}
+    patched = ask(serving, "PATCH", "/v1/streams/deep", content=deep, headers=headers)
+    assert patched.status_code in (400, 404, 422)
+
+
+def test_ids_that_are_no_text_are_refused_and_long_ones_come_back(serving: Serving) -> None:
+    with serving.client() as client:
+        client.create("ids")
+    headers, place = {"content-type": "application/json"}, "/v1/streams/ids/predict"
+    half = b'{"id": "\\ud800", "prediction": [0, 1]}'
+    answer = ask(serving, "POST", place, content=half, headers=headers)
+    assert (answer.status_code, "whole characters" in answer.text) == (422, True)
+    long = {"id": [10**500, "x"], "prediction": [0, 1]}
+    assert ask(serving, "POST", place, json=long).status_code == 200
+    rows = ask(serving, "GET", "/v1/streams/ids/history").json()
+    assert [row["id"] for row in rows] == [[10**500, "x"]]
+
+
+def test_an_unknown_class_is_refused(serving: Serving) -> None:
+    with serving.client() as client:
+        client.create("animals", preset="label_sets")
+        client.predict("animals", {"cat": 0.7, "dog": 0.3}, 1)
+        with pytest.raises(ServiceError, match='one of the classes "cat", "dog", got "car"'):
+            client.label("animals", "car", 1)
+        assert "error" not in client.label("animals", "dog", 1)
+
+
+HOSTS = {
+    ("LOCALHOST",): 200, ("LocalHost:8000",): 200, ("[::1]",): 200, ("127.9.9.9:1",): 200,
+    ("[::ffff:127.0.0.1]",): 200, ("[::ffff:10.0.0.1]",): 403, ("localhost.",): 403,
+    ("localhost", "evil.example"): 400, ("evil.example", "localhost"): 400, ("[localhost]",): 403,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("hosts", HOSTS, ids=" ".join)
+def test_hosts_that_name_this_machine_are_served_and_no_others(
+    serving: Serving, hosts: tuple[str, ...]
+) -> None:
+    lines = "".join(f"host: {host}\r\n" for host in hosts)
+    with socket.create_connection(("127.0.0.1", serving.port), 10) as connection:
+        connection.sendall(f"GET /v1/streams HTTP/1.1\r\n{lines}\r\n".encode())
+        answer = connection.recv(1 << 16)
+    assert int(answer.split()[1]) == HOSTS[hosts], answer
+
+
+def test_a_store_whose_file_is_gone_is_not_ready_and_acknowledges_nothing(tmp_path: Path) -> None:
+    store = tmp_path / "a.sqlite"
+    with Serving("--store", str(store)) as serving, serving.client(attempts=1) as client:
+        client.create("a")
+        client.predict("a", [0, 1], 1)
+        store.unlink()
+        with pytest.raises(ServiceError, match="was deleted or replaced") as told:
+            client.predict("a", [0, 1], 2)
+        assert told.value.status == 503
+        assert ask(serving, "GET", "/ready").status_code == 503
+
+
+def test_no_more_pages_look_on_than_may_however_many_ask_at_once(tmp_path: Path) -> None:
+    async def asked(url: str) -> list[int]:
+        limits = httpx.Limits(max_connections=400)
+        async with httpx.AsyncClient(base_url=url, timeout=30, limits=limits) as client:
+            pages = [
+                await client.send(request, stream=True)
+                for request in [client.build_request("GET", "/v1/streams/a/live")]
+            ]
+            many = [
+                client.send(client.build_request("GET", "/v1/streams/a/live"), stream=True)
+                for _ in range(250)
+            ]
+            pages += await asyncio.gather(*many)
+            statuses = [page.status_code for page in pages]
+            await asyncio.gather(*[page.aclose() for page in pages])
+        return statuses
+
+    with Serving("--store", str(tmp_path / "a")) as serving, serving.client() as client:
+        client.create("a")
+        statuses = asyncio.run(asked(serving.url))
+        assert (statuses.count(200), statuses.count(429)) == (100, 151)
+        until = time.monotonic() + 20
+        while time.monotonic() < until:  # their places are free once they have gone
+            with httpx.stream("GET", f"{serving.url}/v1/streams/a/live", timeout=5) as page:
+                if page.status_code == 200:
+                    break
+            time.sleep(0.2)
+        assert page.status_code == 200
+
+
+def test_many_asyncio_tasks_share_one_stream(serving: Serving) -> None:
+    """Each event counts once, also those that were cancelled and sent again."""
+
+    async def work(client: AsyncClient, number: int) -> None:
+        for n in range(10):
+            id = f"{number} {n}"
+            if n % 3 == 0:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(client.predict("shared", [0, 1], id), 0.003)
+            await client.predict("shared", [0, 1], id)
+            await client.label("shared", 0.5, id)
+
+    async def run() -> Any:
+        async with AsyncClient(serving.url, timeout=30) as client:
+            await client.create("shared")
+            await asyncio.gather(*[work(client, number) for number in range(20)])
+            return await client.show("shared")
+
+    row = asyncio.run(run())
+    assert (row["predictions"], row["labels"], row["waiting"]) == (200, 200, 0)
+
+
+def test_the_log_is_lines_of_json_with_fields(tmp_path: Path) -> None:
+    with Serving("--store", str(tmp_path / "a"), "--log", "info") as serving:
+        with serving.client() as client:
+            client.create("a")
+            with pytest.raises(ServiceError):
+                client.label("a", 1, "none")
+        _, said = serving.stop()
+    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    made, refused = [line for line in lines if line["message"] == "request"]
+    assert (made["operation"], made["status"], made["stream"]) == ("create", 200, "a")
+    assert made["seconds"] > 0
+    assert (refused["operation"], refused["status"]) == ("label", 404)
 
 
 def test_lines_are_counted_before_they_are_read(serving: Serving) -> None:
@@ -186,7 +401,7 @@ def test_what_many_clients_send_at_once_is_what_a_stream_would_have_taken_in(
     async def both(url: str) -> None:
         await asyncio.gather(*(send(url, part) for part in names.values()))
 
-    with Serving("--store", str(path), "--config", str(config)) as serving:
+    with Serving("--store", str(path), "--controller", str(config)) as serving:
         asyncio.run(both(serving.url))
         status, said = serving.stop()
         assert (status, said) == (0, "")
@@ -497,7 +712,11 @@ def test_an_alarm_is_told_to_a_webhook_once_an_episode_and_signed(tmp_path: Path
         store.apply(misses, "old")
         assert store.alarms()
     with closing(sqlite3.connect(tmp_path / "a.sqlite")) as database, database:
-        database.execute("UPDATE alarms SET made = made - 100000")
+        for key, stream, alarm, made in database.execute(
+            "SELECT key, stream, alarm, made FROM alarms"
+        ).fetchall():
+            values = (made - 1e5, crc(stream, alarm, made - 1e5), key)
+            database.execute("UPDATE alarms SET made = ?, crc = ? WHERE key = ?", values)
     secret = {"SETPOINT_WEBHOOK_SECRET": "key"}
     with Serving(*words, environment=secret) as serving, serving.client() as client:
         for name in "ab":

@@ -15,7 +15,7 @@ CONTROLLER = sp.intervals()
 SCHEMA = (
     "meter bigint, name string, hour timestamp, number bigint, low double, high double, use double"
 )
-COLUMNS = keyed.Columns("meter", "hour", "use", "low", "high")
+COLUMNS = keyed.Columns("use", "low", "high", series="meter", time="hour")
 
 
 def session(master: str = "local[2]") -> Any:

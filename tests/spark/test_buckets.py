@@ -31,7 +31,9 @@ TWO = sp.Controller(
     ),
     combine=sp.combine.Max(anti_windup=1.0),
 )
-CONTROLLERS = {"paper": PAPER, "default": sp.intervals(), "two risks": TWO}
+CONTROLLERS = {
+    "paper": PAPER, "default": sp.intervals(), "season": sp.intervals(period=5), "two risks": TWO,
+}  # fmt: skip
 KEYS, STEPS = 13, 60
 
 Columns = dict[str, Any]
@@ -101,7 +103,7 @@ def test_rows_with_labels_give_what_replay_gives_to_the_bit(
     blob, outputs = run(work, columns, every)
     prediction = {end: columns[end] for end in ("lower", "upper")}
     trace = sp.replay(
-        work.controller, sp.Tape.from_arrays(prediction, columns["y"], id=columns["key"])
+        work.controller, sp.Tape.from_arrays(prediction, columns["y"], series=columns["key"])
     )
     for end in ("lower", "upper", "lam"):
         assert same(outputs[end], getattr(trace, end)), end
@@ -109,6 +111,42 @@ def test_rows_with_labels_give_what_replay_gives_to_the_bit(
     found = states(work, blob)
     assert set(found) == set(trace.states)
     assert found == {key: plain(work.controller, trace.states[key]) for key in found}
+
+
+def annexes(found: Any) -> dict[Any, list[float]]:
+    return {key: state.annex for key, state in found.items()}
+
+
+@pytest.mark.parametrize("period", [None, 5])
+def test_features_and_seasons_are_those_of_a_replay(period: int | None) -> None:
+    random, columns = np.random.default_rng(4), table()
+    count = len(columns["time"])
+    columns["y"] += 6.0 * (columns["time"] % 7 == 0)  # a season that is found
+    columns["x"] = np.where(random.random(count) < 0.1, np.nan, random.normal(size=count))
+    columns["sky"] = random.integers(0, 3, count).astype(float)
+    known = {"features": ["x", "sky"], "categories": {"sky": [1.0, 2.0]}}
+    work = Work(sp.intervals(period=period, **known))  # type: ignore[arg-type]
+    blob, outputs = run(work, columns, 7)
+    tape = sp.Tape.from_arrays(
+        {end: columns[end] for end in ("lower", "upper")}, columns["y"], id=columns["key"],
+        extras={name: columns[name] for name in ("x", "sky")},
+    )  # fmt: skip
+    trace = sp.replay(work.controller, tape)
+    for end in ("lower", "upper", "lam"):
+        assert same(outputs[end], getattr(trace, end)), end
+    bucket = work.unpack(blob)
+    assert annexes(bucket.states(work.controller)) == annexes(trace.states)
+    assert any(annexes(trace.states).values())
+    # Some keys go to another bucket, by their bytes, and some are forgotten.
+    blocks = [
+        [part.tobytes() for part in np.split(records, bounds)[1:-1]]
+        for records, bounds in bucket.blocks()
+    ]
+    empty = work.unpack(None)
+    again = empty.joined(bucket.keys, bucket.clock, *blocks)
+    assert annexes(again.states(work.controller)) == annexes(trace.states)
+    rest = again.without(np.arange(0, KEYS, 2)).states(work.controller)
+    assert annexes(rest) == {key: trace.states[key].annex for key in rest}
 
 
 def events(seed: int = 3) -> Columns:
@@ -342,7 +380,7 @@ def test_labels_that_become_known_late_give_what_replay_gives_to_the_bit() -> No
     for controller in CONTROLLERS.values():
         work = Work(controller, expire=50)
         blob, outputs = run(work, rows, 7)
-        tape = sp.Tape.from_arrays(prediction, columns["y"], id=columns["key"], **known)
+        tape = sp.Tape.from_arrays(prediction, columns["y"], series=columns["key"], **known)
         trace = sp.replay(controller, tape)
         assert same(outputs["upper"][: len(nothing)], trace.upper)
         assert same(outputs["loss"][:, len(nothing) :], trace.losses)
@@ -433,7 +471,7 @@ def test_a_key_that_was_silent_too_long_begins_anew() -> None:
         sp.Tape.from_arrays(
             {end: columns[end][rest] for end in ("lower", "upper")},
             columns["y"][rest],
-            id=columns["key"][rest],
+            series=columns["key"][rest],
         ),
     )
     assert states(work, blob)[3] == plain(PAPER, expected.states[3])

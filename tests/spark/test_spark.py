@@ -63,7 +63,7 @@ def trace_of(
     columns: dict[str, Any], controller: sp.Controller = CONTROLLER, **more: Any
 ) -> sp.Trace:
     prediction = {"lower": columns["low"], "upper": columns["high"]}
-    tape = sp.Tape.from_arrays(prediction, columns["use"], id=columns["meter"], **more)
+    tape = sp.Tape.from_arrays(prediction, columns["use"], series=columns["meter"], **more)
     return sp.replay(controller, tape)
 
 
@@ -230,7 +230,7 @@ def test_keys_of_every_type_come_back_as_they_were(spark: Any, plain: Path) -> N
     for name, expression in KEY_TYPES.items():
         key: Any = expression if name in ("name", "two") else "k"
         frame = base if key != "k" else base.selectExpr("*", f"{expression} as k")
-        columns = replace(COLUMNS, key=key, time="day_of")
+        columns = replace(COLUMNS, series=key, time="day_of")
         out = keyed.backtest(frame, CONTROLLER, columns, buckets=4)
         names = [key] if isinstance(key, str) else key
         assert dict(out.dtypes).items() >= {n: dict(frame.dtypes)[n] for n in names}.items()
@@ -372,7 +372,7 @@ def test_a_listener_keeps_the_metrics_of_the_service(
     spark.streams.addListener(watch)
     try:
         frame = source(spark, plain / "in")
-        columns = replace(COLUMNS, key=["name", "meter"])
+        columns = replace(COLUMNS, series=["name", "meter"])
         out = keyed.calibrate_stream(
             frame, CONTROLLER, columns, buckets=4, checkpoint=str(tmp_path / "checkpoint")
         )
@@ -474,7 +474,9 @@ def test_a_row_without_its_id_is_refused(spark: Any, kind: str) -> None:
     from pyspark.errors import PySparkException
 
     frame = spark.sql(f"select 3L k, 1L t, cast(null as {kind}) i, 0d low, 1d high, 2d y")
-    rows = Rows.of(frame, CONTROLLER, keyed.Columns("k", "t", "y", "low", "high", id="i"))
+    rows = Rows.of(
+        frame, CONTROLLER, keyed.Columns("y", "low", "high", series="k", time="t", id="i")
+    )
     with pytest.raises(PySparkException, match="key 3: i must not be null"):
         rows.checked(rows.events(frame)).collect()
 
@@ -485,15 +487,15 @@ def test_wrong_columns_and_options_are_refused_before_a_query_starts(
     frame, new = source(spark, plain / "in"), {"checkpoint": str(plain / "new")}
     frame = frame.selectExpr("*", "meter as level", "hour as Made")
     for columns, options, words in (
-        ({"key": "metre"}, {}, "there is no column 'metre'"),
-        ({"y": "name"}, {}, "'name' must hold numbers, got string"),
+        ({"series": "metre"}, {}, "there is no column 'metre'"),
+        ({"target": "name"}, {}, "'name' must hold numbers, got string"),
         ({"time": "low"}, {}, "'low' must hold timestamps, dates or whole numbers"),
         ({"lower": None}, {}, "needs the columns lower, upper"),
         ({"id": "number"}, {}, "expire must say how long"),
         ({}, {"late": "accept"}, "late='accept' needs id"),
         ({"known": "hour"}, {}, "known is for tables"),
-        ({"key": []}, {}, "must be different columns"),
-        ({"key": "level"}, {}, "a column called 'level' is in the results"),
+        ({"series": ()}, {}, "must be different columns"),
+        ({"series": "level"}, {}, "a column called 'level' is in the results"),
         ({"time": "Made"}, {}, "a column called 'Made' is in the results"),
         ({}, {"idle": 5}, "idle must be a timedelta"),
         ({}, {"buckets": 0}, "buckets must be"),
@@ -532,7 +534,7 @@ def test_times_without_a_zone_are_as_they_are_in_any_zone(spark: Any) -> None:
     times = ["1969-12-31 23:59:59.5", "2024-03-10 01:30:00", "2024-03-10 02:30:00.000001",
              "2024-03-10 03:30:00", "2024-11-03 01:30:00"]  # fmt: skip
     rows = ", ".join(f"(1, timestamp_ntz'{time}', 0d, 1d, 2d)" for time in times)
-    columns = keyed.Columns("k", "t", "y", "low", "high")
+    columns = keyed.Columns("y", "low", "high", series="k", time="t")
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
@@ -565,7 +567,7 @@ def test_another_controller_or_number_of_buckets_is_refused(
             )
     with pytest.raises(StateError, match="written for the columns"):
         keyed.calibrate_stream(
-            frame, CONTROLLER, replace(COLUMNS, key="name"), buckets=8, checkpoint=checkpoint
+            frame, CONTROLLER, replace(COLUMNS, series="name"), buckets=8, checkpoint=checkpoint
         )
     # Where another checkpoint is named, the first bucket that is met says so: in a batch run again.
     shutil.copytree(plain, tmp_path / "copy")

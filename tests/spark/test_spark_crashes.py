@@ -116,7 +116,7 @@ def assert_whole(folder: Path) -> None:
     columns = table()
     assert len(found) == KEYS * STEPS
     prediction = {"lower": columns["low"], "upper": columns["high"]}
-    tape = sp.Tape.from_arrays(prediction, columns["use"], id=columns["meter"])
+    tape = sp.Tape.from_arrays(prediction, columns["use"], series=columns["meter"])
     trace = sp.replay(CONTROLLER, tape)
     assert np.array_equal(found["meter"], columns["meter"])
     assert np.array_equal(found["lower"], trace.lower)

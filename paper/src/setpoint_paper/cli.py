@@ -11,19 +11,12 @@ from setpoint._check import whole
 from setpoint.errors import AbsentFile, InputError, SetpointError
 
 __all__ = [
-    "app",
-    "classification",
-    "comparison",
-    "depth",
-    "everything",
-    "fetch",
-    "late",
-    "main",
-    "names",
-    "summary",
-    "tabular",
-    "tapes",
-]
+    "INCOMPLETE", "app", "classification", "depth", "everything", "fetch", "main", "names",
+    "summary", "tabular", "tapes",
+]  # fmt: skip
+
+INCOMPLETE = 3
+"""The exit status of `all` where some data were missing."""
 
 app = typer.Typer(
     help="Runs the experiments of the paper, and others like them, on real data.",
@@ -34,8 +27,11 @@ app = typer.Typer(
 Ready = Annotated[
     bool, typer.Option("--ready", help="Use the tapes that are finished and make no others.")
 ]
-Out = Annotated[Path, typer.Option("--out", help="The folder for tables and figures.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Something smaller, in a minute or two.")]
+Out = Annotated[Path, typer.Option("--out", help="The folder for results and figures.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Something smaller, in seconds; nothing of it is judged.")
+]
+Jobs = Annotated[int, typer.Option("--jobs", help="How many processes.")]
 
 
 def main() -> None:
@@ -61,12 +57,11 @@ def tabular(
         str, typer.Option(help="Names separated by commas.")
     ] = "power,energy,traffic,prices,wind",
     seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 5,
-    model: Annotated[str, typer.Option(help="lstm or linear.")] = "lstm",
     training: Annotated[
         str,
         typer.Option(help="text, as the paper says, or printed, as behind its numbers."),
     ] = "text",
-    jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
+    jobs: Jobs = 1,
     quick: Quick = False,
     ready: Ready = False,
     out: Out = Path("results"),
@@ -75,24 +70,18 @@ def tabular(
     from setpoint_paper.tabular import reproduce
 
     reproduce(
-        datasets=names(datasets),
-        seeds=seeds,
-        model=model,
-        training=training,
-        jobs=jobs,
-        quick=quick,
-        ready=ready,
-        out=out,
-    )
+        datasets=names(datasets), seeds=seeds, training=training, jobs=jobs, quick=quick,
+        ready=ready, out=out,
+    )  # fmt: skip
 
 
 @app.command()
 def tapes(
     seeds: Annotated[int, typer.Option(help="How many initialisations of the model.")] = 20,
-    jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
+    jobs: Jobs = 1,
     out: Out = Path("results"),
 ) -> None:
-    """Makes the tapes of all pages, in the order of their use; goes on where it was stopped.
+    """Makes the tapes of both trainings, in the order of their use; goes on where it was stopped.
 
     A tape whose rows stand in the results in --out is not made again.
     """
@@ -130,7 +119,7 @@ def fetch(
     ] = None,
     frames: Annotated[int | None, typer.Option(help="How many frames of the clips.")] = None,
 ) -> None:
-    """Puts the data of every page into one folder: downloads, checked, and clips from local files.
+    """Puts the data of every experiment into one folder: downloads, checked, and clips.
 
     With a folder of frames alone, only its clip is made.
     """
@@ -139,20 +128,24 @@ def fetch(
     from setpoint_paper.datasets.sources import SOURCES
 
     wanted = names(sets) or (() if kitti_odometry or seven_scenes else tuple(SOURCES))
-    written = []
+    missing = []
     for name in wanted:
         if name not in SOURCES:
             raise InputError(f"a data set must be one of {', '.join(SOURCES)}, got {name!r}")
-        written += fetched(SOURCES[name], to)
+        try:
+            for path in fetched(SOURCES[name], to):
+                typer.echo(str(path))
+        except AbsentFile as error:
+            typer.echo(f"Missing: {error}.", err=True)
+            missing.append(name)
     for made, clip in (
         (builders.build_kitti_clip, kitti_odometry),
         (builders.build_kitchen_clip, seven_scenes),
     ):
         if clip is not None:
             size = {} if frames is None else {"frames": frames}
-            written.append(made(clip, to, **size))
-    for path in written:
-        typer.echo(str(path))
+            typer.echo(str(made(clip, to, **size)))
+    _close(len(wanted), missing)
 
 
 @app.command()
@@ -163,7 +156,7 @@ def classification(
     quick: Quick = False,
     out: Out = Path("results"),
 ) -> None:
-    """Label sets on streams that drift, beside the bare classifier and a fixed threshold."""
+    """Label sets on streams that drift, and what becomes of F1."""
     from setpoint_paper.classification import reproduce
 
     reproduce(streams=names(streams), quick=quick, out=out)
@@ -176,21 +169,17 @@ def summary(
         Path | None, typer.Option(help="The page to write; by default README.md in that folder.")
     ] = None,
 ) -> None:
-    """The one page: every claim of the paper in order, with its verdict, from stored results."""
-    from setpoint_paper.summary import write_summary
+    """The one page: every claim of the paper with its verdict, from stored results."""
+    from setpoint_paper.claims import write_page
 
-    typer.echo(f"Every claim on one page: {write_summary(results, page)}")
+    typer.echo(f"Every claim on one page: {write_page(results, page)}")
 
 
 @app.command("all")
-def everything(
-    quick: Quick = False,
-    jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
-    out: Out = Path("results"),
-) -> None:
-    """Every experiment and the one page: in hours, with --quick in minutes.
+def everything(quick: Quick = False, jobs: Jobs = 1, out: Out = Path("results")) -> None:
+    """Every experiment and the one page: in hours, with --quick in under two minutes.
 
-    What has no data at hand is left out; that is told before anything runs.
+    What has no data at hand is left out and named at the end; the exit status is then 3.
     """
     from setpoint_paper import classification as labels
     from setpoint_paper import depth as images
@@ -201,8 +190,10 @@ def everything(
     from setpoint_paper.tabular.experiment import DATASETS
 
     whole(jobs, "jobs", 1)
-    datasets, streams = _at_hand(DATASETS, load), _at_hand(STREAMS, load)
-    clips = _at_hand(("road",) if quick else CLIPS, lambda name: clip_of(name, None))
+    missing: list[str] = []
+    datasets, streams = _at_hand(DATASETS, load, missing), _at_hand(STREAMS, load, missing)
+    wanted = ("road",) if quick else CLIPS
+    clips = _at_hand(wanted, lambda name: clip_of(name, None), missing)
     if datasets and quick:
         rows.reproduce(datasets=datasets, quick=True, jobs=jobs, out=out)
     elif datasets:
@@ -214,48 +205,30 @@ def everything(
     models = ("network",) if quick else ("stored", "network")
     images.reproduce(clips=clips, models=models, quick=quick, jobs=jobs, out=out)
     summary(out)
+    _close(len(DATASETS) + len(STREAMS) + len(wanted), missing)
 
 
-def _at_hand(names: Sequence[str], load: Callable[[str], object]) -> tuple[str, ...]:
-    """Those of some data sets that can be read; why the others are left out is told."""
+def _close(wanted: int, missing: Sequence[str]) -> None:
+    """The closing line where something was missing, and the exit status that says so."""
+    if missing:
+        typer.echo(f"{len(missing)} of {wanted} sources missing: {', '.join(missing)}.", err=True)
+        raise typer.Exit(INCOMPLETE)
+
+
+def _at_hand(
+    wanted: Sequence[str], load: Callable[[str], object], missing: list[str]
+) -> tuple[str, ...]:
+    """Those of some data sets that can be read; the others are told and noted as missing."""
     found = []
-    for name in names:
+    for name in wanted:
         try:
             load(name)
         except AbsentFile as error:
-            typer.echo(f"Left out: {name}; {error}.")
+            typer.echo(f"Left out: {name}; {error}.", err=True)
+            missing.append(name)
         else:
             found.append(name)
     return tuple(found)
-
-
-@app.command()
-def comparison(
-    streams: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="An npz file of streams to compare on.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
-    quick: Quick = False,
-    out: Out = Path("results"),
-) -> None:
-    """Every rule of the library beside the default, on public data and synthetic shifts."""
-    from setpoint_paper.comparison import reproduce
-
-    reproduce(streams=streams, jobs=jobs, quick=quick, out=out)
-
-
-@app.command()
-def late(
-    streams: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="An npz file of streams, beside the data.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
-    out: Out = Path("results"),
-) -> None:
-    """Forecasts of several rows ahead, whose labels are late: the default beside other ways."""
-    from setpoint_paper.comparison.late import late
-
-    late(streams=streams, jobs=jobs, out=out)
 
 
 @app.command()
@@ -278,7 +251,7 @@ def depth(
     frames: Annotated[
         int | None, typer.Option(help="How many first frames of each clip; by default all.")
     ] = None,
-    jobs: Annotated[int, typer.Option(help="How many processes.")] = 1,
+    jobs: Jobs = 1,
     quick: Quick = False,
     ready: Ready = False,
     kitti: Annotated[
@@ -311,43 +284,37 @@ def depth(
     """
     if kitti is None:
         _refuse(context, ("annotated", "weights", "key", "fresh", "epochs"), "without --kitti")
-    else:
-        _refuse(context, ("clip", "frames", "jobs", "quick", "ready"), "with --kitti")
-        from setpoint_paper.depth.kitti import reproduce_kitti
+        from setpoint_paper.depth import reproduce
 
-        reproduce_kitti(
-            folder=kitti,
-            model=model,
-            annotated=annotated,
-            weights=weights,
-            key=key,
-            fresh=names(fresh),
-            heuristics=names(heuristics),
-            seeds=seeds,
-            epochs=epochs,
-            out=out,
-        )
+        reproduce(
+            clips=names(clip), models=names(model), heuristics=names(heuristics), seeds=seeds,
+            frames=frames, jobs=jobs, quick=quick, ready=ready, out=out,
+        )  # fmt: skip
         return
-    from setpoint_paper.depth import reproduce
+    _refuse(context, ("clip", "frames", "jobs", "quick", "ready"), "with --kitti")
+    if not kitti.is_dir():
+        raise InputError(
+            f"--kitti must be the folder of KITTI's drives, got {kitti}, which is no folder"
+        )
+    if not _given(context, "model"):
+        raise InputError("--kitti needs --model MODULE:FUNCTION, what makes the network")
+    from setpoint_paper.depth.kitti import reproduce_kitti
 
-    reproduce(
-        clips=names(clip),
-        models=names(model),
-        heuristics=names(heuristics),
-        seeds=seeds,
-        frames=frames,
-        jobs=jobs,
-        quick=quick,
-        ready=ready,
-        out=out,
-    )
+    reproduce_kitti(
+        folder=kitti, model=model, annotated=annotated, weights=weights, key=key,
+        fresh=names(fresh), heuristics=names(heuristics), seeds=seeds, epochs=epochs, out=out,
+    )  # fmt: skip
+
+
+def _given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _refuse(context: typer.Context, options: Sequence[str], where: str) -> None:
     """An error if one of the options was given, where it would change nothing."""
     for name in options:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if _given(context, name):
             raise InputError(f"--{name} means nothing {where}: leave it out")
 
 

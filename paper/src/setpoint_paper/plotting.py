@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-__all__ = ["COLOURS", "SEEDS", "figure", "legend", "mark", "plain_ticks", "save", "spread", "trim"]
+__all__ = ["COLOURS", "figure", "legend", "mark", "plain_ticks", "save", "spread", "trim"]
 
 COLOURS = {
     "blue": "#0072B2",
@@ -20,13 +20,6 @@ COLOURS = {
     "black": "#000000",
 }
 """Okabe and Ito's colours, which are told apart with any kind of colour vision."""
-
-SEEDS = (
-    "Dots are seeds and bars their medians; from five seeds on boxes, with whiskers up to 1.5 "
-    "times their height. An arrow has the value beyond the axis; of several the largest, and how "
-    "many there are."
-)
-"""What `spread` draws, for a caption."""
 
 _ENOUGH = 5
 """Values from which on a box tells more than they do."""
@@ -99,7 +92,7 @@ def spread(
     label: str | None = None,
     hollow: bool = False,
 ) -> None:
-    """Draws a group of values at each place: dots and their median, or a box; `SEEDS` says which.
+    """Draws a group of values at each place: dots and their median, or a box from five on.
 
     NaN are left out.
 

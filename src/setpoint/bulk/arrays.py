@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setpoint.errors import InputError, PredictionError
-from setpoint.sets.family import Arranges
+from setpoint.sets.family import Arranges, Codes
 
 __all__ = [
-    "Array", "Intervals", "by_column", "fixed", "inputs", "kind_of", "numbers", "outputs",
-    "prediction_columns",
+    "Array", "Intervals", "by_column", "featured", "fixed", "inputs", "kind_of", "numbers",
+    "outputs", "prediction_columns",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -42,8 +42,11 @@ def prediction_columns(
             f"a prediction must be the arrays ({', '.join(wanted)}) of shape {shape}, in a "
             f"tuple, by name or as the last axis of one array, got {kind_of(prediction)}"
         )
+    categories = isinstance(sets, Codes) and sets.coded
     read = [
-        numbers(column, f"the column {name}", PredictionError)
+        np.asarray(column)
+        if categories and name in categories
+        else numbers(column, f"the column {name}", PredictionError)
         for name, column in zip(form, listed, strict=True)
     ]
     for name, column in zip(form, read, strict=True):
@@ -53,25 +56,50 @@ def prediction_columns(
             or column.shape != read[0].shape
         ):
             raise PredictionError(f"the column {name} must have shape {shape}, got {column.shape}")
-    values = [column for name, column in zip(form, read, strict=True) if name != "phase"]
+    given = {"phase", *(sets.features if isinstance(sets, Codes) else ())}
+    values = [column for name, column in zip(form, read, strict=True) if name not in given]
     dtype = np.result_type(*values)
     if form[0] == "point":
         for row in read[0] if dimensions == 2 else read[:1]:
             if not np.isfinite(row).all():
                 got = row[int((~np.isfinite(row)).argmax())]
                 raise PredictionError(f"a point forecast must be finite, got {got}")
+    if isinstance(sets, Codes) and isinstance(sets, Arranges):
+        lower, upper, *known = sets.arranged(form, read)
+        return (*inputs((lower, upper), dtype), *inputs(known, np.dtype(np.float64)))
     if form != wanted and isinstance(sets, Arranges):
         return inputs(sets.arranged(form, read), dtype)
     columns = inputs(read, dtype)
     return columns if len(columns) == len(wanted) else columns * len(wanted)
 
 
+def featured(
+    prediction: Any, sets: Any, features: Mapping[str, Any] | None, dimensions: int
+) -> Any:
+    """A prediction with the features of its rows beside it, by name."""
+    wanted = sets.features if isinstance(sets, Codes) else ()
+    if features is None:
+        return prediction
+    if set(features) != set(wanted):
+        names = ", ".join(wanted) or "none"
+        raise PredictionError(f"the features are {names}, got {', '.join(map(str, features))}")
+    form, listed = by_column(prediction, sets, dimensions, ends=True)
+    if listed is None:
+        return prediction
+    return {**dict(zip(form, listed, strict=True)), **features}
+
+
 def by_column(
-    prediction: Any, sets: Any, dimensions: int
+    prediction: Any, sets: Any, dimensions: int, *, ends: bool = False
 ) -> tuple[tuple[str, ...], list[Any] | None]:
-    """The columns of a prediction and their names, ("point",) for a point forecast."""
+    """The columns of a prediction and their names, ("point",) for a point forecast.
+
+    `ends` says that its features come apart.
+    """
     wanted: tuple[str, ...] = sets.columns
     forms = sets.forms if isinstance(sets, Arranges) else (wanted,)
+    if ends:
+        forms = tuple(form[: len(form) - len(sets.features)] for form in forms)
     # Without names only the family's own columns can be meant, the last of which may be left out.
     unnamed = [form for form in forms if form == wanted[: len(form)]]
     if isinstance(prediction, Mapping) or hasattr(prediction, "columns"):

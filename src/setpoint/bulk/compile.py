@@ -25,6 +25,7 @@ from setpoint.bulk import loops as loop_texts
 from setpoint.bulk.layout import Layout
 from setpoint.bulk.loops import Access, Loops, loops_of, written_out
 from setpoint.correction import rules as correction_rules
+from setpoint.correction import seasons, tables
 from setpoint.metrics import tally
 from setpoint.sets import intervals, multiplied
 from setpoint.steps import account, control, experts, paper, shrinking
@@ -36,7 +37,7 @@ SMALL = 50_000
 
 _RULES = (
     *(combine, losses, correction_rules, intervals, multiplied, recursion, stretches, tally),
-    *(account, control, experts, paper, shrinking),
+    *(account, control, experts, paper, seasons, shrinking, tables),
 )
 """The modules whose functions compiled loops may call."""
 
@@ -82,11 +83,7 @@ def _writer(at: int, size: int) -> Any:
     return write
 
 
-def _table(z: Any, s: int, at: int, rows: int, width: int) -> list[Any]:
-    return [z[s][at + width * row : at + width * (row + 1)] for row in range(rows)]
-
-
-_SLICES = Access(_reader, _writer, _table)
+_SLICES = Access(_reader, _writer)
 
 
 def _quiet(loop: Any) -> Any:

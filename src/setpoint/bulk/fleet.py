@@ -14,6 +14,7 @@ import numpy as np
 from setpoint import _state_file, spec
 from setpoint._check import whole
 from setpoint.bulk import arrays
+from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.arrays import Array, Intervals, fixed
 from setpoint.bulk.compile import SMALL, loops
 from setpoint.bulk.groups import NO_GROUPS, Active, Named, check_risks, in_time, tuples_of
@@ -104,6 +105,7 @@ class Fleet:
         self._places: dict[Id, int] = {}
         self._vectors = np.empty((0, self._layout.size))
         self._groups = Named(controller)
+        self._annexes = Annexes(0, self._layout.annex)
         self._waiting: dict[Id, Batch] = {}
         self._retired: list[Id] = []
         self._serial = 0
@@ -135,23 +137,28 @@ class Fleet:
         if taken or len(set(new)) < len(new):
             raise InputError(f"every stream needs an id of its own, got {taken or new!r} again")
         groups: dict[Id, Any] = {}
+        annexes = Annexes(len(new), self._layout.annex)
         if isinstance(states, States):
-            added = states.packed(self._controller, new)
+            added, annexes = states.packed(self._controller, new)
             if states.groups is not None:
                 groups = {id: states[id].groups for id in new}
         elif states is None:
             first = self._layout.pack(self._controller.init())
             added = np.repeat(np.array([first]), len(new), axis=0)
+            annexes.begin(self._layout.born(added))
         else:
             given = [matching(self._controller, state) for state in states]
             if len(given) != len(new):
                 raise InputError(f"got {len(given)} states for {len(new)} streams")
             added = np.array([self._layout.pack(state) for state in given])
             groups = {id: state.groups for id, state in zip(new, given, strict=True)}
+            for place, state in enumerate(given):
+                annexes.put(place, state.annex)
         added = added.reshape(-1, self._layout.size).copy()
         self._layout.give_up_all(added)
         self._check_thetas(added)
         self._vectors = np.concatenate([self._vectors, added])
+        self._annexes = self._annexes.joined(annexes)
         self._places.update((id, place) for place, id in enumerate(new, len(self._ids)))
         self._ids += new
         self._groups.add(groups)
@@ -172,14 +179,17 @@ class Fleet:
         left = self._vectors[leaving]
         self._layout.give_up_all(left)
         pairs, rows = self._groups.leave(gone)
-        states = States(self._controller, gone, left, pairs)
+        states = States(self._controller, gone, left, self._annexes.taken(leaving), pairs)
         keep = np.ones(len(self), dtype=bool)
         keep[leaving] = False
         new_place = np.cumsum(keep) - 1
         if self._waiting:
             new_place[leaving] = -1 - len(self._retired) - np.arange(len(gone))
             self._retired += gone
-        self._vectors = self._vectors[keep]
+        self._vectors, self._annexes = (
+            self._vectors[keep],
+            self._annexes.taken(np.flatnonzero(keep)),
+        )
         self._ids = [id for id, kept in zip(self._ids, keep.tolist(), strict=True) if kept]
         self._places = {id: place for place, id in enumerate(self._ids)}
         self._everyone = fixed(np.arange(len(self)))
@@ -218,6 +228,7 @@ class Fleet:
         *,
         batch: Id | None = None,
         groups: Iterable[Iterable[Id] | None] | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> Intervals:
         """The sets of all streams, or of those in `ids`; they wait for labels under `batch`.
 
@@ -234,10 +245,13 @@ class Fleet:
         groups
             For each stream the groups that its row belongs to, such as [("rain",), ()], in each of
             which the risks of the stream are held too. A group begins when it is first named.
+        features
+            What is known of each stream now, one array for each feature of the controller.
 
         Of nested sets the ends have one row for each, the smallest first.
         """
         rows = self._rows(ids)
+        prediction = arrays.featured(prediction, self._controller.reader, features, 1)
         columns = arrays.prediction_columns(prediction, self._controller.reader, len(rows), 1)
         name = self._serial if batch is None else checked_id(batch, "the id of a batch")
         if name in self._waiting:
@@ -272,6 +286,16 @@ class Fleet:
         self._waiting[name] = held
         if isinstance(name, int):
             self._serial = max(self._serial, name + 1)
+        return shown
+
+    def peek(self, prediction: Any, ids: Iterable[Id]) -> Intervals:
+        """The sets that `predict` would show; nothing waits for a label, and nothing changes."""
+        rows, serial = self._rows(ids), self._serial
+        before = self._vectors[rows].copy()
+        shown = self.predict(prediction, [self._name(row) for row in rows.tolist()], batch=serial)
+        self._waiting.pop(serial, None)
+        self._vectors[rows] = before
+        self._serial = serial
         return shown
 
     def _shown(self, lower: Array, upper: Array, dtype: Any) -> Intervals:
@@ -316,11 +340,8 @@ class Fleet:
             events, states = places[part], vectors[part]
             states[:] = self._vectors[part if everyone else rows[part]]
             streams, bounds = np.arange(len(events)), np.arange(len(events) + 1)
-            if layout.base:
-                made.correct(
-                    self._stage, states, streams, bounds, events, held.reading, y, held.base,
-                    EVERY_ROW, out,
-                )  # fmt: skip
+            if asks and layout.base:
+                self._correct(made, states, self._slots(rows[part]), events, held, y, out)
             made.run(
                 self._params, states, streams, bounds, events, out, y, narrow, held.lower,
                 held.upper, held.lam, held.leader, held.habit, unused, losses, *active,
@@ -331,6 +352,31 @@ class Fleet:
         if len(touched):
             check_risks(self._controller, moved)
         return vectors, touched, moved
+
+    def _slots(self, rows: Array) -> Array:
+        """Where the annexes of some streams lie."""
+        return np.ascontiguousarray(self._annexes.slots[rows])
+
+    def _correct(
+        self, made: Loops, states: Array, slots: Array, events: Array, held: Batch, y: Array,
+        out: Array,
+    ) -> None:  # fmt: skip
+        """Lets the correction read some predictions of a batch, or learn from their labels."""
+        streams, bounds, annexes = np.arange(len(events)), np.arange(len(events) + 1), self._annexes
+        annexes.room(len(events))
+        made.correct(
+            self._stage, states, streams, bounds, events, held.reading, y, held.base, EVERY_ROW,
+            out, annexes.pool, slots, annexes.used,
+        )  # fmt: skip
+
+    def _teach(self, held: Batch, places: Array, y: Array, vectors: Array) -> None:
+        """Lets the correction learn from labels; what it writes cannot be taken back."""
+        made, rows = self._loops(len(places)), held.rows[places]
+        for start in range(0, len(rows) if self._layout.base else 0, _TOGETHER):
+            part = slice(start, start + _TOGETHER)
+            slots = self._slots(rows[part])
+            self._correct(made, vectors[part], slots, ~places[part], held, y, held.reading)
+            self._annexes.slots[rows[part]] = slots
 
     def _keep(self, rows: Array, vectors: Array) -> None:
         """Takes over the next states of some streams."""
@@ -394,6 +440,7 @@ class Fleet:
         )
         lams = whole_batch.lam[:, answered]
         check_promises(self._controller, losses[:, answered], lams, vectors)
+        self._teach(whole_batch, answered, known, vectors)
         self._keep(whole_batch.rows[answered], vectors)
         self._groups.risks[touched] = moved
         whole_batch.open[answered] = False
@@ -411,6 +458,7 @@ class Fleet:
         known: Any = None,
         out: tuple[Array, Array] | None = None,
         groups: Mapping[str, Any] | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> Intervals:
         """Many steps at once: arrays with one row for each time and one column for each stream.
 
@@ -434,11 +482,14 @@ class Fleet:
         groups
             Columns by name that say which groups rows belong to, as for `sp.replay`, each an array
             of the shape of `y`.
+        features
+            As for `predict`, with an axis of time before that of the streams.
         """
         if self._waiting:
             raise AmbiguousReceipt(
                 f"{len(self._waiting):,} batches wait: answer or drop them before run"
             )
+        prediction = arrays.featured(prediction, self._controller.reader, features, 2)
         columns = arrays.prediction_columns(prediction, self._controller.reader, len(self), 2)
         dtype = columns[0].dtype
         numbers = arrays.numbers(y, "the labels", LabelError)
@@ -465,7 +516,8 @@ class Fleet:
         groups: Mapping[str, Any] | None,
     ) -> None:  # fmt: skip
         """A time-major tape, some streams at a time, each turned to rows of its own."""
-        vectors, held, which = self._vectors.copy(), None, np.empty((0, 0))
+        vectors, annexes = self._vectors.copy(), self._annexes.copy()
+        held, which = None, np.empty((0, 0))
         if groups is not None:
             before = {self._places[id]: self._groups.of(id) for id in self._groups.rows}
             held, which = in_time(self._controller, groups, y.shape, before)
@@ -489,15 +541,18 @@ class Fleet:
                 here = Events(here.streams, 2 * offsets, own.events(offsets), own.slots)
             if held is not None:
                 active = Active.of(self._controller, held.risks, which[here_rows])
-            states = np.ascontiguousarray(vectors[part])
-            done = ran(self._controller, made, rows, labels, states, here, narrow, active)
+            states, own_annexes = np.ascontiguousarray(vectors[part]), annexes.part(part)
+            done = ran(
+                self._controller, made, rows, labels, states, own_annexes, here, narrow, active
+            )
+            annexes.pool = own_annexes.pool
             for end, shown in zip((lower, upper), self._shown(*done[:2], end_type), strict=True):
                 turned = shown.reshape((*shown.shape[:-1], count, steps))
                 end[..., part] = np.swapaxes(turned, -1, -2)
             vectors[part] = states
         if held is not None:
             check_risks(self._controller, held.risks)
-        self._vectors = vectors
+        self._vectors, self._annexes = vectors, annexes
         if held is not None:
             self._groups.take([self._ids[place] for place in held.stream.tolist()], held)
 
@@ -622,7 +677,8 @@ class Fleet:
     def state(self, id: Id) -> State:
         """The state of one stream, as a `Stream` can go on from."""
         rows = self._rows([id])
-        state = States(self._controller, [0], self._vectors[rows])[0]
+        annexes = self._annexes.taken(rows)
+        state = States(self._controller, [0], self._vectors[rows], annexes)[0]
         state.groups = self._groups.of(self._ids[rows[0]])
         return state
 
@@ -645,6 +701,8 @@ class Fleet:
                 "ids": self._ids,
                 "fields": self._layout.fields,
                 "vectors": self._vectors,
+                "annexes": self._annexes.pool[: self._annexes.used[0]],
+                "slots": self._annexes.slots,
                 "retired": self._retired,
                 **self._groups.content(),
                 "serial": self._serial,
@@ -670,6 +728,9 @@ class Fleet:
             _state_file.check_columns(fleet._layout.fields, content["vectors"].T, len(fleet))
             fleet._vectors = np.array(content["vectors"], np.float64, order="C")
             fleet._groups.restore(content["groups"], content["group_risks"], fleet._places)
+            fleet._annexes = Annexes.restored(
+                content["annexes"], content["slots"], len(fleet), fleet._layout.annex
+            )
             fleet._serial, fleet._retired = content["serial"], content["retired"]
             for name, *parts in content["waiting"]:
                 fleet._waiting[name] = fleet._restored(Batch(*parts))

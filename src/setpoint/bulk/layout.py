@@ -37,9 +37,9 @@ class Layout(NamedTuple):
     """Where the numbers of controllers and states lie, for all made of the same rules.
 
     `risks` has the sizes of the memories of loss and step, `numbers` those of their parameters;
-    then the sizes of the stretch's memory and parameters, the correction's memory, parameters and
-    table. `columns` counts the numbers of a row, `family` those that the family of sets reads, and
-    `base` those of a base, 0 without a correction.
+    then the sizes of the stretch's memory and parameters, the correction's memory, parameters,
+    table and annex. `columns` counts the numbers of a row, `family` those that the family of sets
+    reads, and `base` those of a base, 0 without a correction.
     """
 
     rules: Rules
@@ -49,7 +49,8 @@ class Layout(NamedTuple):
     stretch_params: int
     memory: int
     stage_params: int
-    table: tuple[int, int]
+    table: int
+    annex: int
     columns: int
     family: int
     base: int
@@ -127,7 +128,7 @@ class Layout(NamedTuple):
     @property
     def size(self) -> int:
         """How many numbers a state has."""
-        return self.at[2] + self.table[0] * self.table[1]
+        return self.at[2] + self.table
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -139,25 +140,27 @@ class Layout(NamedTuple):
             names += [f"step{place}_{k}" for k in range(step)]
         names += [f"stretch_{k}" for k in range(self.stretch)]
         names += [f"memory_{k}" for k in range(self.memory)]
-        rows, width = self.table
-        return (*names, *(f"table{row}_{k}" for row in range(rows) for k in range(width)))
+        return (*names, *(f"table_{k}" for k in range(self.table)))
 
     def pack(self, state: State, waiting: int = 0) -> list[float]:
         """The numbers of a state."""
         counts = [waiting, *(getattr(state, name) for name in COUNTS), state.fresh]
         risks = flat(state.position[0])
-        table = [value for row in state.table for value in row]
-        return [*counts, *risks, *state.stretch, *state.memory, *table]
+        return [*counts, *risks, *state.stretch, *state.memory, *state.table]
 
-    def unpack(self, vector: Iterable[float], terms: tuple[Any, ...], sets: Any = None) -> State:
-        """The state whose numbers a vector holds."""
+    def born(self, vectors: np.ndarray) -> np.ndarray:
+        """Which states need an annex."""
+        return (vectors[:, self.at[1]] > 0.0) if self.annex else np.zeros(len(vectors), bool)
+
+    def unpack(
+        self, vector: Iterable[float], terms: tuple[Any, ...], annex: list[float] | None = None
+    ) -> State:
+        """The state whose numbers a vector and an annex hold."""
         values = [float(value) for value in vector]
         stretch, memory, table = self.at
         like = [(*(0.0,) * 7, (0.0,) * loss, (0.0,) * step) for loss, step in self.risks]
         position = risks_like(tuple(like), values[HEAD:stretch]), tuple(values[stretch:memory])
-        rows, width = self.table
-        cells = [values[table + width * row : table + width * (row + 1)] for row in range(rows)]
-        state = State(position, terms, tuple(values[memory:table]), cells, sets)
+        state = State(position, terms, tuple(values[memory:table]), values[table:], annex)
         state.position = position
         for name, value in zip(COUNTS, values[1:], strict=False):
             setattr(state, name, int(value))
@@ -180,7 +183,8 @@ def layout_of(controller: Controller) -> Layout:
         raise InputError(f"{controller!r} has a part that is not a scalar rule")
     state = controller.init()
     risks, stretch_params, _ = made.numbers
-    stage, columns = made.stage, len(controller.reader.columns)
+    stage: Any = made.stage  # one of numbers, as the controller is scalar
+    columns = len(controller.reader.columns)
     layout = Layout(
         made.rules,
         tuple((len(risk.loss), len(risk.step)) for risk in state.risks),
@@ -189,7 +193,8 @@ def layout_of(controller: Controller) -> Layout:
         len(stretch_params),
         len(state.memory),
         0 if stage is None else len(stage.params),
-        (len(state.table), len(state.table[0]) if state.table else 0),
+        len(state.table),
+        0 if stage is None else stage.annex,
         columns,
         columns if stage is None else stage.width,
         0 if stage is None else stage.size,

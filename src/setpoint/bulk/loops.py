@@ -56,13 +56,11 @@ class Access(NamedTuple):
     """How loops reach the numbers of a row: what differs between plain and compiled code.
 
     `reader(at, size)` makes a function of an array and the number of a row that gives a tuple,
-    `writer(at, size)` one of a row and a tuple that puts it there; `table(z, s, at, rows, width)`
-    is a part of a row as a table that can be written to.
+    `writer(at, size)` one of a row and a tuple that puts it there. Parts of a row are sliced.
     """
 
     reader: Any
     writer: Any
-    table: Any
 
 
 def written_out(mark: Wrap) -> Access:
@@ -79,12 +77,7 @@ def written_out(mark: Wrap) -> Access:
     return Access(
         lambda at, size: chained(_one_read, _six_read, _nothing_read, at, size),
         lambda at, size: chained(_one_put, _six_put, _nothing_put, at, size),
-        mark(_table),
     )
-
-
-def _table(z: Any, s: int, at: int, rows: int, width: int) -> Any:
-    return z[s][at : at + rows * width].reshape((rows, width))
 
 
 def _nothing_read(_z: Any, _s: int) -> Any:
@@ -329,11 +322,11 @@ def loops_of(
 ) -> Loops:
     """The loops of a layout; `stamp` makes compiled code of other rules another code."""
     aim, learn, drop, glance, opened, judged, leave = closures
-    rules, risks, (reader, writer, table_at_row) = layout.rules, len(layout.risks), access
+    rules, risks, (reader, writer) = layout.rules, len(layout.risks), access
     members, nested, single = rules.members, rules.nested, rules.members == 1
     stretch_at, memory_at, table_at = layout.at
-    stretch_size, memory_size, (cells, width) = layout.stretch, layout.memory, layout.table
-    columns, family, base_size = layout.columns, layout.family, layout.base
+    stretch_size, memory_size, table_size = layout.stretch, layout.memory, layout.table
+    columns, family, grows = layout.columns, layout.family, layout.annex > 0
     stage_params, stretch_params = layout.stage_params, layout.stretch_params
     load_risks: Any = None
     save_risks: Any = None
@@ -378,8 +371,7 @@ def loops_of(
     )
     among = mark(_among)
     nothing, lowest, sound = (nan,) * risks, (-inf,) * risks, rules.sound
-    read_base, read_row, read_kept = reader(0, family), reader(0, columns), reader(0, base_size)
-    put_base, put_kept = writer(0, family), writer(0, base_size)
+    read_base, read_row = reader(0, family), reader(0, columns)
     read_stretch, put_stretch = (each(stretch_at, stretch_size) for each in (reader, writer))
     read_memory, put_memory = (each(memory_at, memory_size) for each in (reader, writer))
     booked = drop is not None
@@ -500,33 +492,40 @@ def loops_of(
     @jit
     def correct(
         params: Any, z: Any, streams: Any, bounds: Any, events: Any, rows: Any, y: Any, kept: Any,
-        mask: int, out: Any,
+        mask: int, out: Any, pool: Any, slots: Any, used: Any,
     ) -> None:  # fmt: skip
-        """A base for every row; without events labels come at once, stream after stream."""
+        """A base for every row; without events labels come at once, stream after stream.
+
+        `slots` says which row of the pool is the annex of a stream, −1 for none; a new one takes
+        the next that is not `used`.
+        """
         stamp  # noqa: B018
         p = read_stage(params, 0)
         for k in range(len(streams)):
             s = streams[k]
-            memory, table = read_memory(z, s), table_at_row(z, s, table_at, cells, width)
-            waiting = z[s][OPEN]
+            memory, table = read_memory(z, s), z[s][table_at : table_at + table_size]
+            slot, waiting = slots[s], z[s][OPEN]
+            annex = pool[slot if slot >= 0 else 0]
             for j in range(bounds[k], bounds[k + 1]):
                 e = events[j] if len(events) else j
+                i = e if e >= 0 else ~e
+                base = kept[i & mask]
                 if e >= 0:
-                    row = read_row(rows, e)
-                    memory, base = predict(p, memory, table, row, waiting)
-                    put_base(out[e], base)
-                    if len(events) == 0:
-                        if y[e] == y[e]:
-                            memory = teach(p, memory, table, base, y[e])
+                    memory = predict(p, memory, table, annex, rows[e], waiting, base)
+                    made = out[e]
+                    for m in range(family):
+                        made[m] = base[m]
+                    if len(events):
+                        waiting += 1.0
                         continue
-                    waiting += 1.0
-                    put_kept(kept[e & mask], base)
                 else:
-                    i = ~e
                     waiting -= 1.0
-                    if y[i] == y[i]:
-                        base = read_kept(kept, i & mask)
-                        memory = teach(p, memory, table, base, y[i])
+                if y[i] == y[i]:
+                    memory = teach(p, memory, table, annex, base, y[i])
+                    if grows:  # noqa: SIM102 (a compiler leaves it out by this alone)
+                        if (memory[0] > 0.0) & (slot < 0):
+                            slot = used[0]
+                            used[0], slots[s], annex = slot + 1, slot, pool[slot]
             put_memory(z[s], memory)
 
     @jit

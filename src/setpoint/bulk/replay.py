@@ -6,7 +6,7 @@ stream; any other runs step by step in plain Python.
 """
 
 from array import array
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -17,6 +17,7 @@ import numpy as np
 
 from setpoint import metrics
 from setpoint._html import table
+from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.arrays import Intervals
 from setpoint.bulk.compile import loops
 from setpoint.bulk.groups import (
@@ -51,9 +52,10 @@ from setpoint.losses import Misses
 from setpoint.metrics.usefulness import Streams, of_streams
 from setpoint.plan import TWO_SIDED, plan, scalar, support_of
 from setpoint.sets import Interval, LabelSet
-from setpoint.sets.family import Columns, Members, size_of
+from setpoint.sets.family import Columns as NamedColumns
+from setpoint.sets.family import Members, size_of
 from setpoint.state import State
-from setpoint.tape import Tape
+from setpoint.tape import Columns, Tape
 from setpoint.tape.columns import several
 from setpoint.tape.schedule import steady
 
@@ -203,7 +205,7 @@ class Trace:
         --------
         >>> import setpoint as sp
         >>> y = np.sin(np.arange(500.0))
-        >>> tape = sp.Tape.from_arrays({"prediction": 0.9 * y}, y)
+        >>> tape = sp.Tape.from_arrays({"point": 0.9 * y}, y)
         >>> str(sp.replay(sp.intervals(coverage=0.9), tape).usefulness().use)
         'useful'
         """
@@ -258,7 +260,7 @@ class Trace:
         0  12.0   10.0   14.0     True  0.0
         """
         pandas, tape = import_module("pandas"), self.tape
-        keys = {name: getattr(tape, name) for name in ("id", "horizon", "time", "group")}
+        keys = {name: getattr(tape, name) for name in ("series", "horizon", "time", "group")}
         ends: dict[str, Any] = {"lower": self.lower, "upper": self.upper}
         names = levels_of(self.controller) if self.members is not None else ()
         for name, lower, upper in zip(names, *self.levels, strict=False):
@@ -308,7 +310,7 @@ def _middle(controller: Controller, tape: Tape) -> Array | None:
     """The forecast of each row as it was given; None where there is no single one."""
     columns = columns_of(controller, tape)
     sets = controller.reader
-    names = sets.columns if isinstance(sets, Columns) else None
+    names = sets.columns if isinstance(sets, NamedColumns) else None
     arrays = [column for column in columns if isinstance(column, np.ndarray)]
     if len(columns) == 1 and arrays:
         return arrays[0]
@@ -375,12 +377,7 @@ def replay(
     state: Start = None,
     *,
     delay: int | None = None,
-    prediction: str | Sequence[str] | None = None,
-    target: str = "y",
-    id: str | None = None,
-    time: str | None = None,
-    horizon: str | None = None,
-    known: str | None = None,
+    columns: Columns | None = None,
     groups: By | None = None,
 ) -> Trace:
     """Runs a controller over a tape and writes everything down.
@@ -404,8 +401,8 @@ def replay(
         How many rows late labels become known, in place of what the tape says: the set of row t
         is made with the labels of the rows up to t − 1 − delay. What is not known before the last
         row is taken in after it.
-    prediction, target, id, time, horizon, known
-        The columns of a data frame, as in `Tape.from_frame`, which takes more of them.
+    columns
+        Which column of a data frame is what; by default y, and lower and upper, or point.
     groups
         The columns that say which groups rows belong to, in each of which the risks are held too:
         a name or several, of a data frame, of `Tape.extras`, or "group"; or a mapping from names to
@@ -423,11 +420,15 @@ def replay(
     (array([14.  , 14.45]), array([1., 0.]), 0.4)
     """
     if not isinstance(tape, Tape):
-        extras = () if groups is None or isinstance(groups, Mapping) else several(groups)
-        tape = Tape.from_frame(
-            tape, prediction, target, id=id, time=time, horizon=horizon, known=known, extras=extras
-        )
-    elif (prediction, target, id, time, horizon, known) != (None, "y", *[None] * 4):
+        columns = Columns() if columns is None else columns
+        if groups is None:
+            groups = columns.groups or None
+        elif columns.groups:
+            raise InputError(f"groups are named twice, {columns.groups} in columns, got {groups!r}")
+        elif not isinstance(groups, Mapping):
+            columns = replace(columns, groups=several(groups))
+        tape = Tape.from_frame(tape, columns)
+    elif columns is not None:
         raise InputError("columns are named for a data frame, and a tape has its own")
     tape = tape if delay is None else tape.late(delay)
     check_at_once(controller, tape)
@@ -483,12 +484,12 @@ class Ran(NamedTuple):
 
 
 def ran(
-    controller: Controller, made: Loops, rows: Array, y: Array, vectors: Array, at: Events,
-    narrow: bool, groups: Active = NO_GROUPS,
+    controller: Controller, made: Loops, rows: Array, y: Array, vectors: Array, annexes: Annexes,
+    at: Events, narrow: bool, groups: Active = NO_GROUPS,
 ) -> Ran:  # fmt: skip
     """Streams that lie one after the other, through loops: corrected, then controlled."""
     layout, count = layout_of(controller), len(rows)
-    rows = based(controller, made, rows, y, vectors, at)
+    rows = based(controller, made, rows, y, vectors, annexes, at)
     params, risks, members = params_of(controller)[0], len(layout.risks), layout.rules.members
     lower, upper, lam = (np.empty((members, count)) for _ in range(3))
     theta, losses = np.empty((risks, count)), np.empty((risks, count))
@@ -510,17 +511,19 @@ def ran(
 
 
 def based(
-    controller: Controller, made: Loops, rows: Array, y: Array, vectors: Array, at: Events
-) -> Array:
+    controller: Controller, made: Loops, rows: Array, y: Array, vectors: Array, annexes: Annexes,
+    at: Events,
+) -> Array:  # fmt: skip
     """The rows as the family reads them: corrected once, whatever controls them afterwards."""
     layout = layout_of(controller)
     if not layout.base:
         return rows
     out, kept = np.empty((len(rows), layout.family)), np.empty((at.slots, layout.base))
-    params = params_of(controller)[1]
+    annexes.room(len(at.streams))
     made.correct(
-        params, vectors, at.streams, at.bounds, at.events, rows, y, kept, at.slots - 1, out
-    )
+        params_of(controller)[1], vectors, at.streams, at.bounds, at.events, rows, y, kept,
+        at.slots - 1, out, annexes.pool, annexes.slots, annexes.used,
+    )  # fmt: skip
     check_bases(out)
     return out
 
@@ -543,7 +546,7 @@ def _scalar(
     layout = layout_of(controller)
     columns, rows = scalar_columns(controller, layout, tape)
     check_labels(controller, tape.y)
-    narrow, vectors = is_narrow(controller, columns), begin.vectors(layout)
+    narrow, (vectors, annexes) = is_narrow(controller, columns), begin.vectors(layout)
     labels = np.ascontiguousarray(tape.by_stream(tape.y), np.float64)
     made = loops(layout, len(tape))
     pairs, active, before = None, NO_GROUPS, begin.groups
@@ -554,7 +557,7 @@ def _scalar(
     elif before:
         pairs = Pairs(np.empty(0, np.int64), [], np.empty((0, 0)), before)
     at = Events.of(tape, always=held is not None)
-    done = ran(controller, made, rows, labels, vectors, at, narrow, active)
+    done = ran(controller, made, rows, labels, vectors, annexes, at, narrow, active)
     if active.risks is not None:
         check_risks(controller, active.risks)
     if narrow:
@@ -562,7 +565,7 @@ def _scalar(
             done = done._replace(
                 lower=done.lower.astype(np.float32), upper=done.upper.astype(np.float32)
             )
-    states = States(controller, tape.streams, vectors, pairs)
+    states = States(controller, tape.streams, vectors, annexes, pairs)
     lower, upper, lam, covered, theta, losses = map(tape.by_row, done)
     members = Intervals(lower, upper) if len(lam) > 1 else None
     low, high = joint(layout, lower, upper)

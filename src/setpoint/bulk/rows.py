@@ -14,7 +14,7 @@ from setpoint.errors import LabelError, PredictionError
 from setpoint.losses import declaration
 from setpoint.parts import Capability
 from setpoint.plan import plan, support_of
-from setpoint.predictions import Phased, Probabilities
+from setpoint.predictions import Probabilities, Row
 from setpoint.sets import Interval
 from setpoint.sets.family import Columns, Taped
 from setpoint.state import State
@@ -48,7 +48,8 @@ def steps(
     """
     columns, made, reader = columns_of(controller, tape), plan(controller), controller.reader
     names = (reader.columns if isinstance(reader, Columns) else None) or ()
-    read = _reader(made.read, "phase" in names, tape.extras.get("u") if made.draws else None)
+    sound = made.rules.sound if "phase" in names else None
+    read = _reader(made.read, sound, tape.extras.get("u") if made.draws else None)
     narrow = is_narrow(controller, columns)
     (order, offsets), schedule = tape.segments, tape.schedule
     events = None if schedule is None else schedule.events(offsets)
@@ -76,14 +77,16 @@ def steps(
         yield None
 
 
-def _reader(read: Any, phased: bool, chances: Any) -> Callable[[int, Any], Any]:
+def _reader(read: Any, sound: Any, chances: Any) -> Callable[[int, Any], Any]:
     """Reads the prediction of a row as a live stream would be given it."""
 
     def reading(row: int, prediction: Any) -> Any:
         if chances is not None:
             prediction = Probabilities(prediction, u=float(chances[row]))
-        if phased and isinstance(prediction, tuple):
-            prediction = Phased(prediction[:2], prediction[2])
+        if sound is not None and isinstance(prediction, tuple):  # arranged as rows are read
+            if sound(prediction):
+                return prediction
+            prediction = Row(prediction[:2], prediction[2], prediction[3:])
         try:
             return read(prediction)
         except PredictionError as error:
@@ -113,9 +116,8 @@ class _Run:
             reading = self.sets.draw(reading, serial)
         given = reading
         if made.stage is not None:
-            params, predict, _, width, _ = made.stage
-            state.memory, reading = predict(params, state.memory, state.table, reading, others)
-            given = reading[:width]
+            state.memory, reading = made.stage.based(state, reading, others)
+            given = reading[: made.stage.width]
         theta = [risk[0] for risk in state.position[0]]
         named: Any = ()
         if self.groups is None:

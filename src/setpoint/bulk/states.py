@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.compile import loops
 from setpoint.bulk.groups import Pairs
 from setpoint.bulk.layout import Layout, layout_of
 from setpoint.controller import Controller, given_up, matching
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.plan import support_of
-from setpoint.predictions import Phased
+from setpoint.predictions import Row
 from setpoint.sets import Interval
 from setpoint.sets.family import Arranges, Columns, Scalar, Shows, whole_of
 from setpoint.state import Id, State
@@ -50,20 +51,27 @@ class States(Mapping[Hashable, State]):
     """States of streams by id, kept as vectors and unpacked when they are asked for."""
 
     def __init__(
-        self, controller: Controller, streams: Sequence[Hashable], vectors: Array,
+        self,
+        controller: Controller,
+        streams: Sequence[Hashable],
+        vectors: Array,
+        annexes: Annexes | None = None,
         groups: Pairs | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.controller, self.vectors, self.terms = controller, vectors, controller.terms
+        self.annexes = Annexes(len(vectors), 0) if annexes is None else annexes
         self.groups = groups
         self.places = {stream: place for place, stream in enumerate(streams)}
         self._unpacked: dict[Hashable, State] = {}
 
     def __getitem__(self, stream: Hashable) -> State:
         if stream not in self._unpacked:
-            vector = self.vectors[self.places[stream]]
-            state = layout_of(self.controller).unpack(vector, self.terms)
+            place = self.places[stream]
+            state = layout_of(self.controller).unpack(
+                self.vectors[place], self.terms, self.annexes.of(place)
+            )
             if self.groups is not None:
-                state.groups = self.groups.of(self.controller, self.places[stream])
+                state.groups = self.groups.of(self.controller, place)
             self._unpacked[stream] = state
         return self._unpacked[stream]
 
@@ -79,11 +87,12 @@ class States(Mapping[Hashable, State]):
     def __repr__(self) -> str:
         return f"<the states of {len(self):,} streams>"
 
-    def packed(self, controller: Controller, ids: Sequence[Hashable]) -> Array:
-        """The vectors of these states, one for each id, if they are those of a controller."""
+    def packed(self, controller: Controller, ids: Sequence[Hashable]) -> tuple[Array, Annexes]:
+        """The numbers of these states, one for each id, if they are those of a controller."""
         if controller != self.controller:
             raise InputError(f"the states are those of another controller, {self.controller!r}")
-        return self.vectors[[self.places[id] for id in ids]]
+        places = np.array([self.places[id] for id in ids], dtype=np.int64)
+        return self.vectors[places], self.annexes.taken(places)
 
     def alike(self) -> tuple[Array, Array]:
         """Places of states that differ in more than what was learnt, and which is whose.
@@ -150,18 +159,24 @@ class Begin:
             if state.groups
         }
 
-    def vectors(self, layout: Layout) -> Array:
-        """The numbers of all states, one row for each stream."""
+    def vectors(self, layout: Layout) -> tuple[Array, Annexes]:
+        """The numbers of all states, one row for each stream, and their annexes."""
         vectors = np.repeat(np.array([layout.pack(self.common)]), len(self.streams), axis=0)
+        places = np.full(len(self.streams), -1)
         if self.ended is not None:
             places = np.array([self.ended.places.get(s, -1) for s in self.streams], dtype=np.int64)
             vectors[places >= 0] = self.ended.vectors[places[places >= 0]]
-        elif self.by_stream:
-            for place, stream in enumerate(self.streams):
-                if stream in self.by_stream:
-                    vectors[place] = layout.pack(self.by_stream[stream])
+            annexes = self.ended.annexes.taken(places)
+        else:
+            annexes = Annexes(len(self.streams), layout.annex)
+        for place, stream in enumerate(self.streams if self.by_stream or self.common.annex else ()):
+            state = self.by_stream.get(stream, self.common)
+            if state is not self.common:
+                vectors[place] = layout.pack(state)
+            if places[place] < 0:
+                annexes.put(place, state.annex)
         layout.give_up_all(vectors)
-        return vectors
+        return vectors, annexes
 
 
 def listed(ids: Mapping[Hashable, Any]) -> str:
@@ -181,6 +196,10 @@ def columns_of(controller: Controller, tape: Tape) -> tuple[Column, ...]:
     names, columns = tape.names, tape.prediction
     if wanted is None:
         return columns
+    known = [name for name in wanted if name in tape.extras]  # features lie beside predictions
+    if known and not set(names) & set(wanted):  # other names tell nothing
+        names = {1: ("point",), 2: ("lower", "upper")}.get(len(names), names)
+    names, columns = (*names, *known), (*columns, *(tape.extras[name] for name in known))
     for form in sets.forms if isinstance(sets, Arranges) else (wanted,):
         if sorted(names) == sorted(form):
             ordered = tuple(columns[names.index(name)] for name in form)
@@ -193,8 +212,9 @@ def columns_of(controller: Controller, tape: Tape) -> tuple[Column, ...]:
     fits = (point or len(names) == len(wanted)) and ("phase" in wanted or "phase" not in names)
     if fits and all(not point and names[place] == wanted[place] for place in own):
         return columns
+    needed = [name for name in wanted if name != "phase"]  # which may be left out
     raise InputError(
-        f"{type(sets).__name__} needs the columns {', '.join(wanted)}, "
+        f"{type(sets).__name__} needs the columns {', '.join(needed)}, "
         f"the tape has {', '.join(names)}"
     )
 
@@ -203,8 +223,9 @@ def is_narrow(controller: Controller, columns: Sequence[Column]) -> bool:
     """Whether intervals are shown in float32, as where every number of a prediction is."""
     sets = whole_of(controller.sets)
     intervals = isinstance(sets, Scalar) or (isinstance(sets, Shows) and sets.shows is Interval)
+    ends = columns if controller.correction is None else columns[:2]
     return intervals and all(
-        isinstance(column, np.ndarray) and column.dtype == np.float32 for column in columns
+        isinstance(column, np.ndarray) and column.dtype == np.float32 for column in ends
     )
 
 
@@ -262,7 +283,7 @@ def refusal(controller: Controller, columns: Sequence[Array], row: int) -> str:
     values: Any = tuple(float(column[row]) for column in columns)
     reader = controller.reader
     if "phase" in reader.columns:
-        values = Phased(values[:2], values[2])
+        values = Row(values[:2], values[2], values[3:])
     try:
         reader.read(values)
     except PredictionError as error:

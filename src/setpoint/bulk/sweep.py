@@ -176,10 +176,10 @@ def _counted(controllers: Sequence[Controller], tape: Tape, state: Start) -> tup
     params = np.vstack([params_of(controller)[0] for controller in controllers])
     begin = np.vstack([start_of(controller) for controller in controllers])
     start = Begin(first, tape, state)
-    given, at = start.vectors(layout), Events.of(tape)
+    (given, annexes), at = start.vectors(layout), Events.of(tape)
     labels = np.ascontiguousarray(tape.by_stream(tape.y), np.float64)
     made = loops(layout, len(tape) * cells)
-    rows = based(first, made, rows, labels, given, at)
+    rows = based(first, made, rows, labels, given, annexes, at)
     given[:, layout.places("total")] = 0.0
     if isinstance(state, State):
         which = np.arange(len(given))

@@ -55,6 +55,10 @@ class CriticalSet:
             return judged, judged
         return judged - int(values.searchsorted(self.lam, "right")), judged
 
+    def left_out(self, y: Any) -> tuple[int, int]:
+        """How many of all pixels to be found are missed, and how many there are."""
+        return self.count(y, Whole())
+
     def of(self, region: Any) -> Any:
         """The critical values of a region."""
         regions = self.family.regions

@@ -5,20 +5,19 @@ files. Files of rows need the extra `data`.
 """
 
 from setpoint.jobs.calibrate import calibrate
-from setpoint.jobs.columns import Columns
 from setpoint.jobs.demo import demo
 from setpoint.jobs.folders import Reported, report, retrace
 from setpoint.jobs.inspect import Inspected, hand_over, inspect, streams
-from setpoint.jobs.job import Goal, Job
+from setpoint.jobs.job import Job
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.run import MODELS, run
 from setpoint.jobs.tune import Choice, TunedFile, tune
+from setpoint.tape import Columns
 
 __all__ = [
     "MODELS",
     "Choice",
     "Columns",
-    "Goal",
     "Inspected",
     "Job",
     "Outcome",

@@ -8,20 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from setpoint._check import option
 from setpoint.bulk.replay import Trace, replay
 from setpoint.controller import Controller
 from setpoint.correction import Intervals
 from setpoint.errors import DataError, InputError, LabelError, PredictionError, SetpointError
-from setpoint.jobs.columns import Columns, read_tape, timed, unused
+from setpoint.jobs import advice
+from setpoint.jobs.columns import family_of, read_tape, timed, unused
 from setpoint.jobs.job import Config, Goal, Job, check_work
-from setpoint.jobs.labels import label_form
 from setpoint.jobs.outcome import Outcome
-from setpoint.jobs.rows import Rows, read
 from setpoint.jobs.times import known_part, phased, season
-from setpoint.jobs.tune import Choice, choose, rows_of, scale_notes
+from setpoint.jobs.tune import rows_of, scale_notes
 from setpoint.presets import burn_in as fill_in
 from setpoint.sets.family import Scalar
-from setpoint.tape import Tape
+from setpoint.tape import Columns, Tape
+from setpoint.tape.rows import Rows, read
 
 __all__ = ["calibrate", "calibrated"]
 
@@ -36,8 +37,10 @@ _SHORT = 50
 def calibrate(
     source: Any,
     columns: Columns | None = None,
-    goal: Goal | None = None,
+    coverage: float | None = None,
     *,
+    support: tuple[float, float] | None = None,
+    never_empty: bool = False,
     burn_in: int | None = None,
     controller: Controller | str | os.PathLike[str] | None = None,
 ) -> Outcome:
@@ -50,13 +53,14 @@ def calibrate(
         polars or Arrow.
     columns
         Which column is what; by default the target is y, and a prediction lower and upper, or
-        prediction.
-    goal
-        What to hold; coverage of 90 % by default.
+        point.
+    coverage, support, never_empty
+        The share of actual values to hold, 0.9 by default; where the target can lie; whether the
+        likeliest class is in every set.
     burn_in
-        How many rows of each series are not judged. By default none for intervals. For label sets,
-        whose form they choose, and for the paper's rule, whose controller they choose, a tenth,
-        from 50 to 1,000.
+        How many rows of each series are not judged. By default none for intervals. For sets of
+        classes, whose form they choose, and for a controller that they fill in, a tenth, from 50
+        to 1,000.
     controller
         What to use instead of choosing, or the TOML file that holds it; it is filled in from the
         burn-in if it leaves anything open, and used from the first row on if not.
@@ -74,36 +78,20 @@ def calibrate(
     >>> round(outcome.given.coverage, 2), round(outcome.trace.coverage, 2)
     (0.38, 0.9)
     """
-    goal = Goal() if goal is None else goal
+    goal = Goal(coverage, support, never_empty)
     config = Config.read(controller)
     if config is not None:
-        config.check_goal(goal, ("risk", "level", "support", "gamma", "rule"))
+        config.check_goal(goal)
         check_work(config.controller, "calibrate", one_set=True)
     rows = read(source)
-    if columns is None:
-        columns = _usual(rows)
+    columns = (Columns() if columns is None else columns).usual(rows.names, str(rows.path))
     columns, time_notes = timed(rows, columns)
-    family = columns.family(rows, goal.support)
+    family = family_of(columns, rows, goal.support)
     if config is not None:
         config.check_family(family)
     tape, notes = read_tape(rows, columns)
     job = Job("calibrate", rows.source, columns, goal, config, burn_in)
     return calibrated(job, rows, tape, family, notes=(*time_notes, *notes))
-
-
-def _usual(rows: Rows) -> Columns:
-    """The columns of rows that nobody named."""
-    for names, columns in (
-        (("y", "lower", "upper"), Columns("y", "lower", "upper")),
-        (("y", "prediction"), Columns("y", point="prediction")),
-    ):
-        if set(names) <= set(rows.names):
-            return columns
-    raise InputError(
-        f"{rows.path} has neither y, lower and upper nor y and prediction: name its columns by "
-        "Columns('target', lower='…', upper='…') or Columns('target', point='…'); it has "
-        f"{', '.join(map(repr, rows.names[:15]))}"
-    )
 
 
 def calibrated(
@@ -112,24 +100,19 @@ def calibrated(
     tape: Tape,
     family: Any,
     *,
-    warm_up: float = 0.0,
     features: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> Outcome:
-    """A tape calibrated: a burn-in chooses if need be, the rest is replayed, everything is kept.
-
-    `warm_up` is the share of the burn-in that a model learns in, left out of the choice.
-    """
+    """A tape calibrated: a burn-in chooses if need be, the rest is replayed, everything is kept."""
     config, is_full = job.config, job.is_full
     _check_support(family if config is None else config.controller.sets, tape, rows)
     asked, period = job.burn_in, None if job.columns is None else job.columns.period
     if period is not None and (config is not None or not is_full):
         raise InputError(
-            "a period is for sets that adjust themselves: leave out --period, or the paper's rule "
-            "and the controller"
+            f"a period is for sets that adjust themselves: leave out {option('period')}, or the "
+            "controller"
         )
-    labels = job.columns is not None and bool(job.columns.probabilities) and config is None
-    learns = job.model is not None or period == "auto" or labels
+    learns = job.model is not None or period == "auto"
     if asked is None and is_full and (config is not None or not learns):
         asked = 0  # a model of ours has to learn first; predictions from elsewhere are judged
     counts = _early_rows(np.diff(tape.segments.offsets), asked)
@@ -143,33 +126,33 @@ def calibrated(
             known = known_part(tape, counts)
         found = "no season" if period is None else f"a season of {period:,} steps"
         notes = (*notes, f"{found} was found in the errors of the first {len(past):,} rows")
-    elif period is None and config is None and job.model is None and is_full:
-        steps = season(tape) if isinstance(family, Scalar) else 0
-        use = f"the errors have a season of {steps:,} steps: --period {steps} uses it"
-        notes = (*notes, use) if steps else notes
     if is_full and len(past):
-        why = "" if job.model is None else ": the model learns in them; --burn-in says how many"
-        why = ": they choose the form of the sets; --burn-in says how many" if labels else why
+        says = f": the model learns in them; {option('burn_in')} says how many"
+        why = "" if job.model is None else says
         notes = (*notes, f"the first {len(past):,} rows are not judged{why}")
     if not is_full:
         _check_burn_in(known, rows)
     reader = sets = family
     try:
-        if labels and is_full and job.columns is not None:
-            family, form = label_form(job.goal, job.columns, family, known)
-            notes = (*notes, *form)
-        choice = _chosen(job, family, known, later, warm_up)
+        controller = _chosen(job, family, known)
         if period is not None:
-            stage: Any = replace(choice.controller.correction, period=period)  # type: ignore[type-var]
-            choice = Choice(replace(choice.controller, correction=stage))
-        notes = (*notes, *scale_notes(tape, choice.controller), *_short(tape, choice.controller))
-        reader, sets = choice.controller.reader, choice.controller.sets
-        trace = replay(choice.controller, later)
-        traces = [trace, replay(choice.controller, past)] if len(past) else [trace]
+            stage: Any = replace(controller.correction, period=period)  # type: ignore[type-var]
+            controller = replace(controller, correction=stage)
+        notes = (*notes, *scale_notes(tape, controller), *_short(tape, controller))
+        reader, sets = controller.reader, controller.sets
+        trace = replay(controller, later)
+        traces = [trace, replay(controller, past)] if len(past) else [trace]
     except SetpointError as error:
         by_row = isinstance(error, PredictionError | LabelError)
         where = _refused(reader, sets, tape, rows) if by_row else ""
         raise type(error)(f"{rows.path}{where}: {error}") from error
+    warning = None
+    if job.model is None and job.columns is not None and job.columns.delay is None:
+        warning = advice.late(trace)
+    if config is None:
+        notes = (*notes, *advice.limits(trace))
+        if period is None and job.model is None:
+            notes = (*notes, *advice.periods(trace, tape))
     added = _added(traces, len(rows))
     if job.columns is not None and job.columns.patterns:
         added = _added_by_horizon(traces, len(rows))
@@ -179,7 +162,6 @@ def calibrated(
     return Outcome(
         job,
         trace,
-        choice,
         _ends(trace),
         rows,
         {**more, **{names[name]: values for name, values in added.items()}},
@@ -188,6 +170,7 @@ def calibrated(
         burn_in_each=int(counts.max()),
         features=tuple(features),
         notes=tuple(notes),
+        warning=warning,
     )
 
 
@@ -228,7 +211,8 @@ def _check_support(family: Any, tape: Tape, rows: Rows) -> None:
     if len(outside):
         place = outside[np.argmin(tape.places[outside])]
         raise DataError(
-            f"--support says that the target lies from {low:g} to {high:g}, and {rows.path} has "
+            f"{option('support')} says that the target lies from {low:g} to {high:g}, and "
+            f"{rows.path} has "
             f"{tape.y[place]:g} in {rows.place(int(tape.places[place]))}: widen the support or "
             "leave it out"
         )
@@ -239,7 +223,7 @@ def _check_burn_in(past: Tape, rows: Rows) -> None:
     known = int((~np.isnan(past.y)).sum())
     if known >= _LEAST:
         return
-    remedy = "give a larger --burn-in, a longer file, or a controller by --config"
+    remedy = f"give a larger {option('burn_in')}, a longer file, or a controller with nothing open"
     if not len(past):
         raise DataError(f"a burn-in of 0 rows chooses nothing: {remedy}")
     until = f"{rows.path}, up to {rows.place(int(past.places.max()))}"
@@ -261,18 +245,13 @@ def _refused(reader: Any, sets: Any, tape: Tape, rows: Rows) -> str:
     return ""
 
 
-def _chosen(job: Job, family: Any, past: Tape, later: Tape, warm_up: float) -> Choice:
+def _chosen(job: Job, family: Any, past: Tape) -> Controller:
     config = job.config
-    if config is None and job.columns is not None and job.is_full:
-        return Choice(job.goal.preset(job.columns, family))
     if config is None:
-        labels = int(np.median(np.diff(later.segments.offsets)))
-        if len(past.streams) == 1:
-            past = past[int(warm_up * len(past)) :]
-        return choose(family, job.goal, past, labels)
+        return job.goal.preset(job.columns or Columns(), family)
     if config.is_full:
-        return Choice(config.controller)
-    return Choice(fill_in(config.controller, *rows_of(past, family)), (), len(past))
+        return config.controller
+    return fill_in(config.controller, *rows_of(past, family))
 
 
 # What is written behind the rows, in the order of the file
@@ -282,12 +261,11 @@ def _of_model(job: Job, tape: Tape) -> dict[str, Array]:
     """What the model of `run` predicted, in the columns that the job calls so."""
     if job.model is None or job.columns is None:
         return {}
-    names = {**job.columns.prediction, "point": job.columns.point}
-    return {
-        column: _in_file([(tape, np.asarray(values))], len(tape))
-        for name, values in zip(tape.names, tape.prediction, strict=True)
-        if (column := names.get(name)) is not None
-    }
+    ends = dict(zip(tape.names, map(np.asarray, tape.prediction), strict=True))
+    point = 0.5 * (ends["lower"] + ends["upper"])
+    columns = {str(job.columns.lower).replace("lower", "point"): point}
+    columns |= {column: ends[name] for name, column in job.columns.form.items()}
+    return {name: _in_file([(tape, values)], len(tape)) for name, values in columns.items()}
 
 
 def _added_by_horizon(traces: Sequence[Trace], count: int) -> dict[str, Any]:

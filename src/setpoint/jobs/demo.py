@@ -19,14 +19,12 @@ from numpy.typing import NDArray
 
 from setpoint import metrics
 from setpoint.bulk.replay import Trace
-from setpoint.jobs.columns import Columns
 from setpoint.jobs.job import Goal, Job
 from setpoint.jobs.outcome import Outcome
-from setpoint.jobs.tune import Choice
 from setpoint.predictions import Quantiles
 from setpoint.presets import intervals
 from setpoint.stream import Stream
-from setpoint.tape import Tape
+from setpoint.tape import Columns, Tape
 
 __all__ = ["Demo", "LinearModel", "World", "demo", "world"]
 
@@ -213,10 +211,10 @@ def demo(seed: int = 0) -> Demo:
         {None: stream.state},
     )  # fmt: skip
     columns = Columns("demand", "lower", "upper", time="time")
-    goal = Goal(level=LEVEL)
+    goal = Goal(1.0 - LEVEL)
     job = Job("demo", columns=columns, goal=goal, seed=seed, model=MODEL, title=TITLE)
-    choice, alone = Choice(controller), tuple(ends[BURN_IN:].T)
-    outcome = Outcome(job, trace, choice, alone, burn_in=BURN_IN, burn_in_each=BURN_IN)
+    alone = tuple(ends[BURN_IN:].T)
+    outcome = Outcome(job, trace, alone, burn_in=BURN_IN, burn_in_each=BURN_IN)
     return Demo(known, ends, outcome)
 
 

@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import pi
 from typing import Any
 
 import numpy as np
 
+from setpoint._check import option
 from setpoint.errors import DataError
-from setpoint.jobs.rows import Rows
-from setpoint.tape import Tape
-from setpoint.tape.cells import calendar
+from setpoint.tape import Columns, Tape
+from setpoint.tape.columns import several
+from setpoint.tape.rows import Rows
+from setpoint.tape.text import weekday
 
-__all__ = ["WORDS", "Features", "features"]
+__all__ = ["WORDS", "Features", "calendar", "features"]
 
 Array = np.ndarray[Any, Any]
 
@@ -37,14 +40,11 @@ class Features:
 def features(
     rows: Rows,
     tape: Tape,
-    target: str,
+    columns: Columns,
     *,
-    time: str | None = None,
-    id: str | None = None,
     only: Sequence[str] = (),
     without: Sequence[str] = (),
     known_ahead: Sequence[str] = (),
-    delay: int = 0,
 ) -> Features:
     """What a model sees: numbers, the calendar of dates, and words with few values.
 
@@ -53,11 +53,13 @@ def features(
     of its own row, and is not said to be known ahead, is taken from the last row whose label is
     known. A column that counts the rows is left out unless it is asked for.
     """
-    asked = {"--features": only, "--without": without, "--known-ahead": known_ahead}
-    for option, names in asked.items():
+    asked = {"features": only, "without": without, "known_ahead": known_ahead}
+    for role, names in asked.items():
         for name in names:
-            rows.column(name, option)
-    wanted = [name for name in (only or rows.names) if name not in (target, id, *without)]
+            rows.column(name, role)
+    time, keys = columns.time, several(columns.series or ())
+    unseen = {columns.target, *keys, *without}
+    wanted = [name for name in (only or rows.names) if name not in unseen]
     parts = {name: _feature(rows, name, name == time) for name in wanted}
     timely = () if time is None else rows.parts(time)
     for name in set(wanted) - {*only, *known_ahead, *timely}:
@@ -67,18 +69,20 @@ def features(
     left_out = {name: part for name, part in parts.items() if isinstance(part, str)}
     if only and left_out:
         name, why = next(iter(left_out.items()))
-        raise DataError(f"--features must be numbers, dates or few words, and {name!r} {why}")
-    columns: dict[str, Array] = {}
+        raise DataError(
+            f"{option('features')} must be numbers, dates or few words, and {name!r} {why}"
+        )
+    seen: dict[str, Array] = {}
     for part in parts.values():
-        columns |= {} if isinstance(part, str) else part
-    values = np.empty((len(rows), len(columns)))
-    for place, column in enumerate(columns.values()):
+        seen |= {} if isinstance(part, str) else part
+    values = np.empty((len(rows), len(seen)))
+    for place, column in enumerate(seen.values()):
         values[:, place] = _carried(column[tape.places], tape)
-    names = tuple(columns)
+    names = tuple(seen)
     doubtful = [place for place, name in enumerate(names) if name in {*parts} - {*known_ahead}]
     late = _telling(values, doubtful, tape)
     for place in late:
-        values[:, place] = _before(values[:, place], tape, 1 + delay)
+        values[:, place] = _before(values[:, place], tape, 1 + int(columns.delay or 0))
     used = tuple(name for name in parts if name not in left_out)
     return Features(values, names, used, left_out, tuple(names[place] for place in late))
 
@@ -127,7 +131,8 @@ def _telling(values: Array, columns: Sequence[int], tape: Tape) -> list[int]:
         scale = np.abs(past).max(axis=0)
         past /= np.where(scale > 0.0, scale, 1.0)
         surprise = both - past @ np.linalg.lstsq(past, both, rcond=None)[0]
-        if (np.abs(surprise).max(axis=0) <= 1e-9 * np.abs(both).max(axis=0)).any():
+        least = np.maximum(1e-9 * np.abs(both).max(axis=0), 1e-150)
+        if (np.abs(surprise).max(axis=0) <= least).any():
             continue
         ranks = surprise.argsort(axis=0).argsort(axis=0)
         if max(float(np.corrcoef(pair.T)[0, 1]) ** 2 for pair in (surprise, ranks)) > _TELLING:
@@ -176,7 +181,7 @@ def _before(values: Array, tape: Tape, rows: int) -> Array:
 
 def _feature(rows: Rows, name: str, is_time: bool) -> dict[str, Array] | str:
     """The features of one column, or why there are none."""
-    moments = rows.times(name, "--time") if is_time else rows.moments(name)
+    moments = rows.times(name, "time") if is_time else rows.moments(name)
     if moments is not None and moments.dtype.kind == "M":
         return {f"{name} {part}": column for part, column in calendar(moments).items()}
     if is_time:
@@ -205,3 +210,39 @@ def _carried(values: Array, tape: Tape) -> Array:
     last = np.maximum.accumulate(known)
     there = last >= np.repeat(offsets[:-1], np.diff(offsets))
     return tape.by_row(np.where(there, column[np.maximum(last, 0)], 0.0))
+
+
+_DAY, _YEAR = 86_400, 31_556_952
+"""Seconds."""
+
+
+def calendar(moments: Array) -> dict[str, Array]:
+    """Where moments lie in the day, the week and the year, as numbers that run round.
+
+    Cycles in which the moments do not move are left out: a daily series has no hours.
+
+    >>> import numpy as np
+    >>> hours = np.datetime64("2024-01-01", "h") + np.arange(48)
+    >>> sorted(calendar(hours))
+    ['of day cos', 'of day cos 2', 'of day sin', 'of day sin 2', 'of week cos', 'of week sin']
+    """
+    seconds = moments.astype("datetime64[s]").astype(np.int64)
+    span = int(seconds.max() - seconds.min()) if len(seconds) else 0
+    days = weekday(moments)
+    turns = []
+    if (seconds % _DAY != seconds[:1] % _DAY).any():
+        turns = [
+            ("of day", seconds % _DAY / _DAY, ""),
+            ("of day", 2 * (seconds % _DAY) / _DAY, " 2"),
+        ]
+    if (days != days[:1]).any():
+        turns.append(("of week", days / 7.0, ""))
+    if span > _YEAR // 2:
+        turns.append(("of year", seconds % _YEAR / _YEAR, ""))
+    cycles: dict[str, Array] = {}
+    for name, phase, times in turns:
+        cycles[f"{name} sin{times}"] = np.sin(2.0 * pi * phase)
+        cycles[f"{name} cos{times}"] = np.cos(2.0 * pi * phase)
+        if name == "of week" and span > 14 * _DAY:
+            cycles["weekend"] = (days >= 5).astype(np.float64)
+    return cycles

@@ -14,12 +14,11 @@ import numpy as np
 from setpoint import spec
 from setpoint._files import put, staged
 from setpoint.bulk.replay import Trace, replay
-from setpoint.controller import Controller
 from setpoint.errors import DataError, InputError, SetpointError, StateError
-from setpoint.jobs.columns import Columns, read_tape, timed
-from setpoint.jobs.job import Config, check_work
-from setpoint.jobs.rows import read
+from setpoint.jobs.columns import read_tape
+from setpoint.tape import Columns
 from setpoint.tape.files import suffix_of
+from setpoint.tape.rows import read
 
 __all__ = ["LIST", "Reported", "folder_for", "report", "results", "retrace"]
 
@@ -29,7 +28,7 @@ _OF_JOBS = re.compile(
     r"rows\.[a-z.]+|metrics\.json|controller\.toml|state\.zip|report\.html|demand\.csv"
 )
 """What a job may call its files: nothing else is ever taken away."""
-_BESIDE = ("before", "tried", "notes", "job")
+_BESIDE = ("before", "forecast_error", "warning", "notes", "job")
 """What the metrics file of a job holds beside the numbers of its trace."""
 _ODD = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 """What a file raises that someone has changed."""
@@ -102,9 +101,7 @@ class Reported:
 
 
 def report(
-    source: str | os.PathLike[str],
-    columns: Columns | None = None,
-    controller: Controller | str | os.PathLike[str] | None = None,
+    folder: str | os.PathLike[str],
     *,
     title: str | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -114,38 +111,36 @@ def report(
 
     Parameters
     ----------
-    source
-        A folder that `run` or `calibrate` wrote, or a file of predictions.
-    columns, controller
-        Of a file: which column is what, and the controller, or the TOML file that holds it; it
-        must leave nothing open.
+    folder
+        What `run` or `calibrate` wrote.
     title
         What the page is called; by default as the file.
     out
-        The page; by default report.html in the folder of the job, or in the present one.
+        The page; by default report.html in the folder.
     picture
         A summary for a slide to write as well, .png or .pdf.
     """
     from setpoint import report as pages
 
-    where = Path(source)
-    if where.is_dir():
-        trace, content = _retraced(where)
-        more = {name: content[name] for name in _BESIDE if name in content}
-        numbers, name = {**pages.metrics(trace), **more}, content["job"].get("name")
-        _compare(where, numbers, content)
-    else:
-        trace = _replayed(where, columns, Config.read(controller))
-        numbers, name = pages.metrics(trace), where.name[: -len(suffix_of(where))]
+    where = Path(folder)
+    if not where.is_dir():
+        raise InputError(
+            f"{where} is {'a file' if where.exists() else 'nowhere'}: name a folder that run or "
+            "calibrate wrote; calibrate with a controller replays a file"
+        )
+    trace, content = _retraced(where)
+    more = {name: content[name] for name in _BESIDE if name in content}
+    numbers, name = {**pages.metrics(trace), **more}, content["job"].get("name")
+    _compare(where, numbers, content)
     title = str(name) if title is None else title
-    default = where / "report.html" if where.is_dir() else Path("report.html")
+    page = where / "report.html" if out is None else out
     try:
-        page = pages.write(trace, default if out is None else out, title=title, metrics=numbers)
+        page = pages.write(trace, page, title=title, metrics=numbers)
     except _ODD as error:
-        if not where.is_dir() or isinstance(error, SetpointError):
+        if isinstance(error, SetpointError):
             raise
         raise DataError(_not_as_written(where, error)) from error
-    if where.is_dir() and out is None:
+    if out is None:
         names = sorted({*content["files"], page.name})
         text = json.dumps({**content, "files": names}, indent=2, ensure_ascii=False)
         put(where / LIST, f"{text}\n")
@@ -218,19 +213,3 @@ def _compare(folder: Path, numbers: Mapping[str, Any], content: Mapping[str, Any
                 f"{folder} holds other rows than its job wrote: with them {name} is {now}, and "
                 f"{LIST} says {then}; do the job again, or name the file of rows itself"
             )
-
-
-def _replayed(path: Path, columns: Columns | None, config: Config | None) -> Trace:
-    """The trace of a file of predictions under a controller that leaves nothing open."""
-    if columns is None or config is None:
-        raise InputError(
-            f"{path} is {'a file' if path.exists() else 'nowhere'}: name a folder that run "
-            "or calibrate wrote, or a file of predictions with --target, the columns of the "
-            "prediction and --config"
-        )
-    check_work(config.controller, "report", one_set=True)
-    rows = read(path)
-    columns, _ = timed(rows, columns)
-    config.check_family(columns.family(rows))
-    tape, _ = read_tape(rows, columns)
-    return replay(config.controller, tape)

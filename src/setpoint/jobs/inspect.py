@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from setpoint import _state_file, spec
+from setpoint._check import option
 from setpoint._html import named
 from setpoint.bulk.fleet import Fleet
 from setpoint.bulk.replay import Trace
@@ -113,7 +114,9 @@ class Inspected:
                     f"{risk.verdict}"
                 )
         if len(self.certificates) > _MOST:
-            lines.append(f"  … and {len(self.certificates) - _MOST:,} more: name one by --stream")
+            lines.append(
+                f"  … and {len(self.certificates) - _MOST:,} more: name one by {option('stream')}"
+            )
         return "\n".join(lines)
 
     def only(self, name: str) -> "Inspected":

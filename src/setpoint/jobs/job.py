@@ -5,119 +5,76 @@ import io
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from setpoint import spec
-from setpoint._check import choice, doubt_level, finite, interval, positive
-from setpoint.controller import Controller, Risk
+from setpoint._check import confidence, doubt_level, interval, option
+from setpoint.controller import Controller
 from setpoint.errors import InputError, SetpointError, SpecError
-from setpoint.jobs.columns import Columns
-from setpoint.losses import Miscoverage, MiscoverageCounter
 from setpoint.presets import intervals, label_sets, miss_level
 from setpoint.sets import Cumulative, Multilabel, PixelIntervals, PixelSet, Threshold
 from setpoint.sets.family import Columns as NamedColumns
 from setpoint.sets.family import Members, Shows
 from setpoint.steps import Accounts
 from setpoint.stretches import ErrorAdaptive, ScoreAdaptive
+from setpoint.tape import Columns
 from setpoint.tape.files import suffix_of
 
-__all__ = ["RISKS", "RULES", "Config", "Goal", "Job", "check_work", "command", "listed", "unlisted"]
-
-RISKS = ("coverage", "mc")
-"""What can be held by name."""
-RULES = ("budget", "paper")
-"""How it can be held."""
+__all__ = ["Config", "Goal", "Job", "check_work", "command", "listed", "unlisted"]
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What to hold.
+    """What to hold, where no controller says it.
 
     Parameters
     ----------
-    risk
-        "coverage" holds the share of labels missed at `level`; "mc" holds the mean number of
-        misses in a row at level / (1 − level), what it is where misses are independent.
-    level
-        The share of labels that may be missed.
-    support
-        Where y can lie; intervals are cut to it.
-    gamma
-        The step size of the paper's rule; by default the burn-in chooses it.
     coverage
-        The share of labels that the sets are to hold, instead of the level.
-    rule
-        "budget": sets that adjust themselves, `setpoint.intervals` or `setpoint.label_sets`.
-        "paper": a fixed step size, with everything open chosen by a burn-in. By default the
-        budget, unless a step size is given.
+        The share of actual values that the intervals are to hold; 0.9 by default.
+    support
+        Where the target can lie, as in (0, inf); intervals are cut to it.
     never_empty
-        Whether the likeliest class is in every set of labels.
+        Whether the likeliest class is in every set of classes.
 
     Examples
     --------
     >>> Goal(coverage=0.8).level
     0.2
-    >>> Goal("mc", 0.1).open_risk().level
-    0.11111111111111112
     """
 
-    risk: str = "coverage"
-    level: float = 0.1
-    support: tuple[float, float] | None = None
-    gamma: float | None = None
     coverage: float | None = None
-    rule: str | None = None
+    support: tuple[float, float] | None = None
     never_empty: bool = False
 
     def __post_init__(self) -> None:
-        choice(self.risk, "risk", RISKS)
-        level = finite(self.level, "level")
         if self.coverage is not None:
-            asked = miss_level(self.coverage)
-            if level not in (0.1, asked):
-                raise InputError(
-                    f"coverage {self.coverage:g} is a level of {asked:g}, and the level given is "
-                    f"{level:g}: give one of the two"
-                )
-            level = asked
-        if not 0.0 < level < 1.0:
-            raise InputError(
-                f"level must lie between 0 and 1, both excluded, got {level:g}: it is the share of "
-                "labels that may be missed, 0.1 for 90 % coverage"
-            )
-        doubt_level(level)
-        object.__setattr__(self, "level", level)
-        object.__setattr__(self, "coverage", round(1.0 - level, 12))
+            object.__setattr__(self, "coverage", confidence(self.coverage, "coverage"))
+        doubt_level(self.level)
         if self.support is not None:
             object.__setattr__(self, "support", interval(self.support, "support"))
-        if self.gamma is not None:
-            object.__setattr__(self, "gamma", positive(self.gamma, "gamma"))
-        usual = "budget" if self.gamma is None else "paper"
-        rule = usual if self.rule is None else choice(self.rule, "rule", RULES)
-        object.__setattr__(self, "rule", rule)
-        if self.gamma is not None and rule == "budget":
-            raise InputError("gamma is the step size of the paper's rule, and the budget has none")
-        if self.never_empty and rule == "paper":
-            raise InputError("never empty is for sets that adjust themselves, not the paper's rule")
+
+    @property
+    def share(self) -> float:
+        """The coverage asked for."""
+        return 0.9 if self.coverage is None else self.coverage
+
+    @property
+    def level(self) -> float:
+        """The share of actual values that may be missed."""
+        return miss_level(self.share)
 
     def preset(self, columns: Columns, family: Any) -> Controller:
         """The sets that adjust themselves, for predictions of these columns."""
-        coverage, risk = 1.0 - self.level, self.open_risk()
         if self.never_empty and not columns.probabilities:
-            raise InputError("never empty is for sets of labels: intervals are never empty anyway")
+            raise InputError("never empty is for sets of classes: intervals are never empty anyway")
         if columns.is_pair:
-            support = (-inf, inf) if self.support is None else self.support
-            return intervals(coverage, risk=risk, support=support)
-        return label_sets(coverage, sets=family, risk=risk, never_empty=self.never_empty)
-
-    def open_risk(self) -> Risk:
-        """The risk, with everything else left open."""
-        if self.risk == "mc":
-            return Risk(MiscoverageCounter(cap=20), self.level / (1.0 - self.level))
-        return Risk(Miscoverage(), self.level)
+            support = "learnt" if self.support is None else self.support
+            features = columns.features
+            return intervals(self.share, support=support, features=features)
+        return label_sets(self.share, sets=family, never_empty=self.never_empty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +120,14 @@ class Config:
             for risk in controller.risks
         )
 
-    def check_goal(self, goal: Goal, names: Sequence[str]) -> None:
+    def check_goal(self, goal: Goal) -> None:
         """Raises an error if a goal says what the controller says already."""
-        usual = Goal()
-        twice = [name for name in names if getattr(goal, name) != getattr(usual, name)]
+        asked = {name: getattr(goal, name) for name in goal.__slots__}
+        twice = [option(name) for name, value in asked.items() if value not in (None, False)]
         if twice:
             raise InputError(
-                "a controller says already what to hold and how: leave out "
-                f"{', '.join(twice)}, or the controller (--config)"
+                f"{' and '.join(twice)} beside {option('controller')}: the controller says already "
+                "what to hold and how; leave out the one or the other"
             )
 
     def check_family(self, family: Any) -> None:
@@ -236,9 +193,9 @@ class Job:
         What to hold, or the controller that says it.
     burn_in
         How many rows of each series choose, None for the usual number.
-    model, features, without, known_ahead, budget
-        For `run`: the model, the columns it was told to see or not to see, those known before
-        their rows, and the seconds for learning if they were said.
+    model, features, without, known_ahead
+        For `run`: the model, the columns it was told to see or not to see, and those known before
+        their rows.
     seed, title
         For `demo`; what to call it, by default as the file.
     """
@@ -253,7 +210,6 @@ class Job:
     features: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     known_ahead: tuple[str, ...] = ()
-    budget: float | None = None
     seed: int | None = None
     title: str | None = None
 
@@ -267,7 +223,7 @@ class Job:
     @property
     def is_full(self) -> bool:
         """Whether nothing is left to a burn-in."""
-        return self.goal.rule == "budget" if self.config is None else self.config.is_full
+        return self.config is None or self.config.is_full
 
     def repeat(self, burn_in: int | None) -> str | None:
         """The command that does the job again with this burn-in; None where no command can.
@@ -284,23 +240,22 @@ class Job:
             config = self.config.file or "controller.toml"
             if self.config.file is None and not self.config.is_full and burn_in is None:
                 return None
-        if self.model is None:
-            options = self.columns.plain()
-        else:
-            names = ("model", "features", "without", "known_ahead", "budget")
-            learner = {name: getattr(self, name) for name in names}
-            options = {**self.columns.keys(), **learner}
-        goal = asdict(self.goal)
-        del goal["level"]
-        goal["never_empty"] = goal["never_empty"] or None
-        if goal["rule"] == "budget" or goal["gamma"] is not None:
-            del goal["rule"]
-        options = {**options, **goal, "config": config, "burn_in": burn_in}
-        return command(self.command, self.file, options)
+        options = self.columns.plain()
+        if isinstance(self.columns.series, str):
+            options["series"] = (self.columns.series,)  # it may hold a comma
+        if self.model is not None:
+            for role in self.columns.form:
+                del options[role]
+            names = ("model", "features", "without", "known_ahead")
+            options |= {name: getattr(self, name) for name in names}
+        goal = {"coverage": self.goal.share, "support": self.goal.support}
+        goal |= {"never_empty": self.goal.never_empty or None}
+        options |= {"controller": config} if config is not None else goal
+        return command(self.command, self.file, {**options, "burn_in": burn_in})
 
     def as_dict(self) -> dict[str, Any]:
         """What was asked, in plain values."""
-        goal = asdict(self.goal)
+        goal: dict[str, Any] = {"coverage": self.goal.share}
         if self.config is not None:
             first = self.config.controller.risks[0]
             goal = {"risk": first.name, "level": first.level}
@@ -318,17 +273,19 @@ class Job:
         return {name: value for name, value in values.items() if value is not None}
 
 
-def command(name: str, file: Path | None, options: Mapping[str, Any]) -> str:
+def command(verb: str, file: Path | None, options: Mapping[str, Any]) -> str:
     """The command line with these options; those that are None or nothing are left out.
 
-    >>> command("run", Path("my data.csv"), {"target": "y", "level": 0.1, "without": ("a", "b,c")})
-    'setpoint run \\'my data.csv\\' --target y --level 0.1 --without \\'a,"b,c"\\''
+    >>> command(
+    ...     "run", Path("my data.csv"), {"target": "y", "coverage": 0.9, "without": ("a", "b,c")}
+    ... )
+    'setpoint run \\'my data.csv\\' --target y --coverage 0.9 --without \\'a,"b,c"\\''
     """
-    words = ["setpoint", name, *([] if file is None else [os.fspath(file)])]
-    for option, value in options.items():
+    words = ["setpoint", verb, *([] if file is None else [os.fspath(file)])]
+    for name, value in options.items():
         if value is None or value == ():
             continue
-        words.append(f"--{option.replace('_', '-')}")
+        words.append(f"--{name.replace('_', '-')}")
         if value is not True:
             words.append(listed(value) if isinstance(value, tuple) else str(value))
     return shlex.join(words)

@@ -10,38 +10,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setpoint import metrics
+from setpoint import metrics, spec
+from setpoint._check import option
 from setpoint._html import amount, named, preformatted
 from setpoint.bulk.replay import Trace, nominal
-from setpoint.controller import Controller
 from setpoint.errors import InputError
-from setpoint.guarantee import RiskCertificate, Status
 from setpoint.jobs.folders import LIST, folder_for, results
 from setpoint.jobs.inspect import save
 from setpoint.jobs.job import Job
-from setpoint.jobs.rows import Rows
-from setpoint.jobs.tune import Choice, finite_or_none
-from setpoint.losses import Miscoverage, MiscoverageCounter
+from setpoint.losses import MiscoverageCounter
+from setpoint.report import words
 from setpoint.sets import LabelSet
-from setpoint.sets.family import Members, Scalar
+from setpoint.sets.family import Scalar
 from setpoint.tape.files import is_json, write
+from setpoint.tape.rows import Rows
 
 __all__ = ["Before", "Outcome"]
 
 Array = np.ndarray[Any, Any]
-
-_ROWS = (
-    ("coverage, %", "coverage", 100.0, ".2f"),
-    ("mean streak of misses", "msl", 1.0, ".2f"),
-    ("longest streak of misses", "longest_streak", 1.0, ".0f"),
-    ("worst {window} labels, {off}", "worst_window", 100.0, ".1f"),
-    ("mean width{finite}", "mean_finite_length", 1.0, ""),
-    ("median width", "median_length", 1.0, ""),
-    ("mean width, rolling quantile = 1", "width", 1.0, ".2f"),
-    ("full sets, %", "full", 100.0, ".2f"),
-    ("empty sets, %", "empty", 100.0, ".2f"),
-)
-_NOTHING = "–"
 
 
 class Before(NamedTuple):
@@ -52,14 +38,14 @@ class Before(NamedTuple):
     trace: Trace
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Outcome:
     """A finished job.
 
     Parameters
     ----------
-    job, choice
-        What was asked, and how the controller was chosen.
+    job
+        What was asked.
     trace
         The rows after the burn-in, under that controller.
     ends
@@ -70,11 +56,12 @@ class Outcome:
         How many rows the burn-in has, and the most of any one series.
     features, notes
         The columns that the model saw, and what someone should know.
+    warning
+        What makes the numbers look better than they are, if anything does.
     """
 
     job: Job
     trace: Trace
-    choice: Choice
     ends: tuple[Array, Array] | None = None
     rows: Rows | None = None
     added: Mapping[str, Any] = field(default_factory=dict)
@@ -83,6 +70,7 @@ class Outcome:
     burn_in_each: int = 0
     features: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    warning: str | None = None
 
     @property
     def given(self) -> metrics.Summary | None:
@@ -104,9 +92,10 @@ class Outcome:
         if ends is not None:
             asked = f"{100.0 * nominal(trace.controller):.6g} %"
             words = (
-                f"The forecast alone has no interval{self._off()}. Before is what a spreadsheet "
+                f"The forecast alone has no interval. Before is what a spreadsheet "
                 f"would give: the forecast plus and minus the {asked} quantile of its last 300 "
-                "errors known by then, without limits until 30 are known."
+                "errors known by then, taken anew every 25 labels and without limits until 30 are "
+                "known."
             )
             return Before("rolling quantile", words, _alone(trace, ends))
         if trace.shown and isinstance(trace.shown[0], LabelSet):
@@ -117,15 +106,22 @@ class Outcome:
             return Before("likeliest class", words, alone)
         return None
 
-    def _off(self) -> str:
-        """How far off a forecast is; of several series each would have its own."""
-        trace = self.trace
-        if len(trace.states) > 1 or not trace.observed.any():
-            return ""
-        middle = np.asarray(trace.tape.prediction[0], np.float64)
-        return (
-            f" and is off by {amount(float(np.nanmean(np.abs(trace.tape.y - middle))))} on average"
-        )
+    def _error(self) -> float | None:
+        """How far the middle of a forecast is off on average; series may have unlike units."""
+        tape = self.trace.tape
+        columns = dict(zip(tape.names, tape.prediction, strict=True))
+        ends = [
+            np.asarray(columns[name]) for name in ("lower", "upper", "point") if name in columns
+        ]
+        alone = {"lower", "upper"} & set(columns) not in ({"lower"}, {"upper"})
+        if not ends or not alone or len(self.trace.states) > 1 or not self.trace.observed.any():
+            return None
+        with np.errstate(over="ignore"):
+            off = np.abs(tape.y - np.mean(ends, axis=0))
+        finite = off[np.isfinite(off)]
+        with np.errstate(over="ignore"):
+            mean = float(finite.mean()) if len(finite) else np.inf
+        return mean if np.isfinite(mean) else None
 
     @property
     def repeat(self) -> str | None:
@@ -157,18 +153,23 @@ class Outcome:
             numbers["before"] |= {"name": before.name, "words": before.words}
         return {
             **numbers,
-            "tried": [finite_or_none(row._asdict()) for row in self.choice.tried],
+            "forecast_error": self._error(),
+            "warning": self.warning,
             "notes": list(self.notes),
             "job": job,
         }
 
     def __str__(self) -> str:
         numbers = self.metrics()
-        lines = [self._head(numbers), _headline(self.trace, numbers), ""]
+        lines = [self._head(numbers)]
+        lines += [f"warning: {self.warning}"] if self.warning else []
+        lines.append(words.outcome(numbers))
         if numbers["usefulness"] is not None:
-            use = numbers["usefulness"]
-            lines.insert(2, f"{use['use']}: {use['words']}")
-        lines += _beside(self.trace.controller, numbers)
+            lines.append(words.use(numbers["usefulness"]))
+        off = numbers["forecast_error"]
+        lines += [] if off is None else [f"the forecast is off by {amount(off)} on average"]
+        lines.append("")
+        lines += _table(numbers)
         lines.append("")
         if len(self.trace.states) == 1:
             lines.append(str(self.trace.certificate()))
@@ -177,14 +178,18 @@ class Outcome:
         lines += ["", *(f"note: {note}" for note in self.notes)] if self.notes else []
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        held = f"coverage {100.0 * self.trace.coverage:.1f} %"
+        return f"<Outcome of {self.job.command}: {len(self.trace.lam):,} rows, {held}>"
+
     def _repr_html_(self) -> str:
         return preformatted(self)
 
     def to_frame(self) -> Any:
-        """A pandas frame of the rows with their sets, as `write` writes them."""
+        """The rows with their sets, as a frame of the kind that came in; of a file pandas."""
         if self.rows is None:
             raise InputError("a job without rows has no frame: take that of its trace")
-        return self.rows.with_columns(self.added, ".parquet").to_pandas()
+        return self.rows.to_frame(self.added)
 
     def _head(self, numbers: Mapping[str, Any]) -> str:
         count, streams = len(self.trace.lam), numbers["streams"]
@@ -223,7 +228,7 @@ class Outcome:
         if folder is None:
             if self.job.file is None:
                 raise InputError(
-                    "a job without a file needs the folder to write to: name it by --out"
+                    f"a job without a file needs a folder to write to: name it by {option('out')}"
                 )
             folder = folder_for(self.job.file)
         numbers = self.metrics()
@@ -232,7 +237,9 @@ class Outcome:
                 kind = self.rows.file.suffix if suffix is None else suffix
                 table = self.rows.with_columns(self._columns(kind), kind)
                 write(table, stage / f"rows{kind}", self.rows.file.delimiter)
-            (stage / "controller.toml").write_text(self.choice.toml(), encoding="utf-8")
+            (stage / "controller.toml").write_text(
+                spec.to_toml(self.trace.controller), encoding="utf-8"
+            )
             save(self.trace, stage / "state.zip")
             for name, text in (more or {}).items():
                 (stage / name).write_text(text, encoding="utf-8")
@@ -275,106 +282,24 @@ def _alone(trace: Trace, ends: tuple[Array, Array]) -> Trace:
     )
 
 
-def _is_whole(controller: Controller) -> bool:
-    """Whether the risks are the misses of the two sides of one interval."""
-    sets = controller.sets
-    sides = isinstance(sets, Members) and not sets.nested
-    return sides and all(isinstance(risk.loss, Miscoverage) for risk in controller.risks)
-
-
-def _headline(trace: Trace, numbers: Mapping[str, Any]) -> str:
-    """What was asked, what came out and what is guaranteed, in one sentence."""
-    first, risks = trace.controller.risks[0], numbers["risks"]
-    risk, low, high = numbers["risk"], numbers["bound_lower"], numbers["bound_upper"]
-    vacuous = False
-    if risk is None:
-        return "no row after the burn-in has a label, so nothing was judged"
-    if isinstance(first.loss, Miscoverage):
-        covered, asked = 1.0 - risk, 1.0 - first.level
-        bounds = [None if end is None else 1.0 - end for end in (high, low)]
-        if _is_whole(trace.controller):  # a label may miss either side, or both
-            covered, asked = numbers["coverage"], nominal(trace.controller)
-            misses = [side["bound_upper"] for side in risks]
-            bounds = [None if None in misses else max(1.0 - sum(misses), 0.0), 1.0]
-        sentence = (
-            f"{100 * covered:.2f} % of the labels lay in their sets; {100 * asked:.4g} % was "
-            "asked for"
-        )
-        ends = [None if end is None else f"{100 * end:.1f} %" for end in bounds]
-        low, high = bounds
-        vacuous = low is not None and high is not None and low < 0.0005 and high > 0.9995
-    else:
-        of = "misses in a row" if isinstance(first.loss, MiscoverageCounter) else "loss"
-        sentence = f"the mean of the {of} is {risk:.4g}; {first.level:.4g} was asked for"
-        ends = [None if end is None else f"{end:.4g}" for end in (low, high)]
-    alike = {id(certificate): certificate for certificate in trace.certificates}
-    certified = [certificate.risks[0] for certificate in alike.values()]
-    if all(risk.counted and risk.constant_upper is not None for risk in certified):
-        return f"{sentence}. Whatever the data do, {_promise(certified, len(trace.states))}"
-    statuses = {risk.status for risk in certified}
-    if statuses == {Status.SAYS_NOTHING_YET} or vacuous:
-        return f"{sentence}, and nothing is guaranteed yet: there are too few labels"
-    if None in ends:
-        return sentence
-    return f"{sentence}, and {ends[0]} to {ends[1]} was guaranteed, whatever the data"
-
-
-def _promise(certified: list[RiskCertificate], streams: int) -> str:
-    """What a budget guarantees, of one series or of each of several."""
-    first = certified[0]
-    most = max(risk.constant_upper or 0.0 for risk in certified)
-    each = "" if streams == 1 else " in each series"
-    return f"there are never more than {most:.4g} {first.unit[1]} too many{each}"
-
-
-def _beside(controller: Controller, numbers: Mapping[str, Any]) -> list[str]:
-    """What there was before beside the sets that were held.
-
-    Widths of several series may have unlike units: of all together only their ratio is told.
-    """
-    before = numbers["before"] or {}
-    width, first = 36, numbers["risks"][0]
-    shares = isinstance(controller.risks[0].loss, Miscoverage)
-    off = "points off" if shares else "mean loss off by"
-    worst = first["windows"]
-    window = worst[0]["labels"] if worst else numbers["window"]  # fewer where there are fewer
-    several = numbers["streams"] > 1 and numbers["sets"] == "intervals"
-    finite = numbers["mean_length"], before.get("mean_length", 0.0)
-    lines = [f"{'':<{width}}{before.get('name', ''):>17}{'with setpoint':>16}"]
-    for title, name, scale, form in _ROWS:
-        if name == "worst_window" and _is_whole(controller):
-            continue  # each side has its own
-        if name in ("mean_finite_length", "median_length", "width") and several != (
-            name == "width"
-        ):
-            continue
-        now, then = numbers, before
-        if name == "worst_window":
-            now = first
-        elif name == "width":
-            now, then = (source.get("usefulness") or {} for source in (numbers, before))
-        value, earlier = now.get(name), then.get(name)
-        if name == "worst_window" and not shares:
-            scale, form = 1.0, ".3g"
-        cells = [_cell(earlier, scale, form), _cell(value, scale, form)]
-        if set(cells) == {_NOTHING}:
-            continue
-        if numbers["sets"] != "intervals":
-            title = title.replace("width", "size")
-        title = title.format(window=window, off=off, finite=" of finite sets" * (None in finite))
-        lines.append(f"{title:<{width}}{cells[0] if before else '':>17}{cells[1]:>16}")
-    return lines
-
-
-def _cell(value: float | None, scale: float, form: str) -> str:
-    if value is None or not np.isfinite(value):
-        return _NOTHING
-    return format(scale * value, form) if form else amount(value)
+def _table(numbers: Mapping[str, Any]) -> list[str]:
+    """The sets that were held beside what there was before."""
+    before = numbers["before"]
+    rows = [("", before["name"] if before else "", "with setpoint")]
+    for title, now, then in words.beside(numbers):
+        cells = words.cell(before, *then) if before else "", words.cell(numbers, *now)
+        if set(cells) - {"", "–"}:
+            rows.append((title, *cells))
+    width = max(len(title) for title, *_ in rows)
+    plain = (
+        (title, *(cell.replace("\N{NO-BREAK SPACE}", " ") for cell in row)) for title, *row in rows
+    )
+    return [f"{title:<{width}}{then:>18}{now:>16}" for title, then, now in plain]
 
 
 def _streams(numbers: Mapping[str, Any]) -> list[str]:
     """All series together, and those with the most trouble."""
-    low, high = (_cell(numbers[f"bound_{side}"], 1, ".4g") for side in ("lower", "upper"))
+    low, high = (words.cell(numbers, f"bound_{side}", ".4g") for side in ("lower", "upper"))
     first, worst = numbers["risks"][0], numbers["worst_streams"][:5]
     shares = first["asked"] is not None
     told = f"mean loss {numbers['risk']:.4g}, guaranteed between {low} and {high}"

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from setpoint._check import option
 from setpoint.errors import DataError
-from setpoint.jobs.rows import Rows
 from setpoint.presets import find_period
-from setpoint.tape import Tape
+from setpoint.tape import Columns, Tape
+from setpoint.tape.rows import Rows
 
 __all__ = ["horizons", "issued_every", "known_part", "label_notes", "phased", "season", "several"]
 
@@ -19,21 +20,22 @@ Array = np.ndarray[Any, Any]
 def horizons(rows: Rows, patterns: Mapping[str, str]) -> list[int]:
     """The horizons of a file with several in one row: the numbers in place of * in its names."""
     found: dict[str, set[int]] = {}
-    for option, pattern in patterns.items():
+    for role, pattern in patterns.items():
         sign = re.compile(re.escape(pattern).replace(r"\*", r"(\d+)"))
         matches = [match for name in rows.names if (match := sign.fullmatch(name))]
-        found[option] = {int(match.group(1)) for match in matches}
-        named = {pattern.replace("*", str(number)) for number in found[option]}
-        if not found[option] or not named <= set(rows.names):
+        found[role] = {int(match.group(1)) for match in matches}
+        named = {pattern.replace("*", str(number)) for number in found[role]}
+        if not found[role] or not named <= set(rows.names):
             raise DataError(
-                f"{option} {pattern!r} stands for columns with the horizon in place of *, such as "
+                f"{option(role)} {pattern!r} stands for columns with the horizon in place of *, "
+                "such as "
                 f"{pattern.replace('*', '1')!r}, and {rows.path} has none; its columns are "
                 f"{', '.join(map(repr, rows.names[:15]))}"
             )
     shared = set.intersection(*found.values())
-    for option, numbers in found.items():
+    for role, numbers in found.items():
         if numbers != shared:
-            alone = patterns[option].replace("*", str(min(numbers - shared)))
+            alone = patterns[role].replace("*", str(min(numbers - shared)))
             raise DataError(f"{rows.path} has {alone!r} and no other end of that horizon")
     if min(shared) < 1:
         raise DataError(f"a horizon is a whole number from 1, got {min(shared)} in {rows.path}")
@@ -59,11 +61,11 @@ def issued_every(tape: Tape) -> int:
     return max(round(_spacing(tape, moments) / usual), 1) if usual > 0.0 else 1
 
 
-def label_notes(tape: Tape, names: Mapping[str, Any], every: int = 1) -> list[str]:
+def label_notes(tape: Tape, columns: Columns, every: int = 1) -> list[str]:
     """When labels are taken to be known, in words; forecasts are made `every` so many steps."""
-    if names.get("known"):
-        made = names.get("time") or "the number of the row"
-        notes = [f"each label is taken in at its time in {names['known']!r}, and each forecast is "
+    if columns.known:
+        made = columns.time or "the number of the row"
+        notes = [f"each label is taken in at its time in {columns.known!r}, and each forecast is "
                  f"taken to be made at its time in {made!r}"]  # fmt: skip
         if not _any_late(tape):
             notes.append(
@@ -71,9 +73,8 @@ def label_notes(tape: Tape, names: Mapping[str, Any], every: int = 1) -> list[st
                 f"{made!r} when a forecast was made, or the time it is for?"
             )
         return notes
-    late = names.get("delay")
-    if late:
-        return [f"each label is taken to be known {late:,} rows late, in its series"]
+    if columns.delay:
+        return [f"each label is taken to be known {columns.delay:,} rows late, in its series"]
     if tape.horizon is not None:
         steps = np.unique(tape.horizon).tolist()
         listed = ", ".join(map(str, steps[:10])) + (", …" if len(steps) > 10 else "")
@@ -82,11 +83,11 @@ def label_notes(tape: Tape, names: Mapping[str, Any], every: int = 1) -> list[st
             late = f"h steps later, and forecasts to be made every {every} steps"
         return [
             f"each horizon ({listed}) is a series of its own; a label h steps ahead is taken to be "
-            f"known {late}; if that is not so, say by --known when labels were known"
+            f"known {late}; if that is not so, say by {option('known')} when labels were known"
         ]
     return [
         "each label is taken to be known before the next row of its series; if it comes later, say "
-        "so by --delay, --horizon or --known"
+        f"so by {option('delay')}, {option('horizon')} or {option('known')}"
     ]
 
 
@@ -129,8 +130,6 @@ def phased(tape: Tape) -> Tape:
         return tape
     steps = _steps(tape)
     columns = dict(zip(tape.names, map(np.asarray, tape.prediction), strict=True))
-    if "prediction" in columns:
-        columns["point"] = columns.pop("prediction")
     return tape.with_prediction({**columns, "phase": steps})
 
 

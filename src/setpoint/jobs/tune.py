@@ -21,19 +21,20 @@ from setpoint.bulk import search
 from setpoint.bulk.replay import replay
 from setpoint.bulk.tune import tune as tune_tape
 from setpoint.bulk.tune import with_options
-from setpoint.controller import Controller
+from setpoint.controller import Controller, Risk
 from setpoint.errors import DataError, InputError
-from setpoint.jobs.columns import Columns, read_tape, timed
+from setpoint.jobs.columns import family_of, read_tape, timed
 from setpoint.jobs.job import Goal
-from setpoint.jobs.rows import read
 from setpoint.jobs.times import known_part
+from setpoint.losses import Miscoverage
 from setpoint.metrics import Summary
 from setpoint.presets import burn_in
 from setpoint.sets import LabelSet
 from setpoint.sets.family import Shows, Taped
 from setpoint.steps import Accounts
 from setpoint.stretches import ErrorAdaptive, Exponential, Identity
-from setpoint.tape import Tape
+from setpoint.tape import Columns, Tape
+from setpoint.tape.rows import read
 
 __all__ = [
     "Choice",
@@ -59,8 +60,8 @@ _TIGHT = 0.2
 """How near to the level, as a share of it, the certificate is to be."""
 _LEAST = 10
 """How many labels a choice needs."""
-_MOST_CHOSEN, _MOST_TUNED = 5_000, 20_000
-"""How many rows a burn-in and a search look at."""
+_MOST = 20_000
+"""How many rows a search looks at."""
 
 
 class Tried(NamedTuple):
@@ -95,7 +96,7 @@ def choose(
     labels: int,
     *,
     gammas: Sequence[float] = (),
-    most: int = _MOST_CHOSEN,
+    most: int = _MOST,
 ) -> Choice:
     """A controller for a family, from a burn-in of which the last `most` rows count.
 
@@ -122,13 +123,12 @@ def choose(
     if np.isnan(criticals).all():
         raise DataError(
             f"the {len(seen):,} rows of the burn-in have infinite ends, and nothing can be chosen "
-            "from them: give a larger --burn-in, leave such rows out, or name a controller by "
-            "--config"
+            "from them: leave such rows out, or take a larger share of the file"
         )
-    asked = [goal.gamma] if goal.gamma is not None else [positive(g, "gamma") for g in gammas]
+    asked = [positive(gamma, "gamma") for gamma in gammas]
     names, candidates = [], []
     for name, stretch in _stretches(sets, goal.level):
-        open_ = Controller(sets, goal.open_risk(), stretch)
+        open_ = Controller(sets, Risk(Miscoverage(), goal.level), stretch)
         ready = burn_in(open_, predictions, outcomes, follow=_USUAL)
         usual: Any = ready.risks[0].step
         for gamma in asked or [usual.gamma * follow / _USUAL for follow in _follows(seen)]:
@@ -271,8 +271,9 @@ class TunedFile:
 def tune(
     source: Any,
     columns: Columns,
-    goal: Goal | None = None,
+    coverage: float | None = None,
     *,
+    support: tuple[float, float] | None = None,
     share: float = 0.5,
     gammas: Sequence[float] = (),
 ) -> TunedFile:
@@ -280,14 +281,14 @@ def tune(
 
     Parameters
     ----------
-    source, columns, goal
+    source, columns, coverage, support
         As for `calibrate`.
     share
         How much of each series is the first part; of a long one its last 20,000 rows count.
     gammas
         The step sizes to try.
     """
-    goal = Goal() if goal is None else goal
+    goal = Goal(coverage, support)
     if not 0.0 < finite(share, "share") < 1.0:
         raise InputError(f"share must lie between 0 and 1, both excluded, got {share:g}")
     rows = read(source)
@@ -297,8 +298,8 @@ def tune(
     counts = (share * lengths).astype(np.int64)
     first, rest = known_part(tape, counts), tape.split(counts)[1]
     labels = int(np.median(np.diff(rest.segments.offsets)))
-    family = columns.family(rows, goal.support)
-    choice = choose(family, goal, first, labels, gammas=gammas, most=_MOST_TUNED)
+    family = family_of(columns, rows, goal.support)
+    choice = choose(family, goal, first, labels, gammas=gammas)
     summary = replay(choice.controller, rest).summary()
     notes = (*time_notes, *notes, *scale_notes(tape, choice.controller))
     return TunedFile(rows.path.name, choice, summary, notes)

@@ -1,7 +1,7 @@
 """How good the sets of a stream were: risk, coverage, length, streaks, groups, scores, windows.
 
-Functions over arrays, `summary` for all of them at once, and `Running` for the same table one step
-at a time. A label or loss of NaN means "not observed": the step is left out and counted.
+Functions over arrays, and `summary` for all of them at once. A label or loss of NaN means "not
+observed": the step is left out and counted.
 """
 
 from setpoint.metrics.arrays import (
@@ -21,7 +21,7 @@ from setpoint.metrics.arrays import (
     streaks,
 )
 from setpoint.metrics.deviations import GroupCoverage, delta_coverage, noise_floor
-from setpoint.metrics.summaries import Running, Summary, size_summary, summary
+from setpoint.metrics.summaries import Summary, size_summary, summary
 from setpoint.metrics.usefulness import (
     Use,
     Usefulness,
@@ -31,7 +31,7 @@ from setpoint.metrics.usefulness import (
 )
 
 __all__ = [
-    "GroupCoverage", "Running", "Summary", "Use", "Usefulness", "coverage", "covered",
+    "GroupCoverage", "Summary", "Use", "Usefulness", "coverage", "covered",
     "delta_coverage", "false_negatives", "label_usefulness", "labels_covered", "lengths", "mc",
     "mean_finite_length", "mean_length",
     "miscoverage_counter", "msl", "noise_floor", "pinball", "risk", "rolling_quantile", "set_sizes",

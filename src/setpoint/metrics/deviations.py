@@ -7,7 +7,6 @@ to the bit.
 """
 
 import math
-from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,12 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from setpoint._check import whole
-from setpoint._window import Sum
 from setpoint.errors import InputError
 from setpoint.metrics.tally import Flags, Floats, Places, flags, fraction
 
 __all__ = [
-    "GroupCoverage", "RunningWindows", "WindowErrors", "coded", "counts_by_group",
+    "GroupCoverage", "WindowErrors", "coded", "counts_by_group",
     "coverage_by_group", "delta_coverage", "errors_of", "group_key", "noise_floor",
 ]  # fmt: skip
 
@@ -241,36 +239,3 @@ def _sums(losses: Floats | Flags, width: int) -> Floats:
     count = len(losses) - width + 1
     sums: Floats = suffix.ravel()[:count] + prefix[width - 1 : width - 1 + count]
     return sums
-
-
-class RunningWindows:
-    """The errors over windows, one loss at a time, in O(1) and memory of a few windows."""
-
-    __slots__ = ("_level", "_squares", "_start", "_steps", "_sum", "_total", "_windows", "_worst")
-
-    def __init__(self, level: float, window: int) -> None:
-        self._level = level
-        self._sum = Sum(window)
-        self._steps: deque[int] = deque(maxlen=self._sum.size)  # of the losses in the window
-        self._total = 0.0
-        self._worst, self._start = -1.0, 0
-        self._squares, self._windows = 0.0, 0
-
-    def update(self, step: int, loss: float) -> None:
-        self._steps.append(step)
-        self._total = self._sum.add(loss)
-        if len(self._sum) == self._sum.size:
-            error = abs(self._total / self._sum.size - self._level)
-            self._squares += error * error
-            self._windows += 1
-            if error > self._worst:
-                self._worst, self._start = error, self._steps[0]
-
-    def errors(self) -> WindowErrors:
-        if self._windows:
-            rms = math.sqrt(self._squares / self._windows)
-            return WindowErrors(self._worst, rms, self._start)
-        if not self._steps:
-            return WindowErrors()
-        error = abs(self._total / len(self._steps) - self._level)
-        return WindowErrors(error, error, self._steps[0])

@@ -1,7 +1,6 @@
-"""All metrics of a stream in one table: from arrays, or one step at a time."""
+"""All metrics of a stream in one table, from arrays."""
 
 import math
-from array import array
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -9,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from setpoint._check import finite, interval, number, whole
+from setpoint._check import finite, interval, whole
 from setpoint._html import table
 from setpoint.errors import InputError
 from setpoint.metrics import deviations, tally
-from setpoint.metrics.deviations import RunningWindows, WindowErrors
+from setpoint.metrics.deviations import WindowErrors
 from setpoint.metrics.tally import Flags, Floats, Moments, Steps, Tally
 
-__all__ = ["Running", "Summary", "size_summary", "summary"]
+__all__ = ["Summary", "size_summary", "summary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,143 +262,7 @@ def _summarised(
     return account.summary(errors, _median(steps.length))
 
 
-class Running:
-    """Every metric of a stream, updated in O(1) amortised a step; agrees with `summary`.
-
-    Memory: two windows of losses, two counts a group, and the lengths, 8 bytes a step, which the
-    exact median needs. An update that raises changes nothing.
-
-    Parameters
-    ----------
-    level, window, confidence_level, support
-        Those of `summary`.
-    keep_lengths
-        `False` keeps no lengths: the memory stays constant and the median is NaN.
-
-    Examples
-    --------
-    >>> running = Running(level=0.2, window=2)
-    >>> for y, day in [(1.0, "mon"), (3.0, "tue"), (1.0, "mon"), (float("nan"), "tue")]:
-    ...     running.update(0.0, 2.0, y, group=day)
-    >>> got = running.summary()
-    >>> got.steps, got.missing, got.coverage, got.longest_streak
-    (3, 1, 0.6666666666666666, 1)
-    >>> dict(running.by_group().coverage)
-    {'mon': 1.0, 'tue': 0.0}
-    """
-
-    __slots__ = ("_account", "_lengths", "_support", "_windows")
-
-    def __init__(
-        self,
-        level: float,
-        window: int = 250,
-        *,
-        confidence_level: float | None = None,
-        support: tuple[float, float] = (-math.inf, math.inf),
-        keep_lengths: bool = True,
-    ) -> None:
-        self._account = _account(level, confidence_level, window)
-        self._support = interval(support, "support")
-        self._windows = RunningWindows(self._account.level, self._account.window)
-        self._lengths = array("d") if keep_lengths else None
-
-    def update(
-        self,
-        lower: float,
-        upper: float,
-        y: float | None,
-        loss: float | None = None,
-        group: Hashable | None = None,
-    ) -> None:
-        """Add one interval and its label.
-
-        Ends may be ±inf; crossed ones are the empty interval. A label or loss of NaN means that
-        nothing was observed or judged: the step is counted as missing, and so is one whose label
-        is `None`. Without a loss it is the 0-1 miscoverage. `group` is anything hashable, `None`
-        or NaN for none.
-        """
-        low, high = number(lower, "lower"), number(upper, "upper")
-        if low != low or high != high:
-            raise InputError(f"the ends must be numbers or ±inf, got ({low}, {high})")
-        label = _observed(y, "y")
-        missed = not low <= label <= high
-        cost = float(missed) if loss is None else _observed(loss, "loss")
-        step = (*tally.measure(low, high, label, *self._support), missed)
-        self._add(step, cost if label == label else math.nan, deviations.group_key(group))
-
-    def update_size(
-        self,
-        size: float,
-        covered: bool | float | None,
-        loss: float | None = None,
-        group: Hashable | None = None,
-        *,
-        full: bool | None = None,
-        empty: bool | None = None,
-    ) -> None:
-        """Add one set that has a size and no ends: a label set, an image.
-
-        The arguments are those of `size_summary` for one step; `covered` may be `None` if not
-        observed. `loss` and `group` are those of `update`.
-
-        >>> running = Running(level=0.1)
-        >>> running.update_size(2, covered=True)
-        >>> running.update_size(10, covered=True, full=True)
-        >>> running.summary().full
-        0.5
-        """
-        length = number(size, "size")
-        if not length >= 0.0:
-            raise InputError(f"size must be 0 or more, got {length}")
-        hit = _observed(covered, "covered")
-        if hit not in (0.0, 1.0) and hit == hit:
-            raise InputError(f"covered must be 0, 1, or NaN where not observed; got {hit}")
-        cost = 1.0 - hit if loss is None else _observed(loss, "loss")
-        is_whole = length == math.inf if full is None else bool(full)
-        is_nothing = length == 0.0 if empty is None else bool(empty)
-        step = (length, is_whole, is_nothing, math.nan, math.nan, hit == 0.0)
-        self._add(step, cost if hit == hit else math.nan, deviations.group_key(group))
-
-    def _add(
-        self, step: tuple[float, bool, bool, float, float, bool], loss: float, group: Hashable
-    ) -> None:
-        account, length, missed = self._account, step[0], step[-1]
-        if loss != loss:
-            account.missing += 1
-            return
-        self._windows.update(int(account.tally.observed) + account.missing, loss)
-        account.tally = tally.count(account.tally, *step)
-        account.moments = tally.moved(account.moments, length, missed)
-        account.loss += loss
-        if self._lengths is not None:
-            self._lengths.append(length)
-        if group is not None:
-            counts = account.counts.setdefault(group, [0, 0])
-            counts[0] += 1
-            counts[1] += missed
-
-    def by_group(self) -> deviations.GroupCoverage:
-        """Coverage by group, as `delta_coverage` gives it."""
-        return self._account.by_group()
-
-    def summary(self) -> Summary:
-        """Every metric of the steps so far."""
-        median = math.nan if self._lengths is None else _median(self._lengths)
-        return self._account.summary(self._windows.errors(), median)
-
-
 def _median(lengths: Any) -> float:
     """The median of lengths; NaN without any."""
     with np.errstate(over="ignore"):
         return float(np.median(lengths)) if len(lengths) else math.nan
-
-
-def _observed(value: Any, name: str) -> float:
-    """A finite float, or NaN where not observed."""
-    if value is None:
-        return math.nan
-    got = number(value, name)
-    if math.isinf(got):
-        raise InputError(f"{name} must be finite, or NaN where not observed; got {got}")
-    return got

@@ -16,7 +16,7 @@ from setpoint.errors import InputError
 
 __all__ = [
     "NOTHING", "Moments", "Steps", "Tally", "column", "correlation_of", "count", "derived", "ends",
-    "flags", "fraction", "marks", "mean", "measure", "measure_rows", "moments_of", "moved",
+    "flags", "fraction", "marks", "mean", "measure", "measure_rows", "moments_of",
     "observed", "offsets_of", "refuse", "restarted", "share", "sizes", "streaks_of", "tally_of",
 ]  # fmt: skip
 
@@ -304,17 +304,6 @@ class Moments(NamedTuple):
     mean: float = 0.0  # of the lengths
     spread: float = 0.0  # the sum of the squares of the lengths about their mean
     both: float = 0.0  # the sum of the products of lengths and hits about their means
-
-
-def moved(moments: Moments, length: float, missed: bool) -> Moments:
-    """The moments after one more step (Welford's update)."""
-    if length == inf:
-        return moments
-    steps, hit = moments.steps + 1.0, 0.0 if missed else 1.0
-    hits, away = moments.hits + hit, length - moments.mean
-    mean = moments.mean + away / steps
-    spread = moments.spread + away * (length - mean)
-    return Moments(steps, hits, mean, spread, moments.both + away * (hit - hits / steps))
 
 
 def moments_of(length: Floats, missed: Flags) -> Moments:

@@ -31,6 +31,8 @@ _LEAST = 30
 _MOST_BLOCKS = 2000
 _RECENT = 100
 """How many of the latest errors say whether a model diverged."""
+_EVEN_SCORE = 1.005
+"""Up to this score sets are better than the baseline, but for rounding."""
 _POOR_SCORE, _POOR_SHARE, _POOR_FULL, _POOR_EMPTY = 1.25, 0.85, 0.05, 0.01
 
 
@@ -38,6 +40,7 @@ class Use(StrEnum):
     """A verdict on sets: what they are good for."""
 
     USEFUL = "useful"
+    EVEN = "no better than a rolling quantile"
     POOR = "poor"
     USELESS = "useless"
     TOO_EARLY = "too early to tell"
@@ -73,7 +76,7 @@ class Usefulness:
     --------
     >>> y = np.sin(np.arange(400.0))
     >>> print(usefulness(y - 0.1, y + 0.1, y, np.zeros(400)))  # doctest: +ELLIPSIS
-    useful: over 350 labels the intervals take up 10.0 % of the range of y, and their ...
+    useful: over 370 labels the intervals take up 10.0 % of the range of y, and their ...
     """
 
     use: Use
@@ -181,7 +184,8 @@ class Streams(NamedTuple):
         bad, several = int((self.trouble == 2).sum()), len(self.rows) > 1
         if not several or not bad or verdict.use is Use.TOO_EARLY:
             return verdict
-        use = Use.POOR if verdict.use is Use.USEFUL and bad > 0.01 * len(self.rows) else verdict.use
+        good = verdict.use in (Use.USEFUL, Use.EVEN)
+        use = Use.POOR if good and bad > 0.01 * len(self.rows) else verdict.use
         words = (
             f"{verdict.words}; the intervals of {bad:,} of {len(self.rows):,} series are useless"
         )
@@ -328,7 +332,7 @@ def _blocks(
     blocks = -(-int(counts.max(initial=0)) // _BLOCK)
     chosen = range(0, blocks, -(-blocks // (most or blocks or 1)) or 1)
     for block, late in product(chosen, np.unique(delays).tolist()):
-        first = block * _BLOCK
+        first = _LEAST + late + block * _BLOCK
         size = min(first - late, window)
         which = np.flatnonzero((counts > first) & (delays == late))
         if size < _LEAST or not len(which):
@@ -374,7 +378,7 @@ def _verdict(
             "errors (below 1 is better)"
         )
     words = ", ".join(parts) or "y and the forecast never move"
-    use = Use.USEFUL
+    use = Use.EVEN if score > _EVEN_SCORE else Use.USEFUL
     if _poor(score, share, full, empty) or diverged is not None:
         use = Use.POOR
     if _useless(share, full):

@@ -210,7 +210,7 @@ class IntervalModel(GlobalForecastingModel):
         return found if isinstance(series, list | tuple) else found[0]
 
     def certificate(
-        self, horizon: int, coverage: float | None = None, series: int = 0, component: int = 0
+        self, series: int = 0, horizon: int = 1, coverage: float | None = None, component: int = 0
     ) -> Certificate:
         """What is guaranteed of one stream, by default at the highest coverage."""
         if series >= len(self._series):

@@ -9,7 +9,7 @@ weighs nothing.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from time import thread_time
+from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,22 +22,19 @@ from setpoint.models.online import rows_and_labels
 from setpoint.presets import find_period, intervals
 from setpoint.tape import Tape
 
-__all__ = ["AUTO", "CANDIDATES", "Absence", "Forecast", "forecast"]
+__all__ = ["AUTO", "CANDIDATES", "Absence", "Forecast", "fits", "forecast"]
 
 Array = np.ndarray[Any, Any]
 
 CANDIDATES = {
     "last": "the last label",
     "seasonal": "the label one season ago",
-    "drift": "the last label, moved as it moved one season ago",
     "linear": "linear regression on the features, the last labels and those of past seasons",
     "boosting": "gradient boosting of quantiles on the same (extra sklearn)",
-    "river": "River's linear regression on scaled features (extra river)",
-    "forest": "River's adaptive random forest (extra river)",
 }
 """The candidates by name."""
 
-AUTO = ("last", "seasonal", "drift", "linear", "boosting")
+AUTO = tuple(CANDIDATES)
 """Those that are tried where none is named."""
 
 _LAGS = 6
@@ -54,7 +51,7 @@ _SHARPNESS = 24.0
 """Weights go with this power of one over the recent score."""
 _WINDOW = 1_000
 """How many of the last errors give the tails of a candidate."""
-_FIRST, _GROWTH, _FITTED = 300, 1.6, 10_000
+FIRST, GROWTH, _FITTED = 300, 1.6, 10_000
 """Boosting: its first fit, how much longer a series is at each later one, the rows it is given."""
 _TINY = 1e-100
 _NARROW = 0.05
@@ -81,17 +78,13 @@ class Absence(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forecast:
-    """The ends of every row, how much each candidate weighed there, and who was left out.
-
-    `stopped` says at which row a candidate stopped learning because time was up.
-    """
+    """The ends of every row, how much each candidate weighed there, and who was left out."""
 
     lower: Array
     upper: Array
     names: tuple[str, ...]
     weights: Array
     absences: tuple[Absence, ...]
-    stopped: dict[str, int]
 
 
 class _Epoch(NamedTuple):
@@ -110,7 +103,6 @@ class _Task(NamedTuple):
     y: Array
     levels: tuple[float, float]
     delay: int
-    deadline: float
     epochs: list[_Epoch]
     done: dict[str, Array]
     """The centres of candidates that others go on from."""
@@ -124,7 +116,6 @@ def forecast(
     models: Sequence[str] = AUTO,
     level: float = 0.1,
     delay: int = 0,
-    seconds: float = np.inf,
 ) -> Forecast:
     """Forecasts each label of a series before it is known.
 
@@ -144,8 +135,6 @@ def forecast(
     delay
         How many labels before the last one are not known yet either: for row t those up to
         t − 1 − delay are known.
-    seconds
-        After how long no candidate is fitted any more.
 
     Examples
     --------
@@ -166,13 +155,18 @@ def forecast(
     times = None if clock is None else np.asarray(clock, np.float64)
     levels = (level / 2.0, 1.0 - level / 2.0)
     epochs = list(_epochs(rows, labels, times, delay))
-    task = _Task(rows, labels, levels, delay, thread_time() + seconds, epochs, {})
-    ends, stopped = {}, {}
-    for name in dict.fromkeys(("last", *names)):
-        ends[name], stop = _MAKERS[name](task, name)
-        if stop is not None:
-            stopped[name] = stop
-    return _mixed(task, names, ends, level, stopped)
+    task = _Task(rows, labels, levels, delay, epochs, {})
+    ends = {name: _MAKERS[name](task, name) for name in dict.fromkeys(("last", *names))}
+    return _mixed(task, names, ends, level)
+
+
+def fits(rows: int) -> float:
+    """About how many fits boosting takes over so many rows.
+
+    >>> fits(100), round(fits(10_000))
+    (0.0, 7)
+    """
+    return max(log(rows / FIRST) / log(GROWTH), 0.0) if rows else 0.0
 
 
 def _has_sklearn() -> bool:
@@ -254,7 +248,7 @@ def _epoch(
             moved = then - at(ago(rows)[before])
             columns += [then - last, moved, *(at(ago(rows + k)) - last for k in (-1, 1))]
             if rows == season:
-                points |= {"seasonal": then, "drift": last + moved}
+                points["seasonal"] = then
         columns.append(at(ago(2 * season)) - last)
         sums = np.concatenate(([0.0], np.cumsum(labels)))
         since = np.maximum(row - first - season + 1, 0)
@@ -275,11 +269,8 @@ def _blocks(start: int, stop: int) -> Iterator[tuple[int, int]]:
 
 # Candidates
 
-Ends = tuple[Array, int | None]
-"""The ends of each row, and the row at which a candidate stopped learning, if it did."""
 
-
-def _simple(task: _Task, name: str) -> Ends:
+def _simple(task: _Task, name: str) -> Array:
     """A candidate that needs no fit; its tails are those of its errors of late."""
     centre = np.full(len(task.y), np.nan)
     for epoch in task.epochs:
@@ -288,25 +279,23 @@ def _simple(task: _Task, name: str) -> Ends:
     known = np.concatenate((np.zeros(1 + task.delay), np.cumsum(~np.isnan(task.y))))
     centre[known[: len(centre)] == 0] = np.nan  # there is nothing to go on from
     task.done[name] = centre
-    return _around(task, centre, _scale(task, centre)), None
+    return _around(task, centre, _scale(task, centre))
 
 
-def _linear(task: _Task, name: str) -> Ends:
+def _linear(task: _Task, name: str) -> Array:
     """A regression of y, and one of how large its errors are."""
     last = task.done["last"]
-    change, stopped = _regressed(task, task.y - last, lambda epoch: epoch.features)
+    change = _regressed(task, task.y - last, lambda epoch: epoch.features)
     task.done[name] = centre = last + change
     scale = _scale(task, centre)
     usual = _scale(task, centre, half_life=500.0)
     size = np.log(np.abs(task.y - centre) / scale + 1e-3)
     more = np.nan_to_num(np.column_stack([np.log(scale), np.log(scale / usual)]))
-    sizes, _ = _regressed(task, size, lambda epoch: np.column_stack([epoch.features, more]))
-    return _around(task, centre, scale * np.exp(np.clip(sizes, -3.0, 3.0))), stopped
+    sizes = _regressed(task, size, lambda epoch: np.column_stack([epoch.features, more]))
+    return _around(task, centre, scale * np.exp(np.clip(sizes, -3.0, 3.0)))
 
 
-def _regressed(
-    task: _Task, target: Array, features_of: Callable[[_Epoch], Array]
-) -> tuple[Array, int | None]:
+def _regressed(task: _Task, target: Array, features_of: Callable[[_Epoch], Array]) -> Array:
     """A ridge regression on rows that fade, fitted anew at each block; 0 before the first fit."""
     fitted, keep = np.zeros(len(target)), 0.5 ** (1.0 / _HALF_LIFE)
     counts = ~np.isnan(target)
@@ -317,7 +306,7 @@ def _regressed(
         slopes, intercept = np.zeros(rows.shape[1] - 2), 0.0
         for start, stop in _blocks(epoch.start, epoch.stop):
             known = max(start - task.delay, 0)
-            if known > taken and thread_time() < task.deadline:
+            if known > taken:
                 new = rows[taken:known]
                 weights = keep ** np.arange(len(new) - 1.0, -1.0, -1.0) * counts[taken:known]
                 moments *= keep ** len(new)
@@ -326,11 +315,10 @@ def _regressed(
                 if moments[0, 0] >= 2.0:
                     slopes, intercept, *_ = ridge(moments, 10.0 + len(slopes) ** 2 / moments[0, 0])
             fitted[start:stop] = intercept + rows[start:stop, 1:-1] @ slopes
-    late = thread_time() >= task.deadline
-    return fitted, taken if late else None
+    return fitted
 
 
-def _boosting(task: _Task, _: str) -> Ends:
+def _boosting(task: _Task, _: str) -> Array:
     """Quantiles of the next move, by boosted trees that see the regression too."""
     from sklearn.ensemble import HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits
@@ -341,18 +329,15 @@ def _boosting(task: _Task, _: str) -> Ends:
     more = np.column_stack([centre - last, np.log(_scale(task, centre))])
     ends, target = np.full((len(task.y), 2), np.nan), task.y - last
     models: list[Any] = []
-    stopped, took = None, 0.0
     for epoch in task.epochs:
         rows = np.column_stack([epoch.features, more])
-        start = max(epoch.start, _FIRST + task.delay)
+        start = max(epoch.start, FIRST + task.delay)
         while start < epoch.stop:
-            stop = min(int(start * _GROWTH), epoch.stop)
+            stop = min(int(start * GROWTH), epoch.stop)
             known = start - task.delay
             past = np.arange(max(0, known - _FITTED), known)
             past = past[~np.isnan(target[past])]
-            begun = thread_time()
-            fits = stopped is None and begun + took * _GROWTH < task.deadline
-            if fits and len(past) >= _FIRST // 2:
+            if len(past) >= FIRST // 2:
                 models = [
                     HistGradientBoostingRegressor(
                         loss="quantile", quantile=level, max_iter=60, max_leaf_nodes=15,
@@ -360,56 +345,22 @@ def _boosting(task: _Task, _: str) -> Ends:
                     )
                     for level in task.levels
                 ]  # fmt: skip
-                with threadpool_limits(
-                    1
-                ):  # threads that wait for each other take many times longer
+                with threadpool_limits(1):  # threads that wait for each other take far longer
                     for model in models:
                         model.fit(rows[past], target[past])
-                took = thread_time() - begun
-            elif not fits:
-                stopped = start if stopped is None else stopped
-                if start == epoch.start:  # other features: the trees do not know them
-                    models = []
+            elif start == epoch.start:  # other features: the trees do not know them
+                models = []
             for side, model in enumerate(models):
                 ends[start:stop, side] = last[start:stop] + model.predict(rows[start:stop])
             start = stop
-    return np.sort(ends, axis=1), stopped
+    return np.sort(ends, axis=1)
 
 
-def _online(task: _Task, name: str) -> Ends:
-    """A River regressor, which learns row by row."""
-    model, features = _river(name), range(task.x.shape[1])
-    centre, waiting = np.zeros(len(task.y)), 0
-    rows = [dict(zip(features, row, strict=True)) for row in task.x.tolist()]
-    for row in range(len(rows)):
-        while waiting < row - task.delay:
-            if not np.isnan(task.y[waiting]):
-                model.learn_one(rows[waiting], float(task.y[waiting]))
-            waiting += 1
-        centre[row] = model.predict_one(rows[row])
-    return _around(task, centre, _scale(task, centre)), None
-
-
-def _river(name: str) -> Any:
-    try:
-        from river import forest, linear_model, optim, preprocessing
-    except ImportError as error:
-        raise InputError(f"the model {name} needs River: pip install 'setpoint[river]'") from error
-    if name == "forest":
-        return forest.ARFRegressor(n_models=5, seed=1)
-    linear = linear_model.LinearRegression(optim.SGD(0.005), intercept_lr=0.05)
-    scaled: Any = preprocessing.StandardScaler() | linear
-    return preprocessing.TargetStandardScaler(scaled)
-
-
-_MAKERS: dict[str, Callable[[_Task, str], Ends]] = {
+_MAKERS: dict[str, Callable[[_Task, str], Array]] = {
     "last": _simple,
     "seasonal": _simple,
-    "drift": _simple,
     "linear": _linear,
     "boosting": _boosting,
-    "river": _online,
-    "forest": _online,
 }
 
 
@@ -457,9 +408,7 @@ def _around(task: _Task, centre: Array, scale: Array) -> Array:
 # The mixture
 
 
-def _mixed(
-    task: _Task, names: Sequence[str], ends: dict[str, Array], level: float, stopped: dict[str, int]
-) -> Forecast:
+def _mixed(task: _Task, names: Sequence[str], ends: dict[str, Array], level: float) -> Forecast:
     """The ends of the candidates, weighed by their interval scores of late."""
     y, delay, every = task.y, task.delay, list(ends)
     lower, upper = (np.column_stack([ends[name][:, side] for name in every]) for side in (0, 1))
@@ -493,7 +442,7 @@ def _mixed(
         for run in _runs(diverged[:, place] & ~missing[:, place])
         if run[1] > _SETTLED + delay
     ]
-    return Forecast(low - more, high + more, tuple(every), weights, tuple(absences), stopped)
+    return Forecast(low - more, high + more, tuple(every), weights, tuple(absences))
 
 
 def _corrected(
@@ -505,7 +454,7 @@ def _corrected(
     """
     row, name = np.nonzero(sound)
     columns = {"lower": lower[row, name], "upper": upper[row, name]}
-    tape = Tape.from_arrays(columns, task.y[row], id=name, delay=task.delay)
+    tape = Tape.from_arrays(columns, task.y[row], series=name, delay=task.delay)
     trace = replay(intervals(1.0 - level, limit=1e9, steadiness=1e-9), tape)
     ends = [lower.copy(), upper.copy()]
     for end, corrected in zip(ends, (trace.lower, trace.upper), strict=True):

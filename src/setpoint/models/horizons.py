@@ -6,9 +6,12 @@ then forecasts are shown and labels told, by the time they are for. The adapters
 libraries turn their frames and series into `Forecasts` and back.
 """
 
+import json
+import os
 import sys
 from collections.abc import Callable, Iterable
 from copy import copy, deepcopy
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,15 +19,16 @@ import numpy.typing as npt
 
 from setpoint import presets
 from setpoint._check import confidence
-from setpoint.bulk.fleet import Fleet, Intervals
+from setpoint._files import put
+from setpoint.bulk.fleet import Fleet
 from setpoint.bulk.replay import Trace, replay
 from setpoint.controller import Controller
-from setpoint.errors import InputError
+from setpoint.errors import InputError, StateError
 from setpoint.guarantee import Certificate
 from setpoint.tape import Tape
 from setpoint.tape.columns import times
 
-__all__ = ["Forecasts", "Horizons", "clock", "nested", "ranks", "replayed"]
+__all__ = ["Forecasts", "Horizons", "clock", "nested", "replayed", "steps_ahead"]
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -90,7 +94,7 @@ def replayed(
     for place, coverage in enumerate(coverages):
         ends = _of_coverage(past.lower, place), _of_coverage(past.upper, place)
         tape = Tape.from_arrays(
-            ends, past.y, id=past.series, horizon=past.horizon, time=past.made,
+            ends, past.y, series=past.series, horizon=past.horizon, time=past.made,
             known=past.due,
         )  # fmt: skip
         traces.append(replay(controller(coverage), tape))
@@ -151,6 +155,7 @@ class Horizons:
         # What waits, by series, horizon and the time it is for: the batch it is in.
         self._waiting: dict[Any, dict[int, dict[Any, int]]] = {}
         self._serial = 0
+        self._known: set[Any] = set()
 
     def fit(self, past: Forecasts) -> Floats:
         """Begins anew with past forecasts: their intervals, (n, 2, k), as `replayed` has them."""
@@ -158,7 +163,15 @@ class Horizons:
         shown, traces = replayed(past, self.coverages, self._controller)
         for fleet, trace in zip(self._fleets, traces, strict=True):
             fleet.add(list(trace.states), trace.states)  # type: ignore[arg-type]
+        self._known = {*traces[0].states}
         return shown
+
+    def _begin_streams(self, streams: Iterable[Any]) -> None:
+        """Streams that are new begin, at every coverage."""
+        new = [stream for stream in streams if stream not in self._known]
+        for fleet in self._fleets if new else ():
+            fleet.add(new)
+        self._known.update(new)
 
     def predict(self, forecasts: Forecasts) -> Floats:
         """The intervals as they are now, (n, 2, k).
@@ -174,8 +187,10 @@ class Horizons:
         before = [self._shown[stream][0] if stream in self._shown else None for stream in streams]
         if any(old not in (None, new) for old, new in zip(before, due, strict=True)):
             self._open()  # time went on without a label
+        self._begin_streams(streams)
         for place, fleet in enumerate(self._fleets):
-            ends = _opened(copy(fleet), streams, some.lower, some.upper, place)
+            given = _of_coverage(some.lower, place), _of_coverage(some.upper, place)
+            ends = fleet.peek(given, streams)
             shown[rows, 0, place], shown[rows, 1, place] = ends.lower, ends.upper
         columns = (due, some.lower.tolist(), some.upper.tolist())
         self._shown.update(zip(streams, zip(*columns, strict=True), strict=True))
@@ -214,16 +229,54 @@ class Horizons:
                 fleet.drop(batch, streams)
         _, lower, upper = zip(*self._shown.values(), strict=True)
         for place, fleet in enumerate(self._fleets):
-            ends = np.array(lower), np.array(upper)
-            _opened(fleet, list(self._shown), *ends, place, self._serial)
+            ends = _of_coverage(np.array(lower), place), _of_coverage(np.array(upper), place)
+            fleet.predict(ends, list(self._shown), batch=self._serial)
         self._serial += 1
         self._shown = {}
 
     def __copy__(self) -> "Horizons":
         other = Horizons(self.coverages, self._controller)
         other._fleets, other._serial = [*map(copy, self._fleets)], self._serial
-        other._shown = dict(self._shown)
+        other._shown, other._known = dict(self._shown), set(self._known)
         other._waiting = deepcopy(self._waiting)
+        return other
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes all streams into a folder, one file for each coverage and one for what waits."""
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        for coverage, fleet in zip(self.coverages, self._fleets, strict=True):
+            fleet.save(place / f"coverage-{coverage:g}.zip")
+        waiting = [
+            [name, horizon, when, batch]
+            for name, horizons in self._waiting.items()
+            for horizon, batches in horizons.items()
+            for when, batch in batches.items()
+        ]
+        shown = [[*stream, *row] for stream, row in self._shown.items()]
+        header = {"coverages": self.coverages, "serial": self._serial}
+        put(place / "waiting.json", json.dumps({**header, "waiting": waiting, "shown": shown}))
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> "Horizons":
+        """What `save` wrote."""
+        place = Path(folder)
+        try:
+            header = json.loads((place / "waiting.json").read_text("utf-8"))
+            fleets = [Fleet.load(place / f"coverage-{each:g}.zip") for each in header["coverages"]]
+            held = {
+                fleet_of: fleet.controller
+                for fleet_of, fleet in zip(header["coverages"], fleets, strict=True)
+            }
+            other = cls(header["coverages"], held.__getitem__)
+            other._fleets, other._serial = fleets, header["serial"]
+            other._known = {*fleets[0].ids}
+            for name, horizon, when, batch in header["waiting"]:
+                other._waiting.setdefault(name, {}).setdefault(horizon, {})[when] = batch
+            for name, horizon, *row in header["shown"]:
+                other._shown[name, horizon] = tuple(row)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StateError(f"{place} is no folder of saved intervals: {error}") from error
         return other
 
     def certificate(self, series: Any, horizon: int, coverage: float | None = None) -> Certificate:
@@ -244,42 +297,50 @@ def clock(values: Any) -> Array:
     return column.astype("datetime64[ns]").astype(np.int64) if column.dtype.kind == "M" else column
 
 
-def ranks(order: Array, *groups: Array) -> Array:
-    """The place of each row within its group, from 1, by `order`.
+def steps_ahead(series: Any, due: Array, made: Array | None = None) -> Array:
+    """How many steps ahead each row forecasts, by its time and never by its rank.
 
-    >>> ranks(np.array([20, 10, 30]), np.array(["a", "a", "b"])).tolist()
-    [2, 1, 1]
+    `made` is when forecasts were made; without it the first row of a series is one step ahead.
+    Where all times lie a whole number of steps apart, as hours and days do, steps that are left
+    out are counted. Other times, such as months, are counted by those that some row has.
+
+    >>> day = np.array([2, 3, 5])
+    >>> steps_ahead(np.array(["a"] * 3), day, np.zeros(3, int)).tolist()
+    [2, 3, 5]
     """
-    codes = [np.unique(group, return_inverse=True)[1].ravel() for group in groups]
-    sort = np.lexsort((order, *codes))
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = np.any([np.diff(code[sort]) != 0 for code in codes], axis=0)
-    starts = np.flatnonzero(new)
-    found = np.empty(len(order), dtype=np.int64)
-    found[sort] = np.arange(1, len(order) + 1) - starts[np.cumsum(new) - 1]
-    return found
+    names, codes = np.unique(np.asarray(series).astype(str), return_inverse=True)
+    order = np.lexsort((due, codes) if made is None else (due, made, codes))
+    same = codes[order][1:] == codes[order][:-1]
+    if made is not None:
+        same &= made[order][1:] == made[order][:-1]
+    twice = np.flatnonzero(same & (due[order][1:] == due[order][:-1]))
+    if len(twice):
+        row = int(order[twice[0]])
+        raise InputError(
+            f"series {str(names[codes[row]])!r} has two forecasts for the same time, row "
+            f"{row} and row {int(order[twice[0] + 1])}: give each of them once"
+        )
+    if made is None:
+        first = np.full(len(names), np.iinfo(np.int64).max)
+        np.minimum.at(first, codes, due)
+        grid, origin, ahead = np.unique(due), first[codes], 1
+    else:
+        grid, origin, ahead = np.unique(np.concatenate([made, due])), made, 0
+    gaps = np.diff(grid)
+    step = int(gaps.min(initial=np.iinfo(np.int64).max))
+    if len(gaps) and (gaps % step == 0).all():
+        steps = (due - origin) // step + ahead
+    else:
+        steps = np.searchsorted(grid, due) - np.searchsorted(grid, origin) + ahead
+    if (steps < 1).any():
+        row = int((steps < 1).argmax())
+        raise InputError(f"row {row} of series {str(names[codes[row]])!r} is not after its cutoff")
+    return np.asarray(steps, np.int64)
 
 
 def _of_coverage(ends: Floats, place: int) -> Floats:
     """The ends that belong to one of the coverages."""
     return ends if ends.ndim == 1 else ends[:, place]
-
-
-def _opened(
-    fleet: Fleet,
-    streams: list[Any],
-    lower: Floats,
-    upper: Floats,
-    place: int,
-    batch: int | None = None,
-) -> Intervals:
-    """The sets of some streams, which then wait; those that are new begin."""
-    there = set(fleet.ids)
-    new = [stream for stream in streams if stream not in there]
-    if new:
-        fleet.add(new)
-    ends = _of_coverage(lower, place), _of_coverage(upper, place)
-    return fleet.predict(ends, streams, batch=batch)
 
 
 def _whole_lines(rows: int, coverages: int) -> Floats:

@@ -44,7 +44,7 @@ def ridge(moments: np.ndarray, prior: float) -> tuple[np.ndarray, float, np.ndar
     spread = moments[1:, 1:] / total - np.outer(mean, mean)
     variance = spread.diagonal()[:-1]
     # What rounding leaves of a constant feature is no variance.
-    varies = variance > 1e-10 * moments.diagonal()[1:-1] / total
+    varies = variance > np.maximum(1e-10 * moments.diagonal()[1:-1] / total, 1e-280)
     inverse = np.where(varies, 1.0 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
     matrix = spread[:-1, :-1] * inverse * inverse[:, None]
     matrix.flat[:: len(matrix) + 1] += prior / total

@@ -4,18 +4,22 @@ Frames go in and frames come out: pandas, polars or Arrow, with unique_id, ds, c
 of Nixtla's is imported, so whatever writes such frames will do.
 """
 
+import json
+import os
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from setpoint import presets
+from setpoint._files import put
 from setpoint.controller import Controller
-from setpoint.errors import InputError
+from setpoint.errors import InputError, StateError
 from setpoint.guarantee import Certificate
 from setpoint.interop import add_columns, level_columns
-from setpoint.models.horizons import Array, Floats, Forecasts, Horizons, clock, ranks
+from setpoint.models.horizons import Array, Floats, Forecasts, Horizons, clock, steps_ahead
 from setpoint.tape.columns import frame_columns, numbers, opened
 
 __all__ = ["Intervals"]
@@ -96,15 +100,18 @@ class Intervals:
     def predict(self, forecast: Any) -> Any:
         """The frame of a forecast with the intervals of every model.
 
-        The rows of a series are steps 1, 2 and so on ahead, with none left out. They wait for their
-        labels. If they are asked for again, the last answer counts. A series that is new begins
-        with the whole line.
+        The first row of a series is one step ahead, unless a cutoff says otherwise; the others by
+        their times. They wait for their labels. If they are asked for again, the last answer
+        counts. A series that is new begins with the whole line.
         """
+        made = None
         if "cutoff" in opened(forecast)[1]:
-            cutoffs = len(np.unique(clock(frame_columns(forecast, ["cutoff"])["cutoff"])))
-            if cutoffs > 1:
-                raise InputError(f"a forecast must have one cutoff, got {cutoffs}: use fit_predict")
-        return self._shown(forecast, Horizons.predict)
+            made = clock(frame_columns(forecast, ["cutoff"])["cutoff"])
+            if len(np.unique(made)) > 1:
+                raise InputError(
+                    f"a forecast must have one cutoff, got {len(np.unique(made))}: use fit_predict"
+                )
+        return self._shown(forecast, Horizons.predict, made)
 
     def update(self, df: Any) -> Self:
         """New labels, in rows of id, time and target; rows nothing waits for are passed over."""
@@ -114,13 +121,40 @@ class Intervals:
         return self
 
     def certificate(
-        self, model: str, series: Any, horizon: int, level: float | None = None
+        self, series: Any, horizon: int, coverage: float | None = None, *, model: str | None = None
     ) -> Certificate:
-        """What is guaranteed of one stream, by default at the highest level."""
+        """What is guaranteed of one stream, by default at the highest coverage.
+
+        Where there are several models, `model` names one.
+        """
+        if model is None and len(self._streams) == 1:
+            (model,) = self._streams
         if model not in self._streams:
-            raise InputError(f"there is no model {model!r} among {[*self._streams]}")
-        coverage = None if level is None else level / 100
+            raise InputError(f"model must be one of {[*self._streams]}, got {model!r}")
         return self._streams[model].certificate(series, horizon, coverage)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes everything into a folder: a folder of streams for each model."""
+        place = Path(folder)
+        for model, streams in self._streams.items():
+            streams.save(place / model)
+        id_col, time_col = self._keys
+        options = {"level": self.level, "models": self.models, "id_col": id_col}
+        options |= {"time_col": time_col, "target_col": self._target}
+        put(place / "intervals.json", json.dumps({"options": options, "corrects": self._corrects}))
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> "Intervals":
+        """What `save` wrote; a controller of one's own is that of the streams."""
+        place = Path(folder)
+        try:
+            header = json.loads((place / "intervals.json").read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise StateError(f"{place} is no folder of saved intervals: {error}") from error
+        other = cls(**header["options"])
+        other._corrects = header["corrects"]
+        other._streams = {model: Horizons.load(place / model) for model in other._corrects}
+        return other
 
     def _shown(
         self,
@@ -132,7 +166,9 @@ class Intervals:
         """The frame with the intervals of every model in it."""
         series, time = frame_columns(frame, self._keys).values()
         due = clock(time)
-        horizon = ranks(due, series) if made is None else ranks(due, series, made)
+        if not len(due):
+            raise InputError("a frame of forecasts needs rows, and this one has none")
+        horizon = steps_ahead(series, due, made)
         made, y = due if made is None else made, np.full(len(due), np.nan) if y is None else y
         _, names = opened(frame)
         columns: dict[str, Floats] = {}

@@ -19,6 +19,7 @@ from setpoint._check import finite, is_missing, positive, whole
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.predictions import QuantileGrid, Quantiles, Spread
+from setpoint.sets.family import Arranges
 from setpoint.stream import Stream
 
 __all__ = [
@@ -329,7 +330,9 @@ def handover(controller: Controller) -> Handover:
     family, count = _inner(controller)
     reader = family if controller.correction is None else controller.correction
     columns = reader.columns if isinstance(reader, sets.Columns) else None
-    if columns not in (_SPREAD, _PAIR, *_ENDS):
+    forms = reader.forms if isinstance(reader, Arranges) else (columns,)
+    columns = next((form for form in (_PAIR, _SPREAD, *_ENDS) if form in forms), None)
+    if columns is None:
         raise InputError(
             "an IntervalRegressor needs a family that reads a spread (sets.Scale), two quantiles "
             "or a point (sets.Widen, sets.TwoSided) or one end (sets.Lower, sets.Upper), alone or "

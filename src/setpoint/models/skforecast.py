@@ -4,16 +4,20 @@ The frame of a backtest goes in first, then predictions and labels in turn. Noth
 is imported: a frame with its columns will do (extra `data`).
 """
 
+import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from setpoint import presets
+from setpoint._files import put
 from setpoint.controller import Controller
-from setpoint.errors import InputError
+from setpoint.errors import InputError, StateError
 from setpoint.guarantee import Certificate
-from setpoint.models.horizons import Array, Floats, Forecasts, Horizons, clock, ranks
+from setpoint.models.horizons import Array, Floats, Forecasts, Horizons, clock, steps_ahead
 
 try:
     import pandas as pd
@@ -84,19 +88,21 @@ class Intervals:
             if (found < 0).any():
                 missing = wanted[int((found < 0).argmax())]
                 raise InputError(f"y must have every time and series of the backtest: no {missing}")
+        if not len(predictions):
+            raise InputError("a backtest needs rows, and this one has none")
         fold = predictions["fold"].to_numpy()
         first = np.full(fold.max() + 1, len(wide))
         np.minimum.at(first, fold, due)
         labels = wide.to_numpy(dtype=np.float64)[due, places]
         return self._shown(
-            predictions, Horizons.fit, due, first[fold] - 1 - self.gap, labels, groups=(fold,)
+            predictions, Horizons.fit, due, first[fold] - 1 - self.gap, labels, fitted=True
         )
 
     def predict(self, predictions: Any) -> Any:
         """Predictions with their bounds.
 
-        The rows of a series are steps 1, 2 and so on ahead, with none left out. They wait for their
-        labels. If they are asked for again, the last answer counts.
+        The first row of a series is one step ahead, and the others by their times. They wait for
+        their labels. If they are asked for again, the last answer counts.
         """
         frame = _frame(predictions)
         due = clock(frame.index)
@@ -109,9 +115,28 @@ class Intervals:
             self._streams.update(np.full(len(wide), name), clock(wide.index), wide[name])
         return self
 
-    def certificate(self, horizon: int, level: Any = 0) -> Certificate:
-        """What is guaranteed of one series, named as in `level`, at one horizon."""
-        return self._streams.certificate(level, horizon)
+    def certificate(self, series: Any = 0, horizon: int = 1) -> Certificate:
+        """What is guaranteed of one series, named as in the column level, at one horizon."""
+        return self._streams.certificate(series, horizon)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes everything into a folder."""
+        self._streams.save(folder)
+        header = {"gap": self.gap, "corrects": self._corrects, "single": self._single}
+        put(Path(folder) / "intervals.json", json.dumps(header))
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> "Intervals":
+        """What `save` wrote; a controller of one's own is that of the streams."""
+        try:
+            header = json.loads((Path(folder) / "intervals.json").read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise StateError(f"{folder} is no folder of saved intervals: {error}") from error
+        streams = Horizons.load(folder)
+        other = cls(streams.coverages[0], gap=header["gap"])
+        other._streams, other._corrects = streams, header["corrects"]
+        other._single = header["single"]
+        return other
 
     def _names(self, frame: Any) -> Array:
         """The series of each row; a single one has no name."""
@@ -128,6 +153,10 @@ class Intervals:
                 "y must be a pandas Series, or a wide frame with a column for each series, got a "
                 f"{'long frame' if hasattr(y, 'index') else type(y).__name__}"
             )
+        if y.index.has_duplicates:
+            twice = y.index[y.index.duplicated()][0]
+            raise InputError(f"y must have each time once, and it has {twice} twice")
+        y = y.sort_index()  # a label is known at its time, wherever its row stands
         if not self._single:
             return y.to_frame() if y.ndim == 1 else y
         if y.ndim == 2 and y.shape[1] != 1:
@@ -143,7 +172,8 @@ class Intervals:
         due: Array,
         made: Array,
         y: Floats,
-        groups: tuple[Array, ...] = (),
+        *,
+        fitted: bool = False,
     ) -> Any:
         """The frame with the bounds of its rows."""
         there = [name for name in ("lower_bound", "upper_bound", "pred") if name in frame]
@@ -154,7 +184,7 @@ class Intervals:
             raise InputError("bounds must be in the backtest and in the predictions, or in neither")
         self._corrects = corrects
         names = self._names(frame)
-        horizon = ranks(due, names, *groups) + self.gap
+        horizon = steps_ahead(names, due, made) if fitted else steps_ahead(names, due) + self.gap
         ends = ("lower_bound", "upper_bound") if corrects else ("pred", "pred")
         lower, upper = (frame[name].to_numpy(dtype=np.float64) for name in ends)
         rows = Forecasts(names, horizon, made, due, lower, upper, y)

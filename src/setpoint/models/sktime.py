@@ -101,13 +101,16 @@ class IntervalForecaster(BaseForecaster):
         tags = ["capability:exogenous", "X-y-must-have-same-index", "enforce_index_type"]
         self.clone_tags(forecaster, tags)
 
-    def certificate(self, horizon: int, coverage: float = 0.9) -> Certificate:
-        """What is guaranteed of one horizon at a coverage, of the labels known so far."""
+    def certificate(self, series: Any = 0, horizon: int = 1, coverage: float = 0.9) -> Certificate:
+        """What is guaranteed of one horizon at a coverage, of the labels known so far.
+
+        Each forecaster has one series, 0.
+        """
         self.check_is_fitted()
         if self._is_vectorized:
             raise InputError("a certificate is of one series: ask one of `forecasters_`")
         _, (trace,) = replayed(self.past_, [coverage], self.controller or presets.intervals)
-        return trace.certificate((0, horizon))
+        return trace.certificate((series, horizon))
 
     # What sktime calls
 

@@ -2,7 +2,8 @@
 
 The head says what the module's output means and which loss teaches it: `Point` for one number,
 `Pinball` for two quantiles, `Grid` for many, `Softmax` for the scores of classes, `Sigmoid` for
-those of labels of which any number may hold.
+those of labels of which any number may hold; from image to image, `Map` for a number a pixel and
+`Mask` for the pixels of an object.
 """
 
 # mypy: allow-subclassing-any, allow-untyped-calls
@@ -17,8 +18,10 @@ import numpy as np
 
 from setpoint._check import finite, is_missing, number, positive, whole
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
+from setpoint.parts import Capability
 from setpoint.predictions import Probabilities, QuantileGrid, Quantiles
-from setpoint.sets import Multilabel, Threshold
+from setpoint.sets import Multilabel, PixelThreshold, Threshold
+from setpoint.sets.frames import true_image
 
 try:
     import torch
@@ -27,7 +30,9 @@ try:
 except ImportError as error:
     raise ImportError("this needs torch: pip install 'setpoint[torch]'") from error
 
-__all__ = ["Grid", "Head", "Online", "Pinball", "Point", "Sigmoid", "Softmax"]
+__all__ = [
+    "Frames", "Grid", "Head", "Map", "Mask", "Online", "Pinball", "Point", "Sigmoid", "Softmax",
+]  # fmt: skip
 
 
 @runtime_checkable
@@ -38,10 +43,17 @@ class Head(Protocol):
         """What a family reads, from the output for one row."""
 
     def target(self, y: Any) -> Any:
-        """A label as a number, or as a list of numbers."""
+        """A label as a number, a list of numbers or a tensor; None if it teaches nothing."""
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The loss of several rows."""
+
+
+@runtime_checkable
+class Frames(Protocol, metaclass=Capability):
+    """A head whose rows are images: `features(x)` is an image as a module takes it."""
+
+    def features(self, x: Any) -> Tensor: ...
 
 
 class _Number:
@@ -58,8 +70,7 @@ class _Number:
 class Point(_Number):
     """One number a row, taught by the squared error.
 
-    Its predictions are plain floats: for `setpoint.sets.Widen`, or in a `ResidualScale` for
-    `setpoint.sets.Scale`.
+    Its predictions are floats, for `setpoint.sets.Widen`, or in a `ResidualScale` for `sets.Scale`.
     """
 
     def prediction(self, output: Tensor) -> float:
@@ -104,8 +115,7 @@ class Pinball(_Number):
 class Grid(_Number):
     """Quantiles at several levels a row, taught by the pinball loss.
 
-    Its predictions are `QuantileGrid`s, for `setpoint.sets.QuantileScale`, which puts crossing
-    quantiles in order.
+    Its predictions are `QuantileGrid`s, for `setpoint.sets.QuantileScale`, which orders them.
 
     Parameters
     ----------
@@ -137,8 +147,7 @@ class Grid(_Number):
 class Softmax:
     """A score for each class, taught by the cross entropy.
 
-    Its predictions are `Probabilities`, for `setpoint.sets.Threshold` and
-    `setpoint.sets.Cumulative`.
+    Its predictions are `Probabilities`, for `setpoint.sets.Threshold` and `sets.Cumulative`.
 
     Parameters
     ----------
@@ -233,6 +242,114 @@ class Sigmoid:
         return functional.binary_cross_entropy_with_logits(scores, targets)
 
 
+class _Images:
+    """What the heads from image to image share."""
+
+    __slots__ = ()
+
+    def features(self, x: Any) -> Tensor:
+        """An image with its colours first; of bytes, from 0 to 1."""
+        frame = _row(x)
+        if frame.ndim == 2:
+            frame = frame.unsqueeze(0)
+        elif frame.ndim == 3 and frame.shape[-1] in (1, 3, 4) and frame.shape[0] not in (1, 3, 4):
+            frame = frame.movedim(-1, 0)
+        if frame.ndim != 3:
+            shape = tuple(frame.shape)
+            raise InputError(f"x must be an image, with colours first or last, got {shape}")
+        return frame / 255.0 if frame.dtype == torch.uint8 else frame
+
+    def _known(self, y: Any) -> Tensor | None:
+        """A label as a tensor of its own; None without a known pixel."""
+        frame = true_image(y, "y")
+        own = frame.clone() if isinstance(frame, Tensor) else torch.tensor(frame)
+        return own if bool(own.isfinite().any()) else None
+
+
+def _maps(outputs: Tensor) -> Tensor:
+    """The maps of several images, (rows, height, width)."""
+    maps = outputs.squeeze(1) if outputs.ndim == 4 and outputs.shape[1] == 1 else outputs
+    if maps.ndim != 3:
+        shape = tuple(outputs.shape[1:])
+        raise PredictionError(f"the head takes one map an image, the module gave the shape {shape}")
+    return maps
+
+
+def _known(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Outputs and labels of the pixels whose label is known."""
+    maps, known = _maps(outputs), targets.isfinite()
+    if maps.shape != targets.shape:
+        wanted, got = tuple(maps.shape[1:]), tuple(targets.shape[1:])
+        raise LabelError(f"a label must have the shape of the module's map, {wanted}, got {got}")
+    return maps[known], targets[known]
+
+
+@dataclass(frozen=True, slots=True)
+class Map(_Images):
+    """A number for each pixel, taught by the absolute error over the pixels that are known.
+
+    Its predictions are tensors (height, width), for `setpoint.images.SpreadModel`. y is an image,
+    NaN where nothing is known, a pair (values, valid) or a masked array.
+
+    >>> head = Map()
+    >>> known = head.target([[1.0, float("nan")]])
+    >>> head.loss(torch.tensor([[[3.0, 9.0]]]), known.unsqueeze(0)).item()
+    2.0
+    """
+
+    def prediction(self, output: Tensor) -> Tensor:
+        """The map."""
+        return _maps(output.unsqueeze(0))[0].clone()
+
+    def target(self, y: Any) -> Tensor | None:
+        """The label as a tensor, NaN where it is not known; None without a known pixel."""
+        return self._known(y)
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The mean absolute error of the known pixels."""
+        estimates, truths = _known(outputs, targets)
+        return (estimates - truths).abs().mean()
+
+
+@dataclass(frozen=True, slots=True)
+class Mask(_Images):
+    """A score for each pixel of an object, taught by the binary cross entropy.
+
+    Its predictions are scores from 0 to 1 as tensors (height, width), for
+    `setpoint.sets.PixelThreshold`; y is what that family takes.
+
+    Parameters
+    ----------
+    weight
+        How much more a pixel of the object counts than one outside it: objects are small.
+
+    Examples
+    --------
+    >>> Mask().prediction(torch.zeros(1, 1, 2))
+    tensor([[0.5000, 0.5000]])
+    """
+
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", positive(self.weight, "weight"))
+
+    def prediction(self, output: Tensor) -> Tensor:
+        """The scores."""
+        return torch.sigmoid(_maps(output.unsqueeze(0))[0].clone())
+
+    def target(self, y: Any) -> Tensor | None:
+        """1 in the object, 0 outside, NaN where nothing is known; None if nothing is."""
+        PixelThreshold().label(y)  # refuses what is not a mask
+        return self._known(y)
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The mean binary cross entropy of the known pixels."""
+        scores, mask = _known(outputs, targets)
+        weight = scores.new_tensor(self.weight)
+        return functional.binary_cross_entropy_with_logits(scores, mask, pos_weight=weight)
+
+
 class Online:
     """A torch module that learns one row at a time.
 
@@ -252,7 +369,7 @@ class Online:
         A `torch.optim` optimiser of the module's parameters.
     head
         What the output means: `Point()`, `Pinball(lower, upper)`, `Grid(levels)`,
-        `Softmax(classes)` or `Sigmoid(classes)`.
+        `Softmax(classes)`, `Sigmoid(classes)`, `Map()` or `Mask()`.
     loss
         A loss of (outputs, targets) instead of the head's own.
     scheduler
@@ -267,7 +384,6 @@ class Online:
     Examples
     --------
     >>> import setpoint as sp
-    >>> import torch
     >>> _ = torch.manual_seed(0)
     >>> module = torch.nn.Linear(2, 2)
     >>> optimiser = torch.optim.Adam(module.parameters(), lr=0.02)
@@ -301,7 +417,8 @@ class Online:
             raise InputError(f"optimiser must be a torch.optim.Optimizer, got {optimiser!r}")
         if isinstance(head, type) or not isinstance(head, Head):
             raise InputError(
-                f"head must be Point(), Pinball(…), Grid(…), Softmax(…) or Sigmoid(…), got {head!r}"
+                "head must be Point(), Pinball(…), Grid(…), Softmax(…), Sigmoid(…), Map() or "
+                f"Mask(), got {head!r}"
             )
         if scheduler is not None and not hasattr(scheduler, "step"):
             raise InputError(f"scheduler must be a learning-rate scheduler, got {scheduler!r}")
@@ -331,15 +448,13 @@ class Online:
         """Takes gradient steps on the last rows, this one included."""
         if is_missing(y):
             return
-        latest = (self._features(x).detach().clone(), self.head.target(y))
-        if self._rows and self._rows[-1][0].shape != latest[0].shape:
-            raise InputError(
-                f"a row must have the shape {tuple(self._rows[-1][0].shape)} of the rows before "
-                f"it, got {tuple(latest[0].shape)}"
-            )
+        target = self.head.target(y)
+        if target is None:
+            return
+        latest = (self._features(x).detach().clone(), target)
         batch = deque([*self._rows, latest], maxlen=self._rows.maxlen)
-        rows = torch.stack([row for row, _ in batch])
-        targets = torch.tensor([target for _, target in batch], device=rows.device)
+        rows = _stacked([row for row, _ in batch], "a row")
+        targets = _stacked([each for _, each in batch], "a label").to(rows.device)
         if targets.is_floating_point():
             targets = targets.to(next(self.module.parameters(), rows).dtype)
         # A forward pass moves the running means of a normalisation, even if its loss then fails.
@@ -407,7 +522,8 @@ class Online:
 
     def _features(self, x: Any) -> Tensor:
         """A row where the module is, in its precision."""
-        row = x if isinstance(x, Tensor) else _row(x)
+        head: Any = self.head
+        row = head.features(x) if isinstance(head, Frames) else _row(x)
         like = next(self.module.parameters(), None)
         if like is None:
             return row
@@ -439,6 +555,16 @@ def _table(outputs: Tensor, count: int | None) -> Tensor:
     return outputs.reshape(len(outputs), -1)
 
 
+def _stacked(parts: list[Any], what: str) -> Tensor:
+    """Rows or labels as one tensor."""
+    if not isinstance(parts[0], Tensor):
+        return torch.tensor(parts)
+    shape, last = tuple(parts[0].shape), tuple(parts[-1].shape)
+    if shape != last:
+        raise InputError(f"{what} must have the shape {shape} of the ones before it, got {last}")
+    return torch.stack([part.to(parts[-1].device) for part in parts])
+
+
 def _pinball(outputs: Tensor, targets: Tensor, levels: tuple[float, ...]) -> Tensor:
     """The mean over rows of the pinball losses at several levels together."""
     above = targets.unsqueeze(1) - _table(outputs, len(levels))
@@ -462,7 +588,9 @@ def _place(label: Any, names: Sequence[Any]) -> int:
 
 
 def _row(x: Any) -> Tensor:
-    """A row of features as a tensor of its own, whole numbers whole."""
+    """A row of features as a tensor, of its own or as it is, whole numbers whole."""
+    if isinstance(x, Tensor):
+        return x
     try:
         array = np.array(x.to_numpy() if hasattr(x, "to_numpy") else x)
         if array.dtype.kind == "O":  # a row of a frame whose columns differ in type

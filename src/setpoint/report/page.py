@@ -257,6 +257,9 @@ def _header(numbers: Mapping[str, Any], title: str) -> str:
         f"<h1>{escape(title)}</h1>",
         f'<p class="about">{_unbroken(words.about(numbers))}</p>',
     ]
+    if numbers.get("warning"):
+        text = words.sentence(numbers["warning"])
+        lines.append(f'<p class="warning" role="alert">{_unbroken(text)}</p>')
     for index, risk in enumerate(numbers["risks"]):
         if len(numbers["risks"]) > 1:
             lines.append(f"<h3>{index + 1}. {escape(risk['name'])}</h3>")

@@ -97,7 +97,7 @@ def _words(figure: Any, numbers: Mapping[str, Any], title: str) -> None:
     rows = [row for row in words.beside(numbers) if row[0].startswith(_TOLD)]
     table = [("", before["name"] if before else "", "with setpoint")]
     for name, now, then in rows:
-        table.append((name, _cell(before, *then) if before else "", _cell(numbers, *now)))
+        table.append((name, words.cell(before, *then) if before else "", words.cell(numbers, *now)))
     for text in wrap(_text(lines[0].replace(" %", _PERCENT)), 52):
         figure.text(left, place, text, fontsize=11.5, **ink)
         place -= line
@@ -118,14 +118,6 @@ def _words(figure: Any, numbers: Mapping[str, Any], title: str) -> None:
     for text in told[: max(int((place - 0.02) / line), 0)]:
         figure.text(left, place, text, fontsize=11.5, **ink)
         place -= line
-
-
-def _cell(numbers: Mapping[str, Any], name: str, form: str) -> str:
-    """A number by its name, as people write it."""
-    value: Any = numbers
-    for part in name.split("."):
-        value = value[int(part)] if isinstance(value, list) else value[part]
-    return "–" if value is None else words.written(value, form)
 
 
 def _text(text: str) -> str:

@@ -19,9 +19,10 @@ from setpoint.report.numbers import Grouped
 from setpoint.summary import told
 
 __all__ = [
-    "about", "beside", "both", "interval", "learnt", "mood", "of_groups", "of_lengths", "of_risk",
-    "of_rows", "of_sets", "of_streaks", "of_theta", "of_window", "of_windows", "off", "origin",
-    "outcome", "percent", "promise", "range_of", "signed", "target", "use", "written",
+    "about", "beside", "both", "cell", "interval", "learnt", "mood", "of_groups", "of_lengths",
+    "of_risk", "of_rows", "of_sets", "of_streaks", "of_theta", "of_window", "of_windows", "off",
+    "origin", "outcome", "percent", "promise", "range_of", "sentence", "signed", "target",
+    "use", "written",
 ]  # fmt: skip
 
 _MOODS: dict[str, str] = {
@@ -33,6 +34,15 @@ _MOODS: dict[str, str] = {
 def mood(status: str) -> str:
     """Whether the status of a guarantee, or the use of sets, is good or bad news, or open."""
     return _MOODS.get(status, "open")
+
+
+def sentence(text: str) -> str:
+    """A note as a sentence of its own.
+
+    >>> sentence("labels are late")
+    'Labels are late.'
+    """
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
 def both(status: str, usefulness: Mapping[str, Any] | None) -> str:
@@ -260,6 +270,8 @@ def about(numbers: Mapping[str, Any]) -> str:
         parts.append(f"{numbers['missing']:,} without a label")
     if numbers["first_time"] is not None:
         parts.append(f"{numbers['first_time']} to {numbers['last_time']}".replace("T", " "))
+    if numbers.get("forecast_error") is not None:
+        parts.append(f"the forecast is off by {amount(numbers['forecast_error'])} on average")
     full, empty = numbers["full"], numbers["empty"]
     if full or empty:
         parts.append(f"{percent(full or 0)} full {of_sets(numbers)}, {percent(empty or 0)} empty")
@@ -267,23 +279,36 @@ def about(numbers: Mapping[str, Any]) -> str:
 
 
 def outcome(numbers: Mapping[str, Any]) -> str:
-    """The outcome of the first risk in a sentence."""
-    risk = numbers["risks"][0]
+    """What came out, what was asked and what is guaranteed, in a sentence or two.
+
+    Of an interval with a risk for each side the whole interval is told: a label may miss either.
+    """
+    risks = numbers["risks"]
+    risk = risks[0]
     if risk["risk"] is None:
         return "There was no label to judge a set by, so there is no risk to report."
     streams = f" in {numbers['streams']:,} series" if numbers["streams"] > 1 else ""
     if risk["asked"] is not None:
+        coverage, asked, low = risk["coverage"], risk["asked"], risk["coverage_low"]
+        if len(risks) > 1 and all(each["asked"] is not None for each in risks):
+            lows = [each["coverage_low"] for each in risks]
+            coverage, asked = numbers["coverage"], 1.0 - sum(each["level"] for each in risks)
+            low = None if None in lows else sum(lows) - (len(risks) - 1.0)
         sentence = (
-            f"{percent(risk['coverage'])} of {risk['labels']:,} labels{streams} lay in their "
-            f"{of_sets(numbers)}; {100.0 * risk['asked']:.6g} % was asked for."
+            f"{percent(coverage)} of {risk['labels']:,} labels{streams} lay in their "
+            f"{of_sets(numbers)}; {100.0 * asked:.6g} % was asked for."
         )
+        vacuous = low is not None and low < 0.0005
     else:
+        vacuous = False
         sentence = (
             f"A risk of {risk['level']:.4g} was asked for ({risk['name']}), and {risk['risk']:.4g} "
             f"came out over {risk['labels']:,} labels{streams}."
         )
     if risk["budget"] is not None:
         return f"{sentence} {promise(risk, numbers['streams'])}, whatever the data."
+    if risk["status"] == Status.SAYS_NOTHING_YET or vacuous:
+        return f"{sentence} Nothing is guaranteed yet: there are too few labels."
     if mood(risk["status"]) == "good" and not risk["earlier_labels"]:
         sentence += " That is within the guarantee, which needs no assumption about the data."
     return sentence
@@ -327,6 +352,14 @@ def beside(numbers: Mapping[str, Any]) -> list[tuple[str, tuple[str, str], tuple
     ]
 
 
+def cell(numbers: Mapping[str, Any], name: str, form: str) -> str:
+    """A number by its name, as people write it."""
+    value: Any = numbers
+    for part in name.split("."):
+        value = value[int(part)] if isinstance(value, list) else (value or {}).get(part)
+    return "–" if value is None else written(value, form)
+
+
 def target(numbers: Mapping[str, Any]) -> str:
     """What the label is called: its column, if a file has one."""
     columns = (numbers.get("job") or {}).get("columns") or {}
@@ -354,6 +387,7 @@ def of_window(window: Mapping[str, Any], target: str) -> str:
 def learnt(numbers: Mapping[str, Any]) -> list[str]:
     """What a family has learnt of the forecast by the end, in sentences."""
     known = {name: value or 0.0 for name, value in (numbers["learnt"] or {}).items()}
+    features: Any = known.pop("features", [])
     if "bias" not in known or not known["labels"]:
         return [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in told(known).values()]
     side = "above" if known["bias"] > 0.0 else "below"
@@ -364,7 +398,7 @@ def learnt(numbers: Mapping[str, Any]) -> list[str]:
         f"So intervals reach {amount(known['below'])} below their centre and "
         f"{amount(known['above'])} above it, before past misses make them wider or narrower.",
     ]
-    if known["given"] > 0.005:
+    if known.get("given", 0.0) > 0.005:
         sentences.append(
             f"The ends that the model gave count for {100.0 * known['given']:.0f} %, and for the "
             "rest what was learnt."
@@ -374,7 +408,13 @@ def learnt(numbers: Mapping[str, Any]) -> list[str]:
             f"The season has {known['period']:,.0f} rows, and moves {target(numbers)} by about "
             f"{amount(known['season'])}."
         )
-    return sentences
+    for end, side in (("least", "below"), ("most", "above")):
+        if (numbers["learnt"] or {}).get(end) is not None:
+            sentences.append(
+                f"No actual value lies {side} {amount(known[end])}, so intervals end there; those "
+                "without limits do not."
+            )
+    return sentences + [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in features]
 
 
 def use(usefulness: Mapping[str, Any]) -> str:
@@ -417,23 +457,19 @@ def origin(numbers: Mapping[str, Any]) -> dict[str, str]:
         "Features": ", ".join(job.get("features", ())),
         "Asked": _asked(job.get("goal", {})),
         "Burn-in": _burn_in(numbers, job),
-        "Chosen": _chosen(numbers),
-        "Notes": ". ".join(note[:1].upper() + note[1:] for note in numbers.get("notes") or ()),
+        "Notes": " ".join(map(sentence, numbers.get("notes") or ())),
     }
     return {name: str(value) for name, value in entries.items() if value}
 
 
 def _asked(goal: Mapping[str, Any]) -> str:
-    parts = []
-    if goal:
-        held = goal.get("risk") == "coverage" and goal.get("coverage") is not None
-        named = f"coverage of {100.0 * goal['coverage']:.6g} %" if held else goal["risk"]
-        parts = [named if held else f"{named} at level {goal['level']:g}"]
-    if goal.get("gamma") is not None:
-        parts.append(f"γ = {goal['gamma']:g}")
-    if goal.get("support") is not None:
-        parts.append(f"labels from {goal['support'][0]} to {goal['support'][1]}")
-    return ", ".join(parts)
+    if not goal:
+        return ""
+    if "coverage" not in goal:
+        return f"{goal['risk']} at level {goal['level']:g}"
+    ends = goal.get("support")
+    limits = "" if ends is None else f", actual values from {ends[0]} to {ends[1]}"
+    return f"coverage of {100.0 * goal['coverage']:.6g} %{limits}"
 
 
 def _burn_in(numbers: Mapping[str, Any], job: Mapping[str, Any]) -> str:
@@ -443,14 +479,3 @@ def _burn_in(numbers: Mapping[str, Any], job: Mapping[str, Any]) -> str:
     most = job.get("burn_in_each", rows)
     of_each = f", at most {most:,} of each series" if numbers["streams"] > 1 else ""
     return f"the first {rows:,} rows{of_each}; they choose and are not judged"
-
-
-def _chosen(numbers: Mapping[str, Any]) -> str:
-    """What the burn-in took of what it tried."""
-    tried = numbers.get("tried") or ()
-    for row in tried:
-        if row["chosen"]:
-            return (
-                f"γ = {row['gamma']:.6g} and the stretching {row['stretch']}, of {len(tried)} tried"
-            )
-    return ""

@@ -8,11 +8,12 @@ from msgspec.json import schema_components
 from setpoint import __version__
 
 __all__ = [
-    "Alarm", "Alteration", "Answer", "Certificate", "Drop", "Event", "Health", "Label", "New",
-    "Operation", "Past", "Prediction", "Problem", "Summary", "document",
+    "Alarm", "Alteration", "Answer", "Certificate", "Deleted", "Drop", "Event", "Forget",
+    "Forgotten", "Health", "Label", "New", "Operation", "Past", "Prediction", "Problem", "Summary",
+    "document",
 ]  # fmt: skip
 
-Id = int | str
+Id = int | str | list[int | str]
 Forecast = Any
 Outcome = Any
 
@@ -26,6 +27,7 @@ class Prediction(Struct, forbid_unknown_fields=True):
     prediction: Forecast
     id: Id | None = None
     groups: list[Id] | None = None
+    features: dict[str, Any] | None = None
 
 
 class Label(Struct, forbid_unknown_fields=True):
@@ -48,6 +50,7 @@ class Event(Struct, forbid_unknown_fields=True, omit_defaults=True):
     id: Id | None = None
     prediction: Forecast | UnsetType = UNSET
     groups: list[Id] | None = None
+    features: dict[str, Any] | None = None
     y: Outcome | UnsetType = UNSET
     drop: bool = False
     certificate: bool = False
@@ -80,24 +83,51 @@ class Answer(Struct):
 
 
 class New(Struct, forbid_unknown_fields=True):
-    """What a stream is to hold: a preset and a coverage, or a controller as TOML."""
+    """What a stream is to hold: a preset and a coverage, or a controller as TOML.
+
+    `support` is the range of y, null at an end that is open, and `period` the season in rows; both
+    go with intervals.
+    """
 
     preset: Literal["intervals", "label_sets"] | None = None
     coverage: float = 0.9
+    support: tuple[float | None, float | None] | None = None
+    period: int | None = None
     toml: str | None = None
 
 
 class Alteration(Struct, forbid_unknown_fields=True):
     """What is held from now on: another level, other bounds, another step rule of one risk.
 
-    `reset` forgets what was learnt of the model, because another one takes its place.
+    `reset` forgets what was learnt of the model, because another one takes its place. `name` is
+    what the stream is called from now on.
     """
 
+    name: str | None = None
     reset: bool = False
     risk: int = 0
     level: float | None = None
     bounds: tuple[float, float] | None = None
     step: dict[str, Any] | None = None
+
+
+class Forget(Struct, forbid_unknown_fields=True):
+    """Which closed predictions to delete: under some ids, closed before a time, or all."""
+
+    ids: list[Id] | None = None
+    before: float | None = None
+
+
+class Forgotten(Struct):
+    """How many predictions were deleted."""
+
+    forgotten: int
+
+
+class Deleted(Struct):
+    """Which stream was deleted."""
+
+    deleted: str
 
 
 class Summary(Struct):
@@ -168,6 +198,14 @@ class Certificate(Struct):
     text: str
     risks: list[dict[str, Any]]
     groups: dict[str, Any]
+    full: int
+    empty: int
+    missing: int
+    dropped: int
+    expired: int
+    waiting: int
+    pending: int
+    earlier: list[dict[str, Any]]
 
 
 class Health(Struct):
@@ -189,7 +227,8 @@ class Problem(Struct):
 class Operation(NamedTuple):
     """One thing that can be asked: where, who may, what is sent and what is answered.
 
-    `query` holds the parameters behind the question mark, each with its default.
+    `query` holds the parameters behind the question mark, each with its default, and `kinds` the
+    content types that its body may have.
     """
 
     name: str
@@ -201,12 +240,13 @@ class Operation(NamedTuple):
     answer: Any = None
     kind: str = "application/json"
     query: dict[str, Any] = {}  # noqa: RUF012 - never changed
-    lines: bool = False
+    kinds: tuple[bytes, ...] = (b"application/json",)
 
 
 _STATUS = {
     "400": "not JSON", "401": "no token, or one that is not known", "403": "the token allows less",
-    "404": "no such stream or prediction", "409": "not as things are",
+    "404": "no such stream or prediction", "405": "this path knows other methods",
+    "409": "not as things are",
     "410": "the prediction was given up", "413": "too large", "415": "not JSON by its name",
     "422": "a value that cannot be", "429": "too many events wait", "503": "no database now",
 }  # fmt: skip
@@ -214,7 +254,9 @@ _STATUS = {
 
 def document(operations: list[Operation]) -> dict[str, Any]:
     """The OpenAPI document of some operations."""
-    bodies = [kind for one in operations for kind in (one.body, one.answer) if kind is not None]
+    bodies = [
+        kind for one in operations for kind in (one.body, one.answer) if kind not in (None, bytes)
+    ]
     schemas, components = schema_components(
         [*bodies, Problem], ref_template="#/components/schemas/{name}"
     )
@@ -244,10 +286,10 @@ def document(operations: list[Operation]) -> dict[str, Any]:
                 {"name": "name", "in": "path", "required": True, "schema": name}
             )
         if one.body is not None:
-            sent = {"application/json": {"schema": shapes[str(one.body)]}}
-            if one.lines:
-                sent["application/x-ndjson"] = {"schema": {"type": "string"}}
-                content["application/x-ndjson"] = {"schema": {"type": "string"}}
+            sent = {kind.decode(): {"schema": {"type": "string"}} for kind in one.kinds}
+            if one.body is not bytes:
+                sent["application/json"] = {"schema": shapes[str(one.body)]}
+                content |= {kind: shape for kind, shape in sent.items() if kind not in content}
             place["requestBody"] = {"required": True, "content": sent}
         paths.setdefault(one.path, {})[one.method.lower()] = place
     return {

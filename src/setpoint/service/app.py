@@ -7,48 +7,35 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from functools import lru_cache, partial
-from ipaddress import ip_address
+from functools import partial
+from math import inf
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 import uvicorn
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
-from starlette.routing import Router
+from starlette.routing import Route, Router
 
-from setpoint import errors, presets, spec
+from setpoint import presets, spec
+from setpoint.controller import Controller
+from setpoint.correction import Correction
 from setpoint.errors import InputError, SetpointError, UnknownStream
-from setpoint.service import api
+from setpoint.service import api, wire
 from setpoint.service.api import Operation
 from setpoint.service.tokens import Tokens
 from setpoint.service.watch import Metrics, Webhooks, trouble
-from setpoint.service.work import Busy, Worker
+from setpoint.service.wire import Json, encoded, name_in, refusal
+from setpoint.service.work import Worker
 from setpoint.store import Store
-from setpoint.store.events import Unread, name_of, quoted
+from setpoint.store.events import Unread, quoted
 from setpoint.store.lines import array, event, line
 
-__all__ = ["Limits", "Refusal", "Service", "serve"]
+__all__ = ["Limits", "Service", "serve"]
 
-_STATUS: dict[type[Exception], int] = {
-    Busy: 429,
-    errors.UnknownReceipt: 404,
-    errors.UnknownStream: 404,
-    errors.AnsweredReceipt: 409,
-    errors.AmbiguousReceipt: 409,
-    errors.ExpiredReceipt: 410,
-    errors.PendingFull: 409,
-    errors.WriteError: 503,
-    errors.TakenOver: 503,
-    errors.StateError: 409,
-    errors.LossError: 422,
-    errors.SpecError: 422,
-    InputError: 422,
-}
-_JSON, _LINES = b"application/json", b"application/x-ndjson"
-_PLAIN_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'",
@@ -56,18 +43,18 @@ _HEADERS = {
     "cache-control": "no-store",
 }  # fmt: skip
 _FILES = {"/": "page.html", "/page.js": "page.js", "/page.css": "page.css"}
-_ONE = "/v1/streams/"
 _FAILED = 5.0  # for so many seconds after a write that failed it is not ready
 _LONG = 0.05  # seconds of the processor for a list of all streams
 _SHARED = 1000  # events that a page may be behind; the oldest are then left out
-_encode = msgspec.json.Encoder(enc_hook=str).encode
-_log = logging.getLogger("setpoint")
-_Answering = Callable[[Request], Awaitable[Response]]
+_NUMBERS = 100_000  # that a stream may keep of its season
+_log = logging.getLogger("setpoint.service")
+_Answering = Callable[[Request], Awaitable[Any]]
+_Methods = dict[str, tuple[Operation, _Answering]]
 
 
 class Limits(msgspec.Struct, frozen=True):
     """What the service takes on: bytes of a body, events in a batch, events that wait, streams
-    with metrics of their own, and pages that look on.
+    with metrics of their own, pages that look on, and bytes of a stream that is imported.
     """
 
     body: int = 8 << 20
@@ -75,14 +62,7 @@ class Limits(msgspec.Struct, frozen=True):
     waiting: int = 20_000
     metrics: int = 200
     pages: int = 100
-
-
-class Refusal(Exception):
-    """A request that is refused: its status, and why."""
-
-    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
-        super().__init__(detail)
-        self.status, self.detail, self.headers = status, detail, headers or {}
+    imported: int = 256 << 20
 
 
 class Service:
@@ -112,15 +92,14 @@ class Service:
         self._kept: list[dict[str, Any]] = []
         self._fresh = 0.0  # until when they are
         self._threads = ThreadPoolExecutor(1, "setpoint-reader")
-        self._places: dict[str, dict[str, tuple[Operation, _Answering]]] = {}
+        places: dict[str, _Methods] = {}
         for operation, answer in (*self.operations(), *self._pages()):
-            methods = self._places.setdefault(operation.path, {})
-            methods[operation.method] = operation, answer
-            for status in (429, 500, 503):  # the first one is to be seen as an increase
-                self.metrics.answered(operation.name, status, 0)
-            if operation.method == "GET":
-                methods["HEAD"] = operation, answer
-        self._router = Router(lifespan=self._life)
+            self.metrics.begin(operation.name)
+            places.setdefault(operation.path, {})[operation.method] = operation, answer
+        routes = [Route(path, _Place(self, methods)) for path, methods in places.items()]
+        self._router = Router(
+            routes, redirect_slashes=False, default=_Place(self, {}), lifespan=self._life
+        )
 
     @asynccontextmanager
     async def _life(self, _: Any) -> AsyncIterator[None]:
@@ -143,66 +122,32 @@ class Service:
     # A request, from its path to its answer
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answers a request, as ASGI has it."""
-        if scope["type"] != "http":
-            await self._router(scope, receive, send)
-            return
-        response = await self._answer(Request(scope, receive))
-        await response(scope, receive, send)
+        """Answers a request, as ASGI has it; a name in the path may hold a slash, as %2F."""
+        if scope["type"] == "http":
+            scope["path"] = scope["raw_path"].decode("latin-1")
+        await self._router(scope, receive, send)
 
-    async def _answer(self, request: Request) -> Response:
-        began, name = time.perf_counter(), "none"
+    async def answer(self, request: Request, methods: _Methods) -> Response:
+        """The response to a request, one of the methods that its path knows."""
+        began, operation, error = time.perf_counter(), None, ""
         try:
-            operation, answer = self._place(request.scope)
-            name = operation.name
-            self._admit(dict(request.scope["headers"]), operation)
-            response = await answer(request)
-            self.metrics.took(name, time.perf_counter() - began)
-        except Refusal as error:
-            response = _problem(error.status, error.detail, "Refused", error.headers)
-        except SetpointError as error:
-            response = _problem(_status(type(error)), str(error)[:1000], type(error).__name__)
-        except ClientDisconnect:
-            response = Response(status_code=400)
-        except Exception:
+            operation, answer = _chosen(request, methods)
+            wire.admit(request, operation, self.tokens)
+            value = await answer(request)
+            response = value if isinstance(value, Response) else Json(encoded(value))
+        except (HTTPException, SetpointError, ClientDisconnect, RecursionError) as refused:
+            response, error = wire.problem(refused), type(refused).__name__
+        except Exception as failed:
             _log.exception("a request failed")
-            response = _problem(500, "something went wrong; the log has more", "Error")
-        self.metrics.answered(name, response.status_code)
+            response, error = wire.problem(failed), type(failed).__name__
+        name = "none" if operation is None else operation.name
+        seconds = time.perf_counter() - began
+        self.metrics.answered(name, response.status_code, None if error else seconds)
+        if _log.isEnabledFor(logging.INFO):
+            fields = {"operation": name, "status": response.status_code, "seconds": seconds}
+            stream = request.path_params.get("name")
+            _log.info("request", extra={**fields, "stream": stream, "kind": error or None})
         return response
-
-    def _place(self, scope: Any) -> tuple[Operation, _Answering]:
-        """What is asked for; a name in the path may hold a slash, written as %2F."""
-        path = scope["raw_path"].decode("latin-1")
-        if path.startswith(_ONE):
-            name, slash, rest = path[len(_ONE) :].partition("/")
-            scope["path_params"] = {"name": name}
-            path = f"{_ONE}{{name}}{slash}{rest}" if name else ""
-        methods = self._places.get(path)
-        if methods is None:
-            raise Refusal(404, "there is nothing at this path: see /openapi.json")
-        if scope["method"] not in methods:
-            allowed = ", ".join(methods)
-            raise Refusal(405, f"this path knows {allowed}", {"allow": allowed})
-        return methods[scope["method"]]
-
-    def _admit(self, headers: dict[bytes, bytes], operation: Operation) -> None:
-        """Refuses those who may not, before anything of the request is read."""
-        if self.tokens and operation.scope:
-            kind, _, secret = headers.get(b"authorization", b"").partition(b" ")
-            allowed = self.tokens.allows(secret, operation.scope)
-            if kind.lower() != b"bearer" or allowed is None:
-                raise Refusal(401, "this needs a bearer token that the service knows")
-            if not allowed:
-                raise Refusal(403, f"this needs a token with the scope {operation.scope}")
-        elif not self.tokens and not _loopback(headers.get(b"host", b"").decode("latin-1")):
-            raise Refusal(403, "without tokens only localhost is served")  # a page of elsewhere
-        if operation.body is not None:
-            kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-            if kind != _JSON and not (operation.lines and kind == _LINES):
-                known = "application/json" + " or application/x-ndjson" * operation.lines
-                raise Refusal(
-                    415, f"the content type must be {known}, got {kind.decode('latin-1')!r}"
-                )
 
     # Operations: what can be asked, by whom
 
@@ -210,7 +155,7 @@ class Service:
         """Everything that can be asked, and what answers it."""
         one, all_ = "/v1/streams/{name}", "/v1/streams"
         events = list[api.Event], list[api.Answer]
-        text = "text/plain"
+        text, both = "text/plain", (wire.JSON, wire.LINES)
         return [
             (Operation("predict", "POST", f"{one}/predict", "write", "The set for a prediction",
                        api.Prediction, api.Answer), partial(self.single, "prediction")),
@@ -223,21 +168,31 @@ class Service:
             (Operation("metrics", "GET", "/metrics", "read", "Metrics for Prometheus",
                        kind=text), self.scrape),
             (Operation("streams", "GET", all_, "read", "Streams, those in trouble first", None,
-                       list[api.Summary], query={"search": "", "limit": 100}), self.streams),
+                       list[api.Summary], query={"search": "", "limit": 100, "offset": 0}),
+             self.streams),
             (Operation("alarms", "GET", "/v1/alarms", "read", "The last alarms", None,
                        list[api.Alarm], query={"limit": 100}), self.alarms),
             (Operation("events", "POST", "/v1/events", "write", "Events of many streams",
-                       *events, lines=True), self.events),
+                       *events, kinds=both), self.events),
             (Operation("create", "PUT", one, "admin", "Begins a stream", api.New,
                        api.Summary), self.create),
             (Operation("show", "GET", one, "read", "How a stream does", None,
                        api.Summary), self.show),
             (Operation("change", "PATCH", one, "admin", "Changes what a stream holds",
                        api.Alteration, api.Summary), self.change),
+            (Operation("delete", "DELETE", one, "admin", "Deletes a stream and all of it", None,
+                       api.Deleted), self.delete),
+            (Operation("forget", "POST", f"{one}/forget", "admin",
+                       "Deletes closed predictions: some ids, those before a time, or all",
+                       api.Forget, api.Forgotten), self.forget),
+            (Operation("export", "GET", f"{one}/export", "read", "A stream with all of it",
+                       kind="application/x-ndjson"), self.export),
+            (Operation("import", "POST", f"{one}/import", "admin", "Takes in an exported stream",
+                       bytes, api.Summary, kinds=(wire.LINES,)), self.take_in),
             (Operation("drop", "POST", f"{one}/drop", "write", "Gives a prediction up",
                        api.Drop, api.Answer), partial(self.single, "drop")),
             (Operation("stream_events", "POST", f"{one}/events", "write", "Events of a stream",
-                       *events, lines=True), self.events),
+                       *events, kinds=both), self.events),
             (Operation("certificate", "GET", f"{one}/certificate", "read",
                        "What is guaranteed", None, api.Certificate), self.certificate),
             (Operation("history", "GET", f"{one}/history", "read",
@@ -248,7 +203,7 @@ class Service:
         ]  # fmt: skip
 
     def _pages(self) -> Iterator[tuple[Operation, _Answering]]:
-        document = _encode(api.document([operation for operation, _ in self.operations()]))
+        document = encoded(api.document([operation for operation, _ in self.operations()]))
         openapi = Operation("openapi", "GET", "/openapi.json", "", "This document")
         yield openapi, partial(self._fixed, document)
         for path, file in _FILES.items():
@@ -259,43 +214,38 @@ class Service:
 
     async def single(self, verb: str, request: Request) -> Response:
         """One prediction, label or drop."""
-        value = event(await self._body(request))
+        value = event(await wire.body_of(request, self.limits.body))
         if type(value) is Unread:
-            raise Refusal(400, value.reason)
+            raise refusal(400, value.reason)
         needs = () if verb == "drop" else (verb,)
-        known = ("id", *needs, *(["groups"] if verb == "prediction" else []))
+        beside = ("groups", "features") if verb == "prediction" else ()
+        known = ("id", *needs, *beside)
         if type(value) is not dict or not value.keys() <= set(known):
-            raise Refusal(422, f"the body must be an object with {', '.join(known)}")
+            raise refusal(422, f"the body must be an object with {', '.join(known)}")
         if verb == "drop":
             value["drop"] = True
         elif verb not in value:
-            raise Refusal(422, f"the body needs {verb}")
-        (answer,) = await self.worker.apply([value], _name(request))
+            raise refusal(422, f"the body needs {verb}")
+        (answer,) = await self.worker.apply([value], name_in(request))
         if "error" in answer:
-            kind = getattr(errors, answer["kind"])
-            return _problem(_status(kind), answer["error"], answer["kind"])
-        return _Json(line(answer))
+            return wire.refused(answer["kind"], answer["error"])
+        return Json(line(answer))
 
     async def events(self, request: Request) -> Response:
         """Many events, as a list or as lines; answers in the same order, in the same form."""
-        body = await self._body(request)
-        lines = dict(request.scope["headers"])[b"content-type"].lower().startswith(_LINES)
+        body = await wire.body_of(request, self.limits.body)
+        lines = wire.header(request, b"content-type").lower().startswith(wire.LINES)
         parts = [part for part in body.split(b"\n") if part.strip()] if lines else array(body)
         if isinstance(parts, Unread):
-            raise Refusal(400, parts.reason)
+            raise refusal(400, parts.reason)
         if len(parts) > self.limits.batch:
-            raise Refusal(413, f"a batch may have {self.limits.batch:,} events, got {len(parts):,}")
-        events: list[Any] = list(map(event, parts)) if lines else parts
-        name = _name(request) if "path_params" in request.scope else ""
-        for one in events:
-            if isinstance(one, dict) and name and one.get("stream", name) != name:
-                raise Refusal(422, "an event of this batch names another stream: use /v1/events")
-        if not name:
-            events = [_named(one) for one in events]
+            raise refusal(413, f"a batch may have {self.limits.batch:,} events, got {len(parts):,}")
+        name = name_in(request) if request.path_params else ""
+        events = [_named(one, name) for one in (map(event, parts) if lines else parts)]
         answers = await self.worker.apply(events, name) if events else []
         if lines:
-            return _Json(b"".join([line(answer) + b"\n" for answer in answers]), _LINES)
-        return _Json(line(answers))
+            return Json(b"".join([line(answer) + b"\n" for answer in answers]), wire.LINES)
+        return Json(line(answers))
 
     def _seen(self, stream: str, events: Sequence[Any], answers: list[dict[str, Any]]) -> None:
         """Shows the pages that look on what was taken in."""
@@ -313,110 +263,130 @@ class Service:
 
     # Streams
 
-    async def create(self, request: Request) -> Response:
-        """Begins a stream, or finds that it is there already."""
-        from setpoint.jobs.job import check_work  # not at the start: it brings much along
+    async def create(self, request: Request) -> api.Summary:
+        """Begins a stream, or finds that it began so."""
+        asked = wire.read(await wire.body_of(request, self.limits.body), api.New)
+        controller = _controller(asked)
+        await self.worker.call(partial(self.store.stream, name_in(request), controller))
+        return await self._shown(name_in(request))
 
-        asked = self._read(await self._body(request), api.New)
-        name = _name(request)
-        if (asked.preset is None) == (asked.toml is None):
-            raise Refusal(422, "a stream needs a preset or toml, one of them")
-        if asked.toml is not None:
-            controller = spec.from_toml(asked.toml)
-        elif asked.preset == "label_sets":
-            controller = presets.label_sets(asked.coverage)
-        else:
-            controller = presets.intervals(asked.coverage)
-        check_work(controller, "the service")
-        await self.worker.call(partial(self.store.stream, name, controller))
-        return await self.show(request)
+    async def change(self, request: Request) -> api.Summary:
+        """Changes a level, a step rule or bounds, forgets what was learnt of the model, renames.
 
-    async def change(self, request: Request) -> Response:
-        """Changes a level, a step rule or bounds, or forgets what was learnt of the model.
-
-        After a change the certificate begins a new segment.
+        After a change of what is held the certificate begins a new segment.
         """
-        asked, name = self._read(await self._body(request), api.Alteration), _name(request)
-        step = None
+        asked = wire.read(await wire.body_of(request, self.limits.body), api.Alteration)
+        name, step = name_in(request), None
         if asked.step is not None:
             options = {key: value for key, value in asked.step.items() if key != "part"}
             step = spec.make("steps", str(asked.step.get("part")), options)
         await self._known(name)
         options = {"level": asked.level, "bounds": asked.bounds, "step": step}
-        options |= {"risk": asked.risk, "reset": asked.reset}
-        await self.worker.call(lambda: self.store.stream(name).change(**options))
-        return await self.show(request)
+        if asked.reset or asked.name is None or any(v is not None for v in options.values()):
+            options |= {"risk": asked.risk, "reset": asked.reset}
+            await self.worker.call(lambda: self.store.stream(name).change(**options))
+        if asked.name is not None and asked.name != name:
+            await self.worker.call(partial(self.store.rename, name, asked.name))
+            name = asked.name
+        return await self._shown(name)
 
-    async def streams(self, request: Request) -> Response:
+    async def delete(self, request: Request) -> api.Deleted:
+        """Deletes a stream, its predictions and its alarms."""
+        name = name_in(request)
+        await self.worker.call(partial(self.store.delete, name))
+        return api.Deleted(name)
+
+    async def forget(self, request: Request) -> api.Forgotten:
+        """Deletes predictions that are closed; what was learnt of them stays."""
+        asked = wire.read(await wire.body_of(request, self.limits.body), api.Forget)
+        forget = partial(self.store.forget, name_in(request), asked.ids, before=asked.before)
+        return api.Forgotten(await self.worker.call(forget))
+
+    async def export(self, request: Request) -> Response:
+        """A stream as lines, from a connection of its own: it may take long."""
+        name = name_in(request)
+        await self._known(name)
+        file = SpooledTemporaryFile(self.limits.body)  # noqa: SIM115 - closed when all is sent
+
+        def write() -> None:
+            with self.opened() as store:
+                file.writelines(store.lines([name]))
+            file.seek(0)
+
+        def content() -> Iterator[bytes]:
+            with file:
+                while chunk := file.read(1 << 18):
+                    yield chunk
+
+        await asyncio.get_running_loop().run_in_executor(None, write)
+        return StreamingResponse(content(), 200, _HEADERS, wire.LINES.decode())
+
+    async def take_in(self, request: Request) -> api.Summary:
+        """Takes in a stream that was exported, under the name in the path."""
+        name = name_in(request)
+        with SpooledTemporaryFile(self.limits.body) as file:
+            async for chunk in wire.chunks_of(request, self.limits.imported):
+                file.write(chunk)
+            file.seek(0)
+            await self.worker.call(lambda: self.store.import_streams(file, name))
+        return await self._shown(name)
+
+    async def streams(self, request: Request) -> list[api.Summary]:
         """Streams by trouble; `search` is a part of the name."""
-        search, limit = request.query_params.get("search", "").lower(), self._whole(request)
+        search = request.query_params.get("search", "").lower()
+        limit = wire.whole_in(request, "limit", 100, 1, 10_000)
+        offset = wire.whole_in(request, "offset", 0, 0)
         rows = await self._look(self._rows)
-        return _Json(_encode([row for row in rows if search in row["name"].lower()][:limit]))
+        fits = [row for row in rows if search in row["name"].lower()]
+        return msgspec.convert(fits[offset : offset + limit], list[api.Summary])
 
-    async def show(self, request: Request) -> Response:
+    async def show(self, request: Request) -> api.Summary:
         """How one stream does, with the summary that a person reads."""
-        name = _name(request)
+        return await self._shown(name_in(request))
+
+    async def _shown(self, name: str) -> api.Summary:
         row = await self._known(name)
         stream = await self._look(self.reader.read, name)
-        text = spec.to_toml(stream.controller)
         summary = await self._look(self.reader.summary, name)
-        told = {"text": str(summary), **summary.as_dict()}
-        return _Json(_encode({**row, "controller": text, "summary": told}))
+        row["controller"] = spec.to_toml(stream.controller)
+        row["summary"] = {"text": str(summary), **summary.as_dict()}
+        return msgspec.convert(row, api.Summary)
 
-    async def certificate(self, request: Request) -> Response:
+    async def certificate(self, request: Request) -> api.Certificate:
         """What is guaranteed of a stream."""
-        certificate = (await self._look(self.reader.read, _name(request))).certificate()
-        return _Json(_encode({"text": str(certificate), **certificate.as_dict()}))
+        certificate = (await self._look(self.reader.read, name_in(request))).certificate()
+        return api.Certificate(str(certificate), **certificate.as_dict())
 
-    async def history(self, request: Request) -> Response:
+    async def history(self, request: Request) -> list[api.Past]:
         """Predictions of a stream, each with what became of it."""
-        name, limit = _name(request), self._whole(request)
-        after = self._whole(request, "after", -1, -1)
+        name, limit = name_in(request), wire.whole_in(request, "limit", 100, 1, 10_000)
+        after = wire.whole_in(request, "after", -1, -1)
         row = await self._known(name)
         if after < 0:
             after = row["predictions"] - limit - 1
         rows = await self._look(lambda: list(self.reader.history(name, after, limit)))
-        return _Json(_encode(rows))
+        return [api.Past(**past) for past in rows]
 
-    async def alarms(self, request: Request) -> Response:
+    async def alarms(self, request: Request) -> list[api.Alarm]:
         """The last alarms, the newest first."""
-        return _Json(_encode(await self._look(self.reader.alarms, self._whole(request))))
+        most = wire.whole_in(request, "limit", 100, 1, 10_000)
+        return [api.Alarm(**alarm) for alarm in await self._look(self.reader.alarms, most)]
 
     async def live(self, request: Request) -> Response:
         """Events of a stream as they come, as server-sent events."""
-        name = _name(request)
+        name = name_in(request)
         await self._known(name)
-        if self.followers >= self.limits.pages:
-            raise Refusal(429, f"{self.followers} pages look on, as many as may")
-        told: Any = iter(()) if request.method == "HEAD" else self._follow(name)
-        return StreamingResponse(told, 200, _HEADERS, "text/event-stream")
-
-    async def _follow(self, name: str) -> AsyncIterator[bytes]:
-        queue: asyncio.Queue[bytes] = asyncio.Queue(_SHARED)
-        self.pages.setdefault(name, set()).add(queue)
-        self.followers += 1
-        try:
-            yield b": begins\n\n"
-            quiet = 0
-            while not self.stopping():
-                try:
-                    yield b"data: " + await asyncio.wait_for(queue.get(), 1.0) + b"\n\n"
-                    quiet = 0
-                except TimeoutError:
-                    quiet += 1
-                    if quiet % 15 == 0:
-                        yield b": quiet\n\n"
-        finally:
-            self.followers -= 1
-            self.pages[name].discard(queue)
-            if not self.pages[name]:
-                del self.pages[name]
+        if request.method == "HEAD":
+            return StreamingResponse(iter(()), 200, _HEADERS, "text/event-stream")
+        if self.followers >= self.limits.pages:  # nothing is awaited until its place is taken
+            raise refusal(429, f"{self.followers} pages look on, as many as may")
+        return _Page(self, name)
 
     # The service itself
 
-    async def health(self, _: Request) -> Response:
+    async def health(self, _: Request) -> api.Health:
         """It answers, so it is up."""
-        return _Json(_encode(api.Health("ok")))
+        return api.Health("ok")
 
     async def ready(self, _: Request) -> Response:
         """Whether events can be taken in now, as far as the last seconds tell."""
@@ -427,12 +397,12 @@ class Service:
             status = "no database"
         if time.monotonic() < self.worker.failed + _FAILED:
             status = "no database"
-        return _Json(_encode(api.Health(status)), status=200 if status == "ok" else 503)
+        return Json(encoded(api.Health(status)), status=200 if status == "ok" else 503)
 
     async def scrape(self, _: Request) -> Response:
         """Metrics in the words of Prometheus."""
         text = await self._look(self.metrics.text)
-        return _Json(text, b"text/plain; version=0.0.4; charset=utf-8")
+        return Json(text, b"text/plain; version=0.0.4; charset=utf-8")
 
     def _rows(self, name: str | None = None) -> list[dict[str, Any]]:
         """An overview of every stream or one, those in trouble first.
@@ -445,6 +415,7 @@ class Service:
         began, rows = time.thread_time(), []
         for other, row in self.reader.overviews(name).items():
             del row["recent"], row["known"]
+            row["labels"] = int(row["labels"])
             rows.append({"name": other, **row, "trouble": trouble(row)})
         rows.sort(key=lambda row: (-row["trouble"], row["name"]))
         took = time.thread_time() - began
@@ -465,45 +436,65 @@ class Service:
         return await loop.run_in_executor(self._threads, function, *values)
 
     async def _fixed(self, content: bytes, _: Request) -> Response:
-        return _Json(content)
+        return Json(content)
 
     async def _file(self, path: Path, _: Request) -> Response:
         return FileResponse(path, headers=_HEADERS)
 
-    # What comes in
 
-    async def _body(self, request: Request) -> bytes:
-        left, chunks, more = self.limits.body, [], True
-        while more:
-            message = await request.receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnect
-            chunks.append(message.get("body", b""))
-            more = message.get("more_body", False)
-            left -= len(chunks[-1])
-            if left < 0:
-                raise Refusal(413, f"a body may have {self.limits.body:,} bytes")
-        return b"".join(chunks)
+class _Place:
+    """What is at a path, for the router; {} is nothing."""
 
-    def _read(self, body: bytes, kind: Any) -> Any:
+    def __init__(self, service: Service, methods: _Methods) -> None:
+        self.service = service
+        self.methods = {"HEAD": methods["GET"], **methods} if "GET" in methods else methods
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        response = await self.service.answer(Request(scope, receive), self.methods)
+        await response(scope, receive, send)
+
+
+def _chosen(request: Request, methods: _Methods) -> tuple[Operation, _Answering]:
+    if not methods:
+        raise refusal(404, "there is nothing at this path: see /openapi.json")
+    if request.method not in methods:
+        allowed = ", ".join(methods)
+        raise HTTPException(405, f"this path knows {allowed}", {"allow": allowed})
+    return methods[request.method]
+
+
+class _Page(StreamingResponse):
+    """A page that looks on: it has its place from the moment it is made until it goes."""
+
+    def __init__(self, service: Service, name: str) -> None:
+        super().__init__(self._events(), 200, _HEADERS, "text/event-stream")
+        self.service, self.name = service, name
+        self.queue: asyncio.Queue[bytes] = asyncio.Queue(_SHARED)
+        service.pages.setdefault(name, set()).add(self.queue)
+        service.followers += 1
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Sends events until the page goes."""
+        service, pages = self.service, self.service.pages[self.name]
         try:
-            return msgspec.json.decode(body, type=kind)
-        except msgspec.ValidationError as error:
-            raise Refusal(422, f"the body does not fit: {error}") from None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Refusal(400, f"not JSON: {error}") from None
+            await super().__call__(scope, receive, send)
+        finally:
+            service.followers -= 1
+            pages.discard(self.queue)
+            if not pages:
+                service.pages.pop(self.name, None)
 
-    def _whole(
-        self, request: Request, name: str = "limit", usual: int = 100, least: int = 1
-    ) -> int:
-        text = request.query_params.get(name, str(usual))
-        try:
-            value = int(text) if len(text) < 19 else -2
-        except ValueError:
-            value = least - 1
-        if value < least or (name == "limit" and value > 10_000):
-            raise Refusal(422, f"{name} must be a whole number from {least}, got {text[:50]!r}")
-        return value
+    async def _events(self) -> AsyncIterator[bytes]:
+        yield b": begins\n\n"
+        quiet = 0
+        while not self.service.stopping():
+            try:
+                yield b"data: " + await asyncio.wait_for(self.queue.get(), 1.0) + b"\n\n"
+                quiet = 0
+            except TimeoutError:
+                quiet += 1
+                if quiet % 15 == 0:
+                    yield b": quiet\n\n"
 
 
 def serve(
@@ -513,7 +504,7 @@ def serve(
 
     `began` is called with the port once it is open; port 0 takes a free one.
     """
-    if not service.tokens and not _loopback(f"{host}:0"):
+    if not service.tokens and not wire.is_loopback(f"{host}:0"):
         raise InputError(
             f"without tokens the service answers on this machine only, got --host {host}: give "
             "--tokens FILE or SETPOINT_TOKENS"
@@ -537,61 +528,40 @@ def serve(
     server.run([listener])
 
 
-class _Json(Response):
-    """A response whose content is bytes already, with the headers of every response."""
+def _controller(asked: api.New) -> Controller:
+    """What a new stream is to hold."""
+    from setpoint.jobs.job import check_work  # not at the start: it brings much along
 
-    def __init__(
-        self, content: bytes, kind: bytes = _JSON, status: int = 200,
-        headers: dict[str, str] | None = None,
-    ) -> None:  # fmt: skip
-        self.status_code, self.body, self.background = status, content, None
-        self.raw_headers = [
-            (b"content-length", b"%d" % len(content)), (b"content-type", kind), *_PLAIN_HEADERS,
-        ]  # fmt: skip
-        if headers:
-            self.raw_headers += [(name.encode(), value.encode()) for name, value in headers.items()]
-
-
-def _problem(
-    status: int, detail: str, kind: str, headers: dict[str, str] | None = None
-) -> Response:
-    problem = api.Problem(f"urn:setpoint:{kind}", kind, status, detail)
-    headers = dict(headers or {})
-    if status == 401:
-        headers["www-authenticate"] = "Bearer"
-    elif status in (429, 503):
-        headers["retry-after"] = "1"
-    return _Json(_encode(problem), b"application/problem+json", status, headers)
-
-
-def _name(request: Request) -> str:
-    return _decoded(request.scope["path_params"]["name"])
+    if (asked.preset is None) == (asked.toml is None):
+        raise refusal(422, "a stream needs a preset or toml, one of them")
+    if asked.preset != "intervals" and (asked.support is not None or asked.period is not None):
+        raise refusal(422, "support and period go with the preset intervals; toml has its own")
+    if asked.toml is not None:
+        controller = spec.from_toml(asked.toml)
+    elif asked.preset == "label_sets":
+        controller = presets.label_sets(asked.coverage)
+    else:
+        support: Any = "learnt"
+        if asked.support is not None:
+            low, high = asked.support
+            support = -inf if low is None else low, inf if high is None else high
+        controller = presets.intervals(asked.coverage, support=support, period=asked.period)
+    check_work(controller, "the service")
+    stage = controller.correction
+    if isinstance(stage, Correction) and stage.annex > _NUMBERS:
+        raise InputError(
+            f"the service keeps {_NUMBERS:,} numbers of a season, got {stage.annex:,}: use a "
+            "shorter period, or setpoint.Stream in Python"
+        )
+    return controller
 
 
-@lru_cache(10_000)
-def _decoded(name: str) -> str:
-    try:
-        return name_of(unquote(name, errors="strict"))
-    except UnicodeDecodeError:
-        raise Refusal(400, "the name of a stream must be text in UTF-8") from None
-
-
-def _named(one: Any) -> Any:
-    """An event that names its stream, or why it cannot be taken in."""
-    if isinstance(one, dict) and one.get("stream") in (None, ""):
-        return Unread("an event must name its stream here")
+def _named(one: Any, name: str) -> Any:
+    """An event whose stream is known, or why it cannot be taken in."""
+    if not isinstance(one, dict):
+        return one
+    if not name and one.get("stream") in (None, ""):
+        return Unread("an event must name its stream here", one)
+    if name and one.get("stream", name) != name:
+        return Unread(f"an event here must be of {quoted(name)}: use /v1/events", one)
     return one
-
-
-def _status(kind: type[Exception]) -> int:
-    return next((_STATUS[base] for base in kind.__mro__ if base in _STATUS), 500)
-
-
-@lru_cache
-def _loopback(host: str) -> bool:
-    """Whether a Host header names this machine by itself."""
-    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-    try:
-        return name == "localhost" or ip_address(name.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -210,7 +210,7 @@ async function watch(name) {
 
 function turn() {
   if (follow) follow.abort();
-  open = decodeURIComponent(location.hash.slice(1)) || null;
+  try { open = decodeURIComponent(location.hash.slice(1)) || null; } catch { open = null; }
   $("list").hidden = open !== null;
   $("stream").hidden = open === null;
   if (open !== null) watch(open);

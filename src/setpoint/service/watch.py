@@ -1,31 +1,26 @@
-"""What others see of the service: metrics for Prometheus, trouble, and alarms to webhooks."""
+"""What others see of the service: metrics, trouble, alarms to webhooks, and its log."""
 
 import asyncio
 import hmac
 import json
 import logging
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from hashlib import sha256
-from itertools import accumulate
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, generate_latest
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from setpoint._check import choice
 from setpoint.errors import InputError
 from setpoint.service.work import Worker
 from setpoint.store import Store
 
-__all__ = ["Metrics", "Webhooks", "check_addresses", "trouble"]
+__all__ = ["Metrics", "Webhooks", "check_addresses", "log_lines", "trouble"]
 
-_log = logging.getLogger("setpoint")
+_log = logging.getLogger("setpoint.service")
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _OLD = 86_400.0  # nobody wants to be told of an alarm after so many seconds
 _STREAM = {  # of each stream: the name of a metric, what it says, and where it stands
@@ -78,30 +73,35 @@ class Metrics:
         self.rows, self.most = rows, most
         self.worker: Worker | None = None
         self.registry = CollectorRegistry()
-        self._took: dict[str, list[float]] = {}  # how many in each bucket, then their sum
+        self._took = Histogram(
+            "setpoint_request_seconds", "How long requests took", ["operation"],
+            registry=self.registry, buckets=_BUCKETS,
+        )  # fmt: skip
+        self._answered = Counter(
+            "setpoint_answers", "Answers by their status", ["operation", "status"],
+            registry=self.registry,
+        )  # fmt: skip
         self._refused = Counter(
             "setpoint_events_refused", "Events answered by an error", registry=self.registry
         )
-        self._answered: dict[tuple[str, int], int] = {}
         self.registry.register(self)
 
-    def took(self, operation: str, seconds: float) -> None:
-        """Notes how long a request took."""
-        counts = self._took.get(operation)
-        if counts is None:
-            counts = self._took[operation] = [0] * (len(_BUCKETS) + 2)
-        counts[bisect_left(_BUCKETS, seconds)] += 1
-        counts[-1] += seconds
+    def begin(self, operation: str) -> None:
+        """Lets the series of an operation begin at 0, so that its first fault is an increase."""
+        for status in (429, 500, 503):
+            self._answered.labels(operation, status)
+
+    def answered(self, operation: str, status: int, seconds: float | None) -> None:
+        """Notes an answer by its status, and how long it took where it was no refusal."""
+        _child(self._answered, operation, status).inc()
+        if seconds is not None:
+            _child(self._took, operation).observe(seconds)
 
     def count(self, answers: Iterable[dict[str, Any]]) -> None:
         """Notes which events were refused."""
         for answer in answers:
             if "error" in answer:
                 self._refused.inc()
-
-    def answered(self, operation: str, status: int, count: int = 1) -> None:
-        """Notes an answer by its status; a count of 0 lets its series begin there."""
-        self._answered[operation, status] = self._answered.get((operation, status), 0) + count
 
     def text(self) -> bytes:
         """Everything, in the words of Prometheus."""
@@ -113,19 +113,6 @@ class Metrics:
 
     def collect(self) -> Iterator[Metric]:
         """The metrics of now; the registry asks for them."""
-        took = HistogramMetricFamily(
-            "setpoint_request_seconds", "How long requests took", labels=["operation"]
-        )
-        for operation, (*counts, total) in list(self._took.items()):
-            ends = [*map(str, _BUCKETS), "+Inf"]
-            took.add_metric([operation], list(zip(ends, accumulate(counts), strict=True)), total)
-        yield took
-        answers = CounterMetricFamily(
-            "setpoint_answers", "Answers by their status", labels=["operation", "status"]
-        )
-        for (operation, status), count in list(self._answered.items()):
-            answers.add_metric([operation, str(status)], count)
-        yield answers
         worker = self.worker
         if worker is not None:
             yield CounterMetricFamily("setpoint_events", "Events taken in", worker.events)
@@ -140,6 +127,12 @@ class Metrics:
         alarmed = sum(bool(row["alarm"]) for row in rows)
         yield GaugeMetricFamily("setpoint_streams_alarmed", "Streams in an alarm", alarmed)
         yield from _of_streams(rows[: self.most])
+
+
+@lru_cache(10_000)
+def _child(metric: Any, *labels: Any) -> Any:
+    """A series of a metric: looking one up takes longer than counting."""
+    return metric.labels(*labels)
 
 
 def _of_streams(rows: list[dict[str, Any]]) -> Iterator[Metric]:
@@ -181,6 +174,34 @@ def _of_streams(rows: list[dict[str, Any]]) -> Iterator[Metric]:
                 if value is not None:
                     family.add_metric([row["name"], str(risk)], value)
         yield family
+
+
+class _Lines(logging.Formatter):
+    """The log as lines of JSON: what happened, and the fields that came with it."""
+
+    _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        said = {
+            "at": record.created, "level": record.levelname.lower(), "logger": record.name,
+            "message": record.getMessage(),
+        }  # fmt: skip
+        fields = vars(record).items()
+        said |= {name: value for name, value in fields if name not in self._USUAL}
+        if record.exc_info:
+            said["trace"] = self.formatException(record.exc_info)
+        return json.dumps(said, default=str)
+
+
+def log_lines(level: str) -> None:
+    """Writes the log of the service to standard error, as lines of JSON, from a level on."""
+    choice(level, "log", ("debug", "info", "warning", "error"))
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines())
+    log = logging.getLogger("setpoint")
+    log.handlers, log.propagate = [handler], False
+    log.setLevel(level.upper())
 
 
 def check_addresses(addresses: list[str]) -> None:
@@ -270,7 +291,10 @@ class Webhooks:
         try:
             response = await client.post(address, content=body, headers=headers)
         except Exception as error:  # whatever it is, the other addresses go on
-            _log.warning("alarm %d could not be told: %s", alarm["number"], type(error).__name__)
+            _log.warning(
+                "alarm %d could not be told: %s", alarm["number"], type(error).__name__,
+                extra={"alarm": alarm["number"], "stream": alarm["stream"]},
+            )  # fmt: skip
             return False
         if response.is_success:
             return True
@@ -279,5 +303,6 @@ class Webhooks:
             "alarm %d was answered with status %d by %s and is %s",
             alarm["number"], response.status_code, response.url.host,
             "not told there again" if lasting else "told again later",
+            extra={"alarm": alarm["number"], "stream": alarm["stream"]},
         )  # fmt: skip
         return bool(lasting)

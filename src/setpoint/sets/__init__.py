@@ -8,6 +8,7 @@ A family answers two questions, and they agree with each other:
 
 from setpoint.sets.family import (
     Arranges,
+    Classed,
     Columns,
     Draws,
     Family,
@@ -18,6 +19,7 @@ from setpoint.sets.family import (
     Pixels,
     Remembers,
     Scalar,
+    Selection,
     Shares,
     Shows,
     Supports,
@@ -31,9 +33,10 @@ from setpoint.sets.quantile_scale import QuantileScale
 from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, TwoSided
 
 __all__ = [
-    "Arranges", "Columns", "Cumulative", "Draws", "Family", "Forecasts", "Interval", "LabelSet",
-    "Levels", "Lower", "Measured", "Members", "Multilabel", "Multiplied", "Nested", "NeverEmpty",
+    "Arranges", "Classed", "Columns", "Cumulative", "Draws", "Family", "Forecasts", "Interval",
+    "LabelSet", "Levels", "Lower", "Measured", "Members", "Multilabel", "Multiplied", "Nested",
+    "NeverEmpty",
     "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels", "QuantileScale",
-    "Remembers", "Scalar", "Scale", "ScoreWindow", "Shares", "Shows", "SidedInterval",
-    "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",
+    "Remembers", "Scalar", "Scale", "ScoreWindow", "Selection", "Shares", "Shows",
+    "SidedInterval", "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",
 ]  # fmt: skip

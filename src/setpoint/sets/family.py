@@ -12,14 +12,15 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Taped       labels that a tape holds as numbers
     Measured    labels that are not one number
     Shows       sets of one class
+    Classed     critical values of −p by class, which a correction may recompute
     Columns     names for the numbers of a prediction
     Supports    the values y can take
 
-Of the sets themselves, losses of images ask for `Pixels`. Below the protocols is what families
-share: how they read numbers.
+Of the sets themselves, losses of images ask for `Pixels`, false negatives for `Selection`. Below
+the protocols is what families share: how they read numbers.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import nan
 from typing import Any, Protocol, runtime_checkable
 
@@ -29,12 +30,13 @@ import numpy.typing as npt
 from setpoint._check import number
 from setpoint.errors import LabelError, PredictionError
 from setpoint.parts import Capability
+from setpoint.predictions import Row
 
 __all__ = [
-    "Arranges", "Columns", "Draws", "Family", "Forecasts", "Measured", "Members",
-    "NeverEmpty", "Pixels", "Remembers", "Scalar", "ShareOfOne", "Shares", "Shows",
-    "Supports", "Taped", "by_name", "describe", "finite_label", "floats", "member_of",
-    "members_of", "names_of", "never_empty", "size_of", "whole_of",
+    "Arranges", "Classed", "Codes", "Columns", "Draws", "Family", "Forecasts", "Measured",
+    "Members", "NeverEmpty", "Pixels", "Remembers", "Scalar", "Selection", "ShareOfOne", "Shares",
+    "Shows", "Supports", "Taped", "by_name", "describe", "finite_label", "floats", "member_of",
+    "members_of", "named", "names_of", "never_empty", "size_of", "whole_of", "with_features",
 ]  # fmt: skip
 
 Floats = tuple[float, ...]
@@ -108,6 +110,19 @@ class Arranges(Protocol, metaclass=Capability):
     @property
     def forms(self) -> tuple[tuple[str, ...], ...]: ...
     def arranged(self, names: tuple[str, ...], columns: Any) -> tuple[Any, ...]: ...
+
+
+@runtime_checkable
+class Codes(Protocol, metaclass=Capability):
+    """A correction that takes features: their names, and the numbers of values in words.
+
+    `coded` has the number of each value of each feature that is no quantity.
+    """
+
+    @property
+    def features(self) -> tuple[str, ...]: ...
+    @property
+    def coded(self) -> Mapping[str, Mapping[Any, int]]: ...
 
 
 @runtime_checkable
@@ -218,6 +233,14 @@ class Shows(Protocol, metaclass=Capability):
 
 
 @runtime_checkable
+class Classed(Protocol, metaclass=Capability):
+    """A family of label sets whose critical values are −p, of several true labels or of one."""
+
+    @property
+    def several(self) -> bool: ...
+
+
+@runtime_checkable
 class Columns(Protocol, metaclass=Capability):
     """A family that names the numbers of a prediction; `None` if they have no names."""
 
@@ -239,6 +262,15 @@ class Pixels(Protocol, metaclass=Capability):
 
     def contains(self, y: Any) -> bool: ...
     def count(self, y: Any, region: Any = None) -> tuple[int, int]: ...
+
+
+@runtime_checkable
+class Selection(Protocol, metaclass=Capability):
+    """A shown set that is to hold several things: labels, or the pixels of an object.
+
+    `left_out(y)` is how many of them it does not hold, and how many there are."""
+
+    def left_out(self, y: Any) -> tuple[int, int]: ...
 
 
 # Reading numbers
@@ -273,6 +305,34 @@ def by_name(prediction: Any, names: tuple[str, ...], parts: tuple[Any, ...]) -> 
 def names_of(prediction: Any) -> set[Any]:
     """The names in a prediction that is a mapping or the row of a frame."""
     return set(prediction.keys()) if hasattr(prediction, "keys") else set()
+
+
+def named(prediction: Any, features: Mapping[str, Any]) -> dict[str, Any]:
+    """A prediction and the features of its row in one mapping, as stores keep it.
+
+    >>> named([10, 14], {"hour": 7})
+    {'lower': 10, 'upper': 14, 'hour': 7}
+    """
+    if not isinstance(features, Mapping):
+        raise PredictionError(f'features must be named, as in {{"hour": 7}}, got {features!r}')
+    if isinstance(prediction, Mapping):
+        parts = dict(prediction)
+    elif isinstance(prediction, Sequence) and not isinstance(prediction, str):
+        if len(prediction) != 2:
+            raise PredictionError(f"a prediction with features has two ends, got {prediction!r}")
+        parts = dict(zip(("lower", "upper"), prediction, strict=True))
+    else:
+        parts = {"point": prediction}
+    if twice := parts.keys() & features.keys():
+        raise PredictionError(f"a feature must not be called {sorted(twice)[0]!r}")
+    return {**parts, **features}
+
+
+def with_features(prediction: Any, features: Any) -> Row:
+    """A prediction with the features of its row."""
+    if type(prediction) is not Row:
+        return Row(prediction, features=features)
+    return Row(prediction.prediction, prediction.phase, features)
 
 
 def describe(prediction: Any) -> str:

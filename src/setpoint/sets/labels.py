@@ -23,7 +23,7 @@ from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.predictions import Probabilities
 from setpoint.sets.family import ShareOfOne, floats
 
-__all__ = ["Cumulative", "LabelSet", "Multilabel", "Threshold"]
+__all__ = ["Cumulative", "LabelSet", "Multilabel", "Threshold", "place_of"]
 
 Array = npt.NDArray[np.float64]
 Names = dict[Any, int]
@@ -37,9 +37,9 @@ _LEAST = -1.0
 """The least λ of label families."""
 
 
-def _critical(scores: Scores, label: Any) -> float:
-    """The critical value of one label."""
-    values, names, unnamed = scores[0], scores[1], scores[2]
+def place_of(scores: Scores, label: Any) -> int | None:
+    """The place of a label among the classes that a prediction names, if it is one of them."""
+    values, names = scores[0], scores[1]
     place: int | None
     if isinstance(label, _Place):
         if label.among != len(values):
@@ -47,16 +47,21 @@ def _critical(scores: Scores, label: Any) -> float:
                 f"an array of labels must have an entry for each of {len(values)} classes, got "
                 f"{label.among}"
             )
-        place = label
-    elif names is not None:
+        return int(label)
+    if names is not None:
         place = names.get(label)
-    elif isinstance(label, int) and label >= 0:
-        place = int(label) if label < len(values) else None
-    else:
-        raise LabelError(
-            f"without names for the classes a label must be a number from 0, got {label!r}"
-        )
-    return unnamed if place is None else float(values[place])
+        return place
+    if isinstance(label, int) and label >= 0:
+        return int(label) if label < len(values) else None
+    raise LabelError(
+        f"without names for the classes a label must be a number from 0, got {label!r}"
+    )
+
+
+def _critical(scores: Scores, label: Any) -> float:
+    """The critical value of one label."""
+    place = place_of(scores, label)
+    return scores[2] if place is None else float(scores[0][place])
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -87,6 +92,11 @@ class LabelSet:
         """How many of several labels are in the set."""
         scores, lam = self.scores, self.lam
         return sum([_critical(scores, label) <= lam for label in y])
+
+    def left_out(self, y: Any) -> tuple[int, int]:
+        """How many of y's labels, or of one label, are not in the set, and how many there are."""
+        labels = y if type(y) is tuple else (y,)
+        return len(labels) - self.hits(labels), len(labels)
 
     def names(self, label: Any) -> bool:
         """Whether the prediction names a label."""
@@ -193,19 +203,17 @@ class _Classes(ShareOfOne):
         return _taped_label(y, self.classes)
 
     def at(self, prediction: Scores, lam: float) -> LabelSet:
-        """The set at λ; one that is never empty is not smaller than at −1."""
-        return LabelSet(prediction, _LEAST if self.never_empty and lam < _LEAST else lam)
+        """The set at λ; one that is never empty is not smaller than where its first class is in."""
+        if self.never_empty and len(prediction[0]):
+            lam = max(lam, float(prediction[0].min()))
+        return LabelSet(prediction, lam)
 
     def critical(self, prediction: Scores, y: Any) -> float:
-        """The smallest λ whose set contains y."""
-        return _critical(prediction, y)
-
-    def _likeliest(self, values: Array) -> Array:
-        """The critical values, that of the likeliest class such that it is in every set."""
-        if self.never_empty and len(values):
-            first = int(values.argmin())
-            values[first] = min(values[first], _LEAST)
-        return values
+        """The smallest λ whose set contains y; −1 or less if every set does."""
+        value = _critical(prediction, y)
+        if self.never_empty and len(prediction[0]) and value <= float(prediction[0].min()):
+            return min(value, _LEAST)
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +247,12 @@ class Threshold(_Classes):
 
     classes: tuple[Any, ...] | None = None
 
+    several = False
+
     def read(self, prediction: Any) -> Scores:
         """The critical value of every class, −p."""
         p, names, _ = _probabilities_of(prediction, self._places, None, sums_to_one=True)
-        return self._likeliest(np.negative(p, out=p)), names, 0.0
+        return np.negative(p, out=p), names, 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +366,6 @@ class Cumulative(_Classes):
         values = np.empty_like(before)
         # Open: a class is in only above the mass before it. With a chance it is in from there on.
         values[order] = before if u is not None else np.nextafter(before, inf)
-        values = self._likeliest(values)
         unnamed = nextafter(total - 1.0, inf)
         return (values, names, unnamed) if u is None else (values, names, unnamed, u)
 
@@ -398,10 +407,12 @@ class Multilabel(_Classes):
 
     classes: tuple[Any, ...] | None = None
 
+    several = True
+
     def read(self, prediction: Any) -> Scores:
         """The critical value of every label, −p."""
         p, names, _ = _probabilities_of(prediction, self._places, None, sums_to_one=False)
-        return self._likeliest(np.negative(p, out=p)), names, 0.0
+        return np.negative(p, out=p), names, 0.0
 
     def label(self, y: Any) -> tuple[Any, ...]:
         """The labels that are true, as a tuple."""
@@ -415,11 +426,11 @@ class Multilabel(_Classes):
 
     def critical(self, prediction: Scores, y: tuple[Any, ...]) -> float:
         """The smallest λ whose set contains every label of y."""
-        return max([_critical(prediction, label) for label in y], default=-float_info.max)
+        return max(self.criticals(prediction, y), default=-float_info.max)
 
     def criticals(self, prediction: Scores, y: tuple[Any, ...]) -> list[float]:
         """The smallest λ for each label of y."""
-        return [_critical(prediction, label) for label in y]
+        return [_Classes.critical(self, prediction, label) for label in y]
 
 
 # Reading probabilities and labels

@@ -400,6 +400,8 @@ class PixelSet:
         index = (Whole() if region is None else region).index(self.shape)
         return tally(chosen(y if valid is None else y & valid, index), chosen(self.mask, index))
 
+    left_out = count
+
     @property
     def size(self) -> int:
         """How many pixels are in the set."""
@@ -420,8 +422,9 @@ class PixelThreshold(ShareOfOne):
 
     It takes the scores of a segmentation, numbers in [0, 1], or a pair (scores, valid); numpy
     arrays or torch tensors. y is a boolean mask, an array of 0 and 1 with NaN where there is
-    nothing to judge, or a pair (mask, valid). `losses.ImageMiscoverage` is the share of the
-    object's pixels that are left out; a frame without the object has nothing to judge.
+    nothing to judge, or a pair (mask, valid). `losses.FalseNegatives` is the share of the object's
+    pixels that are left out, `losses.ImageMiscoverage(region)` that of a region; a frame without
+    the object has nothing to judge.
 
     Parameters
     ----------

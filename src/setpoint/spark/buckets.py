@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.groups import Pairs
 from setpoint.bulk.states import States
 from setpoint.controller import Controller
@@ -105,6 +106,8 @@ class Bucket:
         The keys, whole numbers or texts.
     vectors
         Their states, one row for each: see `bulk.layout`.
+    annexes
+        What else the corrections of some of them have learnt: see `bulk.annexes`.
     last
         The time of the last prediction of each.
     clock
@@ -121,6 +124,7 @@ class Bucket:
 
     keys: Array
     vectors: Array
+    annexes: Annexes
     last: Array
     clock: int
     waiting: Receipts
@@ -130,7 +134,15 @@ class Bucket:
 
     @classmethod
     def empty(
-        cls, size: int, members: int, risks: int, family: int, base: int, groups: int, own: int
+        cls,
+        size: int,
+        members: int,
+        risks: int,
+        family: int,
+        base: int,
+        annex: int,
+        groups: int,
+        own: int,
     ) -> "Bucket":
         """A bucket without keys; the arguments are how wide its rows are."""
         numbers, floats, ends = np.empty(0, np.int64), np.empty(0), np.empty((0, members))
@@ -142,24 +154,31 @@ class Bucket:
         ids = Ids(numbers, numbers, numbers, floats)
         grouped = Grouped(numbers, np.empty(0, f"S{NAME}"), np.empty((0, own)))
         least = int(np.iinfo(np.int64).min)
-        return cls(numbers, np.empty((0, size)), numbers, least, waiting, ids, ids, grouped)
+        annexes = Annexes(0, annex)
+        return cls(
+            numbers, np.empty((0, size)), annexes, numbers, least, waiting, ids, ids, grouped
+        )
 
     def states(self, controller: Controller) -> States:
         """The states of all keys, each made when it is asked for."""
         place, names, risks = self.groups
         pairs = Pairs(place, [name.decode() for name in names.tolist()], risks, {})
-        return States(controller, self.keys.tolist(), self.vectors, pairs if len(place) else None)
+        groups = pairs if len(place) else None
+        return States(controller, self.keys.tolist(), self.vectors, self.annexes, groups)
 
     @property
     def _tables(self) -> tuple[Any, ...]:
         return self.waiting, self.early, self.closed, self.groups
 
     def blocks(self) -> Iterator[tuple[Array, Array]]:
-        """States, what waits, is early and is closed: rows by key, and where each key's end."""
+        """States, annexes, what waits, is early and is closed: by key, and where each key's end."""
         count = len(self.keys)
         vectors = np.ascontiguousarray(self.vectors).view(np.int64)
         numbers = np.hstack([vectors, self.last[:, None]])
         yield numbers.reshape(-1), numbers.shape[1] * np.arange(count + 1)
+        has = self.annexes.slots >= 0
+        pool = self.annexes.pool[self.annexes.slots[has]]
+        yield pool.reshape(-1), np.append(0, np.cumsum(pool.shape[1] * has))
         for table in self._tables:
             rows = taken(table, np.argsort(table.place, kind="stable"))
             records = np.empty(len(rows.place), record(table))
@@ -167,10 +186,16 @@ class Bucket:
                 records[name] = getattr(rows, name)
             yield records, np.append(0, np.cumsum(np.bincount(rows.place, minlength=count)))
 
-    def joined(self, keys: Array, clock: int, states: Sequence[bytes], *tables: Any) -> "Bucket":
+    def joined(
+        self, keys: Array, clock: int, states: Sequence[bytes], annexes: Sequence[bytes],
+        *tables: Any,
+    ) -> "Bucket":  # fmt: skip
         """The bucket with other keys, of which `blocks` gave the bytes."""
         numbers = np.frombuffer(b"".join(states), np.int64).reshape(len(keys), -1)
         vectors = np.ascontiguousarray(numbers[:, :-1]).view(np.float64)
+        added = Annexes(len(keys), self.annexes.pool.shape[1])
+        for row, block in enumerate(annexes):
+            added.put(row, np.frombuffer(block, np.float64).tolist())
         both: list[Any] = []
         for table, blocks in zip(self._tables, tables, strict=True):
             records = np.frombuffer(b"".join(blocks), record(table))
@@ -181,7 +206,8 @@ class Bucket:
         stored = self.keys if len(self.keys) else self.keys.astype(keys.dtype)
         return Bucket(
             np.append(stored, keys), np.vstack([self.vectors, vectors]),
-            np.append(self.last, numbers[:, -1]), max(self.clock, clock), *both,
+            self.annexes.joined(added), np.append(self.last, numbers[:, -1]),
+            max(self.clock, clock), *both,
         )  # fmt: skip
 
     def without(self, gone: Array) -> "Bucket":
@@ -197,8 +223,8 @@ class Bucket:
             return part._replace(place=place[part.place])
 
         return Bucket(
-            self.keys[keep], self.vectors[keep], self.last[keep], self.clock,
-            *map(moved, self._tables),
+            self.keys[keep], self.vectors[keep], self.annexes.taken(np.flatnonzero(keep)),
+            self.last[keep], self.clock, *map(moved, self._tables),
         )  # fmt: skip
 
 
@@ -210,6 +236,9 @@ def pack(bucket: Bucket, header: Mapping[str, Any]) -> bytes:
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         parts = {"words": np.frombuffer(b"".join(words), np.uint8), "lengths": lengths}
     parts |= {"last": bucket.last, **_folded(bucket)}
+    if bucket.annexes.used[0]:
+        parts |= {"slots": bucket.annexes.slots}
+        parts |= {"annexes": bucket.annexes.pool[: bucket.annexes.used[0]]}
     for name in ("waiting", "early", "closed", "groups"):
         table = getattr(bucket, name)
         if len(table.place):
@@ -278,8 +307,13 @@ def unpack(blob: bytes, empty: Bucket) -> tuple[Bucket, dict[str, Any]]:
 
     try:
         keys = arrays["keys"] if "keys" in arrays else _texts(arrays["words"], arrays["lengths"])
+        annexes = Annexes(len(keys), empty.annexes.pool.shape[1])
+        if "slots" in arrays:
+            annexes = Annexes.restored(
+                arrays["annexes"], arrays["slots"], len(keys), annexes.pool.shape[1]
+            )
         bucket = Bucket(
-            keys, _unfolded(arrays, len(keys)), arrays["last"], header["clock"],
+            keys, _unfolded(arrays, len(keys)), annexes, arrays["last"], header["clock"],
             table("waiting", empty.waiting), table("early", empty.early),
             table("closed", empty.closed), table("groups", empty.groups),
         )  # fmt: skip

@@ -19,8 +19,10 @@ from setpoint.bulk.replay import levels_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.spark.work import STATUSES, form_of
+from setpoint.tape import Columns
+from setpoint.tape.columns import several
 
-__all__ = ["KEY_TABLE", "Columns", "Rows", "binaries", "grouped"]
+__all__ = ["KEY_TABLE", "Rows", "binaries", "grouped"]
 
 Array = np.ndarray[Any, Any]
 Frame = Any
@@ -39,54 +41,6 @@ KEY_TABLE = (
 _NTZ = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 _PIECE = 2**24
 """How many bytes of rows are packed at once."""
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Which column of a data frame is what.
-
-    Parameters
-    ----------
-    key
-        The column, or columns, that say which series a row belongs to.
-    time
-        When it was: a timestamp, a date or a whole number. Rows run in its order.
-    y
-        The labels. Null or NaN says that there is none.
-    lower, upper, point, spread
-        The prediction, as in `jobs.Columns`; `spread` has a centre and two spreads around it.
-    phase
-        The phase, for families with a season.
-    id
-        Which prediction of its key a row of a stream is about. With it labels may come apart from
-        their predictions: a row without prediction is a label, one without y waits for it, and one
-        without either says that no label will come.
-    groups
-        Columns that say which groups a row belongs to, in each of which the risks of its key are
-        held too: 8 in the column hour is the group "hour=8", true in the column rain the group
-        "rain", and null none.
-    known
-        When each label of a table became known. A row of a backtest then comes back twice: when
-        its set was shown, and when its label answered. Null says after the last row. Without
-        it a label is known before the next row.
-    """
-
-    key: str | Sequence[str]
-    time: str
-    y: str
-    lower: str | None = None
-    upper: str | None = None
-    point: str | None = None
-    spread: Sequence[str] = ()
-    phase: str | None = None
-    id: str | None = None
-    known: str | None = None
-    groups: str | Sequence[str] = ()
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The columns of the key."""
-        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
 
 
 @dataclass(frozen=True)
@@ -112,19 +66,24 @@ class Rows:
         """The columns of a data frame; raises an error where one is not there or of no use."""
         if not isinstance(controller, Controller):
             raise InputError(f"calibration needs a Controller, got {controller!r}")
-        types, point = dict(df.dtypes), columns.point
+        types, point, time = dict(df.dtypes), columns.point, columns.time
         ends = {"lower": point or columns.lower, "upper": point or columns.upper}
         ends["phase"] = columns.phase
         given = {name: column for name, column in ends.items() if column is not None}
-        given |= dict(zip(("centre", "low", "high"), columns.spread, strict=False))
+        given |= dict(zip(("centre", "low", "high"), columns.prediction, strict=False))
+        given |= {name: name for name in columns.features}
         form = form_of(controller, given)
-        if set(given) != set(form) or (point and (columns.lower or columns.upper)):
+        if set(given) != set(form):
             raise InputError(f"give one kind of prediction, {', '.join(form)}, got {given}")
-        keys, time, y, id = columns.keys, columns.time, columns.y, columns.id
+        if columns.series is None or time is None:
+            raise InputError("keyed streams need the columns of the series and of the time")
+        keys, y, id = several(columns.series), columns.target, columns.id
         names = (*keys, time) if id is None else (*keys, time, id)
         if not keys or len({*names, y}) < len(names) + 1:
-            raise InputError(f"key, time, id and y must be different columns, got {(*names, y)}")
-        by = (columns.groups,) if isinstance(columns.groups, str) else tuple(columns.groups)
+            raise InputError(
+                f"series, time, id and target must be different columns, got {(*names, y)}"
+            )
+        by = columns.groups
         if len(set(by)) < len(by):
             raise InputError(f"groups must be different columns, got {by}")
         for name in (*names, y, *given.values(), *by):

@@ -13,10 +13,11 @@ from setpoint.bulk.fleet import Fleet
 from setpoint.controller import Controller, matching
 from setpoint.errors import InputError, StateError
 from setpoint.spark.buckets import header_of
-from setpoint.spark.rows import Columns, Rows, grouped
+from setpoint.spark.rows import Rows, grouped
 from setpoint.spark.work import NEVER, STATUSES, Work, check_header
 from setpoint.state import State
 from setpoint.stream import Stream
+from setpoint.tape import Columns
 
 __all__ = ["METRICS", "SETTINGS", "Processor", "calibrate_stream", "first_header", "state_rows"]
 
@@ -32,7 +33,7 @@ SETTINGS = {
 }
 """What a session needs before a query starts: RocksDB, and checkpoints of what changed."""
 
-_BLOCKS = ("state", "waiting", "early", "closed", "groups")
+_BLOCKS = ("state", "annex", "waiting", "early", "closed", "groups")
 
 
 def calibrate_stream(
@@ -209,7 +210,8 @@ def _initial(spark: Any, rows: Rows, work: Work, initial: Any) -> Frame:
         numbers = np.array(work.layout.pack(fitted), "<f8")
         block = numbers.tobytes() + NEVER.to_bytes(8, "little", signed=True)
         parts = key if isinstance(key, tuple) else (key,)
-        listed.append((*parts, NEVER, block, b"", b"", b"", work.group_block(fitted)))
+        annex = np.array(fitted.annex, "<f8").tobytes()
+        listed.append((*parts, NEVER, block, annex, b"", b"", b"", work.group_block(fitted)))
     names = "".join(f"`{name}` {kind}, " for name, kind in rows.key)
     frame = spark.createDataFrame(listed, names + schema)
     return frame.select(rows.code().alias("key"), "clock", *_BLOCKS)

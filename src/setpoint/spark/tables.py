@@ -16,10 +16,11 @@ from setpoint.bulk.tune import tune as tune_tape
 from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.metrics.usefulness import Streams, Usefulness, of_streams
-from setpoint.spark.rows import Columns, Rows
+from setpoint.spark.rows import Rows
 from setpoint.spark.state import key_schema, key_table, named
 from setpoint.spark.work import Work
-from setpoint.tape import Tape
+from setpoint.tape import Columns, Tape
+from setpoint.tape.columns import several
 
 __all__ = ["backtest", "sample", "tune", "usefulness", "verdict"]
 
@@ -105,8 +106,8 @@ def usefulness(
     table
         What `backtest` returned or a query wrote.
     columns
-        As in the call that made it; key, time and y are used. Rows are taken in the order in which
-        their sets were made.
+        As in the call that made it; series, time and target are used. Rows are taken in the
+        order in which their sets were made.
     confidence_level
         The coverage that was asked for.
     buckets
@@ -114,8 +115,9 @@ def usefulness(
     """
     from pyspark.sql import functions as fn
 
-    types, time, y = dict(table.dtypes), columns.time, columns.y
-    rows = Rows(tuple((n, types[n]) for n in columns.keys), (time, types[time]), y, None, (), 1)
+    types, time, y = dict(table.dtypes), str(columns.time), columns.target
+    keys = several(columns.series or ())
+    rows = Rows(tuple((n, types[n]) for n in keys), (time, types[time]), y, None, (), 1)
     judged = table.where(fn.col("covered").isNotNull())
     ends = [fn.col(name) for name in ("made", "lower", "upper")]
     plain = judged.select(rows.code().alias("key"), *ends, fn.col(f"`{y}`").alias("y"))
@@ -165,7 +167,7 @@ def sample(
     arrays = rows.columns({name: frame[name].to_numpy() for name in frame})
     prediction = {name: arrays[name] for name, _ in rows.prediction}
     return Tape.from_arrays(
-        prediction, arrays["y"], id=arrays["key"], time=arrays["time"],
+        prediction, arrays["y"], series=arrays["key"], time=arrays["time"],
         known=None if columns.known is None else frame["known"].to_numpy(),
         extras={"groups": _tuples(frame["groups"])} if rows.groups else None,
     )  # fmt: skip

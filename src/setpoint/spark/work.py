@@ -10,6 +10,7 @@ import numpy as np
 
 from setpoint import spec
 from setpoint._check import choice, whole
+from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.compile import loops
 from setpoint.bulk.groups import NO_GROUPS, Active, check_risks
 from setpoint.bulk.layout import COUNTS, EVERY_ROW, Layout, layout_of, params_of
@@ -19,7 +20,7 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.plan import TWO_SIDED, plan
 from setpoint.receipts import checked_groups
-from setpoint.sets.family import Arranges
+from setpoint.sets.family import Arranges, Codes
 from setpoint.spark.buckets import (
     NAME,
     Bucket,
@@ -133,8 +134,8 @@ class Work:
         """The bucket in some bytes, if it is of this work; None is an empty one."""
         layout = self.layout
         widths = (
-            layout.rules.members, len(layout.risks), layout.family, layout.base, self.groups,
-            len(layout.group_fields),
+            layout.rules.members, len(layout.risks), layout.family, layout.base, layout.annex,
+            self.groups, len(layout.group_fields),
         )  # fmt: skip
         empty = Bucket.empty(layout.size, *widths)
         if blob is None:
@@ -215,8 +216,10 @@ class _Batch:
         form = form_of(work.controller, columns)
         read = [np.asarray(columns[name], np.float64) for name in form]
         self.columns: tuple[Array, ...] = tuple(read)
-        if form != work.controller.reader.columns:
-            self.columns = work.controller.reader.arranged(form, read)
+        reader = work.controller.reader
+        known = reader.features if isinstance(reader, Codes) else ()
+        if form != reader.columns or known:
+            self.columns = reader.arranged(form, read)
         self.given, self.named = columns.get("id"), columns.get("groups")
         count = len(self.time)
         ids = np.zeros(count) if self.given is None else np.asarray(self.given)
@@ -227,7 +230,8 @@ class _Batch:
             raise InputError("late='accept' needs ids: without them an old row may count twice")
         self.asks = np.ones(count, bool)
         if self.given is not None:
-            self.asks = ~np.logical_and.reduce([np.isnan(column) for column in read])
+            ends = [column for name, column in zip(form, read, strict=True) if name not in known]
+            self.asks = ~np.logical_and.reduce([np.isnan(column) for column in ends])
         self.labelled = self.y == self.y
         self._check(columns["key"])
         self.place = self._places(columns["key"])
@@ -275,8 +279,11 @@ class _Batch:
             found[known] = pd.Index(stored).get_indexer(pd.Index(uniques[known]))
         new = found < 0
         found[new] = len(old.keys) + np.arange(new.sum())
-        self.keys, self.vectors = stored, old.vectors
+        self.keys, self.vectors, self.annexes = stored, old.vectors, old.annexes
         if new.any():
+            begun = Annexes(int(new.sum()), work.layout.annex)
+            begun.begin(work.layout.born(np.repeat(work._begin, new.sum(), axis=0)))
+            self.annexes = old.annexes.joined(begun)
             self.keys = np.concatenate([stored, uniques[new]])
             self.vectors = np.vstack([old.vectors, np.repeat(work._begin, new.sum(), axis=0)])
         self.last = np.append(old.last, np.full(new.sum(), NEVER))
@@ -446,9 +453,12 @@ class _Batch:
         params, stage = params_of(work.controller)
         run, vectors = loops(layout, len(events)), np.ascontiguousarray(self.vectors)
         if layout.base:
+            annexes = self.annexes
+            annexes.room(len(streams))
             run.correct(
-                stage, vectors, streams, bounds, events, rows, y, self.base, EVERY_ROW, self.reading
-            )
+                stage, vectors, streams, bounds, events, rows, y, self.base, EVERY_ROW,
+                self.reading, annexes.pool, annexes.slots, annexes.used,
+            )  # fmt: skip
             check_bases(self.reading[asked])
         else:
             self.reading[asked] = rows[asked]
@@ -537,7 +547,7 @@ class _Batch:
             self.leader, self.habit, self.reading, self.base, self.which, self.group_habit,
         )  # fmt: skip
         bucket = replace(
-            old, keys=self.keys, vectors=self.vectors, last=self.last,
+            old, keys=self.keys, vectors=self.vectors, annexes=self.annexes, last=self.last,
             clock=self.clock, waiting=taken(receipts, waits), groups=self.groups,
         )  # fmt: skip
         if self.given is not None and work.expire is not None:

@@ -109,10 +109,17 @@ def dropped(book: Memory, full: bool) -> Memory:
 
 
 def begun(params: Memory, theta: float, book: Memory) -> Memory:
-    """The book where a segment begins: what is guaranteed starts from V and the habit of now."""
+    """The book where a segment begins: what is guaranteed starts from V and the habit of now.
+
+    Where the account is beyond a limit that was lowered, the excess is a debt, paid back set by
+    set: the full set until it is paid would serve nobody.
+    """
     waiting, exposed, _, recent, mean, _, debt, habit, _, widest = book
     usual = max(waiting, mean, habit)
-    bound = max(theta + params[9] * exposed, _needed(params, usual))
+    kept = params[0] + params[1] * usual
+    if (theta - debt >= kept) & (params[7] == 0.0):
+        debt = theta - 0.75 * kept
+    bound = max(theta + params[9] * exposed, debt + _needed(params, usual))
     widest = widest if waiting > 0.0 else 0.0
     return waiting, exposed, 0.0, recent, mean, bound, debt, habit, bound, widest
 

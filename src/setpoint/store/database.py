@@ -1,55 +1,27 @@
-"""What a store asks of a database, the tables it keeps there, and SQLite as the database."""
+"""What a store asks of a database, and the tables that it keeps there."""
 
-import errno
-import json
-import os
-import sqlite3
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from setpoint.errors import StateError, TakenOver, WriteError
+from setpoint.errors import StateError, TakenOver
+from setpoint.store.migrations import MIGRATIONS, crc
 
-__all__ = ["FORMAT", "SCHEMA", "Change", "Database", "Notice", "Row", "SQLite", "Saved", "Tables"]
+__all__ = ["ROW", "Change", "Database", "Notice", "Part", "Row", "Saved", "Tables"]
 
-FORMAT = 1
-"""The format of the tables that this version reads and writes."""
-SCHEMA = """
-CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE streams (
-    key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, controller TEXT NOT NULL,
-    state TEXT NOT NULL, overview TEXT NOT NULL, predictions INTEGER NOT NULL,
-    epoch INTEGER NOT NULL
-);
-CREATE TABLE predictions (
-    stream INTEGER NOT NULL REFERENCES streams, number INTEGER NOT NULL, id TEXT NOT NULL,
-    receipt TEXT NOT NULL, made REAL NOT NULL,
-    y TEXT, loss TEXT, covered INTEGER, ended TEXT, closed REAL,
-    PRIMARY KEY (stream, number)
-) WITHOUT ROWID;
-CREATE UNIQUE INDEX ids ON predictions (stream, id);
-CREATE INDEX waiting ON predictions (stream, number) WHERE ended IS NULL;
-CREATE TABLE alarms (
-    key INTEGER PRIMARY KEY, stream TEXT NOT NULL, alarm TEXT NOT NULL, made REAL NOT NULL,
-    due REAL
-);
-CREATE INDEX untold ON alarms (due) WHERE due IS NOT NULL;
-"""
-"""The tables, in the words of SQLite."""
-
-_ROW = "number, id, receipt, made, y, loss, covered, ended, closed"
-_MADE = f"INSERT INTO predictions (stream, {_ROW}) VALUES ", ""
-_CLOSED = (
-    "UPDATE predictions SET y = v.column1, loss = v.column2, covered = v.column3, "
-    "ended = v.column4, closed = v.column5 FROM (VALUES ",
-    ") AS v WHERE stream = v.column6 AND number = v.column7",
-)
+ROW = "number, id, receipt, made, y, loss, covered, ended, closed"
+"""The columns of a prediction, as `Row` has them."""
 _FORGET = "DELETE FROM predictions WHERE stream = ? AND number <= ? AND ended IS NOT NULL"
-_ALARM = "INSERT INTO alarms (stream, alarm, made, due) VALUES (?, ?, ?, 0)"
-_NOTICE = "key, stream, alarm, made"
+_ALARM = "INSERT INTO alarms (stream, alarm, made, crc, due) VALUES (?, ?, ?, ?, ?)"
+_PART = (
+    "INSERT INTO parts (stream, name, number, numbers, crc) VALUES (?, ?, ?, ?, ?) "
+    "ON CONFLICT (stream, name, number) DO UPDATE SET numbers = excluded.numbers, "
+    "crc = excluded.crc"
+)
+_CLEAR = "DELETE FROM parts WHERE stream = ? AND name = ?"
+_KEY = "(SELECT key FROM streams WHERE name = ?)"
 
 
 class Row(NamedTuple):
@@ -79,35 +51,54 @@ class Notice(NamedTuple):
     made: float
 
 
+class Part(NamedTuple):
+    """A part of a large array of a state: its array, its place, and its numbers as text."""
+
+    name: str
+    number: int
+    numbers: str
+
+
 class Saved(NamedTuple):
-    """A stream as the database has it, with the predictions that wait, oldest first."""
+    """A stream as the database has it, with the predictions that wait, oldest first.
+
+    `first` is the controller that it began with.
+    """
 
     controller: str
+    first: str
     state: str
     overview: str
     predictions: int
     epoch: int
     waiting: list[Row]
+    parts: list[Part]
 
 
 class Change(NamedTuple):
     """What a batch did to one stream.
 
-    `epoch` is that of the owner, 0 if the stream is new; `controller` is "" where it stays.
-    Closed rows up to the number `forget` go. `alarms` are those that began, as JSON.
+    `epoch` is that of the owner, and with `new` the one that the stream begins with. `cleared` are
+    the arrays whose parts so far go, before `parts` are written. Closed rows up to the number
+    `forget` go. `alarms` are those that began, as JSON; nobody was told yet if they are `untold`.
     """
 
     name: str
     epoch: int
+    new: bool
     controller: str
     state: str
     overview: str
     predictions: int
-    made: Sequence[Row]
-    closed: Sequence[Row]
-    forget: int
-    alarms: Sequence[str]
     time: float
+    made: Sequence[Row] = ()
+    closed: Sequence[Row] = ()
+    forget: int = -1
+    parts: Sequence[Part] = ()
+    cleared: Sequence[str] = ()
+    alarms: Sequence[str] = ()
+    untold: bool = True
+    first: str = ""
 
 
 @runtime_checkable
@@ -116,14 +107,19 @@ class Database(Protocol):
 
     A batch is one transaction. `begin` opens it: the streams that it names are locked until it
     ends, and their epochs are given, those of streams that exist. `load` gives None if there is no
-    such stream; with a claim it raises the epoch. `commit` writes changes and ends the batch, all
-    or none; it raises `TakenOver` if the epoch of a stream is not the one of its change.
-    `rollback` ends it with nothing written.
+    such stream; with a claim it raises the epoch. `write` writes changes; it raises `TakenOver` if
+    the epoch of a stream is not the one of its change. `commit` does so and ends the batch, all or
+    none; `rollback` ends it with nothing written. Within `reading` all that is read is of one
+    moment.
 
     `find` gives the predictions under some ids, as far as they are known, `history` those after a
     number, `answered` the last ones that were answered, `overviews` the names and overviews of
-    all streams or one, `alarms` the last ones.
+    all streams or one, `alarms` the last ones of all or one.
     `take` lends alarms that were not told yet, for some seconds; `told` says that they were.
+
+    `rename` and `delete` say whether there was such a stream. `erase` deletes closed predictions,
+    all of them or those under some ids or closed before a time, and says how many. `wipe` deletes
+    everything in the present batch. `check` says what the database itself finds wrong.
     """
 
     def settings(self) -> dict[str, str]: ...
@@ -132,14 +128,21 @@ class Database(Protocol):
     def begin(self, names: Iterable[str]) -> dict[str, int]: ...
     def load(self, name: str, *, claim: bool) -> Saved | None: ...
     def find(self, name: str, ids: Iterable[str]) -> list[Row]: ...
+    def write(self, changes: Sequence[Change]) -> None: ...
     def commit(self, changes: Sequence[Change]) -> None: ...
     def rollback(self) -> None: ...
+    def reading(self) -> AbstractContextManager[None]: ...
     def history(self, name: str, after: int, most: int) -> list[Row]: ...
     def answered(self, name: str, most: int) -> list[Row]: ...
     def overviews(self, name: str | None = None) -> list[tuple[str, str]]: ...
-    def alarms(self, most: int) -> list[Notice]: ...
+    def alarms(self, most: int, name: str | None = None) -> list[Notice]: ...
     def take(self, now: float, seconds: float) -> list[Notice]: ...
     def told(self, keys: Iterable[int]) -> None: ...
+    def rename(self, name: str, to: str) -> bool: ...
+    def delete(self, name: str) -> bool: ...
+    def erase(self, name: str, ids: Sequence[str] | None, before: float | None) -> int: ...
+    def wipe(self) -> None: ...
+    def check(self) -> list[str]: ...
     def close(self) -> None: ...
 
 
@@ -153,7 +156,12 @@ class Tables(ABC):
     _BY_ID = " INDEXED BY ids"
 
     def __init__(self) -> None:
-        self._keys: dict[str, int] = {}
+        self._keys: dict[str, int] = {}  # of the streams of this batch
+
+    @property
+    @abstractmethod
+    def where(self) -> str:
+        """What the database is called in messages."""
 
     @abstractmethod
     def _ask(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -165,11 +173,11 @@ class Tables(ABC):
 
     @abstractmethod
     def _insert(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Writes new predictions: the key of the stream, then a row."""
+        """Writes new predictions: the key of the stream, a row, its checksum."""
 
     @abstractmethod
     def _close_rows(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Writes what became of predictions: y and what follows it, then stream and number."""
+        """Writes what became of predictions: y to closed, checksum, then stream and number."""
 
     @abstractmethod
     def _open(self, *, reads: bool = False) -> None:
@@ -192,12 +200,28 @@ class Tables(ABC):
         """A list as `_LISTED` reads it."""
 
     @abstractmethod
+    def _migrations(self) -> list[str]:
+        """The migrations that the database has had; none if it is empty."""
+
+    @abstractmethod
+    def _change(self, statements: str) -> None:
+        """Runs the statements of a migration in the words of this database."""
+
+    @abstractmethod
+    def check(self) -> list[str]:
+        """What the database itself finds wrong."""
+
+    @abstractmethod
     def close(self) -> None:
         """Lets the database go."""
 
     @contextmanager
     def _transaction(self, *, reads: bool = False) -> Iterator[None]:
+        """A transaction of its own, or the one that is open."""
         with self._said():
+            if self._inside():
+                yield
+                return
             self._open(reads=reads)
             try:
                 yield
@@ -206,14 +230,66 @@ class Tables(ABC):
                 self._end("ROLLBACK")
                 raise
 
+    def reading(self) -> AbstractContextManager[None]:
+        return self._transaction(reads=True)
+
+    def _migrate(self) -> None:
+        """Makes up for migrations that the database has not had, each in one transaction."""
+        for migration in MIGRATIONS:
+            if migration.name in self._known():
+                continue
+            with self._transaction():
+                if migration.name in self._known():  # another process was faster
+                    continue
+                self._change(migration.statements)
+                migration.compute(self._ask)
+                self._change("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, "
+                             "made REAL NOT NULL)")  # fmt: skip
+                had = [] if migration is MIGRATIONS[0] else [MIGRATIONS[0].name]
+                statement = "INSERT INTO migrations VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
+                self._each(statement, [(name, time.time()) for name in (*had, migration.name)])
+
+    def _known(self) -> list[str]:
+        had, known = self._migrations(), [migration.name for migration in MIGRATIONS]
+        if strange := [name for name in had if name not in known]:
+            raise StateError(
+                f"{self.where} was changed by a newer setpoint ({', '.join(strange)}): update "
+                "setpoint to read it"
+            )
+        return had
+
+    def _sound(self, check: int, what: str, *values: Any) -> None:
+        """Refuses a row whose checksum does not fit."""
+        if check != crc(*values):
+            raise StateError(
+                f"{self.where} is damaged: {what} does not fit its checksum; restore a backup "
+                "(setpoint store restore)"
+            )
+
+    def _rows(self, what: str, values: Sequence[Any]) -> list[Row]:
+        """Predictions, each with a checksum that fits."""
+        listed = []
+        for key, *row, check in self._ask(
+            f"SELECT stream, {ROW}, crc FROM predictions{what}", values
+        ):
+            self._sound(check, f"prediction {row[0]}", key, *row)
+            listed.append(Row._make(row))
+        return listed
+
     def settings(self) -> dict[str, str]:
         with self._transaction(reads=True):
-            return dict(self._ask("SELECT name, value FROM settings"))
+            rows = self._ask("SELECT name, value, crc FROM settings")
+            for name, value, check in rows:
+                self._sound(check, f"the setting {name}", name, value)
+            return {name: value for name, value, _ in rows}
 
     def set(self, settings: dict[str, str]) -> None:
         with self._transaction():
-            statement = "INSERT INTO settings VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value "
-            self._each(f"{statement}= excluded.value", list(settings.items()))
+            self._each(
+                "INSERT INTO settings (name, value, crc) VALUES (?, ?, ?) ON CONFLICT (name) "
+                "DO UPDATE SET value = excluded.value, crc = excluded.crc",
+                [(name, value, crc(name, value)) for name, value in settings.items()],
+            )
 
     def names(self) -> list[str]:
         with self._transaction(reads=True):
@@ -230,60 +306,72 @@ class Tables(ABC):
             except BaseException:
                 self._end("ROLLBACK")
                 raise
-        self._keys |= {name: key for name, key, _ in rows}
+        self._keys = {name: key for name, key, _ in rows}
         return {name: epoch for name, _, epoch in rows}
 
     def load(self, name: str, *, claim: bool) -> Saved | None:
-        if not self._inside():
-            with self._transaction(reads=not claim):
-                return self.load(name, claim=claim)
-        with self._said():
+        with self._transaction(reads=not claim):
             if claim:
                 self._ask("UPDATE streams SET epoch = epoch + 1 WHERE name = ? RETURNING 1", [name])
-            fields = "key, controller, state, overview, predictions, epoch"
+            fields = (
+                "key, crc, overview_crc, controller, first, state, overview, predictions, epoch"
+            )
             rows = self._ask(f"SELECT {fields} FROM streams WHERE name = ?", [name])
             if not rows:
                 return None
-            (key, *values), *_ = rows
+            (key, check, seen, controller, first, state, overview, predictions, epoch), *_ = rows
+            self._sound(check, f"the stream {name!r}", name, controller, state, predictions)
+            self._sound(seen, f"the stream {name!r}", name, overview)
             self._keys[name] = key
-            waiting = self._ask(
-                f"SELECT {_ROW} FROM predictions WHERE stream = ? AND ended IS NULL "
-                "ORDER BY number", [key],
-            )  # fmt: skip
-            return Saved._make((*values, list(map(Row._make, waiting))))
+            waiting = self._rows(" WHERE stream = ? AND ended IS NULL ORDER BY number", [key])
+            parts = []
+            fields = "name, number, numbers, crc"
+            for *part, check in self._ask(f"SELECT {fields} FROM parts WHERE stream = ?", [key]):
+                self._sound(check, f"a part of the stream {name!r}", key, *part)
+                parts.append(Part._make(part))
+            return Saved(controller, first, state, overview, predictions, epoch, waiting, parts)
 
     def find(self, name: str, ids: Iterable[str]) -> list[Row]:
         with self._said():
-            rows = self._ask(
-                f"SELECT {_ROW} FROM predictions{self._BY_ID} WHERE stream = ? AND id IN "
-                f"{self._LISTED}", [self._keys.get(name), self._list(ids)],
-            )  # fmt: skip
-            return list(map(Row._make, rows))
+            return self._rows(
+                f"{self._BY_ID} WHERE stream = ? AND id IN {self._LISTED}",
+                [self._keys.get(name), self._list(ids)],
+            )
 
-    def commit(self, changes: Sequence[Change]) -> None:
+    def write(self, changes: Sequence[Change]) -> None:
         made: list[Any] = []
         closed: list[Any] = []
-        work: dict[str, list[Any]] = {_FORGET: [], _ALARM: []}
+        work: dict[str, list[Any]] = {_FORGET: [], _CLEAR: [], _PART: [], _ALARM: []}
         with self._said():
-            try:
-                for change in sorted(changes):  # in one order everywhere, so that none waits twice
-                    self._keys[change.name] = key = self._own(change)
-                    made += [(key, *row) for row in change.made]
-                    closed += [(*row[4:], key, row.number) for row in change.closed]
-                    if change.forget >= 0:
-                        work[_FORGET].append((key, change.forget))
-                    work[_ALARM] += [(change.name, text, change.time) for text in change.alarms]
-                if made:
-                    self._insert(made)
-                if closed:
-                    self._close_rows(closed)
-                for statement, rows in work.items():
-                    if rows:
-                        self._each(statement, rows)
+            for change in sorted(changes):  # in one order everywhere, so that none waits twice
+                self._keys[change.name] = key = self._own(change)
+                made += [(key, *row, crc(key, *row)) for row in change.made]
+                closed += [(*row[4:], crc(key, *row), key, row.number) for row in change.closed]
+                if change.forget >= 0:
+                    work[_FORGET].append((key, change.forget))
+                work[_CLEAR] += [(key, array) for array in change.cleared]
+                work[_PART] += [(key, *part, crc(key, *part)) for part in change.parts]
+                due = 0 if change.untold else None
+                work[_ALARM] += [
+                    (key, text, change.time, crc(key, text, change.time), due)
+                    for text in change.alarms
+                ]
+            if made:
+                self._insert(made)
+            if closed:
+                self._close_rows(closed)
+            for statement, rows in work.items():
+                if rows:
+                    self._each(statement, rows)
+
+    def commit(self, changes: Sequence[Change]) -> None:
+        try:
+            self.write(changes)
+            with self._said():
                 self._end("COMMIT")
-            except BaseException:
-                self.rollback()
-                raise
+        except BaseException:
+            self.rollback()
+            raise
 
     def rollback(self) -> None:
         with self._said():
@@ -291,159 +379,114 @@ class Tables(ABC):
 
     def _own(self, change: Change) -> int:
         """Writes the state of a stream, which proves that it is still the owner's; its key."""
-        state = change.state, change.overview, change.predictions
-        if change.epoch == 0:
+        name, controller, state = change.name, change.controller, change.state
+        check = crc(name, controller, state, change.predictions)
+        values = [controller, state, change.overview, change.predictions, check,
+                  crc(name, change.overview)]  # fmt: skip
+        if change.new:
             rows = self._ask(
-                "INSERT INTO streams (name, controller, state, overview, predictions, epoch) "
-                "VALUES (?, ?, ?, ?, ?, 1) ON CONFLICT (name) DO NOTHING RETURNING key",
-                [change.name, change.controller, *state],
+                "INSERT INTO streams (name, epoch, first, controller, state, overview, "
+                "predictions, crc, overview_crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (name) DO NOTHING RETURNING key",
+                [name, change.epoch, change.first or controller, *values],
             )
         else:
-            controller = [change.controller] if change.controller else []
             rows = self._ask(
-                "UPDATE streams SET state = ?, overview = ?, predictions = ?"
-                f"{', controller = ?' if controller else ''} WHERE name = ? AND epoch = ? "
-                "RETURNING key",
-                [*state, *controller, change.name, change.epoch],
+                "UPDATE streams SET controller = ?, state = ?, overview = ?, predictions = ?, "
+                "crc = ?, overview_crc = ? WHERE name = ? AND epoch = ? RETURNING key",
+                [*values, name, change.epoch],
             )
         if not rows:
-            raise TakenOver(change.name)
+            raise TakenOver(name)
         return int(rows[0][0])
 
     def history(self, name: str, after: int, most: int) -> list[Row]:
         with self._transaction(reads=True):
-            rows = self._ask(
-                f"SELECT {_ROW} FROM predictions WHERE number > ? AND stream = "
-                "(SELECT key FROM streams WHERE name = ?) ORDER BY number LIMIT ?",
+            return self._rows(
+                f" WHERE number > ? AND stream = {_KEY} ORDER BY number LIMIT ?",
                 [after, name, most],
             )
-            return list(map(Row._make, rows))
 
     def answered(self, name: str, most: int) -> list[Row]:
         with self._transaction(reads=True):
-            rows = self._ask(
-                f"SELECT {_ROW} FROM predictions WHERE ended = 'answered' AND stream = "
-                "(SELECT key FROM streams WHERE name = ?) ORDER BY number DESC LIMIT ?",
-                [name, most],
-            )
-            return list(map(Row._make, reversed(rows)))
+            last = f" WHERE ended = 'answered' AND stream = {_KEY} ORDER BY number DESC LIMIT ?"
+            return self._rows(last, [name, most])[::-1]
 
     def overviews(self, name: str | None = None) -> list[tuple[str, str]]:
         with self._transaction(reads=True):
             one, values = ("", []) if name is None else ("WHERE name = ? ", [name])
-            return self._ask(f"SELECT name, overview FROM streams {one}ORDER BY key", values)
+            fields = "name, overview, overview_crc"
+            rows = self._ask(f"SELECT {fields} FROM streams {one}ORDER BY key", values)
+        for listed, overview, check in rows:
+            self._sound(check, f"the overview of {listed!r}", listed, overview)
+        return [(listed, overview) for listed, overview, _ in rows]
 
-    def alarms(self, most: int) -> list[Notice]:
+    def alarms(self, most: int, name: str | None = None) -> list[Notice]:
         with self._transaction(reads=True):
-            rows = self._ask(f"SELECT {_NOTICE} FROM alarms ORDER BY key DESC LIMIT ?", [most])
-            return list(map(Notice._make, rows))
+            one, values = ("", []) if name is None else (f"WHERE stream = {_KEY} ", [name])
+            where = f"IN (SELECT key FROM alarms {one}ORDER BY key DESC LIMIT ?)"
+            return self._notices(where, [*values, most])[::-1]
+
+    def _notices(self, where: str, values: Sequence[Any]) -> list[Notice]:
+        fields = "a.key, s.name, a.alarm, a.made, a.stream, a.crc"
+        joined = "alarms AS a JOIN streams AS s ON s.key = a.stream"
+        listed = []
+        for *row, key, check in self._ask(
+            f"SELECT {fields} FROM {joined} WHERE a.key {where} ORDER BY a.key", values
+        ):
+            self._sound(check, f"alarm {row[0]}", key, *row[2:])
+            listed.append(Notice._make(row))
+        return listed
 
     def take(self, now: float, seconds: float) -> list[Notice]:
         with self._transaction():
-            rows = self._ask(
-                f"UPDATE alarms SET due = ? WHERE due <= ? RETURNING {_NOTICE}",
-                [now + seconds, now],
-            )
-            return sorted(map(Notice._make, rows))
+            listed = self._notices("IN (SELECT key FROM alarms WHERE due <= ?)", [now])
+            self._each("UPDATE alarms SET due = ? WHERE due <= ?", [(now + seconds, now)])
+            return listed
 
     def told(self, keys: Iterable[int]) -> None:
         with self._transaction():
             self._each("UPDATE alarms SET due = NULL WHERE key = ?", [(key,) for key in keys])
 
+    def rename(self, name: str, to: str) -> bool:
+        with self._transaction():
+            saved = self.load(name, claim=True)
+            if saved is None:
+                return False
+            check = crc(to, saved.controller, saved.state, saved.predictions)
+            rows = self._ask(
+                "UPDATE streams SET name = ?, crc = ?, overview_crc = ? WHERE name = ? AND NOT "
+                "EXISTS (SELECT 1 FROM streams WHERE name = ?) RETURNING key",
+                [to, check, crc(to, saved.overview), name, to],
+            )
+            if not rows:
+                raise StateError(f"there is a stream {to!r} already")
+            return True
 
-class SQLite(Tables):
-    """One SQLite file; in a folder it is called streams.sqlite.
+    def delete(self, name: str) -> bool:
+        with self._transaction():
+            for table in ("predictions", "parts", "alarms"):
+                self._each(f"DELETE FROM {table} WHERE stream = {_KEY}", [(name,)])
+            known = bool(self._ask("DELETE FROM streams WHERE name = ? RETURNING key", [name]))
+        self._purge()
+        return known
 
-    Every commit is forced to the disk. Any number of processes may use one file.
+    def erase(self, name: str, ids: Sequence[str] | None, before: float | None) -> int:
+        where, values = f"WHERE stream = {_KEY} AND ended IS NOT NULL", list[Any]([name])
+        if ids is not None:
+            where, values = f"{where} AND id IN {self._LISTED}", [*values, self._list(ids)]
+        if before is not None:
+            where, values = f"{where} AND closed < ?", [*values, before]
+        with self._transaction():
+            ((count,),) = self._ask(f"SELECT count(*) FROM predictions {where}", values)
+            self._each(f"DELETE FROM predictions {where}", [values])
+        self._purge()
+        return int(count)
 
-    Parameters
-    ----------
-    path
-        The file, or a folder that exists.
-    """
+    def _purge(self) -> None:  # noqa: B027
+        """Leaves nothing of deleted rows in the files, as far as the database lets us."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__()
-        self.path = Path(path) / "streams.sqlite" if Path(path).is_dir() else Path(path)
+    def wipe(self) -> None:
         with self._said():
-            self._database = sqlite3.connect(
-                self.path, timeout=30.0, isolation_level=None, check_same_thread=False
-            )
-            try:
-                self._begin()
-            except BaseException:
-                self._database.close()
-                raise
-
-    def _begin(self) -> None:
-        (written,) = self._database.execute("PRAGMA user_version").fetchone()
-        if written == 0:
-            with self._transaction():
-                ((written,),) = self._ask("PRAGMA user_version")  # another may have been faster
-                if written == 0:
-                    if self._ask("SELECT * FROM sqlite_master"):
-                        raise StateError(f"{self.path} is a database of something else")
-                    for statement in SCHEMA.split(";"):
-                        self._ask(statement)
-                    self._ask(f"PRAGMA user_version = {FORMAT}")
-                    written = FORMAT
-        if written != FORMAT:
-            raise StateError(
-                f"{self.path} has format {written}; this setpoint reads {FORMAT}: update setpoint "
-                "to read it"
-            )
-        self._ask("PRAGMA journal_mode = WAL")
-        self._ask("PRAGMA synchronous = FULL")
-        self._ask("PRAGMA cache_size = -16000")
-
-    def _ask(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        return self._database.execute(statement, values).fetchall()
-
-    def _each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        self._database.executemany(statement, rows)
-
-    def _insert(self, rows: Sequence[Sequence[Any]]) -> None:
-        self._together(*_MADE, rows)
-
-    def _close_rows(self, rows: Sequence[Sequence[Any]]) -> None:
-        self._together(*_CLOSED, rows)
-
-    def _together(self, start: str, end: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Runs a statement on many rows at once.
-
-        Row by row a busy thread would take the interpreter after each, and this one would wait.
-        """
-        place, marks = 0, f"(?{', ?' * (len(rows[0]) - 1)})"
-        while place < len(rows):
-            count = 1 << min((len(rows) - place).bit_length() - 1, 8)  # few, so each is known
-            values = chain.from_iterable(rows[place : place + count])
-            self._ask(f"{start}{', '.join([marks] * count)}{end}", list(values))
-            place += count
-
-    def _open(self, *, reads: bool = False) -> None:
-        self._database.execute("BEGIN DEFERRED" if reads else "BEGIN IMMEDIATE")
-
-    def _end(self, how: str) -> None:
-        if how == "COMMIT" or self._inside():  # a commit of nothing is refused: it was lost
-            self._database.execute(how)
-
-    def _inside(self) -> bool:
-        return self._database.in_transaction
-
-    def _list(self, values: Iterable[Any]) -> str:
-        return json.dumps(list(values))
-
-    def close(self) -> None:
-        self._database.close()
-
-    @contextmanager
-    def _said(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            reason = f"{self.path} cannot be used: {error}; see that its folder exists and may be "
-            refusal = WriteError(errno.EIO, f"{reason}written to, and that its disk has room")
-            refusal.filename = str(self.path)
-            raise refusal from error
-        except sqlite3.Error as error:
-            raise StateError(f"{self.path} is damaged or no store: {error}") from error
+            for table in ("predictions", "parts", "alarms", "streams", "settings"):
+                self._ask(f"DELETE FROM {table}")

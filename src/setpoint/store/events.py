@@ -23,24 +23,28 @@ __all__ = [
     "id_from",
     "id_of",
     "id_text",
+    "label_of",
     "name_of",
     "plain",
     "quoted",
+    "refused",
 ]
 
 _VERBS = ("prediction", "y", "drop", "certificate")
-_KEYS = ("stream", "id", "groups", *_VERBS)
+_BESIDE = ("groups", "features")
+_KEYS = ("stream", "id", *_VERBS, *_BESIDE)
 _FLAGS = ("drop", "certificate")
 _ALLOWED = frozenset(_KEYS)
-_PLAIN = frozenset((float, int, str))
+_PLAIN = frozenset((float, int))
 _LONGEST, _MOST_BITS, _MOST_TEXT, _SMALL = 200, 3000, 2500, 1 << 63
 _MOST_GROUPS = 1000
 
 
 class Unread(NamedTuple):
-    """What stands for an event that could not be read, and why."""
+    """What stands for an event that could not be read, why, and what was sent if that is known."""
 
     reason: str
+    sent: Any = None
 
 
 def checked(event: Any, stream: str = "") -> tuple[str, Id | None]:
@@ -60,8 +64,8 @@ def checked(event: Any, stream: str = "") -> tuple[str, Id | None]:
                 raise InputError(f"{key} must be true or false, got {quoted(event[key])}")
     if not ("prediction" in event or "y" in event or event.get("drop") or event.get("certificate")):
         raise InputError(f"an event needs one of {', '.join(_VERBS)}, got {quoted(event)}")
-    if "groups" in event and "prediction" not in event:
-        raise InputError(f"groups go with a prediction, got {quoted(event)}")
+    if "prediction" not in event and not event.keys().isdisjoint(_BESIDE):
+        raise InputError(f"groups and features go with a prediction, got {quoted(event)}")
     name, id = event.get("stream"), event.get("id")
     return stream if name is None else name_of(name), None if id is None else id_of(id)
 
@@ -71,7 +75,7 @@ def name_of(value: Any) -> str:
     name = str(_id(value, "the name of a stream"))
     if name in (".", ".."):
         raise InputError(f"the name of a stream must not be . or .., got {name}: no path holds it")
-    if not name.isprintable() and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in name):
+    if "\0" in name:
         raise InputError(f"the name of a stream must be whole characters, got {quoted(value)}")
     return name
 
@@ -101,9 +105,10 @@ def groups_of(value: Any) -> tuple[Id, ...] | None:
 
 def _id(value: Any, what: str) -> int | str:
     kind = type(value)
-    if (kind is str and len(value) <= _LONGEST) or (kind is int and -_SMALL < value < _SMALL):
+    if kind is int and -_SMALL < value < _SMALL:
         return value  # type: ignore[no-any-return]
     if isinstance(value, str):
+        _text(value, what)
         if len(value) > _LONGEST:
             raise InputError(
                 f"{what} may have {_LONGEST:,} characters, got {len(value):,}: {quoted(value)}"
@@ -114,6 +119,13 @@ def _id(value: Any, what: str) -> int | str:
             raise InputError(f"{what} that is a number may have 900 digits, got a longer one")
         return whole
     raise InputError(f"{what} must be a whole number or text, got {quoted(value)}")
+
+
+def _text(value: str, what: str) -> str:
+    """Refuses text with half a character, which no answer could hold."""
+    if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+        raise InputError(f"{what} must be whole characters, got {quoted(value)}")
+    return value
 
 
 def id_text(id: Id) -> str:
@@ -136,15 +148,33 @@ def id_from(text: str) -> Id:
 def plain(value: Any, what: str, *, flags: bool = False) -> Any:
     """A prediction or a label in JSON's own types; `flags` says whether it may hold true."""
     kind = type(value)
-    if kind is float or kind is int or kind is str or value is None or (kind is bool and flags):
+    if kind is float or kind is int or value is None or (kind is bool and flags):
         return value
+    if kind is str:
+        return _text(value, what)
     if isinstance(value, (list, tuple, set, frozenset)):
         return [v if type(v) in _PLAIN else plain(v, what, flags=flags) for v in value]
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist(), what, flags=True)
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: plain(each, what, flags=flags) for key, each in value.items()}
+        return {_text(key, what): plain(each, what, flags=flags) for key, each in value.items()}
     raise InputError(f"{what} must be made of numbers, text and lists, got {quoted(value)}")
+
+
+def label_of(y: Any) -> Any:
+    """A label in JSON's own types."""
+    if isinstance(y, bool):
+        raise InputError(f"y must be a number, text or a list, got {quoted(y)}")
+    return plain(y, "a label", flags=True)
+
+
+def refused(error: Exception) -> dict[str, str]:
+    """What is answered to an event that was refused."""
+    if isinstance(error, RecursionError):
+        error = InputError("an event must be made of numbers, text and short lists, got deep ones")
+    message = str(error)
+    short = message if len(message) <= 1000 else f"{message[:999]}…"
+    return {"error": short, "kind": type(error).__name__}
 
 
 def described(shown: Any) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """A stream in memory while it is stored: what a batch does to it, and what is written of that."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cache
 from json import JSONEncoder, loads
 from math import inf, isfinite
+from secrets import randbits
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,21 +15,32 @@ from setpoint._check import is_missing
 from setpoint._state_file import from_text, to_text
 from setpoint.alarms import Alarm, Watch
 from setpoint.controller import Controller
-from setpoint.errors import InputError, SetpointError, StateError
+from setpoint.errors import InputError, LabelError, SetpointError, StateError
 from setpoint.guarantee import asked_of
 from setpoint.receipts import Id, Receipt
-from setpoint.sets import Interval
-from setpoint.sets.family import Members
-from setpoint.store.database import Change, Row, Saved
-from setpoint.store.events import Contains, flag, id_from, id_text, quoted
+from setpoint.sets import Interval, LabelSet
+from setpoint.sets.family import Members, named
+from setpoint.store.database import Change, Part, Row, Saved
+from setpoint.store.events import (
+    Contains,
+    described,
+    flag,
+    groups_of,
+    id_from,
+    id_text,
+    label_of,
+    plain,
+    quoted,
+)
 from setpoint.stream import Stream
 
-__all__ = ["Live", "encode"]
+__all__ = ["Live", "check_same", "encode", "toml_of"]
 
 encode = JSONEncoder(check_circular=False).encode
 """A value as JSON."""
 
 _WIDTH = 0.05  # the weight of the last width in the mean of widths
+_PART = 256  # numbers in a part of an array; one that is smaller is written with the state
 _RECENT = 1000  # of how many labels it is remembered whether they were covered
 _FLOATS = {float}
 _NUMBERS = {float, int}
@@ -50,6 +62,8 @@ class Live:
         self, name: str, controller: Controller, settings: Mapping[str, Any], saved: Saved | None
     ) -> None:
         self.name, self.settings, self.epoch = name, settings, 0
+        self.begins = randbits(48)  # the epoch if it is new: no stream of this name had it before
+        self.toml = self.first = spec.to_toml(controller)
         self.skips = settings["missing"] == "skip"
         self.time = 0.0  # of the batch
         self.predictions = self.serial = self.forgotten = 0  # serial: above every number as an id
@@ -61,6 +75,8 @@ class Live:
         self.limits: list[float | None] = []
         self.status: list[str] = []
         self.alarms: list[str] = []
+        self.arrays: dict[str, np.ndarray] = {}  # as they are written in parts
+        self.written: dict[str, set[int]] = {}  # which parts of them are
         window, tolerance = settings["window"], settings["tolerance"]
         watch = {"on_alarm": self._alarm, "window": window, "tolerance": tolerance}
         options = {key: settings[key] for key in ("max_pending", "overflow", "missing")}
@@ -85,19 +101,66 @@ class Live:
             content["risks"] = list(map(_memories, content["risks"]))
             content["counts"] = _memories(content["counts"])
             content["counts"]["terms"] = self.stream.controller.terms
-            for array in ("table", "window", "group_risks"):
-                if content[array] is not None:
-                    content[array] = np.array(content[array])
+            for array in ("table", "annex", "window", "group_risks"):
+                if isinstance(content[array], str):
+                    content[array] = from_text(content[array])
+                elif content[array] is not None:
+                    content[array] = self._array(array, content[array], saved.parts)
             content["groups"] = [tuple(g) if isinstance(g, list) else g for g in content["groups"]]
             content["watch"] = self._watch(content["watch"])
             self.stream.restore(content)
             overview = loads(saved.overview)
-            self.recent, self.known = int(overview["recent"], 16), overview["known"]
-            self.width = overview["width"]
+            if len(saved.waiting) != overview["waiting"]:
+                rows = f"{len(saved.waiting):,} of {overview['waiting']:,}"
+                raise StateError(f"{rows} predictions that wait are there")
+            self.first = saved.first
+            self.recent, self.known = int(overview["recent"], 16), int(overview["known"])
+            self.width = None if overview["width"] is None else float(overview["width"])
         except (SetpointError, KeyError, TypeError, ValueError) as error:
             raise StateError(f"the stream {quoted(self.name)} is damaged: {error}") from error
         self.serial = content["receipts"]["serial"]
         self.epoch, self.predictions = saved.epoch, saved.predictions
+
+    def _array(self, name: str, value: Any, parts: Sequence[Part]) -> np.ndarray:
+        """An array of the state, put together from its parts if it is large."""
+        if not isinstance(value, dict):
+            return np.array(value)
+        mine = [part for part in parts if part.name == name]
+        numbers, self.written[name] = np.zeros(value["shape"]), {part.number for part in mine}
+        if len(mine) != value["parts"]:
+            raise StateError(f"{name} has {value['parts']:,} parts, and {len(mine):,} are there")
+        for part in mine:
+            some = np.frombuffer(bytes.fromhex(part.numbers), "<f8")
+            numbers.reshape(-1)[part.number * _PART :][: len(some)] = some
+        self.arrays[name] = numbers
+        return numbers.copy()
+
+    def _parts(self, content: dict[str, Any]) -> tuple[list[Part], list[str]]:
+        """The parts of large arrays that have changed, and the arrays that begin again.
+
+        A part that was always zero has no row. What stays in the content says how many have one.
+        """
+        parts, cleared = list[Part](), list[str]()
+        for name, array in content.items():
+            before = self.arrays.get(name)
+            large = isinstance(array, np.ndarray) and array.size > _PART
+            if before is not None and not (large and before.shape == array.shape):
+                del self.arrays[name], self.written[name]
+                cleared.append(name)
+                before = None
+            if not large:
+                continue
+            flat = array.astype("<f8").reshape(-1)
+            last = np.zeros_like(flat) if before is None else before.reshape(-1)
+            moved = np.flatnonzero(flat.view(np.int64) != last.view(np.int64)) // _PART
+            numbers, written = np.unique(moved).tolist(), self.written.setdefault(name, set())
+            written.update(numbers)
+            for number in numbers:
+                some = flat[number * _PART : (number + 1) * _PART]
+                parts.append(Part(name, number, some.tobytes().hex()))
+            self.arrays[name] = flat.reshape(array.shape)
+            content[name] = {"shape": array.shape, "parts": len(written)}
+        return parts, cleared
 
     def _watch(self, saved: dict[str, Any] | None) -> dict[str, Any] | None:
         """The watch to go on with: the saved one, unless the settings have changed."""
@@ -161,7 +224,10 @@ class Live:
             covered = shown.lower <= y <= shown.upper
         elif isinstance(shown, Contains):
             # Asked first: whatever it raises, θ has not moved.
-            covered = bool(shown.contains(self.stream.controller.sets.label(y)))
+            label = self.stream.controller.sets.label(y)
+            if type(shown) is LabelSet:
+                _check_classes(shown, label, y)
+            covered = bool(shown.contains(label))
         loss = self.stream.update(y, name)
         self.steps.append((Live.update, name, y))
         self.dirty = True
@@ -182,6 +248,31 @@ class Live:
         self.dirty = True
         self._end(name, "dropped")
         return name, None, False
+
+    def do(self, event: Mapping[str, Any], id: Id | None) -> dict[str, Any]:
+        """Does what an event asks for; what is answered."""
+        answer: dict[str, Any] = {}
+        repeated = False
+        if "prediction" in event:
+            prediction = event["prediction"]
+            if event.get("features") is not None:
+                prediction = named(prediction, event["features"])
+            groups = groups_of(event.get("groups"))
+            id, shown, repeated = self.predict(id, plain(prediction, "a prediction"), groups)
+            answer = {"id": id, **described(shown)}
+        if "y" in event:
+            id, (loss, covered), repeated = self.update(id, label_of(event["y"]))
+            answer["id"], answer["loss"] = id, list(loss) if type(loss) is tuple else loss
+            if covered is not None:
+                answer["covered"] = covered
+        if event.get("drop"):
+            id, _, repeated = self.drop(id)
+            answer["id"], answer["dropped"] = id, True
+        if event.get("certificate"):
+            answer["certificate"] = self.stream.certificate().as_dict()
+        if repeated:
+            answer["repeated"] = True
+        return answer
 
     def attempt(self, work: Callable[[], T]) -> T:
         """What the steps of one event give; if one fails, none of them was done."""
@@ -245,6 +336,8 @@ class Live:
         for name in ("missing", "last"):
             del content[name]
         del content["counts"]["terms"]  # those of the controller
+        if isinstance(content["table"], dict):  # of classes, whose names JSON may not know
+            content["table"] = to_text(content["table"])
         rows, begun = self.changed.values(), self.begun
         history = self.settings["history"]
         forget = self.predictions - history - 1
@@ -252,11 +345,13 @@ class Live:
             self.forgotten = forget
         else:
             forget = -1
-        written = spec.to_toml(self.stream.controller) if not self.epoch or self.changes else ""
+        if self.changes:
+            self.toml = spec.to_toml(self.stream.controller)
+        parts, cleared = self._parts(content)
         return Change(
-            self.name, self.epoch, written, _state(content), overview, self.predictions,
-            [row for row in rows if row.number >= begun],
-            [row for row in rows if row.number < begun], forget, self.alarms, self.time,
+            self.name, self.epoch or self.begins, not self.epoch, self.toml, _state(content),
+            overview, self.predictions, self.time, [row for row in rows if row.number >= begun],
+            [row for row in rows if row.number < begun], forget, parts, cleared, self.alarms,
         )  # fmt: skip
 
     def _overview(self, content: dict[str, Any]) -> dict[str, Any]:
@@ -267,7 +362,7 @@ class Live:
         """
         risks, counts, watch = content["risks"], content["counts"], content["watch"]
         levels = [risk.level for risk in self.stream.controller.risks]
-        labels, alarm = max(risk["judged"] for risk in risks), ""
+        labels, alarm = int(max(risk["judged"] for risk in risks)), ""
         if watch is not None:
             acting = [kind for kind, left in watch["saturation"].items() if left]
             alarm = "window" if any(watch["alarmed"]) else "".join(acting[:1])
@@ -291,6 +386,15 @@ class Live:
             "coverage": [_share(self.recent, min(self.known, n)) for n in (100, _RECENT)],
             "recent": f"{self.recent:x}", "known": self.known, "width": self.width, "alarm": alarm,
         }  # fmt: skip
+
+
+def _check_classes(shown: LabelSet, label: Any, y: Any) -> None:
+    """Refuses a class that the prediction does not name."""
+    for one in label if type(label) is tuple else (label,):
+        if not shown.names(one):
+            known = ", ".join([quoted(name) for name in shown.classes[:20]])
+            more = " …" if len(shown.classes) > 20 else ""
+            raise LabelError(f"y must be one of the classes {known}{more}, got {quoted(y)}")
 
 
 def _asked(controller: Controller) -> float | None:
@@ -372,3 +476,23 @@ def _updated(row: Row, y: Any) -> tuple[Any, bool | None]:
 
 def _json(value: Any) -> str:
     return repr(value) if type(value) is float and isfinite(value) else encode(value)
+
+
+def toml_of(controller: Controller) -> str:
+    """A controller as a store keeps it."""
+    try:
+        return spec.to_toml(controller)
+    except errors.SpecError as error:
+        raise StateError(f"a store keeps its controller as text, and {error}") from error
+
+
+def check_same(what: str, before: Controller, controller: Controller) -> None:
+    """Refuses another controller, and says in which line it differs first."""
+    if before == controller:
+        return
+    pairs = zip(*(toml_of(each).splitlines() for each in (before, controller)), strict=False)
+    mine, other = next((pair for pair in pairs if pair[0] != pair[1]), ("more", "less"))
+    raise StateError(
+        f"{what} belongs to another controller: it has {mine!r}, the controller given has "
+        f"{other!r}; leave the controller out, or begin another"
+    )

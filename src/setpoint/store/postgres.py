@@ -10,7 +10,8 @@ import psycopg
 from psycopg import pq
 
 from setpoint.errors import StateError, WriteError
-from setpoint.store.database import FORMAT, SCHEMA, Tables
+from setpoint.store.database import ROW, Tables
+from setpoint.store.migrations import MIGRATIONS
 
 __all__ = ["PostgreSQL"]
 
@@ -22,6 +23,7 @@ _WORDS = {
     "number INTEGER": "number BIGINT",
     "predictions INTEGER": "predictions BIGINT",
     "epoch INTEGER": "epoch BIGINT",
+    "crc INTEGER": "crc BIGINT",
     "REAL": "DOUBLE PRECISION",
 }
 _SESSION = (
@@ -29,9 +31,9 @@ _SESSION = (
     "-c synchronous_commit=on"
 )
 _CLOSE_ALL = """UPDATE predictions AS p
-SET y = v.y, loss = v.loss, covered = v.covered, ended = v.ended, closed = v.closed
-FROM unnest(?::text[], ?::text[], ?::integer[], ?::text[], ?::float8[], ?::bigint[], ?::bigint[])
-    AS v (y, loss, covered, ended, closed, stream, number)
+SET y = v.y, loss = v.loss, covered = v.covered, ended = v.ended, closed = v.closed, crc = v.crc
+FROM unnest(?::text[], ?::text[], ?::integer[], ?::text[], ?::float8[], ?::bigint[], ?::bigint[],
+    ?::bigint[]) AS v (y, loss, covered, ended, closed, crc, stream, number)
 WHERE p.stream = v.stream AND p.number = v.number"""
 
 
@@ -88,27 +90,33 @@ class PostgreSQL(Tables):
                     raise
                 time.sleep(0.1)
 
-    def _begin(self) -> None:
-        with self._transaction():
-            self._ask("SELECT 1 FROM (SELECT pg_advisory_xact_lock(?)) AS lock", [_LOCK])
-            if self._ask("SELECT 1 WHERE to_regclass('settings') IS NULL"):
-                schema = SCHEMA
-                for word, other in _WORDS.items():
-                    schema = schema.replace(word, other)
-                for statement in filter(str.strip, schema.split(";")):
-                    self._ask(statement)
-                self._ask("INSERT INTO settings VALUES ('format', ?)", [str(FORMAT)])
-            ((written,),) = self._ask("SELECT value FROM settings WHERE name = 'format'") or [
-                ("0",)
-            ]
-        if written != str(FORMAT):
-            raise StateError(
-                f"the database has format {written}; this setpoint reads {FORMAT}: update setpoint "
-                "to read it"
-            )
+    @property
+    def where(self) -> str:
+        return "the database"
 
-    def settings(self) -> dict[str, str]:
-        return {name: value for name, value in super().settings().items() if name != "format"}
+    def _begin(self) -> None:
+        self._migrate()
+        with self._transaction():
+            self._ask("DELETE FROM settings WHERE name = 'format'")  # of the first tables
+
+    def _migrations(self) -> list[str]:
+        if self._inside():
+            self._ask("SELECT 1 FROM (SELECT pg_advisory_xact_lock(?)) AS lock", [_LOCK])
+        # Not by to_regclass: its cache may be older than the wait for the lock.
+        known = "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false))"
+        tables = {name for (name,) in self._ask(known)}
+        if "migrations" in tables:
+            return [name for (name,) in self._ask("SELECT name FROM migrations")]
+        return [MIGRATIONS[0].name] if "settings" in tables else []
+
+    def _change(self, statements: str) -> None:
+        for word, other in _WORDS.items():
+            statements = statements.replace(word, other)
+        for statement in filter(str.strip, statements.split(";")):
+            self._ask(statement)
+
+    def check(self) -> list[str]:
+        return []  # its own pages are checked by its own tools
 
     def _ask(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         cursor = self._live.execute(_worded(statement), values)
@@ -119,8 +127,7 @@ class PostgreSQL(Tables):
             cursor.executemany(_worded(statement), rows)
 
     def _insert(self, rows: Sequence[Sequence[Any]]) -> None:
-        fields = "stream, number, id, receipt, made, y, loss, covered, ended, closed"
-        statement = f"COPY predictions ({fields}) FROM STDIN"
+        statement = f"COPY predictions (stream, {ROW}, crc) FROM STDIN"
         with self._live.cursor() as cursor, cursor.copy(_worded(statement)) as copy:
             for row in rows:
                 copy.write_row(row)
@@ -150,17 +157,19 @@ class PostgreSQL(Tables):
         self._live.execute(statement)
 
     def _end(self, how: str) -> None:
-        if self._inside():
-            if how == "ROLLBACK":
-                with suppress(psycopg.Error):  # a connection that is gone has rolled back
-                    self._live.execute("ROLLBACK")
-            else:
-                self._live.execute("COMMIT")
+        if how == "COMMIT":
+            if not self._inside():
+                raise psycopg.OperationalError("the transaction was lost")
+            self._live.execute("COMMIT")
+        elif self._inside():
+            with suppress(psycopg.Error):  # a connection that is gone has rolled back
+                self._live.execute("ROLLBACK")
 
     def _inside(self) -> bool:
         connection = self._connection
-        idle = pq.TransactionStatus.IDLE
-        return connection is not None and connection.info.transaction_status != idle
+        if connection is None or connection.closed:  # it has rolled back
+            return False
+        return connection.info.transaction_status != pq.TransactionStatus.IDLE
 
     def _list(self, values: Iterable[Any]) -> list[Any]:
         return list(values)

@@ -8,34 +8,39 @@ from contextlib import contextmanager
 from itertools import pairwise
 from json import loads
 from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from setpoint import errors, spec
 from setpoint._check import choice, positive, whole
+from setpoint._files import whole as whole_file
 from setpoint._state_file import from_text
 from setpoint.controller import Controller
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
-from setpoint.guarantee import Certificate
-from setpoint.receipts import Id, checked_groups
+from setpoint.receipts import Id
 from setpoint.state import State
-from setpoint.store.database import Database, Notice, Row, SQLite
+from setpoint.store import copies
+from setpoint.store.database import Database, Notice, Row
 from setpoint.store.events import (
+    Unread,
     checked,
     described,
     flag,
-    groups_of,
     id_from,
     id_of,
     id_text,
     name_of,
-    plain,
     quoted,
+    refused,
 )
-from setpoint.store.live import Live, encode
+from setpoint.store.live import Live, check_same, encode, toml_of
+from setpoint.store.sqlite import SQLite, check_alone, file_of, swap
+from setpoint.store.stored import StoredStream
 from setpoint.stream import Stream
 from setpoint.summary import RECENT, StreamSummary, summarise
 
-__all__ = ["Store", "StoredStream"]
+__all__ = ["Store"]
 
 _SETTINGS = {
     "max_pending": 10_000, "overflow": "refuse", "missing": "skip", "history": 1_000_000,
@@ -108,7 +113,7 @@ class Store:
         takes_back: bool = False,
     ) -> None:
         given: dict[str, Any] = {
-            "controller": None if controller is None else _toml(controller),
+            "controller": None if controller is None else toml_of(controller),
             "max_pending": None if max_pending is None else whole(max_pending, "max_pending", 1),
             "overflow": None
             if overflow is None
@@ -130,7 +135,7 @@ class Store:
         try:
             saved = {name: loads(text) for name, text in self._database.settings().items()}
             if controller is not None and "controller" in saved:
-                _same("the store", spec.from_toml(saved["controller"]), controller)
+                check_same("the store", spec.from_toml(saved["controller"]), controller)
                 del given["controller"]
             self._settings: dict[str, Any] = {**_SETTINGS, **saved, **given}
             if given:
@@ -199,24 +204,22 @@ class Store:
 
     def _answer(self, event: Any, name: str, id: Id | None, refusal: Any) -> dict[str, Any]:
         answer: dict[str, Any] = {}
-        if type(event) is dict or isinstance(event, Mapping):
-            if "stream" in event:
-                answer["stream"] = event["stream"]
-            if "id" in event:
-                answer["id"] = event["id"]
+        sent = event.sent if isinstance(event, Unread) else event
+        if type(sent) is dict or isinstance(sent, Mapping):
+            answer = {key: sent[key] for key in ("stream", "id") if key in sent}
         if refusal is not None:
-            return answer | _refused(refusal)
+            return answer | refused(refusal)
         live = self._batch[name]
         steps, noted = len(live.steps), len(live.alarms)
         try:
             if live.undone and len(event.keys() - {"stream", "id"}) > 1:
-                done = live.attempt(lambda: _done(live, event, id))
+                done = live.attempt(lambda: live.do(event, id))
             else:
-                done = _done(live, event, id)
+                done = live.do(event, id)
         except (SetpointError, RecursionError) as error:
             if len(live.steps) > steps:
                 self._undo(live, steps)
-            return answer | _refused(error)
+            return answer | refused(error)
         if len(live.alarms) > noted:
             done["alarms"] = list(map(loads, live.alarms[noted:]))
         return answer | done
@@ -241,8 +244,11 @@ class Store:
         controller: Controller | None = None,
         *,
         state: State | None = None,
-    ) -> "StoredStream":
+    ) -> StoredStream:
         """A stream by name, from now on this process's; it begins if it is new, in a state given.
+
+        A controller is for a new stream. One that has begun must have the same one, or have begun
+        with it: what was changed since stays.
 
         >>> from tempfile import TemporaryDirectory
         >>> import setpoint as sp
@@ -261,11 +267,11 @@ class Store:
                         f"the stream {quoted(name)} has a state: one is given to a new stream only"
                     )
                 past = Stream(live.stream.controller, state=state).content()
-                kept = ("risks", "counts", "table", "window", "groups", "group_risks")
-                parts = {part: past[part] for part in kept}
+                names = ("risks", "counts", "table", "annex", "window", "groups", "group_risks")
+                parts = {part: past[part] for part in names}
                 live.stream.restore({**live.stream.content(), **parts})
-            if controller is not None:
-                _same(f"the stream {quoted(name)}", live.stream.controller, controller)
+            if controller is not None and spec.from_toml(live.first) != controller:
+                check_same(f"the stream {quoted(name)}", live.stream.controller, controller)
             live.dirty = live.epoch == 0
         return StoredStream(self, name)
 
@@ -335,6 +341,125 @@ class Store:
         with self._used():
             self._database.told([alarm["number"] for alarm in alarms])
 
+    # Whole streams
+
+    def rename(self, name: str, to: str) -> None:
+        """Gives a stream another name; its predictions and alarms go with it."""
+        with self._used():
+            if not self._database.rename(name, name_of(to)):
+                raise _unknown(name)
+            self._let_go(name)
+
+    def delete(self, name: str) -> None:
+        """Deletes a stream and all that is known of it."""
+        with self._used():
+            if not self._database.delete(name):
+                raise _unknown(name)
+            self._let_go(name)
+
+    def forget(
+        self, name: str = "", ids: Iterable[Id] | None = None, *, before: float | None = None
+    ) -> int:
+        """Deletes closed predictions of a stream, and says how many; what was learnt stays.
+
+        By default all of them, or those under some ids, or those closed before a time in seconds
+        since 1970. An id that is forgotten would be counted again if its events were sent again.
+        """
+        with self._used():
+            stream = self.read(name)
+            listed = None if ids is None else [id_of(id) for id in ids]
+            if waits := [id for id in listed or () if id in stream.pending]:
+                raise InputError(
+                    f"the prediction under {id_text(waits[0])} waits for its label: drop it first"
+                )
+            texts = None if listed is None else [id_text(id) for id in listed]
+            return self._database.erase(name, texts, before)
+
+    def export_streams(
+        self, path: str | os.PathLike[str], names: Iterable[str] | None = None
+    ) -> None:
+        """Writes streams to a file, as they are at one moment; without names the whole store.
+
+        The file has lines of JSON, whichever database the store is in; `import_streams` reads it,
+        and of a whole store `restore`.
+        """
+        with self._used(), whole_file(path) as file:
+            file.writelines(self.lines(names))
+
+    def lines(self, names: Iterable[str] | None = None) -> Iterator[bytes]:
+        """The lines that `export_streams` writes."""
+        with self._used():
+            yield from copies.write(self._database, names)
+
+    def import_streams(
+        self, lines: Iterable[bytes] | str | os.PathLike[str], name: str | None = None
+    ) -> list[str]:
+        """Takes in streams from a file or its lines, all of them or none; their names.
+
+        `name` is what a single stream is to be called here. A name that is taken is an error.
+        """
+        with copies.lines_of(lines) as source:
+            return self._take_in(source, name)
+
+    @classmethod
+    def restore(
+        cls,
+        where: str | os.PathLike[str],
+        lines: Iterable[bytes] | str | os.PathLike[str],
+    ) -> Path | None:
+        """Makes a store what it was when the whole of it was exported.
+
+        Nobody may be using the store. A SQLite file is replaced in one step, its log with it; the
+        earlier file is kept beside it, and its path is returned.
+        """
+        target = file_of(where)
+        with copies.lines_of(lines) as source:
+            if target is None:
+                with cls(where) as store:
+                    store._take_in(source, whole=True)
+                return None
+            if target.exists():
+                check_alone(target)
+            with TemporaryDirectory(prefix=".restoring", dir=target.parent) as folder:
+                fresh = Path(folder) / target.name
+                with cls(fresh) as store:
+                    store._take_in(source, whole=True)
+                return swap(fresh, target)
+
+    def _take_in(
+        self, lines: Iterable[bytes], name: str | None = None, *, whole: bool = False
+    ) -> list[str]:
+        """Writes streams from lines in one transaction; a whole store in the place of all."""
+        with self._used():
+            self._database.begin([])
+            try:
+                if whole:
+                    self._database.wipe()
+                taken = copies.read(self._database, lines, self._settings, name, whole=whole)
+                self._database.commit([])
+            except BaseException:
+                self._database.rollback()
+                raise
+            return taken
+
+    def check(self) -> list[str]:
+        """Reads everything, and says what is damaged: nothing, where all is well."""
+        with self._used():
+            found = self._database.check()
+            for name in self._database.names():
+                try:
+                    self.read(name)
+                    for _ in self.history(name):
+                        pass
+                    self.overviews(name)
+                except SetpointError as error:
+                    found.append(str(error))
+            return found
+
+    def _let_go(self, name: str) -> None:
+        self._live.pop(name, None)
+        self._epochs.pop(name, None)
+
     def _begun(self, name: str, *, new: bool, controller: Controller | None = None) -> Live:
         """A stream at work in this batch."""
         live = self._batch.get(name)
@@ -350,7 +475,7 @@ class Store:
 
     def _new(self, name: str, controller: Controller | None) -> Live:
         if controller is not None:
-            _toml(controller)
+            toml_of(controller)
         elif "controller" in self._settings:
             controller = spec.from_toml(self._settings["controller"])
         else:
@@ -394,7 +519,7 @@ class Store:
                 self._database.rollback()
                 raise
             for live in lives:
-                self._epochs[live.name] = live.epoch = live.epoch or 1
+                self._epochs[live.name] = live.epoch = live.epoch or live.begins
             for name, live in self._batch.items():
                 live.settle()
                 if not live.epoch:  # its first prediction was refused
@@ -437,122 +562,12 @@ class Store:
         self.close()
 
 
-class StoredStream:
-    """One stream of a store, made by `Store.stream`: as a `Stream`, committed before it returns."""
-
-    def __init__(self, store: Store, name: str) -> None:
-        self._store, self.name = store, name
-
-    @contextmanager
-    def _live(self, id: Id | None = None) -> Iterator[Live]:
-        with self._store._transaction([self.name]):
-            live = self._store._begun(self.name, new=False)
-            if id is not None:
-                self._store._fill(live, [id_of(id)])
-            yield live
-
-    def predict(
-        self, prediction: Any, id: Id | None = None, groups: Iterable[Id] | None = None
-    ) -> Any:
-        """The set for a prediction; it waits for its label under `id`, or a generated number.
-
-        `groups` names the groups that its row belongs to, as for `Stream.predict`.
-        """
-        names = None if groups is None else groups_of(checked_groups(groups))
-        with self._live(id) as live:
-            return live.predict(id, plain(prediction, "a prediction"), names)[1]
-
-    def update(self, y: Any, id: Id | None = None) -> Any:
-        """Takes in a label and returns its loss: a tuple if there are several risks."""
-        with self._live(id) as live:
-            return live.update(id, _label(y))[1][0]
-
-    def drop(self, id: Id | None = None) -> None:
-        """Gives up a prediction whose label will not come."""
-        with self._live(id) as live:
-            live.drop(id)
-
-    def change(
-        self,
-        *,
-        risk: int = 0,
-        level: float | None = None,
-        step: Any = None,
-        bounds: tuple[float, float] | None = None,
-        reset: bool = False,
-    ) -> bool:
-        """As `Stream.change`; False if everything is so already, and then nothing changes.
-
-        With `reset` it does what `Stream.reset` does before that, and both or neither.
-        """
-        options = {"level": level, "step": step, "bounds": bounds}
-        given = {name: value for name, value in options.items() if value is not None}
-        with self._live() as live:
-            if given or not reset:
-                modified = live.modify(risk, given)
-            if reset:
-                live.reset()
-            return reset or modified
-
-    def reset(self) -> None:
-        """As `Stream.reset`: forgets what was learnt of a model that another one replaces."""
-        with self._live() as live:
-            live.reset()
-
-    def apply(self, events: Iterable[Any]) -> list[dict[str, Any]]:
-        """As `Store.apply`, for events that name no other stream."""
-        return self._store.apply(events, self.name)
-
-    def certificate(self) -> Certificate:
-        """What is guaranteed of this stream, and whether the premises hold."""
-        with self._live() as live:
-            return live.stream.certificate()
-
-
-def _done(live: Live, event: Mapping[str, Any], id: Id | None) -> dict[str, Any]:
-    """Does what an event asks for; what is answered."""
-    answer: dict[str, Any] = {}
-    repeated = False
-    if "prediction" in event:
-        given, groups = plain(event["prediction"], "a prediction"), groups_of(event.get("groups"))
-        id, shown, repeated = live.predict(id, given, groups)
-        answer = {"id": id, **described(shown)}
-    if "y" in event:
-        id, (loss, covered), repeated = live.update(id, _label(event["y"]))
-        answer["id"], answer["loss"] = id, list(loss) if type(loss) is tuple else loss
-        if covered is not None:
-            answer["covered"] = covered
-    if event.get("drop"):
-        id, _, repeated = live.drop(id)
-        answer["id"], answer["dropped"] = id, True
-    if event.get("certificate"):
-        answer["certificate"] = live.stream.certificate().as_dict()
-    if repeated:
-        answer["repeated"] = True
-    return answer
-
-
 _WANTED = Row(-1, "", "", 0.0)
-
-
-def _label(y: Any) -> Any:
-    if isinstance(y, bool):
-        raise InputError(f"y must be a number, text or a list, got {quoted(y)}")
-    return plain(y, "a label", flags=True)
 
 
 def _alarm(notice: Notice) -> dict[str, Any]:
     about = {"number": notice.key, "stream": notice.stream, "at": notice.made}
     return about | loads(notice.alarm)
-
-
-def _refused(error: Exception) -> dict[str, str]:
-    """What is answered to an event that was refused."""
-    if isinstance(error, RecursionError):
-        error = InputError("an event must be made of numbers, text and short lists, got deep ones")
-    message = str(error)
-    short = message if len(message) <= 1000 else f"{message[:999]}…"
-    return {"error": short, "kind": type(error).__name__}
 
 
 def _unknown(name: str, advice: str = "") -> errors.UnknownStream:
@@ -561,27 +576,8 @@ def _unknown(name: str, advice: str = "") -> errors.UnknownStream:
 
 
 def _database(where: str | os.PathLike[str]) -> Database:
-    if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
+    if file_of(where) is None:
         from setpoint.store.postgres import PostgreSQL
 
-        return PostgreSQL(where)
+        return PostgreSQL(str(where))
     return SQLite(where)
-
-
-def _toml(controller: Controller) -> str:
-    try:
-        return spec.to_toml(controller)
-    except errors.SpecError as error:
-        raise StateError(f"a store keeps its controller as text, and {error}") from error
-
-
-def _same(what: str, before: Controller, controller: Controller) -> None:
-    """Refuses another controller, and says in which line it differs first."""
-    if before == controller:
-        return
-    pairs = zip(*(_toml(each).splitlines() for each in (before, controller)), strict=False)
-    mine, other = next((pair for pair in pairs if pair[0] != pair[1]), ("more", "less"))
-    raise StateError(
-        f"{what} belongs to another controller: it has {mine!r}, the controller given has "
-        f"{other!r}; leave the controller out, or begin another"
-    )

@@ -1,7 +1,7 @@
 """Tapes: a model's predictions with their labels, recorded once and replayed at will."""
 
-from setpoint.tape.columns import Ragged
+from setpoint.tape.columns import Columns, Ragged
 from setpoint.tape.recorder import Recorder
 from setpoint.tape.tape import Segments, Tape, TapeNotice
 
-__all__ = ["Ragged", "Recorder", "Segments", "Tape", "TapeNotice"]
+__all__ = ["Columns", "Ragged", "Recorder", "Segments", "Tape", "TapeNotice"]

@@ -5,23 +5,23 @@ Here a column is an array with a name; which one plays which part is the busines
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import nan
 from operator import index
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 
-from setpoint._check import is_missing
-from setpoint.errors import DataError, TapeError
-from setpoint.tape.cells import arrow, iso
+from setpoint._check import is_missing, option, whole
+from setpoint.errors import DataError, InputError, TapeError
+from setpoint.tape.text import arrow, iso
 
 __all__ = [
     "CHUNK",
     "KEYS",
     "Column",
-    "Plan",
+    "Columns",
     "Ragged",
     "check_columns",
     "checked_names",
@@ -38,11 +38,10 @@ __all__ = [
     "segment",
     "several",
     "times",
-    "usual_prediction",
     "wholes",
 ]
 
-KEYS = ("id", "horizon", "time", "known", "delay", "group")
+KEYS = ("series", "horizon", "time", "known", "delay", "group")
 """The columns of a tape that say what a row is about."""
 CHUNK = 1 << 17
 """How many rows become Python values at once."""
@@ -240,19 +239,6 @@ def frame_columns(
     return {name: column(frame[name], f"column {name!r}") for name in wanted}
 
 
-def usual_prediction(frame: Any) -> tuple[str, ...]:
-    """The columns that a prediction has where nobody named them, as far as a frame has them."""
-    _, names = opened(frame)
-    for usual in (("lower", "upper"), ("prediction",)):
-        if all(name in names for name in usual):
-            return usual
-    shown = ", ".join(map(repr, names[:20])) + (", …" if len(names) > 20 else "")
-    raise TapeError(
-        "the frame has neither 'lower' and 'upper' nor 'prediction': name the columns of a "
-        f"prediction by prediction=; its columns are {shown or 'none'}"
-    )
-
-
 def opened(frame: Any) -> tuple[Any, list[Any]]:
     """A frame whose columns can be taken by name, and these names."""
     if not isinstance(frame, Mapping) and not hasattr(frame, "__len__"):
@@ -413,39 +399,203 @@ def floats(values: Any, name: str) -> Column:
     return numbers(values, f"column {name!r}")
 
 
-_KINDS = {"id": "key", "group": "key"}
+_KINDS = {"series": "key", "group": "key", "time": "time", "known": "time"}
 
 
-class Plan(NamedTuple):
-    """Which column plays which part."""
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which column of a file or a data frame is what.
 
-    prediction: tuple[Any, ...]
-    target: Any
-    keys: Mapping[str, Any]
-    extras: tuple[Any, ...]
+    Parameters
+    ----------
+    target
+        The actual values; empty where they are not known.
+    lower, upper
+        The ends of intervals. One alone is a bound, and only that side is held.
+    point
+        Forecasts of one number.
+    probabilities
+        A probability for each class, in columns named after the classes: cat, dog or p_cat, p_dog.
+        "p_*" takes all columns that begin with p_.
+    prediction
+        Any other prediction: its columns in the order in which a family reads them.
+    series
+        Which series a row belongs to; each is held by itself. Several columns name it together.
+    time
+        When it was; rows are taken in this order. By default the only column of dates. "date,hour"
+        are two columns: days, and hours or times of day.
+    group
+        A key by which the report shows coverage, by default the weekday. It is only shown.
+    horizon
+        How many steps ahead a row forecasts; each horizon is a series of its own, and its actual
+        values come horizon − 1 rows late. Where one row has several, write * for the number
+        instead, as in point="h*".
+    known
+        When each actual value became known, in the units of `time`, which is then when a forecast
+        was made. Empty if after the last row.
+    delay
+        How many rows late actual values become known, 0 by default: horizon − 1. In a frame it may
+        be the name of a column.
+    period
+        How many steps of time a season has, to be learnt; "auto" finds it in a burn-in.
+    id
+        Which prediction a row is about, in a stream of Spark.
+    phase
+        The place of each row in time, in steps of time, where rows of a season can be missing.
+    groups
+        Columns that say which groups a row belongs to, in each of which the risks are held too: 8
+        in the column hour is the group "hour=8", true in the column rain the group "rain", and
+        nothing there none. A tape has them among its extras.
+    features
+        Columns of numbers that are known of a row when it is forecast, such as the hour; empty
+        where one is missing. Intervals that adjust themselves learn how errors depend on them.
+    extras
+        Columns that a tape carries along.
+    """
+
+    target: str = "y"
+    lower: str | None = None
+    upper: str | None = None
+    point: str | None = None
+    probabilities: tuple[str, ...] = ()
+    prediction: tuple[str, ...] = ()
+    series: str | tuple[str, ...] | None = None
+    time: str | None = None
+    group: str | None = None
+    horizon: str | None = None
+    known: str | None = None
+    delay: int | str | None = None
+    period: int | str | None = None
+    id: str | None = None
+    phase: str | None = None
+    groups: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("probabilities", "prediction", "groups", "features", "extras"):
+            object.__setattr__(self, name, several(getattr(self, name)))
+        if self.series is not None and not isinstance(self.series, str):
+            object.__setattr__(self, "series", tuple(self.series))
+        ends = self.lower is not None or self.upper is not None
+        kinds = [ends, self.point is not None, bool(self.probabilities), bool(self.prediction)]
+        if sum(kinds) > 1:
+            raise InputError(
+                "predictions are lower and upper (or one of them), or point, or probabilities: "
+                f"give one kind, got {sum(kinds)}"
+            )
+        if len(self.probabilities) == 1 and "*" not in self.probabilities[0]:
+            raise InputError(
+                "probabilities need a column for each of two classes or more, got "
+                f"{self.probabilities[0]!r} alone"
+            )
+        for name in ("series", "time"):
+            if self.target in several(getattr(self, name) or ()):
+                raise InputError(
+                    f"{option('target')} and {option(name)} both name {self.target!r}, and the "
+                    "actual value of a row is not known before the row is taken: name another "
+                    f"column for {option(name)}"
+                )
+        if (
+            isinstance(self.delay, int)
+            and self.delay
+            and (self.known or self.horizon or self.patterns)
+        ):
+            raise InputError(
+                "actual values come late by a delay, or by horizons or times: leave out the delay"
+            )
+        if self.delay is not None and not isinstance(self.delay, str):
+            object.__setattr__(self, "delay", whole(self.delay, "delay", 0))
+        if self.period is not None and self.period != "auto":
+            try:
+                object.__setattr__(self, "period", whole(int(self.period), "period", 2))
+            except ValueError:
+                raise InputError(
+                    f"a period is a whole number from 2, or auto; got {self.period!r}"
+                ) from None
+        if self.period is not None and self.form and not self.is_pair:
+            raise InputError("a period is for intervals and point forecasts: leave it out")
+        if self.features and self.form and not self.is_pair:
+            raise InputError("features are for intervals and point forecasts: leave them out")
 
     @classmethod
-    def laid_out(cls, names: list[str], where: str) -> "Plan":
-        """The parts by place, as `write` lays them out: keys, prediction, y, extras."""
+    def laid_out(cls, names: list[str], where: str) -> "Columns":
+        """The columns by place, as `Tape.write` lays them out: keys, prediction, y, extras."""
         check_columns(["y"], names, where)
         first, last = names[: names.index("y")], names[names.index("y") + 1 :]
-        keys = {name: name for name in KEYS if name in first}
+        keys: dict[str, Any] = {name: name for name in KEYS if name in first}
         prediction = tuple(name for name in first if name not in KEYS)
-        return cls(prediction, "y", keys, tuple(last))
+        return cls("y", prediction=prediction, extras=tuple(last), **keys)
 
-    def kinds(self) -> dict[Any, str]:
-        """The columns needed, each with what a CSV's text is taken for."""
-        kinds = dict.fromkeys(self.extras, "any")
-        kinds |= {name: _KINDS.get(key, "any") for key, name in self.keys.items()}
+    @property
+    def form(self) -> dict[str, str]:
+        """The columns of the prediction by the names a family knows them by; {} for the usual."""
+        if self.probabilities or self.prediction:
+            return {name: name for name in self.probabilities or self.prediction}
+        named = {"lower": self.lower, "upper": self.upper, "point": self.point}
+        return {name: column for name, column in named.items() if column is not None}
+
+    @property
+    def patterns(self) -> dict[str, str]:
+        """The roles whose columns have the horizon in place of *."""
+        named = {name: getattr(self, name) for name in ("lower", "upper", "point")}
+        return {role: name for role, name in named.items() if name and "*" in name}
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether predictions are both ends of an interval, or a point."""
+        return self.point is not None or (self.lower is not None and self.upper is not None)
+
+    def usual(self, names: Sequence[str], where: str) -> "Columns":
+        """The same with the prediction that a file of these columns has, if none was named."""
+        if self.form:
+            return self
+        if {"lower", "upper"} <= set(names):
+            return replace(self, lower="lower", upper="upper")
+        if "point" in names:
+            return replace(self, point="point")
+        shown = ", ".join(map(repr, names[:20])) + (", …" if len(names) > 20 else "")
+        raise TapeError(
+            f"{where} has neither 'lower' and 'upper' nor 'point': name the columns of a "
+            f"prediction, as in Columns(lower='…', upper='…'); its columns are {shown or 'none'}"
+        )
+
+    def keys(self) -> dict[str, Any]:
+        """The columns that say what a row is about, by the names a tape has for them."""
+        named = {name: getattr(self, name) for name in KEYS}
+        return {name: column for name, column in named.items() if isinstance(column, str | tuple)}
+
+    def kinds(self) -> dict[str, str]:
+        """The columns that a tape needs, each with what text is taken for."""
+        kinds = dict.fromkeys((*self.extras, *self.groups), "any")
+        for key, name in self.keys().items():
+            kinds |= dict.fromkeys(several(name), _KINDS.get(key, "any"))
         kinds[self.target] = "number"
-        return kinds | dict.fromkeys(self.prediction, "number")
+        kinds |= dict.fromkeys(() if self.phase is None else (self.phase,), "number")
+        return kinds | dict.fromkeys(self.form.values(), "number")
 
-    def arguments(self, columns: Mapping[Any, np.ndarray]) -> dict[str, Any]:
+    def arguments(self, columns: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """What `Tape.from_arrays` takes."""
+        form = dict(self.form) | ({} if self.phase is None else {"phase": self.phase})
+        keys = {key: _joined(columns, name) for key, name in self.keys().items()}
         return {
-            "prediction": [columns[name] for name in self.prediction],
-            "names": [str(name) for name in self.prediction],
+            "prediction": [columns[name] for name in form.values()],
+            "names": list(form),
             "y": columns[self.target],
-            **{key: columns[name] for key, name in self.keys.items()},
-            "extras": {str(name): columns[name] for name in self.extras},
+            **({"delay": self.delay} if isinstance(self.delay, int) else {}),
+            **keys,
+            "extras": {name: columns[name] for name in (*self.extras, *self.groups)},
         }
+
+    def plain(self) -> dict[str, Any]:
+        """The columns that were named, as plain values."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in values.items() if value}
+
+
+def _joined(columns: Mapping[str, np.ndarray], name: str | tuple[str, ...]) -> np.ndarray:
+    """A column, or several as one of tuples."""
+    if isinstance(name, str):
+        return columns[name]
+    rows = zip(*(columns[part].tolist() for part in name), strict=True)
+    return np.fromiter(rows, object, len(columns[name[0]]))

@@ -9,46 +9,43 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import zipfile
 import zlib
-from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import date, time, timedelta
+from datetime import date, time
 from decimal import Decimal
-from itertools import islice
+from itertools import islice, product
 from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
-from numpy.lib import format as npy
 
 from setpoint._files import whole
 from setpoint.errors import DataError, TapeError
-from setpoint.tape import cells
-from setpoint.tape.cells import arrow, is_text
 from setpoint.tape.columns import (
     KEYS,
     Column,
-    Plan,
+    Columns,
     Ragged,
-    check_columns,
     encoded,
     frame_columns,
 )
+from setpoint.tape.text import arrow, is_text
 
 __all__ = [
-    "SUFFIXES", "File", "is_csv", "is_json", "read", "read_tape", "suffix_of", "write",
-    "write_tape",
+    "OF_TAPES", "SUFFIXES", "File", "is_csv", "is_json", "names_of", "read", "read_npz", "readable",
+    "suffix_of", "write", "write_tape",
 ]  # fmt: skip
 
 SUFFIXES = (
-    ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather", ".jsonl", ".jsonl.gz", ".ndjson",
+    ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl", ".jsonl.gz", ".ndjson",
 )  # fmt: skip
 """How the names of files of rows may end."""
 _INSTEAD = {
@@ -58,8 +55,9 @@ _INSTEAD = {
 _Path = str | os.PathLike[str]
 _EMPTY = "is empty: it needs a row for each prediction and its outcome"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_BATCH = 1 << 16
-_OF_TAPES = (".csv", ".csv.gz", ".parquet", ".npz")
+_BATCH, _SAMPLE = 1 << 16, 200
+OF_TAPES = (".csv", ".csv.gz", ".parquet", ".npz")
+"""How the names of files of tapes may end."""
 _FORMAT, _VERSION, _HEADER = "setpoint tape", 1, "setpoint"
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, TypeError, ValueError)
 
@@ -97,14 +95,15 @@ class File:
         Where they come from.
     suffix
         Which kind of file that is, one of `SUFFIXES`.
-    delimiter
-        What separates the cells of a CSV.
+    delimiter, encoding
+        What separates the cells of a CSV, and how its letters are written.
     """
 
     table: Any
     path: Path
     suffix: str
     delimiter: str = ","
+    encoding: str = "utf-8-sig"
 
     def place(self, row: int, *, header: bool = True) -> str:
         """Where a row is, as an editor shows the file; a Parquet file has rows and no lines.
@@ -113,7 +112,7 @@ class File:
         """
         if self.suffix == ".parquet" or self.path.suffix == "":
             return f"row {row + 1:,}"
-        with _text(self.path) as lines:
+        with _text(self.path, self.encoding) as lines:
             numbers: Iterator[int]
             if is_json(self.suffix):
                 numbers = (number for number, line in enumerate(lines, 1) if line.strip())
@@ -143,46 +142,92 @@ def read(path: _Path, columns: Sequence[str] | None = None, *, empty: bool = Fal
         raise DataError(f"{where} does not exist: name a file of rows")
     if where.is_dir():
         raise DataError(f"{where} is a folder, and a file of rows is needed")
-    delimiter = ","
     try:
         if suffix == ".parquet":
-            table = arrow("pyarrow.parquet").read_table(where, columns=columns)
-        elif suffix == ".feather":
-            table = arrow("pyarrow.feather").read_table(where, columns=columns)
-            suffix = ".parquet"  # results are written as Parquet
+            found = File(arrow("pyarrow.parquet").read_table(where, columns=columns), where, suffix)
         elif is_json(suffix):
-            table = _read_json(where)
+            found = File(_read_json(where), where, suffix)
         else:
-            delimiter, table = _read_csv(where, columns)
+            found = _read_csv(where, suffix, columns)
     except (pa.ArrowException, gzip.BadGzipFile, EOFError, zlib.error) as error:
-        if suffix != ".parquet" and "UTF8" in str(error):
-            raise _not_utf8(where) from error
         fault = None if isinstance(error, EOFError | zlib.error) else _fault(where, suffix)
         if fault is not None:
             raise DataError(f"{where}: {fault}") from error
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise DataError(f"{where} is damaged or no {suffix} file: {reason}") from error
-    if not table.num_rows and not empty:
+    if not found.table.num_rows and not empty:
         raise DataError(f"{where} {_EMPTY}")
-    return File(table, where, suffix, delimiter)
+    return found
 
 
-def _header(path: _Path) -> tuple[str, list[str]]:
-    """The delimiter of a CSV and the names of its columns."""
-    try:
-        with _text(Path(path)) as lines:
-            first = next((line for line in lines if line.strip()), "")
-    except UnicodeDecodeError as error:
-        raise _not_utf8(Path(path)) from error
-    if not first:
-        raise DataError(f"{os.fspath(path)} is empty: its first line must name the columns")
-    delimiter = max((",", ";", "\t"), key=first.count)
-    return delimiter, next(csv.reader([first], delimiter=delimiter))
+def names_of(path: _Path) -> list[str]:
+    """The names of the columns of a CSV or a Parquet file."""
+    if suffix_of(path) == ".parquet":
+        with arrow("pyarrow.parquet").ParquetFile(path) as file:
+            return list(file.schema_arrow.names)
+    return _dialect(Path(path)).names
 
 
-def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[str, Any]:
+class _Dialect(NamedTuple):
+    """How a CSV is written: its letters, its separator, its columns, the line they begin in."""
+
+    encoding: str
+    delimiter: str
+    names: list[str]
+    skipped: int
+
+
+def _dialect(path: Path) -> _Dialect:
+    """The dialect of a CSV: Excel's UTF-16 and Windows-1252 too, and a first line of sep=;"""
+    for encoding in _encodings(path):
+        try:
+            with _text(path, encoding) as lines:
+                sample = "".join(islice(lines, _SAMPLE))
+        except UnicodeError:
+            continue
+        break
+    else:
+        raise DataError(f"{path} is neither UTF-8 nor Windows-1252 text: save it as UTF-8")
+    head = next((line for line in sample.splitlines() if line.strip()), "")
+    if not head:
+        raise DataError(f"{path} is empty: its first line must name the columns")
+    named = re.fullmatch(r"sep=(.)", head.strip(), re.IGNORECASE)
+    skipped = sample.splitlines().index(head) + 1 if named else 0
+    rows = sample.splitlines(keepends=True)[skipped:]
+    delimiter = named[1] if named else _delimiter(rows)
+    names = next((row for row in csv.reader(rows, delimiter=delimiter) if row), [])
+    return _Dialect(encoding, delimiter, names, skipped)
+
+
+def _encodings(path: Path) -> tuple[str, ...]:
+    with _unpacked(path) as content:
+        begin = content.read(4)
+    if begin[:2] in _UTF16:
+        return ("utf-32",) if begin in (b"\xff\xfe\0\0", b"\0\0\xfe\xff") else ("utf-16",)
+    return "utf-8-sig", "cp1252"
+
+
+def _delimiter(lines: list[str]) -> str:
+    """What separates the cells of some lines: what cuts all of them into as many cells.
+
+    Commas come last: they also stand inside numbers and names.
+
+    >>> _delimiter(["Load, MW;Wind, m/s", "1,5;2,5"]), _delimiter(["a b"])
+    (';', ',')
+    """
+    shares = {}
+    for sign in ("\t", ";", "|", ","):
+        with suppress(csv.Error):
+            counts = [len(row) for row in csv.reader(lines, delimiter=sign) if row][:_SAMPLE]
+            alike = sum(count == counts[0] for count in counts) / len(counts)
+            shares[sign] = alike if counts[0] > 1 else 0.0
+    best = max(shares, key=lambda sign: shares[sign], default=",")
+    return best if shares.get(best) else ","
+
+
+def _read_csv(path: Path, suffix: str, columns: Sequence[str] | None) -> File:
     pa, reader = arrow(), arrow("pyarrow.csv")
-    delimiter, names = _header(path)
+    encoding, delimiter, names, skipped = _dialect(path)
     wanted = names if columns is None else columns
     twice = [name for name in wanted if names.count(name) > 1]
     if twice:
@@ -192,15 +237,32 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[str, Any]:
         strings_can_be_null=False,
         include_columns=list(wanted),
     )
-    for newlines in (False, True):  # cells with line breaks are rare, and cost time to allow for
+    encodings = (encoding, "cp1252") if encoding == "utf-8-sig" else (encoding,)
+    for encoding, newlines in product(encodings, (False, True)):  # line breaks in cells are rare
+        source: Any = os.fspath(path)
+        if encoding != "utf-8-sig":
+            source = pa.BufferReader(_decoded(path, encoding).encode())
         parse = reader.ParseOptions(delimiter=delimiter, newlines_in_values=newlines)
+        lines = reader.ReadOptions(skip_rows=skipped)
         try:
-            table = reader.read_csv(os.fspath(path), parse_options=parse, convert_options=convert)
-            break
-        except pa.ArrowInvalid:
-            if newlines:
+            table = reader.read_csv(source, lines, parse, convert)
+        except pa.ArrowInvalid as error:
+            foreign = encoding == "utf-8-sig" and "UTF8" in str(error)
+            if newlines and not foreign:
                 raise
-    return delimiter, table
+        else:
+            return File(table, path, suffix, delimiter, encoding)
+    raise DataError(f"{path} is no text that can be read: save it as UTF-8")
+
+
+def _decoded(path: Path, encoding: str) -> str:
+    try:
+        with _text(path, encoding) as lines:
+            return lines.read()
+    except UnicodeError as error:
+        raise DataError(
+            f"{path} is neither UTF-8 nor Windows-1252 text: save it as UTF-8 ({error})"
+        ) from error
 
 
 def _read_json(path: Path) -> Any:
@@ -213,19 +275,12 @@ def _read_json(path: Path) -> Any:
             return reader.read_json(stream, parse_options=parse)
 
     rows = table()
-    schema = pa.schema([(field.name, _without_times(pa, field.type)) for field in rows.schema])
-    if schema != rows.schema.remove_metadata():  # a time that is made of text is not that text
+    times = [field.name for field in rows.schema if pa.types.is_timestamp(field.type)]
+    if times:  # a time that is made of text is not that text
+        schema = pa.schema([(name, pa.string()) for name in times])
         rows = table(reader.ParseOptions(explicit_schema=schema))
+        rows = rows.select([field.name for field in table().schema])
     return rows
-
-
-def _without_times(pa: Any, kind: Any) -> Any:
-    """An Arrow type with text in place of times, however deep."""
-    if pa.types.is_timestamp(kind):
-        return pa.string()
-    if pa.types.is_struct(kind):
-        return pa.struct([(field.name, _without_times(pa, field.type)) for field in kind])
-    return pa.list_(_without_times(pa, kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 # What is wrong with a text file, and where
@@ -237,46 +292,30 @@ def _unpacked(path: Path) -> BinaryIO:
     return cast(BinaryIO, opened(path, "rb"))
 
 
-def _text(path: Path) -> io.TextIOWrapper:
-    return io.TextIOWrapper(_unpacked(path), "utf-8-sig", newline="")
+def _text(path: Path, encoding: str = "utf-8-sig") -> io.TextIOWrapper:
+    return io.TextIOWrapper(_unpacked(path), encoding, newline="")
 
 
 def _csv_rows(lines: io.TextIOWrapper, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """The rows of a CSV that are not blank, each with the line that it begins in."""
     reader, before = csv.reader(lines, delimiter=delimiter), 0
     for row in reader:
-        if row:
+        if row and not (before == 0 and row[0].lower().startswith("sep=")):
             yield before + 1, row
         before = reader.line_num
-
-
-def _not_utf8(path: Path) -> DataError:
-    """What to do with text of another encoding, and where it shows."""
-    where = ""
-    with _unpacked(path) as lines:
-        if lines.read(2) in _UTF16:
-            return DataError(
-                f"{path} is UTF-16 text: save it as UTF-8, as by `iconv -f utf-16 -t utf-8`"
-            )
-        lines.seek(0)
-        for number, line in enumerate(lines, 1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                where = f" (byte 0x{line[error.start]:02x} in line {number:,})"
-                break
-    return DataError(
-        f"{path} is not UTF-8 text{where}: save it as UTF-8, as by "
-        "`iconv -f latin1 -t utf-8` if it is Western European"
-    )
 
 
 def _fault(path: Path, suffix: str) -> str | None:
     """What keeps a text file from being read, and in which line; None if that is not clear."""
     if suffix == ".parquet":
         return None
-    with suppress(OSError, EOFError, UnicodeDecodeError, csv.Error), _text(path) as lines:
-        return _json_fault(lines) if is_json(suffix) else _csv_fault(lines, *_header(path))
+    with suppress(OSError, EOFError, UnicodeError, csv.Error):
+        if is_json(suffix):
+            with _text(path) as lines:
+                return _json_fault(lines)
+        encoding, delimiter, names, _ = _dialect(path)
+        with _text(path, encoding) as lines:
+            return _csv_fault(lines, delimiter, names)
     return None
 
 
@@ -310,16 +349,12 @@ def _json_fault(lines: io.TextIOWrapper) -> str | None:
 def write(table: Any, path: _Path, delimiter: str = ",") -> Path:
     """Writes an Arrow table as its path's suffix says, whole or not at all.
 
-    A column that this kind of file cannot hold, such as lists in a CSV, is written as JSON text,
-    and bytes in text as base64.
+    A column that a CSV cannot hold, such as lists, is written as JSON text.
     """
     suffix = suffix_of(path)
-    table = _fitted(table, suffix)
     with whole(path) as file:
         if suffix == ".parquet":
-            arrow("pyarrow.parquet").write_table(table, file)
-        elif suffix == ".feather":
-            arrow("pyarrow.feather").write_feather(table, file)
+            _write_parquet(table, file)
         elif suffix.endswith(".gz"):
             with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
                 _write_text(table, cast(BinaryIO, packed), suffix, delimiter)
@@ -329,6 +364,18 @@ def write(table: Any, path: _Path, delimiter: str = ",") -> Path:
 
 
 def _write_text(table: Any, file: BinaryIO, suffix: str, delimiter: str) -> None:
+    pa = arrow()
+    for place, field in enumerate(table.schema):
+        column = table[field.name]
+        if pa.types.is_timestamp(field.type) and field.type.tz is not None:
+            try:
+                pa.lib.string_to_tzinfo(field.type.tz)
+            except (pa.ArrowInvalid, KeyError, ValueError):  # a zone that nobody knows here
+                column = column.cast(pa.timestamp(field.type.unit, tz="UTC"))
+        elif not is_json(suffix) and not _is_cell(pa.types, field.type):
+            words = [None if value is None else _json(value) for value in column.to_pylist()]
+            column = pa.chunked_array([words], pa.string())
+        table = table.set_column(place, field.name, column)
     if is_json(suffix):
         for batch in table.to_batches(max_chunksize=_BATCH):
             file.write("".join(f"{_json(row)}\n" for row in batch.to_pylist()).encode())
@@ -345,6 +392,27 @@ def _write_text(table: Any, file: BinaryIO, suffix: str, delimiter: str) -> None
     writer.write_csv(table, file, options)
 
 
+def _write_parquet(table: Any, file: BinaryIO) -> None:
+    pa, write_table = arrow(), arrow("pyarrow.parquet").write_table
+    nested = [field.name for field in table.schema if pa.types.is_nested(field.type)]
+    try:
+        write_table(table.slice(0, 0).select(nested), pa.BufferOutputStream())
+    except pa.ArrowNotImplementedError:  # a struct without fields: as text
+        for name in nested:
+            words = [None if value is None else _json(value) for value in table[name].to_pylist()]
+            column = pa.chunked_array([words], pa.string())
+            table = table.set_column(table.column_names.index(name), name, column)
+    write_table(table, file)
+
+
+def _is_cell(types: Any, kind: Any) -> bool:
+    """Whether a CSV holds values of an Arrow type as they are."""
+    bytes_ = (
+        types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    )
+    return not (types.is_nested(kind) or types.is_duration(kind) or bytes_)
+
+
 def _needs_quotes(column: Any, delimiter: str) -> bool:
     """Whether some cell of a column of text cannot stand in a CSV as it is."""
     if not is_text(column):
@@ -355,62 +423,16 @@ def _needs_quotes(column: Any, delimiter: str) -> bool:
     return any(sign in part.to_pybytes() for part in parts for sign in signs)
 
 
-def _fitted(table: Any, suffix: str) -> Any:
-    """A table of columns that this kind of file can hold."""
-    pa, is_parquet = arrow(), suffix == ".parquet"
-    types = pa.types
-    for place, name in enumerate(table.column_names):
-        column, kind = table[name], table[name].type
-        is_bytes = types.is_binary(kind) or types.is_large_binary(kind)
-        if types.is_timestamp(kind) and kind.tz is not None and not is_parquet:
-            try:
-                pa.lib.string_to_tzinfo(kind.tz)
-                continue
-            except pa.ArrowInvalid:  # a zone that cannot be written as text
-                column = column.cast(pa.timestamp(kind.unit, tz="UTC"))
-        elif is_json(suffix):
-            continue
-        elif is_bytes or types.is_fixed_size_binary(kind) or types.is_duration(kind):
-            if is_parquet:
-                continue
-            column = _texts(column, lambda value: str(_plain(value)))
-        elif types.is_nested(kind) and not (is_parquet and _has_leaves(types, kind)):
-            column = _texts(column, _json)
-        else:
-            continue
-        table = table.set_column(place, name, column)
-    return table
-
-
-def _texts(column: Any, text: Callable[[Any], str]) -> Any:
-    words = [None if value is None else text(value) for value in column.to_pylist()]
-    return arrow().chunked_array([words], arrow().string())
-
-
-def _has_leaves(types: Any, kind: Any) -> bool:
-    """Whether every struct in an Arrow type has fields: Parquet holds no other."""
-    if types.is_struct(kind):
-        return bool(kind.num_fields) and all(_has_leaves(types, field.type) for field in kind)
-    return _has_leaves(types, kind.value_type) if types.is_list(kind) else True
-
-
 def _json(value: Any) -> str:
-    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, default=str)
 
 
 def _plain(value: Any) -> Any:
-    """A value in JSON's own types, however deep.
-
-    An infinite end is null, a time is ISO 8601, a duration is its seconds, bytes are base64.
-    """
+    """A value in JSON's own types, however deep: an infinite end is null, a time ISO 8601."""
     if isinstance(value, dict):
         return {str(name): _plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, bytes):
-        return b64encode(value).decode("ascii")
     if isinstance(value, Decimal | float):
         return float(value) if isfinite(value) else None
     return value.isoformat() if isinstance(value, date | time) else value
@@ -420,7 +442,7 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def _readable(path: _Path) -> Iterator[None]:
+def readable(path: _Path) -> Iterator[None]:
     """Turns what a damaged file makes its reader raise into one error."""
     try:
         yield
@@ -434,53 +456,17 @@ def _readable(path: _Path) -> Iterator[None]:
         raise TapeError(f"{os.fspath(path)} is damaged or not a tape: {error}") from error
 
 
-def read_tape(path: _Path, plan: Plan | None) -> dict[str, Any]:
-    """What `Tape.from_arrays` takes. Without a plan the file is laid out as `write_tape` does."""
+def read_npz(path: _Path, columns: Columns | None) -> dict[str, Any]:
+    """What `Tape.from_arrays` takes, from an .npz; by default as `write_tape` lays it out."""
     where = os.fspath(path)
-    with _readable(path):
-        suffix = suffix_of(path, _OF_TAPES, "a tape's file")
-        if suffix == ".npz":
-            return _read_npz(path, plan)
-        Path(path).stat()  # the system's own error if there is none
-        if suffix == ".parquet":
-            with arrow("pyarrow.parquet").ParquetFile(path) as file:
-                names = file.schema_arrow.names
-        else:
-            _, names = _header(path)
-        plan = plan or Plan.laid_out(names, where)
-        kinds = plan.kinds()
-        check_columns(kinds, names, where)
-        file = read(path, list(kinds), empty=True)
-        if suffix == ".parquet":
-            return plan.arguments(frame_columns(file.table, kinds, where))
-        return plan.arguments({name: _decoded(file, name, kind) for name, kind in kinds.items()})
-
-
-def _decoded(file: File, name: str, kind: str) -> np.ndarray:
-    """A column of a CSV: numbers, or what its words are taken for."""
-    if kind == "number":
-        numbers = cells.numbers(file.table[name])
-        if isinstance(numbers, tuple):
-            row, text = numbers
-            raise TapeError(
-                f"column {name!r} must hold numbers, got {text!r} in {file.place(row)}"
-                f"{cells.advice(text)}"
-            )
-        return numbers
-    pa, column = arrow(), file.table[name].combine_chunks().dictionary_encode()
-    words = column.dictionary
-    values: np.ndarray = np.asarray(words.to_numpy(zero_copy_only=False), object)
-    with suppress(pa.ArrowInvalid):
-        integers = words.cast(pa.int64())
-        if integers.cast(pa.string()).equals(words):  # "007" is a name
-            values = integers.to_numpy()
-    if kind == "any" and values.dtype == object:
-        numbers = cells.numbers(words)
-        if set(words.to_pylist()) <= {"true", "false"}:
-            values = values == "true"
-        elif not isinstance(numbers, tuple):
-            values = numbers
-    return cast(np.ndarray, values[column.indices.to_numpy(zero_copy_only=False)])
+    # numpy leaves a file open that it cannot read, so it is not left to numpy.
+    with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+        if _HEADER not in arrays.files:
+            columns = columns or Columns.laid_out(arrays.files, where)
+            return columns.arguments(frame_columns(arrays, columns.kinds(), where))
+        if columns is not None:
+            raise TapeError(f"{where} knows its own columns: read it without names")
+        return _unpacked_tape(arrays, where)
 
 
 def write_tape(
@@ -492,7 +478,7 @@ def write_tape(
 ) -> None:
     """A file of the columns in this order: keys, prediction, y, extras."""
     try:
-        suffix = suffix_of(path, _OF_TAPES, "a tape's file")
+        suffix = suffix_of(path, OF_TAPES, "a tape's file")
         if suffix == ".npz":
             names = {"names": list(prediction), "extras": list(extras)}
             numbered = {f"prediction{i}": column for i, column in enumerate(prediction.values())}
@@ -555,22 +541,8 @@ def _write_npz(path: _Path, names: dict[str, list[str]], columns: Mapping[str, C
             raise TapeError(f"{name} holds objects inside {column.dtype}, which no file can")
         else:
             arrays[name] = column
-    with whole(path) as file, zipfile.ZipFile(file, "w") as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                npy.write_array(cast(BinaryIO, member), array, allow_pickle=False)
-
-
-def _read_npz(path: _Path, plan: Plan | None) -> dict[str, Any]:
-    where = os.fspath(path)
-    # numpy leaves a file open that it cannot read, so it is not left to numpy.
-    with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-        if _HEADER not in arrays.files:
-            plan = plan or Plan.laid_out(arrays.files, where)
-            return plan.arguments(frame_columns(arrays, plan.kinds(), where))
-        if plan is not None:
-            raise TapeError(f"{where} knows its own columns: read it without names")
-        return _unpacked_tape(arrays, where)
+    with whole(path) as file:
+        np.savez(file, allow_pickle=False, **arrays)
 
 
 def _unpacked_tape(arrays: Mapping[str, np.ndarray], where: str) -> dict[str, Any]:

@@ -81,42 +81,42 @@ class Recorder:
         receipt: Hashable,
         prediction: Any,
         *,
-        id: Any = None,
+        series: Any = None,
         time: Any = None,
         group: Any = None,
     ) -> None:
         """Adds a row whose label is still to come.
 
         `receipt` is what the label will be told by, such as the id of a stream's receipt; it must
-        not wait already. With several streams, `id` names the stream, as in `add`.
+        not wait already. With several streams, `series` names the stream, as in `add`.
         """
-        if (id, receipt) in self._open:
+        if (series, receipt) in self._open:
             raise TapeError(f"a prediction already waits for its label under {receipt!r}")
-        self.add(prediction, None, id=id, time=time, group=group)
-        self._open[id, receipt] = len(self._y) - 1
+        self.add(prediction, None, series=series, time=time, group=group)
+        self._open[series, receipt] = len(self._y) - 1
 
-    def observed(self, receipt: Hashable, y: Any, *, id: Any = None) -> None:
+    def observed(self, receipt: Hashable, y: Any, *, series: Any = None) -> None:
         """The label of a prediction that was recorded under `receipt`; None or NaN if it had none.
 
         Nothing waits under this receipt any more.
         """
-        if (id, receipt) not in self._open:
+        if (series, receipt) not in self._open:
             raise UnknownReceipt(
                 f"no prediction waits for its label under {receipt!r}: "
                 "it was never recorded, or has its label"
             )
-        label, row = self._label(y), self._open.pop((id, receipt))
+        label, row = self._label(y), self._open.pop((series, receipt))
         self._y[row] = label
-        self._delays[row] = self._counts[id] - self._places[row] - 1
+        self._delays[row] = self._counts[series] - self._places[row] - 1
         self._turns[row] = self._turn
         self._turn += 1
 
     def add(
-        self, prediction: Any, y: Any, *, id: Any = None, time: Any = None, group: Any = None
+        self, prediction: Any, y: Any, *, series: Any = None, time: Any = None, group: Any = None
     ) -> None:
         """Adds a row. `prediction` is one number or several; y is None or NaN if not observed.
 
-        Whether rows have an id, a time or a group is settled by the first one.
+        Whether rows have a series, a time or a group is settled by the first one.
         """
         values = prediction
         if self._classes is not None:
@@ -125,13 +125,15 @@ class Recorder:
         if any(real != real for real in reals):
             raise PredictionError(f"a prediction must not be NaN, got {prediction!r}")
         label = self._label(y)
-        if id is not None and not is_id(id):
+        if series is not None and not is_id(series):
             raise TapeError(
-                f"an id must be a whole number, a string or a tuple of them, got {id!r}"
+                f"a series must be a whole number, a string or a tuple of them, got {series!r}"
             )
-        if time is not None and id in self._last and time < self._last[id]:
-            raise TapeError(f"time must not go back within a stream: {time} after {self._last[id]}")
-        keys = {"id": id, "time": time, "group": group}
+        if time is not None and series in self._last and time < self._last[series]:
+            raise TapeError(
+                f"time must not go back within a stream: {time} after {self._last[series]}"
+            )
+        keys = {"series": series, "time": time, "group": group}
         row_keys = {name: key for name, key in keys.items() if key is not None}
         if not self._y:
             self._begin(prediction, len(reals), row_keys)
@@ -143,8 +145,8 @@ class Recorder:
         for real, recorded in zip(reals, self._prediction, strict=True):
             recorded.append(real)
         self._y.append(label)
-        self._places.append(self._counts.get(id, 0))
-        self._counts[id] = self._places[-1] + 1
+        self._places.append(self._counts.get(series, 0))
+        self._counts[series] = self._places[-1] + 1
         self._delays.append(0)
         self._turns.append(self._turn)
         chance = prediction.u if isinstance(prediction, Probabilities) else None
@@ -153,7 +155,7 @@ class Recorder:
         for name, key in row_keys.items():
             self._keys[name].append(key)
         if time is not None:
-            self._last[id] = time
+            self._last[series] = time
 
     @staticmethod
     def _of_classes(prediction: Any, classes: dict[Any, int]) -> list[Any]:
@@ -198,8 +200,8 @@ class Recorder:
         if not np.isnan(chances).any() and len(chances):
             keys = {**keys, "extras": {"u": chances}}
         delays = np.array(self._delays, np.int64)
-        for (id, _), row in self._open.items():
-            delays[row] = self._counts[id] - self._places[row] - 1
+        for (series, _), row in self._open.items():
+            delays[row] = self._counts[series] - self._places[row] - 1
         late: dict[str, Any] = {"delay": self._ordered(delays)} if delays.any() else {}
         return Tape.from_arrays(
             arrays, np.array(self._y), names=names, strict=strict, **keys, **late
@@ -207,9 +209,9 @@ class Recorder:
 
     def _ordered(self, delays: np.ndarray) -> np.ndarray:
         """Delays with fractions where labels of one gap came in another order than their rows."""
-        numbers = {id: number for number, id in enumerate(self._counts)}
-        ids = self._keys.get("id", [None] * len(delays))
-        streams = np.array([numbers[id] for id in ids])
+        numbers = {series: number for number, series in enumerate(self._counts)}
+        ids = self._keys.get("series", [None] * len(delays))
+        streams = np.array([numbers[series] for series in ids])
         known, turns = np.array(self._places) + delays, np.array(self._turns)
         answered = np.ones(len(delays), bool)
         answered[list(self._open.values())] = False

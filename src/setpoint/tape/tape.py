@@ -20,7 +20,7 @@ from setpoint.errors import TapeError
 from setpoint.tape.columns import (
     KEYS,
     Column,
-    Plan,
+    Columns,
     Ragged,
     checked_names,
     column,
@@ -29,20 +29,19 @@ from setpoint.tape.columns import (
     is_id,
     number_keys,
     numbers,
+    opened,
     refuse,
     repeated_times,
     segment,
-    several,
     times,
-    usual_prediction,
     wholes,
 )
-from setpoint.tape.files import read_tape, write_tape
+from setpoint.tape.files import write_tape
 from setpoint.tape.schedule import Schedule, scheduled, steady
 
 __all__ = ["USUAL", "Segments", "Tape", "TapeNotice"]
 
-USUAL = {1: ("prediction",), 2: ("lower", "upper"), 3: ("centre", "low", "high")}
+USUAL = {1: ("point",), 2: ("lower", "upper"), 3: ("centre", "low", "high")}
 """The names of columns that came without names, by how many there are."""
 
 
@@ -77,7 +76,7 @@ class Tape:
         Their names.
     y
         The labels; NaN where a label was not observed.
-    id
+    series
         The stream of each row, whole numbers, strings or tuples of them; None for a single stream.
     time
         Numbers or datetime64 that never fall within a stream: when the set of each row is made.
@@ -85,9 +84,9 @@ class Tape:
     group
         A key for each row, for metrics by group.
     horizon
-        How many steps ahead each row forecasts, from 1. Every horizon of an id is a stream, under
-        the key (id, horizon), or the horizon alone where there is no id. Unless `delay` or
-        `known` says otherwise, a label comes horizon − 1 rows late.
+        How many steps ahead each row forecasts, from 1. Every horizon of a series is a stream,
+        under the key (series, horizon), or the horizon alone where there is no series. Unless
+        `delay` or `known` says otherwise, a label comes horizon − 1 rows late.
     delay
         How many rows late labels become known, one number or a column: when the set of row t of a
         stream is made, the label of row s is known if s + delay < t. 0 by default: each label is
@@ -112,10 +111,10 @@ class Tape:
     >>> tape = Tape.from_arrays(
     ...     {"lower": [1.0, 5.0, 2.0], "upper": [3.0, 9.0, 4.0]},
     ...     y=[2.5, 7.0, float("nan")],
-    ...     id=["north", "south", "north"],
+    ...     series=["north", "south", "north"],
     ... )
     >>> tape
-    Tape(3 rows, 2 streams: lower, upper; y, 1 missing; id)
+    Tape(3 rows, 2 streams: lower, upper; y, 1 missing; series)
     >>> tape.streams
     ['north', 'south']
     >>> tape.stream("north").prediction[0]
@@ -127,7 +126,7 @@ class Tape:
     prediction: tuple[Column, ...]
     names: tuple[str, ...]
     y: np.ndarray
-    id: np.ndarray | None = None
+    series: np.ndarray | None = None
     time: np.ndarray | None = None
     group: np.ndarray | None = None
     extras: dict[str, Column] = field(default_factory=dict)
@@ -144,7 +143,7 @@ class Tape:
             prediction=tuple(map(floats, self.prediction, names)),
             names=names,
             y=numbers(self.y, "y"),
-            id=None if self.id is None else column(self.id, "id"),
+            series=None if self.series is None else column(self.series, "series"),
             time=None if self.time is None else times(self.time),
             horizon=None if self.horizon is None else wholes(self.horizon, "horizon", 1),
             delay=0 if self.delay is None else _delay(self.delay),
@@ -161,22 +160,24 @@ class Tape:
             _fill(self, delay=self.horizon - 1)
         self._check()
         refuse(np.isinf, self.y, "y", "finite, or NaN where not observed")
-        if self.id is not None and self.id.dtype.kind not in "iuOUT" and len(self.id):
+        if self.series is not None and self.series.dtype.kind not in "iuOUT" and len(self.series):
             raise TapeError(
-                f"id must hold whole numbers, strings or tuples of them, got {self.id.dtype}"
+                "series must hold whole numbers, strings or tuples of them, got "
+                f"{self.series.dtype}"
             )
-        if self.id is not None and self.id.dtype == object:
-            keys, starts, codes = number_keys(self.id, "id")
+        if self.series is not None and self.series.dtype == object:
+            keys, starts, codes = number_keys(self.series, "series")
             for key, number in keys.items():
                 if not is_id(key):
                     row = int(starts[(codes == number).argmax()])
                     raise TapeError(
-                        f"id must hold whole numbers, strings or tuples of them, got {key!r} at "
+                        f"series must hold whole numbers, strings or tuples of them, got {key!r} "
+                        "at "
                         f"row {row}"
                     )
         self._check_known()
         if self.time is not None:
-            repeats = repeated_times(self.time, self.id, *self.segments, strict)
+            repeats = repeated_times(self.time, self.series, *self.segments, strict)
             if repeats:
                 notice = (
                     f"{repeats:,} of {len(self):,} rows repeat the time of the row before in their "
@@ -194,7 +195,7 @@ class Tape:
         y: Any,
         *,
         names: Sequence[str] | None = None,
-        id: Any = None,
+        series: Any = None,
         time: Any = None,
         group: Any = None,
         extras: Mapping[str, Any] | None = None,
@@ -227,8 +228,8 @@ class Tape:
         if columns and not names:
             raise TapeError(f"names must be given for a prediction of {len(columns)} columns")
         tape = cls(
-            tuple(columns), names, y, id, time, group, dict(extras or {}), strict, horizon, delay,
-            known,
+            tuple(columns), names, y, series, time, group, dict(extras or {}), strict, horizon,
+            delay, known,
         )  # fmt: skip
         if places is not None:
             _fill(tape, places=places)
@@ -236,67 +237,40 @@ class Tape:
 
     @classmethod
     def from_frame(
-        cls,
-        frame: Any,
-        prediction: str | Sequence[str] | None = None,
-        target: str = "y",
-        *,
-        id: str | None = None,
-        time: str | None = None,
-        group: str | None = None,
-        extras: Sequence[str] = (),
-        horizon: str | None = None,
-        delay: str | int | None = None,
-        known: str | None = None,
-        strict: bool = False,
+        cls, frame: Any, columns: Columns | None = None, *, strict: bool = False
     ) -> "Tape":
         """A tape from columns of a data frame: pandas, polars, Arrow or a mapping of arrays.
 
-        Every argument but the first and last names columns of the frame; `delay` may be a number.
-        By default a prediction is the columns lower and upper, or the column prediction.
+        By default the target is y and a prediction lower and upper, or point.
         """
-        prediction = usual_prediction(frame) if prediction is None else prediction
-        keys = _named(id=id, time=time, group=group, horizon=horizon, delay=delay, known=known)
-        plan = Plan(several(prediction), target, keys, several(extras))
-        columns = frame_columns(frame, plan.kinds())
-        number = {} if isinstance(delay, str) else {"delay": delay}
-        return cls.from_arrays(**plan.arguments(columns) | number, strict=strict)
+        columns = Columns() if columns is None else columns
+        named = columns.time is not None and getattr(frame, "index", None) is not None
+        if named and frame.index.name == columns.time and columns.time not in frame:
+            frame = frame.reset_index()  # pandas: the index is named as a column is
+        columns = columns.usual(opened(frame)[1], "the frame")
+        found = frame_columns(frame, columns.kinds())
+        return cls.from_arrays(**columns.arguments(found), strict=strict)
 
     @classmethod
     def read(
         cls,
         path: str | os.PathLike[str],
-        prediction: str | Sequence[str] | None = None,
-        target: str | None = None,
+        columns: Columns | None = None,
         *,
-        id: str | None = None,
-        time: str | None = None,
-        group: str | None = None,
-        extras: Sequence[str] | None = None,
-        horizon: str | None = None,
-        delay: str | int | None = None,
-        known: str | None = None,
         strict: bool = False,
     ) -> "Tape":
         """A tape from a .csv, .csv.gz, .parquet or .npz file.
 
-        Columns are named as in `from_frame`. If none is named, the file must be laid out as
-        `write` does: id, horizon, time, known, delay and group where there are any, the
-        prediction, y, extras.
+        Without columns the file must be laid out as `write` does: series, horizon, time, known,
+        delay and group where there are any, the prediction, y, extras.
 
-        A CSV has no types. There an id or group is a whole number if every one of them is
+        A CSV has no types. There a series or group is a whole number if every one of them is
         written as one (007 is not), else text; an empty label, or NaN, NA, null and None, is not
         observed.
         """
-        plan = None
-        keys = _named(id=id, time=time, group=group, horizon=horizon, delay=delay, known=known)
-        if keys or any(name is not None for name in (prediction, target, extras)):
-            names = several(("lower", "upper") if prediction is None else prediction)
-            plan = Plan(names, target or "y", keys, several(extras or ()))
-        arguments = read_tape(path, plan)
-        if delay is not None and not isinstance(delay, str):
-            arguments["delay"] = delay
-        return cls.from_arrays(**arguments, strict=strict)
+        from setpoint.tape.rows import read_tape
+
+        return cls.from_arrays(**read_tape(path, columns), strict=strict)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes a .csv, .csv.gz, .parquet or .npz file, whole or not at all.
@@ -332,10 +306,10 @@ class Tape:
     def _segmented(self) -> tuple[dict[Any, int], np.ndarray | None, np.ndarray]:
         if self.horizon is None:
             whole_tape = {None: 0}, None, np.array([0, len(self)])
-            return whole_tape if self.id is None else segment(self.id)
-        if self.id is None:
+            return whole_tape if self.series is None else segment(self.series)
+        if self.series is None:
             return segment(self.horizon)
-        pairs = zip(self.id.tolist(), self.horizon.tolist(), strict=True)
+        pairs = zip(self.series.tolist(), self.horizon.tolist(), strict=True)
         return segment(np.fromiter(pairs, object, len(self)))
 
     @cached_property
@@ -396,7 +370,7 @@ class Tape:
     def by_stream(self, column: np.ndarray) -> np.ndarray:
         """A column, one entry a row along its last axis, in the order of `segments`.
 
-        >>> tape = Tape.from_arrays([[0.0] * 3, [1.0] * 3], [0.5] * 3, id=["a", "b", "a"])
+        >>> tape = Tape.from_arrays([[0.0] * 3, [1.0] * 3], [0.5] * 3, series=["a", "b", "a"])
         >>> tape.by_stream(np.array([1, 2, 3]))
         array([1, 3, 2])
         """
@@ -406,7 +380,7 @@ class Tape:
     def by_row(self, column: np.ndarray) -> np.ndarray:
         """What is in the order of `segments` back in the order of the rows.
 
-        >>> tape = Tape.from_arrays([[0.0] * 3, [1.0] * 3], [0.5] * 3, id=["a", "b", "a"])
+        >>> tape = Tape.from_arrays([[0.0] * 3, [1.0] * 3], [0.5] * 3, series=["a", "b", "a"])
         >>> tape.by_row(tape.by_stream(np.array([1, 2, 3])))
         array([1, 2, 3])
         """
@@ -511,6 +485,14 @@ class Tape:
         tape._check()
         return tape
 
+    def with_extras(self, extras: Mapping[str, Any]) -> "Tape":
+        """The same rows with other columns beside the predictions, such as features."""
+        tape = self._take(slice(None))
+        checked_names(self.names, len(self.names), extras)
+        _fill(tape, extras={name: np.asarray(values) for name, values in extras.items()})
+        tape._check()
+        return tape
+
     # Checked
 
     def _check(self) -> None:
@@ -559,11 +541,6 @@ def _delay(values: Any) -> int | np.ndarray:
         return wholes(values, "delay", 0)
     refuse(lambda late: ~((late >= 0.0) & (late < _LATEST)), given, "delay", "from 0 to 1e15 rows")
     return given.astype(np.float64 if (given % 1.0).any() else np.int64)
-
-
-def _named(**names: Any) -> dict[str, str]:
-    """The columns that play a part."""
-    return {key: name for key, name in names.items() if isinstance(name, str)}
 
 
 def _fill(tape: Any, **fields: Any) -> None:

@@ -108,7 +108,7 @@ def same_values(left: Any, right: Any) -> bool:
 
 def memory_of(part: Any, got: Any, what: str = "memory", like: Memory | None = None) -> Memory:
     """A memory, if it is a tuple of finite floats of constant length."""
-    plain = type(got) is tuple and all(type(number) is float for number in got)
+    plain = type(got) is tuple and all(isinstance(number, float) for number in got)
     if not plain or not (what == "params" or all(map(isfinite, got))):
         raise broken(part, f"{what} is a tuple of finite floats, got {got!r}")
     if like is not None and len(got) != len(like):

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from setpoint._check import number
-from setpoint.errors import SetpointError
+from setpoint.correction import Rescores
+from setpoint.errors import InputError, SetpointError
 from setpoint.losses import Calms, Counts, Keeps, declaration
 from setpoint.sets import Multilabel, PixelScale, Shares, Widen
 from setpoint.sets.family import member_of, members_of
@@ -278,12 +279,13 @@ def check_correction(correction: Any) -> None:
     >>> from setpoint.correction import Intervals
     >>> check_correction(Intervals(period=4))
     """
+    if isinstance(correction, Rescores):
+        raise InputError(f"check_correction is for corrections of numbers, got {correction!r}")
     rng = np.random.default_rng(7)
-    rows, width = correction.table
-    table = [[0.0] * width for _ in range(rows)]
     with in_use(correction):
-        own, memory = memory_of(correction, correction.params, "params"), first_memory(correction)
-        params, size, tried = (*own, -inf, inf), 0, 0
+        own, (first, table) = memory_of(correction, correction.params, "params"), correction.init()
+        memory, annex = memory_of(correction, first), [0.0] * correction.annex
+        params, tried = (*own, -inf, inf), 0
         for scale in (1.0, 1.0, 1e-6, 1e6) * 50:
             row = tuple(np.abs(scale * rng.normal(size=len(correction.columns))).tolist())
             row = tuple(np.round(row)) if not correction.sound(row) else row
@@ -293,41 +295,46 @@ def check_correction(correction: Any) -> None:
             tried += 1
             others, label = float(rng.integers(4)), float(scale * rng.normal())
             after, base = one_answer(
-                correction,
-                "predict",
-                correction.predict,
-                params,
-                memory,
-                deepcopy(table),
-                row,
-                others,
-            )
+                correction, "predict", lambda *given: _based(correction, *given), params, memory,
+                table, annex, row, others,
+            )  # fmt: skip
             memory = memory_of(correction, after, like=memory)
-            plain = type(base) is tuple and all(type(n) is float and n == n for n in base)
-            if not plain or len(base) < len(correction.gives) or size not in (0, len(base)):
+            read = base[: len(correction.gives)]
+            if len(read) < len(correction.gives) or not all(type(n) is float for n in base):
                 raise broken(
                     correction,
-                    f"a base has a fixed number of floats, first {', '.join(correction.gives)}, "
-                    f"got {base}",
+                    f"a base has floats, first {', '.join(correction.gives)}, got {base}",
                 )
-            size = len(base)
-            learnt = one_answer(
+            if any(n != n for n in read):
+                raise broken(correction, f"a base begins with numbers, got {read}")
+            memory, table, annex = one_answer(
                 correction, "learn", lambda *given: _taught(correction, *given), params, memory,
-                table, base, label,
+                table, annex, base, label,
             )  # fmt: skip
-            memory = memory_of(correction, learnt[0], like=memory)
-            if not np.isfinite(learnt[1]).all():
-                raise broken(correction, f"a table holds finite numbers, got {learnt[1]}")
-            table = learnt[1]
+            memory = memory_of(correction, memory, like=after)
+            if not np.isfinite([*table, *annex]).all():
+                raise broken(correction, f"tables hold finite numbers, got {table} and {annex}")
     if not tried:
         raise broken(correction, "`sound` takes some rows of positive numbers, got none")
     check_value("correction", correction)
 
 
-def _taught(correction: Any, params: Memory, memory: Memory, table: Any, *seen: Any) -> Any:
-    """The memory and the table after a label; the table given stays as it is."""
-    copy = deepcopy(table)
-    return correction.learn(params, memory, copy, *seen), copy
+def _based(correction: Any, params: Memory, memory: Memory, *given: Any) -> Any:
+    """The memory and the base of a row; tables must stay as they are."""
+    table, annex, row, others = given
+    base, before = [0.0] * correction.base, (list(table), list(annex))
+    after = correction.predict(params, memory, table, annex, row, others, base)
+    if (table, annex) != before:
+        raise broken(correction, "`predict` writes into the base and nowhere else")
+    return after, tuple(base)
+
+
+def _taught(
+    correction: Any, params: Memory, memory: Memory, table: Any, annex: Any, *seen: Any
+) -> Any:
+    """The memory, the table and the annex after a label; those given stay as they are."""
+    table, annex = list(table), list(annex)
+    return correction.learn(params, memory, table, annex, *seen), table, annex
 
 
 _THETAS = (
@@ -338,7 +345,7 @@ _THETAS = (
 
 def _phi(stretch: Any, params: Memory, memory: Memory, theta: float) -> float:
     lam = one_answer(stretch, "φ", stretch.phi, params, memory, theta)
-    if type(lam) is not float or not (isfinite(lam) or isinstance(stretch, Always)):
+    if not isinstance(lam, float) or not (isfinite(lam) or isinstance(stretch, Always)):
         raise broken(stretch, f"φ(θ) is a finite float, got {lam!r} at θ = {theta}, {memory}")
     return lam
 
@@ -463,7 +470,7 @@ def _stepped(
     """One step, if it is the same twice and, where it is `directed`, goes the right way."""
     got = one_answer(step, "rule", step.rule, params, theta, memory, excess, critical)
     where = f"from θ = {theta} with excess {excess} and memory {memory}"
-    if not (isinstance(got, tuple) and len(got) == 2 and type(got[0]) is float):
+    if not (isinstance(got, tuple) and len(got) == 2 and isinstance(got[0], float)):
         raise broken(step, f"rule returns (θ, memory), θ a float, got {got!r} {where}")
     moved, after = got
     astray = (moved - theta) * excess < 0.0 or (excess == 0.0 and moved != theta)

@@ -1,7 +1,7 @@
 """Label sets on streams that drift: three with one class a row, one with several labels.
 
-stream → online classifier → its probabilities (`_classification_tapes`) → every method
-(`_classification_methods`) → tables and figures (`_classification_report`).
+stream → online classifier → its probabilities (`tapes`) → the paper's families (`methods`) →
+results and figures; and what becomes of F1 (`f1`).
 """
 
 import os
@@ -9,15 +9,21 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from setpoint.errors import InputError
-from setpoint_paper.classification.methods import methods, paces
-from setpoint_paper.classification.report import Result, draw, report, write_csv
-from setpoint_paper.classification.tapes import LABEL_STREAMS, record
+import numpy as np
 
-__all__ = ["STREAMS", "reproduce"]
+from setpoint.errors import InputError
+from setpoint.metrics import set_sizes
+from setpoint_paper.classification.f1 import Held, lock_in
+from setpoint_paper.classification.methods import LEVEL, Outcome, Row, judged
+from setpoint_paper.classification.tapes import LABEL_STREAMS, Recorded, record
+from setpoint_paper.plotting import COLOURS, figure, legend, mark, save
+from setpoint_paper.rows import written
+
+__all__ = ["STREAMS", "draw", "reproduce"]
 
 STREAMS = LABEL_STREAMS
 """gas_drift, outdoor and power_supply at 90 % coverage, yeast at 10 % false negatives."""
+_WINDOW = 250
 
 
 def reproduce(
@@ -25,10 +31,11 @@ def reproduce(
     streams: Sequence[str] = STREAMS,
     quick: bool = False,
     out: str | os.PathLike[str] = "results",
-) -> list[Result]:
-    """Runs the experiment, prints its report and stores it with its figures.
+) -> list[Row]:
+    """Runs the experiment and stores its results and figures.
 
-    Writes `classification.md`, `classification.csv` and a figure for each stream.
+    Writes `classification.csv`, `f1.csv` and a figure for each stream; `-quick` follows the names
+    of a quick run.
 
     Parameters
     ----------
@@ -37,35 +44,50 @@ def reproduce(
     quick
         Only the first rows of each stream.
     out
-        The folder for tables and figures.
+        The folder for results and figures.
     """
     asked = tuple(dict.fromkeys(streams))
     if not asked or not set(asked) <= set(STREAMS):
         raise InputError(
             f"streams must be some of {', '.join(STREAMS)}, got {', '.join(streams)!r}"
         )
-    folder = Path(out)
+    folder, end = Path(out), "-quick" * quick
     folder.mkdir(parents=True, exist_ok=True)
-    results = []
+    rows = []
     for name in asked:
         began = time.perf_counter()
         recorded = record(name, quick=quick)
-        result = Result(recorded, methods(recorded), paces(recorded))
-        draw(result, folder / f"classification_{name}.png")
-        results.append(result)
+        outcomes = judged(recorded)
+        draw(recorded, outcomes, folder / f"classification{end}_{name}.png")
+        rows += [each.row for each in outcomes]
         print(
             f"{name}: {len(recorded.y):,} rows in {time.perf_counter() - began:.0f} s", flush=True
         )
-    page = report(results, _command(asked, quick, folder), quick, folder)
-    write_csv(results, folder / "classification.csv")
-    (folder / "classification.md").write_text(page, encoding="utf-8")
-    print(f"\n{page}")
-    return results
+    path = folder / f"classification{end}.csv"
+    path.write_text(written(Row, rows), encoding="utf-8")
+    if "yeast" in asked:
+        (folder / f"f1{end}.csv").write_text(written(Held, lock_in(quick)), encoding="utf-8")
+    print(f"Results: {path}; `setpoint-paper summary` judges them.")
+    return rows
 
 
-def _command(streams: Sequence[str], quick: bool, out: Path) -> str:
-    """What to type for the same result."""
-    parts = ["setpoint-paper classification"]
-    if tuple(streams) != STREAMS:
-        parts.append(f"--streams {','.join(streams)}")
-    return " ".join([*parts, *(["--quick"] if quick else []), f"--out {out.as_posix()}"])
+def draw(recorded: Recorded, outcomes: Sequence[Outcome], path: Path) -> Path:
+    """Coverage (or false negatives) in % and set size, means over windows, one panel each."""
+    made, panels = figure(2, 1, sharex=True, height=2.1)
+    upper, lower = panels[:, 0]
+    moments = [row for row, _ in recorded.marks if row > recorded.begin]
+    mark(upper, level=100.0 * (LEVEL if recorded.several else 1.0 - LEVEL), at=moments)
+    mark(lower, at=moments)
+    for each, colour in zip(outcomes, ("blue", "vermilion"), strict=False):
+        losses = each.losses if recorded.several else 1.0 - each.losses
+        for panel, values in ((upper, 100.0 * losses), (lower, set_sizes(each.masks))):
+            known = np.where(np.isnan(values), np.nanmean(values), values)
+            width = min(_WINDOW, len(known))
+            means = np.convolve(known, np.ones(width) / width, "valid")
+            rows = recorded.begin + width + np.arange(len(means))
+            panel.plot(rows, means, color=COLOURS[colour], linewidth=1.1, label=each.row.family)
+    upper.set_title(recorded.name)
+    upper.set_ylabel("false negatives, %" if recorded.several else "coverage, %")
+    lower.set_ylabel("labels in a set")
+    lower.set_xlabel("row")
+    return save(legend(made), path)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from setpoint.errors import InputError
 from setpoint_paper import datasets
-from setpoint_paper.datasets import LabelDataset, MultiLabelDataset
+from setpoint_paper.datasets import LabelDataset
 
 __all__ = ["LABEL_STREAMS", "Recorded", "record", "recorded"]
 
@@ -94,7 +94,7 @@ def _logistic() -> Any:
 _PLANS = {
     "gas_drift": _Plan(
         datasets.gas_drift,
-        3_436,  # the first four batches
+        2_000,
         "River's softmax regression (SGD, rate 0.01) on standardised features",
         lambda: _softmax(0.01),
         "Within a batch a gas comes in long runs, so a model that learns every row at once does "
@@ -102,13 +102,13 @@ _PLANS = {
     ),
     "outdoor": _Plan(
         datasets.outdoor,
-        2_000,
+        1_500,
         "River's softmax regression (SGD, rate 0.3) on standardised features",
         lambda: _softmax(0.3),
     ),
     "power_supply": _Plan(
         datasets.power_supply,
-        8_000,
+        3_000,
         "River's Hoeffding adaptive tree (seed 0)",
         _tree,
         "The class is the hour, which goes round; the classifier is not told the hour before.",
@@ -138,14 +138,14 @@ def record(name: str, *, quick: bool = False) -> Recorded:
 
 
 def recorded(
-    data: LabelDataset | MultiLabelDataset,
+    data: LabelDataset,
     make: Callable[[], Any],
     classifier: str,
     note: str = "",
 ) -> Recorded:
     """A data set as the classifier that `make` gives saw it, one of them for each label."""
-    several = isinstance(data, MultiLabelDataset)
-    p = _each(data, make) if isinstance(data, MultiLabelDataset) else _one(data, make())
+    several = data.several
+    p = _each(data, make) if several else _one(data, make())
     rows = len(data)
     warm, begin = int(_WARM * rows), int(_BEGIN * rows)
     marks: tuple[tuple[int, str], ...] = ()
@@ -175,12 +175,12 @@ def _one(data: LabelDataset, model: Any) -> Floats:
     return p
 
 
-def _each(data: MultiLabelDataset, make: Callable[[], Any]) -> Floats:
+def _each(data: LabelDataset, make: Callable[[], Any]) -> Floats:
     """The probability of each label by a model of its own, on features standardised in common."""
     from river import preprocessing
 
     scale: Any = preprocessing.StandardScaler()
-    models = [make() for _ in data.labels]
+    models = [make() for _ in data.classes]
     p = np.empty(data.y.shape)
     for row, (values, y) in enumerate(zip(data.x.tolist(), data.y.tolist(), strict=True)):
         given = dict(zip(data.features, values, strict=True))

@@ -5,14 +5,13 @@ SETPOINT_DATA names, else they are fetched from their source and kept in the cac
 """
 
 from setpoint_paper.datasets.augment import Augmentation, Crop, Jitter, View, resized
-from setpoint_paper.datasets.catalog import load, names, table
+from setpoint_paper.datasets.catalog import load, names
 from setpoint_paper.datasets.clips import Clip, Frame, Split, kitchen_clip, kitti_clip, split
 from setpoint_paper.datasets.colorization import fill_depth
 from setpoint_paper.datasets.frames import Frames
 from setpoint_paper.datasets.kitti_drives import KITTI_DRIVES, kitti
 from setpoint_paper.datasets.labelled import gas_drift, outdoor, power_supply, yeast
-from setpoint_paper.datasets.rgbd_folders import rgbd_folder
-from setpoint_paper.datasets.road_clip import road
+from setpoint_paper.datasets.road import road
 from setpoint_paper.datasets.tabular import (
     energy,
     power,
@@ -22,7 +21,7 @@ from setpoint_paper.datasets.tabular import (
     true_quantiles,
     wind,
 )
-from setpoint_paper.datasets.values import Dataset, LabelDataset, MultiLabelDataset
+from setpoint_paper.datasets.values import Dataset, LabelDataset
 
 __all__ = [
     "KITTI_DRIVES",
@@ -34,7 +33,6 @@ __all__ = [
     "Frames",
     "Jitter",
     "LabelDataset",
-    "MultiLabelDataset",
     "Split",
     "View",
     "energy",
@@ -50,11 +48,9 @@ __all__ = [
     "power_supply",
     "prices",
     "resized",
-    "rgbd_folder",
     "road",
     "split",
     "synthetic",
-    "table",
     "traffic",
     "true_quantiles",
     "wind",

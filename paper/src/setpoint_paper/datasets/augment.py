@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._check import choice, finite, positive, whole
+from setpoint._check import positive, whole
 from setpoint.errors import InputError
 from setpoint_paper.datasets.depth_images import opencv
 
@@ -83,15 +83,6 @@ class Jitter:
     compression: int = 70
     blur: float = 0.3
 
-    def __post_init__(self) -> None:
-        for name, most in (("contrast", 1.0), ("saturation", 1.0), ("grey", 1.0), ("blur", 0.5)):
-            _between(getattr(self, name), name, most)
-        _between(self.shift, "shift", 255.0)
-        if not 0 < self.light[0] <= self.light[1]:
-            raise InputError(f"light must be a pair 0 < low ≤ high, got {self.light}")
-        if whole(self.compression, "compression", 0) > 99:
-            raise InputError(f"compression must be between 0 and 99, got {self.compression}")
-
     def apply(self, rgb: Colours, rng: np.random.Generator) -> Colours:
         """The changed colours."""
         image = rgb.astype(np.float32)
@@ -166,16 +157,14 @@ class Crop:
 class Augmentation:
     """The paper's view for training: a random size, crop and flip, and changed colours.
 
+    A square as large as fits, at most the view, is cut at random and scaled up to the view.
+
     Parameters
     ----------
     ratios
         The size is multiplied by one of these, each as likely as the others.
     side
         Height and width of the view.
-    fit
-        "scale", as the paper's text has it: a square as large as fits, at most the view, is cut at
-        random and scaled up to the view; "pad": a window of at most the view is
-        cut at random and padded on top and on the right.
     flip
         The chance of left and right being exchanged.
     jitter
@@ -184,7 +173,6 @@ class Augmentation:
 
     ratios: tuple[float, ...] = _RATIOS
     side: int = 448
-    fit: str = "scale"
     flip: float = 0.5
     jitter: Jitter | None = field(default_factory=Jitter)
 
@@ -194,8 +182,6 @@ class Augmentation:
         for ratio in self.ratios:
             positive(ratio, "each of ratios")
         whole(self.side, "side", 1)
-        choice(self.fit, "fit", ("scale", "pad"))
-        _between(self.flip, "flip", 1.0)
 
     def apply(
         self, rgb: Colours, depth: Depths, rng: np.random.Generator
@@ -203,25 +189,16 @@ class Augmentation:
         """A random view of a frame."""
         ratio = self.ratios[int(rng.integers(len(self.ratios)))]
         rgb, depth = resized(rgb, depth, *_scaled(depth.shape, ratio))
-        height, width = (min(size, self.side) for size in depth.shape)
-        if self.fit == "scale":
-            height = width = min(height, width)
-        top = int(rng.integers(depth.shape[0] - height + 1))
-        left = int(rng.integers(depth.shape[1] - width + 1))
-        window = slice(top, top + height), slice(left, left + width)
-        rgb, depth = rgb[window], depth[window]
-        if self.fit == "scale":
-            rgb, depth = resized(rgb, depth, self.side, self.side)
+        size = min(self.side, *depth.shape)
+        top = int(rng.integers(depth.shape[0] - size + 1))
+        left = int(rng.integers(depth.shape[1] - size + 1))
+        window = slice(top, top + size), slice(left, left + size)
+        rgb, depth = resized(rgb[window], depth[window], self.side, self.side)
         if rng.random() < self.flip:
             rgb, depth = rgb[:, ::-1], depth[:, ::-1]
         if self.jitter is not None:
             rgb = self.jitter.apply(rgb, rng)
         return _padded(rgb, depth, self.side)
-
-
-def _between(value: float, name: str, most: float) -> None:
-    if not 0 <= finite(value, name) <= most:
-        raise InputError(f"{name} must be between 0 and {most:g}, got {value}")
 
 
 def _scaled(shape: tuple[int, ...], ratio: float) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from setpoint._check import finite, positive, whole
+from setpoint._check import positive, whole
 from setpoint.errors import AbsentFile, DataError, InputError
 from setpoint_paper.datasets.files import VARIABLE, Folder, named_folder
 from setpoint_paper.datasets.sources import DEPTH_SOURCES, Source
@@ -29,23 +29,14 @@ class Split(NamedTuple):
     test: range
 
 
-def split(frames: int, *, warm_up: float = 0.4, validation: float = 0.2) -> Split:
+def split(frames: int) -> Split:
     """The ranges for warm-up, validation and test: 40 %, 20 % and the rest, rounded down.
 
     >>> split(500)
     Split(warm_up=range(0, 200), validation=range(200, 300), test=range(300, 500))
     """
     whole(frames, "frames", 0)
-    for name, share in (("warm_up", warm_up), ("validation", validation)):
-        if finite(share, name) < 0:
-            raise InputError(f"{name} must be at least 0, got {share}")
-    if warm_up + validation > 1:
-        raise InputError(
-            f"warm_up and validation must be at most 1 together, got {warm_up} and {validation}"
-        )
-    # 0.1 + 0.2 is more than 0.3 in binary, and 0.29 · 100 less than 29: shares are decimal.
-    first = int(frames * warm_up + 1e-9)
-    second = int(frames * (warm_up + validation) + 1e-9)
+    first, second = frames * 4 // 10, frames * 6 // 10
     return Split(range(first), range(first, second), range(second, frames))
 
 
@@ -137,9 +128,9 @@ class Clip:
         """Height and width of a frame."""
         return self.depth.shape[1], self.depth.shape[2]
 
-    def split(self, *, warm_up: float = 0.4, validation: float = 0.2) -> Split:
+    def split(self) -> Split:
         """The ranges of frames for warm-up, validation and test: 40 %, 20 % and the rest."""
-        return split(len(self), warm_up=warm_up, validation=validation)
+        return split(len(self))
 
     def __len__(self) -> int:
         return len(self.depth)
@@ -280,7 +271,7 @@ def _found(source: Source, folder: Folder) -> Path:
     raise AbsentFile(
         f"the file {name!r} of {source.name} {why}: it is a reduced copy that is not served "
         f"anywhere, made from the frames at {source.page} by {_MADE_BY[source.name]}; put it "
-        f"{where}, or read frames of your own with rgbd_folder"
+        f"{where}"
     )
 
 

@@ -72,7 +72,7 @@ def fetch(source: Source, to: Path) -> list[Path]:
             continue
         kept, reason = _fetched(source, file, file.url, download=True)
         if kept is None:
-            raise AbsentFile(f"the file {file.names[0]!r} of {source.name} {reason}")
+            raise AbsentFile(_absent(source, (file,), reason, to))
         target = to / source.name / kept.name
         if target not in written:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -100,9 +100,10 @@ def _absent(source: Source, files: tuple[File, ...], why: str, place: Path | Non
         where = f"in a folder {source.name} whose parent folder {VARIABLE} names"
     else:
         where = f"in {place / source.name}"
+    other = f" or from {source.elsewhere}" if source.elsewhere else ""
     return (
-        f"the file {names} of the data set {source.name} {why}: get it from {source.page} and put "
-        f"it {where}, as it is, gzipped or zipped"
+        f"the file {names} of the data set {source.name} {why}: get it from {source.page}{other} "
+        f"and put it {where}, as it is, gzipped or zipped"
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from setpoint._check import whole
-from setpoint.errors import AbsentFile, DataError, InputError
+from setpoint.errors import AbsentFile, DataError
 from setpoint_paper.datasets.augment import Crop, View
 from setpoint_paper.datasets.depth_images import Coding
 from setpoint_paper.datasets.files import VARIABLE, Folder, named_folder
@@ -25,7 +25,7 @@ KITTI_DRIVES = {
 }
 """The paper's drives in its order, with the number of annotated frames of each: 10,877 in all."""
 
-_PAPER_VIEW = Crop()
+_PAPER_VIEW, _CAMERA = Crop(), "image_03"
 _RAW_PAGE = "https://www.cvlibs.net/datasets/kitti/raw_data.php"
 
 
@@ -34,12 +34,10 @@ def kitti(
     *,
     annotated: Folder = None,
     drives: Sequence[str] = tuple(KITTI_DRIVES),
-    camera: str = "image_03",
     frames: int | None = 10_000,
     view: View | None = _PAPER_VIEW,
     fill: bool = False,
     cache: Folder = None,
-    unit: str = "metres",
     seed: int = 0,
 ) -> Frames:
     """The paper's drives of KITTI: every annotated frame in order, the first 10,000 of them.
@@ -51,7 +49,9 @@ def kitti(
         2011_09_26/2011_09_26_drive_0051_sync/image_03/data/0000000005.png
         train/2011_09_26_drive_0051_sync/proj_depth/groundtruth/image_03/0000000005.png
 
-    Frames without annotation, the first and last five of a drive, are left out.
+    Frames without annotation, the first and last five of a drive, are left out. The authors' code
+    divides each frame by its own largest depth, which tells the model something of the truth; here
+    depth is in metres.
 
     Parameters
     ----------
@@ -61,8 +61,6 @@ def kitti(
         Where the depth maps are, when not in `folder` too.
     drives
         Names of drives, in the order wanted.
-    camera
-        "image_03", as in the paper, or "image_02".
     frames
         At most so many frames from the start; None: all.
     view
@@ -74,10 +72,6 @@ def kitti(
         of measured depth, not of a guess made from the colours. True does as the paper.
     cache
         Folder to keep filled depth maps in.
-    unit
-        "metres", or "paper": 10 for 80 metres. The authors' code divides each frame by its own
-        largest depth instead, which tells the model something of the truth and gives each frame
-        another unit; there is no such option.
     seed
         Seed of the trial, for what is random in a view.
 
@@ -86,10 +80,6 @@ def kitti(
     Geiger et al., Vision meets robotics: the KITTI dataset, IJRR 2013; Uhrig et al., Sparsity
     invariant CNNs, 3DV 2017. CC BY-NC-SA 3.0.
     """
-    if camera not in ("image_02", "image_03"):
-        raise InputError(f"camera must be one of 'image_02', 'image_03', got {camera!r}")
-    if isinstance(drives, str) or not drives:
-        raise InputError(f"drives must be a sequence of names of drives, got {drives!r}")
     left = None if frames is None else whole(frames, "frames", 1)
     raw = _place(folder)
     maps = raw if annotated is None else named_folder(annotated) or raw
@@ -98,16 +88,14 @@ def kitti(
     for drive in drives:
         if left is not None and len(files) >= left:
             break
-        found = _drive(raw, maps, drive, camera)
+        found = _drive(raw, maps, drive)
         files += found
-        expected = KITTI_DRIVES.get(drive)
-        if expected is not None and len(found) != expected:
+        expected = KITTI_DRIVES.get(drive, len(found))
+        if len(found) != expected:
             notes.append(f"{drive} has {len(found)} annotated frames here, not {expected}")
-    if set(drives) == set(KITTI_DRIVES) and tuple(drives) != tuple(KITTI_DRIVES):
-        notes.append("the drives are in another order than the paper's")
     return Frames(
-        "kitti", paired(files[:left]), Coding(256.0), view, fill, cache, unit, seed=seed,
-        rate=10.0, sensor="by LiDAR", note="; ".join(notes),
+        "kitti", paired(files[:left]), Coding(256.0), view, fill, cache, seed,
+        note="; ".join(notes),
     )  # fmt: skip
 
 
@@ -122,17 +110,17 @@ def _place(folder: Folder) -> Path:
     return named / "kitti" if folder is None else named
 
 
-def _drive(raw: Path, maps: Path, drive: str, camera: str) -> list[tuple[str, Path, Path]]:
+def _drive(raw: Path, maps: Path, drive: str) -> list[tuple[str, Path, Path]]:
     """The label and the two files of every annotated frame of a drive."""
     day = drive[:10]
     colours = _first(
         [raw / day / drive, raw / drive, raw / "raw" / day / drive],
-        f"{camera}/data", f"the folder of the images of {drive}", raw, _RAW_PAGE,
+        f"{_CAMERA}/data", f"the folder of the images of {drive}", raw, _RAW_PAGE,
     )  # fmt: skip
     parts = ("train", "val", "data_depth_annotated/train", "data_depth_annotated/val", "", day)
     depths = _first(
         [maps / part / drive for part in parts],
-        f"proj_depth/groundtruth/{camera}", f"the folder of the annotated depth of {drive}", maps,
+        f"proj_depth/groundtruth/{_CAMERA}", f"the folder of the annotated depth of {drive}", maps,
         DEPTH_SOURCES["kitti"].page,
     )  # fmt: skip
     found = []
@@ -140,7 +128,7 @@ def _drive(raw: Path, maps: Path, drive: str, camera: str) -> list[tuple[str, Pa
         image = _image(colours / depth.stem)
         if image is None:
             raise DataError(f"{depth} has no image {depth.stem}.png or .jpg in {colours}")
-        found.append((f"{drive}/{camera}/{depth.stem}", image, depth))
+        found.append((f"{drive}/{_CAMERA}/{depth.stem}", image, depth))
     if not found:
         raise DataError(f"{depths} holds no depth map: it must hold files such as 0000000005.png")
     return found

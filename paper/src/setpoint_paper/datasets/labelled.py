@@ -15,7 +15,7 @@ from setpoint_paper.datasets.columns import (
 )
 from setpoint_paper.datasets.files import Folder, Found, find
 from setpoint_paper.datasets.sources import BATCH_ROWS, SOURCES
-from setpoint_paper.datasets.values import LabelDataset, MultiLabelDataset
+from setpoint_paper.datasets.values import LabelDataset
 
 __all__ = ["gas_drift", "outdoor", "power_supply", "yeast"]
 
@@ -159,9 +159,7 @@ def power_supply(
     return LabelDataset("power_supply", held[:, :2], y, features, classes, note=found.note)
 
 
-def yeast(
-    *, folder: Folder = None, rows: int | None = None, download: bool = True
-) -> MultiLabelDataset:
+def yeast(*, folder: Folder = None, rows: int | None = None, download: bool = True) -> LabelDataset:
     """Functions of 2,417 yeast genes, 14 that may hold together, from 103 measurements.
 
     The order of the genes means nothing: this is no stream in time. The copy in River, which is
@@ -190,7 +188,7 @@ def yeast(
         raise DataError(f"{found.path} is damaged: its labels must be 0 or 1")
     x = numbers(found, columns, features)
     note = _joined(["rows in no order of time", found.note])
-    return MultiLabelDataset("yeast", x, marks == 1.0, features, labels, note)
+    return LabelDataset("yeast", x, marks == 1.0, features, labels, note=note)
 
 
 def _places(found: Found, values: NDArray[np.float64], count: int) -> NDArray[np.int64]:

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from setpoint.errors import InputError
 
-__all__ = ["Dataset", "LabelDataset", "MultiLabelDataset", "calendar", "weekdays"]
+__all__ = ["Dataset", "LabelDataset", "calendar", "weekdays"]
 
 Floats = NDArray[np.float64]
-_Value = TypeVar("_Value", "Dataset", "LabelDataset", "MultiLabelDataset")
+_Value = TypeVar("_Value", "Dataset", "LabelDataset")
 _FIELDS = ("day", "month", "year", "hour", "minute", "day_of_week")
 """The calendar fields that the paper adds to every tabular stream."""
 
@@ -91,7 +91,7 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LabelDataset:
-    """Features and one class to predict, one row a step, in the order of the source.
+    """Features and a class, or a set of labels, to predict, in the order of the source.
 
     Parameters
     ----------
@@ -100,11 +100,11 @@ class LabelDataset:
     x
         Features, float64, rows × features; never NaN.
     y
-        The class of each row as its place in `classes`, 0 to len(classes) − 1.
+        The class of each row as its place in `classes`; or, rows × classes, which labels it has.
     features
         Names of the columns of x.
     classes
-        Names of the classes.
+        Names of the classes, or of the labels.
     group
         The batch of each row where the source has batches, else None.
     note
@@ -113,14 +113,19 @@ class LabelDataset:
 
     name: str
     x: Floats
-    y: NDArray[np.int64]
+    y: NDArray[Any]
     features: tuple[str, ...]
     classes: tuple[str, ...]
     group: NDArray[np.int64] | None = None
     note: str = ""
 
     def __post_init__(self) -> None:
-        _check_rows(self, y_dimensions=1)
+        _check_rows(self, y_dimensions=1 + self.several)
+
+    @property
+    def several(self) -> bool:
+        """Whether a row may have several labels."""
+        return self.y.dtype == np.bool_
 
     def __len__(self) -> int:
         return len(self.y)
@@ -129,55 +134,16 @@ class LabelDataset:
         return _sliced(self, rows)
 
     def __repr__(self) -> str:
-        return f"LabelDataset({_size(self)}, {len(self.classes)} classes{_noted(self)})"
+        kind = "labels" if self.several else "classes"
+        return f"LabelDataset({_size(self)}, {len(self.classes)} {kind}{_noted(self)})"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class MultiLabelDataset:
-    """Features and a set of labels to predict, one row a step, in the order of the source.
-
-    Parameters
-    ----------
-    name
-        The name `load` knows it by.
-    x
-        Features, float64, rows × features; never NaN.
-    y
-        Booleans, rows × labels: which labels a row has.
-    features
-        Names of the columns of x.
-    labels
-        Names of the columns of y.
-    note
-        What a reader of results must know.
-    """
-
-    name: str
-    x: Floats
-    y: NDArray[np.bool_]
-    features: tuple[str, ...]
-    labels: tuple[str, ...]
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        _check_rows(self, y_dimensions=2)
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def __getitem__(self, rows: slice) -> "MultiLabelDataset":
-        return _sliced(self, rows)
-
-    def __repr__(self) -> str:
-        return f"MultiLabelDataset({_size(self)}, {len(self.labels)} labels{_noted(self)})"
-
-
-def _size(data: Dataset | LabelDataset | MultiLabelDataset) -> str:
+def _size(data: Dataset | LabelDataset) -> str:
     rows, wide = data.x.shape
     return f"{data.name}: {rows} rows × {wide} features"
 
 
-def _noted(data: Dataset | LabelDataset | MultiLabelDataset) -> str:
+def _noted(data: Dataset | LabelDataset) -> str:
     return f"; {data.note}" if data.note else ""
 
 

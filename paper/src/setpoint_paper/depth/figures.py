@@ -1,6 +1,6 @@
 """Figures of the depth experiment."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -8,24 +8,19 @@ from typing import Any
 import numpy as np
 
 from setpoint_paper.datasets.clips import Frame
-from setpoint_paper.depth.claims import places
 from setpoint_paper.depth.maps import HEURISTICS
 from setpoint_paper.depth.runs import CENTRE, IMAGE, METHOD_NAMES, NAMES, Row, Series
 from setpoint_paper.depth.tapes import Frames
-from setpoint_paper.pages import linked
-from setpoint_paper.plotting import COLOURS, SEEDS, figure, legend, mark, save, spread, trim
+from setpoint_paper.plotting import COLOURS, figure, legend, mark, save, spread, trim
 
 __all__ = [
     "CENTRES",
-    "KEY",
     "best",
     "compare",
     "comparisons",
     "draw_run",
     "over_time",
-    "page",
     "picture",
-    "run_figures",
 ]
 
 _MEAN = 25
@@ -36,12 +31,6 @@ CENTRES = {
     "authors": "the authors', 50/448 of the width and 50/188 of the height",
 }
 """The two windows that are called the centre, as a legend tells them."""
-
-KEY = (
-    f"Filled: the centre is {CENTRES['text']}. White: it is {CENTRES['authors']}. Lines are the "
-    f"levels asked for. {SEEDS}"
-)
-"""What `compare` draws, for a caption."""
 
 _METRICS = (
     ("coverage", "image coverage, %", 100.0, 100.0 * (1.0 - IMAGE)),
@@ -58,59 +47,29 @@ def best(heuristics: Iterable[str]) -> str:
 
 
 def draw_run(clip: Any, frames: Frames, runs: Mapping[str, Series], where: str, stem: Path) -> None:
-    """One frame of a run and its course in time, for `run_figures`; `clip[number]` is a `Frame`."""
+    """One frame of a run and its course in time; `clip[number]` is a `Frame`."""
     place, number, _ = frames.shown
     picture(clip[number], frames, float(runs["single"].lam[place]), _named(stem, ""))
     shown = {METHOD_NAMES[each]: runs[each] for each in ("single", "max_bare")}
     over_time(shown, frames.validation, number - place, where, _named(stem, "-time"))
 
 
-def run_figures(where: str, stem: Path) -> Iterator[tuple[Path, str]]:
-    """What `draw_run` drew, now or before, with what it shows."""
-    told = (
-        f"Input, truth, estimate and interval size of one frame: {where}, one risk. Grey: not "
-        "judged.",
-        f"Image coverage and mean length of each frame, and means over {_MEAN}: {where}; the "
-        f"centre is {CENTRES['text']}. The dotted line is where the test part begins.",
-    )
-    for path, text in zip((_named(stem, ""), _named(stem, "-time")), told, strict=True):
-        if path.is_file():
-            yield path, text
-
-
 def _named(stem: Path, end: str) -> Path:
     return stem.with_name(f"{stem.name}{end}.png")
 
 
-def comparisons(rows: Sequence[Row], stem: Path) -> Iterator[tuple[Path, str]]:
-    """Every heuristic, one risk against two, Max against Mean: drawn, with what each shows."""
+def comparisons(rows: Sequence[Row], stem: Path) -> list[Path]:
+    """Every heuristic, one risk against two, Max against Mean: drawn."""
     shown = best(row.heuristic for row in rows)
-    compared: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
-        ("heuristics", HEURISTICS, ("single",), "The heuristics under one risk"),
-        (
-            "risks",
-            (shown,),
-            ("single", "max_bare", "max"),
-            "One risk against two with Max, bare as in the paper and under anti-windup, "
-            f"{NAMES[shown]}",
-        ),
-        (
-            "max-mean",
-            (shown,),
-            ("max", "mean", "max_bare", "mean_bare"),
-            f"Max against Mean, under anti-windup and bare as in the paper, {NAMES[shown]}",
-        ),
+    compared: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+        ("heuristics", HEURISTICS, ("single",)),
+        ("risks", (shown,), ("single", "max_bare", "max")),
+        ("max-mean", (shown,), ("max", "mean", "max_bare", "mean_bare")),
     )
-    for name, heuristics, methods, text in compared:
-        yield compare(rows, heuristics, methods, _named(stem, f"-{name}")), f"{text}. {KEY}"
-
-
-def page(drawn: Iterable[tuple[Path, str]]) -> str:
-    """The part of a page that shows figures, each a link to its vector version if it has one."""
-    parts = ["## Figures"]
-    for path, told in drawn:
-        parts += [told, linked(path, told)]
-    return "\n\n".join(parts) + "\n"
+    return [
+        compare(rows, heuristics, methods, _named(stem, f"-{name}"))
+        for name, heuristics, methods in compared
+    ]
 
 
 def picture(frame: Frame, frames: Frames, lam: float, path: Path) -> Path:
@@ -191,7 +150,7 @@ def compare(
     that is filled, then the one that is white. The clips share the axis of image coverage, which
     shows how far it is from its level.
     """
-    found = places(rows)
+    found = tuple(dict.fromkeys((row.clip, row.model) for row in rows))
     made, panels = figure(len(_METRICS), len(found), width=max(8.0, 2.6 * len(found)), height=1.7)
     groups = [
         (heuristic, method)

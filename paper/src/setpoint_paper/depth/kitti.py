@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -25,30 +24,19 @@ import torch
 from setpoint._check import choice, positive, whole
 from setpoint._files import make_folder, put
 from setpoint.errors import InputError
-from setpoint.images import (
-    TVL1,
-    Constant,
-    Line,
-    PreviousResiduals,
-    RegisteredResiduals,
-    ResidualMagnitude,
-    SpreadModel,
-    fit,
-    known_pixels,
-)
+from setpoint.images import SpreadModel, fit, known_pixels
 from setpoint_paper.datasets import kitti
 from setpoint_paper.datasets.augment import Augmentation, Crop, Jitter
 from setpoint_paper.datasets.clips import Frame, Split
 from setpoint_paper.datasets.frames import Frames as Video
 from setpoint_paper.depth import figures
 from setpoint_paper.depth.maps import HEURISTICS
-from setpoint_paper.depth.report import brief, report
-from setpoint_paper.depth.runs import GEOMETRIES, METHODS, NAMES, Row, judge, read_csv, write_csv
-from setpoint_paper.depth.tapes import Frames, reduced, store, stored
+from setpoint_paper.depth.runs import GEOMETRIES, NAMES, Row, judge_all, read_csv, write_csv
+from setpoint_paper.depth.tapes import make
 from setpoint_paper.models import StoredPredictions, TorchDepth
 from setpoint_paper.work import folder_of, say, screen
 
-__all__ = ["STRIDE", "Marks", "Trial", "made", "reproduce_kitti", "work"]
+__all__ = ["STRIDE", "Marks", "Trial", "reproduce_kitti", "work"]
 
 STRIDE = 200
 """Online frames between two checkpoints of the networks."""
@@ -177,9 +165,52 @@ class Trial:
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
         return f"kitti-seed{self.seed}-{digest}-{what}"
 
-    def path(self, cache: Path, name: str) -> Path:
-        """A file of this trial."""
-        return cache / self.name(name)
+    @property
+    def clip(self) -> str:
+        """The name of the place in tables."""
+        return _NAME
+
+    @property
+    def known(self) -> int:
+        """How many pixels of each frame give scale and shift."""
+        return 200
+
+    @property
+    def reach(self) -> float:
+        """The upper bound of λ: this many ranges of depth, in units of the heuristic."""
+        return 2.0
+
+    def tape_name(self, heuristic: str) -> str:
+        """What a tape is called."""
+        return self.name(heuristic)
+
+    def frames(self, cache: Path) -> "_Judged":
+        """The frames without the rows of padding."""
+        video = self.video(cache)
+        return _Judged(video, _padding(video))
+
+    def parts(self, cache: Path) -> tuple[Split, int]:
+        """The parts of the video, and the first frame that has an estimate."""
+        return self.marks.parts, self.marks.taught
+
+    def maps(self, heuristic: str, cache: Path) -> np.ndarray:
+        """The depth network's maps, without padding."""
+        made: np.ndarray = self._run(cache, sizes=heuristic == "magnitude")[0]
+        return made
+
+    def magnitude(self, model: Callable[[Any], SpreadModel], cache: Path) -> StoredPredictions:
+        """How large the second network, taught in the same steps, expects residuals to be."""
+        return StoredPredictions(self._run(cache, sizes=True)[1])
+
+    def _run(self, cache: Path, *, sizes: bool) -> np.ndarray:
+        """The maps of one network or of both; those of one may be taken from a run of both."""
+        alone, both = (cache / self.name(f"{name}.npy") for name in ("maps", "both"))
+        path = both if sizes or both.is_file() else alone
+        if not path.is_file():
+            video = self.video(cache)
+            networks = [self.network(residual=residual) for residual in (False, True)[: 1 + sizes]]
+            _run(self, video, _padding(video), networks, path)
+        return np.asarray(np.load(path, allow_pickle=False, mmap_mode="r"))
 
     def network(self, *, residual: bool = False) -> TorchDepth:
         """The network with its weights; that of residuals is made by the same function."""
@@ -227,45 +258,6 @@ class _Judged:
 def _padding(video: Video) -> int:
     """How many rows on top of every frame are padding."""
     return int(np.argmax(np.isfinite(video[0].depth).any(axis=1)))
-
-
-def made(trial: Trial, heuristic: str, cache: Path) -> Frames:
-    """The frames of a trial under a heuristic: read if they are finished, else made."""
-    choice(heuristic, "a heuristic", HEURISTICS)
-    path = trial.path(make_folder(cache), f"{heuristic}.npz")
-    found = stored(path)
-    if found is not None:
-        return found
-    video, marks = trial.video(cache), trial.marks
-    rows = _padding(video)
-    maps = _maps(trial, video, rows, cache, sizes=heuristic == "magnitude")
-    parts: dict[str, Callable[[], Any]] = {
-        "constant": Constant,
-        "magnitude": lambda: ResidualMagnitude(StoredPredictions(maps[1])),
-        "previous": PreviousResiduals,
-        "registered": RegisteredResiduals,
-        "registered_paper": lambda: RegisteredResiduals(register=TVL1(), follow="each"),
-    }
-    rescale = None if heuristic == "constant" else Line()
-    model = SpreadModel(
-        StoredPredictions(maps[0]), parts[heuristic](), seed=trial.seed, rescale=rescale
-    )
-    kept, extra = reduced(_Judged(video, rows), marks.parts, marks.taught, model, reach=2.0)
-    return store(kept, extra, path)
-
-
-def _maps(trial: Trial, video: Video, rows: int, cache: Path, *, sizes: bool = False) -> np.ndarray:
-    """The depth network's map of every online frame, without padding, before its truth is seen.
-
-    With `sizes` there is a second network, taught in the same steps, and a second set of maps: how
-    large it expects the residuals of the first one to be. Without, such a set may be there.
-    """
-    alone, both = (trial.path(cache, f"{name}.npy") for name in ("maps", "both"))
-    path = both if sizes or both.is_file() else alone
-    if not path.is_file():
-        networks = [trial.network(residual=residual) for residual in (False, True)[: 1 + sizes]]
-        _run(trial, video, rows, networks, path)
-    return np.asarray(np.load(path, allow_pickle=False, mmap_mode="r"))
 
 
 class _Reached:
@@ -367,8 +359,8 @@ def reproduce_kitti(
 ) -> tuple[Row, ...]:
     """Runs the paper's protocol on KITTI with a network of the caller's.
 
-    Writes `depth-kitti.md`, `depth-kitti.csv` and figures after each seed. Rows of the same trial
-    that stand in `out` stay until they are judged anew. See `Trial` for the parameters.
+    Writes `depth-kitti.csv` and figures after each seed. Rows of the same trial that stand in `out`
+    stay until they are judged anew. See `Trial` for the parameters.
     """
     place, target, console = folder_of(cache), make_folder(out), screen()
     asked = [choice(each, "a heuristic", HEURISTICS) for each in heuristics]
@@ -380,33 +372,22 @@ def reproduce_kitti(
         learning_rate, side, Marks() if marks is None else marks,
     )  # fmt: skip
     whole(seeds, "seeds", 1)
-    video = trial.video(place)
-    clip = _Judged(video, _padding(video))
-    say(console, f"A seed, of {seeds}: {work(trial, asked, clip[0])}.")
+    say(console, f"A seed, of {seeds}: {work(trial, asked, trial.frames(place)[0])}.")
     rows = _stored(trial, target / f"{_STEM}.csv")
-    best, run = figures.best(asked), target / f"{_STEM}-run"
-    where = f"{_NAME}, {model}, {NAMES[best]}, seed 0"
     for seed in range(seeds):
+        one = replace(trial, seed=seed)
         for heuristic in order:
-            one = replace(trial, seed=seed)
-            frames, tape = made(one, heuristic, place), one.name(heuristic)
-            judged = [
-                judge(frames, method, (_NAME, model, heuristic, seed), geometry)
-                for method in METHODS
-                for geometry in GEOMETRIES
-            ]
-            rows = [row for row in rows if row.tape != tape]
-            rows += [replace(row, tape=tape) for row, _ in judged]
-            if not seed and heuristic == best:
-                runs = {row.method: series for row, series in judged if row.geometry == "text"}
-                figures.draw_run(clip, frames, runs, where, run)
+            frames = make(one, heuristic, place)
+            fresh_rows, runs = judge_all(one, heuristic, frames)
+            rows = [row for row in rows if row.tape != one.tape_name(heuristic)] + fresh_rows
+            if not seed and heuristic == figures.best(asked):
+                where = f"{_NAME}, {model}, {NAMES[heuristic]}, seed 0"
+                figures.draw_run(one.frames(place), frames, runs, where, target / f"{_STEM}-run")
             say(console, f"seed {seed}, {heuristic}: done")
         rows.sort(key=lambda row: row.seed)
         write_csv(rows, target / f"{_STEM}.csv")
-        text = report(rows, _command(trial, asked, seeds), _notes(trial), False, _parts(trial))
-        drawn = (*figures.run_figures(where, run), *figures.comparisons(rows, target / _STEM))
-        page = put(target / f"{_STEM}.md", f"{text}\n{figures.page(drawn)}")
-    say(console, f"{brief(rows)}\n\nEverything, with figures: {page}")
+        figures.comparisons(rows, target / _STEM)
+    say(console, f"Results: {target / f'{_STEM}.csv'}; `setpoint-paper summary` judges them.")
     return tuple(rows)
 
 
@@ -414,7 +395,7 @@ def _stored(trial: Trial, path: Path) -> list[Row]:
     """The rows of a file that are of the same trial, whatever their seed."""
     rows = read_csv(path) if path.is_file() else []
     own = {
-        replace(trial, seed=seed).name(heuristic)
+        replace(trial, seed=seed).tape_name(heuristic)
         for seed, heuristic in {(row.seed, row.heuristic) for row in rows}
     }
     return [row for row in rows if row.tape in own]
@@ -434,33 +415,3 @@ def work(trial: Trial, heuristics: Sequence[str], frame: Frame) -> str:
         f"{steps:,} steps of {'each of two networks' if networks > 1 else 'one network'}, "
         f"{size / 1e9:.1f} GB of maps and critical values on disk before compression"
     )
-
-
-def _command(trial: Trial, heuristics: Sequence[str], seeds: int) -> str:
-    """What to type for the same page."""
-    words = ["setpoint-paper depth", f"--kitti {trial.folder}", f"--model {trial.model}"]
-    options = {
-        "annotated": trial.annotated, "weights": trial.weights, "key": trial.key,
-        "fresh": ",".join(trial.fresh), "heuristics": ",".join(heuristics), "seeds": seeds,
-        "epochs": trial.epochs,
-    }  # fmt: skip
-    told = (f"--{name} {value}" for name, value in options.items() if value not in (None, ""))
-    return " ".join([*words, *told])
-
-
-def _parts(trial: Trial) -> str:
-    """What the parts of the video are."""
-    marks = trial.marks
-    return fill(
-        f"The networks go {trial.epochs} times through the first {marks.taught:,} frames offline, "
-        "and then predict and learn frame by frame. The warm-up ends at frame "
-        f"{marks.warm:,}, the validation part at {marks.tuned:,}, the test part at "
-        f"{marks.frames:,}. 200 known pixels of each frame give scale and shift, by least squares, "
-        "to the estimate and to each side of the heuristic; they are judged like all others. What "
-        "is padding is not judged, and is no part of the picture that the centre is of.",
-        100,
-    )
-
-
-def _notes(trial: Trial) -> dict[str, str]:
-    return {_NAME: f"the paper's drives, filled LiDAR depth, network {trial.model}"}

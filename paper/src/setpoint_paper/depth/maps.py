@@ -7,6 +7,7 @@ was.
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -18,8 +19,10 @@ from setpoint._check import choice, whole
 from setpoint._files import make_folder
 from setpoint._files import whole as whole_file
 from setpoint.errors import DataError, InputError, SetpointError
-from setpoint_paper.datasets import Clip, kitchen_clip, kitti_clip, road
-from setpoint_paper.models import DepthSettings, OnlineDepth
+from setpoint.images import Constant, SpreadModel
+from setpoint_paper.datasets import Clip, Split, kitchen_clip, kitti_clip, road
+from setpoint_paper.depth.tapes import step
+from setpoint_paper.models import DepthSettings, TorchDepth, small_network
 from setpoint_paper.work import one_thread
 
 __all__ = [
@@ -90,7 +93,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """One clip, one model, one heuristic, one seed.
+    """One clip, one model, one seed: a source of frames and estimates.
 
     The seed is that of the networks' first weights and of the known pixels; stored predictions
     have the second alone.
@@ -98,20 +101,28 @@ class Recipe:
 
     clip: str
     model: str
-    heuristic: str
     seed: int = 0
     plan: Plan = field(default_factory=Plan)
 
     def __post_init__(self) -> None:
         choice(self.clip, "a clip", CLIPS)
         choice(self.model, "model", MODELS)
-        choice(self.heuristic, "a heuristic", HEURISTICS)
         whole(self.seed, "seed", 0)
         if self.model == "stored" and self.clip != "kitti":
             raise InputError(f"stored predictions come with kitti alone, got {self.clip}")
 
     def __str__(self) -> str:
-        return f"{self.clip}, {self.model}, {self.heuristic}, seed {self.seed}"
+        return f"{self.clip}, {self.model}, seed {self.seed}"
+
+    @property
+    def known(self) -> int:
+        """How many pixels of each frame give scale and shift."""
+        return self.plan.known
+
+    @property
+    def reach(self) -> float:
+        """The upper bound of λ."""
+        return self.plan.reach
 
     def data(self) -> Clip:
         """The frames."""
@@ -127,16 +138,35 @@ class Recipe:
         """Shape and training of the network of residuals, which draws from a seed of its own."""
         return DepthSettings(seed=self.seed + 1_000, device="cpu")
 
-    @property
-    def name(self) -> str:
-        """What the tape is called: by its clip, model, heuristic, seed and digest."""
-        own = {"tapes": _TAPES, "heuristic": self.heuristic, **asdict(self.plan)}
+    def tape_name(self, heuristic: str) -> str:
+        """What a tape is called: by its clip, model, heuristic, seed and digest."""
+        own = {"tapes": _TAPES, "heuristic": heuristic, **asdict(self.plan)}
         digest = _digest(self._maps_content() | own)
-        return f"depth-{self.clip}-{self.model}-{self.heuristic}-seed{self.seed}-{digest}"
+        return f"depth-{self.clip}-{self.model}-{heuristic}-seed{self.seed}-{digest}"
 
-    def path(self, cache: Path) -> Path:
-        """The file of the finished tape."""
-        return cache / f"{self.name}.npz"
+    def frames(self, cache: Path) -> Clip:
+        """The frames."""
+        return self.data()
+
+    def parts(self, cache: Path) -> tuple[Split, int]:
+        """The parts of the clip, and the first frame that has an estimate."""
+        return self.data().split(), self.begin
+
+    def maps(self, heuristic: str, cache: Path) -> np.ndarray:
+        """The estimates; every heuristic has the same."""
+        return maps_of(self, cache)
+
+    def magnitude(self, model: Callable[[Any], SpreadModel], cache: Path) -> TorchDepth:
+        """A network that has learnt the residuals of the end of the warm-up."""
+        clip, constant, residuals = self.data(), model(Constant()), []
+        warm = range(self.begin, len(clip.split().warm_up))
+        for number in warm:
+            spread, truth = step(constant, clip, number)
+            residuals.append(np.where(spread.valid, spread.centre, np.nan) - truth)
+            constant.learn(clip[number].rgb, truth)
+        network = small_network(self.residual_settings, residuals=True)
+        network.fit(clip.rgb[warm.start : warm.stop], residuals, epochs=self.plan.residual_epochs)
+        return network
 
     def maps_path(self, cache: Path) -> Path:
         """The file of the model's maps; heuristics share it."""
@@ -222,7 +252,7 @@ def _remove(saved: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _put_aside(model: OnlineDepth, done: list[np.ndarray], path: Path) -> None:
+def _put_aside(model: TorchDepth, done: list[np.ndarray], path: Path) -> None:
     """A checkpoint: two files of one number, the maps first, and the older ones removed."""
     saved = path.with_name(f"{path.stem}.{len(done):06}.model")
     older = [each for each in _checkpoints(path) if each != saved]
@@ -232,15 +262,16 @@ def _put_aside(model: OnlineDepth, done: list[np.ndarray], path: Path) -> None:
         _remove(each)
 
 
-def _resumed(recipe: Recipe, path: Path) -> tuple[OnlineDepth, list[np.ndarray]]:
+def _resumed(recipe: Recipe, path: Path) -> tuple[TorchDepth, list[np.ndarray]]:
     """The model and the maps so far; without a checkpoint it is fitted first."""
     for saved in _checkpoints(path):
         try:
-            model = OnlineDepth.load(saved)
+            model = small_network(recipe.settings)
+            model.load(saved)
             return model, list(np.load(saved.with_suffix(".npy"), allow_pickle=False))
         except (OSError, SetpointError, ValueError, EOFError):
             continue  # damaged: an older one, or the beginning, will do
-    clip, model = recipe.data(), OnlineDepth(recipe.settings)
+    clip, model = recipe.data(), small_network(recipe.settings)
     taught = slice(0, recipe.begin)
     model.fit(clip.rgb[taught], clip.depth[taught], epochs=recipe.plan.epochs)
     _put_aside(model, [], path)

@@ -1,8 +1,8 @@
 """Every controller on a clip's frames: tuned on the validation part, judged on the test part."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import inf, isfinite, log1p, nan
+from dataclasses import dataclass, replace
+from math import inf, isfinite, isnan, log1p, nan
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +18,25 @@ from setpoint.presets import label_sets
 from setpoint.sets import PixelScale
 from setpoint.steps import Fixed
 from setpoint.stretches import Exponential
-from setpoint_paper.depth.tapes import CENTRE, GEOMETRIES, IMAGE, REGIONS, Frames, risks
+from setpoint_paper.depth.tapes import CENTRE, GEOMETRIES, IMAGE, REGIONS, Frames, Source, risks
 from setpoint_paper.rows import parsed, written
+from setpoint_paper.statistics import tolerance, two_deviations
 
 __all__ = [
     "ALONE",
     "CENTRE",
     "GEOMETRIES",
-    "GEOMETRY_NAMES",
     "IMAGE",
     "METHODS",
     "METHOD_NAMES",
     "NAMES",
     "OURS",
-    "WAY_NAMES",
     "WINDOW",
     "Row",
     "Series",
     "controller",
     "judge",
+    "judge_all",
     "read_csv",
     "write_csv",
 ]
@@ -67,10 +67,6 @@ METHOD_NAMES = {
     OURS: "one risk, self-adjusting (ours)",
 }
 """What the methods are called."""
-
-GEOMETRY_NAMES = {"text": "the text's centre", "authors": "the authors' centre"}
-WAY_NAMES = {"paper": "the paper's way", "ours": "our way"}
-"""What the two centres are called, and the two ways of registration and aggregation."""
 
 ALONE = ("single", "centre", OURS)
 """The methods with one risk."""
@@ -166,6 +162,75 @@ class Row:
     poor_50: float = nan
     poor_70: float = nan
     tape: str = ""
+
+    @property
+    def place(self) -> str:
+        """The clip and what estimated its depth."""
+        return f"{self.clip} ({self.model})"
+
+    @property
+    def telling(self) -> bool:
+        """Whether every bound of the mean losses is below 1."""
+        centre = 0.0 if isnan(self.bound_centre) else CENTRE + self.bound_centre
+        return max(IMAGE + self.bound_image, centre) < 1.0
+
+    @property
+    def excess_of_image(self) -> float:
+        """How far the image risk of the frames judged is above its level."""
+        return 1.0 - self.coverage - IMAGE
+
+    @property
+    def excess_of_centre(self) -> float:
+        """The same for the failures of the centre."""
+        return self.centre_failure - CENTRE
+
+    @property
+    def off(self) -> float:
+        """How far image coverage is from its level, either way."""
+        return abs(self.excess_of_image)
+
+    @property
+    def chance_centre(self) -> float:
+        """Two binomial deviations of the failures of so many frames."""
+        return two_deviations(CENTRE, self.frames)
+
+    @property
+    def tolerance_image(self) -> float:
+        """What the image risk may be off by: the theorem's bound for a window of these frames."""
+        return _tolerance(self.window_image, IMAGE, self.frames)
+
+    @property
+    def tolerance_centre(self) -> float:
+        """The same for the failures of the centre."""
+        return _tolerance(self.window_centre, CENTRE, self.frames)
+
+    @property
+    def limit_image(self) -> float:
+        """Beyond this the image risk is off, whatever bounds it."""
+        return _limit(self.tolerance_image, IMAGE, self.frames)
+
+    @property
+    def limit_centre(self) -> float:
+        """The same for the failures of the centre."""
+        return _limit(self.tolerance_centre, CENTRE, self.frames)
+
+    @property
+    def tolerance(self) -> float:
+        """That of one risk, of the image."""
+        return self.tolerance_image
+
+    @property
+    def limit(self) -> float:
+        """That of one risk, of the image."""
+        return self.limit_image
+
+
+def _tolerance(window: float, level: float, frames: int) -> float:
+    return tolerance(inf if isnan(window) else window / frames, level, frames)
+
+
+def _limit(known: float, level: float, frames: int) -> float:
+    return max(0.0 if isnan(known) else known, two_deviations(level, frames))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -274,6 +339,21 @@ def judge(
         poor_70=_mean(np.where(np.isnan(centre), nan, centre <= 0.7)[tested]),
     )
     return row, Series(image, lengths, trace.lam)
+
+
+def judge_all(
+    source: Source, heuristic: str, frames: Frames
+) -> tuple[list[Row], dict[str, Series]]:
+    """Every method with both centres, and the series of every method with the text's centre."""
+    rows, runs = [], {}
+    for method in METHODS:
+        for geometry in GEOMETRIES:
+            names = (source.clip, source.model, heuristic, source.seed)
+            row, series = judge(frames, method, names, geometry)
+            rows.append(replace(row, tape=source.tape_name(heuristic)))
+            if geometry == "text":
+                runs[method] = series
+    return rows, runs
 
 
 def _tuned(frames: Frames, made: Controller) -> tuple[Chosen, bool]:

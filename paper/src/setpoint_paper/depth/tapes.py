@@ -7,7 +7,7 @@ frame, from which every controller is tuned and judged in seconds.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,8 +31,7 @@ from setpoint.regions import Centre, Whole
 from setpoint.sets import PixelScale
 from setpoint.tape import Tape
 from setpoint_paper.datasets.clips import Split
-from setpoint_paper.depth.maps import Recipe, maps_of
-from setpoint_paper.models import ResidualNetwork, StoredPredictions
+from setpoint_paper.models import StoredPredictions
 from setpoint_paper.work import one_thread
 
 __all__ = [
@@ -41,11 +40,12 @@ __all__ = [
     "IMAGE",
     "REGIONS",
     "Frames",
+    "Source",
     "make",
-    "read",
+    "path_of",
     "reduced",
     "risks",
-    "store",
+    "step",
     "stored",
 ]
 
@@ -123,11 +123,6 @@ def _extra(path: Path) -> Path:
     return path.with_suffix(".extra.npz")
 
 
-def read(recipe: Recipe, cache: Path) -> Frames | None:
-    """The finished frames, None if there are none yet."""
-    return stored(recipe.path(cache))
-
-
 def stored(path: Path) -> Frames | None:
     """The frames in a file, None if it is not there."""
     if not path.is_file():
@@ -147,33 +142,87 @@ def stored(path: Path) -> Frames | None:
         )
 
 
-def make(recipe: Recipe, cache: Path) -> Frames:
-    """The frames of a recipe: read if they are finished, else made."""
-    found = read(recipe, cache)
+class Source(Protocol):
+    """Where frames and their estimates come from: a clip with a model, or KITTI with a network.
+
+    Parameters
+    ----------
+    clip, model, seed
+        What a row of results calls it.
+    known
+        How many pixels of each frame give scale and shift.
+    reach
+        The upper bound of λ: this many ranges of depth, in units of the heuristic.
+    """
+
+    @property
+    def clip(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def known(self) -> int: ...
+    @property
+    def reach(self) -> float: ...
+
+    def tape_name(self, heuristic: str) -> str:
+        """What the tape of a heuristic is called, after all that could change it."""
+
+    def frames(self, cache: Path) -> Any:
+        """The frames that are judged: `frames[number]` is a `Frame`."""
+
+    def parts(self, cache: Path) -> tuple[Split, int]:
+        """The parts of the video, and the first frame that has an estimate."""
+
+    def maps(self, heuristic: str, cache: Path) -> np.ndarray:
+        """The estimate of every frame from there on, made before its truth is seen."""
+
+    def magnitude(self, model: Callable[[Any], SpreadModel], cache: Path) -> Any:
+        """What says how large residuals will be: a network of them, which has learnt."""
+
+
+_HEURISTICS: dict[str, Callable[[], Any]] = {
+    "constant": Constant,
+    "previous": PreviousResiduals,
+    "registered": RegisteredResiduals,
+    "registered_paper": lambda: RegisteredResiduals(register=TVL1(), follow="each"),
+}
+
+
+def path_of(source: Source, heuristic: str, cache: Path) -> Path:
+    """The file of the finished tape."""
+    return cache / f"{source.tape_name(heuristic)}.npz"
+
+
+def make(source: Source, heuristic: str, cache: Path) -> Frames:
+    """The frames of a source under a heuristic: read if they are finished, else made."""
+    path = path_of(source, heuristic, make_folder(cache))
+    found = stored(path)
     if found is not None:
         return found
-    maps = maps_of(recipe, cache)
+    maps = source.maps(heuristic, cache)
+
+    def model(part: Any) -> SpreadModel:
+        # The constant is the paper's, the same for every frame; the others are brought to the known
+        # pixels, as residuals are in the paper.
+        rescale = None if isinstance(part, Constant) else Line()
+        known, seed = source.known, source.seed
+        return SpreadModel(StoredPredictions(maps), part, known, seed, rescale=rescale)
+
     with one_thread():
-        kept, extra = _reduced(recipe, maps)
-    make_folder(cache)
-    return store(kept, extra, recipe.path(cache))
-
-
-def store(kept: FrameTape, extra: dict[str, Any], path: Path) -> Frames:
-    """Writes what `reduced` gave, the tape last, and reads it."""
+        if heuristic == "magnitude":
+            part = ResidualMagnitude(source.magnitude(model, cache))
+        else:
+            part = _HEURISTICS[heuristic]()
+        parts, begin = source.parts(cache)
+        kept, extra = reduced(source.frames(cache), parts, begin, model(part), source.reach)
     with whole_file(_extra(path)) as file:
         np.savez_compressed(file, **extra)
     kept.tape().write(path)
     found = stored(path)
     assert found is not None
     return found
-
-
-def _reduced(recipe: Recipe, maps: np.ndarray) -> tuple[FrameTape, dict[str, Any]]:
-    """Every frame of the validation and test part, after the heuristic has warmed up."""
-    clip = recipe.data()
-    model = _model(recipe, maps, _taught(recipe, maps))
-    return reduced(clip, clip.split(), recipe.begin, model, recipe.plan.reach)
 
 
 def reduced(
@@ -188,7 +237,7 @@ def reduced(
     units, past = [], FrameTape(sets, REGIONS)
     least, most = np.inf, -np.inf
     for number in range(begin, parts.warm_up.stop):
-        spread, truth = _step(model, clip, number)
+        spread, truth = step(model, clip, number)
         if number >= begin + _SETTLED:
             units.append(sets.unit(sets.read(spread)))
             past.add(spread, truth)
@@ -201,7 +250,7 @@ def reduced(
     first = parts.validation.start
     chosen = parts.test.start + min(20, len(parts.test) // 2)
     for number in range(first, parts.test.stop):
-        spread, truth = _step(model, clip, number)
+        spread, truth = step(model, clip, number)
         judged = np.asarray(spread.valid) & np.isfinite(truth)
         # Lengths are those of the pixels that are judged: nobody knows how far the sky is.
         kept.add(PixelSpread(spread.centre, spread.low, spread.high, judged), truth)
@@ -271,37 +320,7 @@ def _calm(frames: FrameTape, loss: Any, level: float, bound: float) -> float:
     return high
 
 
-def _step(model: SpreadModel, clip: Any, number: int) -> tuple[PixelSpread, np.ndarray]:
+def step(model: SpreadModel, clip: Any, number: int) -> tuple[PixelSpread, np.ndarray]:
+    """What a model says of a frame, and its truth."""
     frame = clip[number]
     return model.predict(frame.rgb, frame.depth), frame.depth
-
-
-def _model(recipe: Recipe, maps: np.ndarray, heuristic: Any) -> SpreadModel:
-    # The constant is the paper's, the same for every frame; the others are brought to the known
-    # pixels, as residuals are in the paper.
-    rescale = None if isinstance(heuristic, Constant) else Line()
-    known, seed = recipe.plan.known, recipe.seed
-    return SpreadModel(StoredPredictions(maps), heuristic, known, seed, rescale=rescale)
-
-
-def _taught(recipe: Recipe, maps: np.ndarray) -> Any:
-    """The heuristic; a network of residuals has learnt those of the end of the warm-up."""
-    makers: dict[str, Callable[[], Any]] = {
-        "constant": Constant,
-        "previous": PreviousResiduals,
-        "registered": RegisteredResiduals,
-        "registered_paper": lambda: RegisteredResiduals(register=TVL1(), follow="each"),
-    }
-    if recipe.heuristic in makers:
-        return makers[recipe.heuristic]()
-    clip, begin = recipe.data(), recipe.begin
-    model = _model(recipe, maps, Constant())
-    residuals = []
-    warm = range(begin, len(clip.split().warm_up))
-    for number in warm:
-        spread, truth = _step(model, clip, number)
-        residuals.append(np.where(spread.valid, spread.centre, np.nan) - truth)
-        model.learn(clip[number].rgb, truth)
-    network = ResidualNetwork(recipe.residual_settings)
-    network.fit(clip.rgb[warm.start : warm.stop], residuals, epochs=recipe.plan.residual_epochs)
-    return ResidualMagnitude(network)

@@ -1,4 +1,4 @@
-"""The trunk of the depth networks, and what goes in and out of it."""
+"""A small network of depth, and what goes in and out of any network of images."""
 
 # mypy: allow-subclassing-any, allow-untyped-calls
 
@@ -12,10 +12,12 @@ from torch.nn import functional
 
 from setpoint.errors import InputError, LabelError
 
-__all__ = ["Trunk", "answer", "colours", "device_of", "image", "label"]
+__all__ = ["Small", "Trunk", "answer", "colours", "device_of", "image", "label"]
 
 _SLOPE = 0.1
 _GROUPS = 4
+_FARTHEST = 8.0
+"""Logarithms of depth stay this close to that of the typical one: a factor of 3000 either way."""
 
 
 class Trunk(nn.Module):
@@ -75,6 +77,43 @@ def _last(before: int) -> nn.Module:
     assert made.bias is not None
     nn.init.zeros_(made.bias)
     return made
+
+
+class Small(nn.Module):
+    """Depth in metres, or sizes of residuals, from a `Trunk` and a typical size.
+
+    The first labels set the typical size, by `begin`, so that metres need no scaling. A new network
+    says that size everywhere.
+
+    Parameters
+    ----------
+    channels
+        The channels of each stage; each halves the image.
+    residuals
+        Sizes of residuals, at least 0, instead of depth, always above 0.
+    """
+
+    def __init__(self, channels: tuple[int, ...], residuals: bool = False) -> None:
+        super().__init__()
+        self.trunk, self.residuals = Trunk(channels), residuals
+        self.level: Tensor
+        self.register_buffer("level", torch.tensor(1.0, dtype=torch.float64))
+
+    def begin(self, known: Tensor) -> None:
+        """Takes the typical size from the first labels that are known."""
+        if self.residuals:
+            size = max(float(known.mean()), float(torch.finfo(torch.float32).tiny))
+        else:
+            size = float(known.median())
+        self.level.fill_(size)
+
+    def forward(self, rgb: Tensor) -> Tensor:
+        """Maps (n, H, W) for images (n, 3, H, W) in [0, 1]."""
+        numbers: Tensor = self.trunk(rgb)
+        level = float(self.level)
+        if self.residuals:  # softplus(0) = log 2
+            return (level / float(np.log(2.0))) * functional.softplus(numbers)
+        return level * numbers.clamp(-_FARTHEST, _FARTHEST).exp()
 
 
 def device_of(device: str) -> torch.device:

@@ -1,10 +1,8 @@
-"""The paper's quantile LSTM, trained online, with its chosen settings and the search for them."""
+"""The paper's quantile LSTM, trained online, with the settings its authors chose."""
 
 import os
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
-from itertools import product
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,20 +11,16 @@ from numpy.typing import ArrayLike
 from setpoint import _state_file
 from setpoint._check import finite, positive, whole
 from setpoint.errors import InputError, LabelError, SetpointError, StateError
-from setpoint.models.online import rows_and_labels, run
+from setpoint.models.online import rows_and_labels
 from setpoint.predictions import QuantileGrid, Quantiles
 from setpoint_paper.models.lstm_network import Network
 
 __all__ = [
     "CHOSEN",
     "TABLE",
-    "Found",
     "LSTMSettings",
     "QuantileLSTM",
     "Scaling",
-    "combinations",
-    "search",
-    "validation_pinball",
 ]
 
 
@@ -197,6 +191,7 @@ class QuantileLSTM:
     >>> x = np.linspace(0.0, 1.0, 50)[:, None]
     >>> y = np.sin(9.0 * x[:, 0])
     >>> model.fit_scale(x, y)
+    >>> from setpoint.models import run
     >>> run(model, x, y).shape
     (50, 2)
     >>> model.steps
@@ -379,81 +374,3 @@ def _network(features: int, held: LSTMSettings) -> Network:
         held.seed,
         held.double,
     )
-
-
-# The paper's search
-
-
-class Found(NamedTuple):
-    """What a search found: the best settings, their pinball loss, and all that was tried."""
-
-    settings: LSTMSettings
-    pinball: float
-    tried: tuple[tuple[LSTMSettings, float], ...]
-
-
-def combinations(base: LSTMSettings | None = None) -> tuple[LSTMSettings, ...]:
-    """All combinations of `TABLE`; whatever it leaves open is as in `base`.
-
-    >>> len(combinations())
-    24
-    """
-    begun = LSTMSettings() if base is None else base
-    return tuple(
-        replace(begun, **dict(zip(TABLE, options, strict=True)))
-        for options in product(*TABLE.values())
-    )
-
-
-def validation_pinball(
-    settings: LSTMSettings, x: ArrayLike, y: ArrayLike, rows: tuple[int, int] = (6000, 8000)
-) -> float:
-    """The mean pinball loss of one model, run from the first row, on the rows first ≤ i < last.
-
-    Rows count from 0: the paper's 6001–8000 are (6000, 8000). Nothing after them is touched.
-    """
-    first, last = rows
-    features, labels = rows_and_labels(x, y)
-    if not 0 <= first < last <= len(labels):
-        raise InputError(f"rows must lie within 0 and {len(labels)}, got {rows}")
-    model = QuantileLSTM(features.shape[1], replace(settings, random_levels=0))
-    model.fit_scale(features[:last], labels[:last])
-    quantiles = run(model, features[:last], labels[:last])[first:]
-    above = labels[first:last, None] - quantiles
-    levels = np.array(settings.levels)
-    return float(np.maximum(levels * above, (levels - 1.0) * above).mean())
-
-
-def search(
-    x: ArrayLike,
-    y: ArrayLike,
-    candidates: Iterable[LSTMSettings] | None = None,
-    rows: tuple[int, int] = (6000, 8000),
-    jobs: int = 1,
-) -> Found:
-    """The candidate with the least pinball loss on the validation rows; the first, if tied.
-
-    One initialisation each, no calibration, as in the paper; by default all of `combinations()`.
-    Each takes a training run up to the last of the rows, in one of `jobs` processes; where there
-    are several, each of them computes in one thread.
-    """
-    held = combinations() if candidates is None else tuple(candidates)
-    if not held:
-        raise InputError("a search needs at least one candidate, got none")
-    if whole(jobs, "jobs", 1) == 1:
-        losses = [validation_pinball(each, x, y, rows) for each in held]
-    else:
-        from joblib import Parallel, delayed
-
-        losses = Parallel(n_jobs=jobs)(delayed(_in_one_thread)(each, x, y, rows) for each in held)
-    tried = tuple(zip(held, losses, strict=True))
-    settings, least = min(tried, key=lambda pair: pair[1])
-    return Found(settings, least, tried)
-
-
-def _in_one_thread(
-    settings: LSTMSettings, x: ArrayLike, y: ArrayLike, rows: tuple[int, int]
-) -> float:
-    """`validation_pinball` in a process that serves for nothing else."""
-    torch.set_num_threads(1)
-    return validation_pinball(settings, x, y, rows)

@@ -1,11 +1,19 @@
-"""Any torch depth network as an online model, with its own weights from a local file."""
+"""Any torch network of depth as an online model.
+
+A frame x is a colour image (H, W, 3) or (3, H, W), of uint8 or of floats in [0, 1]; a label y is a
+map (H, W) in metres with NaN where depth is not known. Both may be numpy arrays or torch tensors: a
+map comes back as the frame was given, for a tensor on its device, with the same numbers.
+"""
 
 # mypy: allow-subclassing-any, allow-untyped-calls
 
 import os
 import pickle
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,13 +22,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from setpoint._check import finite, positive, whole
+from setpoint._files import put
 from setpoint.errors import InputError, PredictionError, StateError
-from setpoint_paper.models.depth_learner import read, write
 from setpoint_paper.models.depth_trunk import answer, colours, image, label
+from setpoint_paper.models.weights import matched, states, unmatched
 
 __all__ = ["Preprocess", "TorchDepth"]
 
-_KIND = "torch depth"
+_KIND, _VERSION = "setpoint torch depth", 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +92,23 @@ class TorchDepth:
     """A torch network of depth, plugged in as it is: frozen, or taught frame by frame.
 
     `predict` runs in evaluation mode, without gradients, and resizes the network's map back to the
-    frame. With an optimiser `learn` takes gradient steps on the newest frame, each part of the
-    network in the mode it was left in; without one nothing is learnt. NaN pixels are left out, a
-    frame without a known pixel moves nothing.
+    frame. With an optimiser `learn` takes gradient steps on the newest frame and some of the past,
+    each part of the network in the mode it was left in; without one nothing is learnt. NaN pixels
+    are left out, a frame without a known pixel moves nothing.
 
     Parameters
     ----------
     module
-        Maps images (1, 3, H, W) to depth of shape (1, 1, H, W), (1, H, W) or (H, W), or to a
-        dictionary or a sequence that has it.
+        Maps images (n, 3, H, W) to depth of shape (n, 1, H, W) or (n, H, W), or to a dictionary or
+        a sequence that has it; of one image also (H, W).
     optimiser
         A `torch.optim` optimiser of the module's parameters; None for a frozen network.
     loss
-        "absolute", the error in metres; "aligned", that error in standard deviations of the label,
-        once scale and shift of the map are fitted to it, for networks that know depth only up to
-        these; or a function of three maps (H, W) that gives one number: the network's, the label,
-        and where the label is known. Elsewhere it is 0, for a NaN would spread to every gradient.
-        Losses of gradients and of normals see where pixels lie.
+        "absolute", the error in metres; "squared"; "aligned", the error in standard deviations of
+        the label, once scale and shift of the map are fitted to it, for networks that know depth
+        only up to these; or a function of three maps (H, W) that gives one number: the network's,
+        the label, and where the label is known. Elsewhere it is 0, for a NaN would spread to every
+        gradient.
     preprocess
         What the network wants to see.
     output
@@ -108,10 +117,16 @@ class TorchDepth:
         Gradient steps a frame.
     scheduler
         A scheduler of the optimiser, which takes a step after each frame that was learnt.
-    zero
-        Whether a label may be exactly 0, as a residual may and depth may not.
+    residuals
+        Whether labels are residuals, whose sizes are learnt and may be 0, and not depth.
     clip
         The largest norm of all gradients together, to which larger ones are cut; None cuts none.
+    replay, memory
+        How many frames of the past each step sees beside the newest, drawn from how many.
+    seed
+        Of these draws and of the order of `fit`.
+    begin
+        Called once with the known numbers of the first labels, before the first step.
 
     Examples
     --------
@@ -133,8 +148,12 @@ class TorchDepth:
         output: str | int | None = None,
         steps: int = 1,
         scheduler: Any = None,
-        zero: bool = False,
+        residuals: bool = False,
         clip: float | None = None,
+        replay: int = 0,
+        memory: int = 0,
+        seed: int = 0,
+        begin: Callable[[Tensor], None] | None = None,
     ) -> None:
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"module must be a torch.nn.Module, got {module!r}")
@@ -145,20 +164,24 @@ class TorchDepth:
             )
         if not callable(loss) and loss not in _LOSSES:
             raise InputError(
-                f"loss must be 'absolute', 'aligned' or a function of three maps, got {loss!r}"
+                f"loss must be one of {', '.join(_LOSSES)} or a function of three maps, "
+                f"got {loss!r}"
             )
+        if whole(replay, "replay", 0) > whole(memory, "memory", 0):
+            raise InputError(f"replay must be at most memory = {memory}, got replay = {replay}")
+        if scheduler is not None and getattr(scheduler, "optimizer", None) is not optimiser:
+            raise InputError(f"scheduler must be one of the optimiser, got {scheduler!r}")
         self.module, self.optimiser = module, optimiser
         self.preprocess = Preprocess() if preprocess is None else preprocess
         self._loss = loss if callable(loss) else _LOSSES[loss]
         self._output = output
         self._steps = whole(steps, "steps", 1)
-        if scheduler is not None and getattr(scheduler, "optimizer", None) is not optimiser:
-            raise InputError(f"scheduler must be one of the optimiser, got {scheduler!r}")
         self._scheduler = scheduler
         self._clip = None if clip is None else positive(clip, "clip")
-        self._what, self._least = "depth", float(np.finfo(np.float32).tiny)
-        if zero:
-            self._what, self._least = "a residual", 0.0
+        self._residuals, self._replay, self._begin = residuals, replay, begin
+        self._memory: deque[tuple[Tensor, Tensor]] = deque(maxlen=memory)
+        self._generator = torch.Generator().manual_seed(seed)
+        self._begun = False
 
     def predict(self, x: Any) -> Any:
         """The network's depth at the size of the frame, (H, W) in float32."""
@@ -167,7 +190,7 @@ class TorchDepth:
         self.module.eval()
         try:
             with torch.no_grad():
-                found = self._map(frame)
+                found = self._maps([frame])[0]
         finally:
             for each, training in modes:  # one by one: train(…) would put all parts into one mode
                 each.training = training
@@ -178,14 +201,12 @@ class TorchDepth:
         frame, known = self._pair(x, y)
         if self.optimiser is None or known.isnan().all():
             return
+        self._start(known)
+        past = [each for each in self._memory if each[0].shape == frame.shape]
         for _ in range(self._steps):
-            found = self._map(frame)
-            truth = known.to(found.device)
-            self.optimiser.zero_grad()
-            self._loss(found, truth.nan_to_num(0.0), ~truth.isnan()).backward()
-            if self._clip is not None:
-                torch.nn.utils.clip_grad_norm_(self.module.parameters(), self._clip)
-            self.optimiser.step()
+            chosen = torch.randperm(len(past), generator=self._generator)[: self._replay]
+            self._descend([(frame, known), *(past[place] for place in chosen.tolist())])
+        self._memory.append((frame, known))
         if self._scheduler is not None:
             self._scheduler.step()
 
@@ -193,21 +214,78 @@ class TorchDepth:
         """Raises what `learn` would raise, and learns nothing."""
         self._pair(x, y)
 
+    def fit(
+        self, rgb: Any, labels: Any, *, epochs: int = 10, batch: int = 4, flip: bool = True
+    ) -> list[float]:
+        """Learns known frames beforehand, in an order drawn for each epoch; each epoch's loss.
+
+        Parameters
+        ----------
+        rgb, labels
+            Frames (T, H, W, 3) or (T, 3, H, W) of one size and their labels (T, H, W).
+        epochs, batch
+            How often the network sees all of them, and frames a step.
+        flip
+            Whether half of the frames, drawn for each step, are mirrored left to right.
+        """
+        whole(epochs, "epochs", 0)
+        whole(batch, "batch", 1)
+        if len(rgb) != len(labels):
+            raise InputError(f"rgb has {len(rgb)} frames, labels {len(labels)}: they must agree")
+        pairs = [self._pair(x, y) for x, y in zip(rgb, labels, strict=True)]
+        pairs = [pair for pair in pairs if not pair[1].isnan().all()]
+        if not pairs:
+            return []
+        if len({pair[0].shape for pair in pairs}) > 1:
+            raise InputError("the frames a network is fitted on must be of one size")
+        self._start(torch.stack([known for _, known in pairs]))
+        told = []
+        for _ in range(epochs):
+            order = torch.randperm(len(pairs), generator=self._generator).tolist()
+            total = 0.0
+            for first in range(0, len(order), batch):
+                chosen = [pairs[place] for place in order[first : first + batch]]
+                if flip:
+                    turned = torch.rand(len(chosen), generator=self._generator) < 0.5
+                    chosen = [
+                        (x.flip(-1), y.flip(-1)) if turn else (x, y)
+                        for (x, y), turn in zip(chosen, turned.tolist(), strict=True)
+                    ]
+                total += self._descend(chosen) * len(chosen)
+            told.append(total / len(pairs))
+        if self._memory.maxlen:
+            self._memory.extend(pairs[-self._memory.maxlen :])
+        return told
+
     def _pair(self, x: Any, y: Any) -> tuple[Tensor, Tensor]:
         frame = image(x)
-        return frame, label(y, (frame.shape[1], frame.shape[2]), self._what, self._least)
+        shape = (frame.shape[1], frame.shape[2])
+        if self._residuals:
+            return frame, label(_size(y), shape, "a residual", 0.0)
+        return frame, label(y, shape, "depth", float(np.finfo(np.float32).tiny))
 
-    def fit(self, frames: Iterable[tuple[Any, Any]]) -> int:
-        """Learns frames beforehand, one after the other; how many there were.
+    def _start(self, known: Tensor) -> None:
+        if self._begin is not None and not self._begun:
+            self._begin(known[~known.isnan()])
+        self._begun = True
 
-        An epoch of training: give the frames in the order and under the changes wanted, such as
-        those of `Frames.training(epoch)`.
-        """
-        count = 0
-        for x, y in frames:
-            self.learn(x, y)
-            count += 1
-        return count
+    def _descend(self, pairs: list[tuple[Tensor, Tensor]]) -> float:
+        """One step down the loss of some frames of one size."""
+        found = self._maps([x for x, _ in pairs])
+        truth = torch.stack([y.to(found.device) for _, y in pairs])
+        valid = ~truth.isnan()
+        assert self.optimiser is not None  # who has none learns nothing
+        self.optimiser.zero_grad()
+        if self._loss in _ALL_AT_ONCE:
+            loss = self._loss(found, truth.nan_to_num(0.0), valid)
+        else:
+            each = zip(found, truth.nan_to_num(0.0), valid, strict=True)
+            loss = torch.stack([self._loss(*maps) for maps in each]).mean()
+        loss.backward()
+        if self._clip is not None:
+            torch.nn.utils.clip_grad_norm_(self.module.parameters(), self._clip)
+        self.optimiser.step()
+        return float(loss.detach())
 
     def for_residuals(self, optimiser: Any = None, *, clip: float | None = None) -> "TorchDepth":
         """This network as a model of residuals: the loss is "absolute", and a label may be 0.
@@ -222,7 +300,7 @@ class TorchDepth:
             optimiser, scheduler, clip = self.optimiser, self._scheduler, self._clip
         return TorchDepth(
             self.module, optimiser, preprocess=self.preprocess, output=self._output,
-            steps=self._steps, scheduler=scheduler, zero=True, clip=clip,
+            steps=self._steps, scheduler=scheduler, residuals=True, clip=clip,
         )  # fmt: skip
 
     def redraw(self, beginnings: Iterable[str]) -> None:
@@ -254,7 +332,7 @@ class TorchDepth:
                 part.reset_parameters()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the weights and the state of the optimiser to a file of plain tensors.
+        """Writes all that the next steps depend on to a file of plain tensors.
 
         What the module draws at random (dropout) comes from torch's own generator, which is the
         caller's to keep.
@@ -265,21 +343,26 @@ class TorchDepth:
             "taught_by": None if taught is None else type(taught).__name__,
             "optimiser": None if taught is None else taught.state_dict(),
             "scheduler": None if self._scheduler is None else self._scheduler.state_dict(),
+            "generator": self._generator.get_state(),
+            "memory": [list(pair) for pair in self._memory],
+            "begun": self._begun,
         }
-        write(path, _KIND, content)
+        buffer = BytesIO()
+        torch.save({"format": _KIND, "version": _VERSION, **content}, buffer)
+        put(path, buffer.getvalue())
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Goes on from what `save` wrote, with a module and an optimiser of the same make.
 
         A frozen network takes the weights alone. A file that does not fit changes nothing.
         """
-        content = read(path, _KIND)
+        content = _read(path)
         found, wanted = content["module"], self.module.state_dict()
         if found.keys() != wanted.keys() or any(
             getattr(found[name], "shape", None) != getattr(each, "shape", None)
             for name, each in wanted.items()
         ):
-            raise StateError(_unmatched(path, found, None, wanted))
+            raise StateError(unmatched(path, found, None, wanted))
         if self.optimiser is not None:
             name = type(self.optimiser).__name__
             if content["taught_by"] != name:
@@ -297,6 +380,10 @@ class TorchDepth:
             if content.get("scheduler") is None:
                 raise StateError(f"{os.fspath(path)} must be of a model with a scheduler")
             self._scheduler.load_state_dict(content["scheduler"])
+        self._generator.set_state(content["generator"])
+        self._memory.clear()
+        self._memory.extend((frame, known) for frame, known in content["memory"])
+        self._begun = content["begun"]
         self.module.load_state_dict(found)
 
     def load_weights(self, path: str | os.PathLike[str], key: str | None = None) -> None:
@@ -324,28 +411,33 @@ class TorchDepth:
                 "or it holds objects that could run code and are not read"
             ) from error
         wanted = self.module.state_dict()
-        for found in _states(content, key):
-            matched = _matched(found, wanted)
-            if matched is not None:
-                self.module.load_state_dict(matched)
+        for found in states(content, key):
+            fitting = matched(found, wanted)
+            if fitting is not None:
+                self.module.load_state_dict(fitting)
                 return
-        raise StateError(_unmatched(path, content, key, wanted))
+        raise StateError(unmatched(path, content, key, wanted))
 
-    def _map(self, frame: Tensor) -> Tensor:
-        """Depth at the size of the frame."""
+    def _maps(self, frames: list[Tensor]) -> Tensor:
+        """Depth (n, H, W) at the size of the frames."""
         like = next(self.module.parameters(), None)
-        shown = frame.unsqueeze(0)
-        shown = self.preprocess.apply(shown if like is None else shown.to(like.device))
-        given = self.module(shown if like is None else shown.to(like.dtype))
-        found = self._chosen(given)
-        while found.ndim > 2 and len(found) == 1:
-            found = found[0]
-        if found.ndim != 2:
+        # One by one: of the frames remembered some may be of bytes, others of floats.
+        shown = torch.stack(
+            [colours(each if like is None else each.to(like.device)) for each in frames]
+        )
+        shown = self.preprocess.apply(shown)
+        given = self._chosen(self.module(shown if like is None else shown.to(like.dtype)))
+        found, size = given, (len(frames), 1)
+        if found.ndim == 4 and tuple(found.shape[:2]) == size:
+            found = found[:, 0]
+        elif found.ndim == 2 and len(frames) == 1:
+            found = found[None]
+        if found.ndim != 3 or len(found) != len(frames):
             raise PredictionError(
-                "the module must give depth of shape (1, 1, H, W), (1, H, W) or (H, W), got the "
-                f"shape {tuple(self._chosen(given).shape)}"
+                "the module must give depth of shape (n, 1, H, W), (n, H, W) or, of one image, "
+                f"(H, W), got the shape {tuple(given.shape)}"
             )
-        return _resized(found[None, None], tuple(frame.shape[1:]))[0, 0]
+        return _resized(found[:, None], tuple(frames[0].shape[1:]))[:, 0]
 
     def _chosen(self, given: Any) -> Tensor:
         """The tensor of depth in what the module gave."""
@@ -408,67 +500,36 @@ def _aligned(found: Tensor, known: Tensor, valid: Tensor) -> Tensor:
     return (scale * found + (known.mean() - scale * values.mean()) - known).abs().mean() / unit
 
 
+def _squared(found: Tensor, known: Tensor, valid: Tensor) -> Tensor:
+    return (found[valid] - known[valid]).square().mean()
+
+
 _LOSSES: dict[Any, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "absolute": _absolute,
+    "squared": _squared,
     "aligned": _aligned,
 }
+_ALL_AT_ONCE = (_absolute, _squared)
+"""The losses that weigh every known pixel of a batch alike."""
 
 
-# Weights of others
+def _size(residual: Any) -> Any:
+    if isinstance(residual, Tensor):
+        return residual.abs()
+    return np.ma.abs(residual) if np.ma.isMaskedArray(residual) else np.abs(residual)
 
 
-def _states(content: Any, key: str | None) -> list[dict[str, Tensor]]:
-    """Every table of named tensors in a file, at most two steps deep."""
-    if not isinstance(content, Mapping):
-        return []
-    if key is not None:
-        content = {key: content.get(key)}
-    found = []
-    for each in (content, *content.values()):
-        if isinstance(each, Mapping):
-            tensors = {
-                name: value
-                for name, value in each.items()
-                if isinstance(name, str) and isinstance(value, Tensor)
-            }
-            found += [tensors] if tensors else []
-    return found
-
-
-def _matched(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> dict[str, Tensor] | None:
-    """The tensors under the names the module has for them, if some prefix makes all fit."""
-    needed = [name for name in wanted if not name.endswith("num_batches_tracked")]
-    if not needed:
-        return None
-    first = needed[0]
-    ways: list[tuple[str, str]] = [
-        (name.removesuffix(first), "") for name in found if name.endswith(first)
-    ]
-    parts = first.split(".")
-    ways += [("", ".".join(parts[:count]) + ".") for count in range(1, len(parts))]
-    ways += [("module.", added) for _, added in ways if added]
-    for extra, lacking in ways:
-        names = {name: extra + name.removeprefix(lacking) for name in wanted}
-        if all(
-            names[name] in found and found[names[name]].shape == wanted[name].shape
-            for name in needed
-        ):
-            # Counts of batches are absent in old files, and nothing but momentum=None reads them.
-            return {name: found.get(names[name], wanted[name]) for name in wanted}
-    return None
-
-
-def _unmatched(
-    path: str | os.PathLike[str], content: Any, key: str | None, wanted: dict[str, Tensor]
-) -> str:
-    states = _states(content, key)
-    if not states:
-        where = "" if key is None else f" at {key!r}"
-        held = list(content) if isinstance(content, Mapping) else type(content).__name__
-        return f"{os.fspath(path)} has no named tensors{where}, it holds {held}"
-    _, names = max((len(each), list(each)) for each in states)
-    return (
-        f"{os.fspath(path)} does not fit the module, which has {len(wanted)} tensors "
-        f"({', '.join(list(wanted)[:3])}, …) where the file has {len(names)} "
-        f"({', '.join(names[:3])}, …) or other shapes"
-    )
+def _read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The content of a saved network, or an error that says what is wrong with the file."""
+    data = Path(path).read_bytes()
+    try:
+        content = torch.load(BytesIO(data), map_location="cpu", weights_only=True)
+        found, version = content["format"], content["version"]
+    except Exception as error:
+        raise StateError(f"{os.fspath(path)} is damaged or not a saved network") from error
+    if (found, version) != (_KIND, _VERSION):
+        raise StateError(
+            f"{os.fspath(path)} must hold a {_KIND} of version {_VERSION}, it holds {found!r} of "
+            f"version {version!r}"
+        )
+    return dict(content)

@@ -12,7 +12,6 @@ from typing import Any
 
 from setpoint_paper.plotting import (
     COLOURS,
-    SEEDS,
     figure,
     legend,
     mark,
@@ -23,9 +22,7 @@ from setpoint_paper.plotting import (
 )
 from setpoint_paper.tabular.methods import NAMES, OURS, STRETCHES
 from setpoint_paper.tabular.printed import CURVES, printed_metric
-from setpoint_paper.tabular.results import Results
-from setpoint_paper.tabular.tables import seeds_of
-from setpoint_paper.tabular.verdicts import CODE, TEXT, Setting
+from setpoint_paper.tabular.results import COLUMNS, Column, Results
 
 __all__ = [
     "against_cal",
@@ -70,49 +67,36 @@ _LINES: tuple[tuple[str, dict[str, Any]], ...] = (
 """The methods of the text and those of the authors' code, by what ends their names."""
 
 
-def draw(results: Results, out: Path, stem: str = "tabular") -> dict[Path, str]:
-    """Every figure as a PNG file in a folder, with a line that tells what it shows."""
-    how = f"The methods of the text, γ tuned for each seed. {SEEDS}"
-    against = f"{_FULL} {how}"
-    if _setting(results).coded:
-        how = against = (
-            "The authors' code with the printed γ; under control of MC and for a stand-in, where "
-            f"there is none, γ by test. {_DIAMONDS} {SEEDS}"
-        )
+def draw(results: Results, out: Path, stem: str = "tabular") -> list[Path]:
+    """Every figure as a PNG file in a folder, and beside it as SVG."""
     drawn = {
-        "real-data": (real_data, how),
-        "cal": (against_cal, against),
-        "mc": (mc_control, how),
-        "stretchings-coverage": (stretchings_under_coverage, how),
-        "stretchings-mc": (stretchings_under_mc, how),
-        "pinball-by-gamma": (pinball_by_gamma, ""),
+        "real-data": real_data,
+        "cal": against_cal,
+        "mc": mc_control,
+        "stretchings-coverage": stretchings_under_coverage,
+        "stretchings-mc": stretchings_under_mc,
+        "pinball-by-gamma": pinball_by_gamma,
     }
     if results.study:
-        drawn["gamma"] = (step_sizes, SEEDS)
-    told = {}
-    for name, (make, more) in drawn.items():
+        drawn["gamma"] = step_sizes
+    paths = []
+    for name, make in drawn.items():
         made = make(results)
         streams = len({row.seed for row in results.study})
-        count = f"seeds: {streams}" if make is step_sizes else seeds_of(results)
+        count = f"seeds: {streams}" if make is step_sizes else _seeds(results)
         made.suptitle(f"{results.about.get('model', '')}; {count}", fontsize=8.0)
-        path = save(made, out / f"{stem}-{name}.png")
-        told[path] = " ".join(f"{make.__doc__} {more}".split())
-    return told
+        paths.append(save(made, out / f"{stem}-{name}.png"))
+    return paths
 
 
-_DIAMONDS = (
-    "Diamonds are the printed medians, where there are any; those of a stand-in would be of other "
-    "data."
-)
-_FULL = (
-    "A full set of calibration with cal counts as long as the range of all labels seen until then; "
-    "the authors' code of it, beside, shows none."
-)
+def _seeds(results: Results) -> str:
+    counts = sorted({results.seeds(dataset) for dataset in results.datasets})
+    return f"seeds: {' to '.join(map(str, counts))}"
 
 
-def _setting(results: Results) -> Setting:
+def _setting(results: Results) -> Column:
     """The authors' code on the page that follows their protocol, else the text."""
-    return CODE if results.as_printed else TEXT
+    return COLUMNS[2] if results.as_printed else COLUMNS[0]
 
 
 def real_data(results: Results) -> Any:

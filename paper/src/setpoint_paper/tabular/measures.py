@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import nan
+from math import inf, isnan, log1p, nan
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from setpoint import metrics
 from setpoint.bulk.replay import Trace
 from setpoint.tape import Tape
+from setpoint_paper.statistics import tolerance, two_deviations
 from setpoint_paper.tabular.methods import CONFIDENCE, LEVELS, OURS, Protocol, Run
 
 __all__ = [
@@ -80,6 +81,47 @@ class Row:
     farthest: float = nan
     away: float = nan
     blind: float = nan
+
+    @property
+    def level(self) -> float:
+        """The level of the risk."""
+        return LEVELS[self.risk]
+
+    @property
+    def off(self) -> float:
+        """How far the mean loss of the whole run is from its level."""
+        return abs(self.mean - self.level)
+
+    @property
+    def bound(self) -> float:
+        """How far it can be by the theorem; infinite where that says nothing.
+
+        The authors' code has no bounds on θ that it ever reaches. A run whose λ stayed within ten
+        standard deviations is the run with a safeguard there, and has its bound.
+        """
+        if not isnan(self.low + self.high):
+            return max(-self.low, self.high)
+        reach = log1p(10.0) if "exponential" in self.method else 10.0
+        if "cal" in self.method or not self.farthest <= reach:
+            return inf
+        most = 39.0 if self.risk == "mc" else 1.0
+        return (2.0 * reach + self.gamma * most) / (self.gamma * self.steps)
+
+    @property
+    def tolerance(self) -> float:
+        """What the mean may be off by; NaN where that cannot be told."""
+        return tolerance(self.bound, self.level, self.steps)
+
+    @property
+    def limit(self) -> float:
+        """Beyond this the mean is off, whatever bounds it."""
+        known = self.tolerance
+        return max(0.0 if isnan(known) else known, two_deviations(self.level, self.steps))
+
+    @property
+    def reached(self) -> float:
+        """The largest |θ|; NaN where the safeguard acted, so that nobody knows."""
+        return nan if self.guarded else self.farthest
 
     @property
     def switched(self) -> str:

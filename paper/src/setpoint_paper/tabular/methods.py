@@ -152,9 +152,11 @@ def controller(method: str, risk: str, gamma: float, protocol: Protocol, clip: f
         "none": Identity(),
         "exponential": bent,
         "score": ScoreAdaptive(score, -clip, clip),
-        "error": ErrorAdaptive(score, loss_low, -clip, clip),
+        "error": ErrorAdaptive(score, loss_low, -clip, clip, reading="paper"),
         "score_exponential": ScoreAdaptive(score, -clip, clip, inner=bent),
-        "error_exponential": ErrorAdaptive(score, loss_low, -clip, clip, inner=bent),
+        "error_exponential": ErrorAdaptive(
+            score, loss_low, -clip, clip, inner=bent, reading="paper"
+        ),
         "error_later": ErrorAdaptive(score, loss_low, -clip, clip, inner=bent, reading="later"),
     }
     stretch = stretches[method]

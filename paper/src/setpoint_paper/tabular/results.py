@@ -2,8 +2,9 @@
 
 import gzip
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import nan
+from math import log, nan
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -14,9 +15,13 @@ from setpoint_paper.rows import parsed, written
 from setpoint_paper.tabular.measures import Row
 from setpoint_paper.tabular.methods import METHODS, STRETCHES
 from setpoint_paper.tabular.printed import printed_metric
+from setpoint_paper.tabular.ranges import Range
 from setpoint_paper.tabular.training import SWITCHED, TRAININGS
 
-__all__ = ["ENOUGH", "SCALED_BY", "SELECTIONS", "Results", "load", "store", "stored_tapes"]
+__all__ = [
+    "COLUMNS", "ENOUGH", "SCALED_BY", "SELECTIONS", "Column", "Results", "load", "store",
+    "stored_tapes",
+]  # fmt: skip
 
 ENOUGH = 20
 """The paper's number of seeds: with fewer, a verdict is one so far."""
@@ -32,7 +37,50 @@ pinball loss of the very rows that are judged, for all seeds together; the print
 this, where there is one for these data and this training, else as before; the smallest tried, or
 the largest."""
 
-_FILES = ("{}.csv.gz", "{}-gamma.csv", "{}.json")
+_FILES = ("{}.csv.gz", "{}-gamma.csv", "{}-ranges.csv", "{}.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A way to judge: whose training and methods, how γ is chosen, and what a day is.
+
+    `stem` begins the names of the files of results. Their code tells days by the index of a row
+    modulo 7.
+    """
+
+    name: str
+    stem: str
+    by: str
+    coded: bool = False
+    modulo: bool = False
+
+    def method(self, name: str) -> str:
+        """The method that stands for a name of the paper."""
+        return f"{name}_coded" if self.coded else name
+
+    def metric(self, name: str) -> str:
+        """The metric that stands for a name of the paper."""
+        return "delta_modulo" if self.modulo and name == "delta" else name
+
+    def ask(self, results: "Results", dataset: str, seed: int) -> Callable[..., float]:
+        """What the margins of one data set and seed are asked of; KeyError where nothing ran."""
+
+        def asked(method: str, metric: str, risk: str = "coverage", by: str = "") -> float:
+            if method == "ranges":
+                return results.ranges[dataset, seed, metric]
+            name = method.rstrip("!") if method.endswith("!") else self.method(method)
+            return results.by_seed(dataset, name, self.metric(metric), risk, by or self.by)[seed]
+
+        return asked
+
+
+COLUMNS = (
+    Column("by the text", "tabular", "tuned"),
+    Column("text's methods, printed training", "tabular-printed", "tuned"),
+    Column("by their code", "tabular-printed", "printed", coded=True, modulo=True),
+    Column("by their code, by weekday", "tabular-printed", "printed", coded=True),
+)
+"""The last one concerns claims about ΔCoverage alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,14 +94,16 @@ class Results:
     study
         The study of γ on the synthetic stream.
     about
-        What ran: the command, the model, how many seeds were asked for (None if the model has
-        none), the rows that scale, seconds a tape, the names of the tapes, and by data set units,
-        notes and what a printed γ is to be multiplied by to be in the unit of ours.
+        What ran: the model, the rows that scale, the names of the tapes, milliseconds a step, and
+        by data set units, notes and what a printed γ is to be multiplied by to be in our unit.
+    ranged
+        What the four β and the printed minus are worth.
     """
 
     rows: tuple[Row, ...]
     study: tuple[Row, ...]
     about: dict[str, Any] = field(default_factory=dict)
+    ranged: tuple[Range, ...] = ()
     _places: dict[tuple[str, str, str], list[Row]] = field(init=False, repr=False)
     _pairs: dict[tuple[str, ...], dict[int, float]] = field(default_factory=dict, repr=False)
     _picks: dict[tuple[str, ...], list[Row]] = field(default_factory=dict, repr=False)
@@ -63,6 +113,14 @@ class Results:
         for row in self.rows:
             places.setdefault((row.dataset, row.method, row.risk), []).append(row)
         object.__setattr__(self, "_places", places)
+
+    @property
+    def ranges(self) -> dict[tuple[str, int, str], float]:
+        """By data set, seed and what varies: 100 ln of the most over the least pinball loss."""
+        return {
+            (each.dataset, each.seed, each.what): 100.0 * log(each.most / each.least)
+            for each in self.ranged
+        }
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -107,11 +165,6 @@ class Results:
     def promised(self) -> list[Row]:
         """The runs to which a theorem applies: all but the authors' code and the bare model."""
         return [row for row in self.rows if row.method in METHODS] + list(self.study)
-
-    @property
-    def random(self) -> bool:
-        """Whether the model has seeds."""
-        return self.about.get("asked", 0) is not None
 
     def chosen(self, dataset: str, method: str, risk: str, by: str = "tuned") -> list[Row]:
         """One row for each seed, at the γ that a selection takes; the bare model's for any risk."""
@@ -202,17 +255,19 @@ class Results:
 def store(results: Results, out: Path, stem: str = "tabular") -> None:
     """Writes the results into files of a folder whose names begin with `stem`."""
     out.mkdir(parents=True, exist_ok=True)
-    rows, study, about = (out / name.format(stem) for name in _FILES)
+    rows, study, ranged, about = (out / name.format(stem) for name in _FILES)
     # No name and no time in the header: the same results make the same bytes.
     with rows.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
         packed.write(written(Row, results.rows).encode())
     study.write_text(written(Row, results.study), encoding="utf-8")
+    if results.ranged:
+        ranged.write_text(written(Range, results.ranged), encoding="utf-8")
     about.write_text(json.dumps(results.about, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 def load(out: Path, stem: str = "tabular") -> Results:
     """The results that `store` wrote."""
-    rows, study, about = (out / name.format(stem) for name in _FILES)
+    rows, study, ranged, about = (out / name.format(stem) for name in _FILES)
     for path in (rows, study, about):
         if not path.is_file():
             raise DataError(f"{path} is absent: `setpoint-paper tabular` writes it")
@@ -220,6 +275,7 @@ def load(out: Path, stem: str = "tabular") -> Results:
         tuple(parsed(Row, gzip.decompress(rows.read_bytes()).decode())),
         tuple(parsed(Row, study.read_text(encoding="utf-8"))),
         json.loads(about.read_text(encoding="utf-8")),
+        tuple(parsed(Range, ranged.read_text(encoding="utf-8"))) if ranged.is_file() else (),
     )
 
 

@@ -10,10 +10,8 @@ import hashlib
 import json
 import os
 import shutil
-import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -27,7 +25,7 @@ from setpoint.models import LinearQuantiles, LinearSettings, run
 from setpoint.tape import Tape
 from setpoint_paper.datasets import Dataset, load, synthetic
 from setpoint_paper.models.lstm import CHOSEN, LSTMSettings, QuantileLSTM
-from setpoint_paper.work import one_thread
+from setpoint_paper.work import each, one_thread
 
 __all__ = [
     "DATASETS",
@@ -38,7 +36,6 @@ __all__ = [
     "make",
     "make_all",
     "read",
-    "rows_done",
 ]
 
 DATASETS = ("power", "energy", "traffic", "prices", "wind")
@@ -196,13 +193,6 @@ def make(recipe: Recipe, cache: Path, stride: int = STRIDE) -> Tape:
     return tape
 
 
-def rows_done(path: Path, rows: int) -> int:
-    """How many of a tape's rows are safe on disk."""
-    if path.is_file():
-        return rows
-    return max((count for count, _ in _checkpoints(path.with_suffix(".parts"))), default=0)
-
-
 def _checkpoints(parts: Path) -> list[tuple[int, Path]]:
     """The rows done and the model file of every checkpoint that is whole, latest first."""
     found = parts.glob("*.model") if parts.is_dir() else ()
@@ -250,61 +240,11 @@ def _put_aside(model: Any, done: np.ndarray, parts: Path) -> None:
             older.with_suffix(".npy").unlink(missing_ok=True)
 
 
-def _timed(recipe: Recipe, cache: Path) -> tuple[Recipe, float]:
-    began = time.perf_counter()
-    make(recipe, cache)
-    return recipe, time.perf_counter() - began
-
-
 def make_all(recipes: Sequence[Recipe], cache: Path, jobs: int = 1, console: Any = None) -> None:
-    """Every tape that is not there yet, in their order, `jobs` at a time, with a progress bar."""
-    from joblib import Parallel, delayed
-
-    whole(jobs, "jobs", 1)
+    """Every tape that is missing, in their order, `jobs` at a time, with a progress bar."""
     missing = [recipe for recipe in recipes if not recipe.path(cache).is_file()]
-    if not missing:
-        return
-    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    with _progress(missing, cache, console) as told:
-        for recipe, seconds in parallel(delayed(_timed)(each, cache) for each in missing):
-            told(f"{recipe}: tape made in {seconds:.0f} s")
+    each(_made, [(recipe, cache) for recipe in missing], whole(jobs, "jobs", 1), console, "tapes")
 
 
-@contextmanager
-def _progress(recipes: list[Recipe], cache: Path, console: Any) -> Iterator[Any]:
-    """A bar of rows safe on disk, whatever process put them there; gives a way to say a line."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    sizes = {recipe.path(cache): len(recipe.data()) for recipe in recipes}
-    stop = threading.Event()
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("rows"),
-        TimeRemainingColumn(elapsed_when_finished=True),
-        console=console,
-    ) as bar:
-        task = bar.add_task("making tapes", total=sum(sizes.values()))
-
-        def watch() -> None:
-            while not stop.wait(1.0):
-                show()
-
-        def show() -> None:
-            bar.update(task, completed=sum(rows_done(*each) for each in sizes.items()))
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            yield bar.console.print
-        finally:
-            stop.set()
-            watcher.join()
-            show()
+def _made(recipe: Recipe, cache: Path) -> None:
+    make(recipe, cache)

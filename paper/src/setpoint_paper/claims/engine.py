@@ -1,0 +1,169 @@
+"""One engine for all claims: margins of seeds in, a verdict on every place out.
+
+A claim has margins for one place (a data set, or a clip with its model) and one seed, positive
+where it holds. On a place it holds where the 95 % interval of every comparison lies above 0, and
+stands against the claim where one of 1 − 0.05/k lies below. `statistics` has the interval.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isnan, log
+from typing import Any, NamedTuple
+
+from setpoint_paper.statistics import LEAST, Estimate, estimate
+
+__all__ = ["Claim", "Margins", "Outcome", "Shown", "Verdict", "decide", "log_percent", "weigh"]
+
+Margins = Mapping[str, float]
+"""The margin of each comparison, by its name; NaN where nothing could confirm it."""
+
+
+class Shown(NamedTuple):
+    """The numbers that stand beside a verdict: a metric of some methods under a risk."""
+
+    methods: tuple[str, ...]
+    metric: str
+    risk: str = "coverage"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of the paper.
+
+    Parameters
+    ----------
+    id
+        The section and a letter; it never changes.
+    text, short
+        The claim, and its name in a list.
+    rule
+        What the margin is.
+    margins
+        Of one place and seed, from a function that is asked for numbers.
+    unit
+        Of the margins.
+    shown
+        The numbers compared.
+    against
+        The margins that decide against it, where these are others: a mean that no bound confirms
+        can still be too far off.
+    own
+        A check of this project, not a claim of the paper.
+    options
+        What a table of one kind of claims needs to know besides.
+    """
+
+    id: str
+    text: str
+    short: str
+    rule: str
+    margins: Callable[[Any], Margins]
+    unit: str
+    shown: Any = None
+    against: Callable[[Any], Margins] | None = None
+    own: bool = False
+    options: frozenset[str] = field(default_factory=frozenset)
+
+
+class Outcome(NamedTuple):
+    """One place: "for", "against", "open", "untestable" or "few"; and its worst comparison."""
+
+    state: str
+    rival: str
+    estimate: Estimate
+
+    def __str__(self) -> str:
+        told = {"untestable": "cannot be tested at this length", "few": "not judged: few seeds"}
+        if self.state in told:
+            return told[self.state]
+        return f"{self.estimate}{f' ({self.rival})' if self.rival else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A claim in one column, on every place."""
+
+    places: Mapping[str, Outcome]
+    judged: bool = True
+
+    def count(self, state: str) -> int:
+        """On how many places it is so."""
+        return sum(outcome.state == state for outcome in self.places.values())
+
+    @property
+    def word(self) -> str:
+        """One of "holds", "partly", "undecided", "does not hold", "untestable", "not judged"."""
+        held, lost, unsure = (self.count(state) for state in ("for", "against", "open"))
+        if not self.judged or self.count("few"):
+            return "not judged"
+        if not held + lost + unsure:
+            return "untestable" if self.places else "–"
+        if held == len(self.places):
+            return "holds"
+        if 2 * lost >= held + lost + unsure and lost > held:
+            return "does not hold"
+        return "partly" if held else "undecided"
+
+    def __str__(self) -> str:
+        if self.word in ("–", "not judged", "untestable"):
+            return self.word
+        lacking = self.count("untestable")
+        return (
+            f"{self.word} {self.count('for')} : {self.count('against')}"
+            f"{f', {lacking} untestable' if lacking else ''}"
+        )
+
+
+def decide(
+    claim: Claim, places: Iterable[str], seeds: Callable[[str], Iterable[int]], asked: Any,
+    *, judged: bool = True,
+) -> Verdict:  # fmt: skip
+    """A claim on every place where all that it asks for ran.
+
+    `asked(place, seed)` gives what the margins are asked of; it raises a KeyError where a run is
+    absent.
+    """
+    found = {}
+    for place in places:
+        rows = []
+        for seed in seeds(place):
+            ask = asked(place, seed)
+            try:
+                margins = claim.margins(ask)
+                rows.append((margins, claim.against(ask) if claim.against else margins))
+            except KeyError:
+                continue
+        rows = [row for row in rows if claim.against or not any(map(isnan, row[0].values()))]
+        if rows:
+            found[place] = weigh(rows)
+    return Verdict(found, judged)
+
+
+def weigh(rows: Sequence[tuple[Margins, Margins]]) -> Outcome:
+    """What the margins of some seeds, for a claim and against it, come to."""
+    rivals = list(rows[0][0])
+    many = len(rivals) > 1
+    lost = {
+        rival: estimate([against[rival] for _, against in rows], len(rivals)) for rival in rivals
+    }
+    usual = {rival: estimate([margins[rival] for margins, _ in rows]) for rival in rivals}
+    behind = [rival for rival, each in lost.items() if each.known and round(each.high, 12) < 0.0]
+    if behind:
+        worst = min(behind, key=lambda rival: lost[rival].high)
+        shown = usual[worst] if usual[worst].known else lost[worst]
+        return Outcome("against", worst if many else "", shown)
+    if any(not each.known for each in usual.values()):
+        enough = len(rows) >= LEAST
+        return Outcome("untestable" if enough else "few", "", next(iter(usual.values())))
+    worst = min(rivals, key=lambda rival: usual[rival].low)
+    state = "for" if round(usual[worst].low, 12) > 0.0 else "open"
+    return Outcome(state, worst if many else "", usual[worst])
+
+
+def log_percent(one: float, other: float) -> float:
+    """By how much the first is larger: 100 ln of the ratio, near % while it is small.
+
+    >>> round(log_percent(1.05, 1.0), 2)
+    4.88
+    """
+    return 100.0 * log(one / other)

@@ -1,0 +1,155 @@
+"""The commands `setpoint store …`: streams in a database listed, checked, moved and deleted."""
+
+from json import dumps
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+import setpoint
+from setpoint.errors import InputError, StateError
+
+if TYPE_CHECKING:
+    from setpoint.store import Store
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Lists, checks, backs up, moves and deletes streams in a store.", no_args_is_help=True
+)
+Where = Annotated[
+    str,
+    Argument(
+        metavar="STORE",
+        help="A SQLite file, its folder, or an address as postgresql://….",
+        show_default=False,
+    ),
+]
+Name = Annotated[str, Argument(help="The stream.", show_default=False)]
+File = Annotated[Path, Argument(help="The file, with lines of JSON.", show_default=False)]
+
+
+def _opened(where: str) -> "Store":
+    """A store that exists."""
+    from setpoint.store.sqlite import file_of
+
+    file = file_of(where)
+    if file is not None and not file.exists():
+        raise InputError(f"there is no store at {file}")
+    return setpoint.Store(where)
+
+
+@app.command("list")
+def list_streams(
+    store: Where, json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False
+) -> None:
+    """Lists the streams: predictions, labels, what waits, and coverage of the last labels."""
+    with _opened(store) as opened:
+        rows = opened.overviews()
+    if json:
+        typer.echo(dumps(rows))
+        return
+    typer.echo(f"{'predictions':>12}{'labels':>12}{'waiting':>9}{'last 100':>10}  stream")
+    for name, row in rows.items():
+        share = row["coverage"][0]
+        shown = "–" if share is None else f"{100 * share:.1f} %"
+        numbers = f"{row['predictions']:>12,}{int(row['labels']):>12,}{row['waiting']:>9,}"
+        typer.echo(f"{numbers}{shown:>10}  {name or '(no name)'}")
+
+
+@app.command()
+def check(store: Where) -> None:
+    """Reads everything in a store and says what is damaged; ends with 1 if anything is."""
+    with _opened(store) as opened:
+        names, found = opened.names, opened.check()
+    if found:
+        listed = "\n  ".join(found)
+        raise StateError(f"{store} is damaged:\n  {listed}")
+    typer.echo(f"{len(names):,} streams are sound")
+
+
+@app.command()
+def backup(store: Where, file: File) -> None:
+    """Writes the whole store to a file, as it is at one moment; it may be in use meanwhile."""
+    with _opened(store) as opened:
+        opened.export_streams(file)
+    typer.echo(f"wrote {file}")
+
+
+@app.command("restore")
+def restore_store(store: Where, file: File) -> None:
+    """Makes a store what it was at a backup; what is there now is replaced.
+
+    Stop the service first. A SQLite file is replaced whole, its log with it, and kept beside as
+    NAME.before. Events since the backup are to be sent again, by their ids.
+    """
+    kept = setpoint.Store.restore(store, file)
+    typer.echo(f"restored {store}" + ("" if kept is None else f"; before it was {kept}"))
+
+
+@app.command("export")
+def export_streams(
+    store: Where,
+    file: File,
+    stream: Annotated[
+        list[str] | None, Option(help="A stream; may be given again. By default all.")
+    ] = None,
+) -> None:
+    """Writes streams to a file that another store can import, of whichever database."""
+    with _opened(store) as opened:
+        opened.export_streams(file, stream or opened.names)
+    typer.echo(f"wrote {file}")
+
+
+@app.command("import")
+def import_streams(
+    store: Where,
+    file: File,
+    name: Annotated[
+        str | None, Option(help="What a single stream is to be called; by default as it was.")
+    ] = None,
+) -> None:
+    """Takes in streams that were exported, all of them or none; a store is made if needed."""
+    with setpoint.Store(store) as opened:
+        taken = opened.import_streams(file, name)
+    typer.echo(f"took in {', '.join(taken)}")
+
+
+@app.command()
+def rename(store: Where, name: Name, to: Annotated[str, Argument(help="Its new name.")]) -> None:
+    """Gives a stream another name."""
+    with _opened(store) as opened:
+        opened.rename(name, to)
+    typer.echo(f"{name} is now {to}")
+
+
+@app.command()
+def delete(
+    store: Where, name: Name, yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False
+) -> None:
+    """Deletes a stream and all that is known of it."""
+    with _opened(store) as opened:
+        if not yes:
+            typer.confirm(f"Delete {name} and all of its history?", abort=True)
+        opened.delete(name)
+    typer.echo(f"deleted {name}")
+
+
+@app.command()
+def forget(
+    store: Where,
+    name: Name,
+    id: Annotated[
+        list[str] | None, Option(help="An id that is text; may be given again. By default all.")
+    ] = None,
+    days: Annotated[
+        float | None, Option(help="Only what was closed more than so many days ago.")
+    ] = None,
+) -> None:
+    """Deletes closed predictions of a stream; what was learnt from them stays."""
+    before = None if days is None else time() - 86_400.0 * days
+    with _opened(store) as opened:
+        count = opened.forget(name, id, before=before)
+    typer.echo(f"forgot {count:,} predictions")

@@ -1,0 +1,63 @@
+"""One word for one idea on every surface: the table of the words, held against the code."""
+
+import inspect
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+import setpoint as sp
+from setpoint import jobs
+
+typer = pytest.importorskip("typer")
+
+from setpoint.cli import app  # noqa: E402
+
+WORDS = {
+    "series", "id", "target", "coverage", "lower", "upper", "point", "probabilities", "delay",
+    "horizon", "known", "period", "time", "group", "features", "controller", "store", "support",
+}  # fmt: skip
+"""The words that commands and Python share."""
+OLD = {
+    "config", "state", "level", "gamma", "rule", "risk", "budget", "key", "ids", "unique-id",
+    "confidence-level", "prediction",
+}  # fmt: skip
+"""What the same ideas were called on one surface or another."""
+
+
+def commands() -> dict[str, set[str]]:
+    group: Any = typer.main.get_command(app)
+    return {
+        name: {opt[2:] for param in command.params for opt in param.opts if opt.startswith("--")}
+        for name, command in group.commands.items()
+    }
+
+
+def test_commands_have_the_words_of_the_table_and_no_others() -> None:
+    for name, options in commands().items():
+        assert not options & OLD, name
+    shared = set.union(*commands().values())
+    assert {word.replace("_", "-") for word in WORDS - {"id"}} <= shared
+
+
+def test_columns_and_jobs_have_the_words_of_the_commands() -> None:
+    columns = {field.name for field in fields(sp.Columns)}
+    assert columns <= WORDS | {"prediction", "phase", "extras"}
+    for name in ("run", "calibrate", "tune"):
+        python = set(inspect.signature(getattr(jobs, name)).parameters) | columns
+        options = {option.replace("-", "_") for option in commands()[name]}
+        assert options - python <= {"out", "format", "no_report", "json", "help"}, name
+
+
+def test_an_option_is_declared_once_and_there_are_few() -> None:
+    slots = {name: len(options - {"help"}) for name, options in commands().items()}
+    assert sum(slots.values()) <= 95, slots
+
+
+def test_tapes_recorders_and_spark_name_series_alike() -> None:
+    from setpoint.tape import Recorder
+
+    for call in (sp.Tape.from_arrays, Recorder.add, Recorder.predicted, Recorder.observed):
+        names = set(inspect.signature(call).parameters)
+        assert "series" in names
+        assert "id" not in names
