@@ -9,7 +9,7 @@ __all__ = ["CONTROLLER", "RISK", "events", "reference", "same"]
 
 RISK = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.05), bounds=(-20.0, 20.0))
 CONTROLLER = sp.Controller(
-    sp.sets.Widen(), RISK, sp.stretches.ErrorAdaptive(0.1, 0.2, low=-1.0, high=1.0)
+    sp.sets.Widen(), RISK, sp.stretches.ErrorAdaptive(0.1, 0.2, low=-1.0, high=1.0, reading="paper")
 )
 
 

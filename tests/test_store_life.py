@@ -69,17 +69,9 @@ def test_a_store_of_the_version_before_goes_on_to_the_bit(tmp_path: Path) -> Non
     with sp.Store(path) as store:
         streams = reference(sent[:70])
         streams["a"].change(level=0.2)
-        plain = sp.Stream(SEASON)
-        for event in season(60):
-            plain.predict(event["prediction"], event["id"])
-            plain.update(event["y"], event["id"])
         assert {row["stream"] for row in store.alarms()} == {"b"}
         assert store.check() == []
         assert not [answer for answer in store.apply(sent[70:]) if "error" in answer]
-        assert all(answer["repeated"] for answer in store.apply(season(30)))
-        store.apply(season(60)[30:])
-        assert to_text(store.read("season").state.memory) == to_text(plain.state.memory)
-        assert store.read("season").state.table == plain.state.table
         whole = reference(sent[:70])
         whole["a"].change(level=0.2)
         for event in sent[70:]:
@@ -130,7 +122,7 @@ def test_processes_that_open_an_old_store_at_once_upgrade_it_once(tmp_path: Path
             return store.names
 
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(opened, range(4))) == [["a", "b", "season"]] * 4
+        assert list(pool.map(opened, range(4))) == [["a", "b"]] * 4
 
 
 # Damage
@@ -159,7 +151,10 @@ def test_no_flipped_bit_is_believed(tmp_path: Path) -> None:
                 store.overviews()
                 for name in store.names:
                     if name in held:  # under another name nothing is taken for another stream
-                        assert seen(store, name) == held[name]
+                        state, history = seen(store, name)
+                        assert state == held[name][0]
+                        # A damaged page can hide rows that are closed; no row is another.
+                        assert all(row in held[name][1] for row in history)
         except SetpointError:
             refused += 1
     assert refused > 50
@@ -253,12 +248,12 @@ def test_an_array_that_changes_its_shape_is_written_again(tmp_path: Path) -> Non
         live: Live = store._live["season"]
         first = live.stream.content()
         live._parts(first)
-        assert first["table"]["parts"] == len(live.written["table"]) > 0
-        parts, cleared = live._parts({"table": np.ones((600, 3))})
-        assert cleared == ["table"]
+        assert first["annex"]["parts"] == len(live.written["annex"]) > 0
+        parts, cleared = live._parts({"annex": np.ones((600, 3))})
+        assert cleared == ["annex"]
         assert [part.number for part in parts] == list(range(8))
-        parts, cleared = live._parts({"table": None})
-        assert (parts, cleared) == ([], ["table"])
+        parts, cleared = live._parts({"annex": None})
+        assert (parts, cleared) == ([], ["annex"])
 
 
 # Moved, renamed, deleted, forgotten

@@ -48,6 +48,7 @@ __all__ = [
     "Groups",
     "Plan",
     "Promise",
+    "Rescoring",
     "Rules",
     "Stage",
     "plan",

@@ -101,6 +101,8 @@ class Live:
             content["risks"] = list(map(_memories, content["risks"]))
             content["counts"] = _memories(content["counts"])
             content["counts"]["terms"] = self.stream.controller.terms
+            # What was written before there were an annex and groups has none.
+            content = {"annex": None, "groups": [], "group_risks": None, **content}
             for array in ("table", "annex", "window", "group_risks"):
                 if isinstance(content[array], str):
                     content[array] = from_text(content[array])
@@ -192,7 +194,7 @@ class Live:
     ) -> tuple[Id, Any, bool]:
         """Shows a set; a prediction that is known is answered as before."""
         if id is not None and (row := self.row(id)) is not None:
-            before, _, shown, _, _, _, named = from_text(row.receipt)
+            before, _, shown, _, _, _, named = Receipt(*from_text(row.receipt))
             if before != prediction or {name for name, _ in named} != set(groups or ()):
                 raise InputError(
                     f"another prediction was made under the id {row.id}: use an id once"

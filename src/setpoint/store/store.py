@@ -18,7 +18,7 @@ from setpoint._files import whole as whole_file
 from setpoint._state_file import from_text
 from setpoint.controller import Controller
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
-from setpoint.receipts import Id
+from setpoint.receipts import Id, Receipt
 from setpoint.state import State
 from setpoint.store import copies
 from setpoint.store.database import Database, Notice, Row
@@ -309,7 +309,7 @@ class Store:
             with self._used():
                 rows = self._database.history(name, after, int(min(left, 1000)))
             for row in rows:
-                prediction, _, shown, lam, _, _, groups = from_text(row.receipt)
+                prediction, _, shown, lam, _, _, groups = Receipt(*from_text(row.receipt))
                 yield {
                     "number": row.number, "id": id_from(row.id), "prediction": prediction,
                     "groups": [name for name, _ in groups], "shown": described(shown), "lam": lam,
