@@ -128,7 +128,7 @@ def test_features_and_seasons_are_those_of_a_replay(period: int | None) -> None:
     work = Work(sp.intervals(period=period, **known))  # type: ignore[arg-type]
     blob, outputs = run(work, columns, 7)
     tape = sp.Tape.from_arrays(
-        {end: columns[end] for end in ("lower", "upper")}, columns["y"], id=columns["key"],
+        {end: columns[end] for end in ("lower", "upper")}, columns["y"], series=columns["key"],
         extras={name: columns[name] for name in ("x", "sky")},
     )  # fmt: skip
     trace = sp.replay(work.controller, tape)
@@ -269,7 +269,7 @@ def test_groups_of_one_bucket_become_those_of_others() -> None:
     first = work.unpack(None).blocks()
     again = work.unpack(None).joined(
         np.array([1]), 0, [np.array(work.layout.pack(state)).tobytes() + b"\0" * 8], [b""], [b""],
-        [b""], [block],
+        [b""], [b""], [block],
     )  # fmt: skip
     assert len(list(first)) == 5
     assert again.states(PAPER)[1].groups == state.groups

@@ -188,7 +188,10 @@ def test_a_query_holds_groups_as_replay_does(spark: Any, tmp_path: Path) -> None
     found = rows_of(spark.read.parquet(str(tmp_path / "out")), "hour", "meter")
     prediction = {"lower": columns["low"], "upper": columns["high"]}
     tape = sp.Tape.from_arrays(
-        prediction, columns["use"], id=columns["meter"], extras={name: columns[name] for name in by}
+        prediction,
+        columns["use"],
+        series=columns["meter"],
+        extras={name: columns[name] for name in by},
     )
     trace = sp.replay(CONTROLLER, tape, groups=by)
     assert_same(found, trace)
