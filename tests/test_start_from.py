@@ -87,7 +87,7 @@ def test_point_forecasts_begin_with_the_errors_of_others_against_their_forecasts
     rng = np.random.default_rng(3)
     id, level = np.repeat(np.arange(300), 12), np.repeat(rng.lognormal(3.0, 1.5, 300), 12)
     y = level * (1.0 + 0.2 * rng.standard_t(4, id.size))
-    tape = sp.Tape.from_arrays({"prediction": level}, y, id=id)
+    tape = sp.Tape.from_arrays({"prediction": level}, y, series=id)
     old, new = tape[: 12 * 150], tape[12 * 150 :]
     controller = sp.intervals()
     begun = sp.start_from(controller, sp.replay(controller, old).states)

@@ -271,7 +271,7 @@ def test_groups_of_one_bucket_become_those_of_others() -> None:
         np.array([1]), 0, [np.array(work.layout.pack(state)).tobytes() + b"\0" * 8], [b""], [b""],
         [b""], [b""], [block],
     )  # fmt: skip
-    assert len(list(first)) == 5
+    assert len(list(first)) == 6
     assert again.states(PAPER)[1].groups == state.groups
 
 
