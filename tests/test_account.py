@@ -65,8 +65,8 @@ def test_one_side_and_two_sides_are_different_things() -> None:
         stream.predict((0.0, 1.0))
     stream.update(0.5)
     stream.change(level=0.2)
-    with pytest.raises(InputError, match="those of other groups come between"):
-        sp.Groups(two)
+    with pytest.raises(InputError, match="a two-sided account promises not too few"):
+        sp.Stream(two).predict((0.0, 1.0), groups=("north",))
     tape = sp.Tape.from_arrays({"lower": [0.0] * 9, "upper": [1.0] * 9}, [0.5] * 9, delay=2)
     for run in (sp.replay, lambda c, t: sp.sweep([c], t)):
         with pytest.raises(InputError, match="every label before the next prediction"):
@@ -127,14 +127,6 @@ def test_a_step_rule_of_another_kind_does_not_take_a_memory_over() -> None:
     stream.update(5.0)
     with pytest.raises(InputError, match="it was made by another controller"):
         sp.Stream(held(sp.steps.Decaying(0.5)), state=stream.state)
-
-
-def test_a_new_group_is_shown_what_a_look_at_it_shows() -> None:
-    groups = sp.Groups(sp.intervals())
-    for y in (9.0, 8.0, 9.5, 9.0, 30.0, 40.0):
-        groups.predict((8.0, 10.0), group="north")
-        groups.update(y)
-    assert groups.peek((8.0, 10.0), "south") == groups.predict((8.0, 10.0), "south")
 
 
 def test_after_a_reset_an_id_may_come_again_and_teach() -> None:

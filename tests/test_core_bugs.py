@@ -14,7 +14,7 @@ import pytest
 
 import setpoint as sp
 from setpoint.bulk.compile import loops
-from setpoint.errors import InputError, LabelError, LossError
+from setpoint.errors import InputError, LossError
 from setpoint.sets import Widen
 from setpoint.stretches import Exponential, Identity, Tracking
 
@@ -108,17 +108,6 @@ def test_a_state_under_another_stretch_or_family_is_refused() -> None:
         sp.Stream(paper(stretch=Exponential()), state=stream.state)
     with pytest.raises(InputError, match="made by another controller"):
         sp.Stream(sp.Controller(sp.sets.Scale(), paper().risks[0]), state=stream.state)
-
-
-def test_groups_take_all_labels_or_none_also_as_pairs() -> None:
-    groups = sp.Groups(paper())
-    for id in range(3):
-        groups.predict((0.0, 1.0), group="ab"[id % 2], id=id)
-    before = {key: stream.theta for key, stream in groups.streams.items()}
-    with pytest.raises(LabelError):
-        groups.update_many([(0, 5.0), (1, "no number")])
-    assert {key: stream.theta for key, stream in groups.streams.items()} == before
-    assert groups.update_many([(0, 5.0), (1, 0.5), (2, 5.0)]) == {0: 1.0, 1: 0.0, 2: 1.0}
 
 
 def test_coverage_does_not_ask_for_the_whole_summary(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,13 +210,6 @@ def test_a_sweep_tells_corrections_with_other_first_memories_apart(
     for place, controller in enumerate((plain, taught)):
         assert both[place] == sp.sweep([controller], tape).columns["mean_finite_length"][0]
     assert both[0] != both[1]
-
-
-def test_labels_of_many_groups_come_at_once() -> None:
-    groups = sp.Groups(paper())
-    for id in range(1_500):
-        groups.predict((0.0, 1.0), group=id, id=id)
-    assert sum(groups.update_many(dict.fromkeys(range(1500), 5.0)).values()) == 1_500.0
 
 
 @dataclass(frozen=True)
@@ -361,13 +343,13 @@ def test_an_outage_of_labels_heals() -> None:
 
 
 def test_a_new_group_has_a_budget_of_its_own() -> None:
-    groups = sp.Groups(sp.intervals())
+    stream = sp.Stream(sp.intervals())
     for id in range(60):
-        groups.predict((0.0, 1.0), group="north", id=id)
+        stream.predict((0.0, 1.0), id=id, groups=("north",))
     for id in range(60):
-        groups.update(5.0, id=id)
-    groups.predict((0.0, 1.0), group="south")
-    (north,), (south,) = (groups.streams[name].certificate().risks for name in ("north", "south"))
+        stream.update(5.0, id=id)
+    stream.predict((0.0, 1.0), groups=("south",))
+    (north,), (south,) = (stream.certificate().groups[name] for name in ("north", "south"))
     assert south.bound.since_start == pytest.approx(10.9)
     assert south.account == 0.0
     assert north.bound.since_start > 200.0

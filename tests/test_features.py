@@ -239,7 +239,7 @@ def test_stored_streams_and_events_take_features(tmp_path: Path) -> None:
         (missing,) = store.apply([{"stream": "a", "id": 9, "prediction": [9, 11]}])
         assert "the features hour, sky are needed" in missing["error"]
         (alone,) = store.apply([{"stream": "a", "id": 9, "y": 3, "features": known}])
-        assert "features need a prediction" in alone["error"]
+        assert "groups and features go with a prediction" in alone["error"]
         (listed,) = store.apply([
             {"stream": "a", "id": 9, "prediction": [9, 11], "features": [8, "rain"]}
         ])  # fmt: skip

@@ -1116,7 +1116,7 @@ def test_what_waits_cannot_be_changed_after_loading(tmp_path: Path) -> None:
 
 def test_a_fleet_gives_back_every_number_of_a_state() -> None:
     state = TWO.init()
-    others = ("position", "sets", "memory", "table", "annex", "terms", "fresh")
+    others = ("position", "sets", "memory", "table", "annex", "terms", "fresh", "groups")
     names = [name for name in State.__slots__ if name not in others]
     for number, name in enumerate(names, 3):
         setattr(state, name, number)
@@ -1124,6 +1124,7 @@ def test_a_fleet_gives_back_every_number_of_a_state() -> None:
     for i in range(len(state.risks)):
         state.put(i, lifts=5.0 + i, unjudged=6.0 + i, judged=77.0)
         state.put(i, first=0.125 + i, lifted=0.25 + i, theta=0.375 + i, total=0.5 + i)
+    state.groups = {"rain": state.position[0], ("hour", 8): TWO.init().position[0]}
     fleet = sp.Fleet(TWO, ["before"])
     fleet.add(["a"], [state])
     assert numbers_of(fleet.state("a")) == numbers_of(state)

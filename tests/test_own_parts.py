@@ -265,13 +265,14 @@ def test_groups_stay_as_they_were_when_a_step_rule_fails() -> None:
                 raise ValueError("the second call fails")
             return theta + excess, memory
 
-    groups = sp.Groups(controller(step=Fragile()))
+    stream = sp.Stream(controller(step=Fragile()))
     calls[:] = [None]  # the plan has tried it
-    groups.predict((0.0, 1.0), group="a", id="x")
+    stream.predict((0.0, 1.0), id="x", groups=("a",))
+    before = stream.state
     with pytest.raises(ValueError, match="second"):
-        groups.update(5.0, id="x")
-    assert groups.streams["a"].theta == 0.0
-    assert groups.update(5.0, id="x") == 1.0
+        stream.update(5.0, id="x")
+    assert (stream.state.position, stream.state.groups) == (before.position, before.groups)
+    assert stream.update(5.0, id="x") == 1.0
 
 
 def test_an_edited_state_must_fit_its_controller() -> None:

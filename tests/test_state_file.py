@@ -521,9 +521,7 @@ EDITS = [("theta", "abc"), ("theta", NAN), ("judged", -5), ("peak", -3), ("lifts
 
 
 @pytest.mark.parametrize(("name", "value"), EDITS, ids=repr)
-def test_an_edited_state_of_a_stream_or_of_groups_is_not_loaded(
-    name: str, value: Any, tmp_path: Path
-) -> None:
+def test_an_edited_state_of_a_stream_is_not_loaded(name: str, value: Any, tmp_path: Path) -> None:
     """The check sums of the file are right: only the numbers are not."""
 
     def edited(content: dict[str, Any]) -> None:
@@ -539,15 +537,6 @@ def test_an_edited_state_of_a_stream_or_of_groups_is_not_loaded(
     _state_file.write(tmp_path / "stream", "stream", content)
     with pytest.raises(StateError, match=told):
         sp.Stream.load(tmp_path / "stream")
-    groups = sp.Groups(sp.Controller(sp.sets.Widen(), RISK))
-    groups.predict((0.0, 1.0), "a")
-    for place in ("marginal", "streams"):
-        groups.save(tmp_path / "groups")
-        content = _state_file.read(tmp_path / "groups", "groups")
-        edited(content[place] if place == "marginal" else content[place][0][1])
-        _state_file.write(tmp_path / "groups", "groups", content)
-        with pytest.raises(StateError, match=told):
-            sp.Groups.load(tmp_path / "groups")
 
 
 @pytest.mark.parametrize(("name", "value"), EDITS, ids=repr)

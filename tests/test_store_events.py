@@ -298,7 +298,8 @@ def test_the_history_is_kept_as_long_as_is_asked(tmp_path: Path) -> None:
         assert 100 <= len(rows) <= 250
         assert (rows[0]["id"], rows[-1]["id"]) == ("late", "p999")
         assert rows[-1] | {"made": 0, "closed": 0} == {
-            "number": 1000, "id": "p999", "prediction": [0, 1], "shown": rows[-1]["shown"],
+            "number": 1000, "id": "p999", "prediction": [0, 1], "groups": [],
+            "shown": rows[-1]["shown"],
             "lam": rows[-1]["lam"], "y": 0.5, "loss": 0.0, "covered": True, "ended": "answered",
             "made": 0, "closed": 0,
         }  # fmt: skip
@@ -398,7 +399,7 @@ BAD = {
     b"null": "an event must be an object with prediction, y, drop, certificate, got null",
     b"{}": "an event needs one of prediction, y, drop, certificate, got {}",
     b'{"id": 1, "drop": "yes"}': 'drop must be true or false, got "yes"',
-    b'{"id": 1, "lable": 3}': "certificate, features, got",
+    b'{"id": 1, "lable": 3}': "certificate, groups, features, got",
     b'{"id": 1, "y": 3, "y": 4}': 'an object must have each key once, got "y" twice',
     b'{"id": 1, "y": true}': "y must be a number, text or a list, got true",
     b'{"id": 2, "prediction": [true, 2]}': "a prediction must be made of numbers, text and lists",

@@ -92,30 +92,26 @@ def test_several_risks_are_each_summed_up() -> None:
 
 
 def test_a_summary_is_a_table_in_a_notebook_and_escapes_names() -> None:
-    groups = sp.Groups(sp.intervals(coverage=0.9))
+    stream = sp.Stream(sp.intervals(coverage=0.9))
     for y in (12.0, 30.0):
-        groups.predict((10.0, 14.0), group="<b>north</b>")
-        groups.update(y)
-    html = groups.summary()._repr_html_()
+        stream.predict((10.0, 14.0), groups=("<b>north</b>",))
+        stream.update(y)
+    html = stream.summary()._repr_html_()
     assert html.startswith("<table>")
-    assert "&lt;b&gt;north&lt;/b&gt;: 50.0 % of 2 labels" in html
+    assert "&lt;b&gt;north&lt;/b&gt;: at most 10.9 misses above 10 %" in html
     assert "<b>" not in html
 
 
-def test_groups_are_summed_up_together_with_the_worst_first() -> None:
-    groups = sp.Groups(sp.intervals(coverage=0.9))
-    for key, y in (("a", 12.0), ("b", 30.0), ("b", 12.0), ("c", 12.0)):
-        groups.predict((10.0, 14.0), group=key)
-        groups.update(y)
-    groups.predict((10.0, 14.0), group="d")
-    now = groups.summary()
-    assert (now.streams, now.labels, now.pending, now.coverage) == (4, 4, 1, 0.75)
-    assert now.worst == [("b", 2, 0.5), ("a", 1, 0.0), ("c", 1, 0.0)]
-    assert str(now).splitlines()[2:4] == [
-        "coverage    75.0 %; asked 90 %",
-        "worst       b: 50.0 % of 2 labels",
-    ]
-    assert "–; asked 90 %" in str(sp.Groups(sp.intervals()).summary())
+def test_a_summary_names_the_group_that_is_nearest_to_its_limit() -> None:
+    stream = sp.Stream(sp.intervals(coverage=0.9))
+    for name, y in (("a", 12.0), ("b", 30.0), ("b", 12.0), ("c", 12.0)):
+        stream.predict((10.0, 14.0), groups=(name,))
+        stream.update(y)
+    now = stream.summary()
+    assert now.as_dict()["groups"] == 3
+    line = "b: at most 10.9 misses above 10 %, which says nothing yet of 2 labels, now +0.8"
+    assert now.as_dict()["worst_group"] == line
+    assert f"worst group {line}" in str(now)
 
 
 def test_labels_that_are_refused_leave_the_summary_as_it_was() -> None:

@@ -120,10 +120,12 @@ def test_a_noun_is_two_words(noun: Any) -> None:
 
 
 def test_groups_are_told_in_the_same_words() -> None:
-    groups = sp.Groups(sp.intervals(coverage=0.9))
+    stream = sp.Stream(sp.intervals(coverage=0.9))
     for y in (12.0, 20.0):
-        groups.predict((10.0, 14.0), group="north")
-        groups.update(y)
-    text = str(groups.certificate())
-    assert "50.0 % of the labels lay in their sets; asked 90 % (2 labels)" in text
-    assert "at most 10.9 misses above 10 %" in text
+        stream.predict((10.0, 14.0), groups=("north",))
+        stream.update(y)
+    text = str(stream.certificate())
+    assert (
+        "north: at most 10.9 misses above 10 %, which says nothing yet of 2 labels, now +0.8"
+        in text
+    )

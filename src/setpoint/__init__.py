@@ -33,7 +33,6 @@ if _typing.TYPE_CHECKING:
     from setpoint.bulk.sweep import Sweep, sweep
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.controller import Controller, Risk
-    from setpoint.groups import GroupCertificate, Groups
     from setpoint.guarantee import Certificate
     from setpoint.presets import burn_in, intervals, label_sets, start_from
     from setpoint.receipts import Info, Receipt
@@ -50,8 +49,6 @@ __all__ = [
     "Columns",
     "Controller",
     "Fleet",
-    "GroupCertificate",
-    "Groups",
     "Info",
     "Ragged",
     "Receipt",
@@ -101,8 +98,6 @@ _LATER = {
     "Columns": "tape",
     "Controller": "controller",
     "Fleet": "bulk.fleet",
-    "GroupCertificate": "groups",
-    "Groups": "groups",
     "Info": "receipts",
     "Ragged": "tape",
     "Receipt": "receipts",

@@ -12,10 +12,11 @@ from setpoint.steps import Claim, Premise, Within
 __all__ = ["alone", "premises_of"]
 
 
-def alone(controller: Controller, index: int) -> bool:
+def alone(controller: Controller, index: int, state: State) -> bool:
     """Whether nothing but its own θ moves the set that a risk is judged on."""
     member = controller.owners[index]
-    return controller.owners.count(member) == 1 and not _within_another(controller, index)
+    single = controller.owners.count(member) == 1 and not state.groups
+    return single and not _within_another(controller, index)
 
 
 def _within_another(controller: Controller, index: int) -> bool:
@@ -59,8 +60,14 @@ def premises_of(
         premises.append(Premise(text, False, "lower"))
     if turns(risk.loss, risk.level):
         premises.append(_turn(within))
-    if not alone(controller, index):
-        if _within_another(controller, index):
+    if not alone(controller, index, state):
+        if state.groups:
+            text = (
+                "this risk alone decides the set (the groups of a row do too, so it may stay below "
+                "its level)"
+            )
+            premises.append(Premise(text, False, "lower"))
+        elif _within_another(controller, index):
             text = (
                 "this risk alone decides its set (the set before it does too, so it may stay below)"
             )

@@ -30,13 +30,14 @@ from setpoint.losses import declaration
 from setpoint.recursion import RiskState
 from setpoint.sets import Interval
 from setpoint.sets.family import Remembers
-from setpoint.state import COUNTS, State
+from setpoint.state import COUNTS, Id, State, risks_like
 
 __all__ = [
     "VERSION",
     "check_columns",
     "check_state",
     "from_text",
+    "groups_of",
     "kind",
     "matching_controller",
     "pack",
@@ -369,7 +370,30 @@ def state_of(controller: Controller, content: Mapping[str, Any]) -> State:
     fits = len(state.annex) == (room if room and state.memory[0] > 0.0 else 0)
     if not fits or state.shape != first.shape or state.terms != first.terms:
         raise StateError(f"the state does not fit {controller!r}: it belongs to another one")
-    for held, values in zip(controller.risks, state.risks, strict=True):
+    state.groups = groups_of(first, content["groups"], content["group_risks"])
+    for risks in (position[0], *state.groups.values()):
+        _check_totals(controller, risks)
+    return state
+
+
+def groups_of(first: State, names: Any, numbers: Any) -> dict[Id, Any]:
+    """The risks of groups by name, from their numbers, one row for each."""
+    like, count = first.position[0], len(names)
+    own = [f"{n}{i}" for i, risk in enumerate(like) for n in _risk_columns(risk)]
+    rows = np.asarray(numbers, np.float64).reshape(count, -1) if count else np.empty((0, len(own)))
+    if len(set(names)) < count:
+        raise StateError("groups must have different names")
+    check_columns(own, rows.T, count, "group")
+    return dict(zip(names, [risks_like(like, row) for row in rows.tolist()], strict=True))
+
+
+def _risk_columns(risk: tuple[Any, ...]) -> list[str]:
+    return [*RiskState._fields[:7], *["loss_"] * len(risk[7]), *["step_"] * len(risk[8])]
+
+
+def _check_totals(controller: Controller, risks: tuple[Any, ...]) -> None:
+    """Refuses sums of losses that no losses can have."""
+    for held, values in zip(controller.risks, map(RiskState._make, risks), strict=True):
         promise, slack = declaration(held.loss), 1e-6 * (1.0 + abs(values.total))
         least, most = promise.low * values.judged, promise.high * values.judged
         if values.judged and not least - slack <= values.total <= most + slack:
@@ -377,7 +401,6 @@ def state_of(controller: Controller, content: Mapping[str, Any]) -> State:
                 f"{values.judged:,} losses of {held.name} add up to at least {least:g} and at "
                 f"most {most:g}, the state has {values.total:g}"
             )
-    return state
 
 
 def _check_fields(
@@ -391,7 +414,9 @@ def _check_fields(
             raise StateError(f"{where}.{name} must be {allowed}, got {fields[name]!r}")
 
 
-def check_columns(names: Sequence[str], rows: np.ndarray, streams: int) -> None:
+def check_columns(
+    names: Sequence[str], rows: np.ndarray, streams: int, what: str = "stream"
+) -> None:
     """Refuses the states of a fleet, a row for each name, with a number that none can have.
 
     A name is that of `check_state`, with the number of its risk behind it: theta0, judged.
@@ -416,7 +441,7 @@ def check_columns(names: Sequence[str], rows: np.ndarray, streams: int) -> None:
             continue
         if wrong.any():
             place = int(np.argmax(wrong))
-            raise StateError(f"{name} must be {allowed}, got {row[place]} in stream {place}")
+            raise StateError(f"{name} must be {allowed}, got {row[place]} in {what} {place}")
 
 
 def matching_controller(content: dict[str, Any], given: Controller | None) -> Controller:

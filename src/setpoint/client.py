@@ -10,7 +10,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from math import isinf
 from typing import Any
 from urllib.parse import quote
@@ -95,11 +95,12 @@ class _Requests:
         return self._send("PUT", _stream(name), body)
 
     def predict(
-        self, name: str, prediction: Any, id: int | str | None = None, *,
-        features: Mapping[str, Any] | None = None,
+        self, name: str, prediction: Any, id: int | str | None = None,
+        groups: Sequence[int | str] | None = None, *, features: Mapping[str, Any] | None = None,
     ) -> Any:  # fmt: skip
-        """The set for a prediction, with the id that its label needs."""
+        """The set for a prediction, with the id that its label needs; `groups` names its row's."""
         body = {"id": uuid4().hex if id is None else id, "prediction": prediction}
+        body |= {} if groups is None else {"groups": list(groups)}
         body |= {} if features is None else {"features": features}
         return self._send("POST", f"{_stream(name)}/predict", body)
 

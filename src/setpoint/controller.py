@@ -27,11 +27,12 @@ from setpoint.sets.family import (
     whole_of,
 )
 from setpoint.state import State
-from setpoint.steps import Accounts, Scored, Step
+from setpoint.steps import Accounts, Grouped, Scored, Step
 from setpoint.stretches import Identity, Stretch
 
 __all__ = [
-    "Controller", "Risk", "begin", "described", "filled", "matching", "memory_of", "step_params",
+    "Controller", "Risk", "begin", "described", "filled", "given_up", "matching", "memory_of",
+    "new_group", "step_params",
 ]  # fmt: skip
 
 
@@ -374,11 +375,7 @@ class Controller:
 
     def init(self) -> State:
         """The state before the first step."""
-        risks = tuple([
-            (start, start, 0.0, 0.0, 0.0, 0.0, 0.0, *map(memory_of, (risk.loss, risk.step)))
-            for start, risk in zip(self.starts, self.risks, strict=True)
-        ])  # fmt: skip
-        position = risks, filled(self.stretch.init())
+        position = _first_risks(self), filled(self.stretch.init())
         window = self.sets.bind() if isinstance(self.sets, Remembers) else None
         state = State(position, self.terms, sets=window)
         if isinstance(self.correction, Rescores):
@@ -398,13 +395,28 @@ class Controller:
         return self.correction if isinstance(self.correction, Correction) else whole_of(self.sets)
 
 
-def step_params(risk: Risk) -> Memory:
+def _first_risks(controller: Controller) -> tuple[Any, ...]:
+    return tuple([
+        (start, start, 0.0, 0.0, 0.0, 0.0, 0.0, *map(memory_of, (risk.loss, risk.step)))
+        for start, risk in zip(controller.starts, controller.risks, strict=True)
+    ])  # fmt: skip
+
+
+def new_group(controller: Controller) -> tuple[Any, ...]:
+    """Where the risks of a group begin."""
+    return _begun(controller, _first_risks(controller), group=True)
+
+
+def step_params(risk: Risk, *, group: bool = False) -> Memory:
     """The numbers of a step rule; of an account also what a label and a full set do to it.
 
     The most that a label can raise it by, and half of what a full set is sure to lower it by.
     """
-    params = filled(risk.step.params if risk.step is not None else ())
-    if not isinstance(risk.step, Accounts):
+    step: Any = risk.step
+    params = filled(step.params if step is not None else ())
+    if group and isinstance(step, Grouped):
+        params = filled(step.group_params)
+    if not isinstance(step, Accounts):
         return params
     promise, level = declaration(risk.loss), risk.level
     rise, fall = promise.high - level, level - promise.full
@@ -416,9 +428,21 @@ def step_params(risk: Risk) -> Memory:
 def begin(controller: Controller, state: State, waiting: int = 0) -> None:
     """Begins a segment under a controller: θ and the memories go on, counts and bounds begin."""
     state.begin(waiting, controller.terms)
-    for place, (risk, own) in enumerate(zip(controller.risks, state.risks, strict=True)):
-        if isinstance(risk.step, Accounts):
-            state.put(place, step=risk.step.begun(step_params(risk), own.theta, own.step))
+    state.position = _begun(controller, state.position[0]), *state.position[1:]
+    for name, risks in state.groups.items():
+        state.groups[name] = _begun(controller, risks, group=True)
+
+
+def _begun(
+    controller: Controller, risks: tuple[Any, ...], *, group: bool = False
+) -> tuple[Any, ...]:
+    """Risks whose accounts begin a segment."""
+    return tuple([
+        (*own[:8], risk.step.begun(step_params(risk, group=group), own[0], own[8]))
+        if isinstance(risk.step, Accounts)
+        else own
+        for risk, own in zip(controller.risks, risks, strict=True)
+    ])  # fmt: skip
 
 
 def memory_of(part: Any) -> Memory:
@@ -441,12 +465,20 @@ def matching(controller: Controller, state: State) -> State:
     copy = state.copy()
     if isinstance(controller.sets, Remembers):
         copy.sets = controller.sets.bind(copy.sets.memory)
-    for place, (risk, own) in enumerate(zip(controller.risks, copy.risks, strict=True)):
-        if isinstance(risk.step, Accounts):  # what waited elsewhere is given up
-            copy.put(place, step=(0.0, 0.0, *own.step[2:]))
+    copy.position = given_up(controller, copy.position[0]), *copy.position[1:]
+    for name, risks in copy.groups.items():
+        copy.groups[name] = given_up(controller, risks)
     if copy.terms != terms:
         begin(controller, copy)
     return copy
+
+
+def given_up(controller: Controller, risks: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Risks in whose accounts nothing waits: what waited elsewhere is given up."""
+    return tuple([
+        (*own[:8], (0.0, 0.0, *own[8][2:])) if isinstance(risk.step, Accounts) else own
+        for risk, own in zip(controller.risks, risks, strict=True)
+    ])  # fmt: skip
 
 
 def _kinds(terms: tuple[Any, ...]) -> list[str]:

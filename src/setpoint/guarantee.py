@@ -11,10 +11,11 @@ for every stream, adversarial or not, where T counts the labels that were observ
 have the upper bound each; with anti-windup also on every window. `docs/why.md` has the proofs.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from math import ceil, inf, isfinite, nan
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from setpoint._html import preformatted
@@ -22,12 +23,12 @@ from setpoint._premises import alone, premises_of
 from setpoint.controller import Controller, Risk, step_params
 from setpoint.errors import InputError
 from setpoint.losses import Declaration, Limits, Misses, declaration
-from setpoint.state import State
+from setpoint.state import Id, State
 from setpoint.steps import Accounts, Claim, Premise, Within
 
 __all__ = [
-    "Bound", "Certificate", "Premise", "RiskCertificate", "Status", "asked_of", "certify", "pooled",
-    "theta_bounds",
+    "Bound", "Certificate", "GroupCertificates", "Premise", "RiskCertificate", "Status", "asked_of",
+    "certify", "pooled", "theta_bounds",
 ]  # fmt: skip
 
 
@@ -298,6 +299,9 @@ class Certificate:
         The most labels awaited at once (P).
     earlier
         The certificates of the segments before the last change, as plain dicts.
+    groups
+        Of each group of rows that was named, the certificates of its risks: what is guaranteed of
+        the labels of its rows.
     """
 
     risks: tuple[RiskCertificate, ...]
@@ -309,15 +313,22 @@ class Certificate:
     waiting: int
     pending: int
     earlier: tuple[dict[str, Any], ...] = ()
+    groups: "GroupCertificates" = field(default_factory=lambda: GroupCertificates())
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain dicts, lists and finite numbers, with the verdicts.
 
-        What is not a finite number, such as a mean of nothing, is None: JSON has no other word.
+        What is not a finite number, such as a mean of nothing, is None: JSON has no other word. Of
+        groups it has how many there are, and the ten nearest to their limits.
         """
         plain = {each.name: getattr(self, each.name) for each in fields(self)}
         plain["earlier"] = list(self.earlier)
         plain["risks"] = [risk.as_dict(self._since) for risk in self.risks]
+        near = [
+            {"group": list(name) if isinstance(name, tuple) else name, **risk.as_dict(self._since)}
+            for name, risk in self.groups.nearest()
+        ]
+        plain["groups"] = {"count": len(self.groups), "nearest": near}
         return plain
 
     def summary(self) -> str:
@@ -329,7 +340,8 @@ class Certificate:
             (risk, next(iter(risk.words(self._since).values()), "no label yet"))
             for risk in self.risks
         ]
-        return "\n".join(f"{risk.name}: {words}; {risk.verdict}" for risk, words in said)
+        lines = [f"{risk.name}: {words}; {risk.verdict}" for risk, words in said]
+        return "\n".join([*lines, *self.groups.lines(1)])
 
     @property
     def _since(self) -> str:
@@ -359,7 +371,78 @@ class Certificate:
         )
         if unseen:
             lines.append("              the guarantee speaks of the observed labels only")
+        if self.groups:
+            many = _counted(len(self.groups), "group")
+            lines += ["", f"  {many}, not too many in each; the nearest to its limit first:"]
+            lines += [f"     {line}" for line in self.groups.lines()]
         return "\n".join(lines)
+
+
+class GroupCertificates(Mapping[Id, tuple[RiskCertificate, ...]]):
+    """What is guaranteed in each group of rows: the certificates of its risks, by its name.
+
+    Each is made when it is asked for.
+    """
+
+    def __init__(
+        self,
+        groups: Mapping[Id, Any] = MappingProxyType({}),
+        certified: Callable[[Any], tuple[RiskCertificate, ...]] = tuple,
+    ) -> None:
+        self._groups, self._certified = dict(groups), certified
+        self._made: dict[Id, tuple[RiskCertificate, ...]] = {}
+
+    def __getitem__(self, name: Id) -> tuple[RiskCertificate, ...]:
+        if name not in self._made:
+            self._made[name] = self._certified(self._groups[name])
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[Id]:
+        return iter(self._groups)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __repr__(self) -> str:
+        return f"<the certificates of {_counted(len(self), 'group')}>"
+
+    def nearest(self, most: int = 10) -> list[tuple[Id, RiskCertificate]]:
+        """Names and risks, those whose Σ(l − r) is the largest part of its bound first."""
+        pairs = [(name, risk) for name, risks in self.items() for risk in risks]
+        return sorted(pairs, key=lambda pair: -_used(pair[1]))[:most]
+
+    def lines(self, most: int = 10) -> list[str]:
+        """A line for each of the nearest, and how many more there are."""
+        near, every = self.nearest(most), sum(map(len, self.values()))
+        lines = [_group_line(name, risk, every > len(self)) for name, risk in near]
+        more = every - len(lines)
+        return [*lines, f"and {more:,} more, further from theirs"] if more and most > 1 else lines
+
+
+def _used(risk: RiskCertificate) -> float:
+    """What part of its bound the excess of a risk is."""
+    most = risk.constant_upper
+    if risk.status is Status.BROKEN:
+        return inf
+    return risk.excess / most if most else -inf if risk.excess <= 0.0 else risk.excess
+
+
+def _group_line(name: Id, risk: RiskCertificate, several: bool) -> str:
+    """What is guaranteed of one risk in a group, as a count and as a share of its labels."""
+    level = _percent(risk.level) if risk.asked is not None else f"{risk.level:.4g} a label"
+    which = name if isinstance(name, str) and name.isprintable() else repr(name)
+    which = f"{which}, {risk.name}" if several else which
+    labels, most = _counted(risk.judged, "label"), risk.constant_upper
+    if most is None:
+        return f"{which}: {risk.excess:+.1f} {risk.unit[1]} from {level}, {labels}; {risk.verdict}"
+    share = f"which says nothing yet of {labels}"
+    if risk.status not in (Status.NO_LABEL_YET, Status.SAYS_NOTHING_YET):
+        share = f"{risk._shares()} of {labels}"
+    broken = f"; {risk.verdict}" if risk.status is Status.BROKEN else ""
+    return (
+        f"{which}: at most {most:.4g} {risk.unit[1]} above {level}, {share}, now "
+        f"{risk.excess:+.1f}{broken}"
+    )
 
 
 def _jsonable(value: Any) -> Any:
@@ -422,15 +505,9 @@ def certify(
     earlier: Sequence[dict[str, Any]] = (),
 ) -> Certificate:
     """The certificate of a state."""
-    risks = range(len(controller.risks))
-    withins = [_within(controller, index, state) for index in risks]
-    claims = [_claim(controller, index, state, withins[index]) for index in risks]
-    floor = _floor(controller, state, claims)
-    if floor > -inf:
-        withins = [within._replace(floor=floor) for within in withins]
-        claims = [_claim(controller, index, state, withins[index]) for index in risks]
+    now = state.placed(state.position[0])  # the state itself goes on
     return Certificate(
-        tuple(_certify(controller, i, state, withins[i], claims[i]) for i in risks),
+        _risks(controller, state),
         state.full,
         state.empty,
         state.missing,
@@ -439,7 +516,20 @@ def certify(
         waiting,
         state.peak,
         tuple(earlier),
+        GroupCertificates(now.groups, lambda risks: _risks(controller, now.placed(risks))),
     )
+
+
+def _risks(controller: Controller, state: State) -> tuple[RiskCertificate, ...]:
+    """The certificate of each risk of a state."""
+    risks = range(len(controller.risks))
+    withins = [_within(controller, index, state) for index in risks]
+    claims = [_claim(controller, index, state, withins[index]) for index in risks]
+    floor = _floor(controller, state, claims)
+    if floor > -inf:
+        withins = [within._replace(floor=floor) for within in withins]
+        claims = [_claim(controller, index, state, withins[index]) for index in risks]
+    return tuple(_certify(controller, i, state, withins[i], claims[i]) for i in risks)
 
 
 def _claim(controller: Controller, index: int, state: State, within: Within) -> Claim:
@@ -467,7 +557,7 @@ def _within(controller: Controller, index: int, state: State) -> Within:
         )  # fmt: skip
 
     within = surroundings(promise.high)
-    undisturbed = alone(controller, index) and state.peak == 1 and state.fresh
+    undisturbed = alone(controller, index, state) and state.peak == 1 and state.fresh
     booked = isinstance(risk.step, Accounts)  # its room is kept for the most a label can cost
     if booked or not (isinstance(risk.loss, Limits) and undisturbed):
         return within

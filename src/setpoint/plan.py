@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, cast
 from weakref import ref
 
 from setpoint._check import number
-from setpoint.controller import Controller, Risk, filled, step_params
+from setpoint.controller import Controller, Risk, filled, new_group, step_params
 from setpoint.correction import Correction, Rescores
 from setpoint.errors import InputError, LossError
 from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration, turns
-from setpoint.recursion import Ledger, Link, Memory, recursion
+from setpoint.recursion import Ledger, Link, Memory, Recursion, recursion
 from setpoint.sets.family import (
     Draws,
     Members,
@@ -30,7 +30,7 @@ from setpoint.sets.family import (
     never_empty,
     whole_of,
 )
-from setpoint.state import State
+from setpoint.state import Id, State
 from setpoint.steps import Accounts, Scored
 from setpoint.stretches import Always
 
@@ -39,9 +39,13 @@ TWO_SIDED = (
     "answer or drop what waits, or leave out two_sided"
 )
 """Why no second prediction may wait."""
+MOST_GROUPS = 100_000
+"""How many groups a stream may name."""
 
 __all__ = [
+    "MOST_GROUPS",
     "TWO_SIDED",
+    "Groups",
     "Plan",
     "Promise",
     "Rescoring",
@@ -128,12 +132,33 @@ class Rules(NamedTuple):
     predict: Any
     learn: Any
 
-    def recursion(self, mark: Callable[[Any], Any]) -> tuple[Any, Any, Any]:
-        """`aim`, `learn` and `drop`, each closure marked for a compiler."""
+    def recursion(self, mark: Callable[[Any], Any]) -> Recursion:
+        """`aim`, `learn` and the others, each closure marked for a compiler."""
         return recursion(
             self.links, self.phi, self.move, self.merge, scored=self.scored, always=self.always,
             some=self.some, near=self.near, members=self.members, nested=self.nested, mark=mark,
         )  # fmt: skip
+
+
+class Groups(NamedTuple):
+    """How risks are held in the groups that a row belongs to.
+
+    `refused` says why they cannot be, or is None; `numbers` are those of the risks there, and
+    `begun` is where the risks of a group begin. The closures are those of `Recursion`.
+    """
+
+    refused: str | None
+    numbers: Any
+    begun: tuple[Any, ...]
+    glance: Any
+    opened: Any
+    judge: Any
+    leave: Any
+
+    def check(self) -> None:
+        """Raises where no group can be held."""
+        if self.refused is not None:
+            raise InputError(self.refused)
 
 
 class Promise(NamedTuple):
@@ -166,9 +191,8 @@ class Plan(NamedTuple):
 
     `read` takes a prediction, `counts` says that the evidence of a label is only whether its set
     missed it; else it is the pair of the set and y; of several members there is one for each.
-    `at_once` says that labels must come before the
-    next prediction. `packed` is for `setpoint.bulk.layout`, which
-    keeps there what it has worked out of a controller.
+    `at_once` says that labels must come before the next prediction. `packed` is for
+    `setpoint.bulk.layout`, which keeps there what it has worked out of a controller.
     """
 
     rules: Rules
@@ -182,18 +206,42 @@ class Plan(NamedTuple):
     counts: bool
     at_once: bool
     promises: tuple[Promise, ...]
+    groups: Groups
     packed: dict[str, Any]
+
+    def aim_in(self, position: Any, names: tuple[Id, ...], groups: dict[Id, Any]) -> Any:
+        """As `aim`, for a row of some groups, whose risks it moves: habits of each, last."""
+        _, numbers, begun, glance, opened, _, _ = self.groups
+        params, memory, wide = self.numbers[1], position[1], (-inf,) * len(begun)
+        looked = []
+        for name in names:
+            risks = groups.get(name, begun)
+            books, own, wide = glance(numbers, params, risks, memory, wide)
+            looked.append((name, risks, books, own))
+        position, lam, leader, habits = self.aim(self.numbers, position, wide)
+        for name, risks, books, _ in looked:
+            pages = zip(risks, opened(books, lam), strict=True)
+            groups[name] = tuple([(*risk[:8], book) for risk, book in pages])
+        return position, lam, leader, habits, tuple([(name, own) for name, *_, own in looked])
+
+    def give_up(self, position: Any, lam: Any, named: Any, groups: dict[Id, Any]) -> Any:
+        """The position once a set is given up whose label will not come; moves its groups."""
+        if self.drop is None:
+            return position
+        for name, _ in named:
+            groups[name] = self.groups.leave(groups[name], lam)
+        return self.drop(position, lam)
 
     def take_in(
         self, state: State, base: Any, shown: Any, y: Any, lam: Any, leader: int, habits: Memory,
-        teaches: bool = True,
+        groups: Any = (), teaches: bool = True,
     ) -> tuple[float, ...]:  # fmt: skip
         """Takes the label of a shown set into a state: the loss of each risk, NaN if unjudged.
 
         Nothing is changed before everything is computed and checked. A label that teaches nothing
         is judged and counted only.
         """
-        position, values = self.judge(state, base, shown, y, lam, leader, habits)
+        position, values, moved = self.judge(state, base, shown, y, lam, leader, habits, groups)
         stage, window = self.stage, state.sets
         if not teaches:
             position, stage, window = (position[0], state.position[1]), None, None
@@ -202,6 +250,8 @@ class Plan(NamedTuple):
         if stage is not None:
             stage.taught(state, base, y)
         state.position = position
+        if moved:
+            state.groups.update(moved)
         if window is not None:
             window.observe(weighed)
         if self.rules.members > 1 or not -inf < lam < inf:
@@ -210,9 +260,13 @@ class Plan(NamedTuple):
         return losses
 
     def judge(
-        self, state: State, base: Any, shown: Any, y: Any, lam: Any, leader: int, habits: Memory
-    ) -> Any:
-        """Where the risks would stand after a label, and the losses; changes nothing."""
+        self, state: State, base: Any, shown: Any, y: Any, lam: Any, leader: int, habits: Memory,
+        groups: Any = (),
+    ) -> Any:  # fmt: skip
+        """Where the risks would stand after a label, and the losses; changes nothing.
+
+        And where those of the groups of its row would, by name.
+        """
         if self.rules.members == 1:
             evidence: Any = not shown.contains(y) if self.counts else (shown, y)
         elif self.counts:
@@ -226,8 +280,16 @@ class Plan(NamedTuple):
         position, values = self.learn(
             self.numbers, state.position, reading, evidence, y, lam, leader, habits
         )
-        self._check(state.position, position, values, lam)
-        return position, values
+        self._check(state.position[0], position[0], values, lam)
+        if not groups:
+            return position, values, ()
+        moved = []
+        for name, own in groups:
+            before, each = state.groups[name], self.groups.numbers
+            after, losses = self.groups.judge(each, before, reading, evidence, y, lam, own)
+            self._check(before, after, losses, lam)
+            moved.append((name, after))
+        return position, values, moved
 
     def lams(self, lam: Any) -> tuple[float, ...]:
         """The λ of the set that each risk judges."""
@@ -236,12 +298,12 @@ class Plan(NamedTuple):
             return (lam,) * len(links)
         return tuple([lam[link.member] for link in links])
 
-    def _check(self, before: Any, position: Any, values: tuple[float, ...], lam: Any) -> None:
+    def _check(self, before: Any, after: Any, values: tuple[float, ...], lam: Any) -> None:
         """Raises the error of a loss or a step rule that broke a promise."""
         lams = (lam,) if len(values) == 1 else self.lams(lam)
         for place, value in enumerate(values):
             name, declared, _, step = promise = self.promises[place]
-            old, risk = before[0][place], position[0][place]
+            old, risk = before[place], after[place]
             lam = lams[place]
             inside = type(value) is float and declared[0] <= value <= declared[1]
             if risk[3] != old[3]:  # there was nothing to judge
@@ -284,7 +346,7 @@ def _plan(controller: Controller) -> Plan:
     _try_out(controller)
     counts = all(isinstance(risk.loss, Counts) for risk in controller.risks)
     rules = _rules_of(controller, counts)
-    aim, learn, drop = (_shared if scalar(controller) else _made)(rules)
+    aim, learn, drop, *rest = (_shared if scalar(controller) else _made)(rules)
     empties = not never_empty(sets)
     reader = controller.reader
     return Plan(
@@ -302,8 +364,39 @@ def _plan(controller: Controller) -> Plan:
             Promise(risk.name, declaration(risk.loss), empties, type(risk.step).__name__)
             for risk in controller.risks
         ),
+        Groups(
+            _refusal(controller), _numbers_of(controller, group=True)[0], new_group(controller),
+            *rest,
+        ),
         {},
     )  # fmt: skip
+
+
+def _refusal(controller: Controller) -> str | None:
+    """Why risks cannot be held in groups too; None where they can."""
+    combine, several = controller.combine, len(controller.risks) > 1
+    for risk in controller.risks:
+        if isinstance(risk.step, Accounts) and risk.step.two_sided:
+            return (
+                "groups make sets larger than a risk asks for, and a two-sided account promises "
+                "not too few misses either: leave out two_sided, or groups"
+            )
+        if declaration(risk.loss).grows:
+            return (
+                f"groups make sets larger, and {risk.name} grows with the set: it is held over all "
+                "rows, without groups"
+            )
+    if several and not combine.covers_each:
+        return (
+            f"{type(combine).__name__} takes the middle of what risks ask for, so none would be "
+            "held in a group: use combine.Max(), or leave out groups"
+        )
+    if several and (combine.empty_if == "some" or combine.anti_windup is not None):
+        return (
+            'empty_if="some" and anti_windup are about the risks of all rows together: leave them '
+            "out, or groups"
+        )
+    return None
 
 
 def _check_turn(controller: Controller, risk: Risk) -> None:
@@ -353,7 +446,7 @@ def _sample_rows(columns: int) -> list[Memory]:
     return [(first, *(rest,) * (columns - 1)) for first in (0.0, 1.0) for rest in (1.0, 0.0, 2.0)]
 
 
-def _made(rules: Rules) -> tuple[Any, Any, Any]:
+def _made(rules: Rules) -> Recursion:
     return rules.recursion(lambda closure: closure)
 
 
@@ -411,13 +504,13 @@ def _rules_of(controller: Controller, counts: bool) -> Rules:
     )
 
 
-def _numbers_of(controller: Controller) -> Any:
-    """The numbers of a controller, as `aim` and `learn` take them."""
+def _numbers_of(controller: Controller, *, group: bool = False) -> Any:
+    """The numbers of a controller, as `aim` and `learn` take them, or of its risks in a group."""
     risks = tuple([
         (
             *(risk.level, *bounds),
             filled(risk.loss.params if isinstance(risk.loss, Counts) else ()),
-            step_params(risk),
+            step_params(risk, group=group),
         )
         for risk, bounds in zip(controller.risks, controller.bounds, strict=True)
     ])  # fmt: skip

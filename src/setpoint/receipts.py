@@ -18,11 +18,12 @@ from setpoint.errors import (
     ReceiptError,
     UnknownReceipt,
 )
+from setpoint.state import Id
 
-__all__ = ["Batch", "Id", "Info", "Receipt", "Receipts", "checked_id", "checked_ids", "labelled"]
-
-Id = int | str | tuple[int | str, ...]
-"""What a prediction may be called: a whole number, text, or a tuple of them."""
+__all__ = [
+    "Batch", "Id", "Info", "Receipt", "Receipts", "checked_groups", "checked_id", "checked_ids",
+    "labelled",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 
@@ -36,6 +37,7 @@ class Receipt(NamedTuple):
     `prediction` is the prediction as its family read it, `lam` the λ of the set (a tuple where
     each risk has its own set), `leader` the index of the risk that asked for the largest set, and
     `habits` how many others were expected to wait beside it, for each risk whose account asks.
+    `groups` has the names of the groups that its row belongs to, each with habits of its own.
     """
 
     id: Id
@@ -44,6 +46,7 @@ class Receipt(NamedTuple):
     lam: Any
     leader: int = 0
     habits: tuple[float, ...] = (0.0,)
+    groups: tuple[tuple[Id, tuple[float, ...]], ...] = ()
 
 
 @dataclass(slots=True)
@@ -53,6 +56,7 @@ class Batch:
     A row below 0 is that of a stream that was retired: −1 − its place in the fleet's list.
     `reading` is what the family reads and `base` what the correction will learn against, one row
     for each prediction; `habit` has a column for each risk, and `open` says what still waits.
+    `which` has the groups of each, −1 for none, and `group_habit` a row for each place in it.
     """
 
     rows: Array
@@ -64,6 +68,8 @@ class Batch:
     leader: Array
     habit: Array
     open: Array
+    which: Array
+    group_habit: Array
 
 
 class Info(NamedTuple):
@@ -104,6 +110,22 @@ def checked_id(id: Any, what: str = "an id") -> Id:
     except TypeError:
         pass
     raise InputError(f"{what} must be a whole number, a string or a tuple of them, got {id!r}")
+
+
+def checked_groups(groups: Any) -> tuple[Id, ...]:
+    """The groups that a row belongs to, each named once.
+
+    >>> checked_groups(["rain", np.int64(8)])
+    ('rain', 8)
+    """
+    if isinstance(groups, str | bytes) or not isinstance(groups, Iterable):
+        raise InputError(
+            f'the groups of a row must come in a tuple or a list, such as ("rain",), got {groups!r}'
+        )
+    names = tuple([n if type(n) is str else checked_id(n, "a group") for n in groups])
+    if len(names) > 1 and len(set(names)) < len(names):
+        raise InputError(f"a row belongs to a group once, got {names}")
+    return names
 
 
 def labelled(labels: Any) -> list[tuple[Id, Any]]:

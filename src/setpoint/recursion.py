@@ -19,6 +19,11 @@ params of the stretch, δ), a risk (level, m, M, params of loss, params of step)
 judged is NaN. A step rule that keeps a book of what waits (`steps.Accounts`) is asked when a set is
 made, told when it is shown, and says what φ takes in place of θ; the habits it names, one for each
 risk, wait with the set.
+
+In the groups that a row belongs to the same risks are held again, each with a place of its own:
+λ of a risk is the largest of all that judge the row, full if one of them asks for it, and empty
+only if all do. `glance` looks at the risks of one group, `aim` takes what groups ask for, `opened`
+tells them what was shown, `judge` and `leave` are `learn` and `drop` of one group.
 """
 
 from collections.abc import Callable
@@ -26,7 +31,7 @@ from math import inf, nan
 from sys import float_info
 from typing import Any, NamedTuple
 
-__all__ = ["TORN", "Ledger", "Link", "Memory", "RiskState", "recursion", "show"]
+__all__ = ["TORN", "Ledger", "Link", "Memory", "Recursion", "RiskState", "recursion", "show"]
 
 Memory = tuple[float, ...]
 """What a part remembers."""
@@ -88,6 +93,18 @@ class Link(NamedTuple):
     turns: bool = False
 
 
+class Recursion(NamedTuple):
+    """The closures of a controller; `drop` and `leave` are None where no rule keeps a book."""
+
+    aim: Any
+    learn: Any
+    drop: Any
+    glance: Any
+    opened: Any
+    judge: Any
+    leave: Any
+
+
 def recursion(
     links: tuple[Link, ...],
     phi: Any,
@@ -101,14 +118,11 @@ def recursion(
     members: int,
     nested: bool,
     mark: Mark,
-) -> tuple[Any, Any, Any]:
-    """`aim`, `learn` and `drop` of a controller.
-
-    `mark` is what a compiler wants done with each closure; `drop` is None where no rule keeps a
-    book of what waits.
-    """
+) -> Recursion:
+    """The closures of a controller; `mark` is what a compiler wants done with each of them."""
     several, booked, split = len(links) > 1, any(link.book for link in links), members > 1
     owners = tuple([link.member for link in links])
+    first_of, nobody = mark(_leading), len(links)
     gather: Any = None
     for place in reversed(range(members)):
         gather = mark(_gathering(place, owners, nested and place > 0, gather))
@@ -117,22 +131,34 @@ def recursion(
     answer: Any = None
     leave: Any = None
     lift: Any = None
+    glance: Any = None
+    opened: Any = None
+    widen: Any = None
     for place in reversed(range(len(links))):
         link = links[place]
+        alone = mark(_looking(link, phi, 0, False, True, None))
+        glance, opened = mark(_glancing(alone, glance)), mark(_opening(link, split, opened))
+        widen = mark(_widening(split, widen))
         look = mark(_looking(link, phi, place, split, owners.count(link.member) == 1, look))
         enter, leave = mark(_entering(link, split, enter)), mark(_leaving(link, split, leave))
         answer = mark(_answering(link, mark(_judging(link, scored)), place, split, answer))
         lift = mark(_lifting(lift))
 
-    def aim(numbers: Any, position: Any) -> Any:
+    def aim(numbers: Any, position: Any, others: Any = None) -> Any:
         """θ → λ, ±inf where the safeguard chooses; the risk that asks for the largest set; habits.
 
-        A set of this λ then counts as shown.
+        A set of this λ then counts as shown. `others` has the λ of each risk that groups ask for.
         """
         risks, memory = position
         books, above, low, below, leader, _, lams, habits = look(
             numbers[0], numbers[1], risks, memory
         )
+        if others is not None:
+            if split:
+                lams, above, low = widen(lams, above, low, others)
+            else:
+                lams, above, below = widen(lams, above, below, others)
+                leader = first_of(lams)
         if split:
             lams = gather(lams, above, low, -inf)
             if booked:
@@ -166,7 +192,17 @@ def recursion(
         risks, memory = position
         return leave(risks, lam), memory
 
-    return mark(aim), mark(learn), mark(drop) if booked else None
+    def judge(
+        each: Any, risks: Any, base: Any, evidence: Any, y: Any, lam: Any, habits: Any
+    ) -> Any:
+        """The risks of a group after a label, and their losses."""
+        after = answer(each, risks, base, evidence, y, lam, nobody, habits)
+        return after[0], after[1]
+
+    return Recursion(
+        mark(aim), mark(learn), mark(drop) if booked else None, glance, opened, mark(judge),
+        leave if booked else None,
+    )  # fmt: skip
 
 
 # The links: one risk, then the others.
@@ -211,6 +247,50 @@ def _looking(link: Link, phi: Any, place: int, split: bool, alone: bool, rest: A
     return look
 
 
+def _glancing(alone: Any, rest: Any) -> Any:
+    """The books and habits of the risks of a group, and the λ of each, or another's if larger."""
+
+    def glance(each: Any, params: Any, risks: Any, memory: Memory, wide: Any) -> Any:
+        books, _, _, _, _, lam, _, habits = alone(each, params, risks, memory)
+        lam = wide[0] if (wide[0] > lam) | (wide[0] != wide[0]) else lam
+        if rest is None:
+            return books, habits, (lam,)
+        more, others, lams = rest(each[1:], params, risks[1:], memory, wide[1:])
+        return books + more, habits + others, (lam,) + lams  # noqa: RUF005
+
+    return glance
+
+
+def _widening(split: bool, rest: Any) -> Any:
+    """What risks ask for and what they ask for in groups, as one."""
+
+    def widen(lams: Any, above: Any, below: Any, others: Any) -> Any:
+        lam, other = lams[0], others[0]
+        lam = other if (other > lam) | (other != other) else lam
+        full, empty = other == inf, other == -inf
+        if split:
+            high, low = (above[0] | full,), (below[0] & empty,)
+            if rest is None:
+                return (lam,), high, low
+            lams, above, below = rest(lams[1:], above[1:], below[1:], others[1:])
+            return (lam,) + lams, high + above, low + below  # noqa: RUF005
+        above, below = above | full, below & empty
+        if rest is None:
+            return (lam,), above, below
+        lams, above, below = rest(lams[1:], above, below, others[1:])
+        return (lam,) + lams, above, below  # noqa: RUF005
+
+    return widen
+
+
+def _leading(lams: Any) -> int:
+    """The first risk with the largest λ."""
+    leader = 0
+    for place in range(len(lams)):
+        leader = place if lams[place] > lams[leader] else leader
+    return leader
+
+
 def _gathering(place: int, owners: tuple[int, ...], nested: bool, rest: Any) -> Any:
     """λ of each member: the largest of the risks that judge it.
 
@@ -249,6 +329,22 @@ def _entering(link: Link, split: bool, rest: Any) -> Any:
         return (risk,) + rest(risks[1:], books[1:], lam)  # noqa: RUF005
 
     return enter
+
+
+def _opening(link: Link, split: bool, rest: Any) -> Any:
+    """The books of a group once a set is shown."""
+    opened = link.book.opened if link.book is not None else None
+    member = link.member
+
+    def opening(books: Any, lam: Any) -> Any:
+        book = books[0]
+        if opened is not None:
+            book = opened(book, (lam[member] if split else lam) == inf)
+        if rest is None:
+            return (book,)
+        return (book,) + rest(books[1:], lam)  # noqa: RUF005
+
+    return opening
 
 
 def _leaving(link: Link, split: bool, rest: Any) -> Any:

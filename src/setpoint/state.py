@@ -1,11 +1,15 @@
 """What survives a step: where each risk stands, what the parts remember, and counts."""
 
+from collections.abc import Sequence
 from math import inf
 from typing import Any
 
 from setpoint.recursion import Memory, RiskState
 
-__all__ = ["COUNTS", "State"]
+__all__ = ["COUNTS", "Id", "State", "flat", "risks_like"]
+
+Id = int | str | tuple[int | str, ...]
+"""What a prediction, a stream or a group may be called: a whole number, text, a tuple of them."""
 
 COUNTS = ("full", "empty", "torn", "missing", "dropped", "expired", "inherited", "peak")
 """The counts of a state."""
@@ -22,9 +26,20 @@ class State:
     bound; `missing`, `dropped` and `expired` count the predictions that were never judged; `peak`
     is the most that waited for a label at once, and `inherited` how many waited when it began.
     `terms` are those of the controller in force, and `fresh` says that the segment is the first.
+    `groups` has where each risk stands in each group of rows that was ever named.
     """
 
-    __slots__ = ("annex", "fresh", "memory", "position", "sets", "table", "terms", *COUNTS)
+    __slots__ = (
+        "annex",
+        "fresh",
+        "groups",
+        "memory",
+        "position",
+        "sets",
+        "table",
+        "terms",
+        *COUNTS,
+    )
 
     full: int
     empty: int
@@ -49,6 +64,7 @@ class State:
         self.table: Any = [] if table is None else table
         self.annex = [] if annex is None else annex
         self.sets = sets
+        self.groups: dict[Id, Any] = {}
         self.begin(0, terms)
         self.fresh = True
 
@@ -62,6 +78,12 @@ class State:
         """What the stretch remembers."""
         memory: Memory = self.position[1]
         return memory
+
+    def placed(self, risks: tuple[Any, ...]) -> "State":
+        """The state with other risks, those of a group, in place of those of all rows."""
+        state = self._twin()
+        state.position = risks, *self.position[1:]
+        return state
 
     def put(self, index: int, **values: Any) -> None:
         """Puts other values in the place of some that a risk has: `put(0, theta=0.5)`."""
@@ -77,10 +99,8 @@ class State:
         for name in COUNTS:
             setattr(self, name, 0)
         self.inherited, self.peak = waiting, max(waiting, 1)
-        for index, risk in enumerate(self.risks):
-            self.put(
-                index, first=risk.theta, judged=0.0, unjudged=0.0, total=0.0, lifts=0.0, lifted=0.0
-            )
+        self.position = tuple(map(_begun, self.position[0])), *self.position[1:]
+        self.groups = {name: tuple(map(_begun, risks)) for name, risks in self.groups.items()}
 
     def count(self, lams: tuple[float, ...], leader: int, values: tuple[float, ...]) -> None:
         """Counts a label whose set the safeguard chose, or of which one set of several was such."""
@@ -91,13 +111,18 @@ class State:
 
     def copy(self) -> "State":
         """A state that shares nothing with this one."""
-        copy = State.__new__(State)
-        for name in State.__slots__:
-            setattr(copy, name, getattr(self, name))
-        copy.table, copy.annex = self.table.copy(), list(self.annex)
+        twin = self._twin()
+        twin.table, twin.annex = self.table.copy(), list(self.annex)
+        twin.groups = dict(self.groups)
         if self.sets is not None:
-            copy.sets = self.sets.copy()
-        return copy
+            twin.sets = self.sets.copy()
+        return twin
+
+    def _twin(self) -> "State":
+        twin = State.__new__(State)
+        for name in State.__slots__:
+            setattr(twin, name, getattr(self, name))
+        return twin
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -105,3 +130,27 @@ class State:
         risks = [(len(risk.loss), len(risk.step)) for risk in self.risks]
         table = len(self.table) if type(self.table) is list else None
         return risks, len(self.stretch), len(self.memory), table, self.sets is None
+
+
+def _begun(risk: Any) -> Any:
+    """A risk where a segment begins: θ and the memories go on, the counts start again."""
+    return (risk[0], risk[0], 0.0, 0.0, 0.0, 0.0, 0.0, risk[7], risk[8])
+
+
+def flat(value: tuple[Any, ...]) -> list[float]:
+    """The numbers of nested tuples in order."""
+    numbers: list[float] = []
+    for inner in value:
+        numbers += flat(inner) if isinstance(inner, tuple) else [inner]
+    return numbers
+
+
+def risks_like(risks: tuple[Any, ...], numbers: Sequence[float]) -> tuple[Any, ...]:
+    """Risks of the shape of others, from their numbers in order."""
+    placed, at = [], 0
+    for risk in risks:
+        ends = [at + 7, at + 7 + len(risk[7]), at + 7 + len(risk[7]) + len(risk[8])]
+        own, loss, step = (tuple(numbers[a:b]) for a, b in zip([at, *ends], ends, strict=False))
+        placed.append((*own, loss, step))
+        at = ends[-1]
+    return tuple(placed)

@@ -23,11 +23,11 @@ from setpoint.correction.explanation import Explanation, factor_of
 from setpoint.correction.rules import Base
 from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
-from setpoint.plan import TWO_SIDED, plan
-from setpoint.receipts import Id, Info, Receipt, Receipts, checked_id, labelled
+from setpoint.plan import MOST_GROUPS, TWO_SIDED, plan
+from setpoint.receipts import Id, Info, Receipt, Receipts, checked_groups, checked_id, labelled
 from setpoint.sets import Interval
 from setpoint.sets.family import Measured, with_features
-from setpoint.state import COUNTS, State
+from setpoint.state import COUNTS, State, flat
 from setpoint.steps import Accounts
 from setpoint.summary import RECENT, Recent, StreamSummary, summarise
 
@@ -141,25 +141,35 @@ class Stream:
 
     # A step
 
-    def predict(self, prediction: Any, id: Id | None = None, *, features: Any = None) -> Any:
+    def predict(
+        self,
+        prediction: Any,
+        id: Id | None = None,
+        groups: Iterable[Id] | None = None,
+        *,
+        features: Any = None,
+    ) -> Any:
         """The set for a prediction; it waits for its label under `id`, or a generated number.
 
-        `features` are what is known of this row, by name or in order, for a controller that asks
-        for them: `intervals(features=[…])`.
+        `groups` names the groups that its row belongs to, such as ("hour=8", "rain"). The risks
+        are held in each of them too; a group begins when it is first named. `features` are what is
+        known of this row, by name or in order, for a controller that asks for them:
+        `intervals(features=[…])`.
         """
         if features is not None:
             prediction = with_features(prediction, features)
         receipts, state = self._receipts, self._state
-        _, numbers, aim, _, drop, read, stage, draws, _, at_once, *_ = self._plan
-        position, others, oldest = state.position, 0, None
+        _, numbers, aim, _, _, read, stage, draws, _, at_once, *_ = self._plan
+        position, others, oldest, moved = state.position, 0, None, None
         alone = receipts.only is None and not receipts.several
         name = receipts.serial if id is None else id if type(id) is str else checked_id(id)
         if not alone:
             oldest, others = receipts.admit(name), min(len(receipts), receipts.limit - 1)
             if at_once and others:
                 raise InputError(TWO_SIDED)
-            if oldest is not None and drop is not None:
-                position = drop(position, oldest.lam)
+            if oldest is not None:
+                moved = {group: state.groups[group] for group, _ in oldest.groups}
+                position = self._plan.give_up(position, oldest.lam, oldest.groups, moved)
         reading, memory = read(prediction), state.memory
         if draws:
             reading = self._sets.draw(reading, name)
@@ -167,20 +177,37 @@ class Stream:
         if stage is not None:
             memory, reading = stage.based(state, reading, others)
             given = reading[: stage.width]
-        position, lam, leader, habits = aim(numbers, position)
+        if groups is None:
+            entries: Any = ()
+            position, lam, leader, habits = aim(numbers, position)
+        else:
+            names = checked_groups(groups)
+            moved = self._standing(names, moved or {})
+            position, lam, leader, habits, entries = self._plan.aim_in(position, names, moved)
         shown = self._sets.at(given, lam)
         if alone and id is None:
-            receipts.only = (name, reading, shown, lam, leader, habits)
+            receipts.only = (name, reading, shown, lam, leader, habits, entries)
         else:
             if oldest is not None:
                 receipts.close(oldest.id, "expired")
                 state.expired += 1
-            receipts.queue(Receipt(name, reading, shown, lam, leader, habits))
+            receipts.queue(Receipt(name, reading, shown, lam, leader, habits, entries))
         receipts.serial += 1
         state.position, state.memory = position, memory
+        if moved:
+            state.groups.update(moved)
         if others >= state.peak:
             state.peak = others + 1
         return shown
+
+    def _standing(self, names: tuple[Id, ...], moved: dict[Id, Any]) -> dict[Id, Any]:
+        """Where the risks of groups stand, as far as they have begun; some may have moved."""
+        known = self._state.groups
+        self._plan.groups.check()
+        standing = {name: known[name] for name in names if name in known} | moved
+        if len(known) + sum(name not in known for name in names) > MOST_GROUPS:
+            raise InputError(f"a stream holds at most {MOST_GROUPS:,} groups, {names} has one more")
+        return standing
 
     def update(self, y: Any, id: Id | None = None) -> Any:
         """Takes in a label and returns its loss: a tuple if there are several risks.
@@ -191,13 +218,15 @@ class Stream:
         receipt: Any = receipts.only
         if id is not None or receipt is None:
             receipt = receipts.find(id)
-        name, reading, shown, lam, leader, habits = receipt
+        name, reading, shown, lam, leader, habits, groups = receipt
         if self._skips and is_missing(y):
             self._last = None
             return self._give_up(name, "missing")
         label = self._sets.label(y)
         teaches = not receipts.former or name not in receipts.former
-        values = self._plan.take_in(state, reading, shown, label, lam, leader, habits, teaches)
+        values = self._plan.take_in(
+            state, reading, shown, label, lam, leader, habits, groups, teaches
+        )
         if receipts.only is not None and receipts.given is None and teaches:
             receipts.only = None
         else:
@@ -214,12 +243,26 @@ class Stream:
             self._look(self._watch)
         return value
 
-    def issue(self, prediction: Any, id: Id | None = None, *, features: Any = None) -> Receipt:
+    def issue(
+        self,
+        prediction: Any,
+        id: Id | None = None,
+        groups: Iterable[Id] | None = None,
+        *,
+        features: Any = None,
+    ) -> Receipt:
         """As `predict`, but returns the receipt, with the id to answer and the λ behind the set."""
-        self.predict(prediction, id, features=features)
+        self.predict(prediction, id, groups, features=features)
         return next(reversed(self._receipts.waiting.values()))
 
-    def peek(self, prediction: Any, ahead: int = 0, *, features: Any = None) -> Any:
+    def peek(
+        self,
+        prediction: Any,
+        ahead: int = 0,
+        groups: Iterable[Id] | None = None,
+        *,
+        features: Any = None,
+    ) -> Any:
         """The set `predict` would show now, without waiting for a label.
 
         `ahead` says how many predictions come before it, which only the chance of a randomised
@@ -228,7 +271,11 @@ class Stream:
         if features is not None:
             prediction = with_features(prediction, features)
         reading, stage = self.read(prediction, self._receipts.serial + ahead), self._plan.stage
-        return self._sets.at(reading if stage is None else reading[: stage.width], self.lam)
+        given, lam = reading if stage is None else reading[: stage.width], self.lam
+        if groups is not None:
+            names = checked_groups(groups)
+            lam = self._plan.aim_in(self._state.position, names, self._standing(names, {}))[1]
+        return self._sets.at(given, lam)
 
     def read(self, prediction: Any, id: Id) -> Any:
         """A prediction as its receipt would hold it, to compare it with one that waits."""
@@ -254,19 +301,24 @@ class Stream:
         return self.attempt(lambda: {id: self.update(y, id) for id, y in pairs})
 
     def predict_many(
-        self, predictions: Iterable[Any], ids: Iterable[Id] | None = None
+        self,
+        predictions: Iterable[Any],
+        ids: Iterable[Id] | None = None,
+        groups: Iterable[Iterable[Id] | None] | None = None,
     ) -> list[Any]:
         """The sets for several predictions, as `predict` gives them in turn: all of them, or none.
 
         They may be the rows of a data frame. `ids` has one for each, such as (day, hour); without
-        it they wait under generated numbers.
+        it they wait under generated numbers. `groups` has the groups of each.
         """
         listed = one_by_one(predictions)
         names = [None] * len(listed) if ids is None else list(ids)
-        if len(names) != len(listed):
-            raise InputError(f"got {len(listed):,} predictions and {len(names):,} ids")
-        pairs = zip(listed, names, strict=True)
-        return self.attempt(lambda: [self.predict(prediction, id) for prediction, id in pairs])
+        rows = [None] * len(listed) if groups is None else list(groups)
+        for what, given in (("ids", names), ("tuples of groups", rows)):
+            if len(given) != len(listed):
+                raise InputError(f"got {len(listed):,} predictions and {len(given):,} {what}")
+        each = zip(listed, names, rows, strict=True)
+        return self.attempt(lambda: [self.predict(*row) for row in each])
 
     def attempt(self, work: Callable[[], T]) -> T:
         """What several calls give; if one of them fails, the stream is as before them all."""
@@ -298,21 +350,15 @@ class Stream:
         if watched is not None:
             self._watch = self._watch_of(watched)
 
-    def rehearse(self, y: Any, id: Id | None = None) -> None:
-        """Raises the error that `update` would, and changes nothing."""
-        _, reading, shown, lam, leader, habits = self._receipts.find(id)
-        if not (self._skips and is_missing(y)):
-            label = self._sets.label(y)
-            self._plan.judge(self._state, reading, shown, label, lam, leader, habits)
-
     def drop(self, id: Id | None = None) -> None:
         """Gives up a prediction whose label will not come."""
         self._give_up(self._receipts.find(id).id, "dropped")
 
     def _give_up(self, id: Id, how: str) -> None:
-        state, drop = self._state, self._plan.drop
-        if drop is not None:
-            state.position = drop(state.position, self._receipts.find(id).lam)
+        state, receipt = self._state, self._receipts.find(id)
+        state.position = self._plan.give_up(
+            state.position, receipt.lam, receipt.groups, state.groups
+        )
         self._receipts.close(id, how)
         setattr(state, how, getattr(state, how) + 1)
 
@@ -492,6 +538,9 @@ class Stream:
         self._earlier = [*self._earlier, earlier][-_MOST_EARLIER:]
         if step is not None and not isinstance(step, Accounts):
             self._state.put(risk, step=memory_of(step))
+            for name, held in self._state.groups.items():
+                other = (*held[risk][:8], memory_of(step))
+                self._state.groups[name] = (*held[:risk], other, *held[risk + 1 :])
         begin(controller, self._state, waiting)
         if self._watch is not None:
             self._watch.begin([other.level for other in risks])
@@ -596,6 +645,10 @@ class Stream:
             "table": _state_file.table_content(state),
             "annex": np.array(state.annex) if state.annex else None,
             "window": None if state.sets is None else np.array(state.sets.memory),
+            "groups": list(state.groups),
+            "group_risks": np.array(list(map(flat, state.groups.values())))
+            if state.groups
+            else None,
             "receipts": self._receipts.content(waiting=waiting),
             "last": None if self._last is None else (tuple(self._last[0]), *self._last[1:]),
             "earlier": deepcopy(self._earlier),
@@ -606,6 +659,9 @@ class Stream:
         """Takes over what `content` gave, whole or not at all."""
         state = _state_file.state_of(self._controller, content)
         receipts = Receipts.restored(content["receipts"])
+        for receipt in receipts.waiting.values():
+            if not all(group in state.groups for group, _ in receipt.groups):
+                raise StateError(f"the prediction {receipt.id!r} waits in a group that is unknown")
         last = content["last"]
         watch = None if content["watch"] is None else self._watch_of(content["watch"])
         self._skips = content["missing"] == "skip"
@@ -662,7 +718,7 @@ for _name in (
     "predict", "update", "issue", "peek", "read", "update_many", "predict_many", "attempt", "drop",
     "receipt", "pending", "closed", "hand_over", "state", "theta", "lam", "info", "certificate",
     "recent", "summary", "coverage", "change", "reset", "content", "restore", "snapshot", "revert",
-    "rehearse", "save", "header", "to_frame",
+    "save", "header", "to_frame",
     "plot", "_repr_html_", "__reduce__", "__repr__",
 ):  # fmt: skip
     setattr(_Shared, _name, _locked(_name))

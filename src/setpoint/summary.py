@@ -1,7 +1,7 @@
-"""What a running stream, or many, look like now: a few lines for a terminal or a notebook."""
+"""What a running stream looks like now: a few lines for a terminal or a notebook."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from math import inf, isfinite, nan
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from setpoint._html import amount, table
 from setpoint.controller import Controller
 from setpoint.correction import Explains
-from setpoint.guarantee import RiskCertificate, asked_of, certify
+from setpoint.guarantee import GroupCertificates, RiskCertificate, asked_of, certify
 from setpoint.metrics.usefulness import Use, Usefulness, usefulness
 from setpoint.sets import Interval, LabelSet
 from setpoint.sets.family import Forecasts, Supports, size_of
@@ -18,16 +18,13 @@ from setpoint.state import State
 
 __all__ = [
     "RECENT",
-    "ManySummary",
     "Recent",
     "StreamSummary",
     "learnt_in",
     "summarise",
-    "summarise_many",
     "told",
 ]
 
-_WORST = 5
 Recent = tuple[Any, Any, Any, Any, int]
 """A set, its loss, its label, the prediction as it was read, and how many labels came later."""
 RECENT = 250
@@ -92,6 +89,8 @@ class StreamSummary(_Table):
         forecast's errors; None for other sets and other losses.
     measure
         What `width` is: the "width" of intervals, the "size" of sets of labels.
+    groups
+        What is guaranteed in each group of rows that was named.
     """
 
     risks: tuple[RiskCertificate, ...]
@@ -103,6 +102,7 @@ class StreamSummary(_Table):
     learnt: Mapping[str, Any]
     usefulness: Usefulness | None
     measure: str = "width"
+    groups: GroupCertificates = field(default_factory=GroupCertificates)
 
     @property
     def labels(self) -> int:
@@ -137,6 +137,8 @@ class StreamSummary(_Table):
             "budget": self.risks[0].constant_upper if self.risks[0].counted else None,
             "learnt": {name: _plain(value) for name, value in self.learnt.items()},
             "usefulness": None if self.usefulness is None else self.usefulness.as_dict(),
+            "groups": len(self.groups),
+            "worst_group": next(iter(self.groups.lines(1)), None),
         }
         return {name: _plain(value) for name, value in numbers.items()}
 
@@ -154,6 +156,7 @@ class StreamSummary(_Table):
                 lines.append(("budget", f"{text}; {most}: {risk.status}"))
             else:
                 lines.append(("guarantee", str(risk.status)))
+        lines += [("worst group", line) for line in self.groups.lines(1)]
         if self.width is not None and self.recent:
             width = "infinite" if self.width != self.width else amount(self.width)
             full = f", {100.0 * self.full:.1f} % of them full" if self.full else ""
@@ -164,56 +167,6 @@ class StreamSummary(_Table):
         if told(self.learnt):
             lines.append(("learnt", ", ".join(told(self.learnt).values())))
         return lines
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class ManySummary(_Table):
-    """How many streams are doing, together, and those with the highest risk.
-
-    Parameters
-    ----------
-    streams
-        How many there are.
-    labels, pending
-        How many labels were judged in all, and how many are awaited.
-    mean, level, asked
-        The mean loss of all of them, its level, and the coverage asked where it is about that.
-    worst
-        Id, labels and mean loss of up to five, the highest first.
-    """
-
-    streams: int
-    labels: int
-    pending: int
-    mean: float
-    level: float
-    asked: float | None
-    worst: Sequence[tuple[Any, int, float]]
-
-    @property
-    def coverage(self) -> float | None:
-        """The share of labels in their sets; None where the risk is about something else."""
-        return None if self.asked is None else 1.0 - self.mean
-
-    def lines(self) -> list[tuple[str, str]]:
-        """What there is to say, and its names."""
-        name = "mean loss" if self.asked is None else "coverage"
-        asked = f"{self.level:.4g}" if self.asked is None else f"{100.0 * self.asked:.6g} %"
-        lines = [
-            ("streams", f"{self.streams:,}"),
-            ("labels", f"{self.labels:,} seen, {self.pending:,} awaited"),
-            (name, f"{self._told(self.mean) if self.labels else '–'}; asked {asked}"),
-        ]
-        for place, (id, labels, mean) in enumerate(self.worst):
-            text = f"{id}: {self._told(mean)} of {labels:,} labels"
-            lines.append(("" if place else "worst", text))
-        return lines
-
-    def _told(self, mean: float) -> str:
-        return f"{mean:.4g}" if self.asked is None else f"{100.0 * (1.0 - mean):.1f} %"
 
     def __repr__(self) -> str:
         return str(self)
@@ -263,8 +216,9 @@ def summarise(
     finite = [size for size in sizes if isfinite(size)]
     labels = [shown for shown, *_ in recent if isinstance(shown, LabelSet)]
     full = len(sizes) - len(finite) + sum(shown.whole for shown in labels)
+    certificate = certify(controller, state, waiting=waiting)
     return StreamSummary(
-        risks=certify(controller, state, waiting=waiting).risks,
+        risks=certificate.risks,
         pending=waiting,
         recent=len(recent),
         recent_risks=tuple(means),
@@ -273,6 +227,7 @@ def summarise(
         measure="size" if labels else "width",
         learnt=learnt_in(controller, state),
         usefulness=_usefulness(controller, recent),
+        groups=certificate.groups,
     )
 
 
@@ -291,25 +246,6 @@ def _usefulness(controller: Controller, recent: Collection[Recent]) -> Usefulnes
         confidence_level=asked,
         support=sets.support if isinstance(sets, Supports) else (-inf, inf),
         delay=int(np.median([row[4] for row in rows])),
-    )
-
-
-def summarise_many(
-    controller: Controller, ids: Sequence[Any], judged: Any, totals: Any, pending: int
-) -> ManySummary:
-    """The summary of many streams from their counts and sums of the first risk's loss."""
-    counts, sums = np.asarray(judged, np.float64), np.asarray(totals, np.float64)
-    means = np.divide(sums, counts, out=np.full_like(sums, -np.inf), where=counts > 0)
-    order = np.argsort(-means, kind="stable")[:_WORST]
-    labels, risk = int(counts.sum()), controller.risks[0]
-    return ManySummary(
-        streams=len(ids),
-        labels=labels,
-        pending=pending,
-        mean=float(sums.sum()) / labels if labels else nan,
-        level=risk.level,
-        asked=asked_of(risk),
-        worst=[(ids[i], int(counts[i]), float(means[i])) for i in order.tolist() if counts[i]],
     )
 
 

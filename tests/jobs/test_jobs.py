@@ -433,22 +433,15 @@ def test_the_stream_of_the_demo_can_be_calibrated(tmp_path: Path) -> None:
 def test_every_kind_of_saved_state_can_be_inspected(tmp_path: Path) -> None:
     risk = sp.Risk(sp.losses.Miscoverage(), 0.1, sp.steps.Fixed(0.5), bounds=(-20, 20))
     controller = sp.Controller(sp.sets.Widen(), risk)
-    groups, fleet = sp.Groups(controller), sp.Fleet(controller, ["north", "south"])
-    for name in ("north", "south"):
-        groups.predict((0.0, 1.0), group=name)
-        groups.update(2.0 if name == "north" else 0.5)
+    fleet = sp.Fleet(controller, ["north", "south"])
     fleet.predict((np.zeros(2), np.ones(2)))
     fleet.update(np.array([2.0, 0.5]))
-    groups.save(tmp_path / "groups.zip")
     fleet.save(tmp_path / "fleet.zip")
     with sp.Store(tmp_path / "store.sqlite", controller) as store:
         for name, y in (("north", 2.0), ("south", 0.5)):
             store.apply([{"stream": name, "id": "a", "prediction": [0.0, 1.0], "y": y}])
         before = sorted(p.name for p in tmp_path.iterdir())
-        kinds = {
-            name: jobs.inspect(tmp_path / name)
-            for name in ("groups.zip", "fleet.zip", "store.sqlite")
-        }
+        kinds = {name: jobs.inspect(tmp_path / name) for name in ("fleet.zip", "store.sqlite")}
         assert sorted(p.name for p in tmp_path.iterdir()) == before
         store.apply([{"stream": "south", "prediction": [0.0, 1.0]}])  # it is still the owner
     for name, found in kinds.items():

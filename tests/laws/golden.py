@@ -412,7 +412,7 @@ def end_numbers(state: Any) -> list[float]:
 
 
 def certified(certificate: Any) -> dict[str, str]:
-    plain = list(flat(certificate.as_dict()))
+    plain = list(flat(plain_of(certificate)))
     return {"certificate": print_of(plain), "words": print_of(str(certificate))}
 
 
@@ -573,7 +573,7 @@ COMPILED = ("widen", "widen narrow", "default", "default .5", "max")
 """Controllers that run as machine code too: three layouts, because compiling takes seconds."""
 
 
-# Fleets, sweeps and groups
+# Fleets and sweeps
 
 FLEETS = (
     "widen", "scale cut", "counter capped", "error paper identity", "max lifts",
@@ -582,6 +582,14 @@ FLEETS = (
 )  # fmt: skip
 FAST_FLEETS = ("widen", "default")
 WIDTH, STEPS = 5, 120
+
+
+def plain_of(certificate: Any) -> dict[str, Any]:
+    """A certificate in plain values, without groups: they came after the file was written."""
+    plain = certificate.as_dict()
+    for segment in (plain, *plain["earlier"]):
+        del segment["groups"]
+    return plain
 
 
 def _fleet_data(kind: str) -> tuple[tuple[Any, ...], Any]:
@@ -600,7 +608,7 @@ def _fleet_found(fleet: sp.Fleet, shown: Any, losses: Any) -> Found:
         "theta": print_of(fleet.theta),
         "means": print_of(fleet.means),
         "end": print_of(states),
-        "certificate": print_of(list(flat([each.as_dict() for each in certificates]))),
+        "certificate": print_of(list(flat([plain_of(each) for each in certificates]))),
         "words": print_of("".join(map(str, certificates))),
     }
     return Found(prints, _plain(fleet.theta, shown[1] - shown[0], np.ravel(fleet.means)))
@@ -651,30 +659,6 @@ def swept(name: str, delay: int) -> Found:
     return Found(prints, [float(columns["coverage"][k]) for k in (0, 2, 4)])
 
 
-def grouped(name: str, delay: int) -> Found:
-    """Groups by turns, labels some rows late."""
-    kind, controller = controllers()[name]
-    told = data(kind, "spread")
-    groups = sp.Groups(controller, missing="skip")
-    rng, shown, losses = Random(name), [], []
-    for row in range(ROWS + delay):
-        if row < ROWS:
-            shown.append(groups.predict(told.predictions[row], rng.choice("abc"), row))
-        if row >= delay:
-            losses += flat(groups.update(told.y[row - delay], row - delay))
-    thetas = [flat(groups.streams[key].theta) for key in "abc"]
-    held = groups.certificate()
-    each = [*held.groups.values(), held.marginal]
-    prints = {
-        "shown": print_of([number for one in shown for number in shown_numbers(one)]),
-        "losses": print_of(losses),
-        "theta": print_of(list(chain(*thetas, flat(groups.marginal.theta)))),
-        "certificate": print_of(list(flat([one.as_dict() for one in each]))),
-        "words": print_of(str(held)),
-    }
-    return Found(prints, _plain(groups.marginal.theta, [*map(size, shown)], losses))
-
-
 class Mode(NamedTuple):
     """One computation: whether machine code may run it, and what to call."""
 
@@ -710,9 +694,6 @@ def modes() -> dict[str, Mode]:
             for late in ("0", "3", "uneven", "jitter"):
                 key = f"{speed}fleet run: {name}, {late} late"
                 made[key] = Mode(fast, fleet_run, (name, late))
-    for name in ("widen", "max lifts", "default", "period 5", "labels"):
-        for delay in (0, 3):
-            made[f"groups: {name}, {delay} late"] = Mode(False, grouped, (name, delay))
     return made
 
 

@@ -6,6 +6,7 @@ and copies on the way, and keeps every bound that its certificate states; and ev
 running it shows the same sets to the bit.
 """
 
+import json
 from dataclasses import dataclass, field, replace
 from math import inf, nan
 from random import Random
@@ -17,7 +18,7 @@ import numpy as np
 import setpoint as sp
 from setpoint.combine import Max, Mean
 from setpoint.errors import InputError, LabelError, SpecError
-from setpoint.losses import FalseNegatives, Miscoverage, MiscoverageCounter, declaration
+from setpoint.losses import FalseNegatives, Keeps, Miscoverage, MiscoverageCounter, declaration
 from setpoint.plan import plan, scalar
 from setpoint.sets import (
     Cumulative,
@@ -141,29 +142,47 @@ class Late:
 
 
 class Sums:
-    """Σ(l − r) of each risk since the segment began, held against what is certified."""
+    """Σ(l − r) of each risk since the segment began, held against what is certified.
 
-    def __init__(self, stream: sp.Stream) -> None:
+    And the same in each group of rows that was named since.
+    """
+
+    def __init__(self, stream: sp.Stream, group: Any = None) -> None:
+        self.group, self.groups = group, dict[Any, Sums]()
         self.risks = stream.controller.risks
         self.levels = [risk.level for risk in self.risks]
         self.sums = [[0.0] for _ in self.levels]
         self.promised: list[list[tuple[float, float]]] = [[] for _ in self.levels]
 
-    def note(self, losses: Any) -> None:
-        """Takes in what `update` returned."""
+    def note(self, losses: Any, names: tuple[Any, ...], stream: sp.Stream) -> None:
+        """Takes in what `update` returned, for a row of some groups."""
         listed = losses if isinstance(losses, tuple) else (losses,)
-        for sums, level, loss in zip(self.sums, self.levels, listed, strict=True):
-            if loss is not None:
-                sums.append(sums[-1] + (loss - level))
+        for place, loss in enumerate(listed):
+            sums, risk = self.sums[place], self.risks[place]
+            if loss is not None and self.group is not None and isinstance(risk.loss, Keeps):
+                sums.append(stream.certificate().groups[self.group][place].excess)  # its own memory
+            elif loss is not None:
+                sums.append(sums[-1] + (loss - risk.level))
+        for name in names:
+            self.groups.setdefault(name, Sums(stream, name)).note(losses, (), stream)
 
-    def asked(self, others: int) -> None:
-        """A set was made while `others` wait: promises for fewer of them are off."""
+    def asked(self, stream: sp.Stream, names: tuple[Any, ...]) -> None:
+        """A set is made: promises for fewer that wait are off."""
+        others = len(_waiting(stream, self.group))
         self.promised = [[p for p in each if others <= p[1]] for each in self.promised]
+        for name in names:
+            self.groups.setdefault(name, Sums(stream, name)).asked(stream, ())
 
     def hold(self, stream: sp.Stream) -> None:
         """Every number that is certified now is true now."""
         certificate = stream.certificate()
-        for place, (risk, sums) in enumerate(zip(certificate.risks, self.sums, strict=True)):
+        self._hold(stream, certificate.risks)
+        for name, held in self.groups.items():
+            if name in certificate.groups:
+                held._hold(stream, certificate.groups[name])
+
+    def _hold(self, stream: sp.Stream, risks: Any) -> None:
+        for place, (risk, sums) in enumerate(zip(risks, self.sums, strict=True)):
             slack = 1e-7 + 1e-9 * len(sums)
             if risk.constant_upper is not None:
                 assert sums[-1] <= risk.constant_upper + slack, "too many"
@@ -188,7 +207,7 @@ class Sums:
 
     def _hold_worst(self, stream: sp.Stream, place: int, risk: Any, slack: float) -> None:
         """What is said to happen if all that waits misses, and what is guaranteed of that."""
-        lams = [receipt.lam for receipt in stream.pending.values()]
+        lams = [receipt.lam for receipt in _waiting(stream, self.group)]
         member = stream.controller.owners[place]
         own = [lam[member] if isinstance(lam, tuple) else lam for lam in lams]
         held, exposed = self.risks[place], sum(lam < inf for lam in own)
@@ -198,6 +217,22 @@ class Sums:
         for most in (risk.bound.since_start, risk.bound.from_now):
             if most is not None:
                 assert risk.worst - risk.first <= most + slack, "if all that waits misses"
+
+
+def _waiting(stream: sp.Stream, group: Any) -> list[Any]:
+    """What waits in a group, or at all."""
+    every = stream.pending.values()
+    return [r for r in every if group is None or group in [name for name, _ in r.groups]]
+
+
+def groups_of(seed: int) -> Any:
+    """The groups of one row after the other: a few that overlap, or None for no groups at all."""
+    rng = Random(f"groups {seed}")
+    names = ["a", "b", 3, ("c", 1)][: rng.choice([1, 2, 4])]
+    grouped = rng.random() < 0.4
+    while True:
+        row = tuple(rng.sample(names, rng.randrange(len(names) + 1)))
+        yield row if grouped else None
 
 
 def play(seed: int, rows: int = 120) -> str:
@@ -213,14 +248,17 @@ def play(seed: int, rows: int = 120) -> str:
     stream = sp.Stream(controller, missing="skip")
     sums, shown, labels, known = Sums(stream), [], [], []
     predictions: list[Any] = []
+    drawn, groups = groups_of(seed), list[Any]()
     open_rows: list[tuple[int, int]] = []
     for row in range(rows):
         predictions.append(adversary.prediction())
-        sums.asked(len(stream.pending))
+        groups.append(next(drawn))
+        sums.asked(stream, groups[-1] or ())
         try:
-            shown.append(stream.predict(predictions[-1], id=row))
+            shown.append(stream.predict(predictions[-1], id=row, groups=groups[-1]))
         except InputError as error:
-            if "two-sided" not in str(error) or not stream.pending:
+            two_sided = "two-sided" in str(error) and stream.pending
+            if not two_sided and str(error) != plan(controller).groups.refused:
                 raise
             return "refused"
         sums.hold(stream)
@@ -234,16 +272,16 @@ def play(seed: int, rows: int = 120) -> str:
                 stream.drop(asked)
                 sums.hold(stream)
                 continue
-            sums.note(stream.update(labels[asked], id=asked))
+            sums.note(stream.update(labels[asked], id=asked), groups[asked] or (), stream)
             known.append((asked, row))
             sums.hold(stream)
         if disturbed and rng.random() < 0.03:
             stream, sums = _disturbed(stream, sums, rng)
             sums.hold(stream)
     if not given_up and not disturbed:
-        _agree(controller, predictions, labels, known, shown)
+        _agree(controller, predictions, labels, known, shown, groups)
         if seed % 20 == 0:
-            _agree_stored(controller, predictions, labels, known, shown)
+            _agree_stored(controller, predictions, labels, known, shown, groups)
     return "kept"
 
 
@@ -277,7 +315,7 @@ def _disturbed(stream: sp.Stream, sums: Sums, rng: Random) -> tuple[sp.Stream, S
 
 
 def _agree(
-    controller: sp.Controller, predictions: Any, labels: Any, known: Any, shown: Any
+    controller: sp.Controller, predictions: Any, labels: Any, known: Any, shown: Any, groups: Any
 ) -> None:
     """A replay of the tape, a fleet of one, and Spark's step, show what the stream showed."""
     if not scalar(controller):
@@ -290,18 +328,25 @@ def _agree(
         answers.setdefault(row, []).append(asked)
     fleet = sp.Fleet(controller, 1, max_pending=len(predictions))
     known_parts = spec_known(controller)
-    work = Work(controller, expire=10**9) if known_parts and not plan(controller).at_once else None
+    grouped = groups[0] is not None
+    work = None
+    if known_parts and not plan(controller).at_once:
+        work = Work(controller, expire=10**9, groups=4 if grouped else 0)
     bucket = None
     for row, prediction in enumerate(predictions):
         reading = controller.reader.read(prediction)[: len(names)]
         recorder.predicted(row, reading)
-        interval = fleet.predict(tuple(np.array([number]) for number in reading), batch=row)
+        own = [groups[row]] if grouped else None
+        given = tuple(np.array([number]) for number in reading)
+        interval = fleet.predict(given, batch=row, groups=own)
         nested = isinstance(shown[row], Levels)
         parts = shown[row].parts if nested else [shown[row]]
         ends = [(part.lower, part.upper) for part in parts]
         assert list(zip(interval.lower.ravel(), interval.upper.ravel(), strict=True)) == ends
         if work is not None:
             batch = dict(zip(names, reading, strict=True)) | {"y": nan}
+            if grouped:
+                batch["groups"] = json.dumps(list(map(str, groups[row])))
             bucket, out = work.step(bucket or work.unpack(None), _batch(row, row, batch))
             assert (out["lower"][0], out["upper"][0]) == ends[-1]
         for asked in answers.get(row, []):
@@ -309,16 +354,21 @@ def _agree(
             losses = fleet.update(np.array([labels[asked]]), batch=asked)
             if work is not None:
                 batch = dict.fromkeys(names, nan) | {"y": labels[asked]}
+                batch |= {"groups": "[]"} if grouped else {}
                 bucket, out = work.step(bucket, _batch(row, asked, batch))
                 assert np.array_equal(out["loss"].ravel(), losses.ravel())
-    trace = sp.replay(controller, recorder.tape())
+    trace = sp.replay(controller, recorder.tape(), groups={"named": groups} if grouped else None)
     parts = [list(each.parts) if isinstance(each, Levels) else [each] for each in shown]
     assert trace.levels.lower.T.tolist() == [[part.lower for part in row] for row in parts]
     assert trace.levels.upper.T.tolist() == [[part.upper for part in row] for row in parts]
     assert trace.state.position == fleet.state(0).position
+    assert trace.state.groups == fleet.state(0).groups
+    if work is not None:
+        held = {str(name): risks for name, risks in trace.state.groups.items()}
+        assert next(iter(bucket.states(controller).values())).groups == held
 
 
-def _batch(time: int, id: int, columns: dict[str, float]) -> dict[str, Any]:
+def _batch(time: int, id: int, columns: dict[str, Any]) -> dict[str, Any]:
     """One row as Spark's step takes it."""
     return {name: [value] for name, value in {"key": 0, "time": time, "id": id, **columns}.items()}
 
@@ -333,7 +383,7 @@ def spec_known(controller: sp.Controller) -> bool:
 
 
 def _agree_stored(
-    controller: sp.Controller, predictions: Any, labels: Any, known: Any, shown: Any
+    controller: sp.Controller, predictions: Any, labels: Any, known: Any, shown: Any, groups: Any
 ) -> None:
     """A store, opened again half-way, shows what the stream showed."""
     if not spec_known(controller):
@@ -348,11 +398,13 @@ def _agree_stored(
                 store.close()
                 store = sp.Store(f"{folder}/a.sqlite", controller)
             stream = store.stream("only")
-            assert stream.predict(prediction, id=row) == shown[row]
+            assert stream.predict(prediction, id=row, groups=groups[row]) == shown[row]
             for asked in answers.get(row, []):
                 try:
                     stream.update(labels[asked], id=asked)
-                except LabelError:  # a store takes no class that a prediction does not name
+                except LabelError as error:  # a store takes the classes of a prediction only
+                    if "must be one of the classes" not in str(error):
+                        raise
                     store.close()
                     return
         store.close()

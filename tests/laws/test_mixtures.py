@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from setpoint import plan as plan_module
+from setpoint import recursion
 from setpoint.controller import Controller
+from setpoint.plan import Plan
 from setpoint.sets import Interval, Multiplied, Widen
 from setpoint.state import State
 from setpoint.steps import Account
@@ -97,6 +100,33 @@ def test_a_book_that_is_kept_wrong_is_found(
 ) -> None:
     monkeypatch.setattr(Account, name, staticmethod(wrong))
     assert found()
+
+
+def test_a_group_that_does_not_hear_of_drops_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Plan.give_up
+
+    def wrong(self: Plan, position: Any, lam: Any, named: Any, groups: Any) -> Any:
+        return right(self, position, lam, (), groups)
+
+    monkeypatch.setattr(Plan, "give_up", wrong)
+    assert found()
+
+
+def test_a_group_that_is_not_asked_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = recursion._widening
+
+    def wrong(split: bool, rest: Any) -> Any:
+        widen = right(split, None if rest is None else rest)
+        return lambda lams, above, below, others: widen(
+            lams, above, below, tuple([min(other, 1e300) for other in others])
+        )
+
+    monkeypatch.setattr(recursion, "_widening", wrong)
+    plan_module._shared.cache_clear()
+    try:
+        assert found()
+    finally:
+        plan_module._shared.cache_clear()
 
 
 @pytest.mark.parametrize("family", [Widen, Multiplied])

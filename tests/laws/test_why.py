@@ -89,22 +89,22 @@ def test_an_adversary_cannot_break_the_budget_of_a_group_or_of_all(
     rows: list[tuple[str, bool, int]], limit: float
 ) -> None:
     """Every row is answered some rows later, by a label that misses whenever one can."""
-    groups = sp.Groups(sp.intervals(0.9, limit=limit))
+    stream = sp.Stream(sp.intervals(0.9, limit=limit))
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0])
     waiting: list[tuple[int, str, float]] = []
     for row, (key, miss, late) in enumerate(rows):
-        shown = groups.predict((-1.0, 1.0), key, id=row)
+        shown = stream.predict((-1.0, 1.0), id=row, groups=(key,))
         inside = 0.0 if shown.contains(0.0) else min(max(0.0, shown.lower), shown.upper)
         waiting.append((row, key, shown.upper + 1.0 if miss and shown.upper < inf else inside))
         while len(waiting) > late:
             id, own, y = waiting.pop(0)
-            sums[own].append(sums[own][-1] + float(groups.update(y, id=id)) - 0.1)
-        certificate = groups.certificate()
+            sums[own].append(sums[own][-1] + float(stream.update(y, id=id)) - 0.1)
+        certificate = stream.certificate()
         for name, ways in sums.items():
-            (claim,) = certificate.groups[name].risks
+            (claim,) = certificate.groups[name]
             assert ways[-1] <= claim.bound.since_start + 1e-9
             assert ways[-1] - min(ways) <= claim.bound.window + 1e-9
             assert claim.bound.since_start <= limit + 4.0 * 3.0 + 4.0 * 0.9 + 1e-9
-        (together,) = certificate.together
+        (together,) = certificate.risks
         assert sum(ways[-1] for ways in sums.values()) <= together.bound.since_start + 1e-9
         assert together.within

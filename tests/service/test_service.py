@@ -88,6 +88,7 @@ def test_a_stream_lives_through_all_of_its_operations(serving: Serving) -> None:
         assert rows[1]["shown"]["upper"] == late["upper"]
         assert [row["id"] for row in client.history("demand", after=0, limit=1)] == ["late"]
         certificate = client.certificate("demand")
+        assert certificate["groups"] == {"count": 0, "nearest": []}
         assert certificate["risks"][0]["judged"] == 2
         assert "Miscoverage" in certificate["text"]
         changed = client.change("demand", level=0.3)
@@ -101,6 +102,25 @@ def test_a_stream_lives_through_all_of_its_operations(serving: Serving) -> None:
         assert (row["predictions"], row["labels"], row["waiting"]) == (3, 0, 0)
         assert row["summary"]["recent"] == 2
         assert [row["name"] for row in client.streams("eman")] == ["demand"]
+
+
+def test_groups_are_named_with_a_prediction(serving: Serving) -> None:
+    with serving.client() as client:
+        client.create("rainy", coverage=0.9)
+        for row in range(30):
+            shown = client.predict("rainy", [10, 14], row, groups=["rain", f"hour={row % 3}"])
+            client.label("rainy", shown["upper"] + 1.0 if shown.get("upper") else 12.0, row)
+        assert client.predict("rainy", [10, 14], 3, ["rain", "hour=0"])["repeated"]
+        with pytest.raises(ServiceError, match="another prediction was made under the id 3"):
+            client.predict("rainy", [10, 14], 3)
+        with pytest.raises(ServiceError, match='groups must be a list of names, such as \\["rain"'):
+            client._send("POST", "/v1/streams/rainy/predict", {"prediction": 1, "groups": "rain"})
+        certificate = client.certificate("rainy")
+        assert certificate["groups"]["count"] == 4
+        (worst, *_) = certificate["groups"]["nearest"]
+        assert (worst["group"], worst["judged"]) == ("rain", 30)
+        assert "rain: at most 10.9 misses above 10 %" in certificate["text"]
+        assert client.history("rainy")[0]["groups"] == ["rain", "hour=0"]
 
 
 def test_a_stream_can_be_made_of_toml(serving: Serving) -> None:

@@ -1,5 +1,6 @@
 """Buckets without Spark: the numbers of live streams and `replay`, whatever the batches are."""
 
+import json
 import zlib
 from collections.abc import Iterator
 from itertools import pairwise
@@ -13,6 +14,7 @@ from setpoint.bulk.layout import layout_of
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.spark import buckets
 from setpoint.spark.buckets import VERSION
+from setpoint.spark.state import key_table
 from setpoint.spark.work import NEVER, STATUSES, Work
 
 pytestmark = pytest.mark.spark
@@ -126,7 +128,7 @@ def test_features_and_seasons_are_those_of_a_replay(period: int | None) -> None:
     work = Work(sp.intervals(period=period, **known))  # type: ignore[arg-type]
     blob, outputs = run(work, columns, 7)
     tape = sp.Tape.from_arrays(
-        {end: columns[end] for end in ("lower", "upper")}, columns["y"], id=columns["key"],
+        {end: columns[end] for end in ("lower", "upper")}, columns["y"], series=columns["key"],
         extras={name: columns[name] for name in ("x", "sky")},
     )  # fmt: skip
     trace = sp.replay(work.controller, tape)
@@ -190,7 +192,8 @@ def live(work: Work, columns: Columns) -> tuple[dict[int, sp.Stream], Columns]:
                 stream._give_up(waits, "expired")
                 dropped.add(waits)
         if asks[row]:
-            shown = stream.predict((columns["lower"][row], columns["upper"][row]), id)
+            groups = json.loads(columns["groups"][row]) if "groups" in columns else None
+            shown = stream.predict((columns["lower"][row], columns["upper"][row]), id, groups)
         elif id in dropped:
             continue
         else:
@@ -221,6 +224,87 @@ def test_late_labels_give_what_live_streams_give_to_the_bit(name: str, every: in
     expired = outputs["status"] == STATUSES.index("expired")
     assert expired.sum() > 10
     assert np.isnan(outputs["lower"][expired]).all()
+
+
+@pytest.mark.parametrize("every", [1, 4, STEPS + 10])
+@pytest.mark.parametrize("name", ["paper", "default"])
+def test_groups_give_what_live_streams_give_to_the_bit(name: str, every: int) -> None:
+    columns, work = grouped(events()), Work(CONTROLLERS[name], expire=6, groups=2)
+    blob, outputs = run(work, columns, every)
+    streams, expected = live(work, columns)
+    for end in ("lower", "upper"):
+        assert same(outputs[end], expected[end]), end
+    bucket = work.unpack(blob)
+    found = bucket.states(work.controller)
+    for key, stream in streams.items():
+        for waits in list(stream.pending):
+            if bucket.clock > _made(columns, waits) + 6:
+                stream._give_up(waits, "expired")
+        assert found[key].groups == stream.state.groups
+        assert plain(work.controller, found[key]) == plain(work.controller, stream.state)
+    table = key_table(work, bucket)
+    whole = table[table["group"].isna()]
+    assert len(whole) == len(bucket.keys) < len(table)
+
+
+def test_groups_of_one_bucket_become_those_of_others() -> None:
+    columns, work = grouped(events()), Work(PAPER, expire=9, groups=2)
+    half = columns["time"] < 30
+    bucket = work.unpack(run(work, taken(columns, half), 7)[0])
+    parts = [work.unpack(None), work.unpack(None)]
+    blocks = [
+        [records[start:end].tobytes() for start, end in pairwise(ends)]
+        for records, ends in bucket.blocks()
+    ]
+    for place, key in enumerate(bucket.keys):
+        part = parts[key % 2].joined(np.array([key]), bucket.clock, *([b[place]] for b in blocks))
+        parts[key % 2] = part
+    whole = work.step(bucket, taken(columns, ~half))[0].states(PAPER)
+    for number, part in enumerate(parts):
+        mine = ~half & (columns["key"] % 2 == number)
+        for key, state in work.step(part, taken(columns, mine))[0].states(PAPER).items():
+            assert state.groups == whole[key].groups
+    state = next(iter(whole.values()))
+    block = work.group_block(state)
+    first = work.unpack(None).blocks()
+    again = work.unpack(None).joined(
+        np.array([1]), 0, [np.array(work.layout.pack(state)).tobytes() + b"\0" * 8], [b""], [b""],
+        [b""], [b""], [block],
+    )  # fmt: skip
+    assert len(list(first)) == 6
+    assert again.states(PAPER)[1].groups == state.groups
+
+
+def test_a_key_that_is_forgotten_takes_its_groups_along() -> None:
+    work = Work(PAPER, idle=5, groups=1)
+    row = {"lower": [0.0], "upper": [1.0], "y": [3.0]}
+    blob, _ = work.step_many(None, {"key": [1], "time": [1], "groups": ['["a"]'], **row})
+    blob, _ = work.step_many(blob, {"key": [2], "time": [2], "groups": ['["b"]'], **row})
+    blob, _ = work.step_many(blob, {"key": [2], "time": [7], "groups": ['["c"]'], **row})
+    bucket = work.unpack(blob)
+    assert bucket.keys.tolist() == [2]
+    assert set(bucket.states(PAPER)[2].groups) == {"b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [('["a", "b"]', "may belong to 1 groups"), (f'["{"x" * 121}"]', "1 to 120 bytes")],
+)
+def test_groups_that_do_not_fit_are_refused(names: str, told: str) -> None:
+    work = Work(PAPER, groups=1)
+    row = {"key": [1], "time": [1], "lower": [0.0], "upper": [1.0], "y": [3.0], "groups": [names]}
+    with pytest.raises(InputError, match=told):
+        work.step_many(None, row)
+
+
+def grouped(columns: Columns) -> Columns:
+    """Rows in none, one or two of a few groups."""
+    rng, names = np.random.default_rng(8), ["rain", "hour=8", "hour=9"]
+    chosen = [
+        json.dumps(rng.choice(names, rng.integers(0, 3), replace=False).tolist())
+        for _ in columns["time"]
+    ]
+    return {**columns, "groups": np.array(chosen, object)}
 
 
 def _made(columns: Columns, id: int) -> int:

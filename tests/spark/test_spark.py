@@ -169,6 +169,50 @@ def test_a_query_goes_on_from_states_and_from_another_number_of_buckets(
     keyed.calibrate_stream(frame, CONTROLLER, COLUMNS, initial={3: stream}, checkpoint=new)
 
 
+def test_a_query_holds_groups_as_replay_does(spark: Any, tmp_path: Path) -> None:
+    columns = table()
+    rng = np.random.default_rng(4)
+    count = len(columns["number"])
+    columns["rain"] = rng.random(count) < 0.2
+    columns["site"] = np.array([["a", "b", None][k] for k in rng.integers(0, 3, count)], object)
+    columns["grade"] = np.where(rng.random(count) < 0.3, np.nan, rng.integers(0, 2, count) * 1.5)
+    by = ["rain", "site", "grade"]
+    write_batches(tmp_path / "in", columns)
+    schema = f"{queries.SCHEMA}, rain boolean, site string, grade double"
+    held = replace(COLUMNS, groups=by)
+    out = keyed.calibrate_stream(
+        source(spark, tmp_path / "in", schema), CONTROLLER, held, buckets=4,
+        checkpoint=str(tmp_path / "checkpoint"),
+    )  # fmt: skip
+    queries.run(out, tmp_path)
+    found = rows_of(spark.read.parquet(str(tmp_path / "out")), "hour", "meter")
+    prediction = {"lower": columns["low"], "upper": columns["high"]}
+    tape = sp.Tape.from_arrays(
+        prediction,
+        columns["use"],
+        series=columns["meter"],
+        extras={name: columns[name] for name in by},
+    )
+    trace = sp.replay(CONTROLLER, tape, groups=by)
+    assert_same(found, trace)
+    _, states = keyed.states(spark, str(tmp_path / "checkpoint"))
+    for key in range(KEYS):
+        assert states[key].groups == trace.states[key].groups
+    assert set(states[0].groups) <= {"rain", "site=a", "site=b", "grade=0", "grade=1.5"}
+    read = keyed.read_state(spark, str(tmp_path / "checkpoint")).toPandas()
+    assert read["group"].isna().sum() == KEYS
+    rain = read[read["group"] == "rain"].set_index("meter")
+    (risk,) = trace.certificate(1).groups["rain"]
+    assert rain.loc[1, "judged"] == risk.judged
+    assert keyed.total(keyed.read_state(spark, str(tmp_path / "checkpoint"))).count() == 1
+    other = replace(held, groups="rain")
+    with pytest.raises(StateError, match="was written for the columns"):
+        keyed.calibrate_stream(
+            source(spark, tmp_path / "in", schema), CONTROLLER, other, buckets=4,
+            checkpoint=str(tmp_path / "checkpoint"),
+        )  # fmt: skip
+
+
 KEY_TYPES = {
     "name": "name",
     "two": ["name", "meter"],

@@ -64,7 +64,7 @@ def loops(layout: Layout, steps: float) -> Loops:
 @lru_cache(maxsize=256)
 def _plain(layout: Layout) -> Loops:
     steps = layout.rules.recursion(_as_it_is)
-    return loops_of(layout, *steps, mark=_as_it_is, jit=_quiet, access=_SLICES, stamp="")
+    return loops_of(layout, steps, mark=_as_it_is, jit=_quiet, access=_SLICES, stamp="")
 
 
 def _as_it_is(function: Any) -> Any:
@@ -128,7 +128,7 @@ def _fast(layout: Layout) -> Loops:
 
     steps = layout.rules.recursion(register_jitable)
     fast = loops_of(
-        layout, *steps, mark=register_jitable, jit=jit,
+        layout, steps, mark=register_jitable, jit=jit,
         access=written_out(register_jitable), stamp=_stamp(),
     )  # fmt: skip
     if known:

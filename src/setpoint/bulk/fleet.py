@@ -17,6 +17,7 @@ from setpoint.bulk import arrays
 from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.arrays import Array, Intervals, fixed
 from setpoint.bulk.compile import SMALL, loops
+from setpoint.bulk.groups import NO_GROUPS, Active, Named, check_risks, in_time, tuples_of
 from setpoint.bulk.layout import COUNTS, EVERY_ROW, OPEN, layout_of, params_of
 from setpoint.bulk.loops import Loops
 from setpoint.bulk.replay import Events, check_bases, check_lams, check_promises, joint, ran
@@ -103,6 +104,7 @@ class Fleet:
         self._everyone = fixed(np.arange(0))
         self._places: dict[Id, int] = {}
         self._vectors = np.empty((0, self._layout.size))
+        self._groups = Named(controller)
         self._annexes = Annexes(0, self._layout.annex)
         self._waiting: dict[Id, Batch] = {}
         self._retired: list[Id] = []
@@ -134,9 +136,12 @@ class Fleet:
         taken = [id for id in new if id in self._places]
         if taken or len(set(new)) < len(new):
             raise InputError(f"every stream needs an id of its own, got {taken or new!r} again")
+        groups: dict[Id, Any] = {}
         annexes = Annexes(len(new), self._layout.annex)
         if isinstance(states, States):
             added, annexes = states.packed(self._controller, new)
+            if states.groups is not None:
+                groups = {id: states[id].groups for id in new}
         elif states is None:
             first = self._layout.pack(self._controller.init())
             added = np.repeat(np.array([first]), len(new), axis=0)
@@ -146,6 +151,7 @@ class Fleet:
             if len(given) != len(new):
                 raise InputError(f"got {len(given)} states for {len(new)} streams")
             added = np.array([self._layout.pack(state) for state in given])
+            groups = {id: state.groups for id, state in zip(new, given, strict=True)}
             for place, state in enumerate(given):
                 annexes.put(place, state.annex)
         added = added.reshape(-1, self._layout.size).copy()
@@ -155,6 +161,7 @@ class Fleet:
         self._annexes = self._annexes.joined(annexes)
         self._places.update((id, place) for place, id in enumerate(new, len(self._ids)))
         self._ids += new
+        self._groups.add(groups)
 
     def _check_thetas(self, vectors: Array) -> None:
         thetas = vectors[:, self._layout.places("theta")]
@@ -171,7 +178,8 @@ class Fleet:
         self._vectors[leaving, _DROPPED] += self._vectors[leaving, OPEN]
         left = self._vectors[leaving]
         self._layout.give_up_all(left)
-        states = States(self._controller, gone, left, self._annexes.taken(leaving))
+        pairs, rows = self._groups.leave(gone)
+        states = States(self._controller, gone, left, self._annexes.taken(leaving), pairs)
         keep = np.ones(len(self), dtype=bool)
         keep[leaving] = False
         new_place = np.cumsum(keep) - 1
@@ -189,6 +197,7 @@ class Fleet:
             there = np.maximum(batch.rows, 0)
             batch.rows = np.where(batch.rows < 0, batch.rows, new_place[there])
             batch.open &= batch.rows >= 0
+            batch.which = rows[batch.which]
         self._sweep_out()
         return states
 
@@ -218,6 +227,7 @@ class Fleet:
         ids: Iterable[Id] | None = None,
         *,
         batch: Id | None = None,
+        groups: Iterable[Iterable[Id] | None] | None = None,
         features: Mapping[str, Any] | None = None,
     ) -> Intervals:
         """The sets of all streams, or of those in `ids`; they wait for labels under `batch`.
@@ -232,6 +242,9 @@ class Fleet:
             Which streams; all of them by default.
         batch
             An id for this call, a generated number by default.
+        groups
+            For each stream the groups that its row belongs to, such as [("rain",), ()], in each of
+            which the risks of the stream are held too. A group begins when it is first named.
         features
             What is known of each stream now, one array for each feature of the controller.
 
@@ -253,17 +266,20 @@ class Fleet:
         given = rows_of(columns)
         self._refuse_prediction(rows, columns, given)
         count, layout = len(rows), self._layout
+        names = None if groups is None else tuples_of(groups, count)
+        which, begun = self._groups.named(self._ids, rows, names)
         sets = layout.rules.members, count
         held = Batch(
             rows, given, np.empty((count, layout.base)), np.empty(sets), np.empty(sets),
             np.empty(sets), np.zeros(count, np.int64), np.zeros((count, len(layout.risks))),
-            np.ones(count, dtype=bool),
+            np.ones(count, dtype=bool), which, np.zeros((which.size, len(layout.risks))),
         )  # fmt: skip
         none = np.empty(count), np.empty((len(layout.risks), count))
         narrow = bool(columns[0].dtype == np.float32)
-        vectors = self._moved(held, np.arange(count), *none, narrow)
+        vectors, touched, moved = self._moved(held, np.arange(count), *none, narrow, begun.risks)
         check_lams(held.lam)
         self._keep(rows, vectors)
+        self._groups.adopt(begun, touched, moved)
         shown = self._shown(held.lower, held.upper, columns[0].dtype)
         if not count:
             return shown
@@ -295,14 +311,24 @@ class Fleet:
         self._steps += steps
         return loops(self._layout, self._steps if self._steps >= SMALL else steps)
 
-    def _moved(self, held: Batch, places: Array, y: Array, losses: Array, narrow: bool) -> Array:
+    def _moved(
+        self, held: Batch, places: Array, y: Array, losses: Array, narrow: bool, risks: Array
+    ) -> tuple[Array, Array, Array]:
         """The states of streams after questions or answers, some at a time: they stay in a cache.
 
-        `places` are those of the batch, or their complements where its labels are taken in.
+        `places` are those of the batch, or their complements where its labels are taken in. And
+        the rows of `risks` that moved, those of the groups of these predictions, with their risks.
         """
         layout, made = self._layout, self._loops(len(places))
         asks = bool(len(places) == 0 or places[0] >= 0)
-        rows = held.rows[places if asks else ~places]
+        asked = places if asks else ~places
+        rows, active = held.rows[asked], NO_GROUPS
+        named = held.which[asked]
+        touched = np.unique(named[named >= 0])
+        moved = risks[touched]
+        if len(touched):
+            which = np.where(held.which >= 0, np.searchsorted(touched, held.which), -1)
+            active = Active.of(self._controller, moved, which)._replace(habits=held.group_habit)
         everyone = self._is_everyone(rows)
         vectors = self._spare if everyone else np.empty((0, 0))
         if vectors.shape != (len(rows), layout.size):
@@ -318,12 +344,14 @@ class Fleet:
                 self._correct(made, states, self._slots(rows[part]), events, held, y, out)
             made.run(
                 self._params, states, streams, bounds, events, out, y, narrow, held.lower,
-                held.upper, held.lam, held.leader, held.habit, unused, losses,
+                held.upper, held.lam, held.leader, held.habit, unused, losses, *active,
             )  # fmt: skip
         if asks and layout.base:
             check_bases(out, lambda place: f"stream {self._name(int(held.rows[place]))!r}")
             held.reading = out
-        return vectors
+        if len(touched):
+            check_risks(self._controller, moved)
+        return vectors, touched, moved
 
     def _slots(self, rows: Array) -> Array:
         """Where the annexes of some streams lie."""
@@ -407,11 +435,14 @@ class Fleet:
         losses = np.full((len(self._layout.risks), len(whole_batch.rows)), np.nan)
         known = np.full(len(whole_batch.rows), np.nan)
         known[places] = labels
-        vectors = self._moved(whole_batch, ~answered, known, losses, False)
+        vectors, touched, moved = self._moved(
+            whole_batch, ~answered, known, losses, False, self._groups.risks
+        )
         lams = whole_batch.lam[:, answered]
         check_promises(self._controller, losses[:, answered], lams, vectors)
         self._teach(whole_batch, answered, known, vectors)
         self._keep(whole_batch.rows[answered], vectors)
+        self._groups.risks[touched] = moved
         whole_batch.open[answered] = False
         if not whole_batch.open.any():
             del self._waiting[name]
@@ -426,6 +457,7 @@ class Fleet:
         delay: Any = 0,
         known: Any = None,
         out: tuple[Array, Array] | None = None,
+        groups: Mapping[str, Any] | None = None,
         features: Mapping[str, Any] | None = None,
     ) -> Intervals:
         """Many steps at once: arrays with one row for each time and one column for each stream.
@@ -447,6 +479,9 @@ class Fleet:
             Two arrays for the ends, which saves making new ones: contiguous, of the shape of `y`
             and the type of the predictions, apart from both. If the call raises, what they hold
             means nothing.
+        groups
+            Columns by name that say which groups rows belong to, as for `sp.replay`, each an array
+            of the shape of `y`.
         features
             As for `predict`, with an axis of time before that of the streams.
         """
@@ -473,12 +508,19 @@ class Fleet:
             part = tuple(column[row] for column in columns)
             self._refuse_prediction(everyone, part, rows_of(part))
             self._refuse_number(everyone, numbers[row])
-        self._run(columns, numbers, lower, upper, schedule)
+        self._run(columns, numbers, lower, upper, schedule, groups)
         return Intervals(lower, upper)
 
-    def _run(self, columns: Any, y: Array, lower: Array, upper: Array, at: Any) -> None:
+    def _run(
+        self, columns: Any, y: Array, lower: Array, upper: Array, at: Any,
+        groups: Mapping[str, Any] | None,
+    ) -> None:  # fmt: skip
         """A time-major tape, some streams at a time, each turned to rows of its own."""
         vectors, annexes = self._vectors.copy(), self._annexes.copy()
+        held, which = None, np.empty((0, 0))
+        if groups is not None:
+            before = {self._places[id]: self._groups.of(id) for id in self._groups.rows}
+            held, which = in_time(self._controller, groups, y.shape, before)
         (steps, streams), end_type = y.shape, lower.dtype
         narrow = bool(end_type == np.float32)
         made, size = self._loops(y.size), max(1, _CELLS // max(len(y), 1))
@@ -490,18 +532,29 @@ class Fleet:
             )
             rows, offsets = rows_of(given), np.arange(count + 1) * steps
             here = Events(np.arange(count), offsets, np.empty(0, np.int64), 1)
-            if at is not None:
-                flat = slice(part.start * steps, part.stop * steps)
-                own = Schedule(at.delays[part], at.order[flat], at.upto[flat], at.slots)
-                here = Events(here.streams, 2 * offsets, own.events(offsets), at.slots)
+            here_rows, active = slice(part.start * steps, part.stop * steps), NO_GROUPS
+            if at is not None or held is not None:
+                own = steady(np.zeros(count, np.int64), offsets)
+                if at is not None:
+                    order, upto = at.order[here_rows], at.upto[here_rows]
+                    own = Schedule(at.delays[part], order, upto, at.slots)
+                here = Events(here.streams, 2 * offsets, own.events(offsets), own.slots)
+            if held is not None:
+                active = Active.of(self._controller, held.risks, which[here_rows])
             states, own_annexes = np.ascontiguousarray(vectors[part]), annexes.part(part)
-            done = ran(self._controller, made, rows, labels, states, own_annexes, here, narrow)
+            done = ran(
+                self._controller, made, rows, labels, states, own_annexes, here, narrow, active
+            )
             annexes.pool = own_annexes.pool
             for end, shown in zip((lower, upper), self._shown(*done[:2], end_type), strict=True):
                 turned = shown.reshape((*shown.shape[:-1], count, steps))
                 end[..., part] = np.swapaxes(turned, -1, -2)
             vectors[part] = states
+        if held is not None:
+            check_risks(self._controller, held.risks)
         self._vectors, self._annexes = vectors, annexes
+        if held is not None:
+            self._groups.take([self._ids[place] for place in held.stream.tolist()], held)
 
     def drop(self, batch: Id | None = None, ids: Iterable[Id] | None = None) -> None:
         """Gives up what still waits in a batch, or what the streams in `ids` await in it."""
@@ -510,6 +563,7 @@ class Fleet:
         gone = places[held.open[places]]
         self._vectors[held.rows[gone], _DROPPED] += 1.0
         self._layout.give_up(self._vectors, held.rows[gone], held.lam[:, gone])
+        self._layout.give_up_in(self._groups.risks, held.which[gone], held.lam[:, gone])
         held.open[gone] = False
         if not held.open.any():
             del self._waiting[name]
@@ -623,7 +677,10 @@ class Fleet:
     def state(self, id: Id) -> State:
         """The state of one stream, as a `Stream` can go on from."""
         rows = self._rows([id])
-        return States(self._controller, [0], self._vectors[rows], self._annexes.taken(rows))[0]
+        annexes = self._annexes.taken(rows)
+        state = States(self._controller, [0], self._vectors[rows], annexes)[0]
+        state.groups = self._groups.of(self._ids[rows[0]])
+        return state
 
     def certificate(self, id: Id) -> Certificate:
         """What is guaranteed of one stream."""
@@ -647,6 +704,7 @@ class Fleet:
                 "annexes": self._annexes.pool[: self._annexes.used[0]],
                 "slots": self._annexes.slots,
                 "retired": self._retired,
+                **self._groups.content(),
                 "serial": self._serial,
                 "waiting": [
                     (name, *(getattr(held, each) for each in Batch.__slots__))
@@ -669,6 +727,7 @@ class Fleet:
                 raise StateError(f"{os.fspath(path)} was written by a setpoint with other rules")
             _state_file.check_columns(fleet._layout.fields, content["vectors"].T, len(fleet))
             fleet._vectors = np.array(content["vectors"], np.float64, order="C")
+            fleet._groups.restore(content["groups"], content["group_risks"], fleet._places)
             fleet._annexes = Annexes.restored(
                 content["annexes"], content["slots"], len(fleet), fleet._layout.annex
             )
@@ -685,8 +744,9 @@ class Fleet:
         """A batch as `predict` leaves it: the same types of arrays run the same machine code."""
         everyone = self._rows(None)
         held.rows = everyone if np.array_equal(held.rows, everyone) else fixed(held.rows)
-        for name in ("reading", "base", "lower", "upper", "lam", "leader", "habit", "open"):
+        for name in Batch.__slots__[1:]:
             setattr(held, name, np.array(getattr(held, name)))  # arrays that can be written to
+        self._groups.check(held.which, held.group_habit)
         return held
 
     def __getstate__(self) -> dict[str, Any]:

@@ -15,11 +15,11 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError
 from setpoint.plan import Rules, plan, scalar, support_of
 from setpoint.recursion import RiskState
-from setpoint.state import COUNTS, State
+from setpoint.state import COUNTS, State, flat, risks_like
 
 __all__ = [
-    "COUNTS", "EVERY_ROW", "HEAD", "OPEN", "Layout", "layout_of", "outward", "params_of",
-    "start_of",
+    "COUNTS", "EVERY_ROW", "HEAD", "OPEN", "Layout", "group_params_of", "layout_of", "outward",
+    "params_of", "start_of",
 ]  # fmt: skip
 
 OPEN = 0
@@ -96,15 +96,34 @@ class Layout(NamedTuple):
         `lams` has a row for each member.
         """
         np.add.at(vectors[:, OPEN], rows, -1.0)
+        self._leave(vectors, rows, lams, 0)
+
+    def give_up_in(self, risks: np.ndarray, which: np.ndarray, lams: np.ndarray) -> None:
+        """The same for the risks of the groups of each prediction, −1 for none."""
+        for rows in which.T:
+            self._leave(risks, rows[rows >= 0], lams[:, rows >= 0], HEAD)
+
+    def _leave(self, vectors: np.ndarray, rows: np.ndarray, lams: np.ndarray, first: int) -> None:
         for at, member in self._booked:
-            np.add.at(vectors[:, at], rows, -1.0)
-            np.add.at(vectors[:, at + 1], rows, np.where(lams[member] == inf, 0.0, -1.0))
+            np.add.at(vectors[:, at - first], rows, -1.0)
+            fewer = np.where(lams[member] == inf, 0.0, -1.0)
+            np.add.at(vectors[:, at - first + 1], rows, fewer)
 
     def give_up_all(self, vectors: np.ndarray) -> None:
         """Notes that nothing that waits will have a label."""
         vectors[:, OPEN] = 0.0
         for at in self.books:
             vectors[:, at : at + 2] = 0.0
+
+    def give_up_all_in(self, risks: np.ndarray) -> None:
+        """The same for the risks of groups."""
+        for at in self.books:
+            risks[:, at - HEAD : at - HEAD + 2] = 0.0
+
+    @property
+    def group_fields(self) -> tuple[str, ...]:
+        """The name of each number of the risks of a group."""
+        return self.fields[HEAD : self.at[0]]
 
     @property
     def size(self) -> int:
@@ -126,7 +145,7 @@ class Layout(NamedTuple):
     def pack(self, state: State, waiting: int = 0) -> list[float]:
         """The numbers of a state."""
         counts = [waiting, *(getattr(state, name) for name in COUNTS), state.fresh]
-        risks = [value for risk in state.position[0] for value in _flat(risk)]
+        risks = flat(state.position[0])
         return [*counts, *risks, *state.stretch, *state.memory, *state.table]
 
     def born(self, vectors: np.ndarray) -> np.ndarray:
@@ -138,28 +157,15 @@ class Layout(NamedTuple):
     ) -> State:
         """The state whose numbers a vector and an annex hold."""
         values = [float(value) for value in vector]
-        at, risks = HEAD, []
-        for loss, step in self.risks:
-            own, at = values[at : at + len(_OWN)], at + len(_OWN)
-            memories = tuple(values[at : at + loss]), tuple(values[at + loss : at + loss + step])
-            risks.append((*own, *memories))
-            at += loss + step
         stretch, memory, table = self.at
-        position = tuple(risks), tuple(values[stretch:memory])
+        like = [(*(0.0,) * 7, (0.0,) * loss, (0.0,) * step) for loss, step in self.risks]
+        position = risks_like(tuple(like), values[HEAD:stretch]), tuple(values[stretch:memory])
         state = State(position, terms, tuple(values[memory:table]), values[table:], annex)
         state.position = position
         for name, value in zip(COUNTS, values[1:], strict=False):
             setattr(state, name, int(value))
         state.fresh = bool(values[HEAD - 1])
         return state
-
-
-def _flat(value: tuple[Any, ...]) -> list[float]:
-    """The numbers of nested tuples in order."""
-    numbers: list[float] = []
-    for inner in value:
-        numbers += _flat(inner) if isinstance(inner, tuple) else [inner]
-    return numbers
 
 
 _layouts: dict[Any, Layout] = {}
@@ -220,11 +226,20 @@ def params_of(controller: Controller) -> tuple[np.ndarray, np.ndarray]:
     made = plan(controller)
     if "params" not in made.packed:
         support = support_of(controller)
-        own = [*_flat(made.numbers), *support, *outward(support)]
+        own = [*flat(made.numbers), *support, *outward(support)]
         stage = () if made.stage is None else made.stage.params
         made.packed["params"] = _fixed(own), _fixed(stage)
     own_row, stage_row = made.packed["params"]
     return own_row, stage_row
+
+
+def group_params_of(controller: Controller) -> np.ndarray:
+    """The numbers of the risks of a controller in a group, as one row."""
+    packed = plan(controller).packed
+    if "group_params" not in packed:
+        packed["group_params"] = _fixed(flat(plan(controller).groups.numbers))
+    row: np.ndarray = packed["group_params"]
+    return row
 
 
 @lru_cache(maxsize=64)

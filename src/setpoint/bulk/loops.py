@@ -8,7 +8,9 @@
 
 The same closures run in plain Python and compiled: `mark` and `jit` are what a compiler wants, or
 nothing, and `Access` is how numbers are reached. Vectors lie one row a stream; arrays are indexed
-one axis at a time, so that lists serve as well.
+one axis at a time, so that lists serve as well. The risks of groups lie one row a group, and each
+row says which of them it belongs to, −1 for none; without groups these arrays are None, and a
+compiler leaves out what is about them.
 """
 
 from collections.abc import Callable
@@ -17,9 +19,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from numpy import float32, float64
 
-from setpoint.bulk.layout import OPEN, Layout
+from setpoint.bulk.layout import HEAD, OPEN, Layout
 from setpoint.metrics.tally import NOTHING, Tally, count, measure, restarted
-from setpoint.recursion import RiskState, show
+from setpoint.recursion import Recursion, RiskState, show
 from setpoint.sets.intervals import around
 from setpoint.state import COUNTS
 
@@ -148,6 +150,26 @@ def _saving(own: Any, loss: Any, step: Any, rest: Any) -> Any:
             rest(row, risks[1:])
 
     return save
+
+
+def _reading_books(link: Any, rest: Any) -> Any:
+    """The memories of steps, read from a vector or put into a row, one risk after the other."""
+
+    def read(z: Any, s: int) -> Any:
+        if rest is None:
+            return (link(z, s),)
+        return (link(z, s),) + rest(z, s)  # noqa: RUF005
+
+    return read
+
+
+def _putting_books(link: Any, rest: Any) -> Any:
+    def put(row: Any, books: Any) -> None:
+        link(row, books[0])
+        if rest is not None:
+            rest(row, books[1:])
+
+    return put
 
 
 class _Rows(NamedTuple):
@@ -291,9 +313,7 @@ def _among(values: Any, wanted: float) -> float:
 
 def loops_of(
     layout: Layout,
-    aim: Any,
-    learn: Any,
-    drop: Any,
+    closures: Recursion,
     *,
     mark: Wrap,
     jit: Wrap,
@@ -301,6 +321,7 @@ def loops_of(
     stamp: str,
 ) -> Loops:
     """The loops of a layout; `stamp` makes compiled code of other rules another code."""
+    aim, learn, drop, glance, opened, judged, leave = closures
     rules, risks, (reader, writer) = layout.rules, len(layout.risks), access
     members, nested, single = rules.members, rules.nested, rules.members == 1
     stretch_at, memory_at, table_at = layout.at
@@ -310,6 +331,10 @@ def loops_of(
     load_risks: Any = None
     save_risks: Any = None
     number_risks: Any = None
+    load_group: Any = None
+    save_group: Any = None
+    read_books: Any = None
+    put_books: Any = None
     put_thetas: Any = None
     note: Any = None
     add_totals: Any = None
@@ -322,6 +347,13 @@ def loops_of(
         read = reader(at, _OWN), reader(*for_loss), reader(*for_step)
         put = writer(at, _OWN), writer(*for_loss), writer(*for_step)
         load_risks, save_risks = mark(_loading(*read, load_risks)), mark(_saving(*put, save_risks))
+        own, books = (at - HEAD, _OWN), (at - HEAD + _OWN + loss, step)
+        read = reader(*own), reader(own[0] + _OWN, loss), reader(*books)
+        put = writer(*own), writer(own[0] + _OWN, loss), writer(*books)
+        load_group, save_group = mark(_loading(*read, load_group)), mark(_saving(*put, save_group))
+        read_books, put_books = (
+            mark(_reading_books(read[2], read_books)), mark(_putting_books(put[2], put_books)),
+        )  # fmt: skip
         read = reader(end, 3), reader(end + 3, judge), reader(end + 3 + judge, step_params)
         number_risks = mark(_loading(*read, number_risks))
         put_thetas = mark(_writing(put_thetas))
@@ -338,7 +370,7 @@ def loops_of(
         _rows(members, mark),
     )
     among = mark(_among)
-    nothing, sound = (nan,) * risks, rules.sound
+    nothing, lowest, sound = (nan,) * risks, (-inf,) * risks, rules.sound
     read_base, read_row = reader(0, family), reader(0, columns)
     read_stretch, put_stretch = (each(stretch_at, stretch_size) for each in (reader, writer))
     read_memory, put_memory = (each(memory_at, memory_size) for each in (reader, writer))
@@ -414,6 +446,48 @@ def loops_of(
         if lower > upper:
             return inf, -inf
         return lower, upper
+
+    @mark
+    def aim_in(
+        numbers: Any, each: Any, position: Any, groups: Any, active: Any, habit: Any, i: int
+    ) -> Any:
+        """As `aim`, for a row of some groups."""
+        wide, first = lowest, i * len(active)
+        for k in range(len(active)):
+            if active[k] >= 0:
+                risks = load_group(groups, active[k])
+                books, own, wide = glance(each, numbers[1], risks, position[1], wide)
+                if booked:
+                    put_books(groups[active[k]], books)
+                    put_habits(habit[first + k], own)
+        position, lam, leader, habits = aim(numbers, position, wide)
+        if booked:
+            for k in range(len(active)):
+                if active[k] >= 0:
+                    put_books(groups[active[k]], opened(read_books(groups, active[k]), lam))
+        return position, lam, leader, habits
+
+    @mark
+    def answer_in(
+        each: Any, groups: Any, active: Any, habit: Any, i: int, base: Any, misses: Any, y: float,
+        lam: Any,
+    ) -> None:  # fmt: skip
+        """A label in the groups of its row."""
+        first = i * len(active)
+        for k in range(len(active)):
+            if active[k] >= 0:
+                own = read_habits(habit, first + k) if booked else nothing
+                risks = load_group(groups, active[k])
+                risks, _ = judged(each, risks, base, evidence(misses), y, lam, own)
+                save_group(groups[active[k]], risks)
+
+    @mark
+    def give_up_in(groups: Any, active: Any, lam: Any) -> None:
+        """What becomes of the groups of a row without a label."""
+        if leave is not None:
+            for k in range(len(active)):
+                if active[k] >= 0:
+                    save_group(groups[active[k]], leave(load_group(groups, active[k]), lam))
 
     @jit
     def correct(
@@ -517,7 +591,7 @@ def loops_of(
     def run(
         params: Any, z: Any, streams: Any, bounds: Any, events: Any, rows: Any, y: Any,
         narrow: bool, lower: Any, upper: Any, lams: Any, leaders: Any, habit: Any, theta: Any,
-        loss: Any,
+        loss: Any, group_params: Any, groups: Any, which: Any, group_habit: Any,
     ) -> None:  # fmt: skip
         """Each stream of `streams` through its events, from `bounds[k]` to `bounds[k + 1]`."""
         stamp  # noqa: B018
@@ -525,6 +599,8 @@ def loops_of(
         thetas, losses = split(theta, 0, len(y)), split(loss, 0, len(y))
         lowers, uppers = split_sets(lower, 0, len(y)), split_sets(upper, 0, len(y))
         shown_lams = split_sets(lams, 0, len(y))
+        if which is not None:
+            in_groups = number_risks(group_params, 0)
         for k in range(len(streams)):
             s = streams[k]
             position, vector = load(z, s), z[s]
@@ -535,7 +611,12 @@ def loops_of(
                 if e >= 0:
                     put_thetas(thetas, i, position[0])
                     others = vector[OPEN]
-                    position, lam, leader, habits = aim(numbers, position)
+                    if which is None:
+                        position, lam, leader, habits = aim(numbers, position)
+                    else:
+                        position, lam, leader, habits = aim_in(
+                            numbers, in_groups, position, groups, which[i], group_habit, i
+                        )
                     low, high = shown(base, lam, support, narrow)
                     put_sets(lowers, i, low)
                     put_sets(uppers, i, high)
@@ -554,6 +635,8 @@ def loops_of(
                     put_values(losses, i, nothing)
                     if drop is not None:
                         position = drop(position, lam)
+                    if which is not None:
+                        give_up_in(groups, which[i], lam)
                     continue
                 misses = missed(get_sets(lowers, i), get_sets(uppers, i), label)
                 habits = read_habits(habit, i) if booked else nothing
@@ -561,6 +644,8 @@ def loops_of(
                     numbers, position, base, evidence(misses), label, lam, leader, habits
                 )
                 put_values(losses, i, values)
+                if which is not None:
+                    answer_in(in_groups, groups, which[i], group_habit, i, base, misses, label, lam)
                 vector[_FULL] += among(each(lam), inf)
                 vector[_EMPTY] += among(each(lam), -inf)
                 vector[_TORN] += 1.0 if leader < 0 else 0.0

@@ -20,6 +20,16 @@ from setpoint._html import table
 from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.arrays import Intervals
 from setpoint.bulk.compile import loops
+from setpoint.bulk.groups import (
+    NO_GROUPS,
+    Active,
+    By,
+    Membership,
+    Pairs,
+    check_risks,
+    columns_by,
+    membership,
+)
 from setpoint.bulk.layout import Layout, layout_of, params_of
 from setpoint.bulk.loops import Loops
 from setpoint.bulk.rows import Ends, steps
@@ -46,6 +56,8 @@ from setpoint.sets.family import Columns as NamedColumns
 from setpoint.sets.family import Members, size_of
 from setpoint.state import State
 from setpoint.tape import Columns, Tape
+from setpoint.tape.columns import several
+from setpoint.tape.schedule import steady
 
 __all__ = [
     "Events", "Ran", "Trace", "based", "check_at_once", "check_bases", "check_lams",
@@ -366,6 +378,7 @@ def replay(
     *,
     delay: int | None = None,
     columns: Columns | None = None,
+    groups: By | None = None,
 ) -> Trace:
     """Runs a controller over a tape and writes everything down.
 
@@ -390,6 +403,12 @@ def replay(
         row is taken in after it.
     columns
         Which column of a data frame is what; by default y, and lower and upper, or point.
+    groups
+        The columns that say which groups rows belong to, in each of which the risks are held too:
+        a name or several, of a data frame, of `Tape.extras`, or "group"; or a mapping from names to
+        one value for each row. A row with 8 in the column hour belongs to the group "hour=8", one
+        with True in the column rain to the group "rain", one with a tuple to the groups that it
+        names, one with nothing there to none.
 
     Examples
     --------
@@ -401,6 +420,13 @@ def replay(
     (array([14.  , 14.45]), array([1., 0.]), 0.4)
     """
     if not isinstance(tape, Tape):
+        columns = Columns() if columns is None else columns
+        if groups is None:
+            groups = columns.groups or None
+        elif columns.groups:
+            raise InputError(f"groups are named twice, {columns.groups} in columns, got {groups!r}")
+        elif not isinstance(groups, Mapping):
+            columns = replace(columns, groups=several(groups))
         tape = Tape.from_frame(tape, columns)
     elif columns is not None:
         raise InputError("columns are named for a data frame, and a tape has its own")
@@ -408,7 +434,10 @@ def replay(
     check_at_once(controller, tape)
     begin = Begin(controller, tape, state)
     run = _scalar if scalar(controller) else _by_rows
-    return run(controller, tape, begin)
+    held = None
+    if groups is not None:
+        held = membership(controller, columns_by(tape, groups), len(tape))
+    return run(controller, tape, begin, held)
 
 
 def check_at_once(controller: Controller, tape: Tape) -> None:
@@ -429,10 +458,12 @@ class Events(NamedTuple):
     slots: int
 
     @classmethod
-    def of(cls, tape: Tape) -> "Events":
-        """The events of a tape."""
+    def of(cls, tape: Tape, *, always: bool = False) -> "Events":
+        """The events of a tape; with `always` there are some if labels come at once too."""
         offsets, schedule = tape.segments.offsets, tape.schedule
         streams = np.arange(len(offsets) - 1)
+        if always and schedule is None:
+            schedule = steady(np.zeros(len(streams), np.int64), offsets)
         if schedule is None:
             return cls(streams, offsets, np.empty(0, np.int64), 1)
         return cls(streams, 2 * offsets, schedule.events(offsets), schedule.slots)
@@ -454,7 +485,7 @@ class Ran(NamedTuple):
 
 def ran(
     controller: Controller, made: Loops, rows: Array, y: Array, vectors: Array, annexes: Annexes,
-    at: Events, narrow: bool,
+    at: Events, narrow: bool, groups: Active = NO_GROUPS,
 ) -> Ran:  # fmt: skip
     """Streams that lie one after the other, through loops: corrected, then controlled."""
     layout, count = layout_of(controller), len(rows)
@@ -466,7 +497,7 @@ def ran(
         leaders, habits = np.empty(count, np.int64), np.zeros((count, risks))
         made.run(
             params, vectors, at.streams, at.bounds, at.events, rows, y, narrow, lower, upper, lam,
-            leaders, habits, theta, losses,
+            leaders, habits, theta, losses, *groups,
         )  # fmt: skip
         inside = (lower <= y) & (y <= upper)
         covered = np.asarray(inside[-1] if layout.rules.nested else inside.all(axis=0))
@@ -508,7 +539,9 @@ def check_bases(bases: Array, name: Callable[[int], str] = "row {}".format) -> N
         )
 
 
-def _scalar(controller: Controller, tape: Tape, begin: Begin) -> Trace:
+def _scalar(
+    controller: Controller, tape: Tape, begin: Begin, held: Membership | None = None
+) -> Trace:
     """A trace by loops over arrays."""
     layout = layout_of(controller)
     columns, rows = scalar_columns(controller, layout, tape)
@@ -516,13 +549,23 @@ def _scalar(controller: Controller, tape: Tape, begin: Begin) -> Trace:
     narrow, (vectors, annexes) = is_narrow(controller, columns), begin.vectors(layout)
     labels = np.ascontiguousarray(tape.by_stream(tape.y), np.float64)
     made = loops(layout, len(tape))
-    done = ran(controller, made, rows, labels, vectors, annexes, Events.of(tape), narrow)
+    pairs, active, before = None, NO_GROUPS, begin.groups
+    if held is not None:
+        held = held._replace(codes=tape.by_stream(held.codes))
+        pairs, which = Pairs.named(controller, held, tape.segments.offsets, before)
+        active = Active.of(controller, pairs.risks, which)
+    elif before:
+        pairs = Pairs(np.empty(0, np.int64), [], np.empty((0, 0)), before)
+    at = Events.of(tape, always=held is not None)
+    done = ran(controller, made, rows, labels, vectors, annexes, at, narrow, active)
+    if active.risks is not None:
+        check_risks(controller, active.risks)
     if narrow:
         with np.errstate(over="ignore"):
             done = done._replace(
                 lower=done.lower.astype(np.float32), upper=done.upper.astype(np.float32)
             )
-    states = States(controller, tape.streams, vectors, annexes)
+    states = States(controller, tape.streams, vectors, annexes, pairs)
     lower, upper, lam, covered, theta, losses = map(tape.by_row, done)
     members = Intervals(lower, upper) if len(lam) > 1 else None
     low, high = joint(layout, lower, upper)
@@ -577,14 +620,16 @@ def check_lams(lam: Array) -> None:
         raise InputError("λ must be a number, got nan")
 
 
-def _by_rows(controller: Controller, tape: Tape, begin: Begin) -> Trace:
+def _by_rows(
+    controller: Controller, tape: Tape, begin: Begin, held: Membership | None = None
+) -> Trace:
     """A trace by steps in plain Python."""
     risks, order = len(controller.risks), tape.segments.order
     lower, upper, lam = array("d"), array("d"), array("d")
     theta, losses, covered = array("d"), array("d"), array("b")
     shown: list[Any] | None = None
     states = list(begin)
-    for step in steps(controller, tape, states):
+    for step in steps(controller, tape, states, held):
         if step is None:
             continue
         ends = step.shown if isinstance(step.shown, Ends) else None

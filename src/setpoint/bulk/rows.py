@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from setpoint.bulk.groups import Membership
 from setpoint.bulk.layout import outward
 from setpoint.bulk.states import columns_of, is_narrow
 from setpoint.controller import Controller
@@ -37,7 +38,9 @@ class Step(NamedTuple):
     losses: Sequence[float]
 
 
-def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterator[Step | None]:
+def steps(
+    controller: Controller, tape: Tape, states: Iterable[State], groups: Membership | None = None
+) -> Iterator[Step | None]:
     """Every row, stream after stream, and None at the end of each stream.
 
     `states` has the state each stream begins in; the steps change it. A row comes once its label
@@ -52,7 +55,7 @@ def steps(controller: Controller, tape: Tape, states: Iterable[State]) -> Iterat
     events = None if schedule is None else schedule.events(offsets)
     rows = _rows(columns, tape.y, order)
     for state, first, last in zip(states, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        run = _Run(controller, state, narrow)
+        run = _Run(controller, state, narrow, groups)
         if events is None:
             for serial in range(last - first):
                 row, prediction, y = next(rows)
@@ -95,7 +98,10 @@ def _reader(read: Any, sound: Any, chances: Any) -> Callable[[int, Any], Any]:
 class _Run:
     """One stream of a tape, asked and answered as a live one is."""
 
-    def __init__(self, controller: Controller, state: State, narrow: bool) -> None:
+    def __init__(
+        self, controller: Controller, state: State, narrow: bool, groups: Membership | None
+    ) -> None:
+        self.groups = groups
         family: Any = controller.sets
         self.plan, self.state, self.risk = plan(controller), state, controller.risks[0]
         self.sets = family if state.sets is None else state.sets
@@ -113,27 +119,35 @@ class _Run:
             state.memory, reading = made.stage.based(state, reading, others)
             given = reading[: made.stage.width]
         theta = [risk[0] for risk in state.position[0]]
-        state.position, lam, leader, habits = made.aim(made.numbers, state.position)
+        named: Any = ()
+        if self.groups is None:
+            state.position, lam, leader, habits = made.aim(made.numbers, state.position)
+        else:
+            names = self.groups.of(row)
+            state.position, lam, leader, habits, named = made.aim_in(
+                state.position, names, state.groups
+            )
         state.peak = max(state.peak, others + 1)
         shown = self.sets.at(given, lam)
         if self.narrowed is not None:
             shown = self.narrowed(shown)
-        return _Held(row, reading, shown, lam, leader, habits, theta, y)
+        return _Held(row, reading, shown, lam, leader, habits, named, theta, y)
 
     def answer(self, held: "_Held") -> Step:
         """A row with its label taken in."""
-        row, reading, shown, lam, leader, habits, theta, y = held
+        row, reading, shown, lam, leader, habits, named, theta, y = held
         widest = max(lam) if self.plan.rules.members > 1 else lam
         if y != y:
             self.state.missing += 1
-            if self.plan.drop is not None:
-                self.state.position = self.plan.drop(self.state.position, lam)
+            self.state.position = self.plan.give_up(
+                self.state.position, lam, named, self.state.groups
+            )
             return Step(row, widest, theta, shown, False, self.nothing)
         try:
             label = self.label(y)
         except LabelError as error:
             raise LabelError(f"row {row}: {error}") from None
-        values = self.plan.take_in(self.state, reading, shown, label, lam, leader, habits)
+        values = self.plan.take_in(self.state, reading, shown, label, lam, leader, habits, named)
         return Step(row, widest, theta, shown, self._in_order(shown, label, values[0]), values)
 
     def _in_order(self, shown: Any, label: Any, loss: float) -> bool:
@@ -153,6 +167,7 @@ class _Held(NamedTuple):
     lam: Any
     leader: int
     habits: tuple[float, ...]
+    named: tuple[Any, ...]
     theta: Sequence[float]
     y: float
 

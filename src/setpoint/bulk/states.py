@@ -8,14 +8,15 @@ import numpy as np
 
 from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.compile import loops
+from setpoint.bulk.groups import Pairs
 from setpoint.bulk.layout import Layout, layout_of
-from setpoint.controller import Controller, matching
+from setpoint.controller import Controller, given_up, matching
 from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.plan import support_of
 from setpoint.predictions import Row
 from setpoint.sets import Interval
 from setpoint.sets.family import Arranges, Columns, Scalar, Shows, whole_of
-from setpoint.state import State
+from setpoint.state import Id, State
 from setpoint.tape import Tape
 from setpoint.tape.columns import Column
 
@@ -55,18 +56,23 @@ class States(Mapping[Hashable, State]):
         streams: Sequence[Hashable],
         vectors: Array,
         annexes: Annexes | None = None,
+        groups: Pairs | None = None,
     ) -> None:
         self.controller, self.vectors, self.terms = controller, vectors, controller.terms
         self.annexes = Annexes(len(vectors), 0) if annexes is None else annexes
+        self.groups = groups
         self.places = {stream: place for place, stream in enumerate(streams)}
         self._unpacked: dict[Hashable, State] = {}
 
     def __getitem__(self, stream: Hashable) -> State:
         if stream not in self._unpacked:
             place = self.places[stream]
-            self._unpacked[stream] = layout_of(self.controller).unpack(
+            state = layout_of(self.controller).unpack(
                 self.vectors[place], self.terms, self.annexes.of(place)
             )
+            if self.groups is not None:
+                state.groups = self.groups.of(self.controller, place)
+            self._unpacked[stream] = state
         return self._unpacked[stream]
 
     def __iter__(self) -> Iterator[Hashable]:
@@ -93,6 +99,8 @@ class States(Mapping[Hashable, State]):
 
         A certificate does not ask what a correction learnt: one is enough for all that are alike.
         """
+        if self.groups is not None:
+            return np.arange(len(self)), np.arange(len(self))
         asked = np.ascontiguousarray(self.vectors[:, : layout_of(self.controller).at[1]])
         keys = asked.view(f"V{asked.shape[1] * asked.itemsize}").ravel()
         _, first, which = np.unique(keys, return_index=True, return_inverse=True)
@@ -137,6 +145,19 @@ class Begin:
         """A state for each stream that nobody else holds, made when it is asked for."""
         states: Mapping[Hashable, State] = self.by_stream if self.ended is None else self.ended
         return (states.get(stream, self.common).copy() for stream in self.streams)
+
+    @property
+    def groups(self) -> dict[int, Mapping[Id, Any]]:
+        """The groups that streams begin with, by their places; those without any are left out."""
+        if self.ended is not None and self.ended.groups is None:
+            return {}
+        if self.ended is None and not self.by_stream and not self.common.groups:
+            return {}
+        return {
+            place: {name: given_up(self.controller, risks) for name, risks in state.groups.items()}
+            for place, state in enumerate(self)
+            if state.groups
+        }
 
     def vectors(self, layout: Layout) -> tuple[Array, Annexes]:
         """The numbers of all states, one row for each stream, and their annexes."""

@@ -14,7 +14,6 @@ from setpoint.bulk.replay import Trace
 from setpoint.bulk.states import States
 from setpoint.controller import Controller
 from setpoint.errors import InputError, SetpointError, StateError
-from setpoint.groups import Groups
 from setpoint.guarantee import Certificate
 from setpoint.plan import scalar
 from setpoint.store import Store
@@ -24,7 +23,7 @@ __all__ = ["Inspected", "hand_over", "inspect", "save", "streams"]
 
 KIND = "streams"
 """What the file of several streams says it is, where they are no fleet."""
-_KINDS = ("stream", "streams", "groups", "fleet", "store")
+_KINDS = ("stream", "streams", "fleet", "store")
 _MOST = 20
 
 
@@ -70,7 +69,7 @@ class Inspected:
     Parameters
     ----------
     kind
-        "stream", "streams", "groups", "fleet" or "store".
+        "stream", "streams", "fleet" or "store".
     controller
         What is held, and how.
     certificates
@@ -136,7 +135,7 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
     Parameters
     ----------
     path
-        What `Stream.save`, `Groups.save` or `Fleet.save` wrote, the file of a `Store`, or a folder
+        What `Stream.save` or `Fleet.save` wrote, the file of a `Store`, or a folder
         that one of them is in, or that `run` or `calibrate` wrote.
 
     Examples
@@ -159,10 +158,6 @@ def inspect(path: str | os.PathLike[str]) -> Inspected:
     if kind == "stream":
         stream = Stream.load(where)
         return Inspected(kind, stream.controller, {None: stream.certificate()})
-    if kind == "groups":
-        groups = Groups.load(where)
-        together = groups.certificate()
-        return Inspected(kind, groups.controller, dict(together.groups), str(together))
     if kind == "fleet":
         fleet = Fleet.load(where)
         return Inspected(kind, fleet.controller, {id: fleet.certificate(id) for id in fleet.ids})
@@ -211,9 +206,7 @@ def _named_state(path: str | os.PathLike[str]) -> Path:
     """The state that a path names: the file, or that in a folder."""
     where = Path(path)
     if not where.exists():
-        raise StateError(
-            f"{where} does not exist: name a saved stream, groups or fleet, or a store"
-        )
+        raise StateError(f"{where} does not exist: name a saved stream or fleet, or a store")
     if not where.is_dir():
         return where
     for name in ("state.zip", "streams.sqlite"):
@@ -221,7 +214,7 @@ def _named_state(path: str | os.PathLike[str]) -> Path:
             return where / name
     raise StateError(
         f"{where} holds no streams.sqlite, and no state.zip as a job leaves: name a saved stream, "
-        "groups or fleet, a store, or a folder of these"
+        "or fleet, a store, or a folder of these"
     )
 
 
@@ -231,7 +224,7 @@ def _kind_of(path: Path) -> str:
         return _state_file.kind(path)
     except StateError as error:
         raise StateError(
-            f"{error}; name what Stream.save, Groups.save or Fleet.save wrote, or a store"
+            f"{error}; name what Stream.save or Fleet.save wrote, or a store"
         ) from error
 
 

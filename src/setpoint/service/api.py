@@ -19,10 +19,14 @@ Outcome = Any
 
 
 class Prediction(Struct, forbid_unknown_fields=True):
-    """A prediction to show a set for: [lower, upper], or probabilities; it waits under its id."""
+    """A prediction to show a set for: [lower, upper], or probabilities; it waits under its id.
+
+    The risks are held in each of the groups that it names, too.
+    """
 
     prediction: Forecast
     id: Id | None = None
+    groups: list[Id] | None = None
     features: dict[str, Any] | None = None
 
 
@@ -45,6 +49,7 @@ class Event(Struct, forbid_unknown_fields=True, omit_defaults=True):
     stream: Id | None = None
     id: Id | None = None
     prediction: Forecast | UnsetType = UNSET
+    groups: list[Id] | None = None
     features: dict[str, Any] | None = None
     y: Outcome | UnsetType = UNSET
     drop: bool = False
@@ -163,6 +168,7 @@ class Past(Struct):
     number: int
     id: Id
     prediction: Forecast
+    groups: list[Any]
     shown: dict[str, Any]
     lam: Any
     y: Outcome
@@ -191,6 +197,7 @@ class Certificate(Struct):
 
     text: str
     risks: list[dict[str, Any]]
+    groups: dict[str, Any]
     full: int
     empty: int
     missing: int

@@ -218,7 +218,8 @@ class Service:
         if type(value) is Unread:
             raise refusal(400, value.reason)
         needs = () if verb == "drop" else (verb,)
-        known = ("id", *needs, *(("features",) if verb == "prediction" else ()))
+        beside = ("groups", "features") if verb == "prediction" else ()
+        known = ("id", *needs, *beside)
         if type(value) is not dict or not value.keys() <= set(known):
             raise refusal(422, f"the body must be an object with {', '.join(known)}")
         if verb == "drop":

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from setpoint.bulk.annexes import Annexes
+from setpoint.bulk.groups import Pairs
 from setpoint.bulk.states import States
 from setpoint.controller import Controller
 from setpoint.errors import StateError
 
 __all__ = [
-    "UPGRADES", "VERSION", "Bucket", "Ids", "Receipts", "header_of", "joined", "matches", "pack",
-    "taken", "unpack",
+    "NAME", "UPGRADES", "VERSION", "Bucket", "Grouped", "Ids", "Receipts", "header_of", "joined",
+    "matches", "pack", "record", "taken", "unpack",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -38,7 +39,8 @@ _MAGIC = b"sp"
 class Receipts(NamedTuple):
     """What waits in a bucket, as arrays: whose it is, its id and time, and what was shown.
 
-    Ends and λ have a column for each member.
+    Ends and λ have a column for each member. `which` has the groups of its row, counted among those
+    of its key, −1 for none, and `group_habit` the habits in each.
     """
 
     place: Array
@@ -51,6 +53,16 @@ class Receipts(NamedTuple):
     habit: Array
     reading: Array
     base: Array
+    which: Array
+    group_habit: Array
+
+
+class Grouped(NamedTuple):
+    """The groups of keys, key after key: their names as bytes, and their risks."""
+
+    place: Array
+    name: Array
+    risks: Array
 
 
 class Ids(NamedTuple):
@@ -62,7 +74,9 @@ class Ids(NamedTuple):
     y: Array
 
 
-Table = TypeVar("Table", bound=Receipts | Ids)
+Table = TypeVar("Table", bound=Receipts | Ids | Grouped)
+NAME = 120
+"""How many bytes the name of a group may have."""
 
 
 def taken(table: Table, which: Array) -> Table:
@@ -76,7 +90,7 @@ def joined(table: Table, other: Table) -> Table:
     return type(table)(*(np.concatenate(pair) for pair in pairs))
 
 
-def _record(table: Receipts | Ids) -> np.dtype[Any]:
+def record(table: Receipts | Ids | Grouped) -> np.dtype[Any]:
     """One row of a table, but for whose it is."""
     columns = list(table._asdict().items())[1:]
     return np.dtype([(name, array.dtype, array.shape[1:]) for name, array in columns])
@@ -104,6 +118,8 @@ class Bucket:
         Labels without a prediction.
     closed
         Ids that may come again and are to change nothing; `y` is 1 where no label came in time.
+    groups
+        The groups that rows of the keys have named.
     """
 
     keys: Array
@@ -114,29 +130,45 @@ class Bucket:
     waiting: Receipts
     early: Ids
     closed: Ids
+    groups: Grouped
 
     @classmethod
     def empty(
-        cls, size: int, members: int, risks: int, family: int, base: int, annex: int
+        cls,
+        size: int,
+        members: int,
+        risks: int,
+        family: int,
+        base: int,
+        annex: int,
+        groups: int,
+        own: int,
     ) -> "Bucket":
         """A bucket without keys; the arguments are how wide its rows are."""
         numbers, floats, ends = np.empty(0, np.int64), np.empty(0), np.empty((0, members))
         habits, reading, bases = (np.empty((0, width)) for width in (risks, family, base))
         waiting = Receipts(
-            numbers, numbers, numbers, ends, ends, ends, numbers, habits, reading, bases
-        )
+            numbers, numbers, numbers, ends, ends, ends, numbers, habits, reading, bases,
+            np.empty((0, groups), np.int64), np.empty((0, groups, risks)),
+        )  # fmt: skip
         ids = Ids(numbers, numbers, numbers, floats)
+        grouped = Grouped(numbers, np.empty(0, f"S{NAME}"), np.empty((0, own)))
         least = int(np.iinfo(np.int64).min)
         annexes = Annexes(0, annex)
-        return cls(numbers, np.empty((0, size)), annexes, numbers, least, waiting, ids, ids)
+        return cls(
+            numbers, np.empty((0, size)), annexes, numbers, least, waiting, ids, ids, grouped
+        )
 
     def states(self, controller: Controller) -> States:
         """The states of all keys, each made when it is asked for."""
-        return States(controller, self.keys.tolist(), self.vectors, self.annexes)
+        place, names, risks = self.groups
+        pairs = Pairs(place, [name.decode() for name in names.tolist()], risks, {})
+        groups = pairs if len(place) else None
+        return States(controller, self.keys.tolist(), self.vectors, self.annexes, groups)
 
     @property
     def _tables(self) -> tuple[Any, ...]:
-        return self.waiting, self.early, self.closed
+        return self.waiting, self.early, self.closed, self.groups
 
     def blocks(self) -> Iterator[tuple[Array, Array]]:
         """States, annexes, what waits, is early and is closed: by key, and where each key's end."""
@@ -149,7 +181,7 @@ class Bucket:
         yield pool.reshape(-1), np.append(0, np.cumsum(pool.shape[1] * has))
         for table in self._tables:
             rows = taken(table, np.argsort(table.place, kind="stable"))
-            records = np.empty(len(rows.place), _record(table))
+            records = np.empty(len(rows.place), record(table))
             for name in records.dtype.names or ():
                 records[name] = getattr(rows, name)
             yield records, np.append(0, np.cumsum(np.bincount(rows.place, minlength=count)))
@@ -166,7 +198,7 @@ class Bucket:
             added.put(row, np.frombuffer(block, np.float64).tolist())
         both: list[Any] = []
         for table, blocks in zip(self._tables, tables, strict=True):
-            records = np.frombuffer(b"".join(blocks), _record(table))
+            records = np.frombuffer(b"".join(blocks), record(table))
             counts = [len(block) // records.dtype.itemsize for block in blocks]
             place = np.repeat(len(self.keys) + np.arange(len(keys)), counts)
             columns = (records[name] for name in records.dtype.names or ())
@@ -192,7 +224,7 @@ class Bucket:
 
         return Bucket(
             self.keys[keep], self.vectors[keep], self.annexes.taken(np.flatnonzero(keep)),
-            self.last[keep], self.clock, moved(self.waiting), moved(self.early), moved(self.closed),
+            self.last[keep], self.clock, *map(moved, self._tables),
         )  # fmt: skip
 
 
@@ -207,9 +239,9 @@ def pack(bucket: Bucket, header: Mapping[str, Any]) -> bytes:
     if bucket.annexes.used[0]:
         parts |= {"slots": bucket.annexes.slots}
         parts |= {"annexes": bucket.annexes.pool[: bucket.annexes.used[0]]}
-    for name in ("waiting", "early", "closed"):
+    for name in ("waiting", "early", "closed", "groups"):
         table = getattr(bucket, name)
-        if len(table.id):
+        if len(table.place):
             parts |= {f"{name}.{part}": array for part, array in table._asdict().items()}
     arrays = [(name, array.dtype.str, array.shape) for name, array in parts.items()]
     whole = {**header, "clock": bucket.clock, "arrays": arrays}
@@ -271,7 +303,7 @@ def unpack(blob: bytes, empty: Bucket) -> tuple[Bucket, dict[str, Any]]:
 
     def table(name: str, absent: Any) -> Any:
         parts = (arrays[f"{name}.{part}"] for part in absent._fields)
-        return type(absent)(*parts) if f"{name}.id" in arrays else absent
+        return type(absent)(*parts) if f"{name}.place" in arrays else absent
 
     try:
         keys = arrays["keys"] if "keys" in arrays else _texts(arrays["words"], arrays["lengths"])
@@ -283,7 +315,7 @@ def unpack(blob: bytes, empty: Bucket) -> tuple[Bucket, dict[str, Any]]:
         bucket = Bucket(
             keys, _unfolded(arrays, len(keys)), annexes, arrays["last"], header["clock"],
             table("waiting", empty.waiting), table("early", empty.early),
-            table("closed", empty.closed),
+            table("closed", empty.closed), table("groups", empty.groups),
         )  # fmt: skip
     except (ValueError, KeyError) as error:
         raise StateError(f"the state of a bucket is damaged: {error}") from error

@@ -33,9 +33,9 @@ _NUMBERS = (*_WHOLE, "float", "double", "decimal")
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 _NAMES = ("lower", "upper", "lam", "loss", "covered", "made", "status")
 KEY_TABLE = (
-    "risk int, level double, theta double, judged bigint, mean double, account double, "
-    "most double, certificate string, pending bigint, missing bigint, expired bigint, "
-    "full bigint, empty bigint, last bigint"
+    "group string, risk int, level double, theta double, judged bigint, mean double, "
+    "account double, most double, certificate string, pending bigint, missing bigint, "
+    "expired bigint, full bigint, empty bigint, last bigint"
 )
 """The columns of `read_state` behind those of the key."""
 _NTZ = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
@@ -59,6 +59,7 @@ class Rows:
     prediction: Kinds
     risks: int
     levels: tuple[str, ...] = ()
+    groups: Kinds = ()
 
     @classmethod
     def of(cls, df: Frame, controller: Controller, columns: Columns) -> "Rows":
@@ -82,7 +83,10 @@ class Rows:
             raise InputError(
                 f"series, time, id and target must be different columns, got {(*names, y)}"
             )
-        for name in (*names, y, *given.values()):
+        by = columns.groups
+        if len(set(by)) < len(by):
+            raise InputError(f"groups must be different columns, got {by}")
+        for name in (*names, y, *given.values(), *by):
             if name not in types:
                 raise InputError(f"there is no column {name!r}; there are {', '.join(types)}")
         of_keys = [column.split()[0] for column in KEY_TABLE.split(", ")]
@@ -94,6 +98,7 @@ class Rows:
         _check_types(types, (time,), (*_TIMES, *_WHOLE), "timestamps, dates or whole numbers")
         simple = (*_NUMBERS, *_TIMES, "string", "boolean", "binary", "char", "varchar")
         _check_types(types, [name for name in names if name != time], simple, "plain values")
+        _check_types(types, by, simple, "plain values")
         return cls(
             tuple((name, types[name]) for name in keys),
             (time, types[time]),
@@ -102,6 +107,7 @@ class Rows:
             tuple((name, given[name]) for name in form),
             len(controller.risks),
             levels_of(controller),
+            tuple((name, types[name]) for name in by),
         )
 
     def check_labels(self, labels: Frame) -> None:
@@ -119,8 +125,9 @@ class Rows:
 
     @property
     def text(self) -> str:
-        """What the state depends on: the types of keys, times and ids."""
-        return json.dumps({"key": self.key, "time": self.time, "id": self.id and self.id[1]})
+        """What the state depends on: the types of keys, times and ids, and the groups."""
+        about = {"key": self.key, "time": self.time, "id": self.id and self.id[1]}
+        return json.dumps(about | ({"groups": self.groups} if self.groups else {}))
 
     @property
     def is_whole(self) -> bool:
@@ -131,7 +138,8 @@ class Rows:
     def texts(self) -> tuple[str, ...]:
         """What goes to Python as text; ids beside the whole numbers that stand for them."""
         id = self.id is not None and not _is_whole((self.id,))
-        return (*(() if self.is_whole else ("key",)), *(("id_text",) if id else ()))
+        groups = ("groups",) if self.groups else ()
+        return (*(() if self.is_whole else ("key",)), *(("id_text",) if id else ()), *groups)
 
     @property
     def record(self) -> np.dtype[Any]:
@@ -182,6 +190,8 @@ class Rows:
             texts = "id_text" in self.texts
             columns += [(fn.xxhash64(id) if texts else id.cast("bigint")).alias("id")]
             columns += [_coded((self.id,)).alias("id_text")] if texts else []
+        if self.groups:
+            columns.append((fn.lit("[]") if labels else _group_list(self.groups)).alias("groups"))
         for place, (_, name) in enumerate(self.prediction):
             value = fn.lit(None) if labels else fn.col(f"`{name}`")
             columns.append(value.cast("double").alias(f"p{place}"))
@@ -295,7 +305,8 @@ class Rows:
     def columns(self, events: Mapping[str, Array]) -> dict[str, Array]:
         """Events by the names that `Work.step_many` has for their columns."""
         named = {name: events[f"p{place}"] for place, (name, _) in enumerate(self.prediction)}
-        names = ("key", "time", "y") if self.id is None else ("key", "time", "y", "id")
+        names = ["key", "time", "y", *([] if self.id is None else ["id"])]
+        names += ["groups"] if self.groups else []
         return named | {name: events[name] for name in names}
 
     def answer(self, events: Mapping[str, Array], outputs: Mapping[str, Any]) -> Any:
@@ -389,6 +400,26 @@ def _coded(columns: Kinds) -> Any:
     texts = [(value if code is None else code(value)).cast("string") for value, code in pairs]
     known = reduce(and_, [value.isNotNull() for value in values])
     return fn.when(known, fn.to_json(fn.array(*texts)))
+
+
+def _group_list(columns: Kinds) -> Any:
+    """The groups that columns name, as a list in JSON: as `sp.replay` names them."""
+    from pyspark.sql import functions as fn
+
+    names = []
+    for name, kind in columns:
+        value, text = fn.col(f"`{name}`"), fn.col(f"`{name}`").cast("string")
+        if kind == "boolean":
+            names.append(fn.when(value, fn.lit(name)))
+            continue
+        if kind in ("float", "double"):
+            whole = fn.abs(value) < fn.lit(2.0**53)
+            whole &= value == fn.floor(value)
+            text = fn.when(whole, value.cast("bigint").cast("string")).otherwise(text)
+            text = fn.when(~fn.isnan(value), text)
+        text = fn.when(text != "", text)
+        names.append(fn.concat(fn.lit(f"{name}="), text))
+    return fn.to_json(fn.array_compact(fn.array(*names)))
 
 
 def _decoded(name: str, columns: Kinds) -> list[Any]:

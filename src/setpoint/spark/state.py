@@ -26,6 +26,7 @@ _DROPPED = 1 + COUNTS.index("dropped")
 def read_state(spark: Any, checkpoint: str) -> Frame:
     """The state of every key in the checkpoint of a query, one row for each key and risk.
 
+    And one for each of its groups and risk, where `group` is the name of the group, else null.
     `account` is the sum of (loss − level), `most` what is guaranteed of it, `certificate` whether
     the guarantee holds, `pending` how many labels are awaited, `last` the time of the last
     prediction.
@@ -59,7 +60,8 @@ def _work(spark: Any, checkpoint: str) -> tuple[Work, Rows]:
     controller = spec.from_toml(header["controller"])
     key = tuple((name, kind) for name, kind in about["key"])
     rows = Rows(key, tuple(about["time"]), "y", None, (), len(controller.risks))
-    return Work(controller, header["buckets"], about=header["about"]), rows
+    groups = len(about.get("groups", ()))
+    return Work(controller, header["buckets"], about=header["about"], groups=groups), rows
 
 
 def key_schema(rows: Rows) -> str:
@@ -85,11 +87,11 @@ def key_table(work: Work, bucket: Bucket) -> Any:
     listed = []
     for place, (key, state) in enumerate(bucket.states(work.controller).items()):
         certificate = certify(work.controller, state, waiting=waiting[place])
-        for number, risk in enumerate(certificate.risks):
-            account = state.risks[number].total - risk.level * risk.judged
-            most = risk.constant_upper
+        every = [(None, certificate.risks), *certificate.groups.items()]
+        for group, number, risk in [(g, n, r) for g, risks in every for n, r in enumerate(risks)]:
+            account, most = risk.excess, risk.constant_upper
             listed.append((
-                key, number, risk.level, risk.theta, risk.judged, risk.mean, account,
+                key, group, number, risk.level, risk.theta, risk.judged, risk.mean, account,
                 np.nan if most is None else most, str(risk.status), waiting[place], state.missing,
                 state.expired, state.full, state.empty, int(bucket.last[place]),
             ))  # fmt: skip
@@ -102,7 +104,8 @@ def total(table: Frame) -> Frame:
     from pyspark.sql import functions as fn
 
     said = fn.map_from_entries(fn.collect_list(fn.struct("certificate", "keys")))
-    each = table.groupBy("risk", "level", "certificate").agg(
+    whole = table.where(fn.col("group").isNull())
+    each = whole.groupBy("risk", "level", "certificate").agg(
         fn.count("*").alias("keys"), fn.sum("judged").alias("judged"),
         fn.sum("account").alias("account"), fn.max("account").alias("largest"),
         fn.sum("most").alias("most"), fn.sum("pending").alias("pending"),
@@ -143,6 +146,8 @@ def states(
         pending += int(waiting.sum())
         bucket.vectors[:, _DROPPED] += waiting
         work.layout.give_up_all(bucket.vectors)
+        bucket.groups = bucket.groups._replace(risks=bucket.groups.risks.copy())
+        work.layout.give_up_all_in(bucket.groups.risks)
         keyed.update(bucket.states(work.controller))
     if pending and not drop:
         raise StateError(

@@ -33,7 +33,7 @@ SETTINGS = {
 }
 """What a session needs before a query starts: RocksDB, and checkpoints of what changed."""
 
-_BLOCKS = ("state", "annex", "waiting", "early", "closed")
+_BLOCKS = ("state", "annex", "waiting", "early", "closed", "groups")
 
 
 def calibrate_stream(
@@ -96,8 +96,9 @@ def calibrate_stream(
     if columns.id is None and late == "accept":
         raise InputError("late='accept' needs id: without it a row that comes again counts twice")
     work = Work(
-        controller, buckets, late, rows.span(expire, "expire"), rows.span(idle, "idle"), rows.text
-    )
+        controller, buckets, late, rows.span(expire, "expire"), rows.span(idle, "idle"), rows.text,
+        len(rows.groups),
+    )  # fmt: skip
     spark = df.sparkSession
     header = first_header(spark, checkpoint)
     if header is not None:
@@ -181,7 +182,7 @@ def _initial(spark: Any, rows: Rows, work: Work, initial: Any) -> Frame:
         if header is None:
             raise StateError(f"there is no state in {initial}: no batch has ended yet")
         check_header({**header, "buckets": work.buckets}, work.header)
-        source = Work(work.controller, header["buckets"], about=work.about)
+        source = Work(work.controller, header["buckets"], about=work.about, groups=work.groups)
 
         def keys(batches: Iterable[Any]) -> Iterator[Any]:
             import pyarrow as pa
@@ -210,7 +211,7 @@ def _initial(spark: Any, rows: Rows, work: Work, initial: Any) -> Frame:
         block = numbers.tobytes() + NEVER.to_bytes(8, "little", signed=True)
         parts = key if isinstance(key, tuple) else (key,)
         annex = np.array(fitted.annex, "<f8").tobytes()
-        listed.append((*parts, NEVER, block, annex, b"", b"", b""))
+        listed.append((*parts, NEVER, block, annex, b"", b"", b"", work.group_block(fitted)))
     names = "".join(f"`{name}` {kind}, " for name, kind in rows.key)
     frame = spark.createDataFrame(listed, names + schema)
     return frame.select(rows.code().alias("key"), "clock", *_BLOCKS)

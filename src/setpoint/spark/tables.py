@@ -1,5 +1,6 @@
 """Tables of many keys: backtests, usefulness, and controllers tuned on a sample of keys."""
 
+import json
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -48,7 +49,8 @@ def backtest(
 
     rows, known = _rows_of_table(df, controller, columns), columns.known
     rows, events = (rows, rows.events(df)) if known is None else _by_known(df, rows, known)
-    work = Work(controller, buckets, "refuse", None if known is None else _FOREVER)
+    expire = None if known is None else _FOREVER
+    work = Work(controller, buckets, "refuse", expire, groups=len(rows.groups))
 
     def run(frame: Any) -> Any:
         events = rows.unpacked(frame)
@@ -151,7 +153,10 @@ def verdict(table: Frame) -> Usefulness:
 def sample(
     df: Frame, controller: Controller, columns: Columns, *, keys: int = 200, seed: int = 0
 ) -> Tape:
-    """All rows of some keys of a table as a tape; the same seed takes the same keys."""
+    """All rows of some keys of a table as a tape; the same seed takes the same keys.
+
+    Where columns name groups, they are in the tape: `sp.replay(…, groups="groups")`.
+    """
     from pyspark.sql import functions as fn
 
     rows = _rows_of_table(df, controller, columns)
@@ -164,7 +169,15 @@ def sample(
     return Tape.from_arrays(
         prediction, arrays["y"], series=arrays["key"], time=arrays["time"],
         known=None if columns.known is None else frame["known"].to_numpy(),
+        extras={"groups": _tuples(frame["groups"])} if rows.groups else None,
     )  # fmt: skip
+
+
+def _tuples(texts: Any) -> Any:
+    """Lists in JSON as tuples, one for each row."""
+    cells = np.empty(len(texts), object)
+    cells[:] = [tuple(json.loads(text)) for text in texts]
+    return cells
 
 
 def tune(

@@ -1,5 +1,6 @@
 """A batch of predictions and labels, taken through the streams of a bucket in the order of time."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,14 +12,29 @@ from setpoint import spec
 from setpoint._check import choice, whole
 from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.compile import loops
+from setpoint.bulk.groups import NO_GROUPS, Active, check_risks
 from setpoint.bulk.layout import COUNTS, EVERY_ROW, Layout, layout_of, params_of
 from setpoint.bulk.replay import check_bases, check_promises, joint, levels_of
 from setpoint.bulk.states import first_unsound, refusal, rows_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.plan import TWO_SIDED, plan
+from setpoint.receipts import checked_groups
 from setpoint.sets.family import Arranges, Codes
-from setpoint.spark.buckets import Bucket, Ids, Receipts, joined, matches, pack, taken, unpack
+from setpoint.spark.buckets import (
+    NAME,
+    Bucket,
+    Grouped,
+    Ids,
+    Receipts,
+    joined,
+    matches,
+    pack,
+    record,
+    taken,
+    unpack,
+)
+from setpoint.state import State, flat
 
 __all__ = ["NEVER", "STATUSES", "Work", "check_header", "form_of"]
 
@@ -57,6 +73,8 @@ class Work:
         A key without a prediction for longer than this is forgotten.
     about
         What keys and times are, kept in each bucket; another is refused.
+    groups
+        How many groups a row may belong to.
 
     Examples
     --------
@@ -77,6 +95,7 @@ class Work:
     expire: int | None = None
     idle: int | None = None
     about: str = ""
+    groups: int = 0
 
     def __post_init__(self) -> None:
         whole(self.buckets, "buckets", 1)
@@ -84,7 +103,9 @@ class Work:
         for name in ("expire", "idle"):
             if getattr(self, name) is not None:
                 whole(getattr(self, name), name, 1)
-        plan(self.controller)  # says what is missing
+        made = plan(self.controller)  # says what is missing
+        if self.groups:
+            made.groups.check()
         layout_of(self.controller)
 
     @property
@@ -112,13 +133,25 @@ class Work:
     def unpack(self, blob: bytes | None) -> Bucket:
         """The bucket in some bytes, if it is of this work; None is an empty one."""
         layout = self.layout
-        widths = layout.rules.members, len(layout.risks), layout.family, layout.base, layout.annex
+        widths = (
+            layout.rules.members, len(layout.risks), layout.family, layout.base, layout.annex,
+            self.groups, len(layout.group_fields),
+        )  # fmt: skip
         empty = Bucket.empty(layout.size, *widths)
         if blob is None:
             return empty
         bucket, header = unpack(blob, empty)
         check_header(header, self.header)
         return bucket
+
+    def group_block(self, state: State) -> bytes:
+        """The groups of a state as `Bucket.joined` takes them."""
+        empty = self.unpack(None).groups
+        records = np.zeros(len(state.groups), record(empty))
+        for place, (name, risks) in enumerate(state.groups.items()):
+            (coded,) = _coded_names((name,), 1)
+            records[place] = coded, flat(risks)
+        return records.tobytes()
 
     # A batch
 
@@ -135,7 +168,8 @@ class Work:
             `key`, `time` (whole numbers), the columns of the prediction, `y`, and `id` where
             labels may come apart: a row without prediction is then a label, one without y waits
             for it, and one without either says that no label will come. Without ids, key and time
-            say which row is meant, and a row without y has no label.
+            say which row is meant, and a row without y has no label. `groups`, where there are any,
+            has the names of the groups of each row as a list in JSON.
         """
         bucket, outputs = self.step(self.unpack(blob), columns)
         return self.pack(bucket), outputs
@@ -186,7 +220,7 @@ class _Batch:
         known = reader.features if isinstance(reader, Codes) else ()
         if form != reader.columns or known:
             self.columns = reader.arranged(form, read)
-        self.given = columns.get("id")
+        self.given, self.named = columns.get("id"), columns.get("groups")
         count = len(self.time)
         ids = np.zeros(count) if self.given is None else np.asarray(self.given)
         self.id: Array = ids.astype(np.int64)
@@ -266,7 +300,10 @@ class _Batch:
         self.status = np.full(count, _SHOWN, np.int8)
         order = np.lexsort((self.id, self.time, self.place))
         if self._doubled(order):  # a batch that runs again must choose the same row
-            order = np.lexsort((*self.columns, self.y, self.id, self.time, self.place))
+            told = (*self.columns, self.y, self.id, self.time, self.place)
+            if self.named is not None:
+                told = np.unique(np.asarray(self.named), return_inverse=True)[1], *told
+            order = np.lexsort(told)
         asking = order[self.asks[order]]
         self._refuse(asking)
         asking = asking[self.status[asking] == _SHOWN]
@@ -426,10 +463,17 @@ class _Batch:
         else:
             self.reading[asked] = rows[asked]
         losses = np.full((risks, count), np.nan)
+        self._name_groups()
+        active = NO_GROUPS
+        if self.which.size:
+            active = Active.of(work.controller, self.groups.risks, self._rows_of_groups())
+            active = active._replace(habits=self.group_habit.reshape(-1, risks))
         run.run(
             params, vectors, streams, bounds, events, self.reading, y, False, self.lower,
             self.upper, self.lam, self.leader, self.habit, np.empty((risks, count)), losses,
+            *active,
         )  # fmt: skip
+        check_risks(work.controller, self.groups.risks)
         self.vectors = vectors
         if len(self.dropped):  # given up is not the same as missing
             gone = np.bincount(self.owner[self.dropped], minlength=len(self.keys))
@@ -437,6 +481,49 @@ class _Batch:
             vectors[:, _GIVEN_UP] += gone
         check_promises(work.controller, losses, self.lam, vectors)
         self.losses = losses[:, self.slots]
+
+    def _name_groups(self) -> None:
+        """The groups of what waits and of what is asked; new ones begin behind their key's."""
+        held, waiting, known = len(self.bucket.waiting.id), self.bucket.waiting, self.bucket.groups
+        new, width, risks = len(self.owner) - held, self.work.groups, len(self.layout.risks)
+        self.which = np.vstack([waiting.which, np.full((new, width), -1)])
+        self.group_habit = np.concatenate([waiting.group_habit, np.zeros((new, width, risks))])
+        self.groups = known._replace(risks=known.risks.copy())
+        if self.named is None or not width:
+            return
+        ordinal: dict[tuple[int, bytes], int] = {}
+        counts: dict[int, int] = {}
+        for pair in zip(known.place.tolist(), known.name.tolist(), strict=True):
+            ordinal[pair] = counts.get(pair[0], 0)
+            counts[pair[0]] = ordinal[pair] + 1
+        read: dict[Any, list[bytes]] = {}
+        begun: list[tuple[int, bytes]] = []
+        asked = zip(self.slots[self.asked].tolist(), self.rows[self.asked].tolist(), strict=True)
+        for slot, row in asked:
+            text, owner = self.named[row], int(self.owner[slot])
+            if text not in read:
+                read[text] = _group_names(text, width)
+            for k, name in enumerate(read[text]):
+                pair = owner, name
+                if pair not in ordinal:
+                    ordinal[pair] = counts.get(owner, 0)
+                    counts[owner] = ordinal[pair] + 1
+                    begun.append(pair)
+                self.which[slot, k] = ordinal[pair]
+        if begun:
+            first = np.array([flat(plan(self.work.controller).groups.begun)])
+            more = Grouped(
+                np.array([place for place, _ in begun], np.int64),
+                np.array([name for _, name in begun], known.name.dtype),
+                np.repeat(first, len(begun), axis=0),
+            )
+            every = joined(self.groups, more)
+            self.groups = taken(every, np.argsort(every.place, kind="stable"))
+
+    def _rows_of_groups(self) -> Array:
+        """The rows of the groups of each slot, −1 for none."""
+        first = np.searchsorted(self.groups.place, self.owner)
+        return np.where(self.which >= 0, first[:, None] + self.which, -1)
 
     # What is left
 
@@ -452,14 +539,16 @@ class _Batch:
             given_up[self.dropped] = 1.0
             np.add.at(self.vectors[:, _GIVEN_UP], self.owner[gone], 1.0)
             self.layout.give_up(self.vectors, self.owner[gone], self.lam[:, gone])
+            rows = self._rows_of_groups()[gone]
+            self.layout.give_up_in(self.groups.risks, rows, self.lam[:, gone])
             waits &= ~gone
         receipts = Receipts(
             self.owner, self.slot_id, self.made, self.lower.T, self.upper.T, self.lam.T,
-            self.leader, self.habit, self.reading, self.base,
+            self.leader, self.habit, self.reading, self.base, self.which, self.group_habit,
         )  # fmt: skip
         bucket = replace(
             old, keys=self.keys, vectors=self.vectors, annexes=self.annexes, last=self.last,
-            clock=self.clock, waiting=taken(receipts, waits),
+            clock=self.clock, waiting=taken(receipts, waits), groups=self.groups,
         )  # fmt: skip
         if self.given is not None and work.expire is not None:
             early = np.flatnonzero(self.status == _EARLY)
@@ -506,6 +595,23 @@ class _Batch:
         made = self.time.copy()
         made[seen] = self.made[self.slot[seen]]
         return {**outputs, "y": y, "loss": losses, "made": made, "status": self.status}
+
+
+def _group_names(text: Any, most: int) -> list[bytes]:
+    """The names of groups in a list in JSON, as bytes."""
+    return _coded_names(checked_groups(json.loads(text)), most)
+
+
+def _coded_names(names: tuple[Any, ...], most: int) -> list[bytes]:
+    if len(names) > most:
+        raise InputError(f"a row may belong to {most} groups here, got {names}")
+    coded = [str(name).encode() for name in names]
+    for name in coded:
+        if len(name) > NAME or not name or name.endswith(b"\0"):
+            raise InputError(
+                f"the name of a group may have 1 to {NAME} bytes, got {name.decode()!r}"
+            )
+    return coded
 
 
 def form_of(controller: Controller, names: Iterable[str]) -> tuple[str, ...]:

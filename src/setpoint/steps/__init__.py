@@ -15,7 +15,7 @@ compare with: most of them guarantee nothing.
 """
 
 from setpoint.steps.account import Account, Book
-from setpoint.steps.claims import Accounts, Claim, Premise, Scored, Step, Within
+from setpoint.steps.claims import Accounts, Claim, Grouped, Premise, Scored, Step, Within
 from setpoint.steps.control import PI, ErrorQuantified
 from setpoint.steps.experts import Mixture
 from setpoint.steps.paper import Fixed, fixed
@@ -31,6 +31,7 @@ __all__ = [
     "Decaying",
     "ErrorQuantified",
     "Fixed",
+    "Grouped",
     "Mixture",
     "Premise",
     "ScaleFree",

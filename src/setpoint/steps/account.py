@@ -55,7 +55,7 @@ class Book(NamedTuple):
 
 def ask(params: Memory, theta: float, book: Memory) -> tuple[Memory, float, float]:
     """The book when a set is asked for, how hard S presses for a larger set, and the habit."""
-    limit, share, gain, ease, ahead, wall, _, two_sided, rise, pace = params
+    limit, share, gain, ease, ahead, wall, _, two_sided, dead, rise, pace = params
     waiting, exposed, settled, recent, mean, bound, debt, last, most, widest = book
     last = gain / (1.0 + last / ease)
     mean += _RATE * (waiting - mean)
@@ -80,6 +80,7 @@ def ask(params: Memory, theta: float, book: Memory) -> tuple[Memory, float, floa
     part = part * part if wall > 4.0 else part
     left = 1.0 - part
     press = gain * (pressing + ahead * habit * recent) / (left if left > 0.0 else 1.0)
+    press -= dead * gain
     press = inf if (pressing >= room) | (press > _MOST * params[2]) else press
     press = -inf if (two_sided > 0.0) & (pressing <= -room) else press
     most = needed if needed > most else most
@@ -118,14 +119,14 @@ def begun(params: Memory, theta: float, book: Memory) -> Memory:
     kept = params[0] + params[1] * usual
     if (theta - debt >= kept) & (params[7] == 0.0):
         debt = theta - 0.75 * kept
-    bound = max(theta + params[8] * exposed, debt + _needed(params, usual))
+    bound = max(theta + params[9] * exposed, debt + _needed(params, usual))
     widest = widest if waiting > 0.0 else 0.0
     return waiting, exposed, 0.0, recent, mean, bound, debt, habit, bound, widest
 
 
 def _needed(params: Memory, habit: float) -> float:
     """B: what is guaranteed of a habit."""
-    return params[0] + params[1] * habit + (habit + 1.0) * params[8]
+    return params[0] + params[1] * habit + (habit + 1.0) * params[9]
 
 
 def account(
@@ -174,6 +175,9 @@ class Account:
     two_sided
         Whether the empty set is shown from S = −K on. Then nothing is forgotten, and `floor` is
         infinite; labels must come before the next prediction.
+    dead
+        In a group λ is lowered by this many gains, so that many groups together hardly widen a set
+        until one of them has lost something. It costs nothing in the bound.
 
     Examples
     --------
@@ -195,6 +199,7 @@ class Account:
     wall: int = 8
     floor: float | None = None
     two_sided: bool = False
+    dead: float = 2.0
 
     rule = staticmethod(account)
     ask = staticmethod(ask)
@@ -206,7 +211,7 @@ class Account:
 
     def __post_init__(self) -> None:
         make_positive(self, "limit", "gain", "ease")
-        for name in ("share", "ahead"):
+        for name in ("share", "ahead", "dead"):
             value = finite(getattr(self, name), f"Account.{name}")
             if value < 0.0:
                 raise InputError(f"Account.{name} must be at least 0, got {value}")
@@ -224,7 +229,12 @@ class Account:
     def params(self) -> Memory:
         floor = inf if self.two_sided else self.limit if self.floor is None else self.floor
         options = self.limit, self.share, self.gain, self.ease, self.ahead
-        return (*options, float(self.wall), floor, 1.0 if self.two_sided else 0.0)
+        return (*options, float(self.wall), floor, 1.0 if self.two_sided else 0.0, 0.0)
+
+    @property
+    def group_params(self) -> Memory:
+        """The numbers of the account of a group."""
+        return (*self.params[:-1], self.dead)
 
     def init(self) -> Memory:
         """Nothing waits."""

@@ -8,7 +8,7 @@ from setpoint._check import positive
 from setpoint.parts import Capability
 
 __all__ = [
-    "Accounts", "Claim", "Memory", "Premise", "Scored", "Step", "Within",
+    "Accounts", "Claim", "Grouped", "Memory", "Premise", "Scored", "Step", "Within",
     "bound", "make_positive", "nothing", "swallowed",
 ]  # fmt: skip
 
@@ -174,6 +174,14 @@ class Accounts(Step, Protocol, metaclass=Capability):
     def limit(self) -> float: ...
     @property
     def two_sided(self) -> bool: ...
+
+
+@runtime_checkable
+class Grouped(Protocol, metaclass=Capability):
+    """A step rule with numbers of its own in the groups that a row belongs to."""
+
+    @property
+    def group_params(self) -> Memory: ...
 
 
 @runtime_checkable

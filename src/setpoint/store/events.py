@@ -19,6 +19,7 @@ __all__ = [
     "checked",
     "described",
     "flag",
+    "groups_of",
     "id_from",
     "id_of",
     "id_text",
@@ -30,11 +31,13 @@ __all__ = [
 ]
 
 _VERBS = ("prediction", "y", "drop", "certificate")
-_KEYS = ("stream", "id", *_VERBS, "features")
+_BESIDE = ("groups", "features")
+_KEYS = ("stream", "id", *_VERBS, *_BESIDE)
 _FLAGS = ("drop", "certificate")
 _ALLOWED = frozenset(_KEYS)
 _PLAIN = frozenset((float, int))
 _LONGEST, _MOST_BITS, _MOST_TEXT, _SMALL = 200, 3000, 2500, 1 << 63
+_MOST_GROUPS = 1000
 
 
 class Unread(NamedTuple):
@@ -61,8 +64,8 @@ def checked(event: Any, stream: str = "") -> tuple[str, Id | None]:
                 raise InputError(f"{key} must be true or false, got {quoted(event[key])}")
     if not ("prediction" in event or "y" in event or event.get("drop") or event.get("certificate")):
         raise InputError(f"an event needs one of {', '.join(_VERBS)}, got {quoted(event)}")
-    if "features" in event and "prediction" not in event:
-        raise InputError(f"features need a prediction, got {quoted(event)}")
+    if "prediction" not in event and not event.keys().isdisjoint(_BESIDE):
+        raise InputError(f"groups and features go with a prediction, got {quoted(event)}")
     name, id = event.get("stream"), event.get("id")
     return stream if name is None else name_of(name), None if id is None else id_of(id)
 
@@ -87,6 +90,17 @@ def id_of(value: Any) -> Id:
     if len(id_text(id)) > _MOST_TEXT:  # PostgreSQL has no room for more in an index
         raise InputError(f"an id may have {_MOST_TEXT:,} characters as JSON, got {quoted(value)}")
     return id
+
+
+def groups_of(value: Any) -> tuple[Id, ...] | None:
+    """The groups that a row belongs to: a list of ids; None if it names none."""
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple):
+        raise InputError(f'groups must be a list of names, such as ["rain"], got {quoted(value)}')
+    if len(value) > _MOST_GROUPS:
+        raise InputError(f"a row may belong to {_MOST_GROUPS:,} groups, got {len(value):,}")
+    return tuple(map(id_of, value))
 
 
 def _id(value: Any, what: str) -> int | str:

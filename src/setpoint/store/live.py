@@ -25,6 +25,7 @@ from setpoint.store.events import (
     Contains,
     described,
     flag,
+    groups_of,
     id_from,
     id_text,
     label_of,
@@ -100,12 +101,14 @@ class Live:
             content["risks"] = list(map(_memories, content["risks"]))
             content["counts"] = _memories(content["counts"])
             content["counts"]["terms"] = self.stream.controller.terms
-            content.setdefault("annex", None)  # what was written before there was one
-            for array in ("table", "annex", "window"):
+            # What was written before there were an annex and groups has none.
+            content = {"annex": None, "groups": [], "group_risks": None, **content}
+            for array in ("table", "annex", "window", "group_risks"):
                 if isinstance(content[array], str):
                     content[array] = from_text(content[array])
                 elif content[array] is not None:
                     content[array] = self._array(array, content[array], saved.parts)
+            content["groups"] = [tuple(g) if isinstance(g, list) else g for g in content["groups"]]
             content["watch"] = self._watch(content["watch"])
             self.stream.restore(content)
             overview = loads(saved.overview)
@@ -182,23 +185,25 @@ class Live:
         self.stored: dict[Id, Row] = {}
         self.changed: dict[Id, Row] = {}
         self.alarms, self.hits = [], list[bool]()
-        self.steps: list[tuple[Callable[..., Any], Id | None, Any]] = []
+        self.steps: list[tuple[Any, ...]] = []  # a method, and what it was called with
 
     # What an event does: the id, what is to be answered, and whether it was so before.
 
-    def predict(self, id: Id | None, prediction: Any) -> tuple[Id, Any, bool]:
+    def predict(
+        self, id: Id | None, prediction: Any, groups: tuple[Id, ...] | None = None
+    ) -> tuple[Id, Any, bool]:
         """Shows a set; a prediction that is known is answered as before."""
         if id is not None and (row := self.row(id)) is not None:
-            before, _, shown, *_ = from_text(row.receipt)
-            if before != prediction:
+            before, _, shown, _, _, _, named = Receipt(*from_text(row.receipt))
+            if before != prediction or {name for name, _ in named} != set(groups or ()):
                 raise InputError(
                     f"another prediction was made under the id {row.id}: use an id once"
                 )
             return id, shown, True
         full = len(self.waiting) >= self.settings["max_pending"]
-        receipt = self.stream.issue(prediction, id)
+        receipt = self.stream.issue(prediction, id, groups)
         name, shown = receipt.id, receipt.shown
-        self.steps.append((Live.predict, id, prediction))
+        self.steps.append((Live.predict, id, prediction, groups))
         self.dirty = True
         if full:
             self._end(next(iter(self.waiting)), "expired")
@@ -254,7 +259,8 @@ class Live:
             prediction = event["prediction"]
             if event.get("features") is not None:
                 prediction = named(prediction, event["features"])
-            id, shown, repeated = self.predict(id, plain(prediction, "a prediction"))
+            groups = groups_of(event.get("groups"))
+            id, shown, repeated = self.predict(id, plain(prediction, "a prediction"), groups)
             answer = {"id": id, **described(shown)}
         if "y" in event:
             id, (loss, covered), repeated = self.update(id, label_of(event["y"]))
@@ -436,10 +442,11 @@ def _quick() -> Any:
 
 def _text(prediction: Any, receipt: Receipt) -> str:
     """A prediction and its receipt as `to_text` gives them; plain intervals take a short way."""
-    _, reading, shown, lam, leader, habits = receipt
+    _, reading, shown, lam, leader, habits, groups = receipt
     quick = _quick()
     if (
         quick is not None
+        and not groups
         and type(shown) is Interval
         and type(lam) is float
         and type(reading) is tuple
@@ -451,7 +458,7 @@ def _text(prediction: Any, receipt: Receipt) -> str:
         try:
             if isfinite(sum(prediction, sum(reading, lower + upper + lam + sum(habits)))):
                 ends = {"$interval": (lower, upper)}
-                rest = lam, leader, {"$tuple": habits}
+                rest = lam, leader, {"$tuple": habits}, {"$tuple": ()}
                 value = {"$tuple": (prediction, {"$tuple": reading}, ends, *rest)}
                 return quick(value).decode()  # type: ignore[no-any-return]
         except OverflowError:  # a long number

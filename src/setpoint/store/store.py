@@ -18,7 +18,7 @@ from setpoint._files import whole as whole_file
 from setpoint._state_file import from_text
 from setpoint.controller import Controller
 from setpoint.errors import InputError, SetpointError, StateError, TakenOver, WriteError
-from setpoint.receipts import Id
+from setpoint.receipts import Id, Receipt
 from setpoint.state import State
 from setpoint.store import copies
 from setpoint.store.database import Database, Notice, Row
@@ -52,10 +52,10 @@ _MOST_LIVE = 10_000  # streams in memory
 class Store:
     """Many streams in one database, each event counted once whatever crashes.
 
-    An event is a dict: `{"id": …, "prediction": …}` asks for a set, `{"id": …, "y": …}` brings a
-    label, both together do one after the other; `{"id": …, "drop": true}` gives a prediction up
-    and `{"certificate": true}` asks what is guaranteed. `stream` names the stream, "" if it is
-    left out.
+    An event is a dict: `{"id": …, "prediction": …}` asks for a set, in the `groups` of its row if
+    it names some, `{"id": …, "y": …}` brings a label, both together do one after the other;
+    `{"id": …, "drop": true}` gives a prediction up and `{"certificate": true}` asks what is
+    guaranteed. `stream` names the stream, "" if it is left out.
 
     Ids make events safe to repeat, as one must after a crash for those that were not answered: an
     event that was taken in before changes nothing and is answered as the first time, with
@@ -231,8 +231,8 @@ class Store:
         """
         before = self._loaded(live.name) or self._new(live.name, live.stream.controller)
         before.stored, before.time = live.stored, live.time
-        for step, id, value in live.steps[:steps]:
-            step(before, id, value)
+        for step, *arguments in live.steps[:steps]:
+            step(before, *arguments)
         before.undone = True
         self._live[live.name] = self._batch[live.name] = before
 
@@ -267,7 +267,7 @@ class Store:
                         f"the stream {quoted(name)} has a state: one is given to a new stream only"
                     )
                 past = Stream(live.stream.controller, state=state).content()
-                names = ("risks", "counts", "table", "annex", "window")
+                names = ("risks", "counts", "table", "annex", "window", "groups", "group_risks")
                 parts = {part: past[part] for part in names}
                 live.stream.restore({**live.stream.content(), **parts})
             if controller is not None and spec.from_toml(live.first) != controller:
@@ -309,10 +309,11 @@ class Store:
             with self._used():
                 rows = self._database.history(name, after, int(min(left, 1000)))
             for row in rows:
-                prediction, _, shown, lam, *_ = from_text(row.receipt)
+                prediction, _, shown, lam, _, _, groups = Receipt(*from_text(row.receipt))
                 yield {
                     "number": row.number, "id": id_from(row.id), "prediction": prediction,
-                    "shown": described(shown), "lam": lam, "y": row.y and loads(row.y),
+                    "groups": [name for name, _ in groups], "shown": described(shown), "lam": lam,
+                    "y": row.y and loads(row.y),
                     "loss": row.loss and loads(row.loss), "covered": flag(row.covered),
                     "ended": row.ended, "made": row.made, "closed": row.closed,
                 }  # fmt: skip

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from setpoint.guarantee import Certificate
-from setpoint.receipts import Id
+from setpoint.receipts import Id, checked_groups
 from setpoint.sets.family import named
-from setpoint.store.events import id_of, label_of, plain
+from setpoint.store.events import groups_of, id_of, label_of, plain
 from setpoint.store.live import Live
 
 if TYPE_CHECKING:
@@ -31,13 +31,22 @@ class StoredStream:
             yield live
 
     def predict(
-        self, prediction: Any, id: Id | None = None, *, features: Mapping[str, Any] | None = None
+        self,
+        prediction: Any,
+        id: Id | None = None,
+        groups: Iterable[Id] | None = None,
+        *,
+        features: Mapping[str, Any] | None = None,
     ) -> Any:
-        """The set for a prediction; it waits for its label under `id`, or a generated number."""
+        """The set for a prediction; it waits for its label under `id`, or a generated number.
+
+        `groups` and `features` are those of `Stream.predict`.
+        """
         if features is not None:
             prediction = named(prediction, features)
+        names = None if groups is None else groups_of(checked_groups(groups))
         with self._live(id) as live:
-            return live.predict(id, plain(prediction, "a prediction"))[1]
+            return live.predict(id, plain(prediction, "a prediction"), names)[1]
 
     def update(self, y: Any, id: Id | None = None) -> Any:
         """Takes in a label and returns its loss: a tuple if there are several risks."""

@@ -442,6 +442,10 @@ class Columns:
         Which prediction a row is about, in a stream of Spark.
     phase
         The place of each row in time, in steps of time, where rows of a season can be missing.
+    groups
+        Columns that say which groups a row belongs to, in each of which the risks are held too: 8
+        in the column hour is the group "hour=8", true in the column rain the group "rain", and
+        nothing there none. A tape has them among its extras.
     features
         Columns of numbers that are known of a row when it is forecast, such as the hour; empty
         where one is missing. Intervals that adjust themselves learn how errors depend on them.
@@ -464,11 +468,12 @@ class Columns:
     period: int | str | None = None
     id: str | None = None
     phase: str | None = None
+    groups: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("probabilities", "prediction", "features", "extras"):
+        for name in ("probabilities", "prediction", "groups", "features", "extras"):
             object.__setattr__(self, name, several(getattr(self, name)))
         if self.series is not None and not isinstance(self.series, str):
             object.__setattr__(self, "series", tuple(self.series))
@@ -562,7 +567,7 @@ class Columns:
 
     def kinds(self) -> dict[str, str]:
         """The columns that a tape needs, each with what text is taken for."""
-        kinds = dict.fromkeys(self.extras, "any")
+        kinds = dict.fromkeys((*self.extras, *self.groups), "any")
         for key, name in self.keys().items():
             kinds |= dict.fromkeys(several(name), _KINDS.get(key, "any"))
         kinds[self.target] = "number"
@@ -579,7 +584,7 @@ class Columns:
             "y": columns[self.target],
             **({"delay": self.delay} if isinstance(self.delay, int) else {}),
             **keys,
-            "extras": {name: columns[name] for name in self.extras},
+            "extras": {name: columns[name] for name in (*self.extras, *self.groups)},
         }
 
     def plain(self) -> dict[str, Any]:
