@@ -42,7 +42,7 @@ def test_commands_have_the_words_of_the_table_and_no_others() -> None:
 
 def test_columns_and_jobs_have_the_words_of_the_commands() -> None:
     columns = {field.name for field in fields(sp.Columns)}
-    assert columns <= WORDS | {"prediction", "phase", "extras"}
+    assert columns <= WORDS | {"prediction", "phase", "groups", "extras"}
     for name in ("run", "calibrate", "tune"):
         python = set(inspect.signature(getattr(jobs, name)).parameters) | columns
         options = {option.replace("-", "_") for option in commands()[name]}
