@@ -47,6 +47,7 @@ class Active(NamedTuple):
 
 
 NO_GROUPS = Active(None, None, None, None)
+"""What loops take where no row belongs to a group."""
 
 
 class Membership(NamedTuple):
