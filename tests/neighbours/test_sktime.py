@@ -179,7 +179,7 @@ def test_forecasts_wait_for_their_features(strategy: str) -> None:
         told = by_row.predict_interval(X=X[115:118])
         pd.testing.assert_frame_equal(told[:1], shown[:1])
         # Forecasts that are still to be made do not wait, so that the account has another habit.
-        pd.testing.assert_frame_equal(told, shown, rtol=0.05)
+        pd.testing.assert_frame_equal(told, shown, rtol=0.1)
     with pytest.warns(UserWarning, match="no X for the forecasts"):
         by_row.update(y[115:119])
 
