@@ -43,7 +43,7 @@ def session() -> Any:
     """A local session with the settings that a query needs."""
     from pyspark.sql import SparkSession
 
-    from setpoint.spark import SETTINGS
+    from setpoint.spark.stream import SETTINGS
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers take this Python too
     builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "4")
@@ -56,7 +56,8 @@ def session() -> Any:
 
 def main(folder: Path) -> None:
     """Writes the forecasts if there are none, runs a query, and looks at its state."""
-    from setpoint.spark import Columns, calibrate_stream, read_state, total
+    from setpoint.spark import calibrate_stream, read_state, total
+    from setpoint.tape import Columns
 
     if not (folder / "forecasts").exists():
         write_forecasts(folder / "forecasts")

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from setpoint.sets import Members, PixelScale, PixelThreshold, Remembers, Scalar, Shows
-from setpoint.sets.family import never_empty
+from setpoint.sets import PixelScale, PixelThreshold
+from setpoint.sets.family import Members, Remembers, Scalar, Shows, never_empty
 from setpoint.testing.parts import (
     IDS,
     LAMS,
@@ -26,8 +26,6 @@ from setpoint.testing.parts import (
     samples_of,
     takes,
 )
-
-__all__ = ["check_set", "contains"]
 
 
 def check_set(
