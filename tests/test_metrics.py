@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import setpoint.metrics as sm
 from setpoint.errors import InputError
+from setpoint.metrics.summaries import size_summary
 
 INF, NAN = math.inf, math.nan
 
