@@ -43,7 +43,7 @@ def session() -> Any:
     """A local session with the settings that a query needs."""
     from pyspark.sql import SparkSession
 
-    from setpoint.spark.stream import SETTINGS
+    from setpoint.spark import SETTINGS
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers take this Python too
     builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "4")
