@@ -263,7 +263,7 @@ def metrics(trace: Trace, *, window: int = 250, before: Trace | None = None) -> 
         "groups": _groups(every),
         "worst_streams": [asdict(one) for one in _streams(trace)] if every.several else [],
         "usefulness": None if use is None else use.as_dict(),
-        "learnt": None if every.several else _learnt(trace),
+        "learnt": None if every.several else learnt_in(trace.controller, trace.state) or None,
         "certificate": None if every.several else certificates[0].as_dict(),
     }
     return {name: _plain(value) for name, value in numbers.items()}
@@ -528,14 +528,6 @@ def _groups(view: View) -> dict[str, Any] | None:
         "noise_floor": groups.noise_floor,
         "rows": [group._asdict() for group in groups.groups],
     }
-
-
-def _learnt(trace: Trace) -> dict[str, float] | None:
-    """What the correction has learnt; a point forecast gives no width that could count."""
-    learnt = learnt_in(trace.controller, trace.state)
-    if "lower" not in trace.tape.names:
-        learnt.pop("given", None)
-    return learnt or None
 
 
 def _time(view: View, place: int) -> str | float | None:
