@@ -82,7 +82,7 @@ def test_no_message_of_python_names_an_option_or_another_surface() -> None:
     stream = sp.Stream(sp.intervals())
     stream.predict(1.0)
     stream.predict(2.0)
-    with pytest.raises(sp.errors.AmbiguousReceipt, match="give the id of one$"):
+    with pytest.raises(sp.errors.AmbiguousReceipt, match=r"give the id of one$"):
         stream.update(1.0)
     frame = {"y": [1.0] * 30, "p": [1.0] * 30}
     pandas = pytest.importorskip("pandas")
