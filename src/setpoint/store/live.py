@@ -112,7 +112,7 @@ class Live:
             self.stream.restore(content)
             overview = loads(saved.overview)
             if len(saved.waiting) != overview["pending"]:
-                rows = f"{len(saved.waiting):,} of {overview['waiting']:,}"
+                rows = f"{len(saved.waiting):,} of {overview['pending']:,}"
                 raise StateError(f"{rows} predictions that wait are there")
             self.first = saved.first
             self.recent, self.known = int(overview["recent"], 16), int(overview["known"])
@@ -172,7 +172,7 @@ class Live:
             levels = [risk.level for risk in self.stream.controller.risks]
             return Watch(levels, window, tolerance).content()
         losses = [list(map(float, part)) for part in saved["losses"]]  # of "0" and "1", or a list
-        return {**saved, "losses": losses, "bounds": tuple(saved["bounds"])}
+        return {**saved, "losses": losses, "limits": tuple(saved["limits"])}
 
     def _alarm(self, alarm: Alarm) -> None:
         self.alarms.append(encode(alarm._asdict()))
@@ -358,7 +358,7 @@ class Live:
     def _overview(self, content: dict[str, Any]) -> dict[str, Any]:
         """What a list of streams says of this one, as plain values.
 
-        An account is Σ(loss − level) of a risk, its limit what the guarantee lets it reach;
+        An account is Σ(loss − level) of a risk, its bound what the guarantee lets it reach;
         `coverage` is that of the last 100 and of the last 1,000 labels, `asked` the one asked for.
         """
         risks, counts, watch = content["risks"], content["counts"], content["watch"]
