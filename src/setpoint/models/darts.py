@@ -155,14 +155,15 @@ class Intervals:
             times = clock(series.time_index)
             there = np.minimum(np.searchsorted(times, due), len(times) - 1)
             y = np.where((times[there] == due)[:, None], series.values()[there], np.nan)
-        ends = (
+        lower, upper = (
             np.quantile(values, levels, axis=2).transpose(1, 2, 0).reshape(steps * width, -1)
             for levels in self._pairs
         )
         names = [_name(place, str(component)) for component in forecast.components]
         return Forecasts(
             np.tile(names, steps), np.repeat(1 + np.arange(steps) + self.gap, width),
-            np.repeat(made, steps * width), np.repeat(due, width), *ends, y.ravel(),
+            np.repeat(made, steps * width), np.repeat(due, width), lower, upper,
+            y.ravel(),
         )  # fmt: skip
 
     def _shown(self, forecast: Any, ends: Floats) -> Any:
