@@ -1,0 +1,188 @@
+"""Label sets in loops: probabilities as rows, and labels by their critical values.
+
+A set of labels at λ holds every class whose critical value is at most λ. So loops need one number
+of each row, the critical value of its label, and what is shown can be made of λ when it is asked
+for.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from setpoint.bulk.layout import Layout, layout_of
+from setpoint.controller import Controller
+from setpoint.correction import Labels
+from setpoint.correction.labels import OWN
+from setpoint.errors import LabelError, PredictionError
+from setpoint.plan import classes_of, plan
+from setpoint.sets import LabelSet
+from setpoint.sets.family import never_empty
+from setpoint.state import State
+
+__all__ = [
+    "LabelSets", "check_classes", "check_places", "classes_kept", "critical_values", "fitting",
+    "layout_at", "names_in", "probabilities", "widened",
+]  # fmt: skip
+
+Array = np.ndarray[Any, Any]
+_MOST = float(np.finfo(np.float64).max)
+
+
+class LabelSets(Sequence[Any]):
+    """Sets of labels, one for each prediction, each made when it is asked for.
+
+    Parameters
+    ----------
+    family
+        The family they are of.
+    values
+        The critical value of each class and, last, that of any other label, along the last axis.
+    lam
+        λ of each set.
+    """
+
+    __slots__ = ("family", "lam", "values")
+
+    def __init__(self, family: Any, values: Array, lam: Array) -> None:
+        self.family, self.values, self.lam = family, values, lam
+
+    def __len__(self) -> int:
+        return len(self.lam)
+
+    def __getitem__(self, place: Any) -> Any:
+        values, lam = self.values[place], self.lam[place]
+        if np.ndim(lam):
+            return LabelSets(self.family, values, lam)
+        scores = values[:-1], names_in(self.family), float(values[-1])
+        return self.family.at(scores, float(lam))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(map(LabelSet.__eq__, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The classes, in the order of the probabilities."""
+        names = names_in(self.family)
+        return tuple(range(self.values.shape[-1] - 1) if names is None else names)
+
+    @property
+    def mask(self) -> Array:
+        """Which classes are in which set, with the classes along the last axis."""
+        values, lam = self.values[..., :-1], self.lam[..., None]
+        if never_empty(self.family) and values.shape[-1]:
+            lam = np.maximum(lam, values.min(axis=-1, keepdims=True))
+        return np.asarray(values <= lam)
+
+    @property
+    def sizes(self) -> Array:
+        """How many classes are in each set."""
+        return np.count_nonzero(self.mask, axis=-1)
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} label sets of {len(self.classes):,} classes>"
+
+
+def names_in(family: Any) -> dict[Any, int] | None:
+    """The places of the classes that a family names."""
+    places: dict[Any, int] | None = family._places
+    return places
+
+
+def probabilities(controller: Controller, columns: Sequence[Any], what: str = "row {}") -> Array:
+    """Columns of probabilities as rows, each of them sound."""
+    p = np.empty((len(columns[0]), len(columns)))
+    for place, column in enumerate(columns):
+        p[:, place] = column
+    return check_classes(controller, p, what.format)
+
+
+def check_classes(controller: Controller, p: Array, name: Any) -> Array:
+    """Rows of probabilities as the family reads them; the first that is none is refused."""
+    known, count = classes_of(controller), p.shape[-1]
+    read: Any = controller.sets.read
+    with np.errstate(invalid="ignore"):
+        total = np.where(p.min(axis=1, initial=0.0) >= 0.0, p.sum(axis=1), np.nan)
+        odd = ~(np.abs(total - 1.0) <= 0.005) | (p.max(axis=1, initial=0.0) > 1.0)
+    if known and known != count:
+        odd = np.ones(len(p), bool)
+    for row in np.flatnonzero(odd).tolist():
+        try:
+            read(p[row])
+        except PredictionError as error:
+            raise PredictionError(f"{name(row)}: {error}") from None
+        np.minimum(p[row], 1.0, out=p[row])
+    return p
+
+
+def check_places(controller: Controller, y: Array, name: Any = "row {}".format) -> None:
+    """Raises the error of the first label that is not the number of a class."""
+    known = classes_of(controller) if names_in(controller.sets) is not None else np.inf
+    wrong = (y < 0.0) | (y >= known) | ((y == y) & (y % 1.0 != 0.0))
+    if wrong.any():
+        row, family = int(wrong.argmax()), controller.sets
+        try:
+            family.taped(float(y[row]))  # type: ignore[attr-defined]
+        except LabelError as error:
+            raise LabelError(f"{name(row)}: {error}") from None
+
+
+def critical_values(controller: Controller, values: Array, y: Array) -> Array:
+    """The critical value of each label, NaN where there is none."""
+    last = values.shape[1] - 1
+    places = np.minimum(np.where(y == y, y, last), last).astype(np.int64)
+    critical = values[np.arange(len(y)), places]
+    if never_empty(controller.sets):
+        critical = np.where(critical <= values[:, :-1].min(axis=1), -_MOST, critical)
+    return np.where(y == y, critical, np.nan)
+
+
+def fitting(controller: Controller, count: int, states: Any) -> bool:
+    """Whether loops can go on from states: their classes are those of the predictions."""
+    if not isinstance(controller.correction, Labels):
+        return True
+    names = names_in(controller.sets)
+    listed = None if names is None else list(names)
+    for state in states:
+        own = state.table
+        empty = len(own) == 0
+        same = own.names is None if listed is None else list(own.names or ()) == listed
+        if len(own) > count or not (empty or same):
+            return False
+    return True
+
+
+def classes_kept(controller: Controller, state: State) -> State:
+    """A state from a vector with its table as live streams keep it."""
+    stage: Any = plan(controller).stage
+    if stage is None:
+        return state
+    part: Any = controller.correction
+    table, learnt = part.kept(), state.memory[1] > 0.0
+    first = 2 * table.size
+    names = names_in(controller.sets)
+    if learnt:
+        table.numbers = list(state.table)
+        table.names = None if names is None else dict(names)
+    else:
+        table.numbers = list(state.table[:first])
+    state.table = table
+    return state
+
+
+def layout_at(controller: Controller, width: int) -> Layout:
+    """The layout of vectors of some width."""
+    layout = layout_of(controller, 0)
+    if layout.classes is None or controller.correction is None:
+        return layout
+    return layout_of(controller, (width - layout.size) // OWN)
+
+
+def widened(vectors: Array, layout: Layout) -> Array:
+    """Vectors with room for the classes of a layout."""
+    missing = layout.size - vectors.shape[1]
+    return np.pad(vectors, ((0, 0), (0, missing))) if missing > 0 else vectors
