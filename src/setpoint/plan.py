@@ -232,7 +232,7 @@ class Plan(NamedTuple):
     at_once: bool
     promises: tuple[Promise, ...]
     groups: Groups
-    packed: dict[str, Any]
+    packed: dict[Any, Any]
 
     def aim_in(self, position: Any, names: tuple[Id, ...], groups: dict[Id, Any]) -> Any:
         """As `aim`, for a row of some groups, whose risks it moves: habits of each, last."""
@@ -450,9 +450,7 @@ def _check_turn(controller: Controller, risk: Risk) -> None:
 def staged(controller: Controller, stage: Correction | Rescores) -> Stage | Rescoring:
     """A correction as steps call it, tried once."""
     if isinstance(stage, Rescores):
-        return Rescoring(
-            stage.params, stage.predict, stage.learn, len(stage.gives), stage.sizes
-        )
+        return Rescoring(stage.params, stage.predict, stage.learn, len(stage.gives), stage.sizes)
     params, name = (*stage.params, *support_of(controller)), type(stage).__name__
     (memory, table), base = stage.init(), [0.0] * stage.base
     first, annex = tuple(memory), [0.0] * stage.annex

@@ -37,7 +37,17 @@ SMALL = 50_000
 """Below this many steps plain Python is done before machine code is loaded."""
 
 _RULES = (
-    *(combine, losses, correction_rules, label_rules, intervals, multiplied, recursion, stretches, tally),
+    *(
+        combine,
+        losses,
+        correction_rules,
+        label_rules,
+        intervals,
+        multiplied,
+        recursion,
+        stretches,
+        tally,
+    ),
     *(account, control, experts, paper, seasons, shrinking, tables),
 )
 """The modules whose functions compiled loops may call."""

@@ -5,24 +5,26 @@ of each row, the critical value of its label, and what is shown can be made of Î
 for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from setpoint.bulk.arrays import kind_of, numbers
 from setpoint.bulk.layout import Layout, layout_of
 from setpoint.controller import Controller
 from setpoint.correction import Labels
 from setpoint.correction.labels import OWN
-from setpoint.errors import LabelError, PredictionError
+from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.plan import classes_of, plan
 from setpoint.sets import LabelSet
 from setpoint.sets.family import never_empty
 from setpoint.state import State
 
 __all__ = [
-    "LabelSets", "check_classes", "check_places", "classes_kept", "critical_values", "fitting",
-    "layout_at", "names_in", "probabilities", "widened",
+    "LabelSets", "check_classes", "check_places", "class_rows", "classes_kept",
+    "critical_values", "fitting", "layout_at", "most_classes", "names_in", "probabilities",
+    "widened",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -76,12 +78,14 @@ class LabelSets(Sequence[Any]):
         values, lam = self.values[..., :-1], self.lam[..., None]
         if never_empty(self.family) and values.shape[-1]:
             lam = np.maximum(lam, values.min(axis=-1, keepdims=True))
-        return np.asarray(values <= lam)
+        mask: Array = np.asarray(values <= lam)
+        return mask
 
     @property
     def sizes(self) -> Array:
         """How many classes are in each set."""
-        return np.count_nonzero(self.mask, axis=-1)
+        sizes: Array = np.count_nonzero(self.mask, axis=-1)
+        return sizes
 
     def __repr__(self) -> str:
         return f"<{len(self):,} label sets of {len(self.classes):,} classes>"
@@ -93,12 +97,31 @@ def names_in(family: Any) -> dict[Any, int] | None:
     return places
 
 
-def probabilities(controller: Controller, columns: Sequence[Any], what: str = "row {}") -> Array:
+def probabilities(
+    controller: Controller, columns: Sequence[Any], name: Any = "row {}".format
+) -> Array:
     """Columns of probabilities as rows, each of them sound."""
     p = np.empty((len(columns[0]), len(columns)))
     for place, column in enumerate(columns):
         p[:, place] = column
-    return check_classes(controller, p, what.format)
+    return check_classes(controller, p, name)
+
+
+def class_rows(controller: Controller, prediction: Any, shape: tuple[int, ...]) -> Array:
+    """Probabilities with classes along the last axis: an array, or a column for each by name."""
+    names = names_in(controller.sets)
+    if isinstance(prediction, Mapping) or hasattr(prediction, "columns"):
+        listed = list(prediction if isinstance(prediction, Mapping) else prediction.columns)
+        if names is not None and set(names) != set(listed):
+            raise PredictionError(f"the classes are {list(names)}, got columns {listed}")
+        prediction = np.stack([np.asarray(prediction[name]) for name in names or listed], axis=-1)
+    p = np.array(numbers(prediction, "probabilities", PredictionError), np.float64, order="C")
+    if p.shape[:-1] != shape or not p.ndim:
+        wanted = ", ".join(map(str, (*shape, "classes")))
+        raise PredictionError(
+            f"probabilities must be an array of shape ({wanted}), got {kind_of(prediction)}"
+        )
+    return p
 
 
 def check_classes(controller: Controller, p: Array, name: Any) -> Array:
@@ -154,6 +177,19 @@ def fitting(controller: Controller, count: int, states: Any) -> bool:
         if len(own) > count or not (empty or same):
             return False
     return True
+
+
+def most_classes(controller: Controller, states: Sequence[State]) -> int:
+    """How many classes states have, of which each must name its own as the family does."""
+    if not isinstance(controller.correction, Labels):
+        return 0
+    count = max((len(state.table) for state in states), default=0)
+    if not fitting(controller, count, states):
+        raise InputError(
+            "a fleet has its classes in one order, and these states learnt them by name as they "
+            "came: name them in sets.Threshold(classes=â€¦)"
+        )
+    return count
 
 
 def classes_kept(controller: Controller, state: State) -> State:

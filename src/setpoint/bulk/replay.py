@@ -222,7 +222,7 @@ class Trace:
             return self.uses.together()
         if self.shown and isinstance(self.shown[0], LabelSet):
             ragged = not isinstance(self.shown, LabelSets)
-            classes = max(len(labels.classes) for labels in self.shown[:None if ragged else 1])
+            classes = max(len(labels.classes) for labels in self.shown[: None if ragged else 1])
             return metrics.label_usefulness(
                 sizes_of(self.shown), self.tape.y, classes,
                 confidence_level=nominal(self.controller),
@@ -548,7 +548,7 @@ def based(
     """The rows as the family reads them: corrected once, whatever controls them afterwards."""
     layout = layout_at(controller, vectors.shape[1])
     if not layout.base:
-        return rows if layout.classes is None else controller.sets.by_class(rows)  # type: ignore
+        return rows if layout.classes is None else controller.sets.by_class(rows)  # type: ignore[attr-defined]
     out, kept = np.empty((len(rows), layout.family)), np.empty((at.slots, layout.base))
     annexes.room(len(at.streams))
     made.correct(

@@ -350,7 +350,7 @@ def learn(
 ) -> Floats:
     """What is remembered after a true label, by its place among the classes."""
     (
-        usual, labels, sharpness, variance, model, own, frequent, uniform, mean, last, lead, spread,
+        usual, labels, sharpness, variance, model, own, frequent, uniform, mean, _, lead, spread,
     ) = memory  # fmt: skip
     size, count, score = int(params[2]), len(base) // 5, _UNNAMED
     kick, led, habit = base[5 * count + 1], base[5 * count + 2], base[5 * count + 3]
