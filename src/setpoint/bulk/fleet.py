@@ -550,12 +550,11 @@ class Fleet:
                 f"{len(self._waiting):,} batches wait: answer or drop them before run"
             )
         numbers = arrays.numbers(y, "the labels", LabelError)
-        if numbers.ndim != 2 or numbers.shape[1] != len(self):
-            raise LabelError(f"labels must have shape (steps, {len(self):,}), got {numbers.shape}")
-        columns = self._columns(prediction, features, numbers.shape)
-        dtype, labels = columns[0].dtype, self._layout.classes is not None
-        if not labels and numbers.shape != columns[0].shape:
-            raise LabelError(f"labels must have shape {columns[0].shape}, got {numbers.shape}")
+        labels = self._layout.classes is not None
+        columns = self._columns(prediction, features, numbers.shape if labels else (0, len(self)))
+        dtype = columns[0].dtype
+        if numbers.shape != columns[0].shape[:2] or numbers.shape[1:] != (len(self),):
+            raise LabelError(f"labels must have shape {columns[0].shape[:2]}, got {numbers.shape}")
         rules = self._layout.rules
         shape = (rules.members, *numbers.shape) if rules.nested else numbers.shape
         if labels:  # critical values and λ, of which sets are made
@@ -593,8 +592,8 @@ class Fleet:
             count = part.stop - part.start
             labels = y[:, part].T.ravel().astype(np.float64)
             turned = (np.swapaxes(array[:, part], 0, 1) for array in columns)
-            given = [array.reshape(len(labels), -1) for array in turned]
-            rows = np.concatenate(given, axis=1).astype(np.float64)
+            given = [array.reshape((len(labels), *array.shape[2:])) for array in turned]
+            rows = rows_of(given) if self._layout.classes is None else given[0]
             offsets = np.arange(count + 1) * steps
             here = Events(np.arange(count), offsets, np.empty(0, np.int64), 1)
             here_rows, active = slice(part.start * steps, part.stop * steps), NO_GROUPS
