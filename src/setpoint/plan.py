@@ -36,7 +36,7 @@ from setpoint.sets.family import (
 from setpoint.sets.intervals import itself, up_to
 from setpoint.sets.labels import place_of
 from setpoint.state import Id, State
-from setpoint.steps import Accounts, Scored
+from setpoint.steps.claims import Accounts, Scored
 from setpoint.stretches import Always
 
 TWO_SIDED = (
@@ -46,24 +46,6 @@ TWO_SIDED = (
 """Why no second prediction may wait."""
 MOST_GROUPS = 100_000
 """How many groups a stream may name."""
-
-__all__ = [
-    "MOST_GROUPS",
-    "TWO_SIDED",
-    "Groups",
-    "Plan",
-    "Promise",
-    "Rescoring",
-    "Rules",
-    "Stage",
-    "by_class",
-    "class_rules",
-    "classes_of",
-    "plan",
-    "scalar",
-    "staged",
-    "support_of",
-]
 
 
 class Stage(NamedTuple):

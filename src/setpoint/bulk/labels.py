@@ -21,12 +21,6 @@ from setpoint.sets import LabelSet
 from setpoint.sets.family import never_empty
 from setpoint.state import State
 
-__all__ = [
-    "LabelSets", "check_classes", "check_places", "class_rows", "classes_kept",
-    "critical_values", "fitting", "layout_at", "most_classes", "names_in", "probabilities",
-    "widened",
-]  # fmt: skip
-
 Array = np.ndarray[Any, Any]
 _MOST = float(np.finfo(np.float64).max)
 

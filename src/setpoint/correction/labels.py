@@ -34,11 +34,6 @@ from setpoint._check import positive, whole
 from setpoint.correction.rules import habit_of
 from setpoint.errors import InputError, StateError
 
-__all__ = [
-    "OWN", "Classes", "Labels", "Learnt", "Memory", "balance", "follow", "learn", "place_above",
-    "predict", "rank", "recalibrate", "remember", "weigh",
-]  # fmt: skip
-
 Array = npt.NDArray[np.float64]
 Floats = tuple[float, ...]
 Numbers = Any

@@ -8,8 +8,6 @@ from setpoint._check import whole
 from setpoint.errors import InputError
 from setpoint.tape.columns import wholes
 
-__all__ = ["Schedule", "scheduled", "steady", "timed"]
-
 Array = np.ndarray[Any, Any]
 
 
