@@ -332,12 +332,12 @@ def adjusting(rows: list[Row], *, fast: bool, period: int | None = None) -> floa
     """The self-adjusting default, whose rules run as machine code if they may."""
     many, compiled.MANY = compiled.MANY, 0 if fast else sys.maxsize
     try:
-        begun = sp.Stream(sp.intervals(period=period))
-        run(begun, rows[:2])
+        controller = sp.intervals(period=period)
+        run(sp.Stream(controller), rows[:2])
         for thread in threading.enumerate():
             if thread.name == "setpoint compiles":
                 thread.join()
-        return run(begun, rows)
+        return run(sp.Stream(controller), rows)
     finally:
         compiled.MANY = many
 
