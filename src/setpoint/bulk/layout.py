@@ -39,7 +39,7 @@ class Layout(NamedTuple):
     `risks` has the sizes of the memories of loss and step, `numbers` those of their parameters;
     then the sizes of the stretch's memory and parameters, the correction's memory, parameters,
     table and annex. `columns` counts the numbers of a row, `family` those that the family of sets
-    reads, and `base` those of a base, 0 without a correction.
+    reads, which begin at `begins` of a base, and `base` those of a base, 0 without a correction.
     """
 
     rules: Rules
@@ -54,6 +54,7 @@ class Layout(NamedTuple):
     columns: int
     family: int
     base: int
+    begins: int
 
     @property
     def at(self) -> tuple[int, int, int]:
@@ -196,8 +197,9 @@ def layout_of(controller: Controller) -> Layout:
         len(state.table),
         0 if stage is None else stage.annex,
         columns,
-        columns if stage is None else stage.width,
+        columns if stage is None else stage.ends - stage.begins,
         0 if stage is None else stage.size,
+        0 if stage is None else stage.begins,
     )
     known = _layouts.get(layout)
     if known is None:

@@ -25,6 +25,7 @@ from setpoint.sets.family import (
     Supports,
     Taped,
 )
+from setpoint.sets.fan import Bands, Fan
 from setpoint.sets.intervals import Interval, Lower, Scale, Upper, Widen
 from setpoint.sets.labels import Cumulative, LabelSet, Multilabel, Threshold
 from setpoint.sets.multiplied import Multiplied
@@ -33,9 +34,9 @@ from setpoint.sets.quantile_scale import QuantileScale
 from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, TwoSided
 
 __all__ = [
-    "Arranges", "Classed", "Columns", "Cumulative", "Draws", "Family", "Forecasts", "Interval",
-    "LabelSet", "Levels", "Lower", "Measured", "Members", "Multilabel", "Multiplied", "Nested",
-    "NeverEmpty",
+    "Arranges", "Bands", "Classed", "Columns", "Cumulative", "Draws", "Family", "Fan",
+    "Forecasts", "Interval", "LabelSet", "Levels", "Lower", "Measured", "Members", "Multilabel",
+    "Multiplied", "Nested", "NeverEmpty",
     "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels", "QuantileScale",
     "Remembers", "Scalar", "Scale", "ScoreWindow", "Selection", "Shares", "Shows",
     "SidedInterval", "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",

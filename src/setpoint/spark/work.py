@@ -14,7 +14,7 @@ from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.compile import loops
 from setpoint.bulk.groups import NO_GROUPS, Active, check_risks
 from setpoint.bulk.layout import COUNTS, EVERY_ROW, Layout, layout_of, params_of
-from setpoint.bulk.replay import check_bases, check_promises, joint, levels_of
+from setpoint.bulk.replay import check_bases, check_promises, ends_of, joint
 from setpoint.bulk.states import first_unsound, refusal, rows_of
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
@@ -585,10 +585,8 @@ class _Batch:
         y[self.rows[mine]] = self.labels[mine]
         lower, upper = joint(self.layout, self.lower, self.upper)
         found = {"lower": lower, "upper": upper, "lam": self.lam.max(axis=0)}
-        for name, *ends in zip(
-            levels_of(self.work.controller), self.lower, self.upper, strict=False
-        ):
-            found |= {f"lower_{name}": ends[0], f"upper_{name}": ends[1]}
+        for name, (member, side) in ends_of(self.work.controller).items():
+            found[name] = (self.lower, self.upper)[side][member]
         outputs = {name: np.full(len(seen), np.nan) for name in found}
         for name, values in found.items():
             outputs[name][seen] = values[self.slot[seen]]
