@@ -14,8 +14,6 @@ from typing import Any
 from setpoint.correction import rules
 from setpoint.sets.fan import COMMON
 
-__all__ = ["learn", "predict", "size_of", "spread"]
-
 Floats = tuple[float, ...]
 Numbers = Any
 _SLOW, _CALM, _WILD, _TRUST = 0.007, 3.0, 15.0, 50.0

@@ -22,8 +22,6 @@ from setpoint.sets.family import names_of
 from setpoint.sets.fan import Fan
 from setpoint.sets.intervals import Scale, Widen
 
-__all__ = ["Effect", "Intervals", "Learnt"]
-
 Floats = tuple[float, ...]
 
 

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["cdf", "crps", "quantiles"]
-
 Array = np.ndarray[Any, Any]
 _SMALL = 1e-300
 

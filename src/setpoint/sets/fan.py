@@ -22,11 +22,6 @@ from setpoint.sets.family import by_name, describe, finite_label
 from setpoint.sets.intervals import _LINE, Interval, _extreme, _within
 from setpoint.sets.multiplied import _grid_down, _grid_up
 
-__all__ = [
-    "COMMON", "Bands", "Fan", "Member", "apart", "clipped", "code", "distance", "fan_sound",
-    "lone", "pair", "reach", "rising",
-]  # fmt: skip
-
 Floats = tuple[float, ...]
 Mark = Callable[[Any], Any]
 COMMON = ("least", "most", "cut", "grid", "near")
