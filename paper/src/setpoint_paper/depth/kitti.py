@@ -26,7 +26,7 @@ from setpoint._files import make_folder
 from setpoint.errors import InputError
 from setpoint.images import SpreadModel, fit, known_pixels
 from setpoint_paper.datasets import kitti
-from setpoint_paper.datasets.augment import Augmentation, Crop, Jitter
+from setpoint_paper.datasets.augment import Augmentation, Crop
 from setpoint_paper.datasets.clips import Frame, Split
 from setpoint_paper.datasets.frames import Frames as Video
 from setpoint_paper.depth import figures
@@ -150,7 +150,7 @@ class Trial:
         """The frames as the network sees them in testing, depth filled."""
         found = kitti(
             self.folder, annotated=self.annotated, frames=self.marks.frames, seed=self.seed,
-            view=Crop(side=self.side, jitter=Jitter()), fill=True, cache=cache / "kitti-filled",
+            view=Crop(self.side, jitter=True), fill=True, cache=cache / "kitti-filled",
         )  # fmt: skip
         if len(found) < self.marks.frames:
             raise InputError(
@@ -253,7 +253,7 @@ def _padding(video: Video) -> int:
 
 def _run(trial: Trial, video: Video, rows: int, networks: Sequence[TorchDepth], path: Path) -> None:
     """Networks go through the video: epochs offline, then frame by frame, resumed if stopped."""
-    marks, view = trial.marks, Augmentation(side=trial.side)
+    marks, view = trial.marks, Augmentation(trial.side)
     reached, unfinished = Checkpoints(path), path.with_suffix(".part.npy")
     epochs, frames = _resumed(networks, reached)
     height, width = video[0].depth.shape

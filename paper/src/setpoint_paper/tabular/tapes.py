@@ -150,9 +150,7 @@ class Recipe:
 def _data(dataset: str, rows: int, seed: int) -> Dataset:
     if dataset == "synthetic":
         return synthetic(rows, seed=seed)
-    found = load(dataset, rows=rows)
-    assert isinstance(found, Dataset)  # as all tabular ones are
-    return found[:rows]
+    return load(dataset, rows=rows)[:rows]
 
 
 def read(recipe: Recipe, cache: Path) -> Tape | None:
