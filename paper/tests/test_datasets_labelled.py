@@ -145,7 +145,7 @@ def test_a_small_arff_file_is_read(tmp_path: Path) -> None:
     for old, new, message in (
         ("@DATA", "", "must have the 3 rows asked for, got 0"),
         ("attribute0", "other", "must have the columns 'attribute0', 'attribute1', 'class', got"),
-        ("128,120,2", "128,120", "column 'class' must hold numbers, got '' in row 3"),
+        ("128,120,2", "128,120", "row 3 must have 3 values"),
         ("128,120,2", "128,120,24", "whole number from 0 to 23, got 24.0 in row 3"),
         ("128,120,2", "?,120,2", "column 'attribute0' must hold numbers, got '?' in row 3"),
     ):

@@ -104,10 +104,8 @@ class Dataset:
     def __getitem__(self, rows: slice) -> "Dataset":
         if not isinstance(rows, slice):
             raise InputError(f"a data set is cut by a slice, such as data[:100], got {rows!r}")
-        held: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
-        cut: dict[str, Any] = {
-            name: each[rows] for name, each in held.items() if isinstance(each, np.ndarray)
-        }
+        columns = {each.name: getattr(self, each.name) for each in fields(self)}
+        cut: Any = {k: held[rows] for k, held in columns.items() if isinstance(held, np.ndarray)}
         return replace(self, **cut)
 
     def __repr__(self) -> str:
