@@ -18,6 +18,7 @@ if _typing.TYPE_CHECKING:
         models,
         predictions,
         presets,
+        published,
         regions,
         report,
         sets,
@@ -77,6 +78,7 @@ __all__ = [
     "models",
     "predictions",
     "presets",
+    "published",
     "regions",
     "replay",
     "report",
@@ -122,7 +124,8 @@ _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
         "combine", "correction", "errors", "generators", "guarantee", "images", "interop", "jobs",
-        "losses", "metrics", "models", "predictions", "presets", "regions", "report", "sets",
+        "losses", "metrics", "models", "predictions", "presets", "published",
+        "regions", "report", "sets",
         "spec", "steps", "stretches", "testing",
     )},
 }  # fmt: skip
