@@ -12,18 +12,10 @@ from typing import Any, NamedTuple
 
 from setpoint_paper.statistics import LEAST, Estimate, estimate
 
-__all__ = ["Claim", "Margins", "Outcome", "Shown", "Verdict", "decide", "log_percent", "weigh"]
+__all__ = ["Claim", "Margins", "Outcome", "Verdict", "decide", "log_percent", "weigh"]
 
 Margins = Mapping[str, float]
 """The margin of each comparison, by its name; NaN where nothing could confirm it."""
-
-
-class Shown(NamedTuple):
-    """The numbers that stand beside a verdict: a metric of some methods under a risk."""
-
-    methods: tuple[str, ...]
-    metric: str
-    risk: str = "coverage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +34,6 @@ class Claim:
         Of one place and seed, from a function that is asked for numbers.
     unit
         Of the margins.
-    shown
-        The numbers compared.
     against
         The margins that decide against it, where these are others: a mean that no bound confirms
         can still be too far off.
@@ -59,7 +49,6 @@ class Claim:
     rule: str
     margins: Callable[[Any], Margins]
     unit: str
-    shown: Any = None
     against: Callable[[Any], Margins] | None = None
     own: bool = False
     options: frozenset[str] = field(default_factory=frozenset)
