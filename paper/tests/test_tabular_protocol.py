@@ -402,17 +402,3 @@ def test_coverage_by_group_of_whole_arrays_is_that_of_one_row_after_another():
 def test_what_cannot_run_is_refused(tape):
     with pytest.raises(InputError, match="judges rows after 8000, the tape has 1000"):
         calibrate(tape, "made", 0)
-    with pytest.raises(InputError, match=r"tuned must be at least begin \+ 2, 152, got 151"):
-        replace(SMALL, tuned=151)
-    with pytest.raises(InputError, match="at least one step size"):
-        replace(SMALL, gammas=())
-    with pytest.raises(InputError, match=r"method must be one of none, .*, got 'best'"):
-        controller("best", "coverage", 0.1, SMALL, 1.0)
-    with pytest.raises(InputError, match="risk must be one of coverage, mc, got 'msl'"):
-        controller("none", "msl", 0.1, SMALL, 1.0)
-    with pytest.raises(InputError, match=r"method must be one of none, .*, got 'cal_coded'"):
-        controller(CLIPPED, "coverage", 0.1, SMALL, 1.0)
-    with pytest.raises(InputError, match=r"scale_rows must be at most 400, .*, got 401"):
-        replace(SMALL, scale_rows=401)
-    with pytest.raises(InputError, match="greater than 0"):
-        replace(SMALL, reach=-1.0)

@@ -62,10 +62,11 @@ class Outcome(NamedTuple):
     estimate: Estimate
 
     def __str__(self) -> str:
-        told = {"untestable": "cannot be tested at this length", "few": "not judged: few seeds"}
-        if self.state in told:
-            return told[self.state]
-        return f"{self.estimate}{f' ({self.rival})' if self.rival else ''}"
+        if self.state == "untestable":
+            return "cannot be tested at this length"
+        count = self.estimate.seeds
+        few = f" (not judged, seeds: {count})" if self.state == "few" else ""
+        return f"{self.estimate}{f' ({self.rival})' if self.rival else ''}{few}"
 
 
 @dataclass(frozen=True, slots=True)

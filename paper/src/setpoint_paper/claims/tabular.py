@@ -18,7 +18,7 @@ _MSL, _MC, _COVERAGE = 10.0 / 9.0, 1.0 / 9.0, 0.9
 _GREAT, _WELL, _JUDGED = 5.0, 2.0, 12_000
 _PAIR, _THREE = ("none", "error"), ("error", "none", "cal")
 _REST, _STEADY = ("none", "exponential", "score"), ("none", "exponential")
-_DELTA, _TEXT = frozenset({"delta"}), frozenset({"text"})
+_DELTA, _TEXT, _UNCODED = (frozenset({name}) for name in ("delta", "text", "uncoded"))
 _PARAMETERS = ("beta_score", "beta_loss", "beta_low", "beta_high")
 
 
@@ -277,12 +277,12 @@ CLAIMS = (
         "the authors' form is better", "pinball loss, both with γ tuned: how much lower",
         lambda ask: {"": log(ask("error", "pinball", by="tuned"),
                              ask("error_coded!", "pinball", by="tuned"))},
-        "log %", own=True, options=frozenset({"uncoded"}),
+        "log %", own=True, options=_UNCODED,
     ),
     Claim(
         "own 5", "our self-adjusting default has a lower loss than error adaptive with γ tuned",
         "our default is better", "pinball loss: how much lower", _pinball_of(OURS, "error"),
-        "log %", own=True, options=_TEXT,
+        "log %", own=True, options=_UNCODED,
     ),
 )  # fmt: skip
 
@@ -290,8 +290,8 @@ CLAIMS = (
 def verdict(claim: Claim, column: Column, results: Results, *, judged: bool = True) -> Verdict:
     """A claim in a column, on every data set; no place where the column does not concern it."""
     beside = column is COLUMNS[3] and claim.options != _DELTA
-    wrong = "text" in claim.options and column is not COLUMNS[0]
-    if beside or wrong or ("uncoded" in claim.options and column.coded):
+    wrong = claim.options == _TEXT and column is not COLUMNS[0]
+    if beside or wrong or (claim.options == _UNCODED and column.coded):
         return Verdict({})
     return decide(
         claim, results.datasets,
