@@ -1,5 +1,7 @@
 """New series begin with what others had learnt by then, in files and in adapters."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import setpoint as sp
 from setpoint.bulk.panels import OTHERS, starts
 from setpoint.jobs import calibrate
+from setpoint.jobs.folders import retrace
 from setpoint.models.horizons import Forecasts, Horizons
 
 LENGTH, SERIES = 24, 120
@@ -28,7 +31,7 @@ def early(covered: np.ndarray) -> float:
     return float(late[:, 1:10].mean())
 
 
-def test_short_series_in_a_file_are_covered_from_their_second_row_on() -> None:
+def test_short_series_in_a_file_are_covered_from_their_second_row_on(tmp_path: Path) -> None:
     columns = sp.Columns("y", point="point", series="shop", time="day")
     outcome = calibrate(shops(), columns)
     tape = sp.Tape.from_frame(shops(), columns)
@@ -37,6 +40,10 @@ def test_short_series_in_a_file_are_covered_from_their_second_row_on() -> None:
     assert any("begin with what the others had learnt" in note for note in outcome.notes)
     assert np.isfinite(outcome.trace.lower[-LENGTH:]).all()  # from the first row on
     assert all(certificate.risks[0].within for certificate in outcome.trace.certificates)
+    outcome.write(tmp_path / "out", report=False)
+    again, job = retrace(tmp_path / "out")
+    assert again.lower.tolist() == outcome.trace.lower.tolist()
+    assert job["taught"] == outcome.taught > SERIES // 2
 
 
 def test_a_start_knows_nothing_that_came_later() -> None:

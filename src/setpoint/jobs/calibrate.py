@@ -177,6 +177,7 @@ def calibrated(
         features=tuple(features),
         notes=tuple(notes),
         warning=warning,
+        taught=len(begun),
     )
 
 
