@@ -7,6 +7,7 @@ if _typing.TYPE_CHECKING:
     from setpoint import (
         combine,
         correction,
+        decisions,
         errors,
         generators,
         guarantee,
@@ -33,6 +34,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.bulk.sweep import Sweep, sweep
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.controller import Controller, Risk
+    from setpoint.decisions import gate, route
     from setpoint.guarantee import Certificate
     from setpoint.presets import burn_in, intervals, label_sets, start_from
     from setpoint.receipts import Info, Receipt
@@ -64,7 +66,9 @@ __all__ = [
     "burn_in",
     "combine",
     "correction",
+    "decisions",
     "errors",
+    "gate",
     "generators",
     "guarantee",
     "images",
@@ -80,6 +84,7 @@ __all__ = [
     "regions",
     "replay",
     "report",
+    "route",
     "search",
     "sets",
     "spec",
@@ -111,9 +116,11 @@ _LATER = {
     "Trace": "bulk.replay",
     "Tuned": "bulk.tune",
     "burn_in": "presets",
+    "gate": "decisions",
     "intervals": "presets",
     "label_sets": "presets",
     "replay": "bulk.replay",
+    "route": "decisions",
     "start_from": "presets",
     "sweep": "bulk.sweep",
     "tune": "bulk.tune",
@@ -121,9 +128,9 @@ _LATER = {
 _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
-        "combine", "correction", "errors", "generators", "guarantee", "images", "interop", "jobs",
-        "losses", "metrics", "models", "predictions", "presets", "regions", "report", "sets",
-        "spec", "steps", "stretches", "testing",
+        "combine", "correction", "decisions", "errors", "generators", "guarantee", "images",
+        "interop", "jobs", "losses", "metrics", "models", "predictions", "presets", "regions",
+        "report", "sets", "spec", "steps", "stretches", "testing",
     )},
 }  # fmt: skip
 
