@@ -19,6 +19,7 @@ if _typing.TYPE_CHECKING:
         models,
         predictions,
         presets,
+        published,
         regions,
         report,
         sets,
@@ -81,6 +82,7 @@ __all__ = [
     "models",
     "predictions",
     "presets",
+    "published",
     "regions",
     "replay",
     "report",
@@ -129,8 +131,8 @@ _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
         "combine", "correction", "decisions", "errors", "generators", "guarantee", "images",
-        "interop", "jobs", "losses", "metrics", "models", "predictions", "presets", "regions",
-        "report", "sets", "spec", "steps", "stretches", "testing",
+        "interop", "jobs", "losses", "metrics", "models", "predictions", "presets", "published",
+        "regions", "report", "sets", "spec", "steps", "stretches", "testing",
     )},
 }  # fmt: skip
 

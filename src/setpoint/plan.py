@@ -31,7 +31,7 @@ from setpoint.sets.family import (
     whole_of,
 )
 from setpoint.state import Id, State
-from setpoint.steps import Accounts, Scored
+from setpoint.steps.claims import Accounts, Scored
 from setpoint.stretches import Always
 
 TWO_SIDED = (
@@ -41,21 +41,6 @@ TWO_SIDED = (
 """Why no second prediction may wait."""
 MOST_GROUPS = 100_000
 """How many groups a stream may name."""
-
-__all__ = [
-    "MOST_GROUPS",
-    "TWO_SIDED",
-    "Groups",
-    "Plan",
-    "Promise",
-    "Rescoring",
-    "Rules",
-    "Stage",
-    "plan",
-    "scalar",
-    "staged",
-    "support_of",
-]
 
 
 class Stage(NamedTuple):

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 from setpoint.decisions import _rule as rule
 
-__all__ = ["SMALL", "Rules", "compiled", "rules"]
-
 SMALL = 50_000
 """Below this many decisions plain Python is done before machine code is loaded."""
 

@@ -20,37 +20,6 @@ Everything is a function of floats over one array, in plain Python and as machin
 from math import exp, log
 from typing import Any
 
-__all__ = [
-    "ACTED",
-    "AUDITED",
-    "BAR",
-    "BOUND",
-    "BUDGET",
-    "CHANCE",
-    "HABIT",
-    "HEAD",
-    "LABELS",
-    "LIFTED",
-    "MOST",
-    "PENDING",
-    "REQUESTS",
-    "SCORE",
-    "SPENT",
-    "WAITING",
-    "WIDEST",
-    "S",
-    "Z",
-    "answer",
-    "begin",
-    "block",
-    "decide",
-    "lose",
-    "most_errors",
-    "play",
-    "size",
-    "teach",
-]  # fmt: skip
-
 # What a decision was: deferred for its score, the budget or what waits; or acted, or audited too.
 SCORE, BUDGET, PENDING, ACTED, AUDITED = range(5)
 

@@ -20,8 +20,6 @@ from setpoint.decisions._rule import (
 )
 from setpoint.decisions.terms import Terms
 
-__all__ = ["Bound", "Counts", "GateCertificate", "LimitCertificate", "Probable", "certify"]
-
 _FLOOR = 10.0
 
 

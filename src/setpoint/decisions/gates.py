@@ -12,8 +12,6 @@ from setpoint.decisions.terms import Terms
 from setpoint.errors import InputError, SetpointError, StateError
 from setpoint.receipts import Id, checked_id
 
-__all__ = ["Gates"]
-
 
 class Gates(Mapping[Id, Gate]):
     """A gate for each name, all of the same terms; one begins when it is first named.

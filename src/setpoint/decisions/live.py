@@ -43,8 +43,6 @@ from setpoint.errors import (
 )
 from setpoint.receipts import Id, checked_id
 
-__all__ = ["Decision", "Gate", "GateSummary", "gate", "route"]
-
 _REMEMBERED = 10_000
 """How many settled decisions, and how many deferred ones, are remembered by their ids."""
 _RECENT = 1000

@@ -16,8 +16,6 @@ from setpoint.errors import InputError
 from setpoint.tape import Tape
 from setpoint.tape.schedule import steady
 
-__all__ = ["Outcome", "Replay", "log", "outcome", "replay"]
-
 Array = np.ndarray[Any, Any]
 _WINDOW = 500
 

@@ -7,8 +7,6 @@ from typing import Any
 from setpoint._check import choice, confidence, finite, positive, whole
 from setpoint.errors import InputError
 
-__all__ = ["Terms"]
-
 _FEWEST = 1e-6
 
 
