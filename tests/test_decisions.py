@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint.decisions import Gate, Gates, Terms, outcome
+from setpoint.decisions import Gate, Gates, Terms
 from setpoint.decisions._rule import LEVEL, block, most_errors
+from setpoint.decisions.log import outcome
 from setpoint.errors import (
     AmbiguousReceipt,
     AnsweredReceipt,
