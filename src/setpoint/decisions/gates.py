@@ -10,7 +10,8 @@ from setpoint.decisions.certificate import GateCertificate
 from setpoint.decisions.live import Decision, Gate
 from setpoint.decisions.terms import Terms
 from setpoint.errors import InputError, SetpointError, StateError
-from setpoint.receipts import Id, checked_id
+from setpoint.receipts import checked_id
+from setpoint.state import Id
 
 
 class Gates(Mapping[Id, Gate]):

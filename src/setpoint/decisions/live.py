@@ -41,7 +41,8 @@ from setpoint.errors import (
     StateError,
     UnknownReceipt,
 )
-from setpoint.receipts import Id, checked_id
+from setpoint.receipts import checked_id
+from setpoint.state import Id
 
 _REMEMBERED = 10_000
 """How many settled decisions, and how many deferred ones, are remembered by their ids."""
