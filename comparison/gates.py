@@ -185,17 +185,17 @@ def page(listed: list[Requests], option: str) -> str:
         for name, rule in RULES.items():
             lines.append(_line(name, [_judged(one, rule, share) for one in listed], share))
         lines += ["", f"### Labels late, and for a sample only, at {100 * share:g} %", "", head]
-        for name, options, terms in _LATE:
-            rows = [_late(one, share, options, terms) for one in listed]
+        for name, delay, terms in _LATE:
+            rows = [_late(one, share, delay, terms) for one in listed]
             lines.append(_line(name, [each for row in rows for each in row], share))
         lines.append("")
     return "\n".join(lines)
 
 
-_LATE: tuple[tuple[str, dict[str, int], dict[str, float]], ...] = (
-    ("in time", {}, {}), ("100 late", {"delay": 100}, {}), ("1,000 late", {"delay": 1000}, {}),
-    ("audits of 20 %", {}, {"audits": 0.2}), ("audits of 10 %", {}, {"audits": 0.1}),
-    ("audits of 20 %, sure of 95 %", {}, {"audits": 0.2, "sure": 0.95}),
+_LATE: tuple[tuple[str, int, dict[str, float]], ...] = (
+    ("in time", 0, {}), ("100 late", 100, {}), ("1,000 late", 1000, {}),
+    ("audits of 20 %", 0, {"audits": 0.2}), ("audits of 10 %", 0, {"audits": 0.1}),
+    ("audits of 20 %, sure of 95 %", 0, {"audits": 0.2, "sure": 0.95}),
 )  # fmt: skip
 """Judged on all rows; of audits the mean of five seeds."""
 
@@ -205,12 +205,10 @@ def _judged(one: Requests, rule: Rule, share: float) -> Outcome:
     return outcome(rule(one.score, one.wrong, share)[first:], one.wrong[first:], share)
 
 
-def _late(
-    one: Requests, share: float, options: dict[str, int], terms: dict[str, float]
-) -> list[Outcome]:
+def _late(one: Requests, share: float, delay: int, terms: dict[str, float]) -> list[Outcome]:
     seeds = range(5 if terms else 1)
     asked = Terms(share, **terms)  # type: ignore[arg-type]
-    done = [replay(asked, one.score, one.wrong, seed=seed, **options) for seed in seeds]
+    done = [replay(asked, one.score, one.wrong, seed=seed, delay=delay) for seed in seeds]
     return [outcome(each.act, one.wrong, share) for each in done]
 
 
