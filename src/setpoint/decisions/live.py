@@ -456,6 +456,10 @@ class GateSummary(NamedTuple):
         said.append(("pending", f"{all_.pending:,} actions wait for their labels"))
         return [*said, ("deferred", ", ".join(shut))] if shut else said
 
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        return {**self.certificate.as_dict(), "recent": self.recent, "decided": self.decided}
+
     def __str__(self) -> str:
         return "\n".join(f"{name:<12}{text}" for name, text in self.lines())
 

@@ -71,6 +71,10 @@ class StoredGate:
         """As `Gate.drop`."""
         self._one(id, drop=True)
 
+    def change(self, **_: Any) -> bool:
+        """A gate keeps the terms that it began with."""
+        raise InputError("a gate keeps its terms: begin another under another name")
+
     def certificate(self) -> GateCertificate:
         """As `Gate.certificate`."""
         return self._store.read(self.name).certificate()  # type: ignore[no-any-return]
@@ -239,14 +243,6 @@ class LiveGate:
     def _end(self, id: Id, how: str, y: str | None = None) -> None:
         row: Any = self.waiting.pop(id)[0] if id in self.waiting else self.row(id)
         self.changed[id] = row._replace(y=y, loss=y, ended=how, closed=self.time)
-
-    def modify(self, risk: int, options: dict[str, Any]) -> bool:
-        """A gate keeps the terms that it began with."""
-        raise InputError("a gate keeps its terms: begin another under another name")
-
-    def reset(self) -> None:
-        """A gate forgets nothing: it learns a new model from its labels."""
-        raise InputError("a gate learns a new model by itself: there is nothing to reset")
 
     # What is written
 
