@@ -173,7 +173,7 @@ class Gate:
                     f"the request {id!r} was decided by the score {row.score:g}, got {score:g}: "
                     "use an id once"
                 )
-            return _decision(id, row.code)
+            return decision_of(id, row.code)
         terms, view, counts = self._terms, self._view, self._counts
         coin = terms.audits == 1.0 or self._coin(id)
         code = self._rules.decide(self._numbers, self._state, score, coin)
@@ -199,7 +199,7 @@ class Gate:
             self._look(code == BUDGET, (0.0,) * len(chances))
         if view[REQUESTS] == SMALL:
             self._run(np.array(terms.numbers))
-        return _decision(id, code)
+        return decision_of(id, code)
 
     def _coin(self, id: Id) -> bool:
         """Whether an action is audited: by chance, and always the same for an id."""
@@ -295,6 +295,33 @@ class Gate:
         """A copy of what the rule remembers."""
         return self._memory.copy()
 
+    def row(self, id: Id) -> Any:
+        """What is kept of a decision: its score, its code, and what its label needs."""
+        row = self._open.get(id) or self._settled[id]
+        return row[:4]
+
+    def recall(self, id: Id, row: Any, ended: str = "") -> None:
+        """Gives back a settled decision that was kept elsewhere."""
+        self._settled.setdefault(id, _row((*row, ended)))
+
+    @property
+    def open_ids(self) -> Any:
+        """The decisions whose labels are awaited, or would teach."""
+        return self._open.keys()
+
+    def shares(self, last: int) -> float | None:
+        """The share of the last requests, up to 1,000, that were acted on."""
+        codes = list(self._recent)[-last:]
+        return sum(code >= ACTED for code in codes) / len(codes) if codes else None
+
+    @property
+    def alarmed(self) -> str:
+        """The alarm that lasts: "window", "full", or none."""
+        watch = self._watch
+        if watch is None:
+            return ""
+        return "window" if any(watch.alarmed) else "full" if watch.saturation["full"] else ""
+
     def certificate(self) -> GateCertificate:
         """What is guaranteed of the actions, and what came out."""
         return certify(self._terms, self._memory, Counts(**asdict(self._counts)))
@@ -335,13 +362,7 @@ class Gate:
         memory = np.array(content["state"], float)
         if memory.shape != (size(len(terms.names)),) or not np.isfinite(memory).all():
             raise StateError("the state of the gate does not fit its terms")
-        rows = [
-            {
-                _id(id): _Row(row[0], row[1], row[2], tuple(row[3]), row[4])
-                for id, row in content[part]
-            }
-            for part in ("open", "settled")
-        ]
+        rows = [{_id(id): _row(row) for id, row in content[part]} for part in ("open", "settled")]
         waits = sum(row.code == AUDITED for row in rows[0].values())
         if waits != memory[WAITING]:
             raise StateError(f"{waits:,} of {memory[WAITING]:,.0f} actions that wait are there")
@@ -394,11 +415,17 @@ class Gate:
         return f"<Gate of {self._terms!r} after {int(self._memory[REQUESTS]):,} requests>"
 
 
+def _row(values: Any) -> _Row:
+    score, code, z, chances, *ended = values
+    return _Row(float(score), int(code), float(z), tuple(chances), *ended)
+
+
 def _id(id: Any) -> Id:
     return tuple(id) if isinstance(id, list) else id
 
 
-def _decision(id: Id, code: int) -> Decision:
+def decision_of(id: Id, code: int) -> Decision:
+    """A decision from its code."""
     return Decision(id, code >= ACTED, code == AUDITED, _REASONS.get(code, "score"))
 
 
@@ -428,6 +455,10 @@ class GateSummary(NamedTuple):
         ]
         said.append(("pending", f"{all_.pending:,} actions wait for their labels"))
         return [*said, ("deferred", ", ".join(shut))] if shut else said
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        return {**self.certificate.as_dict(), "recent": self.recent, "decided": self.decided}
 
     def __str__(self) -> str:
         return "\n".join(f"{name:<12}{text}" for name, text in self.lines())

@@ -1,11 +1,13 @@
 """What a gate holds, as a value: how many errors are allowed, and what is known of them."""
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from json import dumps
 from typing import Any
 
 from setpoint._check import choice, confidence, finite, positive, whole
-from setpoint.errors import InputError
+from setpoint.errors import InputError, SpecError
 
 _FEWEST = 1e-6
 
@@ -127,6 +129,27 @@ class Terms:
     def as_dict(self) -> dict[str, Any]:
         """The terms as plain values; `Terms(**values)` makes them again."""
         return asdict(self)
+
+    def to_toml(self) -> str:
+        """The terms as TOML, which `from_toml` reads."""
+        values = {name: value for name, value in self.as_dict().items() if value is not None}
+        several = values.pop("errors") if isinstance(self.errors, dict) else None
+        lines = ["[gate]", *(f"{name} = {dumps(value)}" for name, value in values.items())]
+        if several is not None:
+            lines += ["[gate.errors]", *(f"{dumps(k)} = {v!r}" for k, v in several.items())]
+        return "\n".join([*lines, ""])
+
+    @classmethod
+    def from_toml(cls, text: str) -> "Terms":
+        """The terms that a TOML text describes.
+
+        >>> Terms.from_toml(Terms({"wrong": 0.05}, audits=0.1).to_toml()).errors
+        {'wrong': 0.05}
+        """
+        try:
+            return cls(**tomllib.loads(text)["gate"])
+        except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+            raise SpecError(f"no terms of a gate: {error}") from error
 
     @property
     def asked(self) -> tuple[str, ...]:

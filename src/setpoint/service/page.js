@@ -152,6 +152,7 @@ function arrived(data) {
   const row = { id: answer.id };
   if ("prediction" in event) Object.assign(row, { lower: answer.lower, upper: answer.upper,
     empty: answer.empty, labels: answer.labels });
+  if ("score" in event) Object.assign(row, { y: event.score, covered: answer.act });
   if ("y" in event) Object.assign(row, { y: event.y, covered: answer.covered });
   if (!answer.repeated) put(row);
   note(event, answer);
@@ -194,7 +195,9 @@ async function watch(name) {
       if (stop.signal.aborted) return;
       const past = await ask(`${path(name)}/history?limit=${MOST}`);
       if (stop.signal.aborted) return;
-      past.forEach((p) => put({ id: p.id, lower: p.shown.lower, upper: p.shown.upper,
+      const decided = (p) => "act" in p.shown;
+      past.forEach((p) => put(decided(p) ? { id: p.id, y: p.prediction, covered: p.shown.act }
+        : { id: p.id, lower: p.shown.lower, upper: p.shown.upper,
         empty: p.shown.empty, labels: p.shown.labels, y: p.y, covered: p.covered }));
       draw();
       await events(name, stop.signal);

@@ -151,6 +151,10 @@ def _of_streams(rows: list[dict[str, Any]]) -> Iterator[Metric]:
     coverage = GaugeMetricFamily(
         "setpoint_stream_coverage", "Coverage of the last labels", labels=["stream", "window"]
     )
+    acted = GaugeMetricFamily(
+        "setpoint_stream_acted", "Share of the last requests that a gate acted on",
+        labels=["stream", "window"],
+    )  # fmt: skip
     saturated = CounterMetricFamily(
         "setpoint_stream_saturated", "Sets that the safeguard chose", labels=["stream", "set"]
     )
@@ -159,12 +163,13 @@ def _of_streams(rows: list[dict[str, Any]]) -> Iterator[Metric]:
         age.add_metric([row["name"]], oldest)
         for kind in ("window", "full", "empty"):
             alarm.add_metric([row["name"], kind], float(row["alarm"] == kind))
-        for window, share in zip(("100", "1000"), row["coverage"], strict=True):
-            if share is not None:
-                coverage.add_metric([row["name"], window], share)
+        for family, key in ((coverage, "coverage"), (acted, "acted")):
+            for window, share in zip(("100", "1000"), row.get(key, (None, None)), strict=True):
+                if share is not None:
+                    family.add_metric([row["name"], window], share)
         for kind in ("full", "empty"):
             saturated.add_metric([row["name"], kind], row[kind])
-    yield from (age, alarm, coverage, saturated)
+    yield from (age, alarm, coverage, acted, saturated)
     for key, (name, what) in _RISK.items():
         family = GaugeMetricFamily(f"setpoint_stream_{name}", what, labels=["stream", "risk"])
         for row in rows:
