@@ -37,7 +37,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.controller import Controller, Risk
     from setpoint.decisions import gate, route
     from setpoint.guarantee import Certificate
-    from setpoint.presets import burn_in, intervals, label_sets, start_from
+    from setpoint.presets import burn_in, intervals, label_sets, quantiles, start_from
     from setpoint.receipts import Info, Receipt
     from setpoint.state import State
     from setpoint.store import Store
@@ -83,6 +83,7 @@ __all__ = [
     "predictions",
     "presets",
     "published",
+    "quantiles",
     "regions",
     "replay",
     "report",
@@ -121,6 +122,7 @@ _LATER = {
     "gate": "decisions",
     "intervals": "presets",
     "label_sets": "presets",
+    "quantiles": "presets",
     "replay": "bulk.replay",
     "route": "decisions",
     "start_from": "presets",
