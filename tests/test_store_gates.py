@@ -60,7 +60,7 @@ def test_a_stored_gate_decides_as_one_in_memory_however_often_it_is_opened(tmp_p
 
 def test_a_gate_has_the_calls_of_a_gate(tmp_path: Path) -> None:
     with sp.Store(tmp_path) as store:
-        gate = store.stream("calls", Terms({"wrong": 0.1, "unsafe": 0.05}))
+        gate = store.stream("calls", Terms({"wrong": 0.2, "unsafe": 0.1}))
         first = gate.decide(0.9, "a")
         assert (first.act, first.audit, first.reason) == (True, True, "score")
         assert gate.decide(0.9, "a") == first
@@ -68,7 +68,7 @@ def test_a_gate_has_the_calls_of_a_gate(tmp_path: Path) -> None:
         gate.decide(0.8, "b")
         gate.drop("b")
         assert [one.errors for one in gate.certificate().limits] == [2.0, 1.0]
-        assert store.stream("calls", Terms({"wrong": 0.1, "unsafe": 0.05})).name == "calls"
+        assert store.stream("calls", Terms({"wrong": 0.2, "unsafe": 0.1})).name == "calls"
         with pytest.raises(AnsweredReceipt):
             gate.update(wrong={"wrong": False, "unsafe": False}, id="a")
         with pytest.raises(UnknownReceipt):

@@ -250,7 +250,8 @@ def test_the_probable_bound_by_hand() -> None:
 def reference(scores: Any, wrong: Any, r: float) -> list[bool]:
     """The rule with labels in time, written out once more."""
     ring: list[float] = []
-    account, bar = 0.0, log((1 - min(20 * r, 0.9)) / min(20 * r, 0.9)) / 1.7
+    first = min(max(min(20 * r, 0.5), 5 * r), 0.9)
+    account, bar = 0.0, log((1 - first) / first) / 1.7
     level, labels, acts = log(r / (1 - r)), 0, []
     expected, errors = np.zeros(16), np.zeros(16)
     for n, (score, bad) in enumerate(zip(scores, wrong, strict=True)):

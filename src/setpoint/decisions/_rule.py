@@ -53,11 +53,11 @@ def size(limits: int) -> int:
 
 
 def begin(numbers: Any, state: Any) -> None:
-    """The state before the first request: a bar that lets 20r of the requests pass."""
+    """The state before the first request: a bar that lets 20r pass, or half, or 5r if more."""
     for j in range(int(numbers[_LIMITS])):
         at, o = block(j), _FIRST + 3 * j
         level = numbers[o] + numbers[o + 1]
-        first = min(20.0 * level, 0.9)
+        first = min(max(min(20.0 * level, 0.5), 5.0 * level), 0.9)
         state[at + LEVEL] = log(level / (1.0 - level))
         state[at + BAR] = log((1.0 - first) / first) / 1.7
         state[at + BOUND] = numbers[o + 2]

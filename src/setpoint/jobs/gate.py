@@ -106,7 +106,7 @@ class Gated:
             table = self.rows.with_columns(self._added(), suffix)
             write(table, stage / f"rows{suffix}", self.rows.file.delimiter)
             if report:
-                from setpoint.report.decisions import page
+                from setpoint.jobs.gate_page import page
 
                 (stage / "report.html").write_text(page(self), encoding="utf-8")
             listed = {**self.metrics(), "files": sorted([*stage.names(), LIST])}

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from html import escape
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import setpoint
 from setpoint._html import preformatted
 from setpoint.report.page import _asset, _json
 
@@ -71,7 +71,7 @@ svg text {{ font: 12px var(--sans); fill: var(--muted); }}
 less, or labels are awaited.</p></section>
 <section><h2>The certificate</h2>{_certificate(gated)}{notes}</section>
 </main>
-<footer><p>Made by setpoint {escape(setpoint.__version__)}. Everything on this page is in this file.
+<footer><p>Made by setpoint {escape(version("setpoint"))}. Everything on this page is in this file.
 </p></footer>
 <script type="application/json" id="metrics">{_json(gated.metrics())}</script>
 </body></html>
