@@ -78,16 +78,19 @@ class _Requests:
     def create(
         self, name: str, *, preset: str | None = None, coverage: float = 0.9,
         support: tuple[float, float] | None = None, period: int | None = None,
-        toml: str | None = None, gate: Mapping[str, Any] | None = None,
+        controller: str | None = None, gate: Mapping[str, Any] | None = None,
     ) -> Any:  # fmt: skip
-        """Begins a stream from a preset ("intervals" or "label_sets") or from TOML, or a gate.
+        """Begins a stream from a preset ("intervals" or "label_sets"), a controller as TOML, or a
+        gate.
 
         `support` is the range of the actual values, such as (0, inf), and `period` their season in
         rows. A stream that began so is found, whatever was changed since. `gate` has the terms of a
         gate, such as {"errors": 0.05, "audits": 0.1}.
         """
-        body: dict[str, Any] = {"toml": toml, "gate": None if gate is None else dict(gate)}
-        if toml is None and gate is None:
+        body: dict[str, Any] = {"controller": controller}
+        if gate is not None:
+            body = {"gate": dict(gate)}
+        elif controller is None:
             body = {"preset": preset or "intervals", "coverage": coverage}
         if support is not None:
             body["support"] = [None if isinf(end) else end for end in support]

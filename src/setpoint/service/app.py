@@ -539,17 +539,17 @@ def _controller(asked: api.New) -> Controller | Terms:
     """What a new stream is to hold."""
     from setpoint.jobs.job import check_work  # not at the start: it brings much along
 
-    if (asked.preset, asked.toml, asked.gate).count(None) != 2:
-        raise refusal(422, "a stream needs a preset, toml or gate, one of them")
+    if (asked.preset, asked.controller, asked.gate).count(None) != 2:
+        raise refusal(422, "a stream needs a preset, a controller as TOML or a gate, one of them")
     if asked.gate is not None:
         try:
             return Terms(**asked.gate)
         except TypeError as error:
             raise InputError(f"these are no terms of a gate: {error}") from None
     if asked.preset != "intervals" and (asked.support is not None or asked.period is not None):
-        raise refusal(422, "support and period go with the preset intervals; toml has its own")
-    if asked.toml is not None:
-        held = held_from(asked.toml)
+        raise refusal(422, "support and period go with intervals; a controller has its own")
+    if asked.controller is not None:
+        held = held_from(asked.controller)
         if isinstance(held, Terms):
             return held
         controller = held
