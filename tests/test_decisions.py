@@ -13,6 +13,7 @@ import pytest
 import setpoint as sp
 from setpoint.decisions import Gate, Gates, Terms
 from setpoint.decisions._rule import LEVEL, block, most_errors
+from setpoint.decisions.live import Decision
 from setpoint.decisions.log import outcome
 from setpoint.errors import (
     AmbiguousReceipt,
@@ -24,7 +25,7 @@ from setpoint.errors import (
 )
 
 
-def work(gate: Gate, rows: int, seed: int = 0, late: int = 0) -> list[sp.decisions.Decision]:
+def work(gate: Gate, rows: int, seed: int = 0, late: int = 0) -> list[Decision]:
     """Requests whose chance of an error is one less the score, labelled so many rows late."""
     rng, decisions, waiting = random.Random(seed), [], []
     for t in range(rows):

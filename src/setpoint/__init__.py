@@ -35,7 +35,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.bulk.sweep import Sweep, sweep
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.controller import Controller, Risk
-    from setpoint.decisions import gate, route
+    from setpoint.decisions.live import gate, route
     from setpoint.guarantee import Certificate
     from setpoint.presets import burn_in, intervals, label_sets, quantiles, start_from
     from setpoint.receipts import Info, Receipt
@@ -119,12 +119,12 @@ _LATER = {
     "Trace": "bulk.replay",
     "Tuned": "bulk.tune",
     "burn_in": "presets",
-    "gate": "decisions",
+    "gate": "decisions.live",
     "intervals": "presets",
     "label_sets": "presets",
     "quantiles": "presets",
     "replay": "bulk.replay",
-    "route": "decisions",
+    "route": "decisions.live",
     "start_from": "presets",
     "sweep": "bulk.sweep",
     "tune": "bulk.tune",

@@ -11,8 +11,8 @@ import numpy as np
 
 from setpoint._check import finite, option
 from setpoint._html import named
-from setpoint.decisions import Replay, Terms, replay
-from setpoint.decisions.log import Outcome, outcome
+from setpoint.decisions import Terms, replay
+from setpoint.decisions.log import Outcome, Replay, outcome
 from setpoint.errors import DataError, InputError
 from setpoint.jobs.columns import tape_of, timed, unused
 from setpoint.jobs.folders import LIST, folder_for, results

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from setpoint import errors, spec
 from setpoint._state_file import from_text, to_text
 from setpoint.controller import Controller
-from setpoint.decisions import Decision, Gate, Terms
+from setpoint.decisions import Gate, Terms
 from setpoint.decisions._rule import ACTED, REQUESTS, S, block
 from setpoint.decisions.certificate import GateCertificate
-from setpoint.decisions.live import decision_of
+from setpoint.decisions.live import Decision, decision_of
 from setpoint.errors import InputError, SetpointError, StateError
 from setpoint.state import Id
 from setpoint.store.database import Change, Row, Saved
