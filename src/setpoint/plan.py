@@ -20,7 +20,9 @@ from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration, turn
 from setpoint.recursion import Ledger, Link, Memory, Recursion, recursion
 from setpoint.sets.family import (
     Draws,
+    Forecasts,
     Members,
+    Priced,
     Remembers,
     Scalar,
     Shares,
@@ -33,6 +35,7 @@ from setpoint.sets.family import (
 from setpoint.state import Id, State
 from setpoint.steps import Accounts, Scored
 from setpoint.stretches import Always
+from setpoint.watch import take
 
 TWO_SIDED = (
     "a two-sided account needs every label before the next prediction, and here labels wait: "
@@ -191,7 +194,8 @@ class Plan(NamedTuple):
 
     `read` takes a prediction, `counts` says that the evidence of a label is only whether its set
     missed it; else it is the pair of the set and y; of several members there is one for each.
-    `at_once` says that labels must come before the next prediction. `packed` is for
+    `at_once` says that labels must come before the next prediction. `needs` gives what a label
+    cost, from its base and its set; None where nothing is watched. `packed` is for
     `setpoint.bulk.layout`, which keeps there what it has worked out of a controller.
     """
 
@@ -207,6 +211,7 @@ class Plan(NamedTuple):
     at_once: bool
     promises: tuple[Promise, ...]
     groups: Groups
+    needs: Any
     packed: dict[str, Any]
 
     def aim_in(self, position: Any, names: tuple[Id, ...], groups: dict[Id, Any]) -> Any:
@@ -234,15 +239,16 @@ class Plan(NamedTuple):
 
     def take_in(
         self, state: State, base: Any, shown: Any, y: Any, lam: Any, leader: int, habits: Memory,
-        groups: Any = (), teaches: bool = True,
+        groups: Any = (), teaches: bool = True, others: float = 0.0,
     ) -> tuple[float, ...]:  # fmt: skip
         """Takes the label of a shown set into a state: the loss of each risk, NaN if unjudged.
 
         Nothing is changed before everything is computed and checked. A label that teaches nothing
-        is judged and counted only.
+        is judged and counted only. `others` is how many predictions wait beside it.
         """
         position, values, moved = self.judge(state, base, shown, y, lam, leader, habits, groups)
         stage, window = self.stage, state.sets
+        cost = None if self.needs is None or not teaches else self.needs(base, shown, y)
         if not teaches:
             position, stage, window = (position[0], state.position[1]), None, None
         if window is not None:
@@ -256,6 +262,10 @@ class Plan(NamedTuple):
             window.observe(weighed)
         if self.rules.members > 1 or not -inf < lam < inf:
             state.count(self.lams(lam), leader, values)
+        if cost is not None and state.watch is not None:
+            now, held = state.watch
+            need, error, value, size = cost
+            state.watch = take(now, held, need, error, value, size, others), held
         losses: tuple[float, ...] = values
         return losses
 
@@ -368,8 +378,40 @@ def _plan(controller: Controller) -> Plan:
             _refusal(controller), _numbers_of(controller, group=True)[0], new_group(controller),
             *rest,
         ),
+        _needs(controller) if controller.watched else None,
         {},
     )  # fmt: skip
+
+
+def _needs(controller: Controller) -> Any:
+    """What a label cost, as a function of its base, its set and itself: see `family.Priced`."""
+    sets, reader = whole_of(controller.sets), controller.reader
+    stage = controller.correction
+    if isinstance(sets, Priced):
+
+        def priced(base: Any, shown: Any, y: Any) -> tuple[float, float, float, float] | None:
+            cost = sets.needs(base, shown, y)
+            if cost is None:
+                return None
+            given = cost
+            if isinstance(stage, Rescores):
+                given = sets.needs(stage.given(base), shown, y) or cost
+            return cost[0], given[0], cost[1], cost[2]
+
+        return priced
+    forecast = reader.forecast if isinstance(reader, Forecasts) else None
+    nested = isinstance(controller.sets, Members) and controller.sets.nested
+
+    def needs(base: Any, shown: Any, y: float) -> tuple[float, float, float, float] | None:
+        largest = shown.parts[-1] if nested else shown
+        lower, upper = largest.lower, largest.upper
+        width = upper - lower
+        if not 0.0 <= width < inf:
+            return None
+        need = abs(y - 0.5 * (lower + upper))
+        return need, need if forecast is None else abs(y - forecast(base)), y, width
+
+    return needs
 
 
 def _refusal(controller: Controller) -> str | None:

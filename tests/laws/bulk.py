@@ -345,8 +345,9 @@ def close(a: Any, b: Any, *, exact: bool) -> bool:
 
 
 def numbers_of(state: State) -> dict[str, Any]:
-    """Every slot of a state, by name; of a family that remembers, its memory."""
-    told = {name: getattr(state, name) for name in State.__slots__ if name != "position"}
+    """Every slot of a state but the price (`test_watch.py`), by name; of windows, the memory."""
+    names = [name for name in State.__slots__ if name not in ("position", "watch")]
+    told: dict[str, Any] = {name: getattr(state, name) for name in names}
     told |= {"stretch": state.stretch}
     told["sets"] = () if state.sets is None else state.sets.memory
     for i, own in enumerate(state.risks):

@@ -39,7 +39,7 @@ class Layout(NamedTuple):
     `risks` has the sizes of the memories of loss and step, `numbers` those of their parameters;
     then the sizes of the stretch's memory and parameters, the correction's memory, parameters,
     table and annex. `columns` counts the numbers of a row, `family` those that the family of sets
-    reads, and `base` those of a base, 0 without a correction.
+    reads, and `base` those of a base, 0 without a correction; `watch` those of what the sets cost.
     """
 
     rules: Rules
@@ -54,6 +54,7 @@ class Layout(NamedTuple):
     columns: int
     family: int
     base: int
+    watch: int
 
     @property
     def at(self) -> tuple[int, int, int]:
@@ -128,6 +129,11 @@ class Layout(NamedTuple):
     @property
     def size(self) -> int:
         """How many numbers a state has."""
+        return self.at[2] + self.table + self.watch
+
+    @property
+    def watch_at(self) -> int:
+        """Where what the sets cost begins: the last numbers of a state."""
         return self.at[2] + self.table
 
     @property
@@ -140,13 +146,14 @@ class Layout(NamedTuple):
             names += [f"step{place}_{k}" for k in range(step)]
         names += [f"stretch_{k}" for k in range(self.stretch)]
         names += [f"memory_{k}" for k in range(self.memory)]
-        return (*names, *(f"table_{k}" for k in range(self.table)))
+        names += [f"table_{k}" for k in range(self.table)]
+        return (*names, *(f"watch_{k}" for k in range(self.watch)))
 
     def pack(self, state: State, waiting: int = 0) -> list[float]:
         """The numbers of a state."""
         counts = [waiting, *(getattr(state, name) for name in COUNTS), state.fresh]
         risks = flat(state.position[0])
-        return [*counts, *risks, *state.stretch, *state.memory, *state.table]
+        return [*counts, *risks, *state.stretch, *state.memory, *state.table, *state.watched]
 
     def born(self, vectors: np.ndarray) -> np.ndarray:
         """Which states need an annex."""
@@ -160,8 +167,9 @@ class Layout(NamedTuple):
         stretch, memory, table = self.at
         like = [(*(0.0,) * 7, (0.0,) * loss, (0.0,) * step) for loss, step in self.risks]
         position = risks_like(tuple(like), values[HEAD:stretch]), tuple(values[stretch:memory])
-        state = State(position, terms, tuple(values[memory:table]), values[table:], annex)
-        state.position = position
+        end = self.watch_at
+        state = State(position, terms, tuple(values[memory:table]), values[table:end], annex)
+        state.position, state.watched = position, values[end:]
         for name, value in zip(COUNTS, values[1:], strict=False):
             setattr(state, name, int(value))
         state.fresh = bool(values[HEAD - 1])
@@ -198,6 +206,7 @@ def layout_of(controller: Controller) -> Layout:
         columns,
         columns if stage is None else stage.width,
         0 if stage is None else stage.size,
+        len(state.watched),
     )
     known = _layouts.get(layout)
     if known is None:

@@ -45,6 +45,7 @@ from setpoint.bulk.states import (
     listed,
     scalar_columns,
 )
+from setpoint.bulk.watching import forecasts, look
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LossError
 from setpoint.guarantee import Certificate, certify
@@ -489,6 +490,7 @@ def ran(
 ) -> Ran:  # fmt: skip
     """Streams that lie one after the other, through loops: corrected, then controlled."""
     layout, count = layout_of(controller), len(rows)
+    given = forecasts(controller, rows) if layout.watch else y
     rows = based(controller, made, rows, y, vectors, annexes, at)
     params, risks, members = params_of(controller)[0], len(layout.risks), layout.rules.members
     lower, upper, lam = (np.empty((members, count)) for _ in range(3))
@@ -507,6 +509,11 @@ def ran(
             params, vectors, at.bounds, rows, y, narrow, lower, upper, lam, covered, theta, losses
         )
     check_promises(controller, losses, lam, vectors)
+    low, high = joint(layout, lower, upper)
+    look(
+        vectors, layout.watch_at, at.streams, at.bounds, at.events, np.zeros(len(at.streams)),
+        low, high, given, y,
+    )  # fmt: skip
     return Ran(lower, upper, lam, covered, theta, losses)
 
 

@@ -73,7 +73,8 @@ class Correction(Protocol, metaclass=Capability):
 class Rescores(Protocol, metaclass=Capability):
     """A correction of what a family of label sets has read: critical values by class.
 
-    `several` says whether a row has several true labels, as the family does. `kept(content)` is
+    `several` says whether a row has several true labels, as the family does. `given(base)` is the
+    prediction as the family would read it without a correction. `kept(content)` is
     its table: a new one, or the one that gave `content()`; it also has `copy()`.
     """
 
@@ -88,6 +89,7 @@ class Rescores(Protocol, metaclass=Capability):
     @property
     def learn(self) -> Any: ...
     def init(self) -> tuple[float, ...]: ...
+    def given(self, base: Any) -> tuple[Any, ...]: ...
     def kept(self, content: Any = None) -> Any: ...
 
 

@@ -21,7 +21,7 @@ class; `learn` writes into these. They never see θ, a risk or another level.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, inf, log
 from sys import float_info
 from typing import Any, NamedTuple
 
@@ -430,6 +430,11 @@ class Labels:
             model=known.model,
             balance=float(offsets.max() - offsets.min()),
         )
+
+    def given(self, base: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The critical values without a correction: −log p, or −log odds."""
+        own = Base(*base)
+        return -own.logs, own.names, inf
 
     def kept(self, content: Any = None) -> Classes:
         """What is remembered of classes: nothing yet, or what was saved."""

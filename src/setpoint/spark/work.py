@@ -13,9 +13,10 @@ from setpoint._check import choice, whole
 from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.compile import loops
 from setpoint.bulk.groups import NO_GROUPS, Active, check_risks
-from setpoint.bulk.layout import COUNTS, EVERY_ROW, Layout, layout_of, params_of
+from setpoint.bulk.layout import COUNTS, EVERY_ROW, OPEN, Layout, layout_of, params_of
 from setpoint.bulk.replay import check_bases, check_promises, joint, levels_of
 from setpoint.bulk.states import first_unsound, refusal, rows_of
+from setpoint.bulk.watching import forecasts, look
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, PredictionError, StateError
 from setpoint.plan import TWO_SIDED, plan
@@ -452,6 +453,7 @@ class _Batch:
         bounds, streams = np.append(begins, len(owners)), owners[begins]
         params, stage = params_of(work.controller)
         run, vectors = loops(layout, len(events)), np.ascontiguousarray(self.vectors)
+        opened = vectors[streams, OPEN]
         if layout.base:
             annexes = self.annexes
             annexes.room(len(streams))
@@ -474,6 +476,12 @@ class _Batch:
             *active,
         )  # fmt: skip
         check_risks(work.controller, self.groups.risks)
+        if layout.watch:
+            low, high = joint(layout, self.lower, self.upper)
+            given = forecasts(work.controller, self.reading, self.base)
+            look(
+                vectors, layout.watch_at, streams, bounds, events, opened, low, high, given, y,
+            )  # fmt: skip
         self.vectors = vectors
         if len(self.dropped):  # given up is not the same as missing
             gone = np.bincount(self.owner[self.dropped], minlength=len(self.keys))

@@ -268,7 +268,7 @@ class Store:
                     )
                 past = Stream(live.stream.controller, state=state).content()
                 names = ("risks", "counts", "table", "annex", "window", "groups", "group_risks")
-                parts = {part: past[part] for part in names}
+                parts = {part: past[part] for part in (*names, "price")}
                 live.stream.restore({**live.stream.content(), **parts})
             if controller is not None and spec.from_toml(live.first) != controller:
                 check_same(f"the stream {quoted(name)}", live.stream.controller, controller)
