@@ -18,6 +18,7 @@ if _typing.TYPE_CHECKING:
         models,
         predictions,
         presets,
+        published,
         regions,
         report,
         sets,
@@ -40,6 +41,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.store import Store
     from setpoint.stream import Stream
     from setpoint.tape import Columns, Ragged, Recorder, Tape
+    from setpoint.watch import Price
 
 __version__ = "0.1.0"
 
@@ -50,6 +52,7 @@ __all__ = [
     "Controller",
     "Fleet",
     "Info",
+    "Price",
     "Ragged",
     "Receipt",
     "Recorder",
@@ -77,6 +80,7 @@ __all__ = [
     "models",
     "predictions",
     "presets",
+    "published",
     "regions",
     "replay",
     "report",
@@ -99,6 +103,7 @@ _LATER = {
     "Controller": "controller",
     "Fleet": "bulk.fleet",
     "Info": "receipts",
+    "Price": "watch",
     "Ragged": "tape",
     "Receipt": "receipts",
     "Recorder": "tape",
@@ -122,7 +127,8 @@ _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
         "combine", "correction", "errors", "generators", "guarantee", "images", "interop", "jobs",
-        "losses", "metrics", "models", "predictions", "presets", "regions", "report", "sets",
+        "losses", "metrics", "models", "predictions", "presets", "published",
+        "regions", "report", "sets",
         "spec", "steps", "stretches", "testing",
     )},
 }  # fmt: skip

@@ -9,8 +9,6 @@ from setpoint._window import Sum
 from setpoint.errors import InputError
 from setpoint.watch import BLOCK, Price, lasting, price_of
 
-__all__ = ["Alarm", "Episodes", "words"]
-
 _QUIET = 100
 """How many labels without the safeguard end an episode, where there is no window."""
 

@@ -33,7 +33,7 @@ from setpoint.sets.family import (
     whole_of,
 )
 from setpoint.state import Id, State
-from setpoint.steps import Accounts, Scored
+from setpoint.steps.claims import Accounts, Scored
 from setpoint.stretches import Always
 from setpoint.watch import take
 
@@ -44,21 +44,6 @@ TWO_SIDED = (
 """Why no second prediction may wait."""
 MOST_GROUPS = 100_000
 """How many groups a stream may name."""
-
-__all__ = [
-    "MOST_GROUPS",
-    "TWO_SIDED",
-    "Groups",
-    "Plan",
-    "Promise",
-    "Rescoring",
-    "Rules",
-    "Stage",
-    "plan",
-    "scalar",
-    "staged",
-    "support_of",
-]
 
 
 class Stage(NamedTuple):
@@ -409,7 +394,8 @@ def _needs(controller: Controller) -> Any:
         if not 0.0 <= width < inf:
             return None
         need = abs(y - 0.5 * (lower + upper))
-        return need, need if forecast is None else abs(y - forecast(base)), y, width
+        error = need if forecast is None else abs(y - forecast(base))
+        return need, error if error == error else need, y, width
 
     return needs
 

@@ -24,15 +24,13 @@ from setpoint.correction.rules import Base
 from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
 from setpoint.plan import MOST_GROUPS, TWO_SIDED, plan
-from setpoint.receipts import Id, Info, Receipt, Receipts, checked_groups, checked_id, labelled
+from setpoint.receipts import Info, Receipt, Receipts, checked_groups, checked_id, labelled
 from setpoint.sets import Interval
 from setpoint.sets.family import Measured, Priced, whole_of, with_features
-from setpoint.state import COUNTS, State, flat
-from setpoint.steps import Accounts
+from setpoint.state import COUNTS, Id, State, flat
+from setpoint.steps.claims import Accounts
 from setpoint.summary import RECENT, Recent, StreamSummary, summarise
 from setpoint.watch import LABELS, LATE, Price, acknowledged, lasting, price_of
-
-__all__ = ["Stream"]
 
 T = TypeVar("T")
 
@@ -498,7 +496,9 @@ class Stream:
     def summary(self) -> StreamSummary:
         """How the stream is doing: coverage, width, account, and what was learnt; print it."""
         waiting = len(self._receipts)
-        return summarise(self._controller, self._state, waiting=waiting, recent=self._recent)
+        return summarise(
+            self._controller, self._state, waiting=waiting, recent=self._recent, alarms=self.alarms
+        )
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()

@@ -28,11 +28,6 @@ from the guarantee of the stream; `called` uses it to hold the share of false ca
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-__all__ = [
-    "KINDS", "NOW", "SIZE", "Price", "acknowledged", "begin", "called", "evidence", "lasting",
-    "price_of", "take",
-]  # fmt: skip
-
 Numbers = Any
 """Floats that can be written to: a list in plain Python, an array in compiled code."""
 

@@ -17,7 +17,7 @@ from setpoint.errors import InputError, LabelError, StateError
 from setpoint.losses import FalseNegatives
 from setpoint.sets import Cumulative, Multilabel, Threshold
 from setpoint.steps import Account
-from setpoint.testing import check_correction
+from setpoint.testing import check
 from tests.laws.bulk import assert_same_state
 
 NAMES = ("cat", "dog", "owl", "fox", "bee")
@@ -322,5 +322,5 @@ def test_a_damaged_table_is_refused(name: str, value: Any) -> None:
 
 
 def test_the_check_of_corrections_is_for_those_of_numbers() -> None:
-    with pytest.raises(InputError, match="for corrections of numbers, got Labels"):
-        check_correction(Labels())
+    with pytest.raises(InputError, match="correction of numbers can be checked, got Labels"):
+        check(Labels())

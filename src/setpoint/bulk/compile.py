@@ -30,8 +30,6 @@ from setpoint.metrics import tally
 from setpoint.sets import intervals, multiplied
 from setpoint.steps import account, control, experts, paper, shrinking
 
-__all__ = ["SMALL", "compiled", "loops", "machine", "plain"]
-
 SMALL = 50_000
 """Below this many steps plain Python is done before machine code is loaded."""
 

@@ -18,7 +18,7 @@ from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.arrays import Array, Intervals, fixed
 from setpoint.bulk.compile import SMALL, loops
 from setpoint.bulk.groups import NO_GROUPS, Active, Named, check_risks, in_time, tuples_of
-from setpoint.bulk.layout import COUNTS, EVERY_ROW, OPEN, layout_of, params_of
+from setpoint.bulk.layout import EVERY_ROW, OPEN, layout_of, params_of
 from setpoint.bulk.loops import Loops
 from setpoint.bulk.replay import Events, check_bases, check_lams, check_promises, joint, ran
 from setpoint.bulk.states import States, first_unsound, refusal, rows_of
@@ -37,13 +37,10 @@ from setpoint.errors import (
 )
 from setpoint.guarantee import Certificate, certify
 from setpoint.plan import TWO_SIDED, plan, scalar
-from setpoint.receipts import Batch, Id, checked_id, checked_ids
-from setpoint.state import State
+from setpoint.receipts import Batch, checked_id, checked_ids
+from setpoint.state import COUNTS, Id, State
 from setpoint.tape.columns import wholes
 from setpoint.tape.schedule import Schedule, scheduled, steady
-
-__all__ = ["Batch", "Fleet", "Intervals"]
-
 
 _DROPPED = 1 + COUNTS.index("dropped")
 _TOGETHER = 1 << 11

@@ -17,11 +17,6 @@ from setpoint.plan import Rules, plan, scalar, support_of
 from setpoint.recursion import RiskState
 from setpoint.state import COUNTS, State, flat, risks_like
 
-__all__ = [
-    "COUNTS", "EVERY_ROW", "HEAD", "OPEN", "Layout", "group_params_of", "layout_of", "outward",
-    "params_of", "start_of",
-]  # fmt: skip
-
 OPEN = 0
 """Where a vector holds how many predictions of its stream wait for a label."""
 EVERY_ROW = (1 << 62) - 1

@@ -25,8 +25,6 @@ from setpoint.recursion import Recursion, RiskState, show
 from setpoint.sets.intervals import around
 from setpoint.state import COUNTS
 
-__all__ = ["Access", "Loops", "Wrap", "loops_of", "written_out"]
-
 _FULL, _EMPTY, _TORN, _MISSING = (1 + COUNTS.index(n) for n in ("full", "empty", "torn", "missing"))
 _PEAK = 1 + COUNTS.index("peak")
 _TALLIED = len(Tally._fields)

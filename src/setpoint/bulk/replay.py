@@ -50,7 +50,8 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError, LossError
 from setpoint.guarantee import Certificate, certify
 from setpoint.losses import Misses
-from setpoint.metrics.usefulness import Streams, of_streams
+from setpoint.metrics.summaries import size_summary
+from setpoint.metrics.usefulness import Streams, of_streams, rolling_quantile
 from setpoint.plan import TWO_SIDED, plan, scalar, support_of
 from setpoint.sets import Interval, LabelSet
 from setpoint.sets.family import Columns as NamedColumns
@@ -59,11 +60,6 @@ from setpoint.state import State
 from setpoint.tape import Columns, Tape
 from setpoint.tape.columns import several
 from setpoint.tape.schedule import steady
-
-__all__ = [
-    "Events", "Ran", "Trace", "based", "check_at_once", "check_bases", "check_lams",
-    "check_promises", "joint", "levels_of", "nominal", "ran", "replay",
-]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -221,14 +217,14 @@ class Trace:
         return None
 
     def baseline(self) -> tuple[Array, Array] | None:
-        """The ends that a spreadsheet would give, as in `setpoint.metrics.rolling_quantile`.
+        """The ends that a spreadsheet would give: `setpoint.metrics.usefulness.rolling_quantile`.
 
         None where there is no forecast of one number, or the sets are no intervals.
         """
         tape, middle = self.tape, None if self.shown else _middle(self.controller, self.tape)
         if middle is None:
             return None
-        ends = metrics.rolling_quantile(
+        ends = rolling_quantile(
             *map(tape.by_stream, (tape.y, middle)), offsets=tape.segments.offsets,
             confidence_level=nominal(self.controller), delay=_delays(tape),
         )  # fmt: skip
@@ -240,7 +236,7 @@ class Trace:
         hits = self.tape.by_stream(np.where(self.observed, self.covered, nan))
         unknown = np.isnan(sizes)
         known = np.where(unknown, 0.0, sizes)
-        summary = metrics.size_summary(
+        summary = size_summary(
             known, hits, full=np.isinf(known) | (lam == inf) | self.tape.by_stream(self.whole),
             empty=np.where(unknown, lam == -inf, known == 0.0), **options,
         )  # fmt: skip

@@ -20,23 +20,6 @@ from setpoint.state import Id, State
 from setpoint.tape import Tape
 from setpoint.tape.columns import Column
 
-__all__ = [
-    "LENGTHS",
-    "Array",
-    "Begin",
-    "Start",
-    "States",
-    "check_labels",
-    "columns_of",
-    "first_unsound",
-    "is_narrow",
-    "listed",
-    "refusal",
-    "rows_of",
-    "scalar_columns",
-    "support_of",
-]
-
 Array = np.ndarray[Any, Any]
 """Any numpy array."""
 

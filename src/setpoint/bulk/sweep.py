@@ -31,8 +31,6 @@ from setpoint.sets.family import size_of
 from setpoint.state import State
 from setpoint.tape import Tape
 
-__all__ = ["Sweep", "sweep"]
-
 _TOGETHER = 256
 """How many controllers run at once, so that someone who watches sees it move."""
 

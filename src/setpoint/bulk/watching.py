@@ -14,8 +14,6 @@ from setpoint.correction import Correction
 from setpoint.sets.family import Forecasts
 from setpoint.watch import NOW, take
 
-__all__ = ["forecasts", "look"]
-
 Array = np.ndarray[Any, Any]
 
 
@@ -93,8 +91,10 @@ def forecasts(controller: Controller, rows: Array, bases: Array | None = None) -
     """
     reader: Any = controller.reader
     if isinstance(reader, Correction) and bases is None:
-        return np.asarray(0.5 * (rows[:, 0] + rows[:, 1]))
+        with np.errstate(all="ignore"):
+            return np.asarray(0.5 * (rows[:, 0] + rows[:, 1]))
     if not isinstance(reader, Forecasts):
         return np.full(len(rows), np.nan)
     given = rows if bases is None or not isinstance(reader, Correction) else bases
-    return np.ascontiguousarray(reader.forecast(given.T))
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(reader.forecast(given.T))

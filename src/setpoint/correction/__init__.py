@@ -24,15 +24,12 @@ no annex, and its `predict` gives the base back:
 
 from typing import Any, Protocol, runtime_checkable
 
-from setpoint.correction.explanation import Explanation, Part
-from setpoint.correction.intervals import Effect, Intervals, Learnt
+from setpoint.correction.explanation import Explanation
+from setpoint.correction.intervals import Intervals
 from setpoint.correction.labels import Labels
 from setpoint.parts import Capability
 
-__all__ = [
-    "Correction", "Effect", "Explains", "Explanation", "Intervals", "Labels", "Learnt", "Part",
-    "Rescores",
-]  # fmt: skip
+__all__ = ["Correction", "Explanation", "Intervals", "Labels"]
 
 
 @runtime_checkable

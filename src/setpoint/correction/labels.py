@@ -33,11 +33,6 @@ from setpoint.correction.rules import habit_of
 from setpoint.errors import InputError, StateError
 from setpoint.sets.labels import place_of
 
-__all__ = [
-    "Base", "Classes", "Labels", "Learnt", "Memory", "balance", "follow", "frequencies", "learn",
-    "led", "predict", "rank", "recalibrate", "weigh",
-]  # fmt: skip
-
 Array = npt.NDArray[np.float64]
 Floats = tuple[float, ...]
 

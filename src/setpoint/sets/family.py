@@ -33,14 +33,6 @@ from setpoint.errors import LabelError, PredictionError
 from setpoint.parts import Capability
 from setpoint.predictions import Row
 
-__all__ = [
-    "Arranges", "Classed", "Codes", "Columns", "Draws", "Family", "Forecasts", "Measured",
-    "Members", "NeverEmpty", "Pixels", "Priced", "Remembers", "Scalar", "Selection", "ShareOfOne",
-    "Shares", "Shows", "Supports", "Taped", "by_name", "describe", "finite_label", "floats",
-    "member_of", "members_of", "named", "names_of", "never_empty", "size_of", "whole_of",
-    "with_features",
-]  # fmt: skip
-
 Floats = tuple[float, ...]
 
 

@@ -17,12 +17,6 @@ from setpoint._html import table
 from setpoint.errors import InputError, PredictionError
 from setpoint.sets.family import by_name, describe, finite_label
 
-__all__ = [
-    "Interval", "Lower", "Scale", "Upper", "Widen", "around", "lower_critical", "lower_end",
-    "one_end_sound", "scale", "scale_critical", "scale_sound", "upper_critical", "upper_end",
-    "widen", "widen_critical", "widen_sound",
-]  # fmt: skip
-
 
 class Interval:
     """A closed interval of numbers; crossed ends are the empty interval.

@@ -23,8 +23,6 @@ from setpoint.errors import InputError, LabelError, PredictionError
 from setpoint.predictions import Probabilities
 from setpoint.sets.family import ShareOfOne, floats
 
-__all__ = ["Cumulative", "LabelSet", "Multilabel", "Threshold", "place_of"]
-
 Array = npt.NDArray[np.float64]
 Names = dict[Any, int]
 Scores = tuple[Any, ...]

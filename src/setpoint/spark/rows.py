@@ -22,8 +22,6 @@ from setpoint.spark.work import STATUSES, form_of
 from setpoint.tape import Columns
 from setpoint.tape.columns import several
 
-__all__ = ["KEY_TABLE", "Rows", "binaries", "grouped"]
-
 Array = np.ndarray[Any, Any]
 Frame = Any
 Kinds = tuple[tuple[str, str], ...]

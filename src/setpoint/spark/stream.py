@@ -19,8 +19,6 @@ from setpoint.state import State
 from setpoint.stream import Stream
 from setpoint.tape import Columns
 
-__all__ = ["METRICS", "SETTINGS", "Processor", "calibrate_stream", "first_header", "state_rows"]
-
 Frame = Any
 METRICS = "setpoint"
 """The name under which the counts of a batch lie in the progress of a query."""

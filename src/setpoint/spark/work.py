@@ -13,7 +13,7 @@ from setpoint._check import choice, whole
 from setpoint.bulk.annexes import Annexes
 from setpoint.bulk.compile import loops
 from setpoint.bulk.groups import NO_GROUPS, Active, check_risks
-from setpoint.bulk.layout import COUNTS, EVERY_ROW, OPEN, Layout, layout_of, params_of
+from setpoint.bulk.layout import EVERY_ROW, OPEN, Layout, layout_of, params_of
 from setpoint.bulk.replay import check_bases, check_promises, joint, levels_of
 from setpoint.bulk.states import first_unsound, refusal, rows_of
 from setpoint.bulk.watching import forecasts, look
@@ -35,9 +35,7 @@ from setpoint.spark.buckets import (
     taken,
     unpack,
 )
-from setpoint.state import State, flat
-
-__all__ = ["NEVER", "STATUSES", "Work", "check_header", "form_of"]
+from setpoint.state import COUNTS, State, flat
 
 Array = np.ndarray[Any, Any]
 

@@ -4,8 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Schedule", "scheduled", "steady"]
-
 Array = np.ndarray[Any, Any]
 
 
