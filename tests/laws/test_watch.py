@@ -44,14 +44,17 @@ def rows_of(name: str, forecast: Any) -> Any:
     return {"lower": forecast - 0.5, "upper": forecast + 1.0}
 
 
-def live(controller: sp.Controller, columns: Any, y: Any, late: int, **options: Any) -> sp.Stream:
+def live(
+    controller: sp.Controller, columns: Any, y: Any, late: int, whole: bool = False, **options: Any
+) -> sp.Stream:
     stream = sp.Stream(controller, **options)
     rows = list(zip(*(column.tolist() for column in columns.values()), strict=True))
     for t in range(len(y) + late):
         if t < len(y):
-            stream.predict(rows[t], id=t)
+            stream.predict(np.array(rows[t]) if whole else rows[t], id=t)
         if t >= late:
-            stream.update(float(y[t - late]), id=t - late)
+            label = y[t - late]
+            stream.update(int(label) if whole else float(label), id=t - late)
     return stream
 
 
@@ -167,6 +170,29 @@ def test_one_wild_label_calls_nobody_and_blinds_nobody() -> None:
     kinds = [(alarm.kind, alarm.step) for alarm in alarms if alarm.kind in KINDS]
     assert kinds
     assert all(step > DEATH for _, step in kinds)
+
+
+@pytest.mark.parametrize("late", [0, 5])
+@pytest.mark.parametrize("controller", [sp.label_sets(), sp.label_sets(never_empty=True)])
+def test_label_sets_keep_the_same_price_however_they_run(
+    controller: sp.Controller, late: int
+) -> None:
+    rng, rows = np.random.default_rng(8), 900
+    y = rng.integers(3, size=rows)
+    p = np.exp(rng.normal(size=(rows, 3)) + 2.0 * (y[:, None] == np.arange(3)))
+    p /= p.sum(axis=1, keepdims=True)
+    columns = {str(k): p[:, k] for k in range(3)}
+    stream = live(controller, columns, y, late, whole=True)
+    expected = stream.state.watched
+    assert stream.price is not None
+    trace = sp.replay(controller, sp.Tape.from_arrays(columns, y), delay=late)
+    assert trace.state.watched == expected
+    if not late:
+        fleet = sp.Fleet(controller, 1)
+        for row in range(rows):
+            fleet.predict(p[row][None])
+            fleet.update(y[row][None].astype(float))
+        assert fleet.state(0).watched == expected
 
 
 @pytest.mark.parametrize("classes", [2, 10])

@@ -13,6 +13,7 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Taped       labels that a tape holds as numbers
     Measured    labels that are not one number
     Shows       sets of one class
+    ByClass     label sets of many rows at once: they run compiled over tapes
     Classed     critical values of −p by class, which a correction may recompute
     Columns     names for the numbers of a prediction
     Supports    the values y can take
@@ -244,6 +245,19 @@ class Classed(Protocol, metaclass=Capability):
 
     @property
     def several(self) -> bool: ...
+
+
+@runtime_checkable
+class ByClass(Protocol, metaclass=Capability):
+    """A family of label sets that are defined by their critical values, for many rows at once.
+
+    `classes` are the names of the classes, or None. `by_class(p)` makes of probabilities, one row
+    for each prediction, the critical value of every class and, last, that of any other label.
+    """
+
+    @property
+    def classes(self) -> Any: ...
+    def by_class(self, p: Any) -> Any: ...
 
 
 @runtime_checkable

@@ -184,6 +184,16 @@ def around(ends: tuple[float, float], inner: tuple[float, float]) -> tuple[float
     return inner[0] if inner[0] < lower else lower, inner[1] if inner[1] > upper else upper
 
 
+def up_to(base: Any, lam: float) -> tuple[float, float]:
+    """The critical values that a set of labels holds at λ."""
+    return -inf, lam
+
+
+def itself(base: Any, y: float) -> float:
+    """The critical value where labels are told by it."""
+    return y
+
+
 _LINE = (-inf, inf)
 """The support of a y that may be any number; every family with this support holds this object."""
 
