@@ -39,7 +39,7 @@ from setpoint.watch import evidence, lasting, price_of
 encode = JSONEncoder(check_circular=False).encode
 """A value as JSON."""
 
-_WIDTH = 0.05  # the weight of the last width in the mean of widths
+_WIDTH = 0.05  # the weight of the last one in the means of widths and of lags
 _PART = 256  # numbers in a part of an array; one that is smaller is written with the state
 _RECENT = 1000  # of how many labels it is remembered whether they were covered
 _FLOATS = {float}
@@ -70,6 +70,7 @@ class Live:
         self.waiting: dict[Id, tuple[Row, Any]] = {}  # oldest first, each with its set
         self.recent, self.known = 0, 0  # the last labels, a bit for each: whether it was covered
         self.width: float | None = None
+        self.lag: float | None = None  # seconds from a prediction to its label
         self.asked = _asked(controller)
         self.peak, self.labels = 0, 0  # when the limits were worked out
         self.limits: list[float | None] = []
@@ -120,6 +121,7 @@ class Live:
             self.first = saved.first
             self.recent, self.known = int(overview["recent"], 16), int(overview["known"])
             self.width = None if overview["width"] is None else float(overview["width"])
+            self.lag = overview.get("lag")
         except (SetpointError, KeyError, TypeError, ValueError) as error:
             raise StateError(f"the stream {quoted(self.name)} is damaged: {error}") from error
         self.serial = content["receipts"]["serial"]
@@ -234,6 +236,8 @@ class Live:
         self.steps.append((Live.update, name, y))
         self.dirty = True
         self._end(name, "missing" if missing else "answered", _json(y), _json(loss), covered)
+        lag = self.time - row.made
+        self.lag = lag if self.lag is None else self.lag + _WIDTH * (lag - self.lag)
         if covered is not None:
             self.hits.append(covered)
         return name, (loss, covered), False
@@ -322,6 +326,11 @@ class Live:
         self.stream.reset()
         self.changes = self.dirty = True
 
+    def acknowledge(self) -> None:
+        """Takes what the sets cost from now on as the new reference."""
+        self.stream.acknowledge()
+        self.dirty = True
+
     # What is written
 
     def change(self) -> Change:
@@ -390,7 +399,7 @@ class Live:
             "recent": f"{self.recent:x}", "known": self.known, "width": self.width, "alarm": alarm,
             "price": None if price is None else [price.sets, price.model, price.world],
             "alarms": {kind: since for kind, (_, since) in lasting(content["price"] or []).items()},
-            "evidence": evidence(content["price"] or []),
+            "lag": self.lag, "evidence": evidence(content["price"] or []),
         }  # fmt: skip
 
 

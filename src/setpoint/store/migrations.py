@@ -126,5 +126,6 @@ CREATE TABLE parts (
 ) WITHOUT ROWID
 """,
     ),
+    Migration("alarms are asked for", "DROP INDEX untold"),
 )
 """Every migration, in the order in which they are made."""

@@ -329,16 +329,6 @@ class Store:
         with self._used():
             return list(map(_alarm, self._database.alarms(most)))
 
-    def untold(self, seconds: float = 60.0) -> list[dict[str, Any]]:
-        """Alarms that nobody was told yet; for some seconds they are this process's to tell."""
-        with self._used():
-            return list(map(_alarm, self._database.take(time.time(), seconds)))
-
-    def told(self, alarms: Iterable[Mapping[str, Any]]) -> None:
-        """Says that alarms were told."""
-        with self._used():
-            self._database.told([alarm["number"] for alarm in alarms])
-
     # Whole streams
 
     def rename(self, name: str, to: str) -> None:
