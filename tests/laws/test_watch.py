@@ -20,6 +20,7 @@ CONTROLLERS = {
     "two sides": sp.Controller(
         sp.sets.TwoSided(), [replace(RISK, level=0.05), replace(RISK, level=0.04)]
     ),
+    "fan": sp.intervals(coverage=[0.5, 0.9]),
     "levels": sp.Controller(
         sp.sets.Nested(sp.sets.Widen(), 2), [replace(RISK, level=0.2), replace(RISK, level=0.1)]
     ),
