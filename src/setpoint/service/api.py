@@ -87,7 +87,7 @@ class New(Struct, forbid_unknown_fields=True):
     coverage: float = 0.9
     support: tuple[float | None, float | None] | None = None
     period: int | None = None
-    toml: str | None = None
+    controller: str | None = None
 
 
 class Alteration(Struct, forbid_unknown_fields=True):
@@ -131,7 +131,7 @@ class Summary(Struct):
 
     `coverage` is that of the last 100 and of the last 1,000 labels, `asked` the one asked for,
     null where the risks are about something else; an account is the sum of
-    loss − level of a risk, and its limit what the guarantee lets it reach. `price` says how many
+    loss − level of a risk, and its bound what the guarantee lets it reach. `price` says how many
     times what they were the sets, the model's errors and the restlessness of the actual values are,
     null until that is known; `alarms` has the kinds of alarms about it that last, and since which
     label. `evidence` speaks against the model: a statement about probability, apart from the
@@ -142,14 +142,14 @@ class Summary(Struct):
     name: str
     predictions: int
     labels: int
-    waiting: int
+    pending: int
     oldest: float | None
     at: float
     levels: list[float]
     asked: float | None
     losses: list[float | None]
     accounts: list[float]
-    limits: list[float | None]
+    bounds: list[float | None]
     status: list[str]
     coverage: list[float | None]
     width: float | None

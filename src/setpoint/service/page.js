@@ -65,13 +65,13 @@ function show(rows) {
     reason.className = "why";
     reason.textContent = why(row);
     first.append(link, reason);
-    const limit = row.limits[0] === null ? "" : ` of ${number(row.limits[0])}`;
+    const limit = row.bounds[0] === null ? "" : ` of ${number(row.bounds[0])}`;
     const price = row.price || [];
     tr.append(first, cell(percent(row.coverage[0]), "last 100", low(row.coverage[0], row.asked)),
       cell(percent(row.coverage[1]), "last 1,000", low(row.coverage[1], row.asked)),
       cell(percent(row.asked), "asked"), cell(times(price[0]), "price", dear(price[0])),
       cell(times(price[1]), "model", dear(price[1])),
-      cell(number(row.accounts[0]) + limit, "account"), cell(row.waiting, "pending"),
+      cell(number(row.accounts[0]) + limit, "account"), cell(row.pending, "pending"),
       cell(number(row.width), "width"));
     return tr;
   }));
@@ -208,8 +208,8 @@ async function details(name) {
     ["coverage", `${percent(row.summary.coverage)}, asked ${percent(row.asked)}`],
     ["last 100", percent(row.coverage[0]), low(row.coverage[0], row.asked)],
     ["account", signed(row.accounts[0])
-      + (row.limits[0] === null ? "" : `, never above ${number(row.limits[0])}`)],
-    ["pending", String(row.waiting)]]);
+      + (row.bounds[0] === null ? "" : `, never above ${number(row.bounds[0])}`)],
+    ["pending", String(row.pending)]]);
   const [sets, model, world] = row.price || [];
   facts("price", [[row.summary.measure || "intervals", times(sets), dear(sets)],
     ["model's errors", times(model), dear(model)], ["actual values", times(world)]]);
