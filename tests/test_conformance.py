@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import setpoint as sp
-from setpoint import combine, losses, regions, sets, spec, steps, stretches
+from setpoint import combine, losses, published, regions, sets, spec, steps, stretches
 from setpoint.errors import SetpointError
 from setpoint.sets import Interval, Scale, Widen
 from setpoint.testing import ConformanceError, check
@@ -84,6 +84,12 @@ EXAMPLES: dict[type, list[Any]] = {
         sets.Nested(sets.QuantileScale(levels=(0.0, 0.5, 1.0)), 2),
         sets.Nested(sets.PixelScale(), 2),
     ],
+    sets.Fan: [
+        sets.Fan((0.5, 0.8)),
+        sets.Fan(quantile=(0.1, 0.5, 0.9)),
+        sets.Fan((0.5, 0.8), guarded=(0.8,), support=(-5.0, 5.0)),
+        sets.Fan(quantile=(0.9, 0.99), guarded=(0.99,)),
+    ],
     losses.FalseNegatives: [losses.FalseNegatives()],
     losses.FalsePositives: [losses.FalsePositives()],
     losses.SetSize: [losses.SetSize()],
@@ -108,15 +114,19 @@ EXAMPLES: dict[type, list[Any]] = {
         steps.Account(4, 1, wall=2, share=0),
         steps.Account(5, two_sided=True),
     ],
-    steps.Decaying: [steps.Decaying(1), steps.Decaying(0.2, 0.5, 0.0), steps.Decaying(30.0, 1, 1)],
-    steps.ScaleFree: [steps.ScaleFree(1), steps.ScaleFree(1e-3), steps.ScaleFree(50.0)],
-    steps.Betting: [steps.Betting(1), steps.Betting(1e-3)],
-    steps.PI: [steps.PI(2), steps.PI(0.0), steps.PI(1e9, rate=3.0, saturation=0.1)],
-    steps.ErrorQuantified: [steps.ErrorQuantified(), steps.ErrorQuantified(1, sharpness=1)],
-    steps.Mixture: [
-        steps.Mixture(1),
-        steps.Mixture(0.1, "linear"),
-        steps.Mixture(1e3, surrogate="potential", interval=1),
+    published.Decaying: [
+        published.Decaying(1),
+        published.Decaying(0.2, 0.5, 0.0),
+        published.Decaying(30.0, 1, 1),
+    ],
+    published.SFOGD: [published.SFOGD(1), published.SFOGD(1e-3), published.SFOGD(50.0)],
+    published.CoinBetting: [published.CoinBetting(1), published.CoinBetting(1e-3)],
+    published.PI: [published.PI(2), published.PI(0.0), published.PI(1e9, rate=3.0, saturation=0.1)],
+    published.ECI: [published.ECI(), published.ECI(1, sharpness=1)],
+    published.DtACI: [
+        published.DtACI(1),
+        published.DtACI(0.1, "linear"),
+        published.DtACI(1e3, surrogate="potential", interval=1),
     ],
     stretches.Identity: [stretches.Identity()],
     stretches.Exponential: [stretches.Exponential()],
@@ -141,7 +151,8 @@ EXAMPLES: dict[type, list[Any]] = {
 def parts_of(module: ModuleType) -> list[type]:
     """The parts a module exports."""
     role = module.__name__.rpartition(".")[2]
-    exported = [vars(module)[name] for name in module.__all__]
+    faces = (module, published) if role == "steps" else (module,)
+    exported = [vars(face)[name] for face in faces for name in face.__all__]
     return [part for part in exported if isinstance(part, type) and spec.known(role, part)]
 
 
@@ -760,8 +771,8 @@ class Nests(Delegated):
     inner = sets.Nested(Widen(), 2)
 
     @property
-    def nested(self) -> bool:
-        return self.flaw != "said to be apart"
+    def order(self) -> tuple[int, ...]:
+        return () if self.flaw == "said to be apart" else (0, 0)
 
     def at(self, prediction: Any, lam: Any) -> Any:
         shown = self.inner.at(prediction, lam)

@@ -249,8 +249,8 @@ class Around:
 
 
 def test_what_a_part_can_do_is_asked_of_each_part() -> None:
-    assert isinstance(Around(Widen()), sp.sets.Scalar)
-    assert not isinstance(Around(sp.sets.Threshold()), sp.sets.Scalar)
+    assert isinstance(Around(Widen()), sp.sets.family.Scalar)
+    assert not isinstance(Around(sp.sets.Threshold()), sp.sets.family.Scalar)
 
 
 def test_groups_stay_as_they_were_when_a_step_rule_fails() -> None:

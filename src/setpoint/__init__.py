@@ -18,6 +18,7 @@ if _typing.TYPE_CHECKING:
         models,
         predictions,
         presets,
+        published,
         regions,
         report,
         sets,
@@ -34,7 +35,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.controller import Controller, Risk
     from setpoint.guarantee import Certificate
-    from setpoint.presets import burn_in, intervals, label_sets, start_from
+    from setpoint.presets import burn_in, intervals, label_sets, quantiles, start_from
     from setpoint.receipts import Info, Receipt
     from setpoint.state import State
     from setpoint.store import Store
@@ -77,6 +78,8 @@ __all__ = [
     "models",
     "predictions",
     "presets",
+    "published",
+    "quantiles",
     "regions",
     "replay",
     "report",
@@ -113,6 +116,7 @@ _LATER = {
     "burn_in": "presets",
     "intervals": "presets",
     "label_sets": "presets",
+    "quantiles": "presets",
     "replay": "bulk.replay",
     "start_from": "presets",
     "sweep": "bulk.sweep",
@@ -122,7 +126,8 @@ _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
         "combine", "correction", "errors", "generators", "guarantee", "images", "interop", "jobs",
-        "losses", "metrics", "models", "predictions", "presets", "regions", "report", "sets",
+        "losses", "metrics", "models", "predictions", "presets", "published",
+        "regions", "report", "sets",
         "spec", "steps", "stretches", "testing",
     )},
 }  # fmt: skip

@@ -40,19 +40,6 @@ try:
 except ImportError as error:
     sys.exit(f"setpoint: the command line needs {error.name}: pip install 'setpoint[cli]'")
 
-__all__ = [
-    "app",
-    "calibrate",
-    "demo",
-    "inspect",
-    "main",
-    "report",
-    "run",
-    "serve",
-    "stream",
-    "tune",
-]
-
 app = typer.Typer(
     help="Keeps the risk of any online model at the level you set.",
     no_args_is_help=True,
@@ -463,7 +450,7 @@ def main() -> None:
 
 _EXTRAS = {
     "service": ("starlette", "uvicorn", "httptools", "uvloop", "prometheus_client", "httpx"),
-    "data": ("pandas", "pyarrow", "narwhals"), "plots": ("plotly", "matplotlib"),
+    "data": ("pandas", "pyarrow", "narwhals"), "plots": ("plotly", "matplotlib", "jinja2"),
     "sklearn": ("sklearn", "threadpoolctl"), "postgres": ("psycopg",), "fast": ("numba",),
 }  # fmt: skip
 """Which extra brings a package."""

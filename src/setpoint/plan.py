@@ -12,13 +12,17 @@ from types import FunctionType
 from typing import Any, NamedTuple, cast
 from weakref import ref
 
+import numpy as np
+
 from setpoint._check import number
 from setpoint.controller import Controller, Risk, filled, new_group, step_params
 from setpoint.correction import Correction, Rescores
+from setpoint.correction.compiled import Arrays, one_more
 from setpoint.errors import InputError, LossError
 from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration, turns
 from setpoint.recursion import Ledger, Link, Memory, Recursion, recursion
 from setpoint.sets.family import (
+    ByClass,
     Draws,
     Members,
     Remembers,
@@ -28,10 +32,13 @@ from setpoint.sets.family import (
     member_of,
     members_of,
     never_empty,
+    order_of,
     whole_of,
 )
+from setpoint.sets.intervals import itself, up_to
+from setpoint.sets.labels import place_of
 from setpoint.state import Id, State
-from setpoint.steps import Accounts, Scored
+from setpoint.steps.claims import Accounts, Scored
 from setpoint.stretches import Always
 
 TWO_SIDED = (
@@ -42,69 +49,109 @@ TWO_SIDED = (
 MOST_GROUPS = 100_000
 """How many groups a stream may name."""
 
-__all__ = [
-    "MOST_GROUPS",
-    "TWO_SIDED",
-    "Groups",
-    "Plan",
-    "Promise",
-    "Rescoring",
-    "Rules",
-    "Stage",
-    "plan",
-    "scalar",
-    "staged",
-    "support_of",
-]
+
+_NO_ANNEX = np.zeros(1)
 
 
 class Stage(NamedTuple):
     """A correction with its numbers: `predict` and `learn` take `params` first.
 
-    The family of sets reads the first `width` of the `size` numbers of a base. `annex` numbers come
-    into being once the first number of a memory is positive.
+    The family of sets reads a part of the `size` numbers of a base, from `begins` to `ends`.
+    `annex` numbers come into being once the first number of a memory is positive.
     """
 
     params: Memory
     predict: Any
     learn: Any
-    width: int
+    begins: int
+    ends: int
     size: int
     annex: int
 
     def based(self, state: State, row: Any, waiting: float) -> tuple[Memory, Memory]:
         """What is remembered once a row is shown, and its base."""
+        arrays = state.arrays
+        if arrays is not None:
+            arrays.base = own = np.empty(self.size)
+            memory = arrays.predict(
+                self.params, state.memory, arrays.table, arrays.annex, row, float(waiting), own
+            )
+            arrays.made = made = tuple(own.tolist())
+            return memory, made
         base = [0.0] * self.size
         memory = self.predict(
-            self.params, state.memory, state.table, state.annex, row, waiting, base
+            self.params, state.memory, state.own_table, state.own_annex, row, waiting, base
         )
         return memory, tuple(base)
 
     def taught(self, state: State, base: Memory, y: float) -> None:
         """Lets a state learn from a label."""
-        memory = self.learn(self.params, state.memory, state.table, state.annex, base, y)
+        arrays = state.arrays
+        if arrays is not None:
+            own = arrays.base if base is arrays.made else np.array(base)
+            state.memory = memory = arrays.learn(
+                self.params, state.memory, arrays.table, arrays.annex, own, y
+            )
+            if self.annex and memory[0] > 0.0:
+                arrays.begin(self.annex)
+            return
+        table, annex = state.own_table, state.own_annex
+        memory = self.learn(self.params, state.memory, table, annex, base, y)
         if len(memory) != len(state.memory):
             _check_memory(memory, len(state.memory), "the correction")
         state.memory = memory
-        if self.annex and memory[0] > 0.0 and not state.annex:
-            state.annex = [0.0] * self.annex
+        if self.annex and memory[0] > 0.0 and not annex:
+            annex = state.own_annex = [0.0] * self.annex
+        fast = one_more(self.predict, self.params, memory, table, annex, base)
+        if fast is not None:
+            state.arrays = Arrays(fast, table, annex)
 
 
 class Rescoring(NamedTuple):
-    """A correction of label sets, as steps call it."""
+    """A correction of label sets, as steps call it.
+
+    The base of a row is what its family reads, and all that `predict` wrote as one array.
+    """
 
     params: Memory
     predict: Any
     learn: Any
-    width: int
+    begins: int
+    ends: int
+    sizes: Any
 
     def based(self, state: State, reading: Any, waiting: float) -> Any:
         """What is remembered once a row is shown, and its base."""
-        return self.predict(self.params, state.memory, state.table, reading, waiting)
+        values, names = reading[0], reading[1]
+        count = len(values)
+        size, table = self.sizes(count)[1], state.own_table
+        numbers = table.numbers if self.params[1] else table.of(names, count)
+        if table.fast is not None and numbers is table.numbers:
+            made, row = np.empty(size), -values
+            memory = table.fast.predict(
+                self.params, state.memory, numbers, _NO_ANNEX, row, float(waiting), made
+            )
+        else:
+            base = [0.0] * size
+            memory = self.predict(
+                self.params, state.memory, numbers, (), (-values).tolist(), waiting, base
+            )
+            made = np.array(base)
+        return memory, (made[:count], names, float(made[count]), made)
 
     def taught(self, state: State, base: Any, y: Any) -> None:
-        """Lets a state learn from a label."""
-        state.memory = self.learn(self.params, state.memory, state.table, base, y)
+        """Lets a state learn from a label, or from several."""
+        table = state.own_table
+        for label in y if self.params[1] else (y,):
+            place = place_of(base, label)
+            place = -1 if place is None else place
+            state.memory = table.learn(
+                self.learn, self.params, state.memory, base[1], base[3], place
+            )
+        if table.fast is None and table.straight(base[1], len(base[0])):
+            table.speed_up(
+                one_more(self.predict, self.params, state.memory, table.numbers, None, base[3])
+            )
 
 
 class Rules(NamedTuple):
@@ -112,9 +159,9 @@ class Rules(NamedTuple):
 
     `links` has the rules of each risk. `some` is `combine.empty_if == "some"`, `near` that there is
     anti-windup; `scored` says that the stretch asks for the critical value of y, `always` that it
-    also moves where the safeguard chose the set. `members` counts the sets of a prediction, and
-    `nested` says that each lies within the next; `ends` has the rule of each member, and it and
-    `sound` are of scalar families, else None. `predict` and `learn` are those of a correction.
+    also moves where the safeguard chose the set. `members` counts the sets of a prediction, `order`
+    and `free` are those of `sets.Members`; `ends` has the rule of each member, and it and `sound`
+    are of scalar families, else None. `predict` and `learn` are those of a correction.
     """
 
     links: tuple[Link, ...]
@@ -126,7 +173,8 @@ class Rules(NamedTuple):
     some: bool
     near: bool
     members: int
-    nested: bool
+    order: tuple[int, ...]
+    free: tuple[bool, ...]
     ends: Any
     sound: Any
     predict: Any
@@ -136,7 +184,7 @@ class Rules(NamedTuple):
         """`aim`, `learn` and the others, each closure marked for a compiler."""
         return recursion(
             self.links, self.phi, self.move, self.merge, scored=self.scored, always=self.always,
-            some=self.some, near=self.near, members=self.members, nested=self.nested, mark=mark,
+            some=self.some, near=self.near, members=self.members, order=self.order, mark=mark,
         )  # fmt: skip
 
 
@@ -207,7 +255,7 @@ class Plan(NamedTuple):
     at_once: bool
     promises: tuple[Promise, ...]
     groups: Groups
-    packed: dict[str, Any]
+    packed: dict[Any, Any]
 
     def aim_in(self, position: Any, names: tuple[Id, ...], groups: dict[Id, Any]) -> Any:
         """As `aim`, for a row of some groups, whose risks it moves: habits of each, last."""
@@ -276,7 +324,7 @@ class Plan(NamedTuple):
         stage, window = self.stage, state.sets
         reading = base if window is None else (window, base)
         if stage is not None:
-            reading = base[: stage.width]
+            reading = base[stage.begins : stage.ends]
         position, values = self.learn(
             self.numbers, state.position, reading, evidence, y, lam, leader, habits
         )
@@ -300,7 +348,7 @@ class Plan(NamedTuple):
 
     def _check(self, before: Any, after: Any, values: tuple[float, ...], lam: Any) -> None:
         """Raises the error of a loss or a step rule that broke a promise."""
-        lams = (lam,) if len(values) == 1 else self.lams(lam)
+        lams = (lam,) if len(values) == 1 and self.rules.members == 1 else self.lams(lam)
         for place, value in enumerate(values):
             name, declared, _, step = promise = self.promises[place]
             old, risk = before[place], after[place]
@@ -425,20 +473,25 @@ def _check_turn(controller: Controller, risk: Risk) -> None:
 def staged(controller: Controller, stage: Correction | Rescores) -> Stage | Rescoring:
     """A correction as steps call it, tried once."""
     if isinstance(stage, Rescores):
-        return Rescoring(stage.params, stage.predict, stage.learn, len(stage.gives))
+        ends = len(stage.gives)
+        return Rescoring(stage.params, stage.predict, stage.learn, 0, ends, stage.sizes)
     params, name = (*stage.params, *support_of(controller)), type(stage).__name__
     (memory, table), base = stage.init(), [0.0] * stage.base
     first, annex = tuple(memory), [0.0] * stage.annex
     row = next(filter(stage.sound, _sample_rows(len(stage.columns))), None)
     if row is None:
         raise InputError(f"{name}.sound takes none of the rows that are tried, such as (0, 1, 1)")
-    if len(base) < len(stage.gives):
-        raise InputError(f"a base of {name} must begin with {', '.join(stage.gives)}, got {base!r}")
+    begins, ends = stage.begins, stage.begins + len(stage.gives)
+    if len(base) < ends:
+        raise InputError(
+            f"a base of {name} must have {', '.join(stage.gives)} from place {begins} on, "
+            f"got {base!r}"
+        )
     memory = _tried(stage, stage.predict, params, first, table, annex, row, 0.0, base)
     _check_memory(memory, len(first), name)
     after = _tried(stage, stage.learn, params, memory, table, annex, tuple(base), 0.5)
     _check_memory(after, len(first), name)
-    return Stage(params, stage.predict, stage.learn, len(stage.gives), len(base), stage.annex)
+    return Stage(params, stage.predict, stage.learn, begins, ends, len(base), stage.annex)
 
 
 def _sample_rows(columns: int) -> list[Memory]:
@@ -471,6 +524,42 @@ def scalar(controller: Controller) -> bool:
     return all(isinstance(rule, FunctionType) for rule in rules)
 
 
+def by_class(controller: Controller) -> bool:
+    """Whether a controller shows label sets that loops can run: each judged by one number.
+
+    A label is told to the loops by its critical value, and its set holds all those up to λ.
+    """
+    sets, stage, held = controller.sets, controller.correction, controller.risks
+    if not isinstance(sets, ByClass) or (isinstance(sets, Draws) and sets.draws):
+        return False
+    counts = all(isinstance(risk.loss, Counts) for risk in held)
+    # A set that is never empty holds more than what lies up to λ: only where that does not show.
+    full = [isinstance(risk.step, Accounts) and not risk.step.two_sided for risk in held]
+    if never_empty(sets) and not (isinstance(stage, Rescores) and all(full)):
+        return False
+    rules = [controller.stretch.phi, controller.stretch.move, controller.combine.rule]
+    for risk in held:
+        if risk.step is None or not counts:
+            return False
+        rules += [risk.step.rule, risk.loss.rule, *(_ledger(risk.step) or ())]
+    rules += [stage.predict, stage.learn] if isinstance(stage, Rescores) else []
+    return all(isinstance(rule, FunctionType) for rule in rules if rule is not None)
+
+
+def classes_of(controller: Controller) -> int:
+    """How many classes a family names, 0 if it names none."""
+    sets: Any = controller.sets
+    classes = sets.classes if isinstance(sets, ByClass) else None
+    return classes if isinstance(classes, int) else len(classes or ())
+
+
+def class_rules(controller: Controller) -> Rules:
+    """The rules of label sets as loops run them."""
+    rules = _rules_of(controller, counts=True)
+    links = tuple([link._replace(score=itself) for link in rules.links])
+    return rules._replace(links=links, ends=(up_to,))
+
+
 def support_of(controller: Controller) -> tuple[float, float]:
     """The values y can take."""
     sets = controller.sets
@@ -496,7 +585,8 @@ def _rules_of(controller: Controller, counts: bool) -> Rules:
         some=several and combine.empty_if == "some",
         near=several and combine.anti_windup is not None,
         members=members,
-        nested=isinstance(sets, Members) and sets.nested,
+        order=order_of(sets),
+        free=sets.free if isinstance(sets, Members) else (False,),
         ends=tuple([family.ends for family in families]) if pure else None,
         sound=controller.reader.sound if pure else None,
         predict=None if stage is None else stage.predict,

@@ -24,14 +24,12 @@ from setpoint.correction.rules import Base
 from setpoint.errors import AnsweredReceipt, InputError, SetpointError, SpecError, StateError
 from setpoint.guarantee import Certificate, certify
 from setpoint.plan import MOST_GROUPS, TWO_SIDED, plan
-from setpoint.receipts import Id, Info, Receipt, Receipts, checked_groups, checked_id, labelled
+from setpoint.receipts import Info, Receipt, Receipts, checked_groups, checked_id, labelled
 from setpoint.sets import Interval
 from setpoint.sets.family import Measured, with_features
-from setpoint.state import COUNTS, State, flat
-from setpoint.steps import Accounts
+from setpoint.state import COUNTS, Id, State, flat
+from setpoint.steps.claims import Accounts
 from setpoint.summary import RECENT, Recent, StreamSummary, summarise
-
-__all__ = ["Stream"]
 
 T = TypeVar("T")
 
@@ -176,7 +174,7 @@ class Stream:
         given = reading
         if stage is not None:
             memory, reading = stage.based(state, reading, others)
-            given = reading[: stage.width]
+            given = reading[stage.begins : stage.ends]
         if groups is None:
             entries: Any = ()
             position, lam, leader, habits = aim(numbers, position)
@@ -271,7 +269,7 @@ class Stream:
         if features is not None:
             prediction = with_features(prediction, features)
         reading, stage = self.read(prediction, self._receipts.serial + ahead), self._plan.stage
-        given, lam = reading if stage is None else reading[: stage.width], self.lam
+        given, lam = reading if stage is None else reading[stage.begins : stage.ends], self.lam
         if groups is not None:
             names = checked_groups(groups)
             lam = self._plan.aim_in(self._state.position, names, self._standing(names, {}))[1]
@@ -554,7 +552,7 @@ class Stream:
         is still judged and counted, and teaches nothing.
         """
         state, first = self._state, self._controller.init()
-        state.memory, state.table, state.annex = first.memory, first.table, first.annex
+        state.learns(first.memory, first.table, first.annex)
         state.sets = first.sets
         state.position = state.position[0], first.position[1]
         self._receipts.former = frozenset(self._receipts.waiting)

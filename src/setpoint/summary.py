@@ -16,15 +16,6 @@ from setpoint.sets import Interval, LabelSet
 from setpoint.sets.family import Forecasts, Supports, size_of
 from setpoint.state import State
 
-__all__ = [
-    "RECENT",
-    "Recent",
-    "StreamSummary",
-    "learnt_in",
-    "summarise",
-    "told",
-]
-
 Recent = tuple[Any, Any, Any, Any, int]
 """A set, its loss, its label, the prediction as it was read, and how many labels came later."""
 RECENT = 250
@@ -182,6 +173,7 @@ def told(learnt: Mapping[str, Any]) -> dict[str, str]:
         return {}
     left_out = {"labels", "usual", "features"}
     left_out |= {"period", "season"} if not learnt.get("period", 1) else set()
+    left_out |= set() if learnt.get("given", 1.0) else {"given"}
     ends = ("least", "most")
     left_out |= {name for name in ends if learnt.get(name) is None}
     names = [name for name in learnt if name not in left_out]

@@ -6,7 +6,7 @@ stream; any other runs step by step in plain Python.
 """
 
 from array import array
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -30,6 +30,13 @@ from setpoint.bulk.groups import (
     columns_by,
     membership,
 )
+from setpoint.bulk.labels import (
+    LabelSets,
+    check_places,
+    critical_values,
+    layout_at,
+    probabilities,
+)
 from setpoint.bulk.layout import Layout, layout_of, params_of
 from setpoint.bulk.loops import Loops
 from setpoint.bulk.rows import Ends, steps
@@ -49,20 +56,16 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError, LossError
 from setpoint.guarantee import Certificate, certify
 from setpoint.losses import Misses
-from setpoint.metrics.usefulness import Streams, of_streams
-from setpoint.plan import TWO_SIDED, plan, scalar, support_of
-from setpoint.sets import Interval, LabelSet
+from setpoint.metrics.summaries import size_summary
+from setpoint.metrics.usefulness import Streams, of_streams, rolling_quantile
+from setpoint.plan import TWO_SIDED, by_class, plan, scalar, support_of
+from setpoint.sets import Fan, Interval, LabelSet
 from setpoint.sets.family import Columns as NamedColumns
-from setpoint.sets.family import Members, size_of
+from setpoint.sets.family import Members, order_of, outermost, size_of
 from setpoint.state import State
 from setpoint.tape import Columns, Tape
 from setpoint.tape.columns import several
 from setpoint.tape.schedule import steady
-
-__all__ = [
-    "Events", "Ran", "Trace", "based", "check_at_once", "check_bases", "check_lams",
-    "check_promises", "joint", "levels_of", "nominal", "ran", "replay",
-]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,7 +102,7 @@ class Trace:
     tape: Tape
     lower: Array
     upper: Array
-    shown: tuple[Any, ...] | None
+    shown: Sequence[Any] | None
     lam: Array
     covered: Array
     theta: Array
@@ -120,9 +123,17 @@ class Trace:
     @property
     def levels(self) -> Intervals:
         """The ends of nested intervals, one row for each, the smallest first; one row of others."""
-        if self.members is not None and levels_of(self.controller):
+        if self.members is not None and order_of(self.controller.sets):
             return self.members
         return Intervals(self.lower[None], self.upper[None])
+
+    @property
+    def ends(self) -> dict[str, Array]:
+        """The ends of several nested sets or quantiles, by the names of their columns."""
+        if self.shown is not None:
+            return {}
+        places = ends_of(self.controller).items()
+        return {name: self.levels[side][member] for name, (member, side) in places}
 
     @property
     def observed(self) -> Array:
@@ -142,6 +153,8 @@ class Trace:
     @property
     def whole(self) -> Array:
         """Where a set of labels names every class, whoever chose it."""
+        if isinstance(self.shown, LabelSets):
+            return np.asarray(self.shown.mask.all(axis=-1))
         if not self.shown:
             return np.zeros(len(self.lam), dtype=bool)
         return np.array([isinstance(shown, LabelSet) and shown.whole for shown in self.shown])
@@ -212,34 +225,35 @@ class Trace:
         if self.uses is not None:
             return self.uses.together()
         if self.shown and isinstance(self.shown[0], LabelSet):
-            classes = max(len(labels.classes) for labels in self.shown)
+            ragged = not isinstance(self.shown, LabelSets)
+            classes = max(len(labels.classes) for labels in self.shown[: None if ragged else 1])
             return metrics.label_usefulness(
-                [len(labels) for labels in self.shown], self.tape.y, classes,
+                sizes_of(self.shown), self.tape.y, classes,
                 confidence_level=nominal(self.controller),
             )  # fmt: skip
         return None
 
     def baseline(self) -> tuple[Array, Array] | None:
-        """The ends that a spreadsheet would give, as in `setpoint.metrics.rolling_quantile`.
+        """The ends that a spreadsheet would give: `setpoint.metrics.usefulness.rolling_quantile`.
 
         None where there is no forecast of one number, or the sets are no intervals.
         """
         tape, middle = self.tape, None if self.shown else _middle(self.controller, self.tape)
         if middle is None:
             return None
-        ends = metrics.rolling_quantile(
+        ends = rolling_quantile(
             *map(tape.by_stream, (tape.y, middle)), offsets=tape.segments.offsets,
             confidence_level=nominal(self.controller), delay=_delays(tape),
         )  # fmt: skip
         return tape.by_row(ends[0]), tape.by_row(ends[1])
 
-    def _size_summary(self, shown: tuple[Any, ...], options: Any) -> metrics.Summary:
-        sizes = np.array([size_of(set_shown) for set_shown in shown], dtype=np.float64)
+    def _size_summary(self, shown: Sequence[Any], options: Any) -> metrics.Summary:
+        sizes = np.array(sizes_of(shown), np.float64)
         sizes, lam = map(self.tape.by_stream, (sizes, self.lam))
         hits = self.tape.by_stream(np.where(self.observed, self.covered, nan))
         unknown = np.isnan(sizes)
         known = np.where(unknown, 0.0, sizes)
-        summary = metrics.size_summary(
+        summary = size_summary(
             known, hits, full=np.isinf(known) | (lam == inf) | self.tape.by_stream(self.whole),
             empty=np.where(unknown, lam == -inf, known == 0.0), **options,
         )  # fmt: skip
@@ -262,9 +276,7 @@ class Trace:
         pandas, tape = import_module("pandas"), self.tape
         keys = {name: getattr(tape, name) for name in ("series", "horizon", "time", "group")}
         ends: dict[str, Any] = {"lower": self.lower, "upper": self.upper}
-        names = levels_of(self.controller) if self.members is not None else ()
-        for name, lower, upper in zip(names, *self.levels, strict=False):
-            ends |= {f"lower_{name}": lower, f"upper_{name}": upper}
+        ends |= self.ends
         columns: dict[str, Any] = {name: key for name, key in keys.items() if key is not None}
         columns["y"] = tape.y
         columns |= ends if self.shown is None else {"shown": list(self.shown)}
@@ -304,6 +316,13 @@ class Trace:
         ids, (first, which) = list(self.states), self.states.alike()
         told = [certify(self.controller, self.states[ids[place]]) for place in first.tolist()]
         return [told[place] for place in which.tolist()]
+
+
+def sizes_of(shown: Sequence[Any]) -> Sequence[float]:
+    """How large sets are."""
+    if isinstance(shown, LabelSets):
+        return shown.sizes  # type: ignore[return-value]
+    return [size_of(set_shown) for set_shown in shown]
 
 
 def _middle(controller: Controller, tape: Tape) -> Array | None:
@@ -351,24 +370,38 @@ def nominal(controller: Controller) -> float:
     sets = controller.sets
     if not isinstance(sets, Members):
         return 1.0 - missed[0]
+    if isinstance(sets, Fan):
+        taus = sets.taus
+        low, high = taus[0] if taus[0] < 0.5 else 0.0, taus[-1] if taus[-1] >= 0.5 else 1.0
+        return round(high - low, 12)
     # Two sides miss y together, and of nested sets it is the largest that is compared with y.
     owners = controller.owners
     first = [missed[owners.index(member)] for member in range(sets.members)]
-    return 1.0 - first[-1] if sets.nested else max(1.0 - sum(first), 0.0)
+    return 1.0 - first[-1] if sets.order else max(1.0 - sum(first), 0.0)
 
 
-def levels_of(controller: Controller) -> tuple[str, ...]:
-    """What nested sets are called in columns, by the coverage that each aims at: 80, 95."""
+def ends_of(controller: Controller) -> dict[str, tuple[int, int]]:
+    """What the ends of several sets are called in columns: lower_80, upper_80, or q05.
+
+    Of each the member it belongs to, and 0 for its lower end or 1 for its upper one.
+    """
     sets = controller.sets
-    if not (isinstance(sets, Members) and sets.nested):
-        return ()
+    if isinstance(sets, Fan):
+        return sets.places
+    if not (isinstance(sets, Members) and sets.order):
+        return {}
     owners, risks = controller.owners, controller.risks
     first = [risks[owners.index(member)] for member in range(sets.members)]
     names = [
         f"{100.0 * (1.0 - risk.loss.missed(risk.level)):g}" for risk in first
         if isinstance(risk.loss, Misses)
     ]  # fmt: skip
-    return tuple(names if len(set(names)) == len(first) else map(str, range(len(first))))
+    names = names if len(set(names)) == len(first) else list(map(str, range(len(first))))
+    return {
+        f"{end}_{name}": (place, side)
+        for place, name in enumerate(names)
+        for side, end in enumerate(("lower", "upper"))
+    }
 
 
 def replay(
@@ -433,11 +466,21 @@ def replay(
     tape = tape if delay is None else tape.late(delay)
     check_at_once(controller, tape)
     begin = Begin(controller, tape, state)
-    run = _scalar if scalar(controller) else _by_rows
+    run = _scalar if in_loops(controller, tape, begin) else _by_rows
     held = None
     if groups is not None:
         held = membership(controller, columns_by(tape, groups), len(tape))
     return run(controller, tape, begin, held)
+
+
+def in_loops(controller: Controller, tape: Tape, begin: Begin) -> bool:
+    """Whether loops run a controller over a tape; label sets need a column for each class."""
+    if not by_class(controller):
+        return scalar(controller)
+    columns = columns_of(controller, tape)
+    if len(columns) < 2 or not all(isinstance(column, np.ndarray) for column in columns):
+        return False
+    return begin.fits(len(columns))
 
 
 def check_at_once(controller: Controller, tape: Tape) -> None:
@@ -472,7 +515,8 @@ class Events(NamedTuple):
 class Ran(NamedTuple):
     """What loops wrote down, row for row.
 
-    Ends and λ have one row for each member, θ and losses one for each risk.
+    Ends and λ have one row for each member, θ and losses one for each risk. `values` are the
+    critical values of label sets, else None.
     """
 
     lower: Array
@@ -481,6 +525,7 @@ class Ran(NamedTuple):
     covered: Array
     theta: Array
     losses: Array
+    values: Array | None = None
 
 
 def ran(
@@ -488,8 +533,10 @@ def ran(
     at: Events, narrow: bool, groups: Active = NO_GROUPS,
 ) -> Ran:  # fmt: skip
     """Streams that lie one after the other, through loops: corrected, then controlled."""
-    layout, count = layout_of(controller), len(rows)
-    rows = based(controller, made, rows, y, vectors, annexes, at)
+    layout, count = layout_at(controller, vectors.shape[1]), len(rows)
+    rows, values = based(controller, made, rows, y, vectors, annexes, at), None
+    if layout.classes is not None:
+        values, y = rows, critical_values(controller, rows, y)
     params, risks, members = params_of(controller)[0], len(layout.risks), layout.rules.members
     lower, upper, lam = (np.empty((members, count)) for _ in range(3))
     theta, losses = np.empty((risks, count)), np.empty((risks, count))
@@ -499,15 +546,15 @@ def ran(
             params, vectors, at.streams, at.bounds, at.events, rows, y, narrow, lower, upper, lam,
             leaders, habits, theta, losses, *groups,
         )  # fmt: skip
-        inside = (lower <= y) & (y <= upper)
-        covered = np.asarray(inside[-1] if layout.rules.nested else inside.all(axis=0))
+        ends = joint(layout, lower, upper)
+        covered = np.asarray((ends.lower <= y) & (y <= ends.upper))
     else:
         covered = np.ones(count, dtype=bool)
         made.along(
             params, vectors, at.bounds, rows, y, narrow, lower, upper, lam, covered, theta, losses
         )
     check_promises(controller, losses, lam, vectors)
-    return Ran(lower, upper, lam, covered, theta, losses)
+    return Ran(lower, upper, lam, covered, theta, losses, values)
 
 
 def based(
@@ -515,9 +562,9 @@ def based(
     at: Events,
 ) -> Array:  # fmt: skip
     """The rows as the family reads them: corrected once, whatever controls them afterwards."""
-    layout = layout_of(controller)
+    layout = layout_at(controller, vectors.shape[1])
     if not layout.base:
-        return rows
+        return rows if layout.classes is None else controller.sets.by_class(rows)  # type: ignore[attr-defined]
     out, kept = np.empty((len(rows), layout.family)), np.empty((at.slots, layout.base))
     annexes.room(len(at.streams))
     made.correct(
@@ -543,9 +590,15 @@ def _scalar(
     controller: Controller, tape: Tape, begin: Begin, held: Membership | None = None
 ) -> Trace:
     """A trace by loops over arrays."""
-    layout = layout_of(controller)
-    columns, rows = scalar_columns(controller, layout, tape)
-    check_labels(controller, tape.y)
+    columns = columns_of(controller, tape)
+    layout = layout_of(controller, len(columns))
+    if layout.classes is None:
+        columns, rows = scalar_columns(controller, layout, tape)
+        check_labels(controller, tape.y)
+    else:
+        rows = probabilities(controller, columns)
+        check_places(controller, tape.y)
+        rows = np.ascontiguousarray(tape.by_stream(rows.T).T)
     narrow, (vectors, annexes) = is_narrow(controller, columns), begin.vectors(layout)
     labels = np.ascontiguousarray(tape.by_stream(tape.y), np.float64)
     made = loops(layout, len(tape))
@@ -566,18 +619,23 @@ def _scalar(
                 lower=done.lower.astype(np.float32), upper=done.upper.astype(np.float32)
             )
     states = States(controller, tape.streams, vectors, annexes, pairs)
-    lower, upper, lam, covered, theta, losses = map(tape.by_row, done)
-    members = Intervals(lower, upper) if len(lam) > 1 else None
+    lower, upper, lam, covered, theta, losses = map(tape.by_row, done[:6])
+    widest, members = lam.max(axis=0), Intervals(lower, upper) if len(lam) > 1 else None
     low, high = joint(layout, lower, upper)
+    shown = None
+    if done.values is not None:
+        shown = LabelSets(controller.sets, tape.by_row(done.values.T).T, widest)
+        low = high = np.full(len(tape), nan)
     return Trace(
-        controller, tape, low, high, None, lam.max(axis=0), covered, theta, losses, states, members
+        controller, tape, low, high, shown, widest, covered, theta, losses, states, members
     )
 
 
 def joint(layout: Layout, lower: Array, upper: Array) -> Intervals:
-    """Of several intervals the one that counts: the largest of nested ones, or what all hold."""
-    if layout.rules.nested or len(lower) == 1:
-        return Intervals(lower[-1], upper[-1])
+    """Of several intervals the one that counts: from end to end, or what all of them hold."""
+    if layout.rules.order or len(lower) == 1:
+        low, high = outermost(layout.rules.order or (0,))
+        return Intervals(lower[low], upper[high])
     low, high = lower.max(axis=0), upper.min(axis=0)
     empty = low > high
     return Intervals(np.where(empty, inf, low), np.where(empty, -inf, high))

@@ -17,12 +17,6 @@ from setpoint._html import table
 from setpoint.errors import InputError, PredictionError
 from setpoint.sets.family import by_name, describe, finite_label
 
-__all__ = [
-    "Interval", "Lower", "Scale", "Upper", "Widen", "around", "lower_critical", "lower_end",
-    "one_end_sound", "scale", "scale_critical", "scale_sound", "upper_critical", "upper_end",
-    "widen", "widen_critical", "widen_sound",
-]  # fmt: skip
-
 
 class Interval:
     """A closed interval of numbers; crossed ends are the empty interval.
@@ -190,6 +184,16 @@ def around(ends: tuple[float, float], inner: tuple[float, float]) -> tuple[float
     return inner[0] if inner[0] < lower else lower, inner[1] if inner[1] > upper else upper
 
 
+def up_to(base: Any, lam: float) -> tuple[float, float]:
+    """The critical values that a set of labels holds at λ."""
+    return -inf, lam
+
+
+def itself(base: Any, y: float) -> float:
+    """The critical value where labels are told by it."""
+    return y
+
+
 _LINE = (-inf, inf)
 """The support of a y that may be any number; every family with this support holds this object."""
 
@@ -314,7 +318,8 @@ class Widen(_Ends):
             point = number(prediction, "a point forecast", PredictionError)
         except PredictionError:
             raise PredictionError(
-                f"Widen takes a pair (lower, upper) or one number, got {describe(prediction)}"
+                "a prediction must be a pair (lower, upper) or one number, got "
+                f"{describe(prediction)}"
             ) from None
         return finite(point, "a point forecast", PredictionError)
 
@@ -360,7 +365,7 @@ class Scale(_Ends):
         parts = _unpacked(prediction, self.columns)
         if parts is None:
             raise PredictionError(
-                f"Scale takes a triple (centre, low, high), got {describe(prediction)}"
+                f"a prediction must be a triple (centre, low, high), got {describe(prediction)}"
             )
         spread = (
             number(parts[0], "the centre", PredictionError),
@@ -400,7 +405,7 @@ class _OneEnd(_Ends):
             end = number(end, name, PredictionError)
         except PredictionError:
             raise PredictionError(
-                f"{name.title()} takes one number, got {describe(prediction)}"
+                f"a prediction must be one number, the {name} bound, got {describe(prediction)}"
             ) from None
         if not one_end_sound((end,)):
             raise PredictionError(f"a prediction must not be NaN, got {end}")

@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from zlib import crc32
 
-__all__ = ["MIGRATIONS", "Migration", "crc"]
-
 Ask = Callable[[str, Sequence[Any]], list[Any]]
 _PAGE = 1000
 
@@ -62,6 +60,16 @@ def _check_rows(ask: Ask, stream: int) -> None:
                 [crc(stream, *row), stream, row[0]],
             )
         after = rows[-1][0]
+
+
+def _words(ask: Ask) -> None:
+    """Renames what overviews called by other words than everything else."""
+    for key, name, overview in ask("SELECT key, name, overview FROM streams", []):
+        renamed = overview.replace('"waiting":', '"pending":').replace('"limits":', '"bounds":')
+        ask(
+            "UPDATE streams SET overview = ?, overview_crc = ? WHERE key = ?",
+            [renamed, crc(name, renamed), key],
+        )
 
 
 MIGRATIONS = (
@@ -128,5 +136,6 @@ CREATE TABLE parts (
 ) WITHOUT ROWID
 """,
     ),
+    Migration("words of overviews", "", _words),
 )
 """Every migration, in the order in which they are made."""

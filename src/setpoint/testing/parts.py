@@ -13,39 +13,10 @@ from setpoint.controller import Controller, Risk
 from setpoint.errors import SetpointError
 from setpoint.losses import Miscoverage, declaration, fits
 from setpoint.predictions import Probabilities, QuantileGrid
-from setpoint.sets import (
-    Draws,
-    LabelSet,
-    Multilabel,
-    PixelIntervals,
-    PixelScale,
-    PixelSet,
-    Shows,
-    Widen,
-)
-from setpoint.sets.family import member_of, members_of
+from setpoint.sets import LabelSet, Multilabel, PixelScale, Widen
+from setpoint.sets.family import Draws, Shows, judged_of, member_of
+from setpoint.sets.pixels import PixelIntervals, PixelSet
 from setpoint.steps import Fixed
-
-__all__ = [
-    "IDS",
-    "LAMS",
-    "LEVELS",
-    "ROUNDING",
-    "ConformanceError",
-    "Memory",
-    "Sample",
-    "broken",
-    "check_value",
-    "draws",
-    "first_memory",
-    "in_use",
-    "memory_of",
-    "one_answer",
-    "readings_of",
-    "same_values",
-    "samples_of",
-    "takes",
-]
 
 Memory = tuple[float, ...]
 """What a part remembers from one step to the next."""
@@ -173,7 +144,7 @@ def _check_spec(role: str, part: Any) -> None:
     promise = declaration(loss)
     level = (promise.low + min(promise.high, promise.low + 1.0)) / 2.0
     risk = Risk(loss, level, part if role == "steps" else Fixed(0.1))
-    risks = [risk] * members_of(part)
+    risks = [risk] * len(judged_of(part))
     families = (part,) if role == "sets" else (Widen(), Multilabel(), PixelScale())
     family = next(family for family in families if fits(family, loss) is None)
     controller = Controller(family, risks, part if role == "stretches" else None)

@@ -13,9 +13,10 @@ from setpoint._check import number
 from setpoint.correction import Rescores
 from setpoint.errors import InputError, SetpointError
 from setpoint.losses import Calms, Counts, Keeps, declaration
-from setpoint.sets import Multilabel, PixelScale, Shares, Widen
-from setpoint.sets.family import member_of, members_of
-from setpoint.steps import Accounts, Claim, Within
+from setpoint.sets import Multilabel, PixelScale, Widen
+from setpoint.sets.family import Shares, member_of, members_of
+from setpoint.steps import Claim, Within
+from setpoint.steps.claims import Accounts
 from setpoint.stretches import Always
 from setpoint.testing.parts import (
     LAMS,
@@ -34,10 +35,6 @@ from setpoint.testing.parts import (
     samples_of,
 )
 from setpoint.testing.sets import contains
-
-__all__ = [
-    "check_combination", "check_correction", "check_loss", "check_step", "check_stretch",
-]  # fmt: skip
 
 
 def check_loss(

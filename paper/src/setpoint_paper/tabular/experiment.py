@@ -17,10 +17,9 @@ import numpy as np
 from setpoint._check import choice, whole
 from setpoint.errors import DataError, InputError
 from setpoint.stream import Stream
-from setpoint_paper.datasets import true_quantiles
 from setpoint_paper.models.lstm import LSTMSettings, QuantileLSTM
 from setpoint_paper.tabular.figures import draw
-from setpoint_paper.tabular.measures import Row
+from setpoint_paper.tabular.measures import Judge, Row
 from setpoint_paper.tabular.methods import Protocol, controller
 from setpoint_paper.tabular.protocol import calibrate, coded, step_sizes
 from setpoint_paper.tabular.ranges import Range, ranges
@@ -52,7 +51,6 @@ def reproduce(
     jobs: int = 1,
     quick: bool = False,
     out: str | os.PathLike[str] = "results",
-    ready: bool = False,
     cache: str | os.PathLike[str] | None = None,
 ) -> Results:
     """Runs the experiments and stores their results and figures.
@@ -77,8 +75,6 @@ def reproduce(
         A linear model once, on 10,000 rows with a few γ and β: seconds, and nothing to judge.
     out
         The folder for the results and the figures.
-    ready
-        Use the tapes that are finished and make no others.
     cache
         The folder of tapes; by default the one that `SETPOINT_TAPES` names, else the platform's.
     """
@@ -112,9 +108,8 @@ def reproduce(
             for name in datasets
         ]
     earlier, place = _earlier(folder, stem), folder_of(cache)
-    if not ready:
-        stored = set(earlier.about["tapes"])
-        make_all([one for one in needed if one.name not in stored], place, jobs, console)
+    stored = set(earlier.about["tapes"])
+    make_all([one for one in needed if one.name not in stored], place, jobs, console)
     results = _gathered(plan, place, earlier, jobs, console)
     store(results, folder, stem)
     draw(results, folder, stem)
@@ -238,11 +233,10 @@ def _judge(recipe: Recipe, cache: Path, training: str) -> tuple[list[Row], list[
     assert tape is not None  # only finished tapes are asked for
     name, seed, protocol = recipe.dataset, recipe.seed, protocol_of(training, recipe.dataset)
     if name == "synthetic":
-        truth = true_quantiles(len(tape), seed=seed)
-        return step_sizes(tape, STUDIED, seed, protocol, truth), []
+        return step_sizes(tape, STUDIED, seed, protocol), []
     if training in SWITCHED:
         methods = ("none_coded", "error_coded")
-        rows = coded(tape, name, seed, "coverage", protocol, methods)
+        rows = coded(Judge(tape, name, seed, protocol), "coverage", methods)
         return [replace(row, method=f"{row.method}; {training}") for row in rows], []
     if recipe.model == "linear":
         return calibrate(tape, name, seed, replace(protocol, **_QUICK)), []  # type: ignore[arg-type]
