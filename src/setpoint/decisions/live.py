@@ -15,7 +15,7 @@ import numpy as np
 from setpoint import _state_file
 from setpoint._check import finite
 from setpoint._html import table
-from setpoint.alarms import Alarm, Watch
+from setpoint.alarms import Alarm, Episodes
 from setpoint.decisions._machine import PLAIN, SMALL, Rules, compiled, rules
 from setpoint.decisions._rule import (
     ACTED,
@@ -139,7 +139,7 @@ class Gate:
         self._run(np.array(terms.numbers))
         self._rules.begin(self._numbers, self._state)
         if on_alarm is not None:
-            self._watch = Watch(terms.shares, window, tolerance, one_sided=True)
+            self._watch = Episodes(terms.shares, window, tolerance, one_sided=True)
 
     def _run(self, numbers: Any) -> None:
         """Runs the rule in plain Python, or as machine code where that has been asked for."""
@@ -367,7 +367,7 @@ class Gate:
         if waits != memory[WAITING]:
             raise StateError(f"{waits:,} of {memory[WAITING]:,.0f} actions that wait are there")
         counts, watch = Counts(**content["counts"]), content["watch"]
-        watched = None if watch is None else Watch.restore(terms.shares, watch, one_sided=True)
+        watched = None if watch is None else Episodes.restore(terms.shares, watch, one_sided=True)
         self._terms, self._memory, self._counts = terms, memory, counts
         (self._open, self._settled), self._serial = rows, int(content["serial"])
         self._recent = deque(content["recent"], maxlen=_RECENT)

@@ -122,7 +122,7 @@ class _Arriving:
         live = living(self.name, self.held, settings, None)
         self.change = Change(
             self.name, live.begins, True, content["controller"], content["state"],
-            content["overview"], content["predictions"], 0.0, first=content["first"], untold=False,
+            content["overview"], content["predictions"], 0.0, first=content["first"],
         )  # fmt: skip
         self.rows = list[Row]()
         self.saved = Saved(

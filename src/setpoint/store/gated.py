@@ -274,12 +274,12 @@ class LiveGate:
         waiting = [row.made for row, _ in self.waiting.values()]
         shares = gate.shares(100), gate.shares(_RECENT)
         return {
-            "predictions": self.predictions, "waiting": certificate.pending,
+            "predictions": self.predictions, "pending": certificate.pending,
             "oldest": min(waiting, default=None), "at": self.time,
             "labels": certificate.counts.judged, "levels": list(gate.terms.shares), "asked": None,
             "losses": [one.per_request if state[REQUESTS] else None for one in limits],
             "accounts": [one.account for one in limits],
-            "limits": [one.bound.since_start for one in limits],
+            "bounds": [one.bound.since_start for one in limits],
             "status": ["says nothing yet" if early else "holds from above"] * len(limits),
             "theta": [state[block(j) + S] for j in range(len(limits))],
             "full": 0, "empty": 0, "coverage": [None, None], "recent": "0", "known": 0,
