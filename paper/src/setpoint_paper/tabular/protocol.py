@@ -78,20 +78,16 @@ def calibrate(tape: Tape, dataset: str, seed: int, protocol: Protocol | None = N
 
 
 def coded(judge: Judge, risk: str, methods: tuple[str, ...] = tuple(authors.CODED)) -> list[Row]:
-    """Methods of the authors' older code with every step size; the switched ones for coverage."""
+    """Methods of the authors' older code with every step size, from the rows judged on."""
     told, rows = judge.protocol, []
     chosen = judge.part[: judge.tuned]
     clip = clip_bounds(chosen.y.tolist())[1]
     for method in methods:
         options = authors.CODED[method]
-        if risk == "mc" and not method.endswith("_coded"):
-            continue
-        first = judge.tuned if options.early else 0
         for gamma in told.gammas:
             betas, loss = authors.tuned(options, chosen, risk, gamma, clip, told.budget)
-            part = judge.part[judge.tuned - first :]
-            shown = authors.run(options, part, risk, gamma, betas, clip)
-            rows.append(judge.run(shown, risk, method, first, judge.scale.spread * loss))
+            shown = authors.run(options, judge.part[judge.tuned :], risk, gamma, betas, clip)
+            rows.append(judge.run(shown, risk, method, 0, judge.scale.spread * loss))
     return rows
 
 
