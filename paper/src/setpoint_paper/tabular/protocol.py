@@ -48,7 +48,7 @@ class _Pinball:
 
 
 def calibrate(tape: Tape, dataset: str, seed: int, protocol: Protocol | None = None) -> list[Row]:
-    """Every method with every step size on one tape, for both risks, and the bare model.
+    """Every method with every step size on one tape, for both risks.
 
     The β of the adaptive stretchings are those with the least pinball loss on the rows that are
     tuned on, for each step size. Nothing of the rows that are judged is used to choose anything.
@@ -59,7 +59,7 @@ def calibrate(tape: Tape, dataset: str, seed: int, protocol: Protocol | None = N
     judge = Judge(tape, dataset, seed, told)
     chosen = judge.part[: judge.tuned]
     clip, objective = clip_bounds(chosen.y.tolist())[1], _Pinball(chosen, judge)
-    rows = [judge.bare()]
+    rows = []
     for risk in LEVELS:
         for method in METHODS:
             for gamma in told.gammas if method != OURS else told.gammas[:1]:

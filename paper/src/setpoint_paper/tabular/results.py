@@ -163,22 +163,21 @@ class Results:
 
     @property
     def promised(self) -> list[Row]:
-        """The runs to which a theorem applies: all but the authors' code and the bare model."""
+        """The runs to which a theorem applies: all but the authors' code."""
         return [row for row in self.rows if row.method in METHODS] + list(self.study)
 
     def chosen(self, dataset: str, method: str, risk: str, by: str = "tuned") -> list[Row]:
-        """One row for each seed, at the γ that a selection takes; the bare model's for any risk."""
+        """One row for each seed, at the γ that a selection takes."""
         asked = (dataset, method, risk, choice(by, "by", SELECTIONS))
         if asked not in self._picks:
             self._picks[asked] = self._picked(*asked)
         return self._picks[asked]
 
     def _picked(self, dataset: str, method: str, risk: str, by: str) -> list[Row]:
-        bare = method == "uncalibrated"
-        found = self._places.get((dataset, method, "none" if bare else risk), [])
+        found = self._places.get((dataset, method, risk), [])
         if not found:
             return []
-        if by == "tuned" or bare:
+        if by == "tuned":
             seeds = dict.fromkeys(row.seed for row in found)
             return [
                 min((row for row in found if row.seed == seed), key=lambda row: row.tuning)
