@@ -35,7 +35,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.controller import Controller, Risk
     from setpoint.guarantee import Certificate
-    from setpoint.presets import burn_in, intervals, label_sets, start_from
+    from setpoint.presets import burn_in, intervals, label_sets, quantiles, start_from
     from setpoint.receipts import Info, Receipt
     from setpoint.state import State
     from setpoint.store import Store
@@ -79,6 +79,7 @@ __all__ = [
     "predictions",
     "presets",
     "published",
+    "quantiles",
     "regions",
     "replay",
     "report",
@@ -115,6 +116,7 @@ _LATER = {
     "burn_in": "presets",
     "intervals": "presets",
     "label_sets": "presets",
+    "quantiles": "presets",
     "replay": "bulk.replay",
     "start_from": "presets",
     "sweep": "bulk.sweep",
