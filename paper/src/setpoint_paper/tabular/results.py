@@ -20,7 +20,6 @@ from setpoint_paper.tabular.training import SWITCHED, TRAININGS
 
 __all__ = [
     "COLUMNS", "ENOUGH", "SCALED_BY", "SELECTIONS", "Column", "Results", "load", "store",
-    "stored_tapes",
 ]  # fmt: skip
 
 ENOUGH = 20
@@ -276,12 +275,3 @@ def load(out: Path, stem: str = "tabular") -> Results:
         json.loads(about.read_text(encoding="utf-8")),
         tuple(parsed(Range, ranged.read_text(encoding="utf-8"))) if ranged.is_file() else (),
     )
-
-
-def stored_tapes(out: Path) -> set[str]:
-    """The names of the tapes whose rows stand in the results of a folder."""
-    return {
-        name
-        for path in out.glob("tabular*.json")
-        for name in json.loads(path.read_text(encoding="utf-8")).get("tapes", ())
-    }
