@@ -20,7 +20,8 @@ from setpoint.tape import Columns
 
 __all__ = [
     "Answers", "BurnIn", "ControllerFile", "FileKind", "Folder", "ForecastColumns", "ModelName",
-    "Names", "NoReport", "Numbers", "PlainGoal", "RowsFile", "RowsKind", "SeriesColumns",
+    "Names", "NoReport", "Numbers", "PlainGoal", "RowsFile", "RowsKind", "RowsToCome",
+    "SeriesColumns",
     "SetsGoal", "SetsName", "TapeColumns", "flat",
 ]  # fmt: skip
 
@@ -82,6 +83,9 @@ ForecastColumns = Annotated[
 TapeColumns = Annotated[Columns, Fields(("target", *_PREDICTION, "series", "time", *_LATE))]
 PlainGoal = Annotated[Goal, Fields(("coverage", "support"))]
 SetsGoal = Annotated[Goal, Fields(("coverage", "support", "never_empty"))]
+
+RowsToCome = Annotated[Columns, Fields(("series", "time"))]
+"""Of `forecast`: its target is left out where it goes on from a folder."""
 
 Names = Annotated[Any, Listed(unlisted)]
 Numbers = Annotated[Any, Listed(_numbers)]

@@ -23,10 +23,15 @@ from setpoint.report import figures, words
 from setpoint.report.figures import NIGHT, library
 from setpoint.report.numbers import metrics as numbers_of
 
-__all__ = ["write"]
+__all__ = ["bare", "composed", "plot", "section", "table", "write"]
 
 _MOST_VIEWS = 5
 """How many streams of several can be looked at one by one."""
+_PARTS = (
+    "header", "before", "useful", "worst", "streams", "plots", "learnt", "certificate", "origin",
+    "configuration",
+)  # fmt: skip
+"""What a page may have, in the order of its template."""
 _PLOTLY = files("setpoint.report").joinpath("plotly-basic.min.js.gz")
 """The part of plotly.js that draws lines and bars: a quarter of the whole."""
 
@@ -64,21 +69,31 @@ def write(
 
 def _page(trace: Trace, numbers: Mapping[str, Any], title: str) -> str:
     views = _views(trace, numbers)
-    return Template(_asset("page.html")).substitute(
-        version=escape(numbers["setpoint"]),
-        title=escape(title),
-        style=_asset("page.css"),
+    return composed(
+        title, views, numbers,
         header=_header(numbers, title),
         before=_before(numbers),
         useful=_useful(numbers),
         worst="\n".join(_worst(numbers, index) for index in range(len(numbers["risks"]))),
         learnt=_learnt(numbers),
         streams=_streams(numbers),
-        choice=_choice(views),
         plots="\n".join(_plots(numbers, views)),
         certificate=_certificate(trace, numbers),
         origin=_origin(numbers),
         configuration=_configuration(trace),
+    )  # fmt: skip
+
+
+def composed(
+    title: str, views: Mapping[str, Mapping[str, str]], numbers: Mapping[str, Any], **parts: str
+) -> str:
+    """A page of these parts, with the figures of its views, the numbers and the scripts."""
+    return Template(_asset("page.html")).substitute(
+        dict.fromkeys(_PARTS, "") | parts,
+        version=escape(numbers["setpoint"]),
+        title=escape(title),
+        style=_asset("page.css"),
+        choice=_choice(views),
         metrics=_json(numbers),
         figures=_squeezed(_json(_packed(views)).encode()),
         plotly=b64encode(_PLOTLY.read_bytes()).decode(),
@@ -134,7 +149,7 @@ def _drawn(trace: Trace, stream: Hashable, numbers: Mapping[str, Any]) -> dict[s
     if by_group is not None:
         drawn["groups"] = by_group
     drawn["theta"] = figures.theta(trace, stream)
-    return {name: _bare(figure) for name, figure in drawn.items() if _has_points(figure)}
+    return {name: bare(figure) for name, figure in drawn.items() if _has_points(figure)}
 
 
 def _has_points(figure: Any) -> bool:
@@ -147,7 +162,7 @@ def _has_points(figure: Any) -> bool:
     return False
 
 
-def _bare(figure: Any) -> str:
+def bare(figure: Any) -> str:
     """A figure as JSON without its title: on the page it stands under a heading."""
     figure.update_layout(title=None, margin={"t": 36})
     return str(figure.to_json())
@@ -187,11 +202,11 @@ def _plots(numbers: Mapping[str, Any], views: Mapping[str, Mapping[str, str]]) -
             heading += f": {numbers['risks'][int(index)]['name']}"
         if kind == "groups":
             more = _group_note(numbers)
-        sections.append(_plot(name, heading, layout, more))
+        sections.append(plot(name, heading, layout, more))
     return sections
 
 
-def _plot(name: str, heading: str, layout: Mapping[str, Any], more: str) -> str:
+def plot(name: str, heading: str, layout: Mapping[str, Any], more: str) -> str:
     # A group and no image: there are buttons in it, and points to be read one by one.
     return (
         f'<section aria-labelledby="{name}-heading">\n'
@@ -239,7 +254,7 @@ def _entries(entries: Mapping[str, str], kind: str, wide: Mapping[str, str] | No
     return "\n".join([*lines, "</dl>"])
 
 
-def _table(heads: tuple[str, ...], rows: list[str], words_in: tuple[str, ...], id: str) -> str:
+def table(heads: tuple[str, ...], rows: list[str], words_in: tuple[str, ...], id: str) -> str:
     cells = (
         f'<th scope="col"{"" if name in words_in else " class=number"}>{name}</th>'
         for name in heads
@@ -328,7 +343,7 @@ def _before(numbers: Mapping[str, Any]) -> str:
     return (
         "<section>\n<h2>Before and after</h2>\n"
         f'<p class="note" id="before-said">{escape(before["words"])}</p>\n'
-        f"{_table(heads, rows, ('',), 'before-said')}</section>"
+        f"{table(heads, rows, ('',), 'before-said')}</section>"
     )
 
 
@@ -379,14 +394,14 @@ def _streams(numbers: Mapping[str, Any]) -> str:
         )
     judged = numbers["worst_streams"][0]["usefulness"] is not None
     heads = ("Series", *(("Of use?",) if judged else ()), *columns, "The guarantee")
-    table = _table(heads, rows, ("Series", "The guarantee", "Of use?"), "streams-said")
+    listed = table(heads, rows, ("Series", "The guarantee", "Of use?"), "streams-said")
     sets = words.of_sets(numbers)
     worst = "the lowest coverage" if shares else "the highest mean loss"
     units = " Widths are in the units of each series." if size == "width" else ""
     return (
         "<section>\n<h2>Series by trouble</h2>\n"
         f'<p class="note" id="streams-said">{caption}: first those with useless and poor {sets}, '
-        f"then {worst}.{units}</p>\n{table}</section>"
+        f"then {worst}.{units}</p>\n{listed}</section>"
     )
 
 
@@ -444,7 +459,7 @@ def _worst(numbers: Mapping[str, Any], index: int) -> str:
         f"The {many} of {windows[0]['labels']:,} labels{of} furthest from {goal}"
         f"{', without overlap; those with too many misses first' if len(rows) > 1 else ''}."
         f"{units}</p>\n"
-        f"{_table(heads, rows, ('From', 'To', 'What happened there'), said)}</section>"
+        f"{table(heads, rows, ('From', 'To', 'What happened there'), said)}</section>"
     )
 
 
@@ -459,7 +474,7 @@ def _group_note(numbers: Mapping[str, Any]) -> str:
     )
 
 
-def _section(heading: str, note: str, text: str) -> str:
+def section(heading: str, note: str, text: str) -> str:
     about = f'<p class="note">{note}</p>\n' if note else ""
     return (
         f'<section class="long">\n<h2>{heading}</h2>\n{about}'
@@ -469,10 +484,10 @@ def _section(heading: str, note: str, text: str) -> str:
 
 def _certificate(trace: Trace, numbers: Mapping[str, Any]) -> str:
     if numbers["streams"] == 1:
-        return _section("Certificate", "", str(trace.certificate()))
+        return section("Certificate", "", str(trace.certificate()))
     worst = numbers["worst_streams"][0]["id"]
     note = f"Of series {escape(named(worst))}, the one with the most trouble."
-    return _section("Certificate", note, str(trace.certificate(_key(worst))))
+    return section("Certificate", note, str(trace.certificate(_key(worst))))
 
 
 def _configuration(trace: Trace) -> str:
@@ -485,7 +500,7 @@ def _configuration(trace: Trace) -> str:
     except SpecError:
         text = repr(trace.controller)
         note = "Some parts of the controller are not registered: this is how Python prints it."
-    return _section("Configuration", note, text)
+    return section("Configuration", note, text)
 
 
 def _origin(numbers: Mapping[str, Any]) -> str:
