@@ -168,7 +168,7 @@ def _replayed(horizons: Sequence[Mapping[str, Any]]) -> str:
                   for level in horizon["levels"])  # fmt: skip
         last = horizon["levels"][-1]
         cells = (horizon["horizon"], horizon["mae"], horizon["mae_seasonal"], *shares,
-                 last["width"], last["winkler"], horizon["winkler_rolling"],
+                 last["width"], last["winkler"], last["winkler_rolling"],
                  f"{horizon['judged']:,}")  # fmt: skip
         rows.append("<tr>" + "".join(map(_td, cells)) + "</tr>")
     said = (
