@@ -2,9 +2,9 @@
 
 Of each data set the first ROWS rows (12,000 unless ROWS says otherwise) are forecast at every
 origin behind the burn-in. Coverage is the largest deviation of any horizon from what was asked.
-The Winkler score (its geometric mean over the horizons, at 90 %) stands beside that of the value one
-season before with a rolling quantile of its errors. The data sets are read from the folder that
-SETPOINT_DATA names. ROWS=0 measures time alone, of one series of 50,000 rows and 500 of 500.
+The Winkler score (its geometric mean over the horizons, at 90 %) stands beside that of the value
+one season before with a rolling quantile of its errors. The data sets are read from the folder
+that SETPOINT_DATA names. ROWS=0 measures time alone, of one series of 50,000 rows and 500 of 500.
 """
 
 import json
@@ -89,6 +89,9 @@ def main() -> None:
             print(f"{name:<9}is not at hand")
             continue
         off = " ".join(f"{value:.2f}" for value in one["coverage_off"])
-        print(f"{name:<9}{one['rows']:>8,}{one['judged']:>8,}{off:>20}{one['width_24']:>9.2f}"
-              f"{one['winkler']:>9.3f}{one['mae']:>7.3f}{one['seconds']:>9.1f}", flush=True)  # fmt: skip
+        cells = (
+            f"{one['rows']:>8,}{one['judged']:>8,}{off:>20}", f"{one['width_24']:>9.2f}",
+            f"{one['winkler']:>9.3f}{one['mae']:>7.3f}{one['seconds']:>9.1f}",
+        )  # fmt: skip
+        print(f"{name:<9}{''.join(cells)}", flush=True)
     print(json.dumps(numbers))

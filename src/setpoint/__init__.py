@@ -18,6 +18,7 @@ if _typing.TYPE_CHECKING:
         models,
         predictions,
         presets,
+        published,
         regions,
         report,
         sets,
@@ -34,6 +35,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.controller import Controller, Risk
     from setpoint.guarantee import Certificate
+    from setpoint.jobs import Forecast, forecast
     from setpoint.presets import burn_in, intervals, label_sets, start_from
     from setpoint.receipts import Info, Receipt
     from setpoint.state import State
@@ -79,6 +81,7 @@ __all__ = [
     "models",
     "predictions",
     "presets",
+    "published",
     "regions",
     "replay",
     "report",
@@ -126,7 +129,8 @@ _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
         "combine", "correction", "errors", "generators", "guarantee", "images", "interop", "jobs",
-        "losses", "metrics", "models", "predictions", "presets", "regions", "report", "sets",
+        "losses", "metrics", "models", "predictions", "presets", "published",
+        "regions", "report", "sets",
         "spec", "steps", "stretches", "testing",
     )},
 }  # fmt: skip

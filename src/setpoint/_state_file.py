@@ -32,23 +32,6 @@ from setpoint.sets import Interval
 from setpoint.sets.family import Remembers
 from setpoint.state import COUNTS, Id, State, risks_like
 
-__all__ = [
-    "VERSION",
-    "check_columns",
-    "check_state",
-    "from_text",
-    "groups_of",
-    "kind",
-    "matching_controller",
-    "pack",
-    "read",
-    "state_of",
-    "table_content",
-    "to_text",
-    "unpack",
-    "write",
-]
-
 VERSION = 1
 _HEADER = "header.json"
 _PLAIN = frozenset((int, str, bool, type(None)))

@@ -27,13 +27,9 @@ from setpoint.sets.family import (
     whole_of,
 )
 from setpoint.state import State
-from setpoint.steps import Accounts, Grouped, Scored, Step
+from setpoint.steps import Step
+from setpoint.steps.claims import Accounts, Grouped, Scored
 from setpoint.stretches import Identity, Stretch
-
-__all__ = [
-    "Controller", "Risk", "begin", "described", "filled", "given_up", "matching", "memory_of",
-    "new_group", "step_params",
-]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

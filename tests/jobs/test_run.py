@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import setpoint as sp
 from setpoint import jobs
 from setpoint.errors import DataError
 
@@ -57,7 +58,7 @@ def test_a_late_label_makes_a_lagged_column_late(tmp_path: Path, table: Table) -
     changed["high"][200] += 5.0
     ends = [
         np.asarray(
-            jobs.run(each, jobs.Columns("close", delay=4), model="linear").added["predicted_upper"]
+            jobs.run(each, sp.Columns("close", delay=4), model="linear").added["predicted_upper"]
         )
         for each in (path, table(tmp_path / "b.csv", changed))
     ]
@@ -97,7 +98,7 @@ def test_rows_to_come_are_refused_with_the_command_that_forecasts_them(
     one = {"y": stock["y"][:41]}
     outcome = jobs.run(table(tmp_path / "b.csv", one), "y", model="last")
     assert np.isfinite(np.asarray(outcome.added["predicted_point"])).all()
-    jobs.run(table(tmp_path / "c.csv", stock), jobs.Columns("y", delay=6), model="last")
+    jobs.run(table(tmp_path / "c.csv", stock), sp.Columns("y", delay=6), model="last")
 
 
 def test_a_mixture_says_who_took_part(tmp_path: Path, table: Table) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from setpoint.errors import InputError
-from setpoint.models.forecast import AUTO, CANDIDATES, forecast
+from setpoint.models.candidates import AUTO, CANDIDATES
+from setpoint.models.forecast import forecast
 
 Array = np.ndarray[Any, Any]
 

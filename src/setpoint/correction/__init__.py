@@ -15,24 +15,20 @@ label. `predict` writes into `base` and nowhere else: first the numbers that the
 reads, then whatever the label will be judged and learnt against. Neither rule may raise on a sound
 row and a finite label.
 
-A correction of what a family of label sets has read (`Rescores`) keeps a table of its own kind and
-no annex, and its `predict` gives the base back:
-
-    predict(params, memory, table, reading, waiting) -> (memory, base)
-    learn(params, memory, table, base, y) -> memory
+A correction of label sets (`Rescores`) has the same two rules. Its row is the probabilities of the
+classes, a base begins with a critical value for each of them and one for any other label, y is the
+place of the label, −1 for one that is not named, and there is no annex. How long table and base
+are, the number of classes decides.
 """
 
 from typing import Any, Protocol, runtime_checkable
 
-from setpoint.correction.explanation import Explanation, Part
-from setpoint.correction.intervals import Effect, Intervals, Learnt
+from setpoint.correction.explanation import Explanation
+from setpoint.correction.intervals import Intervals
 from setpoint.correction.labels import Labels
 from setpoint.parts import Capability
 
-__all__ = [
-    "Correction", "Effect", "Explains", "Explanation", "Intervals", "Labels", "Learnt", "Part",
-    "Rescores",
-]  # fmt: skip
+__all__ = ["Correction", "Explanation", "Intervals", "Labels"]
 
 
 @runtime_checkable
@@ -71,10 +67,11 @@ class Correction(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class Rescores(Protocol, metaclass=Capability):
-    """A correction of what a family of label sets has read: critical values by class.
+    """A correction of label sets: critical values by class, from probabilities.
 
-    `several` says whether a row has several true labels, as the family does. `kept(content)` is
-    its table: a new one, or the one that gave `content()`; it also has `copy()`.
+    `several` says whether a row has several true labels, as the family does. `sizes(classes)` are
+    the lengths of table and base. `kept(content)` is the table of a live stream: a new one, or the
+    one that gave `content()`; see `correction.labels.Classes`.
     """
 
     @property
@@ -88,6 +85,7 @@ class Rescores(Protocol, metaclass=Capability):
     @property
     def learn(self) -> Any: ...
     def init(self) -> tuple[float, ...]: ...
+    def sizes(self, classes: int) -> tuple[int, int]: ...
     def kept(self, content: Any = None) -> Any: ...
 
 

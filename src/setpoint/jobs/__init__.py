@@ -6,33 +6,14 @@ files. Files of rows need the extra `data`.
 
 from setpoint.jobs.calibrate import calibrate
 from setpoint.jobs.demo import demo
-from setpoint.jobs.folders import Reported, report, retrace
+from setpoint.jobs.folders import report
 from setpoint.jobs.forecast import Forecast, forecast
-from setpoint.jobs.inspect import Inspected, hand_over, inspect, streams
-from setpoint.jobs.job import Job
+from setpoint.jobs.inspect import hand_over, inspect, streams
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.run import MODELS, run
-from setpoint.jobs.tune import Choice, TunedFile, tune
-from setpoint.tape import Columns
+from setpoint.jobs.tune import tune
 
 __all__ = [
-    "MODELS",
-    "Choice",
-    "Columns",
-    "Forecast",
-    "Inspected",
-    "Job",
-    "Outcome",
-    "Reported",
-    "TunedFile",
-    "calibrate",
-    "demo",
-    "forecast",
-    "hand_over",
-    "inspect",
-    "report",
-    "retrace",
-    "run",
-    "streams",
-    "tune",
-]
+    "MODELS", "Forecast", "Outcome", "calibrate", "demo", "forecast", "hand_over", "inspect",
+    "report", "run", "streams", "tune",
+]  # fmt: skip

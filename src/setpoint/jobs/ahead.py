@@ -15,8 +15,6 @@ from setpoint.tape.columns import several
 from setpoint.tape.rows import Rows
 from setpoint.tape.text import arrow
 
-__all__ = ["check_known", "check_new", "extended", "to_come"]
-
 Array = np.ndarray[Any, Any]
 
 

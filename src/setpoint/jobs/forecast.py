@@ -27,8 +27,6 @@ from setpoint.tape.files import File, write
 from setpoint.tape.rows import Rows, read
 from setpoint.tape.text import arrow
 
-__all__ = ["Forecast", "forecast"]
-
 Array = np.ndarray[Any, Any]
 
 _COVERAGES = (0.5, 0.8, 0.9)

@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from setpoint import metrics
 from setpoint._html import named
 from setpoint.bulk.replay import replay
 from setpoint.jobs.job import Goal
 from setpoint.jobs.run import last_known
+from setpoint.metrics.usefulness import rolling_quantile
 from setpoint.models.forecast import Mixture
 from setpoint.models.horizons import nested
 from setpoint.presets import intervals, miss_level
 from setpoint.tape import Tape
-
-__all__ = ["Replay", "plain"]
 
 Array = np.ndarray[Any, Any]
 
@@ -90,9 +88,7 @@ class Replay:
         late = np.repeat(np.array(steps), self.count)
         rolling = np.stack(
             [
-                metrics.rolling_quantile(
-                    y, base, confidence_level=level, delay=late, offsets=offsets
-                )
+                rolling_quantile(y, base, confidence_level=level, delay=late, offsets=offsets)
                 for level in self.levels
             ]
         )
@@ -140,7 +136,7 @@ class Replay:
             levels.append({
                 "asked": level, "share": _mean(inside), "width": _mean(width),
                 "winkler": self._score(lower, upper, y, level),
-                "winkler_rolling": self._score(*rolling[place], y, level),
+                "winkler_rolling": self._score(rolling[place, 0], rolling[place, 1], y, level),
                 "unlimited": _mean(np.isinf(upper - lower)),
                 "account": float(account.max(initial=0.0)) if len(of) else None,
                 "bound": bounds[place],

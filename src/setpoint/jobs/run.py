@@ -17,13 +17,10 @@ from setpoint.jobs.features import features as features_of
 from setpoint.jobs.job import Config, Goal, Job, check_work
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.times import phased
-from setpoint.models.forecast import AUTO, CANDIDATES, Mixture, fits, forecast
+from setpoint.models.candidates import AUTO, CANDIDATES, fits
+from setpoint.models.forecast import Mixture, forecast
 from setpoint.tape import Columns, Tape
 from setpoint.tape.rows import Rows, read
-
-__all__ = [
-    "MODELS", "clock_of", "last_known", "mixture_of", "run", "seen_notes", "target_of",
-]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int], None]

@@ -16,11 +16,6 @@ import numpy as np
 from setpoint.models.linear import ridge
 from setpoint.presets import find_period
 
-__all__ = [
-    "AUTO", "CANDIDATES", "RECENT", "USUAL", "Task", "candidates", "faded", "fits", "has",
-    "one_thread", "periods_of", "shifted", "task_of",
-]  # fmt: skip
-
 Array = np.ndarray[Any, Any]
 
 CANDIDATES = {

@@ -24,7 +24,6 @@ from setpoint.models.candidates import (
     Task,
     candidates,
     faded,
-    fits,
     has,
     one_thread,
     periods_of,
@@ -34,8 +33,6 @@ from setpoint.models.candidates import (
 from setpoint.models.online import rows_and_labels
 from setpoint.presets import intervals
 from setpoint.tape import Tape
-
-__all__ = ["AUTO", "CANDIDATES", "Absence", "Mixture", "fits", "forecast"]
 
 Array = np.ndarray[Any, Any]
 

@@ -12,8 +12,6 @@ from setpoint._html import amount
 from setpoint.report.figures import SERIES, add_band, blank, library, line_of, titled
 from setpoint.report.page import bare, composed, plot, section, table
 
-__all__ = ["fan", "page"]
-
 _ROWS = 60
 """How many rows to come a page lists."""
 

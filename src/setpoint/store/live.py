@@ -17,9 +17,10 @@ from setpoint.alarms import Alarm, Watch
 from setpoint.controller import Controller
 from setpoint.errors import InputError, LabelError, SetpointError, StateError
 from setpoint.guarantee import asked_of
-from setpoint.receipts import Id, Receipt
+from setpoint.receipts import Receipt
 from setpoint.sets import Interval, LabelSet
 from setpoint.sets.family import Members, named
+from setpoint.state import Id
 from setpoint.store.database import Change, Part, Row, Saved
 from setpoint.store.events import (
     Contains,
@@ -33,8 +34,6 @@ from setpoint.store.events import (
     quoted,
 )
 from setpoint.stream import Stream
-
-__all__ = ["Live", "check_same", "encode", "toml_of"]
 
 encode = JSONEncoder(check_circular=False).encode
 """A value as JSON."""

@@ -13,39 +13,10 @@ from setpoint.controller import Controller, Risk
 from setpoint.errors import SetpointError
 from setpoint.losses import Miscoverage, declaration, fits
 from setpoint.predictions import Probabilities, QuantileGrid
-from setpoint.sets import (
-    Draws,
-    LabelSet,
-    Multilabel,
-    PixelIntervals,
-    PixelScale,
-    PixelSet,
-    Shows,
-    Widen,
-)
-from setpoint.sets.family import member_of, members_of
+from setpoint.sets import LabelSet, Multilabel, PixelScale, Widen
+from setpoint.sets.family import Draws, Shows, member_of, members_of
+from setpoint.sets.pixels import PixelIntervals, PixelSet
 from setpoint.steps import Fixed
-
-__all__ = [
-    "IDS",
-    "LAMS",
-    "LEVELS",
-    "ROUNDING",
-    "ConformanceError",
-    "Memory",
-    "Sample",
-    "broken",
-    "check_value",
-    "draws",
-    "first_memory",
-    "in_use",
-    "memory_of",
-    "one_answer",
-    "readings_of",
-    "same_values",
-    "samples_of",
-    "takes",
-]
 
 Memory = tuple[float, ...]
 """What a part remembers from one step to the next."""
