@@ -36,7 +36,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.controller import Controller, Risk
     from setpoint.guarantee import Certificate
     from setpoint.jobs import Forecast, forecast
-    from setpoint.presets import burn_in, intervals, label_sets, start_from
+    from setpoint.presets import burn_in, intervals, label_sets, quantiles, start_from
     from setpoint.receipts import Info, Receipt
     from setpoint.state import State
     from setpoint.store import Store
@@ -82,6 +82,7 @@ __all__ = [
     "predictions",
     "presets",
     "published",
+    "quantiles",
     "regions",
     "replay",
     "report",
@@ -120,6 +121,7 @@ _LATER = {
     "forecast": "jobs",
     "intervals": "presets",
     "label_sets": "presets",
+    "quantiles": "presets",
     "replay": "bulk.replay",
     "start_from": "presets",
     "sweep": "bulk.sweep",
