@@ -404,7 +404,7 @@ BAD = {
     b'{"id": 1, "y": 3, "y": 4}': 'an object must have each key once, got "y" twice',
     b'{"id": 1, "y": true}': "y must be a number, text or a list, got true",
     b'{"id": 2, "prediction": [true, 2]}': "a prediction must be made of numbers, text and lists",
-    b'{"id": 2, "prediction": null}': "Widen takes a pair (lower, upper) or one number, got None",
+    b'{"id": 2, "prediction": null}': "must be a pair (lower, upper) or one number, got None",
     b'{"id": 2, "prediction": [NaN, 1]}': "a prediction must not be NaN",
     b'{"id": 1, "y": "abc"}': "a label must be a number, got 'abc'",
     b'{"id": 1, "y": -Infinity}': "a label must be finite, got -inf",

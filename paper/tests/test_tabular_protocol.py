@@ -10,7 +10,7 @@ from setpoint import metrics
 from setpoint.errors import InputError
 from setpoint.tape import Tape
 from setpoint_paper.tabular.authors import CODED, Coded, run
-from setpoint_paper.tabular.measures import Scale, Seen, finite_ends
+from setpoint_paper.tabular.measures import Judge, Scale
 from setpoint_paper.tabular.methods import (
     CLIPPED,
     LEVELS,
@@ -228,12 +228,10 @@ def test_ours_takes_no_step_size_and_keeps_its_budget(rows):
         assert row.farthest < 10.0 + 10.0
 
 
-def test_windows_streaks_and_groups_by_index_are_measured(tape, rows):
+def test_streaks_and_groups_by_index_are_measured(tape, rows):
     row = taken(rows, method="uncalibrated")
     lower, upper = (np.asarray(column) for column in tape.prediction)
     hits = ((lower <= tape.y) & (tape.y <= upper))[SMALL.tuned :]
-    away = [abs(hits[i : i + 500].mean() - 0.9) for i in range(len(hits) - 499)]
-    assert row.worst == pytest.approx(max(away))
     longest = max(len(part) for part in "".join("01"[int(h)] for h in hits).split("1"))
     assert row.longest == longest
     days = [abs(hits[day::7].mean() - 0.9) for day in range(7)]
@@ -347,18 +345,20 @@ def test_units_of_y_change_lengths_and_nothing_else(tape, rows, monkeypatch):
 
 
 def test_full_and_empty_sets_have_a_length():
-    tape = Tape.from_arrays([[0.0, 2.0, 4.0], [1.0, 4.0, 8.0]], [0.5, 9.0, -3.0])
-    lower, upper = np.array([-inf, inf, 3.0]), np.array([inf, -inf, 9.0])
-    seen = Seen(np.array([-5.0, 0.0, 0.0]), np.array([7.0, 9.0, 9.0]))
-    low, high = finite_ends(lower, upper, tape, seen)
-    assert low.tolist() == [-5.0, 3.0, 3.0]
-    assert high.tolist() == [7.0, 3.0, 9.0]
-
-
-def test_labels_seen_are_those_before_a_row():
-    seen = Seen.before(np.array([3.0, 1.0, 4.0, 0.0, 5.0]), 2)
-    assert seen.low.tolist() == [1.0, 1.0, 0.0]
-    assert seen.high.tolist() == [3.0, 4.0, 4.0]
+    lower, upper, y = (
+        [9.0, 9.0, 0.0, 2.0, 4.0],
+        [9.0, 9.0, 1.0, 4.0, 8.0],
+        [3.0, 1.0, 4.0, 0.0, 5.0],
+    )
+    judge = Judge(Tape.from_arrays([lower, upper], y), "made", 0, Protocol(2, 4, scale_rows=4))
+    tape = judge.part
+    spread, centre = judge.scale.spread, judge.scale.centre
+    ends = judge.finite(np.array([-inf, inf, 0.1]), np.array([inf, -inf, 0.2]))
+    low, high = (centre + spread * end for end in ends)
+    # The full set reaches over the labels before it; the empty one is the middle of 2 and 4.
+    assert low[:2].tolist() == pytest.approx([1.0, 3.0])
+    assert high[:2].tolist() == pytest.approx([3.0, 3.0])
+    assert (ends[0][2], ends[1][2], len(tape)) == (0.1, 0.2, 3)
 
 
 def test_a_larger_step_makes_longer_intervals_and_shorter_streaks(tape, monkeypatch):
@@ -366,11 +366,6 @@ def test_a_larger_step_makes_longer_intervals_and_shorter_streaks(tape, monkeypa
     small, large = step_sizes(tape, (0.01, 3.0), 0, SMALL)
     assert large.length > small.length
     assert large.msl < small.msl
-    assert isnan(small.away)
-    # With a step too small to move anything the ends are the model's own.
-    truth = np.column_stack(tape.prediction) + np.array([3.0, -1.0])
-    (still,) = step_sizes(tape, (1e-12,), 0, SMALL, truth)
-    assert still.away == pytest.approx(2.0)
 
 
 def test_constant_labels_have_a_scale():
@@ -407,17 +402,3 @@ def test_coverage_by_group_of_whole_arrays_is_that_of_one_row_after_another():
 def test_what_cannot_run_is_refused(tape):
     with pytest.raises(InputError, match="judges rows after 8000, the tape has 1000"):
         calibrate(tape, "made", 0)
-    with pytest.raises(InputError, match=r"tuned must be at least begin \+ 2, 152, got 151"):
-        replace(SMALL, tuned=151)
-    with pytest.raises(InputError, match="at least one step size"):
-        replace(SMALL, gammas=())
-    with pytest.raises(InputError, match=r"method must be one of none, .*, got 'best'"):
-        controller("best", "coverage", 0.1, SMALL, 1.0)
-    with pytest.raises(InputError, match="risk must be one of coverage, mc, got 'msl'"):
-        controller("none", "msl", 0.1, SMALL, 1.0)
-    with pytest.raises(InputError, match=r"method must be one of none, .*, got 'cal_coded'"):
-        controller(CLIPPED, "coverage", 0.1, SMALL, 1.0)
-    with pytest.raises(InputError, match=r"scale_rows must be at most 400, .*, got 401"):
-        replace(SMALL, scale_rows=401)
-    with pytest.raises(InputError, match="greater than 0"):
-        replace(SMALL, reach=-1.0)

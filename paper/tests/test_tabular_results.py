@@ -31,9 +31,8 @@ BLANK = Row(
     dataset="power", seed=0, risk="coverage", method="none", gamma=0.1, beta_score=nan,
     beta_loss=nan, tuning=1.0, pinball=1.0, coverage=0.9, mc=0.12, msl=1.2, length=10.0,
     finite_length=10.0, full=0.0,
-    empty=0.0, delta=0.01, floor=0.006, early=0.001, steps=15_000, mean=0.1, gap=0.0, low=-0.02,
-    high=0.02, within=True, guarded=0, worst=0.02, longest=3.0, delta_modulo=0.006, farthest=0.5,
-    blind=0.08,
+    delta=0.01, floor=0.006, early=0.001, steps=15_000, mean=0.1, gap=0.0, low=-0.02,
+    high=0.02, within=True, guarded=0, longest=3.0, delta_modulo=0.006, farthest=0.5,
 )  # fmt: skip
 
 
@@ -257,7 +256,9 @@ def test_reproduce_says_what_it_takes(options, message, tmp_path):
 
 def test_without_a_finished_tape_there_is_nothing_to_calibrate(shared_data, tmp_path):
     with pytest.raises(InputError, match="no tape of wind is finished in"):
-        reproduce(datasets=("wind",), seeds=1, ready=True, out=tmp_path, cache=tmp_path)
+        _gathered(
+            [(recipe("text", "wind", 0), "text")], tmp_path, _earlier(tmp_path, "tabular"), 1, None
+        )
 
 
 def test_rows_of_tapes_that_are_elsewhere_are_kept_and_joined(shared_data, tmp_path, capsys):

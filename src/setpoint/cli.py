@@ -508,7 +508,7 @@ def main() -> None:
 
 _EXTRAS = {
     "service": ("starlette", "uvicorn", "httptools", "uvloop", "prometheus_client", "httpx"),
-    "data": ("pandas", "pyarrow", "narwhals"), "plots": ("plotly", "matplotlib"),
+    "data": ("pandas", "pyarrow", "narwhals"), "plots": ("plotly", "matplotlib", "jinja2"),
     "sklearn": ("sklearn", "threadpoolctl"), "postgres": ("psycopg",), "fast": ("numba",),
 }  # fmt: skip
 """Which extra brings a package."""

@@ -173,6 +173,7 @@ def told(learnt: Mapping[str, Any]) -> dict[str, str]:
         return {}
     left_out = {"labels", "usual", "features"}
     left_out |= {"period", "season"} if not learnt.get("period", 1) else set()
+    left_out |= set() if learnt.get("given", 1.0) else {"given"}
     ends = ("least", "most")
     left_out |= {name for name in ends if learnt.get(name) is None}
     names = [name for name in learnt if name not in left_out]

@@ -44,7 +44,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     with Serving(*words) as serving, serving.client() as client:
         world = random.Random(1)
         for name in NAMES:
-            client.create(name, toml=sp.spec.to_toml(CONTROLLER) if name == "wild" else None)
+            client.create(name, controller=sp.spec.to_toml(CONTROLLER) if name == "wild" else None)
             far = 30.0 if name == "wild" else 0.0
             client.events(
                 [
@@ -79,7 +79,7 @@ def test_metrics_say_how_each_stream_does_and_no_more_than_the_cap(serving: Serv
     assert found[of("streams")] == len(NAMES)
     assert found[of("stream_labels", stream="wild")] == rows["wild"]["labels"] == 60
     assert found[of("stream_account", stream="wild", risk="0")] == rows["wild"]["accounts"][0]
-    assert found[of("stream_account_limit", stream="wild", risk="0")] == rows["wild"]["limits"][0]
+    assert found[of("stream_bound", stream="wild", risk="0")] == rows["wild"]["bounds"][0]
     assert found[of("stream_coverage", stream="wild", window="100")] == rows["wild"]["coverage"][0]
     assert found[of("events_total")] == 60 * len(NAMES) + 1
     told = {key for key in found if key.startswith("setpoint_stream_labels")}

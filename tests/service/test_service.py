@@ -99,7 +99,7 @@ def test_a_stream_lives_through_all_of_its_operations(serving: Serving) -> None:
         assert client.reset("demand")["levels"] == [0.3]
         assert len(client.certificate("demand")["earlier"]) == 1  # the account goes on
         row = client.show("demand")
-        assert (row["predictions"], row["labels"], row["waiting"]) == (3, 0, 0)
+        assert (row["predictions"], row["labels"], row["pending"]) == (3, 0, 0)
         assert row["summary"]["recent"] == 2
         assert [row["name"] for row in client.streams("eman")] == ["demand"]
 
@@ -125,10 +125,10 @@ def test_groups_are_named_with_a_prediction(serving: Serving) -> None:
 
 def test_a_stream_can_be_made_of_toml(serving: Serving) -> None:
     with serving.client() as client:
-        client.create("toml", toml=sp.spec.to_toml(CONTROLLER))
+        client.create("toml", controller=sp.spec.to_toml(CONTROLLER))
         assert client.predict("toml", [0, 1], 7)["id"] == 7
         with pytest.raises(ServiceError, match="allowed are") as told:
-            client.create("toml2", toml="[sets]\npart = 'Widen'\n")
+            client.create("toml2", controller="[sets]\npart = 'Widen'\n")
         assert (told.value.status, told.value.kind) == (422, "SpecError")
 
 
@@ -173,7 +173,7 @@ def test_an_event_that_names_another_stream_is_refused_and_the_others_are_taken_
 def test_a_stream_is_renamed_exported_imported_forgotten_and_deleted(serving: Serving) -> None:
     sent, name = events(40), "moved/<b>"
     with serving.client() as client:
-        client.create("a", toml=sp.spec.to_toml(CONTROLLER))
+        client.create("a", controller=sp.spec.to_toml(CONTROLLER))
         mine = [event for event in sent if event["stream"] == "a"]
         client.events([{**event, "stream": "a"} for event in mine[:30]])
         assert client.rename("a", name)["name"] == name
@@ -220,7 +220,10 @@ def test_putting_a_stream_twice_changes_nothing_whatever_was_patched_between(
         assert client.predict("twice", 1.0, "x")["id"] == "x"
         with pytest.raises(ServiceError, match="another controller"):
             client.create("twice", coverage=0.9)
-        for options in ({"preset": "label_sets", "period": 7}, {"toml": "", "support": (0, 1)}):
+        for options in (
+            {"preset": "label_sets", "period": 7},
+            {"controller": "", "support": (0, 1)},
+        ):
             with pytest.raises(ServiceError, match="support and period go with") as told:
                 client.create("none", **options)
             assert told.value.status == 422
@@ -229,9 +232,11 @@ def test_putting_a_stream_twice_changes_nothing_whatever_was_patched_between(
 
 
 DEEP = {
-    "a list in TOML": {"toml": "x = " + "[" * 5000},
-    "a table in TOML": {"toml": "[sets]\npart = 'Widen'\nx = " + "[" * 900 + "]" * 900},
-    "a season": {"toml": sp.spec.to_toml(sp.intervals(period=24)).replace("= 24", "= 1000000")},
+    "a list in TOML": {"controller": "x = " + "[" * 5000},
+    "a table in TOML": {"controller": "[sets]\npart = 'Widen'\nx = " + "[" * 900 + "]" * 900},
+    "a season": {
+        "controller": sp.spec.to_toml(sp.intervals(period=24)).replace("= 24", "= 1000000")
+    },
     "a preset": {"preset": "intervals", "period": 1_000_000},
 }
 
@@ -351,7 +356,7 @@ def test_many_asyncio_tasks_share_one_stream(serving: Serving) -> None:
             return await client.show("shared")
 
     row = asyncio.run(run())
-    assert (row["predictions"], row["labels"], row["waiting"]) == (200, 200, 0)
+    assert (row["predictions"], row["labels"], row["pending"]) == (200, 200, 0)
 
 
 def test_the_log_is_lines_of_json_with_fields(tmp_path: Path) -> None:
@@ -720,7 +725,7 @@ def test_an_alarm_is_told_to_a_webhook_once_an_episode_and_signed(tmp_path: Path
     secret = {"SETPOINT_WEBHOOK_SECRET": "key"}
     with Serving(*words, environment=secret) as serving, serving.client() as client:
         for name in "ab":
-            client.create(name, toml=sp.spec.to_toml(CONTROLLER))
+            client.create(name, controller=sp.spec.to_toml(CONTROLLER))
             client.events(misses, name)
         assert client.streams()[0]["alarm"] in ("window", "full")
         alarms = [alarm for alarm in client.alarms() if alarm["stream"] != "old"]

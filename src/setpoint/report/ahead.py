@@ -1,8 +1,9 @@
 """The page of a forecast: a fan of the rows to come, and how such forecasts did in the past."""
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from html import escape
 from importlib.metadata import version
+from importlib.resources import files
 from json import loads
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from setpoint._html import amount
 from setpoint.report.figures import SERIES, add_band, blank, library, line_of, titled
-from setpoint.report.page import bare, composed, plot, section, table
+from setpoint.report.page import as_json, asset, bare, packed, squeezed
 
 _ROWS = 60
 """How many rows to come a page lists."""
@@ -27,12 +28,14 @@ def page(about: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
         What `Forecast.metrics` returned.
     """
     library("plotly")
-    horizons, coverages = numbers["horizons"], about["coverages"]
+    jinja, markup = library("jinja2"), library("markupsafe")
+    horizons = numbers["horizons"]
     shared = _by_horizon(horizons)
     views = {}
     for one in numbers["recent"]:
         label = "" if one["series"] is None else f"series {one['series']}"
-        views[label] = {"fan": bare(fan(one, coverages, about["target"])), **shared}
+        views[label] = {"fan": bare(fan(one, about["coverages"], about["target"])), **shared}
+    plots = {name: loads(text)["layout"] for name, text in next(iter(views.values())).items()}
     first, last = horizons[0], horizons[-1]
     sentence = f"{len(about['rows']):,} rows to come, up to {last['horizon']} steps ahead."
     if last["mae"] is not None and last["mae_seasonal"] is not None:
@@ -41,17 +44,28 @@ def page(about: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
             f"ahead and by {amount(last['mae'])} {last['horizon']} steps ahead; the value one "
             f"season before by {amount(last['mae_seasonal'])}."
         )
-    return composed(
-        about["title"], views, {"setpoint": version("setpoint"), **numbers},
-        header=f'<header>\n<h1>{escape(about["title"])}</h1>\n<p class="about">'
-        f'{escape(about["file"])} · {escape(sentence)}</p>\n</header>',
-        before=_fan_first(views),
-        plots="\n".join(_plots(shared)),
-        streams=_replayed(horizons),
-        useful=_coming(about),
-        learnt=_uses(numbers["uses"], numbers["notes"]),
-        origin=section("How it was made", "", about["repeat"]) if about["repeat"] else "",
-    )  # fmt: skip
+    environment = jinja.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja.StrictUndefined
+    )
+    text: str = environment.from_string(asset("ahead.html")).render(
+        about=about,
+        version=version("setpoint"),
+        sentence=sentence,
+        rows=about["rows"][:_ROWS],
+        cell=_cell,
+        horizons=horizons,
+        levels=[f"{100 * level['asked']:.6g} %" for level in first["levels"]],
+        facts=_facts(numbers["uses"], numbers["notes"]),
+        views=views,
+        plots=plots,
+        asset=lambda name: markup.Markup(asset(name)),
+        numbers=markup.Markup(as_json(numbers)),
+        figures=squeezed(as_json(packed(views)).encode()),
+        plotly=b64encode(
+            files("setpoint.report").joinpath("plotly-basic.min.js.gz").read_bytes()
+        ).decode(),
+    )
+    return text
 
 
 def fan(one: Mapping[str, Any], coverages: Sequence[float], target: str) -> Any:
@@ -127,65 +141,14 @@ def _by_horizon(horizons: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     }
 
 
-def _fan_first(views: Mapping[str, Mapping[str, str]]) -> str:
-    """The section of the fan."""
-    return _plots({"fan": next(iter(views.values()))["fan"]})[0]
+def _cell(value: Any) -> str:
+    return "–" if value is None else amount(value) if isinstance(value, float) else str(value)
 
 
-def _plots(figures: Mapping[str, str]) -> list[str]:
-    layouts = {name: loads(text)["layout"] for name, text in figures.items()}
-    return [plot(name, layout["meta"]["title"], layout, "") for name, layout in layouts.items()]
-
-
-def _coming(about: Mapping[str, Any]) -> str:
-    """The rows to come."""
-    rows = ["<tr>" + "".join(map(_td, row)) + "</tr>" for row in about["rows"][:_ROWS]]
-    left = len(about["rows"]) - len(rows)
-    more = f" The file has {left:,} more." if left > 0 else ""
-    heads = tuple(escape(name) for name in about["columns"])
-    return (
-        '<section>\n<h2>Rows to come</h2>\n<p class="note" id="coming-said">The forecast and its '
-        f"intervals.{more}</p>\n{table(heads, rows, (), 'coming-said')}</section>"
-    )
-
-
-def _td(value: Any) -> str:
-    text = "–" if value is None else amount(value) if isinstance(value, float) else str(value)
-    return f'<td class="number">{escape(text)}</td>'
-
-
-def _replayed(horizons: Sequence[Mapping[str, Any]]) -> str:
-    """The numbers of each horizon."""
-    levels = horizons[0]["levels"]
-    names = [f"{100 * level['asked']:.6g} %" for level in levels]
-    heads = ("Steps ahead", "MAE", "Of seasonal last", *(f"In {name}" for name in names),
-             f"Width {names[-1]}", "Winkler", "Of a rolling quantile", "Judged")  # fmt: skip
-    rows = []
-    for horizon in horizons:
-        shares = ("–" if level["share"] is None else f"{100 * level['share']:.1f} %"
-                  for level in horizon["levels"])  # fmt: skip
-        last = horizon["levels"][-1]
-        cells = (horizon["horizon"], horizon["mae"], horizon["mae_seasonal"], *shares,
-                 last["width"], last["winkler"], last["winkler_rolling"],
-                 f"{horizon['judged']:,}")  # fmt: skip
-        rows.append("<tr>" + "".join(map(_td, cells)) + "</tr>")
-    said = (
-        "The same forecasts over the past, each with what was known so many steps before. "
-        f"Winkler is the interval score at {names[-1]}, of intervals with limits; beside it that "
-        "of the value one season before with a rolling quantile of its errors. Less is better."
-    )
-    return (
-        f'<section>\n<h2>How good such forecasts were</h2>\n<p class="note" id="past-said">{said}'
-        f"</p>\n{table(heads, rows, (), 'past-said')}</section>"
-    )
-
-
-def _uses(uses: Mapping[str, Any], notes: Sequence[str]) -> str:
-    """What the model sees and how much each candidate weighs, and the notes."""
+def _facts(uses: Mapping[str, Any], notes: Sequence[str]) -> list[str]:
+    """How much each candidate weighs, the seasons, and the notes."""
     weights = sorted(uses["weights"].items(), key=lambda pair: -pair[1])
     facts = [f"The forecast mixes {', '.join(f'{name} {share:.0%}' for name, share in weights)}."]
     seasons = [str(season) for season in uses["seasons"] if season]
     facts.append(f"Season found: {', '.join(seasons)} rows." if seasons else "No season was found.")
-    facts += [note[:1].upper() + note[1:] + "." for note in notes]
-    entries = "".join(f"<li>{escape(fact)}</li>" for fact in facts)
-    return f"<section>\n<h2>What the forecast uses</h2>\n<ul>{entries}</ul>\n</section>"
+    return [*facts, *(f"{note[:1].upper()}{note[1:]}." for note in notes)]

@@ -87,7 +87,7 @@ class New(Struct, forbid_unknown_fields=True):
     coverage: float = 0.9
     support: tuple[float | None, float | None] | None = None
     period: int | None = None
-    toml: str | None = None
+    controller: str | None = None
 
 
 class Alteration(Struct, forbid_unknown_fields=True):
@@ -129,21 +129,21 @@ class Summary(Struct):
 
     `coverage` is that of the last 100 and of the last 1,000 labels, `asked` the one asked for,
     null where the risks are about something else; an account is the sum of
-    loss − level of a risk, and its limit what the guarantee lets it reach; `trouble` is 0 where
+    loss − level of a risk, and its bound what the guarantee lets it reach; `trouble` is 0 where
     all is well, 1 and more where someone should look.
     """
 
     name: str
     predictions: int
     labels: int
-    waiting: int
+    pending: int
     oldest: float | None
     at: float
     levels: list[float]
     asked: float | None
     losses: list[float | None]
     accounts: list[float]
-    limits: list[float | None]
+    bounds: list[float | None]
     status: list[str]
     coverage: list[float | None]
     width: float | None

@@ -530,12 +530,12 @@ def _controller(asked: api.New) -> Controller:
     """What a new stream is to hold."""
     from setpoint.jobs.job import check_work  # not at the start: it brings much along
 
-    if (asked.preset is None) == (asked.toml is None):
-        raise refusal(422, "a stream needs a preset or toml, one of them")
+    if (asked.preset is None) == (asked.controller is None):
+        raise refusal(422, "a stream needs a preset or a controller as TOML, one of them")
     if asked.preset != "intervals" and (asked.support is not None or asked.period is not None):
-        raise refusal(422, "support and period go with the preset intervals; toml has its own")
-    if asked.toml is not None:
-        controller = spec.from_toml(asked.toml)
+        raise refusal(422, "support and period go with intervals; a controller has its own")
+    if asked.controller is not None:
+        controller = spec.from_toml(asked.controller)
     elif asked.preset == "label_sets":
         controller = presets.label_sets(asked.coverage)
     else:

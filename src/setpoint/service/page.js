@@ -54,10 +54,10 @@ function show(rows) {
     reason.className = "why";
     reason.textContent = why(row);
     first.append(link, reason);
-    const limit = row.limits[0] === null ? "" : ` of ${number(row.limits[0])}`;
+    const limit = row.bounds[0] === null ? "" : ` of ${number(row.bounds[0])}`;
     tr.append(first, cell(percent(row.coverage[0]), "last 100"),
       cell(percent(row.coverage[1]), "last 1,000"), cell(percent(row.asked), "asked"),
-      cell(number(row.accounts[0]) + limit, "account"), cell(row.waiting, "waiting"),
+      cell(number(row.accounts[0]) + limit, "account"), cell(row.pending, "pending"),
       cell(number(row.width), "width"));
     return tr;
   }));

@@ -24,7 +24,7 @@ _OLD = 86_400.0  # nobody wants to be told of an alarm after so many seconds
 _STREAM = {  # of each stream: the name of a metric, what it says, and where it stands
     "predictions": "Predictions so far",
     "labels": "Labels so far",
-    "waiting": "Predictions that wait for their label",
+    "pending": "Predictions whose label is out",
     "asked": "The coverage that is asked for",
     "width": "The mean width of the last intervals",
     "trouble": "0 where all is well, 1 and more where someone should look",
@@ -33,7 +33,7 @@ _RISK = {  # of each risk of a stream
     "levels": ("level", "The level that is asked for"),
     "losses": ("mean_loss", "The mean loss of all labels"),
     "accounts": ("account", "The sum of loss minus level"),
-    "limits": ("account_limit", "What the guarantee lets the account reach"),
+    "bounds": ("bound", "What the guarantee lets the account reach"),
 }
 
 
@@ -43,14 +43,14 @@ def trouble(row: dict[str, Any]) -> float:
     An alarm that lasts or a guarantee that is broken counts most, then how much of its limit an
     account has used.
 
-    >>> trouble({"alarm": "", "status": ["holds"], "accounts": [2.0], "limits": [10.0]})
+    >>> trouble({"alarm": "", "status": ["holds"], "accounts": [2.0], "bounds": [10.0]})
     0.2
     """
     alarm = {"": 0.0, "window": 2.0}.get(row["alarm"], 1.0)
     broken = 4.0 if "broken" in row["status"] else 0.0
     shares = [
         max(0.0, account / limit)
-        for account, limit in zip(row["accounts"], row["limits"], strict=True)
+        for account, limit in zip(row["accounts"], row["bounds"], strict=True)
         if limit
     ]
     return alarm + broken + min(max(shares, default=0.0), 1.0)
@@ -120,8 +120,8 @@ class Metrics:
             yield GaugeMetricFamily("setpoint_queue", "Events that wait their turn", worker.waiting)
         rows = self.rows()
         yield GaugeMetricFamily("setpoint_streams", "Streams in the store", len(rows))
-        waiting = sum(row["waiting"] for row in rows)
-        yield GaugeMetricFamily("setpoint_waiting", "Predictions that wait, of all", waiting)
+        pending = sum(row["pending"] for row in rows)
+        yield GaugeMetricFamily("setpoint_pending", "Predictions in wait, of all", pending)
         alarmed = sum(bool(row["alarm"]) for row in rows)
         yield GaugeMetricFamily("setpoint_streams_alarmed", "Streams in an alarm", alarmed)
         yield from _of_streams(rows[: self.most])

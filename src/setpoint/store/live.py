@@ -70,8 +70,8 @@ class Live:
         self.recent, self.known = 0, 0  # the last labels, a bit for each: whether it was covered
         self.width: float | None = None
         self.asked = _asked(controller)
-        self.peak, self.labels = 0, 0  # when the limits were worked out
-        self.limits: list[float | None] = []
+        self.peak, self.labels = 0, 0  # when the bounds were worked out
+        self.bounds: list[float | None] = []
         self.status: list[str] = []
         self.alarms: list[str] = []
         self.arrays: dict[str, np.ndarray] = {}  # as they are written in parts
@@ -111,8 +111,8 @@ class Live:
             content["watch"] = self._watch(content["watch"])
             self.stream.restore(content)
             overview = loads(saved.overview)
-            if len(saved.waiting) != overview["waiting"]:
-                rows = f"{len(saved.waiting):,} of {overview['waiting']:,}"
+            if len(saved.waiting) != overview["pending"]:
+                rows = f"{len(saved.waiting):,} of {overview['pending']:,}"
                 raise StateError(f"{rows} predictions that wait are there")
             self.first = saved.first
             self.recent, self.known = int(overview["recent"], 16), int(overview["known"])
@@ -358,7 +358,7 @@ class Live:
     def _overview(self, content: dict[str, Any]) -> dict[str, Any]:
         """What a list of streams says of this one, as plain values.
 
-        An account is Σ(loss − level) of a risk, its limit what the guarantee lets it reach;
+        An account is Σ(loss − level) of a risk, its bound what the guarantee lets it reach;
         `coverage` is that of the last 100 and of the last 1,000 labels, `asked` the one asked for.
         """
         risks, counts, watch = content["risks"], content["counts"], content["watch"]
@@ -370,10 +370,10 @@ class Live:
         if self.changes or counts["peak"] != self.peak or labels > 1.1 * self.labels:
             self.peak, self.labels = counts["peak"], labels
             certificates = self.stream.certificate().risks
-            self.limits = [risk.constant_upper for risk in certificates]
+            self.bounds = [risk.constant_upper for risk in certificates]
             self.status = [str(risk.status) for risk in certificates]
         return {
-            "predictions": self.predictions, "waiting": len(self.waiting),
+            "predictions": self.predictions, "pending": len(self.waiting),
             "oldest": next((row.made for row, _ in self.waiting.values()), None), "at": self.time,
             "labels": labels, "levels": levels, "asked": self.asked,
             "losses": [r["total"] / r["judged"] if r["judged"] else None for r in risks],
@@ -381,7 +381,7 @@ class Live:
                 risk["total"] - risk["judged"] * level
                 for risk, level in zip(risks, levels, strict=True)
             ],
-            "limits": self.limits, "status": self.status,
+            "bounds": self.bounds, "status": self.status,
             "theta": [risk["theta"] for risk in risks],
             "full": counts["full"], "empty": counts["empty"],
             "coverage": [_share(self.recent, min(self.known, n)) for n in (100, _RECENT)],

@@ -135,8 +135,8 @@ def _pinball(end: np.ndarray, y: np.ndarray, level: float) -> Any:
 
 def tuned(
     coded: Coded, tape: Tape, risk: str, gamma: float, clip: float, budget: int
-) -> tuple[tuple[float, float], list[float]]:
-    """The β with the least pinball loss on a tape, of as many as their search tried; all losses.
+) -> tuple[tuple[float, float], float]:
+    """The β with the least pinball loss on a tape, of as many as their search tried; that loss.
 
     They searched by SMAC, here the points of a Halton sequence are tried.
     """
@@ -157,4 +157,4 @@ def tuned(
 
     low = (1.0 - CONFIDENCE) / 2.0
     losses = [loss(betas) for betas in tried]
-    return tried[int(np.argmin(losses))], losses
+    return tried[int(np.argmin(losses))], min(losses)

@@ -17,10 +17,9 @@ import numpy as np
 from setpoint._check import choice, whole
 from setpoint.errors import DataError, InputError
 from setpoint.stream import Stream
-from setpoint_paper.datasets import true_quantiles
 from setpoint_paper.models.lstm import LSTMSettings, QuantileLSTM
 from setpoint_paper.tabular.figures import draw
-from setpoint_paper.tabular.measures import Row
+from setpoint_paper.tabular.measures import Judge, Row
 from setpoint_paper.tabular.methods import Protocol, controller
 from setpoint_paper.tabular.protocol import calibrate, coded, step_sizes
 from setpoint_paper.tabular.ranges import Range, ranges
@@ -234,11 +233,10 @@ def _judge(recipe: Recipe, cache: Path, training: str) -> tuple[list[Row], list[
     assert tape is not None  # only finished tapes are asked for
     name, seed, protocol = recipe.dataset, recipe.seed, protocol_of(training, recipe.dataset)
     if name == "synthetic":
-        truth = true_quantiles(len(tape), seed=seed)
-        return step_sizes(tape, STUDIED, seed, protocol, truth), []
+        return step_sizes(tape, STUDIED, seed, protocol), []
     if training in SWITCHED:
         methods = ("none_coded", "error_coded")
-        rows = coded(tape, name, seed, "coverage", protocol, methods)
+        rows = coded(Judge(tape, name, seed, protocol), "coverage", methods)
         return [replace(row, method=f"{row.method}; {training}") for row in rows], []
     if recipe.model == "linear":
         return calibrate(tape, name, seed, replace(protocol, **_QUICK)), []  # type: ignore[arg-type]
