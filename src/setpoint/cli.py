@@ -443,6 +443,16 @@ def inspect(
     _print(str(result), result.as_dict(), {}, json)
 
 
+@app.command()
+def schema() -> None:
+    """Prints the JSON schema of a controller file, for editors that complete and check TOML."""
+    from json import dumps
+
+    from setpoint import spec
+
+    print(dumps(spec.schema(), indent=2, ensure_ascii=False))
+
+
 # What a person sees
 
 

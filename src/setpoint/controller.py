@@ -381,12 +381,11 @@ class Controller:
         window = self.sets.bind() if isinstance(self.sets, Remembers) else None
         state = State(position, self.terms, sets=window)
         if isinstance(self.correction, Rescores):
-            state.memory, state.table = tuple(self.correction.init()), self.correction.kept()
+            state.learns(tuple(self.correction.init()), self.correction.kept(), [])
         elif self.correction is not None:
             memory, table = self.correction.init()
-            state.memory, state.table = tuple(memory), list(table)
-            if self.correction.annex and state.memory[0] > 0.0:
-                state.annex = [0.0] * self.correction.annex
+            size = self.correction.annex if tuple(memory)[:1] > (0.0,) else 0
+            state.learns(tuple(memory), list(table), [0.0] * size)
         begin(self, state)
         state.fresh = True
         return state

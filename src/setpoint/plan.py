@@ -17,6 +17,7 @@ import numpy as np
 from setpoint._check import number
 from setpoint.controller import Controller, Risk, filled, new_group, step_params
 from setpoint.correction import Correction, Rescores
+from setpoint.correction.compiled import Arrays, one_more
 from setpoint.errors import InputError, LossError
 from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration, turns
 from setpoint.recursion import Ledger, Link, Memory, Recursion, recursion
@@ -49,6 +50,9 @@ MOST_GROUPS = 100_000
 """How many groups a stream may name."""
 
 
+_NO_ANNEX = np.zeros(1)
+
+
 class Stage(NamedTuple):
     """A correction with its numbers: `predict` and `learn` take `params` first.
 
@@ -66,20 +70,41 @@ class Stage(NamedTuple):
 
     def based(self, state: State, row: Any, waiting: float) -> tuple[Memory, Memory]:
         """What is remembered once a row is shown, and its base."""
+        arrays = state.arrays
+        if arrays is not None:
+            arrays.base = own = np.empty(self.size)
+            memory = arrays.predict(
+                self.params, state.memory, arrays.table, arrays.annex, row, float(waiting), own
+            )
+            arrays.made = made = tuple(own.tolist())
+            return memory, made
         base = [0.0] * self.size
         memory = self.predict(
-            self.params, state.memory, state.table, state.annex, row, waiting, base
+            self.params, state.memory, state.own_table, state.own_annex, row, waiting, base
         )
         return memory, tuple(base)
 
     def taught(self, state: State, base: Memory, y: float) -> None:
         """Lets a state learn from a label."""
-        memory = self.learn(self.params, state.memory, state.table, state.annex, base, y)
+        arrays = state.arrays
+        if arrays is not None:
+            own = arrays.base if base is arrays.made else np.array(base)
+            state.memory = memory = arrays.learn(
+                self.params, state.memory, arrays.table, arrays.annex, own, y
+            )
+            if self.annex and memory[0] > 0.0:
+                arrays.begin(self.annex)
+            return
+        table, annex = state.own_table, state.own_annex
+        memory = self.learn(self.params, state.memory, table, annex, base, y)
         if len(memory) != len(state.memory):
             _check_memory(memory, len(state.memory), "the correction")
         state.memory = memory
-        if self.annex and memory[0] > 0.0 and not state.annex:
-            state.annex = [0.0] * self.annex
+        if self.annex and memory[0] > 0.0 and not annex:
+            annex = state.own_annex = [0.0] * self.annex
+        fast = one_more(self.predict, self.params, memory, table, annex, base)
+        if fast is not None:
+            state.arrays = Arrays(fast, table, annex)
 
 
 class Rescoring(NamedTuple):
@@ -99,22 +124,34 @@ class Rescoring(NamedTuple):
         """What is remembered once a row is shown, and its base."""
         values, names = reading[0], reading[1]
         count = len(values)
-        base, table = [0.0] * self.sizes(count)[1], state.table
+        size, table = self.sizes(count)[1], state.own_table
         numbers = table.numbers if self.params[1] else table.of(names, count)
-        row = (-values).tolist()
-        memory = self.predict(self.params, state.memory, numbers, (), row, waiting, base)
-        made = np.array(base)
-        return memory, (made[:count], names, base[count], made)
+        if table.fast is not None and numbers is table.numbers:
+            made, row = np.empty(size), -values
+            memory = table.fast.predict(
+                self.params, state.memory, numbers, _NO_ANNEX, row, float(waiting), made
+            )
+        else:
+            base = [0.0] * size
+            memory = self.predict(
+                self.params, state.memory, numbers, (), (-values).tolist(), waiting, base
+            )
+            made = np.array(base)
+        return memory, (made[:count], names, float(made[count]), made)
 
     def taught(self, state: State, base: Any, y: Any) -> None:
         """Lets a state learn from a label, or from several."""
-        numbers, table = base[3].tolist(), state.table
+        table = state.own_table
         for label in y if self.params[1] else (y,):
             place = place_of(base, label)
+            place = -1 if place is None else place
             state.memory = table.learn(
-                self.learn, self.params, state.memory, base[1], numbers,
-                -1 if place is None else place,
-            )  # fmt: skip
+                self.learn, self.params, state.memory, base[1], base[3], place
+            )
+        if table.fast is None and table.straight(base[1], len(base[0])):
+            table.speed_up(
+                one_more(self.predict, self.params, state.memory, table.numbers, None, base[3])
+            )
 
 
 class Rules(NamedTuple):

@@ -552,7 +552,7 @@ class Stream:
         is still judged and counted, and teaches nothing.
         """
         state, first = self._state, self._controller.init()
-        state.memory, state.table, state.annex = first.memory, first.table, first.annex
+        state.learns(first.memory, first.table, first.annex)
         state.sets = first.sets
         state.position = state.position[0], first.position[1]
         self._receipts.former = frozenset(self._receipts.waiting)

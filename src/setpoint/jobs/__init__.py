@@ -6,7 +6,7 @@ files. Files of rows need the extra `data`.
 
 from setpoint.jobs.calibrate import calibrate
 from setpoint.jobs.demo import demo
-from setpoint.jobs.folders import report
+from setpoint.jobs.folders import report, retrace
 from setpoint.jobs.forecast import Forecast, forecast
 from setpoint.jobs.inspect import hand_over, inspect, streams
 from setpoint.jobs.outcome import Outcome
@@ -15,5 +15,5 @@ from setpoint.jobs.tune import tune
 
 __all__ = [
     "MODELS", "Forecast", "Outcome", "calibrate", "demo", "forecast", "hand_over", "inspect",
-    "report", "run", "streams", "tune",
+    "report", "retrace", "run", "streams", "tune",
 ]  # fmt: skip
