@@ -42,6 +42,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.store import Store
     from setpoint.stream import Stream
     from setpoint.tape import Columns, Ragged, Recorder, Tape
+    from setpoint.watch import Price
 
 __version__ = "0.1.0"
 
@@ -53,6 +54,7 @@ __all__ = [
     "Fleet",
     "Forecast",
     "Info",
+    "Price",
     "Ragged",
     "Receipt",
     "Recorder",
@@ -106,6 +108,7 @@ _LATER = {
     "Fleet": "bulk.fleet",
     "Forecast": "jobs",
     "Info": "receipts",
+    "Price": "watch",
     "Ragged": "tape",
     "Receipt": "receipts",
     "Recorder": "tape",

@@ -24,7 +24,9 @@ from setpoint.recursion import Ledger, Link, Memory, Recursion, recursion
 from setpoint.sets.family import (
     ByClass,
     Draws,
+    Forecasts,
     Members,
+    Priced,
     Remembers,
     Scalar,
     Shares,
@@ -33,6 +35,7 @@ from setpoint.sets.family import (
     members_of,
     never_empty,
     order_of,
+    outermost,
     whole_of,
 )
 from setpoint.sets.intervals import itself, up_to
@@ -40,6 +43,7 @@ from setpoint.sets.labels import place_of
 from setpoint.state import Id, State
 from setpoint.steps.claims import Accounts, Scored
 from setpoint.stretches import Always
+from setpoint.watch import take
 
 TWO_SIDED = (
     "a two-sided account needs every label before the next prediction, and here labels wait: "
@@ -239,7 +243,8 @@ class Plan(NamedTuple):
 
     `read` takes a prediction, `counts` says that the evidence of a label is only whether its set
     missed it; else it is the pair of the set and y; of several members there is one for each.
-    `at_once` says that labels must come before the next prediction. `packed` is for
+    `at_once` says that labels must come before the next prediction. `needs` gives what a label
+    cost, from its base and its set; None where nothing is watched. `packed` is for
     `setpoint.bulk.layout`, which keeps there what it has worked out of a controller.
     """
 
@@ -255,6 +260,7 @@ class Plan(NamedTuple):
     at_once: bool
     promises: tuple[Promise, ...]
     groups: Groups
+    needs: Any
     packed: dict[Any, Any]
 
     def aim_in(self, position: Any, names: tuple[Id, ...], groups: dict[Id, Any]) -> Any:
@@ -282,15 +288,16 @@ class Plan(NamedTuple):
 
     def take_in(
         self, state: State, base: Any, shown: Any, y: Any, lam: Any, leader: int, habits: Memory,
-        groups: Any = (), teaches: bool = True,
+        groups: Any = (), teaches: bool = True, others: float = 0.0,
     ) -> tuple[float, ...]:  # fmt: skip
         """Takes the label of a shown set into a state: the loss of each risk, NaN if unjudged.
 
         Nothing is changed before everything is computed and checked. A label that teaches nothing
-        is judged and counted only.
+        is judged and counted only. `others` is how many predictions wait beside it.
         """
         position, values, moved = self.judge(state, base, shown, y, lam, leader, habits, groups)
         stage, window = self.stage, state.sets
+        cost = None if self.needs is None or not teaches else self.needs(base, shown, y)
         if not teaches:
             position, stage, window = (position[0], state.position[1]), None, None
         if window is not None:
@@ -304,6 +311,10 @@ class Plan(NamedTuple):
             window.observe(weighed)
         if self.rules.members > 1 or not -inf < lam < inf:
             state.count(self.lams(lam), leader, values)
+        if cost is not None and state.watch is not None:
+            now, held = state.watch
+            need, error, value, size = cost
+            state.watch = take(now, held, need, error, value, size, others), held
         losses: tuple[float, ...] = values
         return losses
 
@@ -416,8 +427,42 @@ def _plan(controller: Controller) -> Plan:
             _refusal(controller), _numbers_of(controller, group=True)[0], new_group(controller),
             *rest,
         ),
+        _needs(controller) if controller.watched else None,
         {},
     )  # fmt: skip
+
+
+def _needs(controller: Controller) -> Any:
+    """What a label cost, as a function of its base, its set and itself: see `family.Priced`."""
+    sets, reader = whole_of(controller.sets), controller.reader
+    stage = controller.correction
+    if isinstance(sets, Priced):
+
+        def priced(base: Any, shown: Any, y: Any) -> tuple[float, float, float, float] | None:
+            cost = sets.needs(base, shown, y)
+            if cost is None:
+                return None
+            given = cost
+            if isinstance(stage, Rescores):
+                given = sets.needs(stage.given(base), shown, y) or cost
+            return cost[0], given[0], cost[1], cost[2]
+
+        return priced
+    forecast = reader.forecast if isinstance(reader, Forecasts) else None
+    order = order_of(controller.sets)
+    first, last = outermost(order) if order else (0, 0)
+
+    def needs(base: Any, shown: Any, y: float) -> tuple[float, float, float, float] | None:
+        lower = shown.parts[first].lower if order else shown.lower
+        upper = shown.parts[last].upper if order else shown.upper
+        width = upper - lower
+        if not 0.0 <= width < inf:
+            return None
+        need = abs(y - 0.5 * (lower + upper))
+        error = need if forecast is None else abs(y - forecast(base))
+        return need, error if error == error else need, y, width
+
+    return needs
 
 
 def _refusal(controller: Controller) -> str | None:

@@ -61,7 +61,7 @@ _known["values"] = {
     )
 }
 
-_OPTIONS = {"sets", "risks", "stretch", "combine", "correction"}
+_OPTIONS = {"sets", "risks", "stretch", "combine", "correction", "watch"}
 _ROLES = {"loss": "losses", "step": "steps", "stretch": "stretches", "region": "regions"}
 """The role of an option that is a part, where it is neither its own name nor the role around it."""
 
@@ -149,7 +149,8 @@ def to_dict(described: Controller | Risk) -> dict[str, Any]:
     {'part': 'Fixed', 'gamma': 0.05}
     """
     where = "the controller" if isinstance(described, Controller) else "the risk"
-    return {name: _plain(name, value, where) for name, value in _options(described)}
+    options = [pair for pair in _options(described) if pair != ("watch", True)]
+    return {name: _plain(name, value, where) for name, value in options}
 
 
 def _options(part: Any) -> list[tuple[str, Any]]:
@@ -208,7 +209,10 @@ def from_dict(described: dict[str, Any]) -> Controller:
     risks = described["risks"]
     if not isinstance(risks, list):
         raise SpecError(f"risks must be a list of tables, got {risks!r}")
-    options = {key: _part(key, value, key) for key, value in described.items() if key != "risks"}
+    parts = described.keys() - {"risks", "watch"}
+    options = {key: _part(key, described[key], key) for key in described if key in parts}
+    if "watch" in described:
+        options["watch"] = described["watch"]
     options["risks"] = tuple(_risk(risk, f"risks[{index}]") for index, risk in enumerate(risks))
     controller: Controller = _make(Controller, options, "the controller")
     return controller
@@ -301,7 +305,8 @@ def to_toml(controller: Controller) -> str:
     """
     tables = to_dict(controller)
     risks = tables.pop("risks")
-    blocks = [block for name in tables for block in _table(f"[{name}]", name, tables[name])]
+    blocks = [] if tables.pop("watch", True) else ["watch = false"]
+    blocks += [block for name in tables for block in _table(f"[{name}]", name, tables[name])]
     for risk in risks:
         blocks += _table("[[risks]]", "risks", risk)
     return "\n\n".join(blocks) + "\n"

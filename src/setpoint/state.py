@@ -5,6 +5,7 @@ from math import inf
 from typing import Any
 
 from setpoint.recursion import Memory, RiskState
+from setpoint.watch import NOW
 
 Id = int | str | tuple[int | str, ...]
 """What a prediction, a stream or a group may be called: a whole number, text, a tuple of them."""
@@ -24,6 +25,8 @@ class State:
     bound; `missing`, `dropped` and `expired` count the predictions that were never judged; `peak`
     is the most that waited for a label at once, and `inherited` how many waited when it began.
     `terms` are those of the controller in force, and `fresh` says that the segment is the first.
+    `watch` is what the sets cost (`setpoint.watch`): what moves with every label, and the rest;
+    None where it is not watched.
     `groups` has where each risk stands in each group of rows that was ever named. Once the rules of
     the correction run as machine code, `arrays` has the table and the annex, and reading these
     copies them.
@@ -31,7 +34,7 @@ class State:
 
     __slots__ = (
         "arrays", "fresh", "groups", "memory", "own_annex", "own_table", "position", "sets",
-        "terms", *COUNTS,
+        "terms", "watch", *COUNTS,
     )  # fmt: skip
 
     full: int
@@ -59,6 +62,7 @@ class State:
         self.own_annex = [] if annex is None else annex
         self.sets = sets
         self.groups: dict[Id, Any] = {}
+        self.watch: tuple[Memory, list[float]] | None = None
         self.begin(0, terms)
         self.fresh = True
 
@@ -86,6 +90,15 @@ class State:
         """What the stretch remembers."""
         memory: Memory = self.position[1]
         return memory
+
+    @property
+    def watched(self) -> list[float]:
+        """The numbers of `watch`, empty without."""
+        return [] if self.watch is None else [*self.watch[0], *self.watch[1]]
+
+    @watched.setter
+    def watched(self, numbers: Sequence[float]) -> None:
+        self.watch = (tuple(numbers[:NOW]), list(numbers[NOW:])) if len(numbers) else None
 
     def placed(self, risks: tuple[Any, ...]) -> "State":
         """The state with other risks, those of a group, in place of those of all rows."""
@@ -121,6 +134,7 @@ class State:
         """A state that shares nothing with this one."""
         twin = self._twin()
         twin.learns(self.memory, self.table.copy(), list(self.annex))
+        twin.watched = self.watched
         twin.groups = dict(self.groups)
         if self.sets is not None:
             twin.sets = self.sets.copy()

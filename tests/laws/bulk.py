@@ -349,8 +349,8 @@ _KEPT = ("arrays", "own_table", "own_annex")
 
 
 def numbers_of(state: State) -> dict[str, Any]:
-    """Every slot of a state, by name; of a family that remembers, its memory."""
-    named = [name for name in State.__slots__ if name not in (*_KEPT, "position")]
+    """Every slot of a state but the price (`test_watch.py`), by name; of windows, the memory."""
+    named = [name for name in State.__slots__ if name not in (*_KEPT, "position", "watch")]
     told = {name: getattr(state, name) for name in (*named, "table", "annex", "stretch")}
     told["sets"] = () if state.sets is None else state.sets.memory
     for i, own in enumerate(state.risks):

@@ -23,7 +23,7 @@ see θ, a risk or another level.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, inf, log
 from sys import float_info
 from typing import Any, NamedTuple
 
@@ -519,6 +519,12 @@ class Labels:
             model=known.model,
             balance=float(max(offsets) - min(offsets)),
         )
+
+    def given(self, base: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The critical values without a correction: −log p, or −log odds."""
+        values, names, _, made = base
+        logs = 2 * len(values) + 1
+        return -made[logs : logs + len(values)], names, inf
 
     def kept(self, content: Any = None) -> Classes:
         """What is remembered of classes: nothing yet, or what was saved."""
