@@ -35,7 +35,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.controller import Controller, Risk
     from setpoint.guarantee import Certificate
-    from setpoint.jobs import Forecast, forecast
+    from setpoint.jobs.forecast import Forecast, forecast
     from setpoint.presets import burn_in, intervals, label_sets, quantiles, start_from
     from setpoint.receipts import Info, Receipt
     from setpoint.state import State
