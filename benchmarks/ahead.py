@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.run import FILES, place_of
-from setpoint.jobs import forecast
+from setpoint import forecast
 from setpoint.tape.rows import read
 
 ROWS = int(os.environ.get("ROWS", "12000"))

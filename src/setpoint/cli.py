@@ -173,19 +173,17 @@ def forecast(
     horizon too, and what came of that is printed beside the value one season before. With --from
     it goes on from a folder, to which it writes the next forecast.
     """
-    from setpoint import jobs
-
     suffix = format and f".{format}"
     with _progress("learning", json) as progress:
         if source is not None:
             given = (target, steps, coverage, known_ahead, features, without, support)
             if any(given) or columns.series or columns.time:
                 raise InputError("--from goes on as its folder says: leave out all other options")
-            result = jobs.Forecast.load(source).update(file, progress=progress)
+            result = setpoint.Forecast.load(source).update(file, progress=progress)
         elif target is None:
             raise InputError("--target names the column to forecast")
         else:
-            result = jobs.forecast(
+            result = setpoint.forecast(
                 file, target, steps=steps, series=columns.series, time=columns.time, model=model,
                 known_ahead=known_ahead or (), features=features or (), without=without or (),
                 support=support or None, progress=progress,

@@ -130,12 +130,12 @@ def test_a_saved_forecast_goes_on_as_one_run_over_the_whole_file(
     paths = {name: tmp_path / f"{name}{suffix}" for name in parts}
     for name, part in parts.items():
         part.to_csv(paths[name], index=False) if suffix == ".csv" else part.to_parquet(paths[name])
-    first = jobs.forecast(paths["old"], "demand", steps=5, model="linear", support=(0.0, np.inf))
+    first = sp.forecast(paths["old"], "demand", steps=5, model="linear", support=(0.0, np.inf))
     first.write(tmp_path / "folder", report=False)
-    second = jobs.Forecast.load(tmp_path / "folder").update(paths["new"])
+    second = sp.Forecast.load(tmp_path / "folder").update(paths["new"])
     second.write(tmp_path / "folder", report=False)
-    last = jobs.Forecast.load(tmp_path / "folder").update(paths["newer"])
-    whole = jobs.forecast(paths["all"], "demand", steps=5, model="linear", support=(0.0, np.inf))
+    last = sp.Forecast.load(tmp_path / "folder").update(paths["newer"])
+    whole = sp.forecast(paths["all"], "demand", steps=5, model="linear", support=(0.0, np.inf))
     assert last.table.equals(whole.table)
     assert list(last.horizons) == list(whole.horizons)
     if suffix == ".csv":
@@ -162,7 +162,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, table: Table) -> None:
         tmp_path / "run", report=False
     )
     with pytest.raises(StateError, match="must hold what `setpoint forecast` wrote"):
-        jobs.Forecast.load(tmp_path / "run")
+        sp.Forecast.load(tmp_path / "run")
 
 
 def test_twenty_rows_are_enough_and_the_words_are_honest() -> None:
@@ -186,7 +186,7 @@ def test_the_folder_has_the_rows_the_numbers_and_a_page(tmp_path: Path) -> None:
     pytest.importorskip("plotly")
     path = tmp_path / "demand.csv"
     _demand(200).assign(place="</script><b>").to_csv(path, index=False)
-    ahead = jobs.forecast(path, "demand", series="place", steps=6, model=SIMPLE)
+    ahead = sp.forecast(path, "demand", series="place", steps=6, model=SIMPLE)
     files = ahead.write(tmp_path / "out")
     assert [*files] == ["forecast.csv", "history.parquet", "metrics.json", "report.html"]
     assert len(pd.read_csv(files["forecast.csv"])) == 6
