@@ -139,6 +139,10 @@ class _Requests:
         """Forgets what a stream has learnt of its model, because another one takes its place."""
         return self._send("PATCH", _stream(name), {"reset": True})
 
+    def acknowledge(self, name: str) -> Any:
+        """Takes what a stream costs from now on as its reference, and ends its alarms about it."""
+        return self._send("PATCH", _stream(name), {"acknowledge": True})
+
     def rename(self, name: str, to: str) -> Any:
         """Gives a stream another name."""
         return self._send("PATCH", _stream(name), {"name": to})

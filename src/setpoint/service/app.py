@@ -27,7 +27,7 @@ from setpoint.errors import InputError, SetpointError, UnknownStream
 from setpoint.service import api, wire
 from setpoint.service.api import Operation
 from setpoint.service.tokens import Tokens
-from setpoint.service.watch import Metrics, Webhooks, trouble
+from setpoint.service.watch import Metrics, panel
 from setpoint.service.wire import Json, encoded, name_in, refusal
 from setpoint.service.work import Worker
 from setpoint.store import Store
@@ -74,15 +74,12 @@ class Service:
         Who may do what; without any, everyone may do everything, and only loopback is served.
     limits
         What it takes on.
-    hooks
-        Gives who is told of alarms.
     """
 
     def __init__(
         self, opened: Callable[[], Store], tokens: Tokens, limits: Limits,
-        hooks: Callable[[Store], Webhooks | None] = lambda _: None,
     ) -> None:  # fmt: skip
-        self.opened, self.tokens, self.limits, self.hooks = opened, tokens, limits, hooks
+        self.opened, self.tokens, self.limits = opened, tokens, limits
         self.stopping: Callable[[], bool] = lambda: False
         self.metrics = Metrics(self._rows, limits.metrics)
         self.pages: dict[str, set[asyncio.Queue[bytes]]] = {}
@@ -106,12 +103,7 @@ class Service:
         self.reader = await loop.run_in_executor(self._threads, self.opened)
         self.worker = Worker(self.store, self.limits.waiting, self._seen)
         self.metrics.worker = self.worker
-        webhooks, telling = self.hooks(self.reader), None
-        if webhooks is not None:
-            telling = asyncio.create_task(webhooks.run(self._look))
         yield
-        if telling is not None:
-            telling.cancel()
         await loop.run_in_executor(None, self.worker.close)
         self._threads.shutdown()
         self.store.close()
@@ -279,10 +271,14 @@ class Service:
             options = {key: value for key, value in asked.step.items() if key != "part"}
             step = spec.make("steps", str(asked.step.get("part")), options)
         await self._known(name)
+        given = (asked.level, asked.bounds, step)
         options = {"level": asked.level, "bounds": asked.bounds, "step": step}
         if asked.reset or asked.name is None or any(v is not None for v in options.values()):
             options |= {"risk": asked.risk, "reset": asked.reset}
-            await self.worker.call(lambda: self.store.stream(name).change(**options))
+            if not asked.acknowledge or asked.reset or any(v is not None for v in given):
+                await self.worker.call(lambda: self.store.stream(name).change(**options))
+        if asked.acknowledge:
+            await self.worker.call(lambda: self.store.stream(name).acknowledge())
         if asked.name is not None and asked.name != name:
             await self.worker.call(partial(self.store.rename, name, asked.name))
             name = asked.name
@@ -414,8 +410,8 @@ class Service:
         for other, row in self.reader.overviews(name).items():
             del row["recent"], row["known"]
             row["labels"] = int(row["labels"])
-            rows.append({"name": other, **row, "trouble": trouble(row)})
-        rows.sort(key=lambda row: (-row["trouble"], row["name"]))
+            rows.append({"name": other, **row})
+        panel(rows)
         took = time.thread_time() - began
         if took > _LONG and name is None:
             self._kept, self._fresh = rows, time.monotonic() + 10.0 * took

@@ -137,5 +137,6 @@ CREATE TABLE parts (
 """,
     ),
     Migration("words of overviews", "", _words),
+    Migration("alarms are asked for", "DROP INDEX untold"),
 )
 """Every migration, in the order in which they are made."""
