@@ -1,7 +1,4 @@
-"""The command `python -m comparison`: every rule beside the default.
-
-With `late` it measures late labels, with `watch` alarms on models that die.
-"""
+"""The command `python -m comparison`: every rule beside the default, late labels, gates, alarms."""
 
 import argparse
 import sys
@@ -9,6 +6,7 @@ from pathlib import Path
 
 from comparison import RESULTS
 from comparison.experiment import reproduce
+from comparison.gates import gates
 from comparison.late import late
 from setpoint.errors import SetpointError
 
@@ -17,10 +15,10 @@ def main(arguments: list[str]) -> int:
     """Runs what the arguments ask for; returns the exit status."""
     parser = argparse.ArgumentParser("python -m comparison", description=__doc__)
     parser.add_argument(
-        "what", nargs="?", choices=("rules", "late", "watch"), default="rules",
+        "what", nargs="?", choices=("rules", "late", "gates", "watch"), default="rules",
         help="rules: every rule of the library beside its default; late: forecasts of several "
-        "rows ahead, whose actual values come late; watch: alarms on models that die, beside "
-        "detectors of river (default: rules)",
+        "rows ahead, whose actual values come late; gates: decisions; watch: alarms on models that "
+        "die, beside detectors of river (default: rules)",
     )  # fmt: skip
     parser.add_argument("--streams", type=Path, metavar="FILE", help="an npz file of streams")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes (default: 1)")
@@ -34,6 +32,8 @@ def main(arguments: list[str]) -> int:
             from comparison.watch import watch  # it needs river
 
             watch(streams=asked.streams, out=asked.out)
+        elif asked.what == "gates":
+            gates(streams=asked.streams, out=asked.out)
         elif asked.what == "late":
             late(streams=asked.streams, jobs=asked.jobs, out=asked.out)
         else:

@@ -7,6 +7,7 @@ if _typing.TYPE_CHECKING:
     from setpoint import (
         combine,
         correction,
+        decisions,
         errors,
         generators,
         guarantee,
@@ -34,6 +35,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.bulk.sweep import Sweep, sweep
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.controller import Controller, Risk
+    from setpoint.decisions.live import gate, route
     from setpoint.guarantee import Certificate
     from setpoint.presets import burn_in, intervals, label_sets, quantiles, start_from
     from setpoint.receipts import Info, Receipt
@@ -67,7 +69,9 @@ __all__ = [
     "burn_in",
     "combine",
     "correction",
+    "decisions",
     "errors",
+    "gate",
     "generators",
     "guarantee",
     "images",
@@ -85,6 +89,7 @@ __all__ = [
     "regions",
     "replay",
     "report",
+    "route",
     "search",
     "sets",
     "spec",
@@ -117,10 +122,12 @@ _LATER = {
     "Trace": "bulk.replay",
     "Tuned": "bulk.tune",
     "burn_in": "presets",
+    "gate": "decisions.live",
     "intervals": "presets",
     "label_sets": "presets",
     "quantiles": "presets",
     "replay": "bulk.replay",
+    "route": "decisions.live",
     "start_from": "presets",
     "sweep": "bulk.sweep",
     "tune": "bulk.tune",
@@ -128,10 +135,9 @@ _LATER = {
 _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
-        "combine", "correction", "errors", "generators", "guarantee", "images", "interop", "jobs",
-        "losses", "metrics", "models", "predictions", "presets", "published",
-        "regions", "report", "sets",
-        "spec", "steps", "stretches", "testing",
+        "combine", "correction", "decisions", "errors", "generators", "guarantee", "images",
+        "interop", "jobs", "losses", "metrics", "models", "predictions", "presets", "published",
+        "regions", "report", "sets", "spec", "steps", "stretches", "testing",
     )},
 }  # fmt: skip
 

@@ -22,6 +22,7 @@ try:
         ControllerFile,
         Folder,
         ForecastColumns,
+        LogColumns,
         ModelName,
         Names,
         NoReport,
@@ -151,6 +152,65 @@ def calibrate(
         result = jobs.calibrate(
             file, columns, goal.coverage, support=goal.support, never_empty=goal.never_empty,
             burn_in=burn_in, controller=controller,
+        )  # fmt: skip
+        files = result.write(out, report=not no_report, suffix=format and f".{format}")
+    _print(str(result), result.metrics(), files, json)
+
+
+@app.command()
+@flat
+def gate(
+    file: RowsFile,
+    score: Annotated[str, Option(metavar="COLUMN", help="The score; higher is surer.")],
+    wrong: Annotated[
+        str,
+        Option(
+            metavar="COLUMN",
+            help="Whether acting was wrong, or would have been: 0 or 1, or a "
+            "loss between; empty where it is not known.",
+        ),
+    ],
+    columns: LogColumns,
+    errors: Annotated[
+        float, Option(metavar="SHARE", help="How many of all requests may be acted on wrongly.")
+    ] = 0.05,
+    audits: Annotated[
+        float, Option(metavar="SHARE", help="The share of actions whose label is drawn.")
+    ] = 1.0,
+    max_pending: Annotated[
+        int | None, Option(metavar="COUNT", help="How many actions may wait for their labels.")
+    ] = None,
+    sure: Annotated[
+        float | None,
+        Option(metavar="SHARE", help="With audits: hold the true errors with this probability."),
+    ] = None,
+    deferred: Annotated[
+        bool, Option("--deferred", help="The labels of deferred requests come too, and teach.")
+    ] = False,
+    threshold: Annotated[
+        float | None, Option(metavar="SCORE", help="Today requests are acted on from here on.")
+    ] = None,
+    acted: Annotated[
+        str | None, Option(metavar="COLUMN", help="Whether a request was acted on, today.")
+    ] = None,
+    seed: Annotated[int, Option(help="Of the coins that draw audits.")] = 0,
+    out: Folder = None,
+    format: RowsKind = None,
+    no_report: NoReport = False,
+    json: Answers = False,
+) -> None:
+    """Says what a gate would have done on a log of decisions, beside what is done today.
+
+    Without a threshold and without a column of actions, today is a threshold tuned on the first
+    rows. Writes the rows with the decisions, the numbers and a report.
+    """
+    from setpoint import jobs
+
+    with _progress("deciding", json):
+        result = jobs.gate(
+            file, score, wrong, errors, audits=audits, max_pending=max_pending, sure=sure,
+            deferred=deferred, threshold=threshold, acted=acted, series=columns.series,
+            time=columns.time, known=columns.known, delay=columns.delay, seed=seed,
         )  # fmt: skip
         files = result.write(out, report=not no_report, suffix=format and f".{format}")
     _print(str(result), result.metrics(), files, json)
@@ -363,6 +423,16 @@ def inspect(
     if stream is not None:
         result = result.only(stream)
     _print(str(result), result.as_dict(), {}, json)
+
+
+@app.command()
+def schema() -> None:
+    """Prints the JSON schema of a controller file, for editors that complete and check TOML."""
+    from json import dumps
+
+    from setpoint import spec
+
+    print(dumps(spec.schema(), indent=2, ensure_ascii=False))
 
 
 # What a person sees

@@ -57,6 +57,8 @@ class Outcome:
         The columns that the model saw, and what someone should know.
     warning
         What makes the numbers look better than they are, if anything does.
+    taught
+        How many series begin with what the others had learnt.
     """
 
     job: Job
@@ -70,6 +72,7 @@ class Outcome:
     features: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     warning: str | None = None
+    taught: int = 0
 
     @property
     def given(self) -> metrics.Summary | None:
@@ -144,6 +147,7 @@ class Outcome:
             "burn_in": self.burn_in,
             "burn_in_each": self.burn_in_each,
             "added": dict(self.names),
+            "taught": self.taught,
             "repeat": self.repeat,
         }
         before = self.before

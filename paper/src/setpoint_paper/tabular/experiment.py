@@ -36,6 +36,9 @@ _JUDGING = 1
 """Raised when a method gives other numbers on the same tape: rows that were stored before are then
 not kept."""
 
+_SWITCHED_SEEDS = 3
+"""Seeds of the printed training with one step switched."""
+
 _QUICK_ROWS, _QUICK = 10_000, {"gammas": (0.025, 0.1, 0.35), "budget": 4}
 """What a quick run has: rows of each data set, and what is tried."""
 
@@ -67,8 +70,7 @@ def reproduce(
         How many initialisations of the LSTM, from 0 on.
     training
         How the LSTM is trained: "text", as the paper says, or "printed", as behind its numbers; see
-        `training.TRAININGS`. Of the second also the tapes that have one step switched are used,
-        where they are finished; `setpoint-paper tapes` makes them.
+        `training.TRAININGS`. Of the second come three seeds with each step switched, too.
     jobs
         How many processes.
     quick
@@ -99,17 +101,16 @@ def reproduce(
             for seed in range(count)
             for name in (*datasets, *studied)
         ]
-    needed = [one for one, _ in plan]
     if training == "printed":
         plan += [
             (recipe(switched, name, seed), switched)
             for switched in SWITCHED
-            for seed in range(count)
+            for seed in range(min(count, _SWITCHED_SEEDS))
             for name in datasets
         ]
     earlier, place = _earlier(folder, stem), folder_of(cache)
     stored = set(earlier.about["tapes"])
-    make_all([one for one in needed if one.name not in stored], place, jobs, console)
+    make_all([one for one, _ in plan if one.name not in stored], place, jobs, console)
     results = _gathered(plan, place, earlier, jobs, console)
     store(results, folder, stem)
     draw(results, folder, stem)

@@ -221,19 +221,6 @@ class Judge:
             farthest=float(np.abs(run.theta).max()),
         )  # fmt: skip
 
-    def bare(self) -> Row:
-        """The model's own intervals."""
-        part, first = self.part, self.tuned
-        lower, upper = ends_of(part)
-        covered, ends = (lower <= part.y) & (part.y <= upper), self.finite(lower, upper)
-        return Row(
-            self.dataset, self.seed, "none", "uncalibrated", nan, nan, nan,
-            tuning=self.pinball(ends, part.y, slice(first)),
-            **self._measured(part, covered, lower, upper, ends, first),
-            early=nan, steps=len(part), mean=float(1.0 - covered.mean()), gap=nan, low=nan,
-            high=nan, within=False, guarded=0,
-        )  # fmt: skip
-
     def _early(self, losses: np.ndarray, level: float) -> float:
         return abs(float(losses[: max(1, self.tuned // 3)].mean()) - level)
 

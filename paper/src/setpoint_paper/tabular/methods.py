@@ -42,14 +42,12 @@ OURS = "adjusting"
 """The library's self-adjusting default, which the paper does not have."""
 
 NAMES = {
-    "uncalibrated": "uncalibrated",
     "none": "none",
     "exponential": "exponential",
     "score": "score adaptive",
     "error": "error adaptive",
     "score_exponential": "score adaptive over exponential",
     "error_exponential": "error adaptive over exponential",
-    "error_later": "error adaptive, authors' later code",
     "cal": "calibration with cal",
     OURS: "self-adjusting (ours)",
 }
@@ -57,21 +55,19 @@ NAMES |= {f"{name}_coded": f"{told}, their code" for name, told in NAMES.items()
 """What the methods are called in tables and figures."""
 
 STRETCHES = ("none", "exponential", "score", "error")
-METHODS = (*STRETCHES, "score_exponential", "error_exponential", "error_later", "cal", OURS)
+METHODS = (*STRETCHES, "score_exponential", "error_exponential", "cal", OURS)
 """Rolling RC by its stretching, as the paper's text has it; adaptive stretchings over an
-exponential one; that of the authors' later code; calibration with cal; ours."""
+exponential one; calibration with cal; ours."""
 
 _PAPER = {"score": search.BETA_SCORE, "loss": search.BETA_LOSS}
-_LATER = search.Uniform(0.01, 2.0)
 
 SPACES: dict[str, dict[str, Any]] = {
     "score": {"score": search.BETA_SCORE},
     "score_exponential": {"score": search.BETA_SCORE},
     "error": _PAPER,
     "error_exponential": _PAPER,
-    "error_later": {"score": _LATER, "loss": _LATER},
 }
-"""The β that are searched: in the paper's ranges, or in those of the authors' later code."""
+"""The β that are searched, in the paper's ranges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +130,6 @@ def controller(method: str, risk: str, gamma: float, protocol: Protocol, clip: f
         "error_exponential": ErrorAdaptive(
             score, loss_low, -clip, clip, inner=bent, reading="paper"
         ),
-        "error_later": ErrorAdaptive(score, loss_low, -clip, clip, inner=bent, reading="later"),
     }
     stretch = stretches[method]
     far = stretch.inverse(protocol.reach, stretch.init())

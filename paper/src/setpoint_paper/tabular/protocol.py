@@ -48,7 +48,7 @@ class _Pinball:
 
 
 def calibrate(tape: Tape, dataset: str, seed: int, protocol: Protocol | None = None) -> list[Row]:
-    """Every method with every step size on one tape, for both risks, and the bare model.
+    """Every method with every step size on one tape, for both risks.
 
     The β of the adaptive stretchings are those with the least pinball loss on the rows that are
     tuned on, for each step size. Nothing of the rows that are judged is used to choose anything.
@@ -59,7 +59,7 @@ def calibrate(tape: Tape, dataset: str, seed: int, protocol: Protocol | None = N
     judge = Judge(tape, dataset, seed, told)
     chosen = judge.part[: judge.tuned]
     clip, objective = clip_bounds(chosen.y.tolist())[1], _Pinball(chosen, judge)
-    rows = [judge.bare()]
+    rows = []
     for risk in LEVELS:
         for method in METHODS:
             for gamma in told.gammas if method != OURS else told.gammas[:1]:
@@ -78,20 +78,16 @@ def calibrate(tape: Tape, dataset: str, seed: int, protocol: Protocol | None = N
 
 
 def coded(judge: Judge, risk: str, methods: tuple[str, ...] = tuple(authors.CODED)) -> list[Row]:
-    """Methods of the authors' older code with every step size; the switched ones for coverage."""
+    """Methods of the authors' older code with every step size, from the rows judged on."""
     told, rows = judge.protocol, []
     chosen = judge.part[: judge.tuned]
     clip = clip_bounds(chosen.y.tolist())[1]
     for method in methods:
         options = authors.CODED[method]
-        if risk == "mc" and not method.endswith("_coded"):
-            continue
-        first = judge.tuned if options.early else 0
         for gamma in told.gammas:
             betas, loss = authors.tuned(options, chosen, risk, gamma, clip, told.budget)
-            part = judge.part[judge.tuned - first :]
-            shown = authors.run(options, part, risk, gamma, betas, clip)
-            rows.append(judge.run(shown, risk, method, first, judge.scale.spread * loss))
+            shown = authors.run(options, judge.part[judge.tuned :], risk, gamma, betas, clip)
+            rows.append(judge.run(shown, risk, method, 0, judge.scale.spread * loss))
     return rows
 
 
