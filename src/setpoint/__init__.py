@@ -37,6 +37,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.controller import Controller, Risk
     from setpoint.decisions.live import gate, route
     from setpoint.guarantee import Certificate
+    from setpoint.jobs.forecast import Forecast, forecast
     from setpoint.presets import burn_in, intervals, label_sets, quantiles, start_from
     from setpoint.receipts import Info, Receipt
     from setpoint.state import State
@@ -53,6 +54,7 @@ __all__ = [
     "Columns",
     "Controller",
     "Fleet",
+    "Forecast",
     "Info",
     "Price",
     "Ragged",
@@ -71,6 +73,7 @@ __all__ = [
     "correction",
     "decisions",
     "errors",
+    "forecast",
     "gate",
     "generators",
     "guarantee",
@@ -108,6 +111,7 @@ _LATER = {
     "Columns": "tape",
     "Controller": "controller",
     "Fleet": "bulk.fleet",
+    "Forecast": "jobs.forecast",
     "Info": "receipts",
     "Price": "watch",
     "Ragged": "tape",
@@ -122,6 +126,7 @@ _LATER = {
     "Trace": "bulk.replay",
     "Tuned": "bulk.tune",
     "burn_in": "presets",
+    "forecast": "jobs.forecast",
     "gate": "decisions.live",
     "intervals": "presets",
     "label_sets": "presets",

@@ -1,4 +1,4 @@
-"""Whole jobs on files, as the command line does them: run, calibrate, tune, report, inspect, demo.
+"""Whole jobs on files, as the commands do them: run, forecast, calibrate, tune, report.
 
 A job reads a file, does its work and returns an `Outcome`, which prints itself and writes its
 files. Files of rows need the extra `data`.
