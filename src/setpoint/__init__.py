@@ -7,6 +7,7 @@ if _typing.TYPE_CHECKING:
     from setpoint import (
         combine,
         correction,
+        decisions,
         errors,
         generators,
         guarantee,
@@ -34,14 +35,15 @@ if _typing.TYPE_CHECKING:
     from setpoint.bulk.sweep import Sweep, sweep
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.controller import Controller, Risk
+    from setpoint.decisions.live import gate, route
     from setpoint.guarantee import Certificate
+    from setpoint.jobs.forecast import Forecast, forecast
     from setpoint.presets import burn_in, intervals, label_sets, quantiles, start_from
     from setpoint.receipts import Info, Receipt
     from setpoint.state import State
     from setpoint.store import Store
     from setpoint.stream import Stream
     from setpoint.tape import Columns, Ragged, Recorder, Tape
-    from setpoint.watch import Price
 
 __version__ = "0.1.0"
 
@@ -51,8 +53,8 @@ __all__ = [
     "Columns",
     "Controller",
     "Fleet",
+    "Forecast",
     "Info",
-    "Price",
     "Ragged",
     "Receipt",
     "Recorder",
@@ -67,7 +69,10 @@ __all__ = [
     "burn_in",
     "combine",
     "correction",
+    "decisions",
     "errors",
+    "forecast",
+    "gate",
     "generators",
     "guarantee",
     "images",
@@ -85,6 +90,7 @@ __all__ = [
     "regions",
     "replay",
     "report",
+    "route",
     "search",
     "sets",
     "spec",
@@ -103,8 +109,8 @@ _LATER = {
     "Columns": "tape",
     "Controller": "controller",
     "Fleet": "bulk.fleet",
+    "Forecast": "jobs.forecast",
     "Info": "receipts",
-    "Price": "watch",
     "Ragged": "tape",
     "Receipt": "receipts",
     "Recorder": "tape",
@@ -117,10 +123,13 @@ _LATER = {
     "Trace": "bulk.replay",
     "Tuned": "bulk.tune",
     "burn_in": "presets",
+    "forecast": "jobs.forecast",
+    "gate": "decisions.live",
     "intervals": "presets",
     "label_sets": "presets",
     "quantiles": "presets",
     "replay": "bulk.replay",
+    "route": "decisions.live",
     "start_from": "presets",
     "sweep": "bulk.sweep",
     "tune": "bulk.tune",
@@ -128,10 +137,9 @@ _LATER = {
 _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
-        "combine", "correction", "errors", "generators", "guarantee", "images", "interop", "jobs",
-        "losses", "metrics", "models", "predictions", "presets", "published",
-        "regions", "report", "sets",
-        "spec", "steps", "stretches", "testing",
+        "combine", "correction", "decisions", "errors", "generators", "guarantee", "images",
+        "interop", "jobs", "losses", "metrics", "models", "predictions", "presets", "published",
+        "regions", "report", "sets", "spec", "steps", "stretches", "testing",
     )},
 }  # fmt: skip
 
