@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import setpoint as sp
 from setpoint import combine, losses, published, regions, sets, spec, steps, stretches
 from setpoint.errors import SpecError
-from setpoint.sets.family import judged_of
+from setpoint.sets.family import members_of
 
 INF = math.inf
 
@@ -104,7 +104,7 @@ PARTS: dict[str, list[Any]] = {
 def controllers() -> Iterator[sp.Controller]:
     widen = sets.Widen()
     for part in PARTS["sets"]:
-        yield sp.Controller(part, [risk()] * len(judged_of(part)))
+        yield sp.Controller(part, [risk()] * members_of(part))
     families = (widen, sets.Multilabel(), sets.PixelScale())
     for part in PARTS["losses"]:
         family = next(family for family in families if losses.fits(family, part) is None)

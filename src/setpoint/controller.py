@@ -22,13 +22,13 @@ from setpoint.sets.family import (
     Family,
     Members,
     Remembers,
-    judged_of,
+    Titled,
     member_of,
     members_of,
     whole_of,
 )
 from setpoint.state import State
-from setpoint.steps import Step
+from setpoint.steps import Measure, Step
 from setpoint.steps.claims import Accounts, Grouped, Scored
 from setpoint.stretches import Identity, Stretch
 
@@ -276,17 +276,16 @@ class Controller:
         """What a family asks whose sets have a λ each."""
         name, members = type(self.sets).__name__, members_of(self.sets)
         named = [risk.member for risk in self.risks]
-        judged = judged_of(self.sets)
         if named != [None] * len(named):
-            if None in named or set(named) != set(judged):
+            if None in named or set(named) != set(range(members)):
                 raise InputError(
                     f"{name} shows {members} set{'s' * (members > 1)}, each judged by one risk or "
-                    f"more: their members must be {_listed(judged)}, got {named}"
+                    f"more: their members must be 0 to {members - 1}, got {named}"
                 )
-        elif members > 1 and len(judged) != len(named):
+        elif members > 1 and len(named) != members:
             raise InputError(
-                f"{name} needs {len(judged)} risks, one for each set, got {len(named)}; others say "
-                "which set they judge by member=…"
+                f"{name} needs {members} risks, one for each set, got {len(named)}; several for "
+                "one set say which by member=…"
             )
         if not isinstance(self.sets, Members):
             return
@@ -297,6 +296,14 @@ class Controller:
             )
         if self.combine != Max():
             raise InputError(f"{name} combines nothing: leave out combine, got {self.combine!r}")
+        for member, risk in zip(self.owners, self.risks, strict=True):
+            free = self.sets.free[member]
+            if free is not (risk.step == Measure()):
+                needed = "steps.Measure()" if free else "a step rule that holds it"
+                raise InputError(
+                    f"{name} holds the sets it guards and measures the others: the risk of set "
+                    f"{member} needs {needed}, got {risk.step!r}"
+                )
         pairs = zip(self.owners, [risk.level for risk in self.risks], strict=True)
         held = sorted(pairs, key=lambda pair: (pair[0], -pair[1]))
         for side in set(self.sets.order):
@@ -335,10 +342,19 @@ class Controller:
     @property
     def owners(self) -> tuple[int, ...]:
         """The member that each risk judges."""
-        judged = judged_of(self.sets)
+        several = members_of(self.sets) > 1
         return tuple([
-            risk.member if risk.member is not None else judged[place if len(judged) > 1 else 0]
+            risk.member if risk.member is not None else place if several else 0
             for place, risk in enumerate(self.risks)
+        ])  # fmt: skip
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each risk is called, for people: its loss, and the level of a set of several."""
+        titles = self.sets.titles if isinstance(self.sets, Titled) else None
+        return tuple([
+            risk.name if titles is None else f"{risk.name}, {titles[member]}"
+            for member, risk in zip(self.owners, self.risks, strict=True)
         ])  # fmt: skip
 
     @property
@@ -395,12 +411,6 @@ class Controller:
     def reader(self) -> Any:
         """The part that reads predictions: a correction of numbers, else the family."""
         return self.correction if isinstance(self.correction, Correction) else whole_of(self.sets)
-
-
-def _listed(places: tuple[int, ...]) -> str:
-    if places == tuple(range(len(places))):
-        return f"0 to {places[-1]}"
-    return ", ".join(map(str, places))
 
 
 def _first_risks(controller: Controller) -> tuple[Any, ...]:

@@ -21,15 +21,19 @@ from setpoint.metrics.arrays import (
     streaks,
 )
 from setpoint.metrics.deviations import delta_coverage, noise_floor
+from setpoint.metrics.quantiles import Calibration, calibration, crps, pit, wql
 from setpoint.metrics.summaries import Summary, summary
 from setpoint.metrics.usefulness import Use, Usefulness, label_usefulness, usefulness
 
 __all__ = [
+    "Calibration",
     "Summary",
     "Use",
     "Usefulness",
+    "calibration",
     "coverage",
     "covered",
+    "crps",
     "delta_coverage",
     "false_negatives",
     "label_usefulness",
@@ -42,9 +46,11 @@ __all__ = [
     "msl",
     "noise_floor",
     "pinball",
+    "pit",
     "risk",
     "set_sizes",
     "streaks",
     "summary",
     "usefulness",
+    "wql",
 ]
