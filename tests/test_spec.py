@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import setpoint as sp
 from setpoint import combine, losses, published, regions, sets, spec, steps, stretches
 from setpoint.errors import SpecError
-from setpoint.sets.family import members_of
+from setpoint.sets.family import Members
 
 INF = math.inf
 
@@ -104,7 +104,8 @@ PARTS: dict[str, list[Any]] = {
 def controllers() -> Iterator[sp.Controller]:
     widen = sets.Widen()
     for part in PARTS["sets"]:
-        yield sp.Controller(part, [risk()] * members_of(part))
+        free = part.free if isinstance(part, Members) else (False,)
+        yield sp.Controller(part, [risk(step=steps.Measure() if own else None) for own in free])
     families = (widen, sets.Multilabel(), sets.PixelScale())
     for part in PARTS["losses"]:
         family = next(family for family in families if losses.fits(family, part) is None)

@@ -412,12 +412,13 @@ class GroupCertificates(Mapping[Id, tuple[RiskCertificate, ...]]):
 
     def nearest(self, most: int = 10) -> list[tuple[Id, RiskCertificate]]:
         """Names and risks, those whose Σ(l − r) is the largest part of its bound first."""
-        pairs = [(name, risk) for name, risks in self.items() for risk in risks]
+        pairs = [(name, own) for name, risks in self.items() for own in risks if not own.measured]
         return sorted(pairs, key=lambda pair: -_used(pair[1]))[:most]
 
     def lines(self, most: int = 10) -> list[str]:
         """A line for each of the nearest, and how many more there are."""
-        near, every = self.nearest(most), sum(map(len, self.values()))
+        ranked = self.nearest(sum(map(len, self.values())))
+        near, every = ranked[:most], len(ranked)
         lines = [_group_line(name, risk, every > len(self)) for name, risk in near]
         more = every - len(lines)
         return [*lines, f"and {more:,} more, further from theirs"] if more and most > 1 else lines

@@ -35,7 +35,7 @@ _SHORT = 50
 def calibrate(
     source: Any,
     columns: Columns | None = None,
-    coverage: float | None = None,
+    coverage: float | Sequence[float] | None = None,
     *,
     support: tuple[float, float] | None = None,
     never_empty: bool = False,
@@ -138,8 +138,9 @@ def calibrated(
             controller = replace(controller, correction=stage)
         notes = (*notes, *scale_notes(tape, controller), *_short(tape, controller))
         reader, sets = controller.reader, controller.sets
-        trace = replay(controller, later)
-        traces = [trace, replay(controller, past)] if len(past) else [trace]
+        groups = None if job.columns is None else job.columns.groups or None
+        trace = replay(controller, later, groups=groups)
+        traces = [trace, replay(controller, past, groups=groups)] if len(past) else [trace]
     except SetpointError as error:
         by_row = isinstance(error, PredictionError | LabelError)
         where = _refused(reader, sets, tape, rows) if by_row else ""
@@ -287,6 +288,8 @@ def _added(traces: Sequence[Trace], count: int, horizon: int | None = None) -> d
     if traces[0].shown is None:
         added = {"lower": column(lambda trace: trace.lower)}
         added["upper"] = column(lambda trace: trace.upper)
+        for name in traces[0].ends:
+            added[name] = column(lambda trace: trace.ends[name])  # noqa: B023 (called at once)
     else:
         added = {"labels": column(_label_texts)}
         added["size"] = column(lambda trace: [labels.size for labels in trace.shown or ()])
