@@ -105,7 +105,8 @@ def controllers() -> Iterator[sp.Controller]:
     widen = sets.Widen()
     for part in PARTS["sets"]:
         free = part.free if isinstance(part, Members) else (False,)
-        yield sp.Controller(part, [risk(step=steps.Measure() if own else None) for own in free])
+        held = steps.Account() if isinstance(part, sets.Fan) else None
+        yield sp.Controller(part, [risk(step=steps.Measure() if own else held) for own in free])
     families = (widen, sets.Multilabel(), sets.PixelScale())
     for part in PARTS["losses"]:
         family = next(family for family in families if losses.fits(family, part) is None)

@@ -16,6 +16,7 @@ from setpoint.correction import Correction, Rescores
 from setpoint.errors import InputError
 from setpoint.losses import Keeps, Misses, declaration, fits
 from setpoint.recursion import Memory
+from setpoint.sets import Fan
 from setpoint.sets.family import (
     Classed,
     Columns,
@@ -76,7 +77,7 @@ class Risk:
                 f"[{promise.low:g}, {promise.high:g}], got {level}"
             )
         object.__setattr__(self, "level", level)
-        if isinstance(self.loss, Misses):
+        if isinstance(self.loss, Misses) and self.member is None:  # of several, some are small
             doubt_level(self.loss.missed(level))
         step: Any = self.step
         if isinstance(step, type) or not isinstance(step, Step | None):
@@ -297,7 +298,13 @@ class Controller:
         if self.combine != Max():
             raise InputError(f"{name} combines nothing: leave out combine, got {self.combine!r}")
         for member, risk in zip(self.owners, self.risks, strict=True):
-            free = self.sets.free[member]
+            free, step = self.sets.free[member], risk.step
+            account = isinstance(step, Accounts) and not step.two_sided
+            if isinstance(self.sets, Fan) and not (free or account):
+                raise InputError(
+                    f"{name} shows no empty set, so a level that it guards needs steps.Account(), "
+                    f"without two_sided; got {step!r}"
+                )
             if free is not (risk.step == Measure()):
                 needed = "steps.Measure()" if free else "a step rule that holds it"
                 raise InputError(
