@@ -41,6 +41,7 @@ if _typing.TYPE_CHECKING:
     from setpoint.store import Store
     from setpoint.stream import Stream
     from setpoint.tape import Columns, Ragged, Recorder, Tape
+    from setpoint.watch import Price
 
 __version__ = "0.1.0"
 
@@ -51,6 +52,7 @@ __all__ = [
     "Controller",
     "Fleet",
     "Info",
+    "Price",
     "Ragged",
     "Receipt",
     "Recorder",
@@ -102,6 +104,7 @@ _LATER = {
     "Controller": "controller",
     "Fleet": "bulk.fleet",
     "Info": "receipts",
+    "Price": "watch",
     "Ragged": "tape",
     "Receipt": "receipts",
     "Recorder": "tape",

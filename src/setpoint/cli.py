@@ -1,6 +1,5 @@
 """The command `setpoint`: it parses, calls the library and prints."""
 
-import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -281,9 +280,6 @@ def serve(
         Option(metavar="FILE", help="A controller as TOML for streams that nobody created."),
     ] = None,
     tokens: Annotated[Path | None, Option(help="A TOML file of tokens and their scopes.")] = None,
-    webhook: Annotated[
-        list[str] | None, Option(help="An address to tell of alarms; may be given again.")
-    ] = None,
     window: Annotated[
         int, Option(help="Alarms look at the mean loss of so many last labels.")
     ] = 250,
@@ -306,19 +302,14 @@ def serve(
 ) -> None:
     """Answers over HTTP: streams in a database, with a live page, metrics and alarms.
 
-    SETPOINT_TOKENS may hold tokens (name:scope:token), SETPOINT_WEBHOOK_SECRET the key that signs
-    alarms. See docs/service.md.
+    SETPOINT_TOKENS may hold tokens (name:scope:token). See docs/service.md.
     """
     from setpoint.service.app import Limits, Service, serve
     from setpoint.service.tokens import Tokens
-    from setpoint.service.watch import Webhooks, check_addresses, log_lines
+    from setpoint.service.watch import log_lines
 
     log_lines(log)
-    held, secret = None, os.environ.get("SETPOINT_WEBHOOK_SECRET", "")
-    if webhook and not secret:
-        raise InputError("--webhook needs SETPOINT_WEBHOOK_SECRET, the key that signs alarms")
-    if webhook:
-        check_addresses(webhook)
+    held = None
     if controller is not None:
         from setpoint.jobs.job import Config, check_work
 
@@ -332,7 +323,6 @@ def serve(
             takes_back=True,
         ),
         Tokens.read(tokens), Limits(max_body, max_batch, max_waiting, metric_streams),
-        lambda streams: Webhooks(streams, webhook, secret) if webhook else None,
     )  # fmt: skip
     serve(service, host, port, lambda port: typer.echo(f"setpoint answers on {host}:{port}"))
 
@@ -379,6 +369,16 @@ def inspect(
     if stream is not None:
         result = result.only(stream)
     _print(str(result), result.as_dict(), {}, json)
+
+
+@app.command()
+def schema() -> None:
+    """Prints the JSON schema of a controller file, for editors that complete and check TOML."""
+    from json import dumps
+
+    from setpoint import spec
+
+    print(dumps(spec.schema(), indent=2, ensure_ascii=False))
 
 
 # What a person sees
@@ -446,7 +446,7 @@ def main() -> None:
 
 _EXTRAS = {
     "service": ("starlette", "uvicorn", "httptools", "uvloop", "prometheus_client", "httpx"),
-    "data": ("pandas", "pyarrow", "narwhals"), "plots": ("plotly", "matplotlib"),
+    "data": ("pandas", "pyarrow", "narwhals"), "plots": ("plotly", "matplotlib", "jinja2"),
     "sklearn": ("sklearn", "threadpoolctl"), "postgres": ("psycopg",), "fast": ("numba",),
 }  # fmt: skip
 """Which extra brings a package."""

@@ -78,15 +78,15 @@ class _Requests:
     def create(
         self, name: str, *, preset: str | None = None, coverage: float = 0.9,
         support: tuple[float, float] | None = None, period: int | None = None,
-        toml: str | None = None,
+        controller: str | None = None,
     ) -> Any:  # fmt: skip
-        """Begins a stream from a preset ("intervals" or "label_sets") or from TOML.
+        """Begins a stream from a preset ("intervals" or "label_sets") or a controller as TOML.
 
         `support` is the range of the actual values, such as (0, inf), and `period` their season in
         rows. A stream that began so is found, whatever was changed since.
         """
-        body: dict[str, Any] = {"toml": toml}
-        if toml is None:
+        body: dict[str, Any] = {"controller": controller}
+        if controller is None:
             body = {"preset": preset or "intervals", "coverage": coverage}
         if support is not None:
             body["support"] = [None if isinf(end) else end for end in support]
@@ -138,6 +138,10 @@ class _Requests:
     def reset(self, name: str) -> Any:
         """Forgets what a stream has learnt of its model, because another one takes its place."""
         return self._send("PATCH", _stream(name), {"reset": True})
+
+    def acknowledge(self, name: str) -> Any:
+        """Takes what a stream costs from now on as its reference, and ends its alarms about it."""
+        return self._send("PATCH", _stream(name), {"acknowledge": True})
 
     def rename(self, name: str, to: str) -> Any:
         """Gives a stream another name."""

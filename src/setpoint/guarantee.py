@@ -171,7 +171,7 @@ class RiskCertificate:
     def as_dict(self, since: str = "the start") -> dict[str, Any]:
         """Everything as plain dicts, lists and finite numbers, with the verdict."""
         return {
-            **{name: _jsonable(value) for name, value in asdict(self).items()},
+            **{k: _jsonable(v) for k, v in asdict(self).items() if k != "measured"},
             "premises": [asdict(premise) for premise in self.premises],
             "unit": list(self.unit),
             "coverage": _jsonable(self.coverage),

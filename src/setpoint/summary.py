@@ -16,6 +16,7 @@ from setpoint.metrics.usefulness import Use, Usefulness, usefulness
 from setpoint.sets import Bands, Fan, Interval, LabelSet
 from setpoint.sets.family import Forecasts, Supports, size_of
 from setpoint.state import State
+from setpoint.watch import Price, evidence, price_of
 
 Recent = tuple[Any, Any, Any, Any, int]
 """A set, its loss, its label, the prediction as it was read, and how many labels came later."""
@@ -85,6 +86,12 @@ class StreamSummary(_Table):
         What is guaranteed in each group of rows that was named.
     calibration
         What came out of several quantiles over these last labels; None for other sets.
+    price, alarms
+        What the sets and the model cost now, beside a healthy past, and the alarms about it that
+        last, by kind; None until there is such a past.
+    chance
+        The most that the chance of such errors can be if the model is as it was: a statement about
+        probability, which no guarantee rests on.
     """
 
     risks: tuple[RiskCertificate, ...]
@@ -98,6 +105,9 @@ class StreamSummary(_Table):
     measure: str = "width"
     groups: GroupCertificates = field(default_factory=GroupCertificates)
     calibration: Calibration | None = None
+    price: Price | None = None
+    alarms: Mapping[str, str] = field(default_factory=dict)
+    chance: float | None = None
 
     @property
     def labels(self) -> int:
@@ -136,6 +146,10 @@ class StreamSummary(_Table):
             "worst_group": next(iter(self.groups.lines(1)), None),
             "crps": None if self.calibration is None else self.calibration.crps,
             "wql": None if self.calibration is None else self.calibration.wql,
+            "price": None if self.price is None else self.price.sets,
+            "price_model": None if self.price is None else self.price.model,
+            "world": None if self.price is None else self.price.world,
+            "alarms": dict(self.alarms),
         }
         return {name: _plain(value) for name, value in numbers.items()}
 
@@ -162,6 +176,14 @@ class StreamSummary(_Table):
             scores = self.calibration
             text = f"CRPS {scores.crps:.4g}, weighted quantile loss {scores.wql:.4g}"
             lines.append(("quantiles", f"{text} over the last {self.recent}"))
+        if self.price is not None:
+            lines.append(("price", str(self.price)))
+        lines += [("alarm", words) for words in self.alarms.values()]
+        if self.chance is not None and self.chance < 0.1:
+            words = (
+                f"if the model were as it was, errors like these had a chance of {self.chance:.2g}"
+            )
+            lines.append(("odds", f"{words} at most (about probability, no part of the guarantee)"))
         if self.usefulness is not None and self.usefulness.use is not Use.TOO_EARLY:
             use = self.usefulness
             lines.append(("of use?", f"{use.use} (the last {self.recent} labels): {use.words}"))
@@ -183,6 +205,7 @@ def told(learnt: Mapping[str, Any]) -> dict[str, str]:
         return {}
     left_out = {"labels", "usual", "features"}
     left_out |= {"period", "season"} if not learnt.get("period", 1) else set()
+    left_out |= set() if learnt.get("given", 1.0) else {"given"}
     ends = ("least", "most")
     left_out |= {name for name in ends if learnt.get(name) is None}
     names = [name for name in learnt if name not in left_out]
@@ -205,9 +228,10 @@ def _plain(value: Any) -> Any:
 
 
 def summarise(
-    controller: Controller, state: State, *, waiting: int, recent: Collection[Recent]
-) -> StreamSummary:
-    """The summary of a stream from its state and its last rows."""
+    controller: Controller, state: State, *, waiting: int, recent: Collection[Recent],
+    alarms: Mapping[str, str] | None = None,
+) -> StreamSummary:  # fmt: skip
+    """The summary of a stream from its state, its last rows and the alarms that last."""
     losses = [[row[1]] if len(controller.risks) == 1 else row[1] for row in recent]
     means = []
     for index in range(len(controller.risks)):
@@ -230,6 +254,9 @@ def summarise(
         usefulness=_usefulness(controller, recent),
         groups=certificate.groups,
         calibration=_calibration(controller, recent),
+        price=price_of(state.watched),
+        alarms=alarms or {},
+        chance=1.0 / value if (value := evidence(state.watched)) > 1.0 else None,
     )
 
 

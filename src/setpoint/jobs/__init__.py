@@ -6,13 +6,13 @@ files. Files of rows need the extra `data`.
 
 from setpoint.jobs.calibrate import calibrate
 from setpoint.jobs.demo import demo
-from setpoint.jobs.folders import report
+from setpoint.jobs.folders import report, retrace
 from setpoint.jobs.inspect import hand_over, inspect, streams
 from setpoint.jobs.outcome import Outcome
 from setpoint.jobs.run import MODELS, run
 from setpoint.jobs.tune import tune
 
 __all__ = [
-    "MODELS", "Outcome", "calibrate", "demo", "hand_over", "inspect", "report", "run", "streams",
-    "tune",
+    "MODELS", "Outcome", "calibrate", "demo", "hand_over", "inspect", "report", "retrace", "run",
+    "streams", "tune",
 ]  # fmt: skip

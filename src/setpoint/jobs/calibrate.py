@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from setpoint._check import option
+from setpoint.bulk.panels import starts
 from setpoint.bulk.replay import Trace, replay
 from setpoint.controller import Controller
 from setpoint.correction import Intervals
@@ -139,7 +140,14 @@ def calibrated(
         notes = (*notes, *scale_notes(tape, controller), *_short(tape, controller))
         reader, sets = controller.reader, controller.sets
         groups = None if job.columns is None else job.columns.groups or None
-        trace = replay(controller, later, groups=groups)
+        begun = starts(controller, later) if config is None and not len(past) else {}
+        if begun:
+            share = f"{len(begun):,} of {len(later.streams):,} series"
+            notes = (
+                *notes,
+                f"{share} begin with what the others had learnt before their first row",
+            )
+        trace = replay(controller, later, begun, groups=groups)
         traces = [trace, replay(controller, past, groups=groups)] if len(past) else [trace]
     except SetpointError as error:
         by_row = isinstance(error, PredictionError | LabelError)
@@ -170,6 +178,7 @@ def calibrated(
         features=tuple(features),
         notes=tuple(notes),
         warning=warning,
+        taught=len(begun),
     )
 
 

@@ -21,7 +21,7 @@ from setpoint.metrics.arrays import (
     streaks,
 )
 from setpoint.metrics.deviations import delta_coverage, noise_floor
-from setpoint.metrics.quantiles import Calibration, calibration, crps, pit, wql
+from setpoint.metrics.quantiles import Calibration, calibration
 from setpoint.metrics.summaries import Summary, summary
 from setpoint.metrics.usefulness import Use, Usefulness, label_usefulness, usefulness
 
@@ -33,7 +33,6 @@ __all__ = [
     "calibration",
     "coverage",
     "covered",
-    "crps",
     "delta_coverage",
     "false_negatives",
     "label_usefulness",
@@ -46,11 +45,9 @@ __all__ = [
     "msl",
     "noise_floor",
     "pinball",
-    "pit",
     "risk",
     "set_sizes",
     "streaks",
     "summary",
     "usefulness",
-    "wql",
 ]

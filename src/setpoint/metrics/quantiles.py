@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from setpoint._check import confidence
 from setpoint.errors import InputError
-from setpoint.metrics.tally import observed
+from setpoint.metrics.tally import mean, observed
 from setpoint.sets import distribution
 
 Array = np.ndarray[Any, Any]
@@ -55,51 +55,27 @@ class Calibration:
 def calibration(levels: ArrayLike, ends: ArrayLike, y: ArrayLike) -> Calibration:
     """Every number of quantiles at once.
 
-    >>> calibration([0.1, 0.5, 0.9], [[0, 1, 2], [0, 1, 2]], [0.5, 3.0]).shares
-    (0.0, 0.5, 0.5)
+    >>> scores = calibration([0.25, 0.75], [[0, 2], [0, 2]], [1.0, 3.0])
+    >>> scores.shares, scores.wql
+    ((0.0, 0.5), 0.3125)
     """
     known, quantiles, label = _checked(levels, ends, y)
     chances = distribution.cdf(known, quantiles, label)
+    scores = distribution.crps(known, quantiles, label)
     counts = np.histogram(chances[np.isfinite(chances)], _BINS, (0.0, 1.0))[0]
     return Calibration(
         len(label), tuple(known.tolist()),
         tuple((label[:, None] <= quantiles).mean(axis=0).tolist()) if len(label)
         else (float("nan"),) * len(known),
-        tuple(counts.tolist()), crps(known, quantiles, label), wql(known, quantiles, label),
+        tuple(counts.tolist()), mean(scores[~np.isnan(scores)]), _wql(known, quantiles, label),
     )  # fmt: skip
 
 
-def pit(levels: ArrayLike, ends: ArrayLike, y: ArrayLike) -> Array:
-    """The probability integral transform: where each actual value fell in its distribution.
-
-    >>> pit([0.25, 0.75], [[0.0, 2.0]], [1.0])
-    array([0.5])
-    """
-    known, quantiles, label = _checked(levels, ends, y)
-    return distribution.cdf(known, quantiles, label)
-
-
-def crps(levels: ArrayLike, ends: ArrayLike, y: ArrayLike) -> float:
-    """The mean continuous ranked probability score of the distributions that quantiles tell.
-
-    >>> round(crps([0.5], [[1.0]], [3.0]), 12)  # of one quantile: the distance from it
-    2.0
-    """
-    scores = distribution.crps(*_checked(levels, ends, y))
-    scores = scores[~np.isnan(scores)]
-    return float(scores.mean()) if len(scores) else float("nan")
-
-
-def wql(levels: ArrayLike, ends: ArrayLike, y: ArrayLike) -> float:
-    """The mean weighted quantile loss: twice the pinball loss, for one unit of |y|.
-
-    >>> wql([0.5], [[1.0], [2.0]], [3.0, 2.0])
-    0.4
-    """
-    known, quantiles, label = _checked(levels, ends, y)
+def _wql(levels: Array, quantiles: Array, label: Array) -> float:
+    """Twice the pinball loss, for one unit of |y|."""
     finite = np.isfinite(quantiles).all(axis=1)
     over = label[finite, None] - quantiles[finite]
-    loss = 2.0 * np.maximum(known * over, (known - 1.0) * over).sum(axis=0)
+    loss = 2.0 * np.maximum(levels * over, (levels - 1.0) * over).sum(axis=0)
     size = np.abs(label[finite]).sum()
     return float(loss.mean() / size) if size > 0.0 else float("nan")
 

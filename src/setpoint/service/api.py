@@ -87,18 +87,20 @@ class New(Struct, forbid_unknown_fields=True):
     coverage: float = 0.9
     support: tuple[float | None, float | None] | None = None
     period: int | None = None
-    toml: str | None = None
+    controller: str | None = None
 
 
 class Alteration(Struct, forbid_unknown_fields=True):
     """What is held from now on: another level, other bounds, another step rule of one risk.
 
-    `reset` forgets what was learnt of the model, because another one takes its place. `name` is
+    `reset` forgets what was learnt of the model, because another one takes its place. `acknowledge`
+    takes what the sets cost from now on as the reference, and ends the alarms about it. `name` is
     what the stream is called from now on.
     """
 
     name: str | None = None
     reset: bool = False
+    acknowledge: bool = False
     risk: int = 0
     level: float | None = None
     bounds: tuple[float, float] | None = None
@@ -129,21 +131,25 @@ class Summary(Struct):
 
     `coverage` is that of the last 100 and of the last 1,000 labels, `asked` the one asked for,
     null where the risks are about something else; an account is the sum of
-    loss − level of a risk, and its limit what the guarantee lets it reach; `trouble` is 0 where
-    all is well, 1 and more where someone should look.
+    loss − level of a risk, and its bound what the guarantee lets it reach. `price` says how many
+    times what they were the sets, the model's errors and the restlessness of the actual values are,
+    null until that is known; `alarms` has the kinds of alarms about it that last, and since which
+    label. `evidence` speaks against the model: a statement about probability, apart from the
+    guarantee. `lag` is after how many seconds labels come. `trouble` is 0 where all is well, 1 and
+    more where someone should look.
     """
 
     name: str
     predictions: int
     labels: int
-    waiting: int
+    pending: int
     oldest: float | None
     at: float
     levels: list[float]
     asked: float | None
     losses: list[float | None]
     accounts: list[float]
-    limits: list[float | None]
+    bounds: list[float | None]
     status: list[str]
     coverage: list[float | None]
     width: float | None
@@ -152,6 +158,11 @@ class Summary(Struct):
     empty: int
     alarm: str
     trouble: float
+    price: list[float] | None = None
+    alarms: dict[str, int] = {}
+    evidence: float = 0.0
+    lag: float | None = None
+    called: bool = False
     controller: str | None = None
     summary: dict[str, Any] | None = None
 
@@ -184,6 +195,8 @@ class Alarm(Struct):
     risk: int | None
     value: float | None
     limit: float | None
+    since: int | None = None
+    said: str = ""
 
 
 class Certificate(Struct):

@@ -27,7 +27,7 @@ from setpoint.errors import InputError, SetpointError, UnknownStream
 from setpoint.service import api, wire
 from setpoint.service.api import Operation
 from setpoint.service.tokens import Tokens
-from setpoint.service.watch import Metrics, Webhooks, trouble
+from setpoint.service.watch import Metrics, panel
 from setpoint.service.wire import Json, encoded, name_in, refusal
 from setpoint.service.work import Worker
 from setpoint.store import Store
@@ -74,15 +74,12 @@ class Service:
         Who may do what; without any, everyone may do everything, and only loopback is served.
     limits
         What it takes on.
-    hooks
-        Gives who is told of alarms.
     """
 
     def __init__(
         self, opened: Callable[[], Store], tokens: Tokens, limits: Limits,
-        hooks: Callable[[Store], Webhooks | None] = lambda _: None,
     ) -> None:  # fmt: skip
-        self.opened, self.tokens, self.limits, self.hooks = opened, tokens, limits, hooks
+        self.opened, self.tokens, self.limits = opened, tokens, limits
         self.stopping: Callable[[], bool] = lambda: False
         self.metrics = Metrics(self._rows, limits.metrics)
         self.pages: dict[str, set[asyncio.Queue[bytes]]] = {}
@@ -106,12 +103,7 @@ class Service:
         self.reader = await loop.run_in_executor(self._threads, self.opened)
         self.worker = Worker(self.store, self.limits.waiting, self._seen)
         self.metrics.worker = self.worker
-        webhooks, telling = self.hooks(self.reader), None
-        if webhooks is not None:
-            telling = asyncio.create_task(webhooks.run(self._look))
         yield
-        if telling is not None:
-            telling.cancel()
         await loop.run_in_executor(None, self.worker.close)
         self._threads.shutdown()
         self.store.close()
@@ -279,10 +271,14 @@ class Service:
             options = {key: value for key, value in asked.step.items() if key != "part"}
             step = spec.make("steps", str(asked.step.get("part")), options)
         await self._known(name)
+        given = (asked.level, asked.bounds, step)
         options = {"level": asked.level, "bounds": asked.bounds, "step": step}
         if asked.reset or asked.name is None or any(v is not None for v in options.values()):
             options |= {"risk": asked.risk, "reset": asked.reset}
-            await self.worker.call(lambda: self.store.stream(name).change(**options))
+            if not asked.acknowledge or asked.reset or any(v is not None for v in given):
+                await self.worker.call(lambda: self.store.stream(name).change(**options))
+        if asked.acknowledge:
+            await self.worker.call(lambda: self.store.stream(name).acknowledge())
         if asked.name is not None and asked.name != name:
             await self.worker.call(partial(self.store.rename, name, asked.name))
             name = asked.name
@@ -414,8 +410,8 @@ class Service:
         for other, row in self.reader.overviews(name).items():
             del row["recent"], row["known"]
             row["labels"] = int(row["labels"])
-            rows.append({"name": other, **row, "trouble": trouble(row)})
-        rows.sort(key=lambda row: (-row["trouble"], row["name"]))
+            rows.append({"name": other, **row})
+        panel(rows)
         took = time.thread_time() - began
         if took > _LONG and name is None:
             self._kept, self._fresh = rows, time.monotonic() + 10.0 * took
@@ -530,12 +526,12 @@ def _controller(asked: api.New) -> Controller:
     """What a new stream is to hold."""
     from setpoint.jobs.job import check_work  # not at the start: it brings much along
 
-    if (asked.preset is None) == (asked.toml is None):
-        raise refusal(422, "a stream needs a preset or toml, one of them")
+    if (asked.preset is None) == (asked.controller is None):
+        raise refusal(422, "a stream needs a preset or a controller as TOML, one of them")
     if asked.preset != "intervals" and (asked.support is not None or asked.period is not None):
-        raise refusal(422, "support and period go with the preset intervals; toml has its own")
-    if asked.toml is not None:
-        controller = spec.from_toml(asked.toml)
+        raise refusal(422, "support and period go with intervals; a controller has its own")
+    if asked.controller is not None:
+        controller = spec.from_toml(asked.controller)
     elif asked.preset == "label_sets":
         controller = presets.label_sets(asked.coverage)
     else:

@@ -120,7 +120,7 @@ class _Arriving:
         live = Live(self.name, self.controller, settings, None)
         self.change = Change(
             self.name, live.begins, True, content["controller"], content["state"],
-            content["overview"], content["predictions"], 0.0, first=content["first"], untold=False,
+            content["overview"], content["predictions"], 0.0, first=content["first"],
         )  # fmt: skip
         self.rows = list[Row]()
         self.saved = Saved(

@@ -266,7 +266,7 @@ class Store:
                     )
                 past = Stream(live.stream.controller, state=state).content()
                 names = ("risks", "counts", "table", "annex", "window", "groups", "group_risks")
-                parts = {part: past[part] for part in names}
+                parts = {part: past[part] for part in (*names, "price")}
                 live.stream.restore({**live.stream.content(), **parts})
             if controller is not None and spec.from_toml(live.first) != controller:
                 check_same(f"the stream {quoted(name)}", live.stream.controller, controller)
@@ -328,16 +328,6 @@ class Store:
         """The last alarms of all streams, the newest first."""
         with self._used():
             return list(map(_alarm, self._database.alarms(most)))
-
-    def untold(self, seconds: float = 60.0) -> list[dict[str, Any]]:
-        """Alarms that nobody was told yet; for some seconds they are this process's to tell."""
-        with self._used():
-            return list(map(_alarm, self._database.take(time.time(), seconds)))
-
-    def told(self, alarms: Iterable[Mapping[str, Any]]) -> None:
-        """Says that alarms were told."""
-        with self._used():
-            self._database.told([alarm["number"] for alarm in alarms])
 
     # Whole streams
 
