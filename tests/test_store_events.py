@@ -390,8 +390,9 @@ BAD = {
     b"[" * 100_000: "an event must be made of numbers, text and short lists, got deep ones",
     b'{"id": 2, "prediction": "' + b"x" * 2_000_000 + b'"}': "a line may have 1,048,576 bytes",
     b"\xff\xfe": "not JSON: byte 1 is no text in UTF-8",
-    b"null": "an event must be an object with prediction, y, drop, certificate, got null",
-    b"{}": "an event needs one of prediction, y, drop, certificate, got {}",
+    b"null": "an event must be an object with prediction, y, score, wrong, loss, drop, "
+    "certificate, got null",
+    b"{}": "an event needs one of prediction, y, score, wrong, loss, drop, certificate, got {}",
     b'{"id": 1, "drop": "yes"}': 'drop must be true or false, got "yes"',
     b'{"id": 1, "lable": 3}': "certificate, groups, features, got",
     b'{"id": 1, "y": 3, "y": 4}': 'an object must have each key once, got "y" twice',

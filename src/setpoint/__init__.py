@@ -7,6 +7,7 @@ if _typing.TYPE_CHECKING:
     from setpoint import (
         combine,
         correction,
+        decisions,
         errors,
         generators,
         guarantee,
@@ -34,7 +35,9 @@ if _typing.TYPE_CHECKING:
     from setpoint.bulk.sweep import Sweep, sweep
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.controller import Controller, Risk
+    from setpoint.decisions.live import gate, route
     from setpoint.guarantee import Certificate
+    from setpoint.jobs.forecast import Forecast, forecast
     from setpoint.presets import burn_in, intervals, label_sets, quantiles, start_from
     from setpoint.receipts import Info, Receipt
     from setpoint.state import State
@@ -51,6 +54,7 @@ __all__ = [
     "Columns",
     "Controller",
     "Fleet",
+    "Forecast",
     "Info",
     "Price",
     "Ragged",
@@ -67,7 +71,10 @@ __all__ = [
     "burn_in",
     "combine",
     "correction",
+    "decisions",
     "errors",
+    "forecast",
+    "gate",
     "generators",
     "guarantee",
     "images",
@@ -85,6 +92,7 @@ __all__ = [
     "regions",
     "replay",
     "report",
+    "route",
     "search",
     "sets",
     "spec",
@@ -103,6 +111,7 @@ _LATER = {
     "Columns": "tape",
     "Controller": "controller",
     "Fleet": "bulk.fleet",
+    "Forecast": "jobs.forecast",
     "Info": "receipts",
     "Price": "watch",
     "Ragged": "tape",
@@ -117,10 +126,13 @@ _LATER = {
     "Trace": "bulk.replay",
     "Tuned": "bulk.tune",
     "burn_in": "presets",
+    "forecast": "jobs.forecast",
+    "gate": "decisions.live",
     "intervals": "presets",
     "label_sets": "presets",
     "quantiles": "presets",
     "replay": "bulk.replay",
+    "route": "decisions.live",
     "start_from": "presets",
     "sweep": "bulk.sweep",
     "tune": "bulk.tune",
@@ -128,10 +140,9 @@ _LATER = {
 _PACKAGES = {
     "search": "bulk.search",
     **{name: name for name in (
-        "combine", "correction", "errors", "generators", "guarantee", "images", "interop", "jobs",
-        "losses", "metrics", "models", "predictions", "presets", "published",
-        "regions", "report", "sets",
-        "spec", "steps", "stretches", "testing",
+        "combine", "correction", "decisions", "errors", "generators", "guarantee", "images",
+        "interop", "jobs", "losses", "metrics", "models", "predictions", "presets", "published",
+        "regions", "report", "sets", "spec", "steps", "stretches", "testing",
     )},
 }  # fmt: skip
 

@@ -83,14 +83,21 @@ class Episodes:
     tolerance
         What |mean loss − level| over the window should not exceed; None leaves `limits`, one for
         each risk, to be set, where None means never.
+    one_sided
+        Whether a single mean loss, too, is only looked at where it is above its level.
     """
 
     def __init__(
-        self, levels: Sequence[float], window: int | None, tolerance: float | None
+        self,
+        levels: Sequence[float],
+        window: int | None,
+        tolerance: float | None,
+        one_sided: bool = False,
     ) -> None:
         if window is None and tolerance is not None:
             raise InputError(f"tolerance needs a window, got tolerance={tolerance} without one")
         self.levels = tuple(levels)
+        self.one_sided = one_sided or len(self.levels) > 1
         self.window = None if window is None else whole(window, "window", 1)
         self.tolerance = None if tolerance is None else positive(tolerance, "tolerance")
         self.limits: tuple[float | None, ...] = (self.tolerance,) * len(self.levels)
@@ -168,9 +175,11 @@ class Episodes:
         }
 
     @classmethod
-    def restore(cls, levels: Sequence[float], content: dict[str, Any]) -> "Episodes":
+    def restore(
+        cls, levels: Sequence[float], content: dict[str, Any], one_sided: bool = False
+    ) -> "Episodes":
         """The watch whose content was saved."""
-        watch = cls(levels, content["window"], content["tolerance"])
+        watch = cls(levels, content["window"], content["tolerance"], one_sided)
         watch.limits = content["limits"]
         watch.step = content["step"]
         watch.sums = watch._sums(content["losses"])
@@ -211,7 +220,7 @@ class Episodes:
             above = total.add(loss) / self.window - self.levels[index]
             if len(total) < self.window:
                 continue
-            value = abs(above) if len(self.levels) == 1 else above
+            value = above if self.one_sided else abs(above)
             if value > limit and limits is not None:
                 self.limits = limits()
                 limit = self.limits[index]

@@ -24,10 +24,23 @@ class Prediction(Struct, forbid_unknown_fields=True):
     features: dict[str, Any] | None = None
 
 
-class Label(Struct, forbid_unknown_fields=True):
-    """What came out, for the prediction under an id; null says that it will not be known."""
+class Request(Struct, forbid_unknown_fields=True):
+    """A request for a gate to decide on, by its score: higher is surer."""
 
-    y: Outcome
+    score: float
+    id: Id | None = None
+
+
+class Label(Struct, forbid_unknown_fields=True):
+    """What came out, for the prediction under an id; null says that it will not be known.
+
+    For a gate `wrong` or `loss` takes the place of y, with a value for each limit if there are
+    several.
+    """
+
+    y: Outcome = None
+    wrong: Any = None
+    loss: Any = None
     id: Id | None = None
 
 
@@ -53,6 +66,8 @@ class Event(Struct, forbid_unknown_fields=True, omit_defaults=True):
 class Answer(Struct):
     """What was done: the set that is shown, or the loss of a label; or the error of this event.
 
+    Of a gate: whether to `act`, whether the label is drawn (`audit`), and the `reason`.
+
     A null end is open. `repeated` says that the event was known, and that nothing changed. The
     stream and the id are as they were sent.
     """
@@ -69,6 +84,10 @@ class Answer(Struct):
     loss: float | list[float | None] | None = None
     covered: bool | None = None
     alarms: list[dict[str, Any]] | None = None
+    act: bool | None = None
+    audit: bool | None = None
+    reason: str | None = None
+    taken: bool = False
     dropped: bool = False
     certificate: dict[str, Any] | None = None
     repeated: bool = False
@@ -79,6 +98,8 @@ class Answer(Struct):
 class New(Struct, forbid_unknown_fields=True):
     """What a stream is to hold: a preset and a coverage, or a controller as TOML.
 
+    With `gate` it is a gate, of terms such as {"errors": 0.05, "audits": 0.1}.
+
     `support` is the range of y, null at an end that is open, and `period` the season in rows; both
     go with intervals.
     """
@@ -88,6 +109,7 @@ class New(Struct, forbid_unknown_fields=True):
     support: tuple[float | None, float | None] | None = None
     period: int | None = None
     controller: str | None = None
+    gate: dict[str, Any] | None = None
 
 
 class Alteration(Struct, forbid_unknown_fields=True):
@@ -158,6 +180,7 @@ class Summary(Struct):
     empty: int
     alarm: str
     trouble: float
+    acted: list[float | None] | None = None
     price: list[float] | None = None
     alarms: dict[str, int] = {}
     evidence: float = 0.0
@@ -200,19 +223,20 @@ class Alarm(Struct):
 
 
 class Certificate(Struct):
-    """What is guaranteed of a stream, as numbers and as text."""
+    """What is guaranteed of a stream, as numbers and as text; of a gate in `gate`."""
 
     text: str
-    risks: list[dict[str, Any]]
-    groups: dict[str, Any]
-    full: int
-    empty: int
-    missing: int
-    dropped: int
-    expired: int
-    waiting: int
-    pending: int
-    earlier: list[dict[str, Any]]
+    risks: list[dict[str, Any]] = []
+    groups: dict[str, Any] = {}
+    full: int = 0
+    empty: int = 0
+    missing: int = 0
+    dropped: int = 0
+    expired: int = 0
+    waiting: int = 0
+    pending: int = 0
+    earlier: list[dict[str, Any]] = []
+    gate: dict[str, Any] | None = None
 
 
 class Health(Struct):

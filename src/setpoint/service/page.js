@@ -181,6 +181,7 @@ function arrived(data) {
   const row = { id: answer.id };
   if ("prediction" in event) Object.assign(row, { lower: answer.lower, upper: answer.upper,
     empty: answer.empty, labels: answer.labels, made: Date.now() / 1000 });
+  if ("score" in event) Object.assign(row, { y: event.score, covered: answer.act });
   if ("y" in event) Object.assign(row, { y: event.y, covered: answer.covered });
   if (!answer.repeated) put(row);
   note(event, answer);
@@ -243,9 +244,11 @@ async function watch(name) {
       if (stop.signal.aborted) return;
       const past = await ask(`${path(name)}/history?limit=${MOST}`);
       if (stop.signal.aborted) return;
-      past.forEach((p) => put({ id: p.id, lower: p.shown.lower, upper: p.shown.upper,
-        empty: p.shown.empty, labels: p.shown.labels, y: p.y, covered: p.covered,
-        made: p.made }));
+      past.forEach((p) => put("act" in p.shown
+        ? { id: p.id, y: p.prediction, covered: p.shown.act, made: p.made }
+        : { id: p.id, lower: p.shown.lower, upper: p.shown.upper,
+          empty: p.shown.empty, labels: p.shown.labels, y: p.y, covered: p.covered,
+          made: p.made }));
       draw();
       await events(name, stop.signal);
     } catch (error) {

@@ -177,6 +177,10 @@ def _of_streams(rows: list[dict[str, Any]]) -> Iterator[Metric]:
     coverage = GaugeMetricFamily(
         "setpoint_stream_coverage", "Coverage of the last labels", labels=["stream", "window"]
     )
+    acted = GaugeMetricFamily(
+        "setpoint_stream_acted", "Share of the last requests that a gate acted on",
+        labels=["stream", "window"],
+    )  # fmt: skip
     prices = [
         GaugeMetricFamily(f"setpoint_stream_{name}", what, labels=["stream"])
         for name, what in _PRICE.items()
@@ -199,12 +203,13 @@ def _of_streams(rows: list[dict[str, Any]]) -> Iterator[Metric]:
         asks.add_metric([row["name"]], float(row["called"]))
         for family, value in zip(prices, row.get("price") or (), strict=False):
             family.add_metric([row["name"]], value)
-        for window, share in zip(("100", "1000"), row["coverage"], strict=True):
-            if share is not None:
-                coverage.add_metric([row["name"], window], share)
+        for family, key in ((coverage, "coverage"), (acted, "acted")):
+            for window, share in zip(("100", "1000"), row.get(key, (None, None)), strict=True):
+                if share is not None:
+                    family.add_metric([row["name"], window], share)
         for kind in ("full", "empty"):
             saturated.add_metric([row["name"], kind], row[kind])
-    yield from (age, alarm, coverage, saturated, asks, *prices)
+    yield from (age, alarm, coverage, acted, saturated, asks, *prices)
     for key, (name, what) in _RISK.items():
         family = GaugeMetricFamily(f"setpoint_stream_{name}", what, labels=["stream", "risk"])
         for row in rows:

@@ -15,6 +15,7 @@ from setpoint._check import is_missing
 from setpoint._state_file import from_text, to_text
 from setpoint.alarms import Alarm, Episodes
 from setpoint.controller import Controller
+from setpoint.decisions import Terms
 from setpoint.errors import InputError, LabelError, SetpointError, StateError
 from setpoint.guarantee import asked_of
 from setpoint.receipts import Receipt
@@ -259,6 +260,8 @@ class Live:
         """Does what an event asks for; what is answered."""
         answer: dict[str, Any] = {}
         repeated = False
+        if strange := {"score", "wrong", "loss"} & event.keys():
+            raise InputError(f"{min(strange)} goes to a gate; {quoted(self.name)} is a stream")
         if "prediction" in event:
             prediction = event["prediction"]
             if event.get("features") is not None:
@@ -495,15 +498,17 @@ def _json(value: Any) -> str:
     return repr(value) if type(value) is float and isfinite(value) else encode(value)
 
 
-def toml_of(controller: Controller) -> str:
-    """A controller as a store keeps it."""
+def toml_of(controller: Controller | Terms) -> str:
+    """A controller, or the terms of a gate, as a store keeps them."""
+    if isinstance(controller, Terms):
+        return controller.to_toml()
     try:
         return spec.to_toml(controller)
     except errors.SpecError as error:
         raise StateError(f"a store keeps its controller as text, and {error}") from error
 
 
-def check_same(what: str, before: Controller, controller: Controller) -> None:
+def check_same(what: str, before: Controller | Terms, controller: Controller | Terms) -> None:
     """Refuses another controller, and says in which line it differs first."""
     if before == controller:
         return
