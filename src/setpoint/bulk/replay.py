@@ -57,6 +57,7 @@ from setpoint.controller import Controller
 from setpoint.errors import InputError, LossError
 from setpoint.guarantee import Certificate, certify
 from setpoint.losses import Misses
+from setpoint.metrics.quantiles import Calibration
 from setpoint.metrics.summaries import size_summary
 from setpoint.metrics.usefulness import Streams, of_streams, rolling_quantile
 from setpoint.plan import TWO_SIDED, by_class, plan, scalar, support_of
@@ -137,7 +138,7 @@ class Trace:
         ends = self.levels
         return {name: ends[side][member] for name, (member, side) in places}
 
-    def calibration(self) -> metrics.Calibration | None:
+    def calibration(self) -> Calibration | None:
         """What came out of several quantiles: their calibration, PIT, CRPS and WQL.
 
         None where the controller does not show `Bands`.

@@ -21,12 +21,11 @@ from setpoint.metrics.arrays import (
     streaks,
 )
 from setpoint.metrics.deviations import delta_coverage, noise_floor
-from setpoint.metrics.quantiles import Calibration, calibration
+from setpoint.metrics.quantiles import calibration
 from setpoint.metrics.summaries import Summary, summary
 from setpoint.metrics.usefulness import Use, Usefulness, label_usefulness, usefulness
 
 __all__ = [
-    "Calibration",
     "Summary",
     "Use",
     "Usefulness",
