@@ -44,7 +44,6 @@ if _typing.TYPE_CHECKING:
     from setpoint.store import Store
     from setpoint.stream import Stream
     from setpoint.tape import Columns, Ragged, Recorder, Tape
-    from setpoint.watch import Price
 
 __version__ = "0.1.0"
 
@@ -56,7 +55,6 @@ __all__ = [
     "Fleet",
     "Forecast",
     "Info",
-    "Price",
     "Ragged",
     "Receipt",
     "Recorder",
@@ -113,7 +111,6 @@ _LATER = {
     "Fleet": "bulk.fleet",
     "Forecast": "jobs.forecast",
     "Info": "receipts",
-    "Price": "watch",
     "Ragged": "tape",
     "Receipt": "receipts",
     "Recorder": "tape",
