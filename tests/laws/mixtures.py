@@ -88,6 +88,7 @@ def controller_of(rng: Random) -> sp.Controller:
         level = declaration(loss).high * rng.choice([0.1, 0.1, 0.3, 0.01]) * 0.8**rank
         if isinstance(sets, Fan):
             account = isinstance(step, Account) and not step.two_sided
+            rank = member = rank if members > 1 else 0
             step = Measure() if sets.free[rank] else step if account else _account(rng)
             loss, bounds = Miscoverage(), None
             level = round(sets.tails[rank] * (1.0 + sets.pairs), 9)
