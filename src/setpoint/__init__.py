@@ -29,12 +29,13 @@ if _typing.TYPE_CHECKING:
     from setpoint.alarms import Alarm
     from setpoint.bulk import search
     from setpoint.bulk.fleet import Fleet
+    from setpoint.bulk.paths import PathTrace, replay_paths
     from setpoint.bulk.replay import Trace, replay
     from setpoint.bulk.sweep import Sweep, sweep
     from setpoint.bulk.tune import Tuned, tune
     from setpoint.controller import Controller, Risk
     from setpoint.guarantee import Certificate
-    from setpoint.presets import burn_in, intervals, label_sets, start_from
+    from setpoint.presets import burn_in, intervals, label_sets, paths, start_from
     from setpoint.receipts import Info, Receipt
     from setpoint.state import State
     from setpoint.store import Store
@@ -50,6 +51,7 @@ __all__ = [
     "Controller",
     "Fleet",
     "Info",
+    "PathTrace",
     "Ragged",
     "Receipt",
     "Recorder",
@@ -75,10 +77,12 @@ __all__ = [
     "losses",
     "metrics",
     "models",
+    "paths",
     "predictions",
     "presets",
     "regions",
     "replay",
+    "replay_paths",
     "report",
     "search",
     "sets",
@@ -99,6 +103,7 @@ _LATER = {
     "Controller": "controller",
     "Fleet": "bulk.fleet",
     "Info": "receipts",
+    "PathTrace": "bulk.paths",
     "Ragged": "tape",
     "Receipt": "receipts",
     "Recorder": "tape",
@@ -113,7 +118,9 @@ _LATER = {
     "burn_in": "presets",
     "intervals": "presets",
     "label_sets": "presets",
+    "paths": "presets",
     "replay": "bulk.replay",
+    "replay_paths": "bulk.paths",
     "start_from": "presets",
     "sweep": "bulk.sweep",
     "tune": "bulk.tune",

@@ -355,7 +355,7 @@ def state_of(controller: Controller, content: Mapping[str, Any]) -> State:
     position = risks, counts.pop("stretch")
     stage, table = controller.correction, content["table"]
     if isinstance(stage, Rescores):
-        table = stage.kept({} if table is None else table)
+        table = stage.kept(controller.sets, {} if table is None else table)
     else:
         table = None if table is None else table.tolist()
     annex = None if content["annex"] is None else content["annex"].tolist()

@@ -14,12 +14,12 @@ from setpoint._check import choice, doubt_level, finite, interval, whole
 from setpoint.combine import Combine, Max
 from setpoint.correction import Correction, Rescores
 from setpoint.errors import InputError
-from setpoint.losses import Keeps, Misses, declaration, fits
+from setpoint.losses import Counts, Keeps, Misses, declaration, fits
 from setpoint.recursion import Memory
 from setpoint.sets.family import (
-    Classed,
     Columns,
     Family,
+    InParts,
     Members,
     Remembers,
     member_of,
@@ -252,12 +252,8 @@ class Controller:
             return
         part = self.correction
         if isinstance(part, Rescores):
-            several = self.sets.several if isinstance(self.sets, Classed) else None
-            if several is not part.several:
-                raise InputError(
-                    f"{part!r} goes with sets.{'Multilabel' if part.several else 'Threshold'}, "
-                    f"got {self.sets!r}"
-                )
+            if (why := part.fits(self.sets)) is not None:
+                raise InputError(why)
             return
         if isinstance(part, type) or not isinstance(part, Correction):
             raise InputError(
@@ -289,6 +285,12 @@ class Controller:
             raise InputError(
                 f"{name} needs {members} risks, one for each set, got {len(named)}; several for "
                 "one set say which by member=…"
+            )
+        counts = all(isinstance(risk.loss, Counts) for risk in self.risks)
+        if isinstance(self.sets, InParts) and not counts:
+            raise InputError(
+                f"{name} are judged by whether they were missed, as losses.Miscoverage() does, got "
+                f"{', '.join(risk.name for risk in self.risks)}"
             )
         if not isinstance(self.sets, Members):
             return
@@ -340,6 +342,13 @@ class Controller:
         ])  # fmt: skip
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """What each risk is called: after what it judges where that has a name, or its loss."""
+        if isinstance(self.sets, InParts):
+            return tuple([self.sets.names[member] for member in self.owners])
+        return tuple([risk.name for risk in self.risks])
+
+    @property
     def starts(self) -> tuple[float, ...]:
         """The first θ of each risk."""
         memory = self.stretch.init()
@@ -379,7 +388,8 @@ class Controller:
         window = self.sets.bind() if isinstance(self.sets, Remembers) else None
         state = State(position, self.terms, sets=window)
         if isinstance(self.correction, Rescores):
-            state.memory, state.table = tuple(self.correction.init()), self.correction.kept()
+            state.memory = tuple(self.correction.init())
+            state.table = self.correction.kept(self.sets)
         elif self.correction is not None:
             memory, table = self.correction.init()
             state.memory, state.table = tuple(memory), list(table)

@@ -604,7 +604,7 @@ def _certify(
     if promise.grows:
         least, most = (None if most is None else -most), (None if least is None else -least)
     return RiskCertificate(
-        name=risk.name,
+        name=controller.names[index],
         level=risk.level,
         judged=int(values.judged),
         unjudged=int(values.unjudged),

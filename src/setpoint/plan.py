@@ -20,6 +20,7 @@ from setpoint.losses import Calms, Counts, Declaration, Keeps, declaration, turn
 from setpoint.recursion import Ledger, Link, Memory, Recursion, recursion
 from setpoint.sets.family import (
     Draws,
+    InParts,
     Members,
     Remembers,
     Scalar,
@@ -91,20 +92,19 @@ class Stage(NamedTuple):
 
 
 class Rescoring(NamedTuple):
-    """A correction of label sets, as steps call it."""
+    """A correction of what a family has read, as steps call it."""
 
-    params: Memory
     predict: Any
     learn: Any
     width: int
 
     def based(self, state: State, reading: Any, waiting: float) -> Any:
         """What is remembered once a row is shown, and its base."""
-        return self.predict(self.params, state.memory, state.table, reading, waiting)
+        return self.predict(state.memory, state.table, reading, waiting)
 
     def taught(self, state: State, base: Any, y: Any) -> None:
         """Lets a state learn from a label."""
-        state.memory = self.learn(self.params, state.memory, state.table, base, y)
+        state.memory = self.learn(state.memory, state.table, base, y)
 
 
 class Rules(NamedTuple):
@@ -114,7 +114,8 @@ class Rules(NamedTuple):
     anti-windup; `scored` says that the stretch asks for the critical value of y, `always` that it
     also moves where the safeguard chose the set. `members` counts the sets of a prediction, and
     `nested` says that each lies within the next; `ends` has the rule of each member, and it and
-    `sound` are of scalar families, else None. `predict` and `learn` are those of a correction.
+    `sound` are of scalar families, else None. `predict` and `learn` are those of a correction of
+    numbers. `partly` says that the members of a prediction may be judged at different times.
     """
 
     links: tuple[Link, ...]
@@ -131,12 +132,19 @@ class Rules(NamedTuple):
     sound: Any
     predict: Any
     learn: Any
+    partly: bool
+
+    @property
+    def split(self) -> bool:
+        """Whether λ is a tuple, one for each member."""
+        return self.members > 1 or self.partly
 
     def recursion(self, mark: Callable[[Any], Any]) -> Recursion:
         """`aim`, `learn` and the others, each closure marked for a compiler."""
         return recursion(
             self.links, self.phi, self.move, self.merge, scored=self.scored, always=self.always,
-            some=self.some, near=self.near, members=self.members, nested=self.nested, mark=mark,
+            some=self.some, near=self.near, members=self.members, nested=self.nested,
+            partly=self.partly, mark=mark,
         )  # fmt: skip
 
 
@@ -254,7 +262,7 @@ class Plan(NamedTuple):
             state.groups.update(moved)
         if window is not None:
             window.observe(weighed)
-        if self.rules.members > 1 or not -inf < lam < inf:
+        if self.rules.split or not -inf < lam < inf:
             state.count(self.lams(lam), leader, values)
         losses: tuple[float, ...] = values
         return losses
@@ -267,8 +275,11 @@ class Plan(NamedTuple):
 
         And where those of the groups of its row would, by name.
         """
-        if self.rules.members == 1:
-            evidence: Any = not shown.contains(y) if self.counts else (shown, y)
+        evidence: Any
+        if self.rules.partly:
+            evidence = y.outcomes(shown, lam)
+        elif self.rules.members == 1:
+            evidence = not shown.contains(y) if self.counts else (shown, y)
         elif self.counts:
             evidence = tuple([not part.contains(y) for part in shown.parts])
         else:
@@ -294,17 +305,19 @@ class Plan(NamedTuple):
     def lams(self, lam: Any) -> tuple[float, ...]:
         """The λ of the set that each risk judges."""
         links = self.rules.links
-        if self.rules.members == 1:
+        if not self.rules.split:
             return (lam,) * len(links)
         return tuple([lam[link.member] for link in links])
 
     def _check(self, before: Any, after: Any, values: tuple[float, ...], lam: Any) -> None:
         """Raises the error of a loss or a step rule that broke a promise."""
-        lams = (lam,) if len(values) == 1 else self.lams(lam)
+        lams = (lam,) if len(values) == 1 and not self.rules.split else self.lams(lam)
         for place, value in enumerate(values):
             name, declared, _, step = promise = self.promises[place]
             old, risk = before[place], after[place]
             lam = lams[place]
+            if self.rules.partly and value != value:
+                continue
             inside = type(value) is float and declared[0] <= value <= declared[1]
             if risk[3] != old[3]:  # there was nothing to judge
                 if self.counts:
@@ -425,7 +438,7 @@ def _check_turn(controller: Controller, risk: Risk) -> None:
 def staged(controller: Controller, stage: Correction | Rescores) -> Stage | Rescoring:
     """A correction as steps call it, tried once."""
     if isinstance(stage, Rescores):
-        return Rescoring(stage.params, stage.predict, stage.learn, len(stage.gives))
+        return Rescoring(*stage.rules(controller.sets), len(stage.gives))
     params, name = (*stage.params, *support_of(controller)), type(stage).__name__
     (memory, table), base = stage.init(), [0.0] * stage.base
     first, annex = tuple(memory), [0.0] * stage.annex
@@ -499,8 +512,9 @@ def _rules_of(controller: Controller, counts: bool) -> Rules:
         nested=isinstance(sets, Members) and sets.nested,
         ends=tuple([family.ends for family in families]) if pure else None,
         sound=controller.reader.sound if pure else None,
-        predict=None if stage is None else stage.predict,
-        learn=None if stage is None else stage.learn,
+        predict=stage.predict if isinstance(stage, Correction) else None,
+        learn=stage.learn if isinstance(stage, Correction) else None,
+        partly=isinstance(sets, InParts),
     )
 
 
@@ -523,7 +537,11 @@ def _link(controller: Controller, place: int, counts: bool) -> Link:
     step: Any = risk.step
     family = member_of(controller.sets, member)
     return Link(
-        risk.loss.rule if counts else _judged(risk),
+        _known(risk.loss.rule)
+        if isinstance(controller.sets, InParts)
+        else risk.loss.rule
+        if counts
+        else _judged(risk),
         _forgetful(step.rule) if _forgets(step, _missed(risk)) else step.rule,
         family.score if isinstance(family, Scalar) else _critical(risk, family),
         _ledger(step),
@@ -533,6 +551,15 @@ def _link(controller: Controller, place: int, counts: bool) -> Link:
         member,
         turns(risk.loss, risk.level),
     )
+
+
+def _known(rule: Any) -> Any:
+    """The loss of what may not be known: NaN there."""
+
+    def judge(params: Memory, memory: Memory, missed: float) -> tuple[float, Memory]:
+        return (nan, memory) if missed != missed else rule(params, memory, missed)
+
+    return judge
 
 
 def _ledger(step: Any) -> Ledger | None:

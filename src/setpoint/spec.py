@@ -24,7 +24,7 @@ _PARTS = {
     "sets": (
         *(sets.Widen, sets.Scale, sets.Lower, sets.Upper, sets.Multiplied, sets.QuantileScale),
         *(sets.Threshold, sets.Cumulative, sets.Multilabel, sets.PixelScale, sets.PixelThreshold),
-        *(sets.TwoSided, sets.Nested, sets.ScoreWindow),
+        *(sets.TwoSided, sets.Nested, sets.ScoreWindow, sets.Paths),
     ),
     "losses": (
         *(losses.Miscoverage, losses.MiscoverageCounter, losses.ImageMiscoverage),
@@ -40,7 +40,7 @@ _PARTS = {
         *(stretches.ErrorAdaptive, stretches.Tracking),
     ),
     "combine": (combine.Max, combine.Mean),
-    "correction": (correction.Intervals, correction.Labels),
+    "correction": (correction.Intervals, correction.Labels, correction.Paths),
     "regions": (regions.Whole, regions.Centre, regions.Mask),
 }
 _known: dict[str, dict[str, type]] = {
@@ -48,7 +48,10 @@ _known: dict[str, dict[str, type]] = {
 }
 _known["values"] = {
     part.__name__: part
-    for part in (sets.LabelSet, sets.Levels, sets.PixelIntervals, sets.PixelSet, sets.SidedInterval)
+    for part in (
+        *(sets.LabelSet, sets.Levels, sets.Path, sets.PixelIntervals, sets.PixelSet),
+        *(sets.SidedInterval,),
+    )
 }
 
 _OPTIONS = {"sets", "risks", "stretch", "combine", "correction"}

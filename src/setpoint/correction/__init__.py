@@ -15,11 +15,11 @@ label. `predict` writes into `base` and nowhere else: first the numbers that the
 reads, then whatever the label will be judged and learnt against. Neither rule may raise on a sound
 row and a finite label.
 
-A correction of what a family of label sets has read (`Rescores`) keeps a table of its own kind and
-no annex, and its `predict` gives the base back:
+A correction of what a family of label sets or of paths has read (`Rescores`) keeps a table of its
+own kind and no annex, and its `predict` gives the base back:
 
-    predict(params, memory, table, reading, waiting) -> (memory, base)
-    learn(params, memory, table, base, y) -> memory
+    predict(memory, table, reading, waiting) -> (memory, base)
+    learn(memory, table, base, y) -> memory
 """
 
 from typing import Any, Protocol, runtime_checkable
@@ -27,11 +27,12 @@ from typing import Any, Protocol, runtime_checkable
 from setpoint.correction.explanation import Explanation, Part
 from setpoint.correction.intervals import Effect, Intervals, Learnt
 from setpoint.correction.labels import Labels
+from setpoint.correction.paths import Paths
 from setpoint.parts import Capability
 
 __all__ = [
     "Correction", "Effect", "Explains", "Explanation", "Intervals", "Labels", "Learnt", "Part",
-    "Rescores",
+    "Paths", "Rescores",
 ]  # fmt: skip
 
 
@@ -71,24 +72,21 @@ class Correction(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class Rescores(Protocol, metaclass=Capability):
-    """A correction of what a family of label sets has read: critical values by class.
+    """A correction of what a family has read: critical values by class, or a path.
 
-    `several` says whether a row has several true labels, as the family does. `kept(content)` is
-    its table: a new one, or the one that gave `content()`; it also has `copy()`.
+    `fits(sets)` says why it does not go with a family, and is None where it does; `rules(sets)` are
+    `predict` and `learn` for it. `kept(sets, content)` is its table: a new one, or the one that
+    gave `content()`; it also has `copy()`.
     """
 
     @property
     def gives(self) -> tuple[str, ...]: ...
     @property
-    def several(self) -> bool: ...
-    @property
     def params(self) -> tuple[float, ...]: ...
-    @property
-    def predict(self) -> Any: ...
-    @property
-    def learn(self) -> Any: ...
+    def fits(self, sets: Any) -> str | None: ...
+    def rules(self, sets: Any) -> tuple[Any, Any]: ...
     def init(self) -> tuple[float, ...]: ...
-    def kept(self, content: Any = None) -> Any: ...
+    def kept(self, sets: Any, content: Any = None) -> Any: ...
 
 
 @runtime_checkable

@@ -21,6 +21,7 @@ class; `learn` writes into these. They never see θ, a risk or another level.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import exp, log
 from sys import float_info
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ import numpy.typing as npt
 from setpoint._check import positive, whole
 from setpoint.correction.rules import habit_of
 from setpoint.errors import InputError, StateError
+from setpoint.sets.family import Classed
 from setpoint.sets.labels import place_of
 
 __all__ = [
@@ -389,8 +391,6 @@ class Labels:
     fair: float = 0.15
 
     gives = Base._fields[:3]
-    predict = staticmethod(predict)
-    learn = staticmethod(learn)
 
     def __post_init__(self) -> None:
         for name in ("level", "rate", "fair"):
@@ -431,6 +431,17 @@ class Labels:
             balance=float(offsets.max() - offsets.min()),
         )
 
-    def kept(self, content: Any = None) -> Classes:
+    def fits(self, sets: Any) -> str | None:
+        """Why it does not go with a family; None if it does."""
+        if isinstance(sets, Classed) and sets.several is self.several:
+            return None
+        name = "Multilabel" if self.several else "Threshold"
+        return f"{self!r} goes with sets.{name}, got {sets!r}"
+
+    def rules(self, sets: Any) -> tuple[Any, Any]:
+        """`predict` and `learn`."""
+        return partial(predict, self.params), partial(learn, self.params)
+
+    def kept(self, sets: Any, content: Any = None) -> Classes:
         """What is remembered of classes: nothing yet, or what was saved."""
         return Classes(self.size) if content is None else Classes.restored(content, self.size)

@@ -28,6 +28,7 @@ from setpoint.sets.family import (
 from setpoint.sets.intervals import Interval, Lower, Scale, Upper, Widen
 from setpoint.sets.labels import Cumulative, LabelSet, Multilabel, Threshold
 from setpoint.sets.multiplied import Multiplied
+from setpoint.sets.paths import Path, Paths
 from setpoint.sets.pixels import PixelIntervals, PixelScale, PixelSet, PixelThreshold
 from setpoint.sets.quantile_scale import QuantileScale
 from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, TwoSided
@@ -35,7 +36,7 @@ from setpoint.sets.wrapping import Levels, Nested, ScoreWindow, SidedInterval, T
 __all__ = [
     "Arranges", "Classed", "Columns", "Cumulative", "Draws", "Family", "Forecasts", "Interval",
     "LabelSet", "Levels", "Lower", "Measured", "Members", "Multilabel", "Multiplied", "Nested",
-    "NeverEmpty",
+    "NeverEmpty", "Path", "Paths",
     "PixelIntervals", "PixelScale", "PixelSet", "PixelThreshold", "Pixels", "QuantileScale",
     "Remembers", "Scalar", "Scale", "ScoreWindow", "Selection", "Shares", "Shows",
     "SidedInterval", "Supports", "Taped", "Threshold", "TwoSided", "Upper", "Widen",

@@ -8,6 +8,7 @@ Every offer is a protocol. Ask for it with `isinstance`, once, when something is
     Remembers   a memory of any size: the window of past scores
     Draws       a chance for each prediction
     Members     several sets of one prediction
+    InParts     labels that come in parts, so that members are judged at different times
     Shares      many critical values in one label
     Taped       labels that a tape holds as numbers
     Measured    labels that are not one number
@@ -33,10 +34,11 @@ from setpoint.parts import Capability
 from setpoint.predictions import Row
 
 __all__ = [
-    "Arranges", "Classed", "Codes", "Columns", "Draws", "Family", "Forecasts", "Measured",
-    "Members", "NeverEmpty", "Pixels", "Remembers", "Scalar", "Selection", "ShareOfOne", "Shares",
-    "Shows", "Supports", "Taped", "by_name", "describe", "finite_label", "floats", "member_of",
-    "members_of", "named", "names_of", "never_empty", "size_of", "whole_of", "with_features",
+    "Arranges", "Classed", "Codes", "Columns", "Draws", "Family", "Forecasts", "InParts",
+    "Measured", "Members", "NeverEmpty", "Pixels", "Remembers", "Scalar", "Selection",
+    "ShareOfOne", "Shares", "Shows", "Supports", "Taped", "by_name", "describe", "finite_label",
+    "floats", "member_of", "members_of", "named", "names_of", "never_empty", "size_of", "whole_of",
+    "with_features",
 ]  # fmt: skip
 
 Floats = tuple[float, ...]
@@ -185,6 +187,19 @@ class Members(Protocol, metaclass=Capability):
     @property
     def whole(self) -> Family: ...
     def member(self, index: int) -> Family: ...
+
+
+@runtime_checkable
+class InParts(Protocol, metaclass=Capability):
+    """A family of paths, whose labels come step by step: `sets.Paths`.
+
+    `heard(before, y, step)` is what is known of a path once a label came. `names` says what each
+    member is of.
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    def heard(self, before: Any, y: Any, step: int | None) -> Any: ...
 
 
 def members_of(family: Any) -> int:

@@ -194,7 +194,7 @@ class Live:
     ) -> tuple[Id, Any, bool]:
         """Shows a set; a prediction that is known is answered as before."""
         if id is not None and (row := self.row(id)) is not None:
-            before, _, shown, _, _, _, named = Receipt(*from_text(row.receipt))
+            before, _, shown, _, _, _, named, _ = Receipt(*from_text(row.receipt))
             if before != prediction or {name for name, _ in named} != set(groups or ()):
                 raise InputError(
                     f"another prediction was made under the id {row.id}: use an id once"
@@ -442,7 +442,7 @@ def _quick() -> Any:
 
 def _text(prediction: Any, receipt: Receipt) -> str:
     """A prediction and its receipt as `to_text` gives them; plain intervals take a short way."""
-    _, reading, shown, lam, leader, habits, groups = receipt
+    _, reading, shown, lam, leader, habits, groups, _ = receipt
     quick = _quick()
     if (
         quick is not None
@@ -458,7 +458,7 @@ def _text(prediction: Any, receipt: Receipt) -> str:
         try:
             if isfinite(sum(prediction, sum(reading, lower + upper + lam + sum(habits)))):
                 ends = {"$interval": (lower, upper)}
-                rest = lam, leader, {"$tuple": habits}, {"$tuple": ()}
+                rest = lam, leader, {"$tuple": habits}, {"$tuple": ()}, {"$tuple": ()}
                 value = {"$tuple": (prediction, {"$tuple": reading}, ends, *rest)}
                 return quick(value).decode()  # type: ignore[no-any-return]
         except OverflowError:  # a long number

@@ -309,7 +309,7 @@ class Store:
             with self._used():
                 rows = self._database.history(name, after, int(min(left, 1000)))
             for row in rows:
-                prediction, _, shown, lam, _, _, groups = Receipt(*from_text(row.receipt))
+                prediction, _, shown, lam, _, _, groups, _ = Receipt(*from_text(row.receipt))
                 yield {
                     "number": row.number, "id": id_from(row.id), "prediction": prediction,
                     "groups": [name for name, _ in groups], "shown": described(shown), "lam": lam,
